@@ -1,0 +1,91 @@
+"""Errors and warnings of ortlearn.
+
+Every message says what is wrong and what to do next. Classes that stand for bad
+arguments are also ``ValueError``, as scikit-learn's are.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "OrtlearnError",
+    "ConversionError",
+    "ConvergenceError",
+    "DeviceError",
+    "GradientError",
+    "MissingRuntimeError",
+    "NoTrainableWeightError",
+    "PluginError",
+    "UnknownPluginError",
+    "WeightOrderError",
+]
+
+
+class OrtlearnError(Exception):
+    """Base class of every error raised on purpose by ortlearn."""
+
+
+class MissingRuntimeError(OrtlearnError, ImportError):
+    """No onnxruntime is installed, or one that lacks what was asked for."""
+
+
+class DeviceError(OrtlearnError, ValueError):
+    """Unknown device, or a device that the installed onnxruntime cannot use."""
+
+
+class ConversionError(OrtlearnError, ValueError):
+    """A model that cannot be turned into an ONNX graph to train."""
+
+
+class NoTrainableWeightError(ConversionError):
+    """A graph without any weight to train."""
+
+
+class WeightOrderError(OrtlearnError, ValueError):
+    """Weights that are not in the order onnxruntime requires (see onnx_rename_weights)."""
+
+
+class GradientError(OrtlearnError, ValueError):
+    """A graph that cannot be differentiated; the message names operator and node."""
+
+
+class PluginError(OrtlearnError, ValueError):
+    """A plugin that cannot be used: broken, or two of one name."""
+
+
+class UnknownPluginError(PluginError):
+    """A plugin name that nobody declares; the message lists the known ones."""
+
+
+class ConvergenceError(OrtlearnError, ArithmeticError):
+    """The training loss stopped being finite.
+
+    Parameters
+    ----------
+    message : str
+        What happened and what to do.
+    losses : sequence of float, default=()
+        Last losses seen, oldest first.
+    rate : float or None, default=None
+        Learning rate at that moment.
+
+    Attributes
+    ----------
+    losses : tuple of float
+        Last losses seen, oldest first.
+    rate : float or None
+        Learning rate at that moment.
+
+    Examples
+    --------
+    >>> from ortlearn.exceptions import ConvergenceError
+    >>> ConvergenceError("diverged", losses=[1.0, float("inf")], rate=10.0).rate
+    10.0
+    """
+
+    def __init__(self, message: str, losses=(), rate: float | None = None):
+        super().__init__(message)
+        self.losses = tuple(float(loss) for loss in losses)
+        self.rate = rate
+
+    def __reduce__(self):
+        return type(self), (self.args[0], self.losses, self.rate)

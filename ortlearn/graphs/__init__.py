@@ -1,0 +1,42 @@
+"""ONNX graphs as data: a builder, pure editing functions, and a text view."""
+
+from .builder import GraphBuilder, TensorType
+from .editing import (
+    append_nodes,
+    copy_model,
+    extract_model,
+    graph_names,
+    initializer_arrays,
+    make_inputs_of,
+    make_value_info,
+    map_names,
+    name_nodes,
+    node_inputs,
+    opset_versions,
+    prune,
+    set_initializers,
+    subgraphs,
+    value_types,
+)
+from .text import graph_to_text
+
+__all__ = [
+    "GraphBuilder",
+    "TensorType",
+    "append_nodes",
+    "copy_model",
+    "extract_model",
+    "graph_names",
+    "graph_to_text",
+    "initializer_arrays",
+    "make_inputs_of",
+    "make_value_info",
+    "map_names",
+    "name_nodes",
+    "node_inputs",
+    "opset_versions",
+    "prune",
+    "set_initializers",
+    "subgraphs",
+    "value_types",
+]

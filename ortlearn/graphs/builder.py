@@ -1,0 +1,214 @@
+"""Write ONNX nodes as function calls: ``op.Mul(a, b)`` appends a node and returns its output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
+
+__all__ = ["GraphBuilder", "TensorType"]
+
+#: A dimension is known (int), named (str) or unknown (None).
+Dim = int | str | None
+
+
+class TensorType(NamedTuple):
+    """Element type (``onnx.TensorProto.DataType``) and shape of a tensor, None where unknown.
+
+    Examples
+    --------
+    >>> from ortlearn.graphs import TensorType
+    >>> TensorType(1, ("N", 3)).shape
+    ('N', 3)
+    """
+
+    elem_type: int
+    shape: tuple[Dim, ...] | None = None
+
+
+class GraphBuilder:
+    """Collect nodes and constants under unique names.
+
+    Any attribute that starts with a capital letter is an ONNX operator: calling it with its inputs
+    (names, numpy arrays, Python numbers or lists) and its attributes as keywords appends a node and
+    returns the name of its output, or a tuple of names when ``n_outputs`` is more than one.
+    A float (or a list of floats) becomes a constant of the builder's own floating-point type,
+    an int (or a list of ints) an int64 constant. The empty string stands for an omitted input.
+
+    Parameters
+    ----------
+    opset : int, default=18
+        Version of the default operator set the nodes are written for.
+    dtype : dtype, default=numpy.float32
+        Floating-point type of the constants made from Python floats.
+    existing_names : iterable of str, default=()
+        Names already taken in the graph the nodes will join.
+    types : mapping of str to TensorType, default=None
+        What is known of the tensors of that graph.
+    prefix : str, default=""
+        Put before every new name.
+
+    Attributes
+    ----------
+    nodes : list of onnx.NodeProto
+        Appended nodes, in order.
+    initializers : list of onnx.TensorProto
+        Constants the nodes use; equal ones are kept once.
+    opsets : dict of str to int
+        Version of every domain the nodes use.
+
+    Examples
+    --------
+    >>> from ortlearn.graphs import GraphBuilder
+    >>> op = GraphBuilder()
+    >>> difference = op.Sub("predicted", "expected")
+    >>> op.ReduceSum(op.Mul(difference, difference), [1], keepdims=0)
+    'ReduceSum_0'
+    >>> [node.op_type for node in op.nodes]
+    ['Sub', 'Mul', 'ReduceSum']
+    """
+
+    def __init__(
+        self,
+        opset: int = 18,
+        *,
+        dtype: Any = np.float32,
+        existing_names: Iterable[str] = (),
+        types: Mapping[str, TensorType] | None = None,
+        prefix: str = "",
+    ):
+        self.opset = opset
+        self.float_dtype = np.dtype(dtype)
+        self.prefix = prefix
+        self.nodes: list[NodeProto] = []
+        self.initializers: list[TensorProto] = []
+        self.opsets: dict[str, int] = {"": opset}
+        self._names = set(existing_names)
+        self._types: dict[str, TensorType] = dict(types or {})
+        self._counters: dict[str, int] = {}
+        self._constants: dict[tuple, str] = {}
+
+    def __getattr__(self, op_type: str):
+        if not op_type[:1].isupper():
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {op_type!r}")
+        return partial(self.node, op_type)
+
+    def node(
+        self,
+        op_type: str,
+        *inputs: Any,
+        domain: str = "",
+        domain_version: int = 1,
+        n_outputs: int = 1,
+        outputs: Iterable[str] | None = None,
+        **attributes: Any,
+    ):
+        """Append a node and return the name of its output, or a tuple of names.
+
+        Parameters
+        ----------
+        op_type : str
+            Operator.
+        *inputs : str, ndarray, float, int or list
+            Names or constants; ``""`` for an omitted input.
+        domain : str, default=""
+            Domain of the operator.
+        domain_version : int, default=1
+            Version of that domain where it is not the default one.
+        n_outputs : int, default=1
+            How many outputs to name.
+        outputs : iterable of str, default=None
+            Names of the outputs, taken as they are; new ones are made by default.
+        **attributes
+            Attributes of the node; None leaves one out.
+
+        Returns
+        -------
+        str or tuple of str
+            Name of the output, or all names when there are several.
+        """
+        names = [value if isinstance(value, str) else self.constant(value) for value in inputs]
+        while names and names[-1] == "":
+            names.pop()
+        if outputs is None:
+            results = [self.unique(op_type) for _ in range(n_outputs)]
+        else:
+            results = list(outputs)
+            self._names.update(results)
+        attributes = {name: value for name, value in attributes.items() if value is not None}
+        self.nodes.append(
+            helper.make_node(
+                op_type, names, results, name=self.unique(f"node_{op_type}"), domain=domain, **attributes
+            )
+        )
+        if domain not in self.opsets:
+            self.opsets[domain] = domain_version
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def add_attribute(self, attribute: AttributeProto) -> None:
+        """Put a ready-made attribute on the last node."""
+        self.nodes[-1].attribute.append(attribute)
+
+    def constant(self, value: Any, dtype: Any = None) -> str:
+        """Return the name of a constant; equal constants share one initializer.
+
+        Parameters
+        ----------
+        value : array-like
+            Value; Python floats take the builder's floating-point type, ints int64.
+        dtype : dtype, default=None
+            Overrides that type.
+
+        Returns
+        -------
+        str
+            Name of the initializer.
+        """
+        array = np.asarray(value)
+        if dtype is not None:
+            array = array.astype(dtype)
+        elif not isinstance(value, np.ndarray | np.generic):
+            if array.dtype.kind == "f":
+                array = array.astype(self.float_dtype)
+            elif array.dtype.kind in "iu" or array.size == 0:
+                array = array.astype(np.int64)
+        key = (array.dtype.str, array.shape, array.tobytes())
+        if key not in self._constants:
+            name = self.unique("constant")
+            self.initializers.append(numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name))
+            self._constants[key] = name
+            self.set_type(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+        return self._constants[key]
+
+    def unique(self, stem: str) -> str:
+        """Return a new name that starts with ``stem``."""
+        stem = self.prefix + stem
+        while True:
+            count = self._counters.get(stem, 0)
+            self._counters[stem] = count + 1
+            name = f"{stem}_{count}"
+            if name not in self._names:
+                self._names.add(name)
+                return name
+
+    def set_type(self, name: str, elem_type: int, shape: Iterable[Dim] | None = None) -> str:
+        """Note what is known of a tensor, and return its name."""
+        self._types[name] = TensorType(elem_type, None if shape is None else tuple(shape))
+        return name
+
+    def type(self, name: str) -> TensorType | None:
+        """Return what is known of a tensor, or None."""
+        return self._types.get(name)
+
+    def shape(self, name: str) -> tuple[Dim, ...] | None:
+        """Return the shape of a tensor, or None where it is unknown."""
+        known = self._types.get(name)
+        return None if known is None else known.shape
+
+    def dtype(self, name: str) -> np.dtype | None:
+        """Return the numpy type of a tensor's elements, or None where it is unknown."""
+        known = self._types.get(name)
+        return None if known is None else np.dtype(helper.tensor_dtype_to_np_dtype(known.elem_type))
