@@ -175,12 +175,13 @@ class GraphBuilder:
                 array = array.astype(self.float_dtype)
             elif array.dtype.kind in "iu" or array.size == 0:
                 array = array.astype(np.int64)
-        key = (array.dtype.str, array.shape, array.tobytes())
+        content = tuple(array.ravel()) if array.dtype.kind == "O" else array.tobytes()
+        key = (array.dtype.str, array.shape, content)
         if key not in self._constants:
             name = self.unique("constant")
             self.initializers.append(numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name))
             self._constants[key] = name
-            self.set_type(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+            self.set_type(name, self.initializers[-1].data_type, array.shape)
         return self._constants[key]
 
     def unique(self, stem: str) -> str:
@@ -193,6 +194,13 @@ class GraphBuilder:
             if name not in self._names:
                 self._names.add(name)
                 return name
+
+    def claim(self, name: str) -> bool:
+        """Take a name as it is; False if it is already taken."""
+        if name in self._names:
+            return False
+        self._names.add(name)
+        return True
 
     def set_type(self, name: str, elem_type: int, shape: Iterable[Dim] | None = None) -> str:
         """Note what is known of a tensor, and return its name."""

@@ -1,0 +1,18 @@
+"""Penalties: each one a plugin that writes the penalty of a weight as an ONNX expression."""
+
+from .base import BasePenalty
+from .elastic import ElasticPenalty
+from .l1 import L1Penalty
+from .l2 import L2Penalty
+from .none import NoPenalty
+from .penalty_graph import penalty_loss_onnx, resolve_penalty
+
+__all__ = [
+    "BasePenalty",
+    "ElasticPenalty",
+    "L1Penalty",
+    "L2Penalty",
+    "NoPenalty",
+    "penalty_loss_onnx",
+    "resolve_penalty",
+]

@@ -1,0 +1,65 @@
+"""What the decompositions share: reading a fused node, writing its replacement."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto, TensorProto, helper, numpy_helper
+
+from ...graphs import GraphBuilder
+
+__all__ = ["Fused"]
+
+
+class Fused:
+    """A fused node and the builder its replacement is written with.
+
+    Parameters
+    ----------
+    node : onnx.NodeProto
+        Node to replace.
+    op : GraphBuilder
+        Where the replacement goes; it knows the types of the graph's tensors.
+    """
+
+    def __init__(self, node: NodeProto, op: GraphBuilder):
+        self.node = node
+        self.op = op
+        self._attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        self._scores: str | None = None
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """Return the value of an attribute."""
+        return self._attributes.get(name, default)
+
+    def text(self, name: str, default: str) -> str:
+        """Return the value of a text attribute."""
+        value = self._attributes.get(name, default)
+        return value.decode() if isinstance(value, bytes) else value
+
+    def float_input(self) -> str:
+        """Return the first input as float32, which fused operators compute in."""
+        name = self.node.input[0]
+        known = self.op.type(name)
+        if known is not None and known.elem_type == TensorProto.FLOAT:
+            return name
+        return self.op.Cast(name, to=TensorProto.FLOAT)
+
+    def weight(self, stem: str, values: np.ndarray) -> str:
+        """Add an initializer of its own (never shared with an equal one) and return its name."""
+        name = stem if self.op.claim(stem) else self.op.unique(stem)
+        self.op.initializers.append(numpy_helper.from_array(np.ascontiguousarray(values), name))
+        self.op.set_type(name, helper.np_dtype_to_tensor_dtype(values.dtype), values.shape)
+        return name
+
+    def scores_name(self) -> str:
+        """Return the name of the second output, made up where the graph does not use it."""
+        if self._scores is None:
+            has_name = len(self.node.output) > 1 and self.node.output[1]
+            self._scores = self.node.output[1] if has_name else self.op.unique("scores")
+        return self._scores
+
+    def write(self, op_type: str, *inputs: str, outputs: list[str], **attributes: Any) -> None:
+        """Append the node that gives an output of the fused one."""
+        self.op.node(op_type, *inputs, outputs=outputs, **attributes)

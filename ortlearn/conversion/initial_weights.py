@@ -1,0 +1,50 @@
+"""Fresh weights to start a training from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from .weight_selection import Weight
+
+__all__ = ["draw_weights"]
+
+
+def draw_weights(
+    arrays: Mapping[str, np.ndarray], weights: Mapping[str, Weight], random_state: np.random.RandomState
+) -> dict[str, np.ndarray]:
+    """Draw fresh weights.
+
+    Factors of products are uniform in [-b, b] with ``b = sqrt(6 / (fan_in + fan_out))``, intercepts
+    are zero, scales one.
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+        Weights to draw; their shapes and types are kept.
+    weights : mapping of str to Weight
+        Roles and fans.
+    random_state : numpy.random.RandomState
+        Source of randomness.
+
+    Returns
+    -------
+    dict of str to ndarray
+        New values.
+
+    References
+    ----------
+    Glorot, X. and Bengio, Y., "Understanding the difficulty of training deep feedforward neural
+    networks", AISTATS 2010, equation 16.
+    """
+    drawn = {}
+    for name in sorted(arrays):
+        array, weight = arrays[name], weights[name]
+        if weight.role == "weight":
+            bound = np.sqrt(6.0 / sum(weight.fans))
+            values = random_state.uniform(-bound, bound, array.shape)
+        else:
+            values = np.full(array.shape, 1.0 if weight.role == "scale" else 0.0)
+        drawn[name] = values.astype(array.dtype)
+    return drawn

@@ -1,0 +1,80 @@
+"""Read an ONNX model from an object, bytes or a file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import onnx
+from google.protobuf.message import DecodeError
+from onnx import ModelProto
+
+from ..exceptions import ConversionError
+from .versions import pin_versions
+
+__all__ = ["is_onnx_source", "load_onnx"]
+
+
+def is_onnx_source(source: Any) -> bool:
+    """Tell whether an object stands for an ONNX model: a ModelProto, bytes or a path."""
+    return isinstance(source, ModelProto | bytes | bytearray | str | os.PathLike)
+
+
+def load_onnx(source: Any) -> ModelProto:
+    """Return a checked ONNX model at supported versions.
+
+    Parameters
+    ----------
+    source : onnx.ModelProto, bytes, str or os.PathLike
+        Model, its serialized form, or the path of a file.
+
+    Returns
+    -------
+    onnx.ModelProto
+        A new model; the one given is not changed.
+
+    Raises
+    ------
+    ConversionError
+        If there is no such file, or if it is not a valid ONNX model.
+
+    Examples
+    --------
+    >>> from ortlearn.conversion import load_onnx
+    >>> load_onnx(b"not a model")
+    Traceback (most recent call last):
+    ...
+    ortlearn.exceptions.ConversionError: The bytes given are not an ONNX model...
+    """
+    model, label = _read(source)
+    if not model.graph.node or not model.graph.output:
+        raise ConversionError(f"{label} are not an ONNX model: the graph has no node or no output.")
+    try:
+        onnx.checker.check_model(model)
+    except onnx.checker.ValidationError as error:
+        raise ConversionError(f"{label} are not a valid ONNX model: {error}") from error
+    return pin_versions(model)
+
+
+def _read(source: Any) -> tuple[ModelProto, str]:
+    if isinstance(source, ModelProto):
+        return source, "The contents of the ModelProto given"
+    if isinstance(source, bytes | bytearray):
+        return _parse(bytes(source), "The bytes given"), "The bytes given"
+    path = Path(source)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ConversionError(
+            f"The ONNX file {str(path)!r} cannot be read: {error.strerror or error}."
+        ) from error
+    label = f"The contents of {str(path)!r}"
+    return _parse(content, label), label
+
+
+def _parse(content: bytes, label: str) -> ModelProto:
+    try:
+        return onnx.load_from_string(content)
+    except (DecodeError, ValueError) as error:
+        raise ConversionError(f"{label} are not an ONNX model: {error}") from error

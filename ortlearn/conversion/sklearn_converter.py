@@ -1,0 +1,78 @@
+"""scikit-learn -> ONNX, by skl2onnx. The only module that imports it, when it is first used."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+from sklearn.base import BaseEstimator, is_classifier
+from sklearn.pipeline import Pipeline
+
+from ..exceptions import ConversionError
+from ..graphs import initializer_arrays
+from .decompositions import decompose_operators
+from .versions import ML_OPSET, OPSET, pin_versions
+
+__all__ = ["preprocessing_arrays", "sklearn_to_onnx"]
+
+
+def sklearn_to_onnx(estimator: BaseEstimator, n_features: int, dtype: Any = np.float32) -> ModelProto:
+    """Convert a fitted estimator at the pinned opset, its fused linear operators decomposed.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted estimator, transformer or pipeline.
+    n_features : int
+        Number of columns of X.
+    dtype : dtype, default=numpy.float32
+        Type of the graph's input and weights, float32 or float64.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Graph with one input ``X`` of shape (None, n_features).
+
+    Raises
+    ------
+    ConversionError
+        If skl2onnx cannot convert the estimator.
+    """
+    from skl2onnx import convert_sklearn
+    from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
+    from skl2onnx.common.exceptions import MissingConverter, MissingShapeCalculator
+
+    tensor_type = DoubleTensorType if np.dtype(dtype) == np.float64 else FloatTensorType
+    arguments = {
+        "initial_types": [("X", tensor_type([None, n_features]))],
+        "target_opset": {"": OPSET, "ai.onnx.ml": ML_OPSET},
+    }
+    name = type(estimator).__name__
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                options = {"zipmap": False} if is_classifier(estimator) else None
+                model = convert_sklearn(estimator, options=options, **arguments)
+            except NameError:  # a classifier whose converter has no such option
+                model = convert_sklearn(estimator, **arguments)
+    except (MissingConverter, MissingShapeCalculator) as error:
+        raise ConversionError(
+            f"{name} has a step that skl2onnx does not convert: {str(error).splitlines()[0]} "
+            "Replace the step, or register a converter with skl2onnx.update_registered_converter."
+        ) from error
+    except Exception as error:  # skl2onnx raises errors of every kind
+        raise ConversionError(f"{name} cannot be converted by skl2onnx: {error}") from error
+    return decompose_operators(pin_versions(model))
+
+
+def preprocessing_arrays(estimator: BaseEstimator, n_features: int, dtype: Any = np.float32) -> list[np.ndarray]:
+    """Return the initializers of a pipeline's steps before the last one; none for an estimator."""
+    if not isinstance(estimator, Pipeline):
+        return []
+    steps = [step for step in estimator.steps[:-1] if step[1] not in (None, "passthrough")]
+    if not steps:
+        return []
+    return list(initializer_arrays(sklearn_to_onnx(Pipeline(steps), n_features, dtype)).values())

@@ -1,0 +1,227 @@
+"""Everything a training needs to know of a model, found once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, TensorProto
+from sklearn.base import BaseEstimator, is_classifier
+
+from ..exceptions import ConversionError
+from ..graphs import (
+    TensorType,
+    extract_model,
+    initializer_arrays,
+    make_inputs_of,
+    map_names,
+    name_nodes,
+    set_initializers,
+    value_types,
+)
+from .decompositions import decompose_operators
+from .heads import Head, find_head
+from .loading import is_onnx_source, load_onnx
+from .sklearn_converter import preprocessing_arrays, sklearn_to_onnx
+from .weight_names import renamed_weights
+from .weight_selection import Weight, find_weights, select_weights
+
+__all__ = ["TrainableModel", "to_trainable"]
+
+
+@dataclass(frozen=True)
+class TrainableModel:
+    """A graph that can be trained, its weights under stable names.
+
+    Attributes
+    ----------
+    model : onnx.ModelProto
+        Graph for inference, initializers named ``I0_...``, nodes named uniquely.
+    input_name : str
+        Input that takes X.
+    n_features : int or None
+        Number of its columns, where the graph says so.
+    input_dtype : numpy.dtype
+        Type of X in the graph.
+    head : Head or None
+        What is trained; None for a graph with its own loss.
+    weights : dict of str to Weight
+        Every floating-point initializer.
+    trained : list of str
+        Those to train, sorted.
+    original_names : dict of str to str
+        Original name by stable name.
+    loss, label : str or None
+        Loss output and label input of a graph that has them.
+    """
+
+    model: ModelProto
+    input_name: str
+    n_features: int | None
+    input_dtype: np.dtype
+    head: Head | None
+    weights: dict[str, Weight]
+    trained: list[str]
+    original_names: dict[str, str]
+    loss: str | None = None
+    label: str | None = None
+
+    def initial_weights(self) -> dict[str, np.ndarray]:
+        """Return the model's own values of the weights to train."""
+        return {name: array.copy() for name, array in initializer_arrays(self.model, self.trained).items()}
+
+    def score_graph(self) -> ModelProto:
+        """Return the graph from X (and the labels) to what is trained, the trained weights as inputs.
+
+        Its inputs are X, the label of a graph with its own loss, then the weights in sorted order.
+        """
+        output = self.loss if self.head is None else self.head.score
+        return make_inputs_of(extract_model(self.model, [output]), self.trained)
+
+    def with_weights(self, arrays: dict[str, np.ndarray]) -> ModelProto:
+        """Return the graph for inference with new weights, under the names it came with."""
+        model = set_initializers(self.model, arrays)
+        if self.loss is not None:
+            rest = [value.name for value in model.graph.output if value.name != self.loss]
+            if rest:
+                model = extract_model(model, rest)
+        return map_names(model, self.original_names)
+
+
+def to_trainable(
+    source: Any,
+    weights_to_train: Any = None,
+    *,
+    n_features: int | None = None,
+    dtype: Any = np.float32,
+    loss_output_name: str = "loss",
+    label_name: str = "label",
+) -> TrainableModel:
+    """Convert a model into a graph that can be trained.
+
+    Parameters
+    ----------
+    source : estimator, onnx.ModelProto, bytes, str or os.PathLike
+        Fitted scikit-learn estimator or pipeline, or an ONNX model.
+    weights_to_train : str or sequence of str, default=None
+        Names or glob patterns of the weights to train; the learned ones by default.
+    n_features : int, default=None
+        Number of columns of X, for a scikit-learn estimator without ``n_features_in_``.
+    dtype : dtype, default=numpy.float32
+        Type that a scikit-learn estimator is converted to.
+    loss_output_name, label_name : str
+        An ONNX model with such an output and such an input is trained as it is.
+
+    Returns
+    -------
+    TrainableModel
+        Graph, weights and head.
+
+    Raises
+    ------
+    ConversionError
+        If the model cannot be converted, read or trained.
+    NoTrainableWeightError
+        If it has no weight to train.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from ortlearn.conversion import to_trainable
+    >>> to_trainable(LinearRegression().fit([[0.0], [1.0]], [1.0, 3.0])).trained
+    ['I0_coef', 'I1_intercept']
+    """
+    frozen: list[np.ndarray] = []
+    task = None
+    if is_onnx_source(source):
+        model = decompose_operators(load_onnx(source))
+    elif isinstance(source, BaseEstimator) or hasattr(source, "get_params"):
+        count = getattr(source, "n_features_in_", n_features)
+        if count is None:
+            raise ConversionError(f"The number of features of {type(source).__name__} is unknown: fit it first.")
+        model = sklearn_to_onnx(source, count, dtype)
+        frozen = preprocessing_arrays(source, count, dtype)
+        task = "classification" if is_classifier(source) else "regression"
+    else:
+        raise ConversionError(
+            f"{type(source).__name__} is neither a scikit-learn estimator nor an ONNX model (ModelProto, "
+            "bytes or path)."
+        )
+    return _assemble(model, weights_to_train, frozen, task, loss_output_name, label_name)
+
+
+def _assemble(
+    model: ModelProto,
+    weights_to_train: Any,
+    frozen: list[np.ndarray],
+    task: str | None,
+    loss_output_name: str,
+    label_name: str,
+) -> TrainableModel:
+    model, original_names = renamed_weights(name_nodes(model))
+    types = value_types(model)
+    weights = find_weights(model, _same_arrays(model, frozen))
+    trained = select_weights(weights, weights_to_train, original_names)
+    weights = {
+        name: Weight(name, weight.role, name in trained or weight.learned, weight.fans)
+        for name, weight in weights.items()
+    }
+    loss, label = _own_loss(model, loss_output_name, label_name)
+    head = None if loss else find_head(model, types, weights, task)
+    trained = _reaching(model, trained, loss if head is None else head.score, original_names)
+    input_name, known = _single_input(model, types, label)
+    columns = known.shape[1] if known.shape is not None and len(known.shape) == 2 else None
+    return TrainableModel(
+        model=model,
+        input_name=input_name,
+        n_features=columns if isinstance(columns, int) else None,
+        input_dtype=np.dtype(np.float64 if known.elem_type == TensorProto.DOUBLE else np.float32),
+        head=head,
+        weights=weights,
+        trained=trained,
+        original_names=original_names,
+        loss=loss,
+        label=label,
+    )
+
+
+def _same_arrays(model: ModelProto, frozen: list[np.ndarray]) -> list[str]:
+    """Return the names of the initializers equal to arrays of the preprocessing."""
+    keys = {(array.dtype.str, array.shape, array.tobytes()) for array in frozen if array.dtype.kind != "O"}
+    return [
+        name
+        for name, array in initializer_arrays(model).items()
+        if array.dtype.kind != "O" and (array.dtype.str, array.shape, array.tobytes()) in keys
+    ]
+
+
+def _own_loss(model: ModelProto, loss: str, label: str) -> tuple[str | None, str | None]:
+    outputs = {value.name for value in model.graph.output}
+    inputs = {value.name for value in model.graph.input}
+    return (loss, label) if loss in outputs and label in inputs else (None, None)
+
+
+def _reaching(model: ModelProto, trained: list[str], output: str | None, original: dict[str, str]) -> list[str]:
+    """Return the weights that what is trained depends on; a weight asked for that does not is an error."""
+    kept = {tensor.name for tensor in extract_model(model, [output]).graph.initializer}
+    lost = [original.get(name, name) for name in trained if name not in kept]
+    if lost:
+        raise ConversionError(
+            f"Weights {lost} come after the scores that are trained ({output!r}): leave them out of "
+            "weights_to_train."
+        )
+    return trained
+
+
+def _single_input(
+    model: ModelProto, types: dict[str, TensorType], label: str | None
+) -> tuple[str, TensorType]:
+    initializers = {tensor.name for tensor in model.graph.initializer}
+    names = [value.name for value in model.graph.input if value.name not in initializers | {label}]
+    if len(names) != 1:
+        raise ConversionError(f"The graph must have one input for X, it has {names}.")
+    known = types.get(names[0])
+    if known is None or known.elem_type not in (TensorProto.FLOAT, TensorProto.DOUBLE):
+        raise ConversionError(f"Input {names[0]!r} of the graph must be a float32 or float64 tensor.")
+    return names[0], known

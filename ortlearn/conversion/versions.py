@@ -1,0 +1,53 @@
+"""Versions a graph must have to be trained by every supported onnxruntime."""
+
+from __future__ import annotations
+
+from onnx import ModelProto, version_converter
+
+from ..exceptions import ConversionError
+from ..graphs import copy_model, opset_versions
+
+__all__ = ["IR_VERSION", "MAX_OPSET", "MIN_OPSET", "ML_OPSET", "OPSET", "pin_versions"]
+
+#: Opset at conversion: earlier ones lose some scikit-learn models, later ones give the same graphs.
+OPSET = 18
+#: Version of the ai.onnx.ml domain at conversion.
+ML_OPSET = 3
+#: Oldest opset whose operators the training graphs are written for.
+MIN_OPSET = 13
+#: Newest opset that onnxruntime-training 1.19.2 reads.
+MAX_OPSET = 21
+#: Newest IR version that onnxruntime-training 1.19.2 reads.
+IR_VERSION = 10
+
+
+def pin_versions(model: ModelProto) -> ModelProto:
+    """Return a model at an opset and an IR version that every supported onnxruntime reads.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Model of any opset.
+
+    Returns
+    -------
+    onnx.ModelProto
+        The same model, with opset 13 to 21 and IR version 10 at most.
+
+    Raises
+    ------
+    ConversionError
+        If onnx cannot convert the model to such an opset.
+    """
+    version = opset_versions(model).get("")
+    if version is not None and not MIN_OPSET <= version <= MAX_OPSET:
+        try:
+            model = version_converter.convert_version(model, OPSET)
+        except Exception as error:
+            raise ConversionError(
+                f"The model has opset {version}; training needs {MIN_OPSET} to {MAX_OPSET}, and onnx could "
+                f"not convert it to {OPSET}: {error}. Export the model again with opset {OPSET}."
+            ) from error
+    pinned = copy_model(model)
+    pinned.ir_version = min(pinned.ir_version, IR_VERSION) if pinned.ir_version else IR_VERSION
+    return pinned

@@ -1,0 +1,179 @@
+"""Which initializers are learned weights: decided by what the graph does with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import numpy as np
+from onnx import ModelProto, NodeProto
+
+from ..exceptions import NoTrainableWeightError
+from .weight_names import get_train_initializer
+
+__all__ = ["Weight", "find_weights", "select_weights"]
+
+#: Operators that multiply by a weight, and the positions of their weights and of their intercept.
+LINEAR = {
+    "MatMul": ((0, 1), None),
+    "Gemm": ((0, 1), 2),
+    "Conv": ((1,), 2),
+    "ConvTranspose": ((1,), 2),
+}
+#: Operators that only pass values on between a product and the sum with its intercept.
+PASSING = {"Cast", "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze"}
+
+
+@dataclass(frozen=True)
+class Weight:
+    """A floating-point initializer and what the graph does with it.
+
+    Attributes
+    ----------
+    name : str
+        Name of the initializer.
+    role : {"weight", "intercept", "scale", "other"}
+        A factor of a product, what is added to one, a factor or divisor, or something else.
+    learned : bool
+        Whether it is trained unless told otherwise.
+    fans : tuple of int
+        Numbers of inputs and outputs of a product's weight, (1, 1) for others.
+    """
+
+    name: str
+    role: str
+    learned: bool
+    fans: tuple[int, int] = (1, 1)
+
+
+def find_weights(model: ModelProto, frozen: Iterable[str] = ()) -> dict[str, Weight]:
+    """Return the floating-point initializers of a graph with their roles.
+
+    Learned weights are the operands of MatMul, Gemm and convolutions and what is added to their
+    results. Parameters of preprocessing (a mean subtracted, a scale divided by) and constants of
+    formulas are not. A graph without any product learns what is added to or multiplied with its
+    values, scalars excepted.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Model without fused operators.
+    frozen : iterable of str, default=()
+        Initializers known to belong to preprocessing.
+
+    Returns
+    -------
+    dict of str to Weight
+        Weights by name, in the graph's order.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.conversion import find_weights
+    >>> model = parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]>
+    ...     g (float[N,2] x) => (float[N,1] y)
+    ...     <float[2] mean = {0, 1}, float[2,1] coef = {2, 3}, float[1] intercept = {1}>
+    ...     { c = Sub (x, mean) z = MatMul (c, coef) y = Add (z, intercept) }''')
+    >>> [weight.name for weight in find_weights(model).values() if weight.learned]
+    ['coef', 'intercept']
+    """
+    arrays = {name: array for name, (array, _) in get_train_initializer(model).items()}
+    producers = {name: node for node in model.graph.node for name in node.output}
+    frozen = set(frozen)
+    found: dict[str, Weight] = {}
+    for node in model.graph.node:
+        for position, name in enumerate(node.input):
+            if name in arrays and name not in found:
+                found[name] = _role(node, position, arrays[name], producers)
+    if not any(weight.learned and weight.name not in frozen for weight in found.values()):
+        found = {
+            name: Weight(name, w.role, w.role in ("intercept", "scale") and arrays[name].ndim > 0)
+            for name, w in found.items()
+        }
+    return {
+        name: Weight(name, w.role, w.learned and name not in frozen, w.fans)
+        for name, w in ((name, found[name]) for name in arrays if name in found)
+    }
+
+
+def _role(node: NodeProto, position: int, array: np.ndarray, producers: dict[str, NodeProto]) -> Weight:
+    name = node.input[position]
+    if node.op_type in LINEAR and node.domain == "":
+        factors, intercept = LINEAR[node.op_type]
+        if position == intercept:
+            return Weight(name, "intercept", True)
+        return Weight(name, "weight", position in factors, _fans(node, array))
+    if node.op_type in ("Add", "Sub") and len(node.input) == 2:
+        other = producers.get(node.input[1 - position])
+        while other is not None and other.op_type in PASSING:
+            other = producers.get(other.input[0])
+        return Weight(name, "intercept", other is not None and other.op_type in LINEAR)
+    if node.op_type in ("Mul", "Div"):
+        return Weight(name, "scale", False)
+    return Weight(name, "other", False)
+
+
+def _fans(node: NodeProto, array: np.ndarray) -> tuple[int, int]:
+    if array.ndim < 2:
+        return max(array.size, 1), 1
+    if node.op_type in ("Conv", "ConvTranspose"):
+        field = int(np.prod(array.shape[2:]))
+        return array.shape[1] * field, array.shape[0] * field
+    if node.op_type == "Gemm" and any(a.name == "transB" and a.i for a in node.attribute):
+        return array.shape[1], array.shape[0]
+    return array.shape[-2], array.shape[-1]
+
+
+def select_weights(
+    weights: dict[str, Weight],
+    patterns: Sequence[str] | str | None,
+    original_names: dict[str, str],
+) -> list[str]:
+    """Return the names of the weights to train, sorted.
+
+    Parameters
+    ----------
+    weights : dict of str to Weight
+        What :func:`find_weights` found, under stable names.
+    patterns : str, sequence of str or None
+        Names or glob patterns, of stable or original names; None takes the learned ones.
+    original_names : dict of str to str
+        Original name by stable name.
+
+    Returns
+    -------
+    list of str
+        Stable names.
+
+    Raises
+    ------
+    NoTrainableWeightError
+        If nothing is left to train, or if a pattern matches nothing.
+    """
+    if patterns is None:
+        chosen = {name for name, weight in weights.items() if weight.learned}
+    else:
+        chosen = set()
+        for pattern in [patterns] if isinstance(patterns, str) else patterns:
+            matches = {
+                name
+                for name in weights
+                if fnmatchcase(name, pattern) or fnmatchcase(original_names.get(name, name), pattern)
+            }
+            if not matches:
+                known = [original_names.get(name, name) for name in weights]
+                raise NoTrainableWeightError(
+                    f"weights_to_train: {pattern!r} matches no floating-point initializer among {known}."
+                )
+            chosen |= matches
+    if not chosen:
+        known = [original_names.get(name, name) for name in weights]
+        raise NoTrainableWeightError(
+            "The model has no weight to train: no initializer is a factor of a product or an intercept. "
+            f"Name some in weights_to_train if these are weights: {known}."
+        )
+    return sorted(chosen)
+
+

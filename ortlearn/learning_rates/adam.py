@@ -1,0 +1,88 @@
+"""Adam."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..exceptions import PluginError
+from .base import ScheduledLearningRate
+
+__all__ = ["LearningRateAdam"]
+
+
+class LearningRateAdam(ScheduledLearningRate):
+    """Adam: steps scaled by running means of the gradient and of its square.
+
+    With ``m = beta_1 * m + (1 - beta_1) * g`` and ``v = beta_2 * v + (1 - beta_2) * g ** 2``, update
+    number t is ``w -= rate * (m / (1 - beta_1 ** t)) / (sqrt(v / (1 - beta_2 ** t)) + epsilon)``.
+
+    Parameters
+    ----------
+    eta0 : float, default=0.001
+        Initial rate.
+    beta_1 : float, default=0.9
+        Decay of the mean of gradients, in [0, 1).
+    beta_2 : float, default=0.999
+        Decay of the mean of squares, in [0, 1).
+    epsilon : float, default=1e-8
+        Added to the denominator.
+    learning_rate : {"constant", "invscaling", "optimal"}, default="constant"
+        Schedule, see :class:`~ortlearn.learning_rates.LearningRateSGD`.
+    alpha : float, default=0.0001
+        Strength of the penalty in the schedule ``"optimal"``.
+    power_t : float, default=0.25
+        Exponent of the schedule ``"invscaling"``.
+
+    References
+    ----------
+    Kingma, D. P. and Ba, J., "Adam: a method for stochastic optimization", ICLR 2015.
+
+    Examples
+    --------
+    >>> from ortlearn.learning_rates import LearningRateAdam
+    >>> LearningRateAdam().rate(5)
+    0.001
+    """
+
+    def __init__(
+        self,
+        eta0=0.001,
+        beta_1=0.9,
+        beta_2=0.999,
+        epsilon=1e-8,
+        learning_rate="constant",
+        alpha=0.0001,
+        power_t=0.25,
+    ):
+        super().__init__(eta0=eta0, alpha=alpha, power_t=power_t, learning_rate=learning_rate)
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+
+    def check(self):
+        """Check the parameters before training."""
+        super().check()
+        for name in ("beta_1", "beta_2"):
+            if not 0 <= getattr(self, name) < 1:
+                raise PluginError(f"LearningRateAdam: {name}={getattr(self, name)!r} must be in [0, 1).")
+        if self.epsilon <= 0:
+            raise PluginError(f"LearningRateAdam: epsilon={self.epsilon!r} must be above 0.")
+
+    def init(self, weight):
+        """Return the initial state of one weight: zero means, and the powers of both decays."""
+        one = np.ones((), dtype=weight.dtype)
+        zeros = np.zeros_like(weight)
+        return {"mean": zeros, "square": zeros.copy(), "power_1": one, "power_2": one.copy()}
+
+    def update(self, op, weight, gradient, state, rate):
+        """Write the update of one weight."""
+        beta_1, beta_2 = float(self.beta_1), float(self.beta_2)
+        power_1 = op.Mul(state["power_1"], beta_1)
+        power_2 = op.Mul(state["power_2"], beta_2)
+        mean = op.Add(op.Mul(state["mean"], beta_1), op.Mul(gradient, 1.0 - beta_1))
+        squared = op.Mul(gradient, gradient)
+        square = op.Add(op.Mul(state["square"], beta_2), op.Mul(squared, 1.0 - beta_2))
+        scale = op.Sqrt(op.Div(square, op.Sub(1.0, power_2)))
+        step = op.Mul(mean, op.Div(rate, op.Sub(1.0, power_1)))
+        new = op.Sub(weight, op.Div(step, op.Add(scale, float(self.epsilon))))
+        return new, {"mean": mean, "square": square, "power_1": power_1, "power_2": power_2}

@@ -1,0 +1,149 @@
+"""What every learning rate is: a schedule and an update rule, which know nothing of each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from .. import plugins
+from ..exceptions import PluginError
+from ..graphs import GraphBuilder
+from .schedules import SCHEDULES
+
+__all__ = ["BaseLearningRate", "ScheduledLearningRate", "resolve_learning_rate"]
+
+
+class BaseLearningRate(BaseEstimator):
+    """Base class of learning rates.
+
+    A subclass stores its parameters in its constructor, gives the rate of an epoch
+    (:meth:`rate`), and writes how a weight is updated (:meth:`init` and :meth:`update`).
+    """
+
+    def rate(self, epoch: int) -> float:
+        """Return the learning rate of an epoch, counted from 0."""
+        raise NotImplementedError(f"{type(self).__name__} must define its schedule.")
+
+    def init(self, weight: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the initial state of one weight.
+
+        Parameters
+        ----------
+        weight : ndarray
+            Initial value of the weight.
+
+        Returns
+        -------
+        dict of str to ndarray
+            State by name, of the weight's type; empty for an update without memory.
+        """
+        return {}
+
+    def update(
+        self, op: GraphBuilder, weight: str, gradient: str, state: Mapping[str, str], rate: str
+    ) -> tuple[str, dict[str, str]]:
+        """Write the update of one weight.
+
+        Parameters
+        ----------
+        op : GraphBuilder
+            Where the nodes go.
+        weight : str
+            Name of the weight.
+        gradient : str
+            Name of its gradient, of the same shape.
+        state : mapping of str to str
+            Names of its state, as made by :meth:`init`.
+        rate : str
+            Name of the learning rate, a scalar of shape ().
+
+        Returns
+        -------
+        weight : str
+            Name of the new weight.
+        state : dict of str to str
+            Names of the new state, with the keys of ``state``.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must write its update.")
+
+    def check(self) -> None:
+        """Check the parameters before training.
+
+        Raises
+        ------
+        PluginError
+            If one has a value that makes no sense.
+        """
+
+
+class ScheduledLearningRate(BaseLearningRate):
+    """Base of the built-in learning rates: the schedule is chosen by name.
+
+    Parameters
+    ----------
+    eta0 : float
+        Initial rate.
+    alpha : float
+        Strength of the penalty in the schedule ``"optimal"``.
+    power_t : float
+        Exponent of the schedule ``"invscaling"``.
+    learning_rate : {"constant", "invscaling", "optimal"}
+        Schedule.
+    """
+
+    def __init__(self, eta0, alpha, power_t, learning_rate):
+        self.eta0 = eta0
+        self.alpha = alpha
+        self.power_t = power_t
+        self.learning_rate = learning_rate
+
+    def rate(self, epoch):
+        """Return the learning rate of an epoch, counted from 0."""
+        return SCHEDULES[self.learning_rate](epoch, self.eta0, self.alpha, self.power_t)
+
+    def check(self):
+        """Check the parameters before training."""
+        name = type(self).__name__
+        if self.learning_rate not in SCHEDULES:
+            raise PluginError(
+                f"{name}: learning_rate={self.learning_rate!r} is no schedule, use one of {sorted(SCHEDULES)}."
+            )
+        for parameter in ("eta0", "alpha"):
+            value = getattr(self, parameter)
+            if not np.isscalar(value) or not np.isfinite(value) or value <= 0:
+                raise PluginError(f"{name}: {parameter}={value!r} must be a number above 0.")
+
+
+def resolve_learning_rate(spec: Any) -> BaseLearningRate:
+    """Return the learning rate a user asked for: a number, a name, a class or an object.
+
+    Parameters
+    ----------
+    spec : float, str, type or BaseLearningRate
+        A number is plain SGD with that constant-free default schedule and ``eta0``.
+
+    Returns
+    -------
+    BaseLearningRate
+        New object, its parameters checked.
+
+    Raises
+    ------
+    PluginError
+        If it is none of these, or unknown, or if a parameter makes no sense.
+
+    Examples
+    --------
+    >>> from ortlearn.learning_rates import resolve_learning_rate
+    >>> resolve_learning_rate(0.1)
+    LearningRateSGD(eta0=0.1)
+    """
+    if isinstance(spec, int | float | np.number) and not isinstance(spec, bool):
+        rate = plugins.create(plugins.LEARNING_RATES, "SGD", BaseLearningRate, eta0=float(spec))
+    else:
+        rate = plugins.create(plugins.LEARNING_RATES, spec, BaseLearningRate)
+    rate.check()
+    return rate

@@ -1,0 +1,37 @@
+"""Stochastic gradient descent."""
+
+from __future__ import annotations
+
+from .base import ScheduledLearningRate
+
+__all__ = ["LearningRateSGD"]
+
+
+class LearningRateSGD(ScheduledLearningRate):
+    """Stochastic gradient descent: ``w -= rate * g``.
+
+    Parameters
+    ----------
+    eta0 : float, default=0.01
+        Initial rate.
+    alpha : float, default=0.0001
+        Strength of the penalty in the schedule ``"optimal"``.
+    power_t : float, default=0.25
+        Exponent of the schedule ``"invscaling"``.
+    learning_rate : {"constant", "invscaling", "optimal"}, default="invscaling"
+        Schedule, a function of the epoch e = 0, 1, ...: ``eta0``, ``eta0 / (e + 1) ** power_t``
+        or ``1 / (alpha * (t0 + e))``.
+
+    Examples
+    --------
+    >>> from ortlearn.learning_rates import LearningRateSGD
+    >>> LearningRateSGD(eta0=0.1, power_t=0.5).rate(3)
+    0.05
+    """
+
+    def __init__(self, eta0=0.01, alpha=0.0001, power_t=0.25, learning_rate="invscaling"):
+        super().__init__(eta0=eta0, alpha=alpha, power_t=power_t, learning_rate=learning_rate)
+
+    def update(self, op, weight, gradient, state, rate):
+        """Write the update of one weight."""
+        return op.Sub(weight, op.Mul(gradient, rate)), {}

@@ -1,0 +1,72 @@
+"""Stochastic gradient descent with momentum."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..exceptions import PluginError
+from .base import ScheduledLearningRate
+
+__all__ = ["LearningRateSGDNesterov"]
+
+
+class LearningRateSGDNesterov(ScheduledLearningRate):
+    """Momentum: ``v = momentum * v - rate * g``, then ``w += v`` or Nesterov's ``w += momentum * v - rate * g``.
+
+    Parameters
+    ----------
+    eta0 : float, default=0.01
+        Initial rate.
+    alpha : float, default=0.0001
+        Strength of the penalty in the schedule ``"optimal"``.
+    power_t : float, default=0.25
+        Exponent of the schedule ``"invscaling"``.
+    learning_rate : {"constant", "invscaling", "optimal"}, default="invscaling"
+        Schedule, see :class:`~ortlearn.learning_rates.LearningRateSGD`.
+    momentum : float, default=0.9
+        Share of the last step that is kept, in [0, 1).
+    nesterov : bool, default=True
+        Whether to look one step ahead.
+
+    References
+    ----------
+    Sutskever, I., Martens, J., Dahl, G. and Hinton, G., "On the importance of initialization and
+    momentum in deep learning", ICML 2013.
+
+    Examples
+    --------
+    >>> from ortlearn.learning_rates import LearningRateSGDNesterov
+    >>> LearningRateSGDNesterov(eta0=0.1, learning_rate="constant").rate(10)
+    0.1
+    """
+
+    def __init__(
+        self,
+        eta0=0.01,
+        alpha=0.0001,
+        power_t=0.25,
+        learning_rate="invscaling",
+        momentum=0.9,
+        nesterov=True,
+    ):
+        super().__init__(eta0=eta0, alpha=alpha, power_t=power_t, learning_rate=learning_rate)
+        self.momentum = momentum
+        self.nesterov = nesterov
+
+    def check(self):
+        """Check the parameters before training."""
+        super().check()
+        if not 0 <= self.momentum < 1:
+            raise PluginError(f"LearningRateSGDNesterov: momentum={self.momentum!r} must be in [0, 1).")
+
+    def init(self, weight):
+        """Return the initial state of one weight: no velocity."""
+        return {"velocity": np.zeros_like(weight)}
+
+    def update(self, op, weight, gradient, state, rate):
+        """Write the update of one weight."""
+        momentum = float(self.momentum)
+        step = op.Mul(gradient, rate)
+        velocity = op.Sub(op.Mul(state["velocity"], momentum), step)
+        move = op.Sub(op.Mul(velocity, momentum), step) if self.nesterov else velocity
+        return op.Add(weight, move), {"velocity": velocity}

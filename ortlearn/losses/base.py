@@ -1,0 +1,58 @@
+"""What every loss is: a forward expression, and what it can be used for."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from sklearn.base import BaseEstimator
+
+from ..graphs import GraphBuilder
+
+__all__ = ["BaseLoss"]
+
+
+class BaseLoss(BaseEstimator):
+    """Base class of losses.
+
+    A subclass stores its parameters in its constructor and writes :meth:`forward`. The gradient
+    comes from differentiation: use operators that have one.
+
+    Attributes
+    ----------
+    tasks : frozenset of str
+        What it is for: ``"regression"``, ``"classification"`` or both.
+    integer_labels : bool
+        Whether labels of several exclusive classes reach :meth:`forward` as int64 class numbers of
+        shape (n,). Other labels are floats with the shape of the prediction.
+    definition_params : dict
+        Parameters under which :meth:`forward` is the definition found in textbooks, where the
+        default is another one; :func:`ortlearn.losses.add_loss_output` applies them.
+    """
+
+    tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
+    integer_labels: ClassVar[bool] = False
+    definition_params: ClassVar[dict[str, float]] = {}
+
+    def forward(self, op: GraphBuilder, expected: str, predicted: str) -> str:
+        """Write the loss of each row.
+
+        Parameters
+        ----------
+        op : GraphBuilder
+            Where the nodes go; it knows type and shape of both tensors.
+        expected : str
+            Name of the labels: floats of shape (n, k), or int64 of shape (n,).
+        predicted : str
+            Name of the model's raw output, floats of shape (n, k).
+
+        Returns
+        -------
+        str
+            Name of the losses, of shape (n,): one per row, summed over outputs.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must write its forward expression.")
+
+    @staticmethod
+    def sum_outputs(op: GraphBuilder, values: str) -> str:
+        """Sum values of shape (n, k) over outputs: shape (n,)."""
+        return op.ReduceSum(values, [1], keepdims=0)

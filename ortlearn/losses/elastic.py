@@ -1,0 +1,36 @@
+"""Mixture of absolute and squared error."""
+
+from __future__ import annotations
+
+from .base import BaseLoss
+
+__all__ = ["ElasticLoss"]
+
+
+class ElasticLoss(BaseLoss):
+    """Elastic loss: ``l1_weight * |f - y| + l2_weight * (f - y) ** 2``, summed over outputs.
+
+    Parameters
+    ----------
+    l1_weight : float, default=0.5
+        Weight of the absolute error.
+    l2_weight : float, default=0.5
+        Weight of the squared error.
+
+    Examples
+    --------
+    >>> from ortlearn.losses import ElasticLoss
+    >>> ElasticLoss(l1_weight=0.1)
+    ElasticLoss(l1_weight=0.1)
+    """
+
+    def __init__(self, l1_weight=0.5, l2_weight=0.5):
+        self.l1_weight = l1_weight
+        self.l2_weight = l2_weight
+
+    def forward(self, op, expected, predicted):
+        """Write the loss of each row."""
+        difference = op.Sub(predicted, expected)
+        absolute = op.Mul(op.Abs(difference), float(self.l1_weight))
+        squared = op.Mul(op.Mul(difference, difference), float(self.l2_weight))
+        return self.sum_outputs(op, op.Add(absolute, squared))

@@ -1,0 +1,170 @@
+"""Losses as outputs of a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from onnx import ModelProto, TensorProto, helper
+
+from .. import plugins
+from ..graphs import GraphBuilder, TensorType, append_nodes, graph_names, make_value_info, opset_versions, value_types
+from ..penalties import ElasticPenalty
+from .base import BaseLoss
+
+__all__ = ["add_loss_output", "resolve_loss"]
+
+
+def resolve_loss(spec: Any, **params: Any) -> BaseLoss:
+    """Return the loss a user asked for: a name, a class or an object.
+
+    Parameters
+    ----------
+    spec : str, type or BaseLoss
+        Loss.
+    **params
+        Parameters of its constructor, for a name or a class.
+
+    Returns
+    -------
+    BaseLoss
+        New object.
+
+    Raises
+    ------
+    PluginError
+        If it is none of these, or unknown.
+
+    Examples
+    --------
+    >>> from ortlearn.losses import resolve_loss
+    >>> resolve_loss("elastic", l1_weight=0.1)
+    ElasticLoss(l1_weight=0.1)
+    """
+    return plugins.create(plugins.LOSSES, spec, BaseLoss, **params)
+
+
+def add_loss_output(
+    onx: ModelProto,
+    score_name: Any = "squared_error",
+    loss_name: str = "loss",
+    label_name: str = "label",
+    weight_name: str | None = None,
+    penalty: Mapping[str, Any] | None = None,
+    output_index: int | str | None = None,
+    **kwargs: Any,
+) -> ModelProto:
+    """Return a graph with a loss as its first output, and the labels as one more input.
+
+    The loss is the raw sum over rows and outputs, each row multiplied by its weight if there are
+    weights: ``squared_error`` is the sum of ``(f - y) ** 2``, without a factor 1/2.
+
+    Parameters
+    ----------
+    onx : onnx.ModelProto
+        Model; it is not changed.
+    score_name : str, type or BaseLoss, default="squared_error"
+        Loss. ``"log_loss"`` takes raw scores, before softmax or sigmoid, and int64 labels of
+        shape (n,); the other built-in losses take labels with the output's shape and type.
+    loss_name : str, default="loss"
+        Name of the new output, a scalar of shape ().
+    label_name : str, default="label"
+        Name of the new input.
+    weight_name : str, default=None
+        Name of an input for the weights of the rows, of shape (n,); no weights by default.
+    penalty : dict, default=None
+        ``{weight: {"l1": a, "l2": b}}`` or ``{weight: b}`` adds ``a * |w| + b * w ** 2``, summed
+        over an initializer or an input of the graph.
+    output_index : int or str, default=None
+        Output that the labels are compared with, by number or name; needed when there are several.
+    **kwargs
+        Parameters of the loss, such as ``l1_weight`` and ``l2_weight`` of ``"elastic"``.
+
+    Returns
+    -------
+    onnx.ModelProto
+        The new graph: outputs are the loss, then those of the model.
+
+    Raises
+    ------
+    ValueError
+        If the output is not known, or not a float tensor of two dimensions; if a name is taken;
+        if a penalty names no weight of the graph.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.losses import add_loss_output
+    >>> model = parser.parse_model(
+    ...     '<ir_version: 8, opset_import: ["": 18]> g (float[N,2] x) => (float[N,2] y) { y = Neg (x) }'
+    ... )
+    >>> [output.name for output in add_loss_output(model).graph.output]
+    ['loss', 'y']
+    """
+    output = _pick_output(onx, output_index)
+    types = value_types(onx)
+    known = _check_output(output, types.get(output))
+    names = graph_names(onx.graph)
+    for name in filter(None, (loss_name, label_name, weight_name)):
+        if name in names:
+            raise ValueError(f"Name {name!r} is already taken in the graph, choose another one.")
+    loss = _definition(score_name, kwargs)
+    op = GraphBuilder(
+        opset_versions(onx)[""],
+        dtype=helper.tensor_dtype_to_np_dtype(known.elem_type),
+        existing_names=names | {loss_name, label_name, weight_name or ""},
+        types=types,
+        prefix="loss_",
+    )
+    label = TensorType(TensorProto.INT64, known.shape[:1]) if loss.integer_labels else known
+    op.set_type(label_name, *label)
+    op.set_type(output, *known)
+    rows = loss.forward(op, label_name, output)
+    inputs = [make_value_info(label_name, label)]
+    if weight_name is not None:
+        inputs.append(make_value_info(weight_name, TensorType(known.elem_type, known.shape[:1])))
+        rows = op.Mul(rows, weight_name)
+    terms = [op.ReduceSum(rows, keepdims=0), *_penalties(op, penalty or {}, types)]
+    total = terms[0]
+    for term in terms[1:]:
+        total = op.Add(total, term)
+    op.node("Identity", total, outputs=[loss_name])
+    scalar = make_value_info(loss_name, TensorType(known.elem_type, ()))
+    return append_nodes(onx, op, inputs=inputs, outputs=[scalar, *onx.graph.output])
+
+
+def _definition(spec: Any, params: dict[str, Any]) -> BaseLoss:
+    loss = resolve_loss(spec, **params)
+    if not isinstance(spec, BaseLoss):
+        loss.set_params(**{k: v for k, v in loss.definition_params.items() if k not in params})
+    return loss
+
+
+def _pick_output(onx: ModelProto, index: int | str | None) -> str:
+    names = [output.name for output in onx.graph.output]
+    if index is None and len(names) == 1:
+        return names[0]
+    if isinstance(index, str) and index in names:
+        return index
+    if isinstance(index, int) and -len(names) <= index < len(names):
+        return names[index]
+    raise ValueError(f"output_index={index!r} must be the name or the number of one output among {names}.")
+
+
+def _check_output(name: str, known: TensorType | None) -> TensorType:
+    if known is None or known.elem_type not in (TensorProto.FLOAT, TensorProto.DOUBLE):
+        raise ValueError(f"Output {name!r} must be a float32 or float64 tensor to compare with labels.")
+    if known.shape is None or len(known.shape) != 2:
+        raise ValueError(f"Output {name!r} must have two dimensions (rows, outputs), not {known.shape}.")
+    return known
+
+
+def _penalties(op: GraphBuilder, penalty: Mapping[str, Any], types: Mapping[str, TensorType]):
+    for weight, factors in penalty.items():
+        if weight not in types:
+            raise ValueError(f"The penalty names {weight!r}, which is no weight of the graph.")
+        factors = factors if isinstance(factors, Mapping) else {"l2": factors}
+        unknown = set(factors) - {"l1", "l2"}
+        if unknown or not any(factors.values()):
+            raise ValueError(f"The penalty of {weight!r} must set l1, l2 or both, got {dict(factors)}.")
+        yield ElasticPenalty(l1=factors.get("l1") or 0.0, l2=factors.get("l2") or 0.0).forward(op, weight)
