@@ -1,5 +1,25 @@
 """Train any scikit-learn model by gradient with ONNX Runtime."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from ._version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from .estimators import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
+
+__all__ = ["OrtGradientForwardBackwardOptimizer", "OrtGradientOptimizer", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    # onnx, scikit-learn and the rest load when an estimator is first asked for.
+    if name in ("OrtGradientForwardBackwardOptimizer", "OrtGradientOptimizer"):
+        from . import estimators
+
+        return getattr(estimators, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

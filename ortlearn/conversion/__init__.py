@@ -6,7 +6,7 @@ from .heads import Head, find_head
 from .initial_weights import draw_weights
 from .loading import is_onnx_source, load_onnx
 from .sklearn_converter import sklearn_to_onnx
-from .trainable import TrainableModel, to_trainable
+from .trainable import TrainableModel, source_task, to_trainable
 from .versions import IR_VERSION, OPSET, pin_versions
 from .weight_names import get_train_initializer, onnx_rename_weights
 from .weight_selection import Weight, find_weights, select_weights
@@ -30,5 +30,6 @@ __all__ = [
     "pin_versions",
     "select_weights",
     "sklearn_to_onnx",
+    "source_task",
     "to_trainable",
 ]

@@ -15,12 +15,15 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 __all__ = ["fit_clone", "is_fitted"]
 
+# The rates are next to nothing so that unscaled data cannot make the single iteration diverge.
+_MLP = {"max_iter": 1, "early_stopping": False, "solver": "sgd", "learning_rate_init": 1e-12, "verbose": False}
+_SGD = {"max_iter": 1, "tol": None, "early_stopping": False, "learning_rate": "constant", "eta0": 1e-12}
 #: Parameters under which an estimator is fitted for its shapes only.
-CHEAP = {
-    MLPClassifier: {"max_iter": 1, "early_stopping": False, "solver": "sgd", "verbose": False},
-    MLPRegressor: {"max_iter": 1, "early_stopping": False, "solver": "sgd", "verbose": False},
-    SGDClassifier: {"max_iter": 1, "tol": None, "early_stopping": False},
-    SGDRegressor: {"max_iter": 1, "tol": None, "early_stopping": False},
+CHEAP: dict[type, dict[str, Any]] = {
+    MLPClassifier: _MLP,
+    MLPRegressor: _MLP,
+    SGDClassifier: _SGD,
+    SGDRegressor: _SGD,
     LogisticRegression: {"max_iter": 1},
 }
 
@@ -57,6 +60,7 @@ def fit_clone(
     sample_weight: np.ndarray | None = None,
     shapes_only: bool = False,
     random_state: np.random.RandomState | None = None,
+    classes: Any = None,
 ) -> BaseEstimator:
     """Return a fitted clone; the estimator given is not changed.
 
@@ -74,6 +78,8 @@ def fit_clone(
         Whether learned weights will be drawn anew, so that a single iteration will do.
     random_state : numpy.random.RandomState, default=None
         Where seeds for parameters ``random_state=None`` come from.
+    classes : array-like of shape (n_classes,), default=None
+        Classes the estimator must know; those that y lacks are added to a copy of the first row.
 
     Returns
     -------
@@ -85,6 +91,10 @@ def fit_clone(
         _make_cheap(fitted)
     if random_state is not None:
         _set_seeds(fitted, random_state)
+    if classes is not None:
+        X, y, sample_weight = _with_all_classes(X, y, sample_weight, classes)
+    if np.ndim(y) == 2 and np.shape(y)[1] == 1:
+        y = np.ravel(y)
     weights = {}
     if sample_weight is not None and has_fit_parameter(fitted, "sample_weight"):
         weights["sample_weight"] = sample_weight
@@ -92,3 +102,19 @@ def fit_clone(
         if shapes_only:
             warnings.simplefilter("ignore", ConvergenceWarning)
         return fitted.fit(X, y, **weights)
+
+
+def _with_all_classes(X: Any, y: Any, sample_weight: np.ndarray | None, classes: Any):
+    missing = np.setdiff1d(classes, y)
+    rows = np.zeros(len(missing), dtype=int)
+    X = _repeat_rows(X, rows)
+    y = np.concatenate([np.asarray(y), missing])
+    if sample_weight is not None:
+        sample_weight = np.concatenate([sample_weight, np.ones(len(missing))])
+    return X, y, sample_weight
+
+
+def _repeat_rows(X: Any, rows: np.ndarray) -> Any:
+    """Return X with some of its rows repeated at the end."""
+    every = np.concatenate([np.arange(len(X)), rows])
+    return X.iloc[every] if hasattr(X, "iloc") else np.asarray(X)[every]

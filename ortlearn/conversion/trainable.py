@@ -27,7 +27,7 @@ from .sklearn_converter import preprocessing_arrays, sklearn_to_onnx
 from .weight_names import renamed_weights
 from .weight_selection import Weight, find_weights, select_weights
 
-__all__ = ["TrainableModel", "to_trainable"]
+__all__ = ["TrainableModel", "source_task", "to_trainable"]
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,10 @@ class TrainableModel:
         """
         output = self.loss if self.head is None else self.head.score
         return make_inputs_of(extract_model(self.model, [output]), self.trained)
+
+    def with_stable_weights(self, arrays: dict[str, np.ndarray]) -> ModelProto:
+        """Return the graph with new weights, under stable names, its own loss included."""
+        return set_initializers(self.model, arrays)
 
     def with_weights(self, arrays: dict[str, np.ndarray]) -> ModelProto:
         """Return the graph for inference with new weights, under the names it came with."""
@@ -149,6 +153,27 @@ def to_trainable(
             "bytes or path)."
         )
     return _assemble(model, weights_to_train, frozen, task, loss_output_name, label_name)
+
+
+def source_task(source: Any) -> str | None:
+    """Return the kind of an ONNX model, None where it cannot be read.
+
+    Parameters
+    ----------
+    source : onnx.ModelProto, bytes, str or os.PathLike
+        Model.
+
+    Returns
+    -------
+    {"regression", "classification"} or None
+        A graph with an output of labels (int64 or text) is a classifier.
+    """
+    try:
+        model = source if isinstance(source, ModelProto) else load_onnx(source)
+    except ConversionError:
+        return None
+    kinds = {value.type.tensor_type.elem_type for value in model.graph.output}
+    return "regression" if kinds <= {TensorProto.FLOAT, TensorProto.DOUBLE} else "classification"
 
 
 def _assemble(

@@ -25,6 +25,7 @@ __all__ = [
     "extract_model",
     "graph_names",
     "initializer_arrays",
+    "make_initializers_of",
     "make_inputs_of",
     "make_value_info",
     "map_names",
@@ -331,6 +332,18 @@ def make_inputs_of(model: ModelProto, names: Sequence[str]) -> ModelProto:
                 helper.make_tensor_value_info(name, tensor.data_type, list(tensor.dims))
             )
     _replace(model.graph.initializer, [t for t in model.graph.initializer if t.name not in set(names)])
+    return model
+
+
+def make_initializers_of(model: ModelProto, names: Sequence[str]) -> ModelProto:
+    """Return the model with some inputs turned into initializers of zeros, in the order given."""
+    model = copy_model(model)
+    values = {value.name: value.type.tensor_type for value in model.graph.input}
+    for name in names:
+        shape = [dim.dim_value for dim in values[name].shape.dim]
+        dtype = helper.tensor_dtype_to_np_dtype(values[name].elem_type)
+        model.graph.initializer.append(numpy_helper.from_array(np.zeros(shape, dtype=dtype), name))
+    _replace(model.graph.input, [value for value in model.graph.input if value.name not in set(names)])
     return model
 
 

@@ -1,0 +1,22 @@
+"""Losses, penalties, learning rates and gradient rules that distributions add by entry points."""
+
+from .creation import create
+from .discovery import PluginInfo
+from .groups import GRADIENTS, GROUPS, LEARNING_RATES, LOSSES, PENALTIES
+from .registry import get, list_plugins, refresh, register, temporary, unregister
+
+__all__ = [
+    "GRADIENTS",
+    "GROUPS",
+    "LEARNING_RATES",
+    "LOSSES",
+    "PENALTIES",
+    "PluginInfo",
+    "create",
+    "get",
+    "list_plugins",
+    "refresh",
+    "register",
+    "temporary",
+    "unregister",
+]

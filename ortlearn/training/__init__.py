@@ -1,0 +1,27 @@
+"""Sessions, batches, steps and the loop."""
+
+from .batches import batch_sizes, epoch_batches
+from .buffers import Data
+from .forward_backward import OrtGradientForwardBackward, OrtGradientForwardBackwardFunction
+from .forward_backward_step import ForwardBackwardStep
+from .loop import LoopSettings, TrainingResult, run_training
+from .sessions import Device, make_session, parse_device
+from .single_graph_step import SingleGraphStep
+from .task import TrainingTask
+
+__all__ = [
+    "Data",
+    "Device",
+    "ForwardBackwardStep",
+    "LoopSettings",
+    "OrtGradientForwardBackward",
+    "OrtGradientForwardBackwardFunction",
+    "SingleGraphStep",
+    "TrainingResult",
+    "TrainingTask",
+    "batch_sizes",
+    "epoch_batches",
+    "make_session",
+    "parse_device",
+    "run_training",
+]

@@ -1,0 +1,262 @@
+"""Gradients by onnxruntime-training's C++ builders. Float32 and float64; needs that build of onnxruntime."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+from onnx import ModelProto, NodeProto, TensorProto, helper, load_from_string
+
+from ..exceptions import GradientError, MissingRuntimeError
+from ..graphs import (
+    GraphBuilder,
+    TensorType,
+    append_nodes,
+    extract_model,
+    graph_names,
+    make_value_info,
+    name_nodes,
+    node_inputs,
+    opset_versions,
+    prune,
+    value_types,
+)
+
+__all__ = [
+    "build_module_graphs",
+    "execution_state",
+    "is_available",
+    "loss_gradient",
+    "module_config",
+    "training_agent",
+    "value_cache",
+    "value_vector",
+]
+
+_NO_RULE = re.compile(r"gradient builder has not been registered: (\S+) for node (\S*)")
+
+
+def _pybind() -> ModuleType:
+    try:
+        from onnxruntime.capi import _pybind_state
+    except ImportError as error:
+        raise MissingRuntimeError(
+            "No onnxruntime is installed. Install one of the extras: pip install 'ortlearn[training]' for "
+            "onnxruntime-training (CPU), 'ortlearn[training-gpu]' for its CUDA build."
+        ) from error
+    if not hasattr(_pybind_state, "GradientGraphBuilder"):
+        raise MissingRuntimeError(
+            "The installed onnxruntime has no gradient builder. Install onnxruntime-training: "
+            "pip install 'ortlearn[training]' (Python 3.10 to 3.12) in place of onnxruntime."
+        )
+    return _pybind_state
+
+
+def is_available() -> bool:
+    """Tell whether the installed onnxruntime can build gradients."""
+    try:
+        _pybind()
+    except MissingRuntimeError:
+        return False
+    return True
+
+
+def loss_gradient(model: ModelProto, loss: str, weights: Sequence[str]) -> ModelProto:
+    """Return the graph of a loss and of its gradient with respect to weights.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Graph with a scalar output ``loss``.
+    loss : str
+        Name of that output.
+    weights : sequence of str
+        Inputs of the graph to differentiate with respect to.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Graph with the inputs of ``model`` and the outputs ``loss`` and ``<weight>_grad``.
+
+    Raises
+    ------
+    GradientError
+        If an operator on the way has no gradient, or a wrong one.
+    MissingRuntimeError
+        If onnxruntime-training is not installed.
+    """
+    pybind = _pybind()
+    _refuse_known_wrong(model, [loss], weights)
+    model = name_nodes(extract_model(model, [loss]))
+    target, prepared = _float32_loss(model, loss)
+    options = pybind.SessionOptions()
+    options.log_severity_level = 3
+    try:
+        builder = pybind.GradientGraphBuilder(
+            prepared.SerializeToString(), {target}, set(weights), target, options
+        )
+        builder.build()
+        gradient = load_from_string(builder.get_model())
+    except RuntimeError as error:
+        raise _explained(error, prepared) from error
+    types = value_types(model, infer=False)
+    outputs = [make_value_info(loss, types.get(loss))]
+    outputs += [make_value_info(f"{name}_grad", types.get(name)) for name in weights]
+    del gradient.graph.output[:]
+    gradient.graph.output.extend(outputs)
+    return prune(name_nodes(gradient))
+
+
+def _float32_loss(model: ModelProto, loss: str) -> tuple[str, ModelProto]:
+    """Return the graph with a float32 loss: the C++ builder starts from a float32 one, whatever the type."""
+    types = value_types(model)
+    if types[loss].elem_type == TensorProto.FLOAT:
+        return loss, model
+    op = GraphBuilder(opset_versions(model)[""], existing_names=graph_names(model.graph))
+    target = op.Cast(loss, to=TensorProto.FLOAT)
+    output = make_value_info(target, TensorType(TensorProto.FLOAT, types[loss].shape))
+    return target, append_nodes(model, op, outputs=[output])
+
+
+def module_config(weights: Sequence[str], input_gradients: Sequence[str] = ()) -> Any:
+    """Return the configuration of a training graph.
+
+    Parameters
+    ----------
+    weights : sequence of str
+        Initializers to train, in sorted order.
+    input_gradients : sequence of str, default=()
+        Inputs whose gradient is wanted.
+
+    Returns
+    -------
+    OrtModuleGraphBuilderConfiguration
+        Configuration for :func:`build_module_graphs`.
+    """
+    config = _pybind().OrtModuleGraphBuilderConfiguration()
+    config.initializer_names = list(weights)
+    config.initializer_names_to_train = list(weights)
+    config.input_names_require_grad = list(input_gradients)
+    config.build_gradient_graph = True
+    return config
+
+
+def training_agent(session: Any, device: Any, n_forward: int, output_names: Sequence[str]) -> Any:
+    """Return the agent that runs a training graph in two parts."""
+    inputs = [value.name for value in session.get_inputs()]
+    return _pybind().TrainingAgent(
+        session._sess, inputs, [device] * n_forward, list(output_names), [device] * len(output_names), 0
+    )
+
+
+def execution_state() -> Any:
+    """Return the memory that one forward call leaves for its backward call."""
+    return _pybind().PartialGraphExecutionState()
+
+
+def value_cache() -> Any:
+    """Return an empty cache of tensors."""
+    return _pybind().OrtValueCache()
+
+
+def value_vector() -> Any:
+    """Return an empty vector of tensors."""
+    return _pybind().OrtValueVector()
+
+
+def build_module_graphs(
+    model: ModelProto, weights: Sequence[str], input_gradients: Sequence[str], config: Any = None
+) -> tuple[ModelProto, ModelProto, Any]:
+    """Return the training graph (forward, YieldOp, backward), the forward graph and their description.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Graph whose outputs are what the loss will be computed from.
+    weights : sequence of str
+        Initializers to train, in sorted order.
+    input_gradients : sequence of str
+        Inputs whose gradient is wanted.
+    config : OrtModuleGraphBuilderConfiguration, default=None
+        Replaces the configuration made from the two above.
+
+    Returns
+    -------
+    training : onnx.ModelProto
+        Inputs: those of the model, then the weights. Outputs: the gradients.
+    forward : onnx.ModelProto
+        The same inputs, the outputs of the model.
+    info : GraphInfo
+        onnxruntime's description of both.
+
+    Raises
+    ------
+    GradientError
+        If an operator on the way has no gradient, or a wrong one.
+    MissingRuntimeError
+        If onnxruntime-training is not installed.
+    """
+    pybind = _pybind()
+    outputs = [value.name for value in model.graph.output]
+    _refuse_known_wrong(model, outputs, [*weights, *input_gradients])
+    model = name_nodes(model)
+    if config is None:
+        config = module_config(weights, input_gradients)
+    builder = pybind.OrtModuleGraphBuilder()
+    try:
+        builder.initialize(model.SerializeToString(), config)
+        builder.build(pybind.TrainingGraphTransformerConfiguration())
+    except RuntimeError as error:
+        raise _explained(error, model) from error
+    training = name_nodes(load_from_string(builder.get_gradient_model()))
+    forward = name_nodes(load_from_string(builder.get_forward_model()))
+    return training, forward, builder.get_graph_info()
+
+
+def _explained(error: RuntimeError, model: ModelProto) -> GradientError:
+    found = _NO_RULE.search(str(error))
+    if found is None:
+        text = str(error).splitlines()[0]
+        return GradientError(
+            f"onnxruntime-training could not differentiate the graph: {text.rpartition('] ')[2] or text}"
+        )
+    operator, name = found.groups()
+    names = [name] if name else [node.name for node in model.graph.node if node.op_type == operator]
+    return GradientError(
+        f"Operator {operator} (node {', '.join(map(repr, names))}) has no gradient in onnxruntime-training. "
+        "Leave the weights before it out of weights_to_train, or rewrite the model without it."
+    )
+
+
+def _refuse_known_wrong(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str]) -> None:
+    """Raise an error where the C++ builder is known to give a wrong gradient."""
+    types = value_types(model)
+    reached = set(wrt)
+    for node in model.graph.node:
+        if not reached.intersection(node_inputs(node)):
+            continue
+        reason = _wrong(node, types, reached)
+        reached.update(node.output)
+        if reason:
+            raise GradientError(
+                f"onnxruntime-training gives a wrong gradient for {node.op_type} (node {node.name!r}): {reason}."
+            )
+
+
+def _wrong(node: NodeProto, types: dict[str, TensorType], reached: set[str]) -> str | None:
+    shapes = [types[name].shape if name in types else None for name in node.input]
+    if node.op_type == "MatMul" and shapes[1] is not None and len(shapes[1]) == 1:
+        return "its right operand is a vector; reshape it to a matrix of one column"
+    if node.op_type in ("Where", "Pow"):
+        output = types[node.output[0]].shape if node.output[0] in types else None
+        for name, shape in zip(node.input, shapes, strict=True):
+            if name in reached and shape is not None and shape != output:
+                return f"its operand {name!r} is broadcast; expand it to the shape of the result"
+    if node.op_type == "Split" and "" in node.output:
+        return "one of its outputs is not used"
+    attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    if node.op_type == "ScatterND" and attributes.get("reduction", b"none") != b"none":
+        return "it reduces what it scatters"
+    return None

@@ -1,0 +1,485 @@
+"""What both estimators share: everything but the training step."""
+
+from __future__ import annotations
+
+import copy
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import onnx
+from onnx import ModelProto
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import check_consistent_length, check_random_state, get_tags
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from ..conversion import draw_weights, is_onnx_source, source_task
+from ..graphs import initializer_arrays
+from ..learning_rates import resolve_learning_rate
+from ..penalties import resolve_penalty
+from ..training import Data, LoopSettings, parse_device, run_training
+from ..training.base_step import BaseStep
+from .inference import Inference
+from .problem import Problem
+
+__all__ = ["BaseOrtGradientEstimator"]
+
+NOT_PICKLED = ("_step", "_inference")
+
+
+def _is_classifier(self) -> bool:
+    return get_tags(self).estimator_type == "classifier"
+
+
+def _has_probabilities(self) -> bool:
+    """Tell whether probabilities mean something: the wrapped classifier has them."""
+    if not _is_classifier(self):
+        raise AttributeError("predict_proba is for classifiers; this model is none.")
+    return is_onnx_source(self.estimator) or hasattr(self.estimator, "predict_proba")
+
+
+class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
+    """Base class of the estimators; a subclass names its training step."""
+
+    _step_class: ClassVar[type[BaseStep]]
+
+    _parameter_constraints: dict = {
+        "estimator": "no_validation",
+        "weights_to_train": [str, list, tuple, set, None],
+        "learning_loss": "no_validation",
+        "learning_rate": "no_validation",
+        "learning_penalty": "no_validation",
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "shuffle": ["boolean"],
+        "random_state": ["random_state"],
+        "warm_start": ["boolean"],
+        "gradient": [StrOptions({"auto", "ort"})],
+        "device": [str],
+        "n_jobs": [Integral, None],
+        "validation_every": [
+            Interval(Real, 0, 1, closed="right"),
+            Interval(Integral, 1, None, closed="left"),
+        ],
+        "verbose": ["verbose"],
+        "exc": ["boolean"],
+        "dtype": [StrOptions({"float32", "float64"})],
+        "loss_output_name": [str],
+        "label_name": [str],
+    }
+
+    def __init__(
+        self,
+        estimator,
+        weights_to_train=None,
+        *,
+        learning_loss="auto",
+        learning_rate="SGD",
+        learning_penalty=None,
+        max_iter=100,
+        batch_size=10,
+        shuffle=True,
+        random_state=None,
+        warm_start=False,
+        gradient="auto",
+        device="cpu",
+        n_jobs=None,
+        validation_every=0.1,
+        verbose=0,
+        exc=True,
+        dtype="float32",
+        loss_output_name="loss",
+        label_name="label",
+    ):
+        self.estimator = estimator
+        self.weights_to_train = weights_to_train
+        self.learning_loss = learning_loss
+        self.learning_rate = learning_rate
+        self.learning_penalty = learning_penalty
+        self.max_iter = max_iter
+        self.batch_size = batch_size
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.gradient = gradient
+        self.device = device
+        self.n_jobs = n_jobs
+        self.validation_every = validation_every
+        self.verbose = verbose
+        self.exc = exc
+        self.dtype = dtype
+        self.loss_output_name = loss_output_name
+        self.label_name = label_name
+
+    def set_params(self, **params):
+        """Set parameters, those of nested objects too (``learning_rate__eta0``).
+
+        Parameters
+        ----------
+        **params
+            Parameters.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter is unknown, or belongs to a plugin that is given by its name only.
+        """
+        for key in params:
+            name, nested, _ = key.partition("__")
+            value = params.get(name, getattr(self, name, None))
+            if nested and isinstance(value, str):
+                raise ValueError(
+                    f"{key!r} cannot be set while {name}={value!r} is a name: pass an object instead, such as "
+                    "learning_rate=LearningRateSGD()."
+                )
+        return super().set_params(**params)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        if is_onnx_source(self.estimator):
+            kind = {"classification": "classifier", "regression": "regressor"}
+            tags.estimator_type = kind.get(source_task(self.estimator))
+        elif hasattr(self.estimator, "__sklearn_tags__"):
+            inner = copy.deepcopy(get_tags(self.estimator))
+            tags.estimator_type = inner.estimator_type
+            tags.classifier_tags = inner.classifier_tags
+            tags.regressor_tags = inner.regressor_tags
+            tags.target_tags = inner.target_tags
+            if tags.regressor_tags is not None:
+                tags.regressor_tags.poor_score = True
+            if tags.classifier_tags is not None:
+                tags.classifier_tags.poor_score = True
+        tags.target_tags.required = True
+        tags.non_deterministic = False
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "onnx_")
+
+    def __getstate__(self):
+        state = super().__getstate__()
+        return {key: value for key, value in state.items() if key not in NOT_PICKLED}
+
+    def fit(self, X, y, sample_weight=None, X_val=None, y_val=None):
+        """Train.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, not negative.
+        X_val, y_val : array-like, default=None
+            Rows on which the loss is measured every ``validation_every`` epochs.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If an argument or a parameter makes no sense (also PluginError, DeviceError,
+            ConversionError, GradientError). The object stays as it was.
+        ConvergenceError
+            If the loss stops being finite and ``exc`` is True. The object stays as it was.
+        MissingRuntimeError
+            If no suitable onnxruntime is installed.
+        """
+        return self._commit(lambda twin: twin._fit(X, y, sample_weight, X_val, y_val))
+
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        """Train one epoch on some rows, going on from the weights and the state of the last call.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Labels.
+        classes : array-like of shape (n_classes,), default=None
+            All classes that will come, for the first call on an unfitted classifier.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        self
+        """
+        return self._commit(lambda twin: twin._partial_fit(X, y, classes, sample_weight))
+
+    def _commit(self, train):
+        """Train a twin and take its attributes over once it succeeds, so that an error changes nothing."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        train(twin)
+        self.__dict__.update(twin.__dict__)
+        return self
+
+    def _fit(self, X, y, sample_weight, X_val, y_val):
+        self._validate_params()
+        random_state = check_random_state(self.random_state)
+        problem, data = self._pose(X, y, sample_weight, random_state)
+        validation = None
+        if (X_val is None) != (y_val is None):
+            raise ValueError("X_val and y_val go together: pass both or none.")
+        if X_val is not None:
+            validation = self._data(problem, self._check_rows(problem, X_val, y_val), y_val, None)
+        weights = self._starting_weights(problem, random_state)
+        self._step = self._step_class(problem.task(data.sample_weight is not None), self._device(), self.n_jobs)
+        self._epoch, self._states = 0, {}
+        self._train(problem, data, weights, random_state, self.max_iter, validation)
+
+    def _partial_fit(self, X, y, classes, sample_weight):
+        self._validate_params()
+        random_state = check_random_state(self.random_state)
+        begun = hasattr(self, "onnx_")
+        if begun:
+            problem = self._problem.with_rate(resolve_learning_rate(self.learning_rate))
+            data = self._data(problem, self._check_rows(problem, X, y), y, sample_weight)
+            weights = initializer_arrays(self._trained, problem.trainable.trained)
+        else:
+            problem, data = self._pose(X, y, sample_weight, random_state, classes)
+            weights = self._starting_weights(problem, random_state)
+            self._epoch, self._states, self._partial_random_state = 0, {}, random_state
+        order = getattr(self, "_partial_random_state", random_state)
+        self._partial_random_state = order = copy.deepcopy(order)
+        weighted = data.sample_weight is not None
+        self._step = self._step_class(problem.task(weighted), self._device(), self.n_jobs)
+        losses = (list(self.train_losses_), list(self.validation_losses_)) if begun else ([], [])
+        done = self.n_iter_ if begun else 0
+        self._train(problem, data, weights, order, 1, None)
+        self.train_losses_ = losses[0] + self.train_losses_
+        self.validation_losses_ = losses[1] + self.validation_losses_
+        self.n_iter_ += done
+
+    def _device(self):
+        return parse_device(self.device)
+
+    def _pose(self, X, y, sample_weight, random_state, classes=None) -> tuple[Problem, Data]:
+        """Resolve plugins, convert the model, and check the rows."""
+        self._device()
+        check_consistent_length(X, y)
+        if is_onnx_source(self.estimator):
+            problem = Problem.pose(self, X, y, None, random_state, classes)
+            rows = self._check_rows(problem, X, y, reset=True)
+        else:
+            rows = validate_data(self, X, dtype=np.dtype(self.dtype), order="C")
+            weights = None if sample_weight is None else _check_weights(sample_weight, rows)
+            problem = Problem.pose(self, X, y, weights, random_state, classes)
+            problem.check_features(rows.shape[1])
+        return problem, self._data(problem, rows, y, sample_weight)
+
+    def _check_rows(self, problem: Problem, X, y, reset: bool = False) -> np.ndarray:
+        """Return X as the graph takes it."""
+        check_consistent_length(X, y)
+        rows = validate_data(self, X, reset=reset, dtype=problem.trainable.input_dtype, order="C")
+        problem.check_features(rows.shape[1])
+        return rows
+
+    def _data(self, problem: Problem, rows: np.ndarray, y, sample_weight) -> Data:
+        """Return rows, labels and weights as the graph takes them."""
+        weights = None if sample_weight is None else _check_weights(sample_weight, rows).astype(problem.dtype)
+        return Data(rows, problem.encoder.encode(y), weights)
+
+    def _starting_weights(self, problem: Problem, random_state) -> dict[str, np.ndarray]:
+        trainable = problem.trainable
+        own = trainable.initial_weights()
+        if self.warm_start and hasattr(self, "_trained"):
+            last = initializer_arrays(self._trained, trainable.trained)
+            if {k: v.shape for k, v in last.items()} == {k: v.shape for k, v in own.items()}:
+                return {name: array.copy() for name, array in last.items()}
+        if self.warm_start:
+            return own
+        return draw_weights(own, trainable.weights, random_state)
+
+    def _train(self, problem: Problem, data: Data, weights, random_state, max_iter, validation) -> None:
+        every = self.validation_every
+        settings = LoopSettings(
+            max_iter=max_iter,
+            batch_size=self.batch_size,
+            shuffle=self.shuffle,
+            first_epoch=self._epoch,
+            validation_every=max(1, round(every * max_iter)) if isinstance(every, float) else every,
+            exc=self.exc,
+            verbose=self.verbose,
+            description=type(self).__name__,
+        )
+        validate = None
+        if validation is not None:
+            rows = Inference(problem, problem.trainable.model, self._device(), self.n_jobs)
+
+            def validate(current):
+                return rows.mean_loss(validation.X, validation.y, current)
+
+        result = run_training(
+            self._step, data, weights, settings, random_state, states=self._states, validate=validate
+        )
+        self._epoch += result.n_iter
+        self._states = result.states
+        self._set_fitted(problem, result)
+
+    def _set_fitted(self, problem: Problem, result) -> None:
+        trainable = problem.trainable
+        self._problem = problem
+        self._trained = trainable.with_stable_weights(result.weights)
+        self.onnx_ = trainable.with_weights(result.weights)
+        names = trainable.original_names
+        self.trained_coef_ = {names[name]: array for name, array in result.weights.items()}
+        self.weights_to_train_ = [names[name] for name in trainable.trained]
+        self.train_losses_ = result.train_losses
+        self.validation_losses_ = result.validation_losses
+        self.n_iter_ = result.n_iter
+        self.loss_, self.penalty_, self.learning_rate_ = problem.loss, problem.penalty, problem.learning_rate
+        if problem.classes is not None:
+            self.classes_ = problem.classes
+        self._inference = None
+
+    def _runner(self) -> Inference:
+        check_is_fitted(self)
+        if getattr(self, "_inference", None) is None:
+            self._inference = Inference(self._problem, self._trained, self._device(), self.n_jobs)
+        return self._inference
+
+    def _rows(self, X) -> np.ndarray:
+        check_is_fitted(self)
+        return validate_data(self, X, reset=False, dtype=self._problem.trainable.input_dtype, order="C")
+
+    def predict(self, X):
+        """Predict with the trained ONNX model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Classes, or values in the shape that y had in ``fit``.
+        """
+        rows = self._rows(X)
+        return self._runner().predict(rows)
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X):
+        """Predict probabilities with the trained ONNX model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities, in the order of ``classes_``.
+        """
+        rows = self._rows(X)
+        return self._runner().probabilities(rows)
+
+    @available_if(_is_classifier)
+    def decision_function(self, X):
+        """Return the raw scores that the loss is computed from.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Scores before sigmoid or softmax; one per row for two classes with a single score.
+        """
+        rows = self._rows(X)
+        scores = self._runner().scores(rows)
+        if scores.shape[1] == 2 and len(self.classes_) == 2:
+            return scores[:, 1] - scores[:, 0]
+        return scores.ravel() if scores.shape[1] == 1 else scores
+
+    def score(self, X, y, sample_weight=None):
+        """Return the accuracy of a classifier, R2 of a regressor.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            Score.
+        """
+        metric = accuracy_score if _is_classifier(self) else r2_score
+        return metric(y, self.predict(X), sample_weight=sample_weight)
+
+    def losses(self, X, y):
+        """Return the training loss of each row, without penalty.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Labels.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Losses.
+        """
+        check_consistent_length(X, y)
+        rows = self._rows(X)
+        return self._runner().losses(rows, self._problem.encoder.encode(y))
+
+    def get_trained_onnx(self) -> ModelProto:
+        """Return a copy of the trained ONNX model, its weights under the names they came with."""
+        check_is_fitted(self)
+        return copy.deepcopy(self.onnx_)
+
+    def save_onnx_graph(self, folder) -> dict[str, Path]:
+        """Write the trained model and the training graphs to files.
+
+        Parameters
+        ----------
+        folder : str or pathlib.Path
+            Where; it is made if missing.
+
+        Returns
+        -------
+        dict of str to pathlib.Path
+            Path of each file: ``trained`` and the graphs of the training step.
+        """
+        check_is_fitted(self)
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        step = getattr(self, "_step", None)
+        if step is None:
+            step = self._step_class(self._problem.task(False), self._device(), self.n_jobs)
+        models = {"trained": self.onnx_, **step.graphs()}
+        paths = {name: folder / f"{name}.onnx" for name in models}
+        for name, model in models.items():
+            onnx.save(model, paths[name])
+        return paths
+
+
+def _check_weights(sample_weight, rows: np.ndarray) -> np.ndarray:
+    weights = _check_sample_weight(sample_weight, rows, ensure_non_negative=True)
+    if not weights.sum() > 0:
+        raise ValueError("sample_weight is zero for every row: at least one must be above 0.")
+    return weights

@@ -1,0 +1,100 @@
+"""Train with forward and backward apart."""
+
+from __future__ import annotations
+
+from ..training import ForwardBackwardStep
+from .base import BaseOrtGradientEstimator
+
+__all__ = ["OrtGradientForwardBackwardOptimizer"]
+
+
+class OrtGradientForwardBackwardOptimizer(BaseOrtGradientEstimator):
+    """Train a scikit-learn model or an ONNX graph by gradient; forward and backward are two calls.
+
+    The loss and its gradient are computed between the two calls of
+    :class:`~ortlearn.training.OrtGradientForwardBackward`, and one graph updates all weights.
+
+    Parameters
+    ----------
+    estimator : estimator, onnx.ModelProto, bytes, str or os.PathLike
+        What to train: a scikit-learn estimator or pipeline, or an ONNX model. It is never changed.
+        An estimator that is not fitted is cloned and fitted to get its shapes; with
+        ``warm_start=False`` by as little work as possible.
+    weights_to_train : str or list of str, default=None
+        Names or glob patterns of the weights to train, such as ``"coef*"``; by default factors of
+        products and intercepts of the last step, not the parameters of preprocessing.
+    learning_loss : str or BaseLoss, default="auto"
+        Loss; by default ``"squared_error"`` for a regressor, ``"log_loss"`` for a classifier.
+    learning_rate : str, float or BaseLearningRate, default="SGD"
+        Schedule and update; a number is SGD with that ``eta0``.
+    learning_penalty : str or BasePenalty, default=None
+        Penalty on the weights; none by default.
+    max_iter : int, default=100
+        Epochs.
+    batch_size : int, default=10
+        Rows of a batch; the last one of an epoch may be short.
+    shuffle : bool, default=True
+        Whether rows come in a new random order every epoch.
+    random_state : int, RandomState instance or None, default=None
+        Draws fresh weights and the order of rows.
+    warm_start : bool, default=False
+        Whether the first ``fit`` starts from the model's own weights and a later one from the last
+        solution; otherwise every ``fit`` starts from fresh weights.
+    gradient : {"auto", "ort"}, default="auto"
+        What builds the gradient: onnxruntime-training's C++ builder.
+    device : str, default="cpu"
+        ``"cpu"``, ``"cuda"`` or ``"cuda:1"``.
+    n_jobs : int, default=None
+        Threads of onnxruntime: None is one, -1 all cores.
+    validation_every : float or int, default=0.1
+        Epochs between two validations, as a share of ``max_iter`` (float) or a number (int).
+    verbose : int, default=0
+        Whether to show a progress bar.
+    exc : bool, default=True
+        Whether a loss that is not finite raises ConvergenceError; otherwise a warning, and the last
+        finite weights are kept.
+    dtype : {"float32", "float64"}, default="float32"
+        Type a scikit-learn estimator is converted to and trained in.
+    loss_output_name, label_name : str, default="loss" and "label"
+        An ONNX model with such an output and such an input is trained on its own loss.
+
+    Attributes
+    ----------
+    onnx_ : onnx.ModelProto
+        Trained model, for inference, its weights under the names they came with.
+    trained_coef_ : dict of str to ndarray
+        Trained weights by name.
+    weights_to_train_ : list of str
+        Names of the trained weights.
+    train_losses_ : list of float
+        Mean loss of each epoch, penalty included.
+    validation_losses_ : list of float
+        Mean loss of each validation, without penalty.
+    n_iter_ : int
+        Epochs run.
+    loss_, penalty_, learning_rate_ : BaseLoss, BasePenalty, BaseLearningRate
+        Plugins that were used.
+    classes_ : ndarray of shape (n_classes,)
+        Classes, of a classifier only.
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where X has some.
+
+    See Also
+    --------
+    OrtGradientOptimizer : The same as a single graph; faster.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import Ridge
+    >>> from ortlearn.estimators import OrtGradientForwardBackwardOptimizer
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = Ridge().fit(X, y)
+    >>> trained = OrtGradientForwardBackwardOptimizer(model, warm_start=True, max_iter=20, random_state=0)
+    >>> trained.fit(X, y).train_losses_[-1] < trained.train_losses_[0]
+    True
+    """
+
+    _step_class = ForwardBackwardStep

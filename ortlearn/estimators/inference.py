@@ -1,0 +1,107 @@
+"""Run the trained model: predictions, scores and losses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+
+from ..exceptions import ConversionError
+from ..graphs import extract_model, initializer_arrays
+from ..training import Device, make_session
+from ..training.step_graphs import row_loss_graph
+from .problem import Problem
+
+__all__ = ["Inference"]
+
+
+class Inference:
+    """Sessions on a trained model, made when they are first needed.
+
+    Parameters
+    ----------
+    problem : Problem
+        What was trained.
+    model : onnx.ModelProto
+        Trained model, weights under stable names.
+    device : Device
+        Where it runs.
+    n_jobs : int or None
+        Threads of an operator.
+    """
+
+    def __init__(self, problem: Problem, model: ModelProto, device: Device, n_jobs: int | None):
+        self.problem = problem
+        self.model = model
+        self.device = device
+        self.n_jobs = n_jobs
+        self._sessions: dict[str, Any] = {}
+
+    def _run(self, output: str, rows: np.ndarray) -> np.ndarray:
+        if output not in self._sessions:
+            part = extract_model(self.model, [output])
+            self._sessions[output] = make_session(part, self.device, self.n_jobs)
+        return self._sessions[output].run([output], {self.problem.trainable.input_name: rows})[0]
+
+    def predict(self, rows: np.ndarray) -> np.ndarray:
+        """Return classes, or values in the shape of y."""
+        trainable, classes = self.problem.trainable, self.problem.classes
+        head = trainable.head
+        if classes is not None and head is not None:
+            if head.label is None:
+                return classes[np.argmax(self.probabilities(rows), axis=1)]
+            labels = np.asarray(self._run(head.label, rows)).reshape(len(rows))
+            return labels.astype(classes.dtype)
+        output = self._prediction_output() if head is None else head.score
+        values = self._run(output, rows)
+        return values.reshape(len(rows)) if self.problem.y_ndim == 1 and values.shape[1:] in ((), (1,)) else values
+
+    def _prediction_output(self) -> str:
+        names = [v.name for v in self.model.graph.output if v.name != self.problem.trainable.loss]
+        if not names:
+            raise ConversionError("The graph has no output besides its loss: nothing to predict with.")
+        return names[0]
+
+    def probabilities(self, rows: np.ndarray) -> np.ndarray:
+        """Return the probabilities, of shape (n, n_classes)."""
+        head = self.problem.trainable.head
+        assert head is not None and head.probabilities is not None
+        return self._run(head.probabilities, rows)
+
+    def scores(self, rows: np.ndarray) -> np.ndarray:
+        """Return the raw scores, of shape (n, k)."""
+        head = self.problem.trainable.head
+        assert head is not None
+        return self._run(head.score, rows)
+
+    def losses(
+        self, rows: np.ndarray, labels: np.ndarray, weights: Mapping[str, np.ndarray] | None = None
+    ) -> np.ndarray:
+        """Return the loss of each row, of shape (n,)."""
+        if self.problem.loss is None:
+            pairs = ((rows[i : i + 1], labels[i : i + 1]) for i in range(len(rows)))
+            return np.array([self._own_loss(row, label, weights) for row, label in pairs])
+        return self._loss_run(rows, labels, weights)
+
+    def mean_loss(
+        self, rows: np.ndarray, labels: np.ndarray, weights: Mapping[str, np.ndarray] | None = None
+    ) -> float:
+        """Return the mean of the losses; a graph's own loss is taken of all rows at once."""
+        if self.problem.loss is None:
+            return self._own_loss(rows, labels, weights)
+        return float(self._loss_run(rows, labels, weights).mean(dtype=np.float64))
+
+    def _own_loss(self, rows, labels, weights) -> float:
+        return float(np.sum(self._loss_run(rows, labels, weights)))
+
+    def _loss_run(self, rows, labels, weights) -> np.ndarray:
+        if "losses" not in self._sessions:
+            task = self.problem.task(False)
+            graph = task.graph if task.loss is None else row_loss_graph(task)[0]
+            self._sessions["losses"] = make_session(graph, self.device, self.n_jobs), task.label
+            self._weights = initializer_arrays(self.model, task.weights)
+        session, label = self._sessions["losses"]
+        feeds = {self.problem.trainable.input_name: rows, label: labels, **(weights or self._weights)}
+        return session.run(None, feeds)[0]

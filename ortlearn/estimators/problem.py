@@ -1,0 +1,211 @@
+"""What an estimator trains: converted model, plugins and labels, brought together once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from onnx import helper
+from sklearn.base import BaseEstimator
+
+from ..conversion import TrainableModel, fit_clone, is_fitted, is_onnx_source, to_trainable
+from ..exceptions import ConversionError, PluginError
+from ..graphs import TensorType, value_types
+from ..learning_rates import BaseLearningRate, resolve_learning_rate
+from ..losses import BaseLoss, resolve_loss
+from ..penalties import BasePenalty, resolve_penalty
+from ..training import TrainingTask
+from .targets import TargetEncoder
+
+__all__ = ["Problem"]
+
+AUTO_LOSS = {"regression": "squared_error", "classification": "log_loss"}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A converted model with its loss, penalty, learning rate and labels.
+
+    Attributes
+    ----------
+    trainable : TrainableModel
+        Graph and weights.
+    loss : BaseLoss or None
+        Loss; None for a graph with its own.
+    penalty : BasePenalty
+        Penalty.
+    learning_rate : BaseLearningRate
+        Schedule and update.
+    encoder : TargetEncoder
+        How y becomes labels.
+    classes : ndarray or None
+        Classes of a classifier.
+    y_ndim : int
+        Dimensions of y, which predictions of a regressor have too.
+    gradient : str
+        Backend that builds gradients.
+    """
+
+    trainable: TrainableModel
+    loss: BaseLoss | None
+    penalty: BasePenalty
+    learning_rate: BaseLearningRate
+    encoder: TargetEncoder
+    classes: np.ndarray | None
+    y_ndim: int
+    gradient: str
+
+    @classmethod
+    def pose(
+        cls,
+        owner: Any,
+        X: Any,
+        y: Any,
+        sample_weight: np.ndarray | None,
+        random_state: np.random.RandomState,
+        classes: Any = None,
+    ) -> Problem:
+        """Resolve the plugins an estimator names, and convert its model.
+
+        Parameters
+        ----------
+        owner : BaseOrtGradientEstimator
+            Whose parameters count.
+        X, y : array-like
+            Rows and labels, to fit an estimator that is not fitted.
+        sample_weight : ndarray of shape (n_samples,) or None
+            Weights of the rows.
+        random_state : numpy.random.RandomState
+            Where seeds of that fit come from.
+        classes : array-like, default=None
+            Classes that may come, for a classifier that is not fitted.
+
+        Returns
+        -------
+        Problem
+            What to train.
+        """
+        learning_rate = resolve_learning_rate(owner.learning_rate)
+        penalty = resolve_penalty(owner.learning_penalty)
+        loss = None if owner.learning_loss == "auto" else resolve_loss(owner.learning_loss)
+        source = owner.estimator
+        if not is_onnx_source(source):
+            source = _fitted(owner, X, y, sample_weight, random_state, classes)
+        trainable = to_trainable(
+            source,
+            owner.weights_to_train,
+            dtype=np.dtype(owner.dtype),
+            loss_output_name=owner.loss_output_name,
+            label_name=owner.label_name,
+        )
+        loss = _check_loss(loss, trainable)
+        found = _find_classes(source, trainable, y, classes)
+        types = value_types(trainable.model) if trainable.label else {}
+        own_type = types[trainable.label] if trainable.label else None
+        encoder = TargetEncoder(trainable.head, loss, found, own_type)
+        return cls(
+            trainable, loss, penalty, learning_rate, encoder, found, np.ndim(y), owner.gradient
+        )
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Floating-point type that training computes in."""
+        head = self.trainable.head
+        return self.trainable.input_dtype if head is None else head.dtype
+
+    def with_rate(self, learning_rate: BaseLearningRate) -> Problem:
+        """Return the problem with another learning rate."""
+        return replace(self, learning_rate=learning_rate)
+
+    def check_features(self, n_features: int) -> None:
+        """Raise an error if X has another number of columns than the graph."""
+        expected = self.trainable.n_features
+        if expected is not None and n_features != expected:
+            raise ValueError(
+                f"X has {n_features} features, but the model to train is expecting {expected} features as input."
+            )
+
+    def task(self, weighted: bool) -> TrainingTask:
+        """Return what a training step takes."""
+        trainable, head = self.trainable, self.trainable.head
+        if head is None and weighted:
+            raise ValueError("sample_weight cannot be used with a graph that computes its own loss.")
+        graph = trainable.score_graph()
+        types = value_types(graph)
+        output = trainable.loss if head is None else head.score
+        assert output is not None
+        output_type = types[output]
+        if head is not None:
+            elem_type = helper.np_dtype_to_tensor_dtype(head.dtype)
+            output_type = TensorType(elem_type, (None, head.n_outputs))
+        extra = {"label": trainable.label} if trainable.label else {}
+        return TrainingTask(
+            graph=graph,
+            data=trainable.input_name,
+            data_type=types[trainable.input_name],
+            output=output,
+            output_type=output_type,
+            weights=trainable.trained,
+            intercepts={n: trainable.weights[n].role == "intercept" for n in trainable.trained},
+            loss=self.loss,
+            label_type=self.encoder.label_type(),
+            penalty=self.penalty,
+            learning_rate=self.learning_rate,
+            weighted=weighted,
+            gradient=self.gradient,
+            dtype=self.dtype,
+            **extra,
+        )
+
+
+def _fitted(owner: Any, X: Any, y: Any, sample_weight, random_state, classes) -> BaseEstimator:
+    estimator = owner.estimator
+    if isinstance(estimator, type) or not hasattr(estimator, "fit"):
+        raise ConversionError(
+            f"estimator must be a scikit-learn estimator object or an ONNX model, not {estimator!r}."
+        )
+    if is_fitted(estimator):
+        return estimator
+    return fit_clone(
+        estimator,
+        X,
+        y,
+        sample_weight=sample_weight,
+        shapes_only=not owner.warm_start,
+        random_state=random_state,
+        classes=classes,
+    )
+
+
+def _check_loss(loss: BaseLoss | None, trainable: TrainableModel) -> BaseLoss | None:
+    if trainable.head is None:
+        if loss is not None:
+            raise PluginError(
+                f"The graph computes its own loss ({trainable.loss!r}): leave learning_loss='auto', or remove "
+                "that output."
+            )
+        return None
+    task = trainable.head.task
+    if loss is None:
+        return resolve_loss(AUTO_LOSS[task])
+    if task not in loss.tasks:
+        raise PluginError(f"{type(loss).__name__} is for {' or '.join(sorted(loss.tasks))}, the model for {task}.")
+    return loss
+
+
+def _find_classes(source: Any, trainable: TrainableModel, y: Any, classes: Any) -> np.ndarray | None:
+    head = trainable.head
+    if head is None or head.task != "classification":
+        return None
+    known = getattr(source, "classes_", None)
+    if known is None:
+        known = head.classes if head.classes is not None else np.unique(y if classes is None else classes)
+    known = np.asarray(known)
+    expected = 2 if head.n_outputs == 1 else head.n_outputs
+    if known.ndim != 1 or len(known) != expected:
+        raise ConversionError(
+            f"The model has {head.n_outputs} scores for the classes {known.tolist()}: it must have one score "
+            "for each class, or one for two classes."
+        )
+    return known

@@ -1,0 +1,169 @@
+"""Find plugins in the metadata of installed distributions, without importing any."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from importlib import metadata
+
+from .groups import GROUPS, check_group
+
+__all__ = ["BROKEN", "NOT_LOADED", "OK", "PluginInfo", "find"]
+
+NOT_LOADED = "not loaded"
+OK = "ok"
+#: Start of the status of a plugin that cannot be used; the reason follows.
+BROKEN = "broken: "
+
+
+@dataclass(frozen=True)
+class PluginInfo:
+    """What is known of one plugin.
+
+    Parameters
+    ----------
+    group : str
+        Group, such as ``"ortlearn.losses"``.
+    name : str
+        Name users ask for; ``"?"`` where the metadata of a distribution cannot be read.
+    value : str
+        Where the plugin lives, ``"module:attribute"``.
+    distribution : str
+        Distribution that declares it, or ``"(registered)"``.
+    version : str, default=""
+        Version of that distribution.
+    status : str, default="not loaded"
+        ``"not loaded"``, ``"ok"`` or ``"broken: "`` followed by the reason.
+    summary : str, default=""
+        First line of the plugin's docstring, known once it is loaded.
+
+    Examples
+    --------
+    >>> from ortlearn.plugins import PluginInfo
+    >>> info = PluginInfo("ortlearn.losses", "huber", "robust:Huber", "robust-losses", "1.0")
+    >>> info.owner, info.status
+    ('robust-losses 1.0', 'not loaded')
+    """
+
+    group: str
+    name: str
+    value: str
+    distribution: str
+    version: str = ""
+    status: str = NOT_LOADED
+    summary: str = ""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Group and name."""
+        return self.group, self.name
+
+    @property
+    def owner(self) -> str:
+        """Distribution and version, as messages write them."""
+        return f"{self.distribution} {self.version}".strip()
+
+    @property
+    def broken(self) -> bool:
+        """Whether the plugin is known to be unusable."""
+        return self.status.startswith(BROKEN)
+
+
+def find(group: str | None = None) -> list[PluginInfo]:
+    """Find the plugins that installed distributions declare.
+
+    Only metadata is read. A distribution seen twice on ``sys.path`` counts once, as its first
+    copy says. A name declared twice is listed twice, with a status that says so.
+
+    Parameters
+    ----------
+    group : str or None, default=None
+        One group, or all of them.
+
+    Returns
+    -------
+    list of PluginInfo
+        Sorted by group, name and distribution.
+
+    Raises
+    ------
+    PluginError
+        If there is no such group.
+
+    Examples
+    --------
+    >>> from ortlearn.plugins.discovery import find
+    >>> [info.name for info in find("ortlearn.penalties") if info.distribution == "ortlearn"]
+    ['elastic', 'l1', 'l1l2', 'l2', 'none'...]
+    """
+    groups = GROUPS if group is None else (check_group(group),)
+    found = {info for dist in _distributions() for info in _declared(dist) if info.group in groups}
+    order = sorted(found, key=lambda info: (GROUPS.index(info.group), info.name, info.owner, info.value))
+    return _mark_conflicts(order)
+
+
+def _distributions() -> Iterator[metadata.Distribution]:
+    """Yield each distribution that may declare plugins once."""
+    seen = set()
+    for candidate in metadata.distributions():
+        if not _groups_in_text(candidate):
+            continue
+        name = _name(candidate)
+        normalized = re.sub(r"[-_.]+", "-", name).lower()
+        if not name or normalized in seen:
+            continue
+        seen.add(normalized)
+        try:
+            # The first copy on sys.path is the one that would be imported, even if it declares nothing.
+            yield metadata.distribution(name)
+        except metadata.PackageNotFoundError:
+            continue  # what is left of an interrupted installation
+
+
+def _groups_in_text(dist: metadata.Distribution) -> list[str]:
+    # A cheap test on the text: most distributions have nothing to do with plugins.
+    try:
+        text = dist.read_text("entry_points.txt") or ""
+    except (OSError, UnicodeError):
+        return []
+    return [group for group in GROUPS if f"[{group}]" in text]
+
+
+def _name(dist: metadata.Distribution) -> str:
+    try:
+        return dist.metadata["Name"] or ""
+    except Exception:  # metadata written by others: anything may be wrong with it
+        return ""
+
+
+def _declared(dist: metadata.Distribution) -> Iterator[PluginInfo]:
+    """Yield what one distribution declares, or one broken record per group if it cannot be parsed."""
+    owner = (dist.metadata["Name"], dist.metadata["Version"] or "")
+    try:
+        points = list(dist.entry_points)
+    except Exception as error:  # metadata written by others: anything may be wrong with it
+        for group in _groups_in_text(dist):
+            yield PluginInfo(
+                group, "?", "", *owner, status=f"{BROKEN}entry_points.txt is malformed ({error})"
+            )
+        return
+    for point in points:
+        if point.group in GROUPS:
+            yield PluginInfo(point.group, point.name, point.value, *owner)
+
+
+def _mark_conflicts(infos: Iterable[PluginInfo]) -> list[PluginInfo]:
+    by_key: dict[tuple[str, str], list[PluginInfo]] = defaultdict(list)
+    infos = list(infos)
+    for info in infos:
+        if not info.broken:
+            by_key[info.key].append(info)
+    marked = []
+    for info in infos:
+        others = [other.owner for other in by_key[info.key] if other is not info]
+        if others and not info.broken:
+            info = replace(info, status=f"{BROKEN}also declared by {', '.join(others)}")
+        marked.append(info)
+    return marked

@@ -1,0 +1,52 @@
+"""Groups of plugins: their entry-point names and what one member of each is called."""
+
+from __future__ import annotations
+
+from ..exceptions import PluginError
+
+__all__ = ["GRADIENTS", "GROUPS", "LABELS", "LEARNING_RATES", "LOSSES", "PENALTIES", "check_group"]
+
+LOSSES = "ortlearn.losses"
+PENALTIES = "ortlearn.penalties"
+LEARNING_RATES = "ortlearn.learning_rates"
+GRADIENTS = "ortlearn.gradients"
+
+#: Every group, in the order listings show them.
+GROUPS = (LOSSES, PENALTIES, LEARNING_RATES, GRADIENTS)
+
+#: What one plugin of a group is called in a message.
+LABELS = {
+    LOSSES: "loss",
+    PENALTIES: "penalty",
+    LEARNING_RATES: "learning rate",
+    GRADIENTS: "gradient rule set",
+}
+
+
+def check_group(group: str) -> str:
+    """Return a group, or say which ones exist.
+
+    Parameters
+    ----------
+    group : str
+        Name of a group.
+
+    Returns
+    -------
+    str
+        The same name.
+
+    Raises
+    ------
+    PluginError
+        If there is no such group.
+
+    Examples
+    --------
+    >>> from ortlearn.plugins.groups import check_group
+    >>> check_group("ortlearn.losses")
+    'ortlearn.losses'
+    """
+    if group not in GROUPS:
+        raise PluginError(f"{group!r} is not a group of plugins; use one of {', '.join(GROUPS)}.")
+    return group

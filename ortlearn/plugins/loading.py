@@ -1,0 +1,96 @@
+"""Import plugins once and remember how it went."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import replace
+from importlib import metadata
+from typing import Any
+
+from ..exceptions import PluginError
+from .discovery import BROKEN, OK, PluginInfo
+from .groups import LABELS
+
+__all__ = ["Key", "Scan", "summary_of"]
+
+Key = tuple[str, str]
+
+
+class Scan:
+    """One reading of the metadata, and what was loaded since.
+
+    Parameters
+    ----------
+    infos : iterable of PluginInfo
+        What was found.
+
+    Attributes
+    ----------
+    infos : tuple of PluginInfo
+        The same.
+    """
+
+    def __init__(self, infos: Iterable[PluginInfo]):
+        self.infos = tuple(infos)
+        self._loaded: dict[Key, Any] = {}
+        self._failures: dict[Key, BaseException] = {}
+        # Never held during an import: a module that asks for a plugin while it is being imported,
+        # in whatever thread, must not wait for itself.
+        self._lock = threading.Lock()
+
+    def matching(self, key: Key) -> list[PluginInfo]:
+        """Return the records of a name: one, or several if it is declared more than once."""
+        # Records without a value stand for metadata that cannot be read; they have no name.
+        return [info for info in self.infos if info.key == key and info.value]
+
+    def load(self, info: PluginInfo) -> Any:
+        """Return a plugin, imported once, or raise the error its import ended with."""
+        self.try_to_load(info)
+        with self._lock:
+            if info.key in self._loaded:
+                return self._loaded[info.key]
+            error = self._failures[info.key]
+        raise PluginError(
+            f"The {LABELS[info.group]} {info.name!r} of {info.owner} ({info.value}) cannot be loaded: "
+            f"{_one_line(error)}. Repair or uninstall that distribution and call ortlearn.plugins.refresh(); "
+            "other plugins are not affected."
+        ) from error
+
+    def try_to_load(self, info: PluginInfo) -> None:
+        """Import a plugin not tried yet; a failure is noted, not raised."""
+        with self._lock:
+            if info.broken or info.key in self._loaded or info.key in self._failures:
+                return
+        point = metadata.EntryPoint(name=info.name, value=info.value, group=info.group)
+        try:
+            obj = point.load()
+        except (Exception, SystemExit) as error:  # a module that exits at import must not end the process
+            with self._lock:
+                self._failures.setdefault(info.key, error)
+            return
+        with self._lock:
+            # The first thread wins, so that everyone gets the same object.
+            self._loaded.setdefault(info.key, obj)
+
+    def with_status(self, info: PluginInfo) -> PluginInfo:
+        """Return a record that says how loading the plugin went, if it was tried."""
+        with self._lock:
+            if info.key in self._loaded:
+                return replace(info, status=OK, summary=summary_of(self._loaded[info.key]))
+            if info.key in self._failures:
+                return replace(info, status=BROKEN + _one_line(self._failures[info.key]))
+        return info
+
+
+def summary_of(obj: Any) -> str:
+    """Return the first line of an object's own docstring."""
+    try:
+        lines = (obj.__doc__ or "").strip().splitlines()
+    except Exception:  # __doc__ of a foreign object may be anything
+        return ""
+    return lines[0].strip() if lines else ""
+
+
+def _one_line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}".rstrip(": ")

@@ -1,0 +1,292 @@
+"""Load plugins on first use, list them, and register objects for the time of a process."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ..exceptions import PluginError, UnknownPluginError
+from .discovery import OK, PluginInfo, find
+from .groups import GROUPS, LABELS, check_group
+from .loading import Key, Scan, summary_of
+
+__all__ = ["get", "list_plugins", "refresh", "register", "temporary", "unregister"]
+
+#: Stands for the distribution of an object given to ``register``.
+REGISTERED = "(registered)"
+
+# Guards these two; never held during an import.
+_LOCK = threading.RLock()
+_registered: dict[Key, Any] = {}
+_current: Scan | None = None
+
+
+def get(group: str, name: str) -> Any:
+    """Return a plugin, importing it the first time.
+
+    Parameters
+    ----------
+    group : str
+        Group, such as ``"ortlearn.losses"``.
+    name : str
+        Name, case included.
+
+    Returns
+    -------
+    object
+        What the plugin declares: a class for losses, penalties and learning rates.
+
+    Raises
+    ------
+    UnknownPluginError
+        If nothing has that name; the message lists the known names.
+    PluginError
+        If the plugin cannot be imported, if two distributions declare that name, or if there is
+        no such group.
+
+    Examples
+    --------
+    >>> from ortlearn import plugins
+    >>> plugins.get(plugins.LOSSES, "squared_error").__name__
+    'SquaredErrorLoss'
+    """
+    key = _check_key(group, name)
+    with _LOCK:
+        if key in _registered:
+            return _registered[key]
+        scan = _scan()
+    return scan.load(_the_one(scan, key))
+
+
+def list_plugins(group: str | None = None, *, load: bool = False) -> list[PluginInfo]:
+    """List plugins and their status; no plugin, however broken, makes this fail.
+
+    Parameters
+    ----------
+    group : str or None, default=None
+        One group, or all of them.
+    load : bool, default=False
+        Import every plugin, to know which work and what their docstrings say.
+
+    Returns
+    -------
+    list of PluginInfo
+        Sorted by group and name. Registered objects stand in place of those they hide.
+
+    Raises
+    ------
+    PluginError
+        If there is no such group.
+
+    Examples
+    --------
+    >>> from ortlearn import plugins
+    >>> for info in plugins.list_plugins(plugins.LOSSES):
+    ...     if info.name == "log_loss":
+    ...         print(info.distribution, info.value)
+    ortlearn ortlearn.losses.log_loss:LogLoss
+    """
+    groups = GROUPS if group is None else (check_group(group),)
+    with _LOCK:
+        scan = _scan()
+        hidden = dict(_registered)
+    infos = [info for info in scan.infos if info.group in groups and info.key not in hidden]
+    if load:
+        for info in infos:
+            scan.try_to_load(info)
+    infos = [scan.with_status(info) for info in infos]
+    infos += [_describe(key, obj) for key, obj in hidden.items() if key[0] in groups]
+    return sorted(infos, key=lambda info: (GROUPS.index(info.group), info.name, info.owner))
+
+
+def register(group: str, name: str, obj: Any, overwrite: bool = False) -> None:
+    """Give an object a plugin's name, in this process only.
+
+    Meant for notebooks and tests. Another process (``n_jobs=2``) does not know the name: give it
+    the object itself, or declare it as an entry point of an installed distribution.
+
+    Parameters
+    ----------
+    group : str
+        Group, such as ``"ortlearn.losses"``.
+    name : str
+        Name to give.
+    obj : object
+        Plugin.
+    overwrite : bool, default=False
+        Whether the object may take the name of another one.
+
+    Raises
+    ------
+    PluginError
+        If the name is taken and ``overwrite`` is False, if it is not a string or empty, or if there
+        is no such group.
+
+    Examples
+    --------
+    >>> from ortlearn import plugins
+    >>> class MyLoss:
+    ...     "A loss of mine."
+    >>> plugins.register(plugins.LOSSES, "mine", MyLoss)
+    >>> plugins.get(plugins.LOSSES, "mine") is MyLoss
+    True
+    >>> plugins.unregister(plugins.LOSSES, "mine")
+    """
+    key = _check_key(group, name)
+    with _LOCK:
+        owners = [REGISTERED] if key in _registered else [info.owner for info in _scan().matching(key)]
+        if owners and not overwrite:
+            raise PluginError(
+                f"The {LABELS[group]} {name!r} exists already: {', '.join(owners)}. "
+                "Choose another name, or pass overwrite=True to hide it in this process."
+            )
+        _registered[key] = obj
+
+
+def unregister(group: str, name: str) -> None:
+    """Take back what ``register`` did; an installed plugin it hid is seen again.
+
+    Parameters
+    ----------
+    group : str
+        Group, such as ``"ortlearn.losses"``.
+    name : str
+        Name given to ``register``.
+
+    Raises
+    ------
+    UnknownPluginError
+        If nothing has that name.
+    PluginError
+        If the name belongs to an installed distribution, or if there is no such group.
+
+    Examples
+    --------
+    >>> from ortlearn import plugins
+    >>> plugins.register(plugins.PENALTIES, "mine", object)
+    >>> plugins.unregister(plugins.PENALTIES, "mine")
+    >>> "mine" in [info.name for info in plugins.list_plugins(plugins.PENALTIES)]
+    False
+    """
+    key = _check_key(group, name)
+    with _LOCK:
+        if key in _registered:
+            del _registered[key]
+            return
+        owners = [info.owner for info in _scan().matching(key)]
+    if not owners:
+        raise _unknown(key)
+    raise PluginError(
+        f"The {LABELS[group]} {name!r} was not registered: it comes from {', '.join(owners)}. "
+        "Uninstall that distribution, or hide the plugin with register(..., overwrite=True)."
+    )
+
+
+@contextmanager
+def temporary(group: str, name: str, obj: Any) -> Iterator[Any]:
+    """Give an object a plugin's name within a ``with`` block, whoever has that name outside it.
+
+    Parameters
+    ----------
+    group : str
+        Group, such as ``"ortlearn.losses"``.
+    name : str
+        Name to give; every thread of the process sees it.
+    obj : object
+        Plugin.
+
+    Yields
+    ------
+    object
+        The plugin.
+
+    Raises
+    ------
+    PluginError
+        If there is no such group, or if the name is not a string or empty.
+
+    Examples
+    --------
+    >>> from ortlearn import plugins
+    >>> with plugins.temporary(plugins.LOSSES, "squared_error", dict):
+    ...     plugins.get(plugins.LOSSES, "squared_error")
+    <class 'dict'>
+    """
+    key = _check_key(group, name)
+    with _LOCK:
+        before = {key: _registered[key]} if key in _registered else {}
+        _registered[key] = obj
+    try:
+        yield obj
+    finally:
+        with _LOCK:
+            _registered.pop(key, None)
+            _registered.update(before)
+
+
+def refresh() -> None:
+    """Forget what was found, so that a distribution installed since is seen; registered objects stay.
+
+    Examples
+    --------
+    >>> from ortlearn import plugins
+    >>> plugins.refresh()
+    """
+    global _current
+    importlib.invalidate_caches()
+    with _LOCK:
+        _current = None
+
+
+def _scan() -> Scan:
+    # Called with the lock held.
+    global _current
+    if _current is None:
+        _current = Scan(find())
+    return _current
+
+
+def _check_key(group: str, name: str) -> Key:
+    check_group(group)
+    if not isinstance(name, str) or not name:
+        raise PluginError(f"The name of a {LABELS[group]} must be a non-empty string, got {name!r}.")
+    return group, name
+
+
+def _the_one(scan: Scan, key: Key) -> PluginInfo:
+    """Return the record of a name declared once, or raise."""
+    infos = scan.matching(key)
+    if not infos:
+        raise _unknown(key)
+    if len(infos) > 1:
+        where = " and ".join(f"{info.owner} ({info.value})" for info in infos)
+        raise PluginError(
+            f"The {LABELS[key[0]]} {key[1]!r} is declared more than once: by {where}. "
+            "Uninstall one of them, or choose one with ortlearn.plugins.register(..., overwrite=True)."
+        )
+    return infos[0]
+
+
+def _unknown(key: Key) -> UnknownPluginError:
+    group, name = key
+    with _LOCK:
+        known = {info.name for info in _scan().infos if info.group == group and info.value}
+        known |= {registered for owner, registered in _registered if owner == group}
+    names = sorted(known)
+    lowered = [candidate.lower() for candidate in names]
+    close = difflib.get_close_matches(name.lower(), lowered, n=1)
+    hint = f" Did you mean {names[lowered.index(close[0])]!r}?" if close else ""
+    return UnknownPluginError(
+        f"No {LABELS[group]} is named {name!r}.{hint} Known names: {', '.join(names) or 'none'}. "
+        "Install the distribution that declares it and call ortlearn.plugins.refresh()."
+    )
+
+
+def _describe(key: Key, obj: Any) -> PluginInfo:
+    kind = obj if hasattr(obj, "__qualname__") else type(obj)
+    value = f"{kind.__module__}:{kind.__qualname__}"
+    return PluginInfo(*key, value, REGISTERED, status=OK, summary=summary_of(obj))

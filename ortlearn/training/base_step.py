@@ -1,0 +1,89 @@
+"""What the training loop asks of a step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+
+from .buffers import CarriedBuffers, Data
+from .sessions import Device, make_session
+from .step_graphs import Carried
+from .task import TrainingTask
+
+__all__ = ["BaseStep"]
+
+
+class BaseStep:
+    """Base class of the steps: build once, bind data and weights, then run batch after batch.
+
+    Parameters
+    ----------
+    task : TrainingTask
+        What is trained.
+    device : Device
+        Where.
+    n_jobs : int, default=None
+        Threads of an operator.
+    """
+
+    def __init__(self, task: TrainingTask, device: Device, n_jobs: int | None = None):
+        self.task = task
+        self.device = device
+        self.n_jobs = n_jobs
+        self.carried = self.build()
+
+    def make_session(self, model: ModelProto) -> Any:
+        """Return a session on the step's device."""
+        return make_session(model, self.device, self.n_jobs)
+
+    def start(
+        self, data: Data, sizes: list[int], weights: dict[str, np.ndarray], states: dict | None = None
+    ) -> CarriedBuffers:
+        """Put weights and states on the device and bind them to the data.
+
+        Parameters
+        ----------
+        data : Data
+            Rows to train on.
+        sizes : list of int
+            Sizes of batch that will come.
+        weights : dict of str to ndarray
+            Initial weights.
+        states : dict of (str, str) to ndarray, default=None
+            States to go on from; fresh ones by default.
+
+        Returns
+        -------
+        CarriedBuffers
+            Weights and states of this training.
+        """
+        arrays: dict = {(name, None): array for name, array in weights.items()}
+        for name, array in weights.items():
+            for state, value in self.task.learning_rate.init(array).items():
+                arrays[name, state] = value
+        arrays.update(states or {})
+        buffers = CarriedBuffers(self.carried, arrays, self.device)
+        self.bind(data, sizes, buffers)
+        return buffers
+
+    def build(self) -> list[Carried]:
+        """Build graphs and sessions; return what is carried from step to step."""
+        raise NotImplementedError
+
+    def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:
+        """Bind data, weights and results."""
+        raise NotImplementedError
+
+    def set_rate(self, rate: float) -> None:
+        """Set the learning rate of the next steps."""
+        raise NotImplementedError
+
+    def run(self, rows: np.ndarray, buffers: CarriedBuffers) -> float:
+        """Update on a batch and return its objective; the caller advances the buffers."""
+        raise NotImplementedError
+
+    def graphs(self) -> dict[str, ModelProto]:
+        """Return the graphs of the step by name."""
+        raise NotImplementedError

@@ -1,0 +1,48 @@
+"""Batches: which rows go into which update."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+__all__ = ["batch_sizes", "epoch_batches"]
+
+
+def epoch_batches(
+    n_rows: int, batch_size: int, random_state: np.random.RandomState | None
+) -> Iterator[np.ndarray]:
+    """Yield the row numbers of each batch of an epoch; the last one may be short.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows; every one is visited once.
+    batch_size : int
+        Rows of a batch.
+    random_state : numpy.random.RandomState or None
+        Draws the order; None keeps the rows' own.
+
+    Yields
+    ------
+    ndarray of shape (n,), int64
+        Row numbers.
+
+    Examples
+    --------
+    >>> from ortlearn.training.batches import epoch_batches
+    >>> [rows.tolist() for rows in epoch_batches(5, 2, None)]
+    [[0, 1], [2, 3], [4]]
+    """
+    order = np.arange(n_rows, dtype=np.int64)
+    if random_state is not None:
+        random_state.shuffle(order)
+    for start in range(0, n_rows, batch_size):
+        yield order[start : start + batch_size]
+
+
+def batch_sizes(n_rows: int, batch_size: int) -> list[int]:
+    """Return the sizes of batch that an epoch has: the full one, and the last short one if any."""
+    full = min(batch_size, n_rows)
+    rest = n_rows % full
+    return [full, rest] if rest else [full]

@@ -1,0 +1,104 @@
+"""Tensors that stay where they are while a training runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .sessions import Device, ort_value
+from .step_graphs import Carried
+
+__all__ = ["BatchBuffer", "CarriedBuffers", "Data"]
+
+
+class Data:
+    """The rows to train on.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Features, C-contiguous, in the graph's type.
+    y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        Labels, in the graph's type.
+    sample_weight : ndarray of shape (n_samples,), default=None
+        Weights of the rows.
+    """
+
+    def __init__(self, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None = None):
+        self.X = X
+        self.y = y
+        self.sample_weight = sample_weight
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+
+class BatchBuffer:
+    """A tensor of fixed shape on a device that takes the rows of one batch after another."""
+
+    def __init__(self, like: np.ndarray, size: int, device: Device):
+        self._staging = np.empty((size, *like.shape[1:]), dtype=like.dtype)
+        self.value = ort_value(self._staging, device)
+        self._shared = device.is_cpu
+
+    def load(self, array: np.ndarray, rows: np.ndarray) -> None:
+        """Copy rows of an array into the tensor."""
+        np.take(array, rows, axis=0, out=self._staging, mode="clip")  # other modes buffer the output
+        if not self._shared:
+            self.value.update_inplace(self._staging)
+
+
+class CarriedBuffers:
+    """Weights and states, three times: a step reads one copy and writes the next.
+
+    The copy before the one that gave the last loss is still there when that loss is not finite.
+
+    Parameters
+    ----------
+    carried : list of Carried
+        What a step reads and writes.
+    arrays : dict of (str, str or None) to ndarray
+        Initial values by weight and state.
+    device : Device
+        Where the copies live.
+    """
+
+    COPIES = 3
+
+    def __init__(self, carried: list[Carried], arrays: dict, device: Device):
+        self.carried = carried
+        self._device = device
+        self.values: list[list[Any]] = []
+        self._arrays: list[list[np.ndarray]] = []
+        for copy in range(self.COPIES):
+            own = [np.array(arrays[item.weight, item.state], order="C") for item in carried]
+            if copy:
+                own = [np.zeros_like(array) for array in own]
+            self._arrays.append(own)
+            self.values.append([ort_value(array, device) for array in own])
+        self.current = 0
+        self.steps = 0
+
+    @property
+    def next(self) -> int:
+        """Number of the copy that the next step writes."""
+        return (self.current + 1) % self.COPIES
+
+    def advance(self) -> None:
+        """Make the copy just written the current one."""
+        self.current = self.next
+        self.steps += 1
+
+    def step_back(self, count: int) -> None:
+        """Return to an earlier copy; at most two steps, and never before the first."""
+        count = min(count, self.steps, self.COPIES - 1)
+        self.current = (self.current - count) % self.COPIES
+        self.steps -= count
+
+    def read(self) -> dict[tuple[str, str | None], np.ndarray]:
+        """Return the current values, copied to numpy arrays."""
+        return {
+            (item.weight, item.state): np.array(value.numpy())
+            for item, value in zip(self.carried, self.values[self.current], strict=True)
+        }

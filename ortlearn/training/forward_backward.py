@@ -1,0 +1,439 @@
+"""Forward and backward of a graph as two calls, for a training loop of one's own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import ModelProto, TensorProto
+
+from ..differentiation import ort_backend
+from ..exceptions import DeviceError, NoTrainableWeightError, WeightOrderError
+from ..graphs import extract_model, initializer_arrays
+from .sessions import Device, make_session, ort_device, ort_vector, parse_device, runtime
+
+__all__ = ["OrtGradientForwardBackward", "OrtGradientForwardBackwardFunction"]
+
+logger = logging.getLogger("ortlearn.training")
+
+
+class OrtGradientForwardBackward:
+    """Forward and backward of an ONNX graph, by the TrainingAgent of onnxruntime-training.
+
+    Bring a graph whose float outputs depend on some weights, and a loop that computes the loss and
+    its gradient between the two calls. See :meth:`new_instance`.
+
+    Parameters
+    ----------
+    onnx_model : onnx.ModelProto
+        Graph to differentiate.
+    weights_to_train : list of str, default=None
+        Names of the initializers to train, in alphabetical order, which must be their order in the
+        graph; all floating-point initializers by default.
+    input_names : list of str, default=None
+        Inputs in the order ``forward`` takes them; those of the graph by default. The gradient of
+        every floating-point one is computed.
+    output_names : list of str, default=None
+        Outputs; those of the graph by default.
+    class_name : str, default=None
+        Name of the class of the instances.
+    sess_options : onnxruntime.SessionOptions, default=None
+        Options of the sessions.
+    providers : str or list, default=None
+        ``"cpu"``, ``"cuda"``, ``"cuda:1"`` or a list of execution providers; the CPU by default.
+    provider_options : list of dict, default=None
+        Options of the providers.
+    run_options : onnxruntime.RunOptions, default=None
+        Options of a run for inference.
+    graph_builder_config : OrtModuleGraphBuilderConfiguration, default=None
+        Replaces the configuration made from weights and inputs.
+    device_index : int, default=0
+        Number of the GPU.
+    enable_logging : bool, default=False
+        Whether to log the steps of the construction to the logger ``ortlearn.training``.
+    debug : bool, default=False
+        Whether to check number, type and shape of what ``forward`` and ``backward`` are given.
+
+    Raises
+    ------
+    WeightOrderError
+        If the weights are not sorted, or not in the order of the initializers.
+    NoTrainableWeightError
+        If there is no weight, or if a name is not an initializer.
+    GradientError
+        If an operator has no gradient.
+    DeviceError
+        If a provider is unknown or missing.
+    MissingRuntimeError
+        If onnxruntime-training is not installed.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from ortlearn.conversion import sklearn_to_onnx
+    >>> from ortlearn.training import OrtGradientForwardBackward
+    >>> X = numpy.array([[0.0], [1.0]], dtype=numpy.float32)
+    >>> onx = sklearn_to_onnx(LinearRegression().fit(X, [1.0, 3.0]), 1)
+    >>> function = OrtGradientForwardBackward(onx).new_instance()
+    >>> weights = [numpy.array([[2.0]], numpy.float32), numpy.array([1.0], numpy.float32)]
+    >>> function.forward([X, *weights], training=True)[0].numpy().ravel().tolist()
+    [1.0, 3.0]
+    >>> gradients = function.backward([numpy.ones((2, 1), numpy.float32)])
+    >>> [gradient.numpy().ravel().tolist() for gradient in gradients]
+    [[2.0, 2.0], [1.0], [2.0]]
+    """
+
+    def __init__(
+        self,
+        onnx_model,
+        weights_to_train=None,
+        input_names=None,
+        output_names=None,
+        class_name=None,
+        sess_options=None,
+        providers=None,
+        provider_options=None,
+        run_options=None,
+        graph_builder_config=None,
+        device_index=0,
+        enable_logging=False,
+        debug=False,
+    ):
+        graph = onnx_model.graph
+        initializers = {tensor.name for tensor in graph.initializer}
+        self.onnx_model = onnx_model
+        self.input_names = input_names or [v.name for v in graph.input if v.name not in initializers]
+        self.output_names = output_names or [v.name for v in graph.output]
+        self.weights_to_train = _check_weights(onnx_model, weights_to_train)
+        self.class_name = class_name or "TrainingFunction"
+        self.sess_options = sess_options
+        self.provider_options = provider_options
+        self.providers = providers
+        self.run_options = run_options
+        self.graph_builder_config = graph_builder_config
+        self.device_index = device_index
+        self.enable_logging = enable_logging
+        self.debug = debug
+        self._build()
+
+    def _log(self, message: str, *values: Any) -> None:
+        if self.enable_logging:
+            logger.info("[OrtGradientForwardBackward] " + message, *values)
+
+    def _build(self) -> None:
+        """Build both graphs and their sessions."""
+        self.device_, providers = _pick_device(self.providers, self.device_index)
+        self._log("weights_to_train=%r", self.weights_to_train)
+        model = _with_outputs(self.onnx_model, self.output_names)
+        self.training_model_, self.forward_model_, self.graph_info_ = ort_backend.build_module_graphs(
+            model, self.weights_to_train, _float_inputs(model, self.input_names), self.graph_builder_config
+        )
+        arguments = {
+            "options": self.sess_options,
+            "provider_options": self.provider_options,
+            "providers": providers,
+        }
+        self._log("create the sessions on %r", self.device_)
+        self._session = make_session(self.training_model_, self.device_, **arguments)
+        self._forward_session = make_session(self.forward_model_, self.device_, **arguments)
+        inputs = [value.name for value in self._session.get_inputs()]
+        expected = [*self.input_names, *self.weights_to_train]
+        if inputs != expected:
+            raise WeightOrderError(
+                f"onnxruntime orders the inputs {inputs}, not {expected}: call onnx_rename_weights on the model."
+            )
+        self.gradient_names_ = [value.name for value in self._session.get_outputs()]
+        self._log("gradients=%r", self.gradient_names_)
+        self._agent = ort_backend.training_agent(
+            self._session,
+            ort_device(self.device_),
+            n_forward=len(self.output_names),
+            output_names=self.gradient_names_,
+        )
+        self.cls_type_ = type(self.class_name, (OrtGradientForwardBackwardFunction,), {})
+
+    def new_instance(self) -> OrtGradientForwardBackwardFunction:
+        """Return an object with ``forward`` and ``backward``, and a memory of its own."""
+        return self.cls_type_(self)
+
+    def get_initializer(self, name: str, exc: bool = True) -> np.ndarray | None:
+        """Return an initializer of the model.
+
+        Parameters
+        ----------
+        name : str
+            Name.
+        exc : bool, default=True
+            Whether an unknown name is an error; None is returned otherwise.
+
+        Returns
+        -------
+        ndarray or None
+            Value.
+
+        Raises
+        ------
+        KeyError
+            If there is no such initializer and ``exc`` is True.
+        """
+        arrays = initializer_arrays(self.onnx_model, [name])
+        if name not in arrays and exc:
+            known = [tensor.name for tensor in self.onnx_model.graph.initializer]
+            raise KeyError(f"No initializer is named {name!r} among {known}.")
+        return arrays.get(name)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what onnxruntime cannot pickle; it is built again."""
+        kept = {k: v for k, v in self.__dict__.items() if not k.startswith("_") and not k.endswith("_")}
+        return {**kept, "sess_options": None, "run_options": None, "graph_builder_config": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._build()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(weights_to_train={self.weights_to_train})"
+
+
+class OrtGradientForwardBackwardFunction:
+    """A pair of calls, ``forward`` and ``backward``, and what is kept between them.
+
+    Made by :meth:`OrtGradientForwardBackward.new_instance`.
+
+    Parameters
+    ----------
+    owner : OrtGradientForwardBackward
+        Graphs and sessions.
+
+    Attributes
+    ----------
+    owner : OrtGradientForwardBackward
+        Graphs and sessions.
+    """
+
+    def __init__(self, owner: OrtGradientForwardBackward):
+        self.owner = owner
+        self._states: list[Any] = []
+        self._saved: list[Any] | None = None
+        self._cache = ort_backend.value_cache()
+        self._device = ort_device(owner.device_)
+
+    def __reduce__(self):
+        return OrtGradientForwardBackward.new_instance, (self.owner,)
+
+    @staticmethod
+    def device_name(device: Any) -> str:
+        """Return ``"Cpu"`` or ``"Gpu"`` for an OrtDevice."""
+        return "Cpu" if device.device_type() == type(device).cpu() else "Gpu"
+
+    def input_to_ort(self, tensors: Any, devices: Any = None, debug: bool = False) -> Any:
+        """Return tensors as the vector that onnxruntime takes.
+
+        Parameters
+        ----------
+        tensors : OrtValueVector or sequence of ndarray or OrtValue
+            Tensors; a vector is returned as it is.
+        devices : sequence of OrtDevice, default=None
+            Device of each array; the one of the graphs by default.
+        debug : bool, default=False
+            Whether to check that tensors are on their device.
+
+        Returns
+        -------
+        OrtValueVector
+            Vector; on the CPU it shares the memory of the arrays.
+
+        Raises
+        ------
+        DeviceError
+            If ``debug`` is True and a tensor is on another device.
+        """
+        n_values = len(tensors)
+        devices = [self._device] * n_values if devices is None else list(devices)
+        vector = ort_vector(tensors, devices)
+        if debug:
+            for value, device in zip(vector, devices, strict=True):
+                if value.device_name().lower()[:3] != ("cpu" if self.device_name(device) == "Cpu" else "cud"):
+                    raise DeviceError(
+                        f"A tensor is on {value.device_name()}, the graph on {self.device_name(device)}."
+                    )
+        return vector
+
+    def save_for_backward(self, inputs: Any) -> None:
+        """Keep the inputs of ``forward``; ``saved_tensors`` gives them back."""
+        self._saved = list(inputs)
+
+    @property
+    def saved_tensors(self) -> list[Any]:
+        """Inputs of the last ``forward`` with ``training=True``."""
+        if self._saved is None:
+            raise RuntimeError("Nothing was saved: call forward(inputs, training=True) first.")
+        return self._saved
+
+    def forward(self, inputs: Any, training: bool = False, forward_outputs_cache: Any = None) -> Any:
+        """Compute the outputs.
+
+        Parameters
+        ----------
+        inputs : OrtValueVector or sequence of ndarray or OrtValue
+            Inputs of the graph, then the weights to train.
+        training : bool, default=False
+            Whether ``backward`` will follow.
+        forward_outputs_cache : OrtValueVector, default=None
+            Tensors that take the outputs; new ones by default.
+
+        Returns
+        -------
+        OrtValueVector
+            Outputs.
+
+        Raises
+        ------
+        ValueError
+            If the number of inputs is wrong.
+        """
+        owner = self.owner
+        n_expected = len(owner.input_names) + len(owner.weights_to_train)
+        if len(inputs) != n_expected:
+            raise ValueError(
+                f"forward takes {n_expected} tensors, {[*owner.input_names, *owner.weights_to_train]}, "
+                f"got {len(inputs)}."
+            )
+        vector = self.input_to_ort(inputs, debug=owner.debug)
+        if owner.debug:
+            _check_types(vector, owner._session.get_inputs())
+        outputs = ort_backend.value_vector() if forward_outputs_cache is None else forward_outputs_cache
+        if training:
+            state = ort_backend.execution_state()
+            owner._agent.run_forward(vector, outputs, state, self._cache)
+            self._states.append(state)
+            self._saved = inputs
+            return outputs
+        binding = owner._forward_session.io_binding()
+        for name, value in zip([*owner.input_names, *owner.weights_to_train], vector, strict=True):
+            if name in {i.name for i in owner._forward_session.get_inputs()}:
+                binding._iobinding.bind_ortvalue_input(name, value)
+        for index, name in enumerate(owner.output_names):
+            if forward_outputs_cache is None:
+                binding._iobinding.bind_output(name, self._device)
+            else:
+                binding._iobinding.bind_ortvalue_output(name, forward_outputs_cache[index])
+        owner._forward_session.run_with_iobinding(binding, owner.run_options)
+        return binding._iobinding.get_outputs()
+
+    def backward(self, grad_outputs: Any, backward_outputs_cache: Any = None) -> Any:
+        """Compute the gradients, after ``forward`` with ``training=True``.
+
+        Parameters
+        ----------
+        grad_outputs : OrtValueVector or sequence of ndarray or OrtValue
+            Gradient of the loss with respect to every output.
+        backward_outputs_cache : OrtValueVector, default=None
+            Tensors that take the gradients; new ones by default.
+
+        Returns
+        -------
+        OrtValueVector
+            Gradients with respect to the floating-point inputs, then to the weights.
+
+        Raises
+        ------
+        RuntimeError
+            If no ``forward`` with ``training=True`` came before.
+        ValueError
+            If the number of gradients is wrong.
+        """
+        owner = self.owner
+        if not self._states:
+            raise RuntimeError("Call forward(inputs, training=True) before backward.")
+        if len(grad_outputs) != len(owner.output_names):
+            raise ValueError(
+                f"backward takes one gradient for each of the outputs {owner.output_names}, "
+                f"got {len(grad_outputs)}."
+            )
+        vector = self.input_to_ort(grad_outputs, debug=owner.debug)
+        outputs = ort_backend.value_vector() if backward_outputs_cache is None else backward_outputs_cache
+        owner._agent.run_backward(vector, outputs, self._states.pop())
+        return outputs
+
+    def save_onnx_graph(self, folder: str | Path, prefix: str | None = None, suffix: str | None = None):
+        """Write both graphs to files.
+
+        Parameters
+        ----------
+        folder : str or pathlib.Path
+            Where; it is made if missing.
+        prefix, suffix : str, default=None
+            Put before and after the names ``training`` and ``forward``.
+
+        Returns
+        -------
+        dict of str to pathlib.Path
+            Path of each file.
+        """
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        models = {"training": self.owner.training_model_, "forward": self.owner.forward_model_}
+        paths = {name: folder / f"{prefix or ''}{name}{suffix or ''}.onnx" for name in models}
+        for name, model in models.items():
+            onnx.save(model, paths[name])
+        return paths
+
+
+def _check_weights(model: ModelProto, names: Sequence[str] | None) -> list[str]:
+    floats = [
+        t.name for t in model.graph.initializer if t.data_type in (TensorProto.FLOAT, TensorProto.DOUBLE)
+    ]
+    chosen = floats if names is None else list(names)
+    known = [tensor.name for tensor in model.graph.initializer]
+    missing = [name for name in chosen if name not in known]
+    if missing or not chosen:
+        raise NoTrainableWeightError(
+            f"Weights {missing} are no initializers of the graph, which has {known}."
+            if missing
+            else f"The graph has no floating-point initializer to train among {known}."
+        )
+    order = sorted(chosen)
+    if chosen != order or [name for name in known if name in set(chosen)] != order:
+        raise WeightOrderError(
+            f"The weights to train {chosen} must be sorted, and in the order of the graph's initializers "
+            f"{known}: call ortlearn.conversion.onnx_rename_weights on the model."
+        )
+    return chosen
+
+
+def _pick_device(providers: Any, index: int) -> tuple[Device, list[Any] | None]:
+    """Return the device of the argument ``providers``, and the list of providers where it is one."""
+    if providers is None or isinstance(providers, str):
+        name = providers or "cpu"
+        if name == "cuda" and index:
+            name = f"cuda:{index}"
+        return parse_device(name), None
+    available = runtime().get_available_providers()
+    names = [provider if isinstance(provider, str) else provider[0] for provider in providers]
+    missing = [name for name in names if name not in available]
+    if missing or not names:
+        raise DeviceError(f"Providers {missing} are not available, this build of onnxruntime has {available}.")
+    return Device("cuda" if names[0] == "CUDAExecutionProvider" else "cpu", index), list(providers)
+
+
+def _float_inputs(model: ModelProto, names: Sequence[str]) -> list[str]:
+    floats = (TensorProto.FLOAT, TensorProto.DOUBLE)
+    types = {value.name: value.type.tensor_type.elem_type for value in model.graph.input}
+    return [name for name in names if types.get(name) in floats]
+
+
+def _with_outputs(model: ModelProto, names: Sequence[str]) -> ModelProto:
+    own = [value.name for value in model.graph.output]
+    return model if list(names) == own else extract_model(model, list(names))
+
+
+def _check_types(vector: Any, expected: Sequence[Any]) -> None:
+    for value, info in zip(vector, expected, strict=True):
+        if value.data_type() != info.type:
+            raise ValueError(f"Input {info.name!r} must be a {info.type}, got a {value.data_type()}.")

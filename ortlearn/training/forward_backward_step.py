@@ -1,0 +1,161 @@
+"""A step as forward, loss, backward and update: four calls, none of them a loop over weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..differentiation import ort_backend
+from ..graphs import make_initializers_of
+from .base_step import BaseStep
+from .buffers import BatchBuffer, CarriedBuffers, Data
+from .forward_backward import OrtGradientForwardBackward
+from .sessions import ort_value, session_options
+from .step_graphs import OBJECTIVE, RATE, SAMPLE_WEIGHT, Carried, loss_gradient_graph, update_graph
+
+__all__ = ["ForwardBackwardStep"]
+
+
+class ForwardBackwardStep(BaseStep):
+    """Train with forward and backward apart, the loss in between.
+
+    Parameters
+    ----------
+    task : TrainingTask
+        What is trained.
+    device : Device
+        Where.
+    n_jobs : int, default=None
+        Threads of an operator.
+    """
+
+    def build(self) -> list[Carried]:
+        """Build the training agent and the sessions of loss and update."""
+        update = update_graph(self.task)
+        self._penalised = update.value is not None
+        self.models = {"update": update.model}
+        self.update_session = self.make_session(update.model)
+        self.loss_session = None
+        if self.task.loss is not None:
+            self.models["loss"] = loss_gradient_graph(self.task)
+            self.loss_session = self.make_session(self.models["loss"])
+        self.function = OrtGradientForwardBackward(
+            make_initializers_of(self.task.graph, self.task.weights),
+            weights_to_train=self.task.weights,
+            sess_options=session_options(self.n_jobs),
+            providers=self.device.kind,
+            device_index=self.device.index,
+            graph_builder_config=ort_backend.module_config(self.task.weights),
+        ).new_instance()
+        return update.carried
+
+    def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:
+        """Allocate the buffers of every size of batch, and bind them once."""
+        self._data = data
+        self._rate = ort_value(np.zeros((), dtype=self.task.dtype), self.device)
+        self._lanes = {size: _Lane(self, data, size, buffers) for size in sizes}
+
+    def set_rate(self, rate: float) -> None:
+        """Set the learning rate of the next steps."""
+        self._rate.update_inplace(np.array(rate, dtype=self.task.dtype))
+
+    def run(self, rows: np.ndarray, buffers: CarriedBuffers) -> float:
+        """Update on a batch and return its objective."""
+        return self._lanes[len(rows)].run(self._data, rows, buffers.current)
+
+    def graphs(self):
+        """Return forward and backward, loss and update."""
+        owner = self.function.owner
+        return {"training": owner.training_model_, "forward": owner.forward_model_, **self.models}
+
+
+class _Lane:
+    """The buffers and bindings of one size of batch."""
+
+    def __init__(self, step: ForwardBackwardStep, data: Data, size: int, buffers: CarriedBuffers):
+        task, device = step.task, step.device
+        self.step = step
+        self.X = BatchBuffer(data.X, size, device)
+        self.y = BatchBuffer(data.y, size, device)
+        weighted = data.sample_weight is not None
+        self.weight = BatchBuffer(data.sample_weight, size, device) if weighted else None
+        shape = (size, *(task.output_type.shape or ())[1:]) if task.loss is not None else None
+        if shape is None:
+            shape = tuple(task.output_type.shape or ())
+        self.output = ort_value(np.zeros(shape, dtype=task.dtype), device)
+        self.output_gradient = ort_value(np.ones(shape, dtype=task.dtype), device)
+        self.objective = ort_value(np.zeros((), dtype=task.dtype), device)
+        self.penalty = ort_value(np.zeros((), dtype=task.dtype), device)
+        shapes = {item.weight: value for item, value in zip(buffers.carried, buffers.values[0], strict=True)
+                  if item.state is None}
+        self.gradients = {
+            name: ort_value(np.zeros(shapes[name].shape(), dtype=task.dtype), device) for name in task.weights
+        }
+        self._vectors(buffers)
+        self.loss_binding = self._bind_loss()
+        self.update_bindings = [self._bind_update(buffers, copy) for copy in range(buffers.COPIES)]
+
+    def _vectors(self, buffers: CarriedBuffers) -> None:
+        function = self.step.function
+        inputs = [self.X.value] if self.step.task.loss is not None else [self.X.value, self.y.value]
+        self.feeds = []
+        for values in buffers.values:
+            weights = {
+                item.weight: value
+                for item, value in zip(buffers.carried, values, strict=True)
+                if item.state is None
+            }
+            self.feeds.append(function.input_to_ort([*inputs, *(weights[n] for n in self.step.task.weights)]))
+        self.outputs = function.input_to_ort([self.output])
+        self.output_gradients = function.input_to_ort([self.output_gradient])
+        self.gradient_vector = function.input_to_ort(list(self.gradients.values()))
+
+    def _bind_loss(self) -> Any:
+        session = self.step.loss_session
+        if session is None:
+            return None
+        task = self.step.task
+        binding = session.io_binding()
+        values = {task.output: self.output, task.label: self.y.value}
+        if self.weight is not None:
+            values[SAMPLE_WEIGHT] = self.weight.value
+        for value in session.get_inputs():
+            binding.bind_ortvalue_input(value.name, values[value.name])
+        binding.bind_ortvalue_output(OBJECTIVE, self.objective)
+        binding.bind_ortvalue_output(f"{task.output}_grad", self.output_gradient)
+        return binding
+
+    def _bind_update(self, buffers: CarriedBuffers, copy: int) -> Any:
+        session = self.step.update_session
+        values = {f"{name}_grad": value for name, value in self.gradients.items()}
+        values[RATE] = self.step._rate
+        written = (copy + 1) % buffers.COPIES
+        binding = session.io_binding()
+        for item, value in zip(buffers.carried, buffers.values[copy], strict=True):
+            values[item.source] = value
+        for value in session.get_inputs():
+            binding.bind_ortvalue_input(value.name, values[value.name])
+        if self.step._penalised:
+            binding.bind_ortvalue_output(OBJECTIVE, self.penalty)
+        for item, value in zip(buffers.carried, buffers.values[written], strict=True):
+            binding.bind_ortvalue_output(item.result, value)
+        return binding
+
+    def run(self, data: Data, rows: np.ndarray, copy: int) -> float:
+        """Forward, loss, backward, update."""
+        step = self.step
+        self.X.load(data.X, rows)
+        self.y.load(data.y, rows)
+        if self.weight is not None:
+            self.weight.load(data.sample_weight, rows)
+        function = step.function
+        function.forward(self.feeds[copy], training=True, forward_outputs_cache=self.outputs)
+        if self.loss_binding is None:
+            value = float(np.sum(self.output.numpy()))
+        else:
+            step.loss_session.run_with_iobinding(self.loss_binding)
+            value = float(self.objective.numpy())
+        function.backward(self.output_gradients, backward_outputs_cache=self.gradient_vector)
+        step.update_session.run_with_iobinding(self.update_bindings[copy])
+        return value + float(self.penalty.numpy()) if step._penalised else value

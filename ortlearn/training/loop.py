@@ -1,0 +1,198 @@
+"""The training loop: epochs of batches, validation, and what to do when a loss is not finite."""
+
+from __future__ import annotations
+
+import warnings
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ..exceptions import ConvergenceError
+from .base_step import BaseStep
+from .batches import batch_sizes, epoch_batches
+from .buffers import CarriedBuffers, Data
+from .progress import progress_bar
+
+__all__ = ["LoopSettings", "TrainingResult", "run_training"]
+
+
+@dataclass(frozen=True)
+class LoopSettings:
+    """How long and in which order to train.
+
+    Attributes
+    ----------
+    max_iter : int
+        Epochs.
+    batch_size : int
+        Rows of a batch.
+    shuffle : bool
+        Whether rows come in a new random order every epoch.
+    first_epoch : int
+        Number of the first epoch, for the schedule.
+    validation_every : int
+        Epochs between two validations.
+    exc : bool
+        Whether a loss that is not finite is an error, or a warning.
+    verbose : int
+        Whether to show a progress bar.
+    description : str
+        Text before the bar.
+    """
+
+    max_iter: int
+    batch_size: int
+    shuffle: bool = True
+    first_epoch: int = 0
+    validation_every: int = 1
+    exc: bool = True
+    verbose: int = 0
+    description: str = "training"
+
+
+@dataclass
+class TrainingResult:
+    """What a training leaves.
+
+    Attributes
+    ----------
+    weights : dict of str to ndarray
+        Trained weights.
+    states : dict of (str, str) to ndarray
+        States of the update.
+    train_losses : list of float
+        Mean loss of each epoch.
+    validation_losses : list of float
+        Loss of each validation.
+    n_iter : int
+        Epochs run.
+    """
+
+    weights: dict[str, np.ndarray]
+    states: dict[tuple[str, str], np.ndarray]
+    train_losses: list[float] = field(default_factory=list)
+    validation_losses: list[float] = field(default_factory=list)
+    n_iter: int = 0
+
+
+class _Diverged(Exception):
+    """A loss, or a weight after the last batch, was not finite."""
+
+    def __init__(self, value: float):
+        super().__init__(value)
+        self.value = value
+
+
+def run_training(
+    step: BaseStep,
+    data: Data,
+    weights: dict[str, np.ndarray],
+    settings: LoopSettings,
+    random_state: np.random.RandomState,
+    *,
+    states: dict | None = None,
+    validate: Callable[[dict[str, np.ndarray]], float] | None = None,
+) -> TrainingResult:
+    """Train.
+
+    Parameters
+    ----------
+    step : BaseStep
+        How a batch updates the weights.
+    data : Data
+        Rows.
+    weights : dict of str to ndarray
+        Initial weights.
+    settings : LoopSettings
+        How long and in which order.
+    random_state : numpy.random.RandomState
+        Draws the order of the rows.
+    states : dict, default=None
+        States of the update to go on from.
+    validate : callable, default=None
+        Takes weights, returns the loss on other data.
+
+    Returns
+    -------
+    TrainingResult
+        Weights, states and losses.
+
+    Raises
+    ------
+    ConvergenceError
+        If a loss is not finite and ``settings.exc`` is True.
+    """
+    buffers = step.start(data, batch_sizes(len(data), settings.batch_size), weights, states)
+    result = TrainingResult({}, {})
+    recent: deque[float] = deque(maxlen=10)
+    rate = float("nan")
+    try:
+        with progress_bar(settings.max_iter, settings.description, bool(settings.verbose)) as advance:
+            for epoch in range(settings.first_epoch, settings.first_epoch + settings.max_iter):
+                rate = step.task.learning_rate.rate(epoch)
+                step.set_rate(rate)
+                order = random_state if settings.shuffle else None
+                loss = _run_epoch(step, data, buffers, settings.batch_size, order, recent)
+                result.train_losses.append(loss)
+                result.n_iter += 1
+                if validate is not None and result.n_iter % settings.validation_every == 0:
+                    result.validation_losses.append(validate(_weights(buffers)))
+                advance(loss)
+        _check_last(buffers)
+    except _Diverged as diverged:
+        _report(diverged.value, recent, rate, settings, result)
+    result.weights = _weights(buffers)
+    result.states = {(w, s): value for (w, s), value in buffers.read().items() if s is not None}
+    return result
+
+
+def _weights(buffers: CarriedBuffers) -> dict[str, np.ndarray]:
+    return {weight: value for (weight, state), value in buffers.read().items() if state is None}
+
+
+def _run_epoch(
+    step: BaseStep,
+    data: Data,
+    buffers: CarriedBuffers,
+    batch_size: int,
+    random_state: np.random.RandomState | None,
+    recent: deque[float],
+) -> float:
+    """Visit every row once and return the mean loss."""
+    total = mass = 0.0
+    for rows in epoch_batches(len(data), batch_size, random_state):
+        value = step.run(rows, buffers)
+        recent.append(value)
+        if not np.isfinite(value):
+            buffers.step_back(1)  # the weights that gave this value are not the last good ones
+            raise _Diverged(value)
+        buffers.advance()
+        share = len(rows) if data.sample_weight is None else float(data.sample_weight[rows].sum())
+        total += value * share
+        mass += share
+    return total / mass
+
+
+def _check_last(buffers: CarriedBuffers) -> None:
+    """Look at the weights after the last batch, whose loss nobody computed."""
+    if not all(np.isfinite(value).all() for value in _weights(buffers).values()):
+        buffers.step_back(1)
+        raise _Diverged(float("nan"))
+
+
+def _report(
+    value: float, recent: deque[float], rate: float, settings: LoopSettings, result: TrainingResult
+) -> None:
+    message = (
+        f"The training stopped being finite (loss {value}) in epoch {settings.first_epoch + result.n_iter + 1}, "
+        f"at learning rate {rate:.6g}; last losses: {', '.join(f'{loss:.6g}' for loss in recent)}. Lower the "
+        "learning rate, scale the features or the labels"
+    )
+    if settings.exc:
+        raise ConvergenceError(
+            message + ", or keep the last finite weights with exc=False.", losses=recent, rate=rate
+        )
+    warnings.warn(message + "; the last finite weights are kept.", ConvergenceWarning, stacklevel=4)

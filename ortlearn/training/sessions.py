@@ -1,0 +1,202 @@
+"""The only place that makes onnxruntime sessions, and puts tensors on a device."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+
+from ..exceptions import DeviceError, MissingRuntimeError
+
+__all__ = [
+    "Device",
+    "make_session",
+    "ort_device",
+    "ort_value",
+    "ort_vector",
+    "parse_device",
+    "runtime",
+    "session_options",
+]
+
+_DEVICE = re.compile(r"^(cpu|cuda)(?::(\d+))?$")
+
+
+def runtime() -> ModuleType:
+    """Return the module onnxruntime, imported when it is first needed.
+
+    Raises
+    ------
+    MissingRuntimeError
+        If no onnxruntime is installed; the message names the extras.
+    """
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise MissingRuntimeError(
+            "No onnxruntime is installed. Install one of the extras: pip install 'ortlearn[training]' to train "
+            "and predict on the CPU (Python 3.10 to 3.12), 'ortlearn[training-gpu]' on a GPU."
+        ) from error
+    return onnxruntime
+
+
+@dataclass(frozen=True)
+class Device:
+    """Where tensors live and nodes run.
+
+    Attributes
+    ----------
+    kind : {"cpu", "cuda"}
+        Kind of device.
+    index : int
+        Its number.
+    """
+
+    kind: str
+    index: int = 0
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether tensors live in the memory of numpy arrays."""
+        return self.kind == "cpu"
+
+    def providers(self) -> list[Any]:
+        """Return the execution providers of a session on this device."""
+        if self.is_cpu:
+            return ["CPUExecutionProvider"]
+        return [("CUDAExecutionProvider", {"device_id": self.index}), "CPUExecutionProvider"]
+
+
+def parse_device(name: Any) -> Device:
+    """Return the device of a name, if the installed onnxruntime can use it.
+
+    Parameters
+    ----------
+    name : str
+        ``"cpu"``, ``"cuda"`` or ``"cuda:1"``.
+
+    Returns
+    -------
+    Device
+        Kind and number.
+
+    Raises
+    ------
+    DeviceError
+        If the name is unknown or onnxruntime lacks the provider.
+
+    Examples
+    --------
+    >>> from ortlearn.training.sessions import parse_device
+    >>> parse_device("cpu")
+    Device(kind='cpu', index=0)
+    """
+    found = _DEVICE.match(name) if isinstance(name, str) else None
+    if found is None or (found[1] == "cpu" and found[2] not in (None, "0")):
+        raise DeviceError(f"device={name!r} is unknown, use 'cpu', 'cuda' or 'cuda:1'.")
+    device = Device(found[1], int(found[2] or 0))
+    available = runtime().get_available_providers()
+    if not device.is_cpu and "CUDAExecutionProvider" not in available:
+        raise DeviceError(
+            f"device={name!r} needs the CUDAExecutionProvider, this build of onnxruntime has {available}. "
+            "Install 'ortlearn[training-gpu]' (Linux, Python 3.10 or 3.11), or use device='cpu'."
+        )
+    return device
+
+
+def session_options(n_jobs: int | None = None) -> Any:
+    """Return session options for some threads: None is one, -1 all cores."""
+    ort = runtime()
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = _n_threads(n_jobs)
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    # Extended fusions give wrong results for a transposed matrix times a vector in 1.19.2.
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    return options
+
+
+def make_session(
+    model: ModelProto,
+    device: Device,
+    n_jobs: int | None = None,
+    *,
+    options: Any = None,
+    provider_options: Any = None,
+    providers: Any = None,
+) -> Any:
+    """Return an inference session.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Graph.
+    device : Device
+        Where it runs.
+    n_jobs : int, default=None
+        Threads of an operator: None is one, -1 all cores.
+    options : onnxruntime.SessionOptions, default=None
+        Replaces the options made from ``n_jobs``.
+    provider_options, providers : default=None
+        Replace those of the device.
+
+    Returns
+    -------
+    onnxruntime.InferenceSession
+        Session.
+    """
+    return runtime().InferenceSession(
+        model.SerializeToString(),
+        session_options(n_jobs) if options is None else options,
+        providers=device.providers() if providers is None else providers,
+        provider_options=provider_options,
+    )
+
+
+def _n_threads(n_jobs: int | None) -> int:
+    if n_jobs is None:
+        return 1
+    return 0 if n_jobs < 0 else n_jobs
+
+
+def ort_value(array: np.ndarray, device: Device) -> Any:
+    """Return a tensor on a device; on the CPU it shares the memory of the array.
+
+    Parameters
+    ----------
+    array : ndarray
+        Values, C-contiguous.
+    device : Device
+        Where to put them.
+
+    Returns
+    -------
+    onnxruntime.OrtValue
+        Tensor.
+    """
+    return runtime().OrtValue.ortvalue_from_numpy(array, device.kind, device.index)
+
+
+def ort_device(device: Device) -> Any:
+    """Return onnxruntime's own object for a device."""
+    pybind = runtime().capi._pybind_state
+    kind = pybind.OrtDevice.cpu() if device.is_cpu else pybind.OrtDevice.cuda()
+    return pybind.OrtDevice(kind, pybind.OrtDevice.default_memory(), device.index)
+
+
+def ort_vector(tensors: Any, devices: list[Any]) -> Any:
+    """Return tensors (arrays or OrtValues of either interface) as an OrtValueVector."""
+    pybind = runtime().capi._pybind_state
+    if isinstance(tensors, pybind.OrtValueVector):
+        return tensors
+    vector = pybind.OrtValueVector()
+    vector.reserve(len(tensors))
+    for tensor, device in zip(tensors, devices, strict=True):
+        if isinstance(tensor, np.ndarray):
+            tensor = pybind.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(tensor), device)
+        vector.push_back(getattr(tensor, "_ortvalue", tensor))
+    return vector

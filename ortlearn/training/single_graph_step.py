@@ -1,0 +1,82 @@
+"""A step as one call: rows gathered, objective, gradient and update in one graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .base_step import BaseStep
+from .buffers import CarriedBuffers, Data
+from .sessions import ort_value
+from .step_graphs import OBJECTIVE, RATE, ROWS, SAMPLE_WEIGHT, Carried, step_graph
+
+__all__ = ["SingleGraphStep"]
+
+
+class SingleGraphStep(BaseStep):
+    """Train with a single graph; the whole data set is handed over once.
+
+    Parameters
+    ----------
+    task : TrainingTask
+        What is trained.
+    device : Device
+        Where.
+    n_jobs : int, default=None
+        Threads of an operator.
+    """
+
+    def build(self) -> list[Carried]:
+        """Build graph and session."""
+        graph = step_graph(self.task)
+        self.model = graph.model
+        self.session = self.make_session(graph.model)
+        return graph.carried
+
+    def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:
+        """Bind data, weights and results once for every size of batch and copy of the weights."""
+        fixed = {self.task.data: data.X, self.task.label: data.y}
+        if data.sample_weight is not None:
+            fixed[SAMPLE_WEIGHT] = data.sample_weight
+        names = {value.name for value in self.session.get_inputs()}
+        values = {name: ort_value(a, self.device) for name, a in fixed.items() if name in names}
+        self._rate_array = np.zeros((), dtype=self.task.dtype)
+        self._rate = ort_value(self._rate_array, self.device)
+        self._objective = ort_value(np.zeros((), dtype=self.task.dtype), self.device)
+        self._rows = {}
+        self._bindings: dict[tuple[int, int], Any] = {}
+        for size in sizes:
+            self._rows[size] = ort_value(np.zeros(size, dtype=np.int64), self.device)
+            inputs = {**values, ROWS: self._rows[size], RATE: self._rate}
+            for copy in range(buffers.COPIES):
+                self._bindings[size, copy] = self._binding(inputs, names, buffers, copy)
+
+    def _binding(self, inputs: dict, names: set[str], buffers: CarriedBuffers, copy: int) -> Any:
+        binding = self.session.io_binding()
+        written = (copy + 1) % buffers.COPIES
+        for name, value in inputs.items():
+            if name in names:
+                binding.bind_ortvalue_input(name, value)
+        for item, value in zip(buffers.carried, buffers.values[copy], strict=True):
+            if item.source in names:
+                binding.bind_ortvalue_input(item.source, value)
+        binding.bind_ortvalue_output(OBJECTIVE, self._objective)
+        for item, value in zip(buffers.carried, buffers.values[written], strict=True):
+            binding.bind_ortvalue_output(item.result, value)
+        return binding
+
+    def set_rate(self, rate: float) -> None:
+        """Set the learning rate of the next steps."""
+        self._rate.update_inplace(np.array(rate, dtype=self.task.dtype))
+
+    def run(self, rows: np.ndarray, buffers: CarriedBuffers) -> float:
+        """Update on a batch and return its objective."""
+        size = len(rows)
+        self._rows[size].update_inplace(rows)
+        self.session.run_with_iobinding(self._bindings[size, buffers.current])
+        return float(self._objective.numpy())
+
+    def graphs(self):
+        """Return the graph of the step."""
+        return {"step": self.model}

@@ -1,0 +1,274 @@
+"""The graphs of a training step: objective, gradient and update as one, or apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import ModelProto, TensorProto, ValueInfoProto, helper
+
+from ..differentiation import gradient_of_loss
+from ..graphs import (
+    GraphBuilder,
+    TensorType,
+    append_nodes,
+    copy_model,
+    graph_names,
+    make_value_info,
+    map_names,
+    opset_versions,
+    value_types,
+)
+from .objective import add_terms, mean_loss, penalty_terms
+from .task import TrainingTask
+
+__all__ = ["Carried", "StepGraph", "loss_gradient_graph", "row_loss_graph", "step_graph", "update_graph"]
+
+SAMPLE_WEIGHT = "ortlearn_sample_weight"
+ROWS = "ortlearn_rows"
+RATE = "ortlearn_rate"
+OBJECTIVE = "ortlearn_objective"
+BATCH = "batch"
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A weight or a piece of its state, which a step reads and writes anew.
+
+    Attributes
+    ----------
+    weight : str
+        Weight.
+    state : str or None
+        Name of the state; None for the weight itself.
+    source, result : str
+        Input and output of the graph.
+    """
+
+    weight: str
+    state: str | None
+    source: str
+    result: str
+
+
+@dataclass(frozen=True)
+class StepGraph:
+    """A graph that updates weights.
+
+    Attributes
+    ----------
+    model : onnx.ModelProto
+        Graph.
+    value : str or None
+        Output with the objective (or the penalty, in an update graph without a loss).
+    carried : list of Carried
+        Weights and states.
+    """
+
+    model: ModelProto
+    value: str | None
+    carried: list[Carried]
+
+
+def _batch_type(known: TensorType) -> TensorType:
+    if not known.shape:
+        return known
+    return TensorType(known.elem_type, (BATCH, *known.shape[1:]))
+
+
+def _builder(task: TrainingTask, model: ModelProto, prefix: str) -> GraphBuilder:
+    return GraphBuilder(
+        opset_versions(model)[""],
+        dtype=task.dtype,
+        existing_names=graph_names(model.graph) | {task.label, SAMPLE_WEIGHT, ROWS, RATE, OBJECTIVE},
+        types=value_types(model),
+        prefix=prefix,
+    )
+
+
+def _batch_inputs(task: TrainingTask) -> list[ValueInfoProto]:
+    """Return the inputs of the objective besides X and the weights."""
+    inputs = []
+    if task.loss is not None:
+        inputs.append(make_value_info(task.label, _batch_type(task.label_type)))
+    if task.weighted:
+        inputs.append(make_value_info(SAMPLE_WEIGHT, TensorType(_elem_type(task), (BATCH,))))
+    return inputs
+
+
+def _elem_type(task: TrainingTask) -> int:
+    return helper.np_dtype_to_tensor_dtype(task.dtype)
+
+
+def _with_batch_dimension(task: TrainingTask) -> ModelProto:
+    model = copy_model(task.graph)
+    for value in model.graph.input:
+        if value.name == task.data:
+            value.CopyFrom(make_value_info(task.data, _batch_type(task.data_type)))
+        elif value.name == task.label:
+            value.CopyFrom(make_value_info(task.label, _batch_type(task.label_type)))
+    del model.graph.value_info[:]
+    return model
+
+
+def _row_losses(task: TrainingTask, op: GraphBuilder) -> str:
+    assert task.loss is not None
+    op.set_type(task.label, *_batch_type(task.label_type))
+    op.set_type(task.output, *_batch_type(task.output_type))
+    return task.loss.forward(op, task.label, task.output)
+
+
+def row_loss_graph(task: TrainingTask) -> tuple[ModelProto, str]:
+    """Return the graph of the loss of each row, and the name of its output of shape (n,)."""
+    model = _with_batch_dimension(task)
+    op = _builder(task, model, "loss_")
+    rows = _row_losses(task, op)
+    inputs = [value for value in _batch_inputs(task) if value.name != SAMPLE_WEIGHT]
+    output = make_value_info(rows, TensorType(_elem_type(task), (BATCH,)))
+    return append_nodes(model, op, inputs=inputs, outputs=[output]), rows
+
+
+def objective_graph(task: TrainingTask) -> ModelProto:
+    """Return the graph of the objective of a batch, penalty included."""
+    model = _with_batch_dimension(task)
+    op = _builder(task, model, "loss_")
+    if task.loss is None:
+        value = task.output
+        if len(task.output_type.shape or ()) > 0:
+            value = op.ReduceSum(value, keepdims=0)
+    else:
+        value = mean_loss(op, _row_losses(task, op), SAMPLE_WEIGHT if task.weighted else None)
+    terms = [value, *penalty_terms(op, task.penalty, task.intercepts)]
+    op.node("Identity", add_terms(op, terms), outputs=[OBJECTIVE])
+    output = make_value_info(OBJECTIVE, TensorType(_elem_type(task), ()))
+    return append_nodes(model, op, inputs=_batch_inputs(task), outputs=[output])
+
+
+def step_graph(task: TrainingTask) -> StepGraph:
+    """Return the graph of a whole step: rows gathered, objective, gradient, update.
+
+    Its inputs are X, the labels and the weights of all rows, the numbers of a batch's rows
+    (``ortlearn_rows``), the learning rate (``ortlearn_rate``), then what is carried.
+    """
+    gradient = gradient_of_loss(objective_graph(task), OBJECTIVE, task.weights, task.gradient)
+    columns = [value.name for value in gradient.graph.input if value.name not in task.weights]
+    whole = {value.name: value for value in gradient.graph.input if value.name in columns}
+    gradient = map_names(gradient, {name: f"{name}_{BATCH}" for name in columns})
+    op = _builder(task, gradient, "gather_")
+    for name in columns:
+        op.node("Gather", name, ROWS, outputs=[f"{name}_{BATCH}"], axis=0)
+    rows = make_value_info(ROWS, TensorType(TensorProto.INT64, (BATCH,)))
+    inputs = []
+    for name in columns:
+        value = ValueInfoProto.FromString(whole[name].SerializeToString())
+        if value.type.tensor_type.shape.dim:
+            value.type.tensor_type.shape.dim[0].dim_param = "rows"
+        inputs.append(value)
+    gathered = append_nodes(gradient, op, first=True)
+    weights = [value for value in gathered.graph.input if value.name in task.weights]
+    inputs = [copy_value(value) for value in (*inputs, rows, *weights)]
+    del gathered.graph.input[:]
+    gathered.graph.input.extend(inputs)
+    gradients = {name: f"{name}_grad" for name in task.weights}
+    return _append_updates(task, gathered, gradients, OBJECTIVE)
+
+
+def copy_value(value: ValueInfoProto) -> ValueInfoProto:
+    """Return a copy that outlives the graph it came from."""
+    return ValueInfoProto.FromString(value.SerializeToString())
+
+
+def _append_updates(
+    task: TrainingTask, model: ModelProto, gradients: dict[str, str], value: str | None
+) -> StepGraph:
+    """Append the update of every weight; outputs are the value, then the new weights and states."""
+    op = _builder(task, model, "update_")
+    types = {v.name: v for v in model.graph.input}
+    inputs = [make_value_info(RATE, TensorType(_elem_type(task), ()))]
+    outputs = [copy_value(v) for v in model.graph.output if v.name == value]
+    carried: list[Carried] = []
+    for name in task.weights:
+        shape = tuple(d.dim_value for d in types[name].type.tensor_type.shape.dim)
+        names, infos = _state_inputs(task, op, name, shape)
+        inputs += infos
+        new, states = task.learning_rate.update(op, name, gradients[name], names, RATE)
+        for state, result in {None: new, **states}.items():
+            known = types[name] if state is None else next(i for i in infos if i.name == names[state])
+            output = copy_value(known)
+            output.name = result
+            outputs.append(output)
+            carried.append(Carried(name, state, name if state is None else names[state], result))
+    return StepGraph(append_nodes(model, op, inputs=inputs, outputs=outputs), value, carried)
+
+
+def _state_inputs(
+    task: TrainingTask, op: GraphBuilder, weight: str, shape: tuple[int, ...]
+) -> tuple[dict[str, str], list[ValueInfoProto]]:
+    names, infos = {}, []
+    for state, array in task.learning_rate.init(np.zeros(shape, dtype=task.dtype)).items():
+        names[state] = op.unique(f"{weight}_{state}")
+        known = TensorType(helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+        infos.append(make_value_info(names[state], known))
+        op.set_type(names[state], *known)
+    return names, infos
+
+
+def _empty_model(task: TrainingTask, inputs: list[ValueInfoProto]) -> ModelProto:
+    model = copy_model(task.graph)
+    for field in (
+        model.graph.node,
+        model.graph.initializer,
+        model.graph.input,
+        model.graph.output,
+        model.graph.value_info,
+    ):
+        del field[:]
+    model.graph.input.extend(inputs)
+    return model
+
+
+def loss_gradient_graph(task: TrainingTask) -> ModelProto:
+    """Return the graph from labels and scores to the objective (without penalty) and its gradient.
+
+    Outputs are ``ortlearn_objective`` and ``<output>_grad``.
+    """
+    scores = make_value_info(task.output, _batch_type(task.output_type))
+    model = _empty_model(task, [scores])
+    op = _builder(task, model, "loss_")
+    value = mean_loss(op, _row_losses(task, op), SAMPLE_WEIGHT if task.weighted else None)
+    op.node("Identity", value, outputs=[OBJECTIVE])
+    output = make_value_info(OBJECTIVE, TensorType(_elem_type(task), ()))
+    model = append_nodes(model, op, inputs=_batch_inputs(task), outputs=[output])
+    return gradient_of_loss(model, OBJECTIVE, [task.output], task.gradient)
+
+
+def update_graph(task: TrainingTask) -> StepGraph:
+    """Return the graph that adds the penalty's gradient and updates all weights.
+
+    Its inputs are the weights, ``<weight>_grad`` of each, the learning rate and the states; its
+    value is the penalty, None where there is none.
+    """
+    values = [copy_value(v) for v in task.graph.graph.input if v.name in task.weights]
+    model = _empty_model(task, values)
+    gradients = {name: f"{name}_grad" for name in task.weights}
+    received = []
+    for value in values:
+        gradient = copy_value(value)
+        gradient.name = f"{value.name}_grad"
+        received.append(gradient)
+    op = _builder(task, model, "penalty_")
+    terms = penalty_terms(op, task.penalty, task.intercepts)
+    if not terms:
+        model.graph.input.extend(received)
+        return _append_updates(task, model, gradients, None)
+    op.node("Identity", add_terms(op, terms), outputs=[OBJECTIVE])
+    output = make_value_info(OBJECTIVE, TensorType(_elem_type(task), ()))
+    penalty = append_nodes(model, op, outputs=[output])
+    reached = [name for name in task.weights if task.penalty.applies_to(task.intercepts[name])]
+    own = gradient_of_loss(penalty, OBJECTIVE, reached, task.gradient)
+    own = map_names(own, {f"{name}_grad": f"{name}_penalty_grad" for name in reached})
+    missing = [v for v in values if v.name not in {i.name for i in own.graph.input}]
+    own.graph.input.extend([*missing, *received])
+    op = _builder(task, own, "sum_")
+    totals = {name: op.Add(gradients[name], f"{name}_penalty_grad") for name in reached}
+    return _append_updates(task, append_nodes(own, op), {**gradients, **totals}, OBJECTIVE)

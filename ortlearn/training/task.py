@@ -1,0 +1,68 @@
+"""What is trained, as plain pieces: the contract between the estimators and the training steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from onnx import ModelProto
+
+from ..graphs import TensorType
+from ..learning_rates import BaseLearningRate
+from ..losses import BaseLoss
+from ..penalties import BasePenalty
+
+__all__ = ["TrainingTask"]
+
+
+@dataclass(frozen=True)
+class TrainingTask:
+    """A graph, its objective and its update.
+
+    Attributes
+    ----------
+    graph : onnx.ModelProto
+        From X (and the labels, where ``loss`` is None) to ``output``; the weights are inputs.
+    data : str
+        Input that takes X.
+    data_type : TensorType
+        Type of X.
+    output : str
+        Raw scores of shape (n, k), or the loss of a graph with its own.
+    output_type : TensorType
+        Type of the output.
+    weights : list of str
+        Inputs to train, sorted.
+    intercepts : dict of str to bool
+        Whether each weight is an intercept.
+    loss : BaseLoss or None
+        Loss between labels and scores; None if the graph has its own.
+    label_type : TensorType
+        Type of the labels.
+    penalty : BasePenalty
+        Penalty on the weights.
+    learning_rate : BaseLearningRate
+        Schedule and update.
+    label : str
+        Name of the label input of a graph with its own loss, a free name otherwise.
+    weighted : bool
+        Whether rows have weights.
+    gradient : str
+        Backend that builds gradients.
+    """
+
+    graph: ModelProto
+    data: str
+    data_type: TensorType
+    output: str
+    output_type: TensorType
+    weights: list[str]
+    intercepts: dict[str, bool]
+    loss: BaseLoss | None
+    label_type: TensorType
+    penalty: BasePenalty
+    learning_rate: BaseLearningRate
+    label: str = "ortlearn_label"
+    weighted: bool = False
+    gradient: str = "auto"
+    dtype: np.dtype = field(default_factory=lambda: np.dtype(np.float32))

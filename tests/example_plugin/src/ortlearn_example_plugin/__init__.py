@@ -1,0 +1,1 @@
+"""A loss, a penalty and a learning rate that ortlearn finds by their entry points."""

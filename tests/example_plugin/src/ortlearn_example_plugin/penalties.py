@@ -1,0 +1,45 @@
+"""A penalty: nothing up to a limit, then the square of the excess."""
+
+from ortlearn.penalties import BasePenalty
+
+__all__ = ["SquaredHingePenalty"]
+
+
+class SquaredHingePenalty(BasePenalty):
+    """Squared hinge: ``alpha * max(|w| - limit, 0) ** 2``, summed; coefficients within the limit are free.
+
+    Parameters
+    ----------
+    alpha : float, default=0.01
+        Strength.
+    limit : float, default=1.0
+        Largest size that costs nothing.
+    intercept : bool, default=False
+        Whether intercepts are penalised too.
+    """
+
+    def __init__(self, alpha=0.01, limit=1.0, intercept=False):
+        super().__init__(intercept=intercept)
+        self.alpha = alpha
+        self.limit = limit
+
+    def forward(self, op, weight):
+        """Write the penalty of one weight.
+
+        Parameters
+        ----------
+        op : GraphBuilder
+            Where the nodes go.
+        weight : str
+            Name of the weight, of any shape.
+
+        Returns
+        -------
+        str
+            Name of the penalty, a scalar.
+        """
+        excess = op.Sub(op.Abs(weight), float(self.limit))
+        # 2 max(e, 0) = e + |e|: unlike Relu, Abs has a gradient kernel for float64 in every runtime.
+        twice = op.Add(excess, op.Abs(excess))
+        total = op.ReduceSum(op.Mul(twice, twice), keepdims=0)
+        return op.Mul(total, 0.25 * float(self.alpha))

@@ -1,0 +1,74 @@
+import os
+import subprocess
+import sys
+
+import pytest
+
+from ortlearn.plugins.__main__ import main
+
+
+def rows(text):
+    return [line.split() for line in text.splitlines()]
+
+
+def run(*arguments, path=None, **variables):
+    env = os.environ | variables
+    if path is not None:
+        env["PYTHONPATH"] = os.pathsep.join([str(path), *filter(None, [env.get("PYTHONPATH")])])
+    return subprocess.run(
+        [sys.executable, "-m", "ortlearn.plugins", *arguments], capture_output=True, text=True, env=env
+    )
+
+
+def test_table_without_loading():
+    done = run()
+    assert (done.returncode, done.stderr) == (0, "")
+    table = rows(done.stdout)
+    assert table[0] == ["group", "name", "distribution", "version", "status", "target"]
+    row = next(row for row in table if row[1] == "log_loss")
+    assert (row[0], row[2], row[4:]) == (
+        "losses",
+        "ortlearn",
+        ["not", "loaded", "ortlearn.losses.log_loss:LogLoss"],
+    )
+    assert {row[0] for row in table[1:]} >= {"losses", "penalties", "learning_rates"}
+    assert "ok" not in {row[4] for row in table}
+
+
+def test_load_shows_what_works_and_what_is_broken_and_exits_with_zero(site):
+    site.add(
+        "mixed",
+        "0.3",
+        "[ortlearn.gradients]\nfine = mixed_fine:rules\nbad = mixed_bad:rules\n",
+        mixed_fine='class rules:\n    """Rules that work \N{GREEK SMALL LETTER ALPHA}."""\n',
+        mixed_bad="import a_module_nobody_has",
+    )
+    done = run("--load", "gradients", path=site.folder, PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+    header, bad, fine = done.stdout.splitlines()[:3]
+    assert header.split()[-1] == "summary"
+    assert bad.split()[:4] == ["gradients", "bad", "mixed", "0.3"]
+    assert "broken: ModuleNotFoundError: No module named 'a_module_nobody_has'" in bad
+    assert fine.split()[:5] == ["gradients", "fine", "mixed", "0.3", "ok"]
+    assert fine.endswith("Rules that work ?.")
+    # Aligned: the last column starts at the same place in every line.
+    assert header.index("summary") == fine.index("Rules") == bad.index("mixed_bad:rules")
+
+
+@pytest.mark.parametrize("group", ["losses", "ortlearn.losses"])
+def test_one_group_by_short_or_full_name(group, capsys):
+    assert main([group]) == 0
+    assert {row[0] for row in rows(capsys.readouterr().out)[1:]} == {"losses"}
+
+
+def test_empty_group_says_so(monkeypatch, capsys):
+    monkeypatch.setattr("ortlearn.plugins.__main__.list_plugins", lambda group, load: [])
+    assert main(["gradients"]) == 0
+    assert "No plugin in ortlearn.gradients." in capsys.readouterr().out
+
+
+def test_unknown_group_is_a_usage_error(capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["optimizers"])
+    assert caught.value.code == 2
+    assert "learning_rates" in capsys.readouterr().err
