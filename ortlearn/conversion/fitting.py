@@ -16,7 +16,13 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 __all__ = ["fit_clone", "is_fitted"]
 
 # The rates are next to nothing so that unscaled data cannot make the single iteration diverge.
-_MLP = {"max_iter": 1, "early_stopping": False, "solver": "sgd", "learning_rate_init": 1e-12, "verbose": False}
+_MLP = {
+    "max_iter": 1,
+    "early_stopping": False,
+    "solver": "sgd",
+    "learning_rate_init": 1e-12,
+    "verbose": False,
+}
 _SGD = {"max_iter": 1, "tol": None, "early_stopping": False, "learning_rate": "constant", "eta0": 1e-12}
 #: Parameters under which an estimator is fitted for its shapes only.
 CHEAP: dict[type, dict[str, Any]] = {

@@ -68,7 +68,9 @@ def sklearn_to_onnx(estimator: BaseEstimator, n_features: int, dtype: Any = np.f
     return decompose_operators(pin_versions(model))
 
 
-def preprocessing_arrays(estimator: BaseEstimator, n_features: int, dtype: Any = np.float32) -> list[np.ndarray]:
+def preprocessing_arrays(
+    estimator: BaseEstimator, n_features: int, dtype: Any = np.float32
+) -> list[np.ndarray]:
     """Return the initializers of a pipeline's steps before the last one; none for an estimator."""
     if not isinstance(estimator, Pipeline):
         return []

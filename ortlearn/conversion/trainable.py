@@ -143,7 +143,9 @@ def to_trainable(
     elif isinstance(source, BaseEstimator) or hasattr(source, "get_params"):
         count = getattr(source, "n_features_in_", n_features)
         if count is None:
-            raise ConversionError(f"The number of features of {type(source).__name__} is unknown: fit it first.")
+            raise ConversionError(
+                f"The number of features of {type(source).__name__} is unknown: fit it first."
+            )
         model = sklearn_to_onnx(source, count, dtype)
         frozen = preprocessing_arrays(source, count, dtype)
         task = "classification" if is_classifier(source) else "regression"
@@ -227,7 +229,9 @@ def _own_loss(model: ModelProto, loss: str, label: str) -> tuple[str | None, str
     return (loss, label) if loss in outputs and label in inputs else (None, None)
 
 
-def _reaching(model: ModelProto, trained: list[str], output: str | None, original: dict[str, str]) -> list[str]:
+def _reaching(
+    model: ModelProto, trained: list[str], output: str | None, original: dict[str, str]
+) -> list[str]:
     """Return the weights that what is trained depends on; a weight asked for that does not is an error."""
     kept = {tensor.name for tensor in extract_model(model, [output]).graph.initializer}
     lost = [original.get(name, name) for name in trained if name not in kept]

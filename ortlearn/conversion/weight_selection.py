@@ -175,5 +175,3 @@ def select_weights(
             f"Name some in weights_to_train if these are weights: {known}."
         )
     return sorted(chosen)
-
-

@@ -236,7 +236,9 @@ class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
         if X_val is not None:
             validation = self._data(problem, self._check_rows(problem, X_val, y_val), y_val, None)
         weights = self._starting_weights(problem, random_state)
-        self._step = self._step_class(problem.task(data.sample_weight is not None), self._device(), self.n_jobs)
+        self._step = self._step_class(
+            problem.task(data.sample_weight is not None), self._device(), self.n_jobs
+        )
         self._epoch, self._states = 0, {}
         self._train(problem, data, weights, random_state, self.max_iter, validation)
 

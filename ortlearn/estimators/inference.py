@@ -56,7 +56,11 @@ class Inference:
             return labels.astype(classes.dtype)
         output = self._prediction_output() if head is None else head.score
         values = self._run(output, rows)
-        return values.reshape(len(rows)) if self.problem.y_ndim == 1 and values.shape[1:] in ((), (1,)) else values
+        return (
+            values.reshape(len(rows))
+            if self.problem.y_ndim == 1 and values.shape[1:] in ((), (1,))
+            else values
+        )
 
     def _prediction_output(self) -> str:
         names = [v.name for v in self.model.graph.output if v.name != self.problem.trainable.loss]

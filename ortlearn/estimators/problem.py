@@ -104,9 +104,7 @@ class Problem:
         types = value_types(trainable.model) if trainable.label else {}
         own_type = types[trainable.label] if trainable.label else None
         encoder = TargetEncoder(trainable.head, loss, found, own_type)
-        return cls(
-            trainable, loss, penalty, learning_rate, encoder, found, np.ndim(y), owner.gradient
-        )
+        return cls(trainable, loss, penalty, learning_rate, encoder, found, np.ndim(y), owner.gradient)
 
     @property
     def dtype(self) -> np.dtype:
@@ -190,7 +188,9 @@ def _check_loss(loss: BaseLoss | None, trainable: TrainableModel) -> BaseLoss | 
     if loss is None:
         return resolve_loss(AUTO_LOSS[task])
     if task not in loss.tasks:
-        raise PluginError(f"{type(loss).__name__} is for {' or '.join(sorted(loss.tasks))}, the model for {task}.")
+        raise PluginError(
+            f"{type(loss).__name__} is for {' or '.join(sorted(loss.tasks))}, the model for {task}."
+        )
     return loss
 
 

@@ -179,7 +179,9 @@ class GraphBuilder:
         key = (array.dtype.str, array.shape, content)
         if key not in self._constants:
             name = self.unique("constant")
-            self.initializers.append(numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name))
+            self.initializers.append(
+                numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name)
+            )
             self._constants[key] = name
             self.set_type(name, self.initializers[-1].data_type, array.shape)
         return self._constants[key]

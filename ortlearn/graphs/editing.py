@@ -180,9 +180,7 @@ def value_types(model: ModelProto, infer: bool = True) -> dict[str, TensorType]:
     if infer:
         model = shape_inference.infer_shapes(model, data_prop=True)
     graph = model.graph
-    types = {
-        tensor.name: TensorType(tensor.data_type, tuple(tensor.dims)) for tensor in graph.initializer
-    }
+    types = {tensor.name: TensorType(tensor.data_type, tuple(tensor.dims)) for tensor in graph.initializer}
     for value in (*graph.output, *graph.value_info, *graph.input):
         known = _tensor_type(value)
         if known is not None:
@@ -328,9 +326,7 @@ def make_inputs_of(model: ModelProto, names: Sequence[str]) -> ModelProto:
     for name in names:
         if name not in declared:
             tensor = tensors[name]
-            model.graph.input.append(
-                helper.make_tensor_value_info(name, tensor.data_type, list(tensor.dims))
-            )
+            model.graph.input.append(helper.make_tensor_value_info(name, tensor.data_type, list(tensor.dims)))
     _replace(model.graph.initializer, [t for t in model.graph.initializer if t.name not in set(names)])
     return model
 

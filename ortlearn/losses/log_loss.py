@@ -39,7 +39,8 @@ class LogLoss(BaseLoss):
         n_outputs = op.shape(predicted)[1]
         dtype = op.dtype(expected)
         if dtype.kind in "iu" and n_outputs != 1:
-            return op.SoftmaxCrossEntropyLoss(predicted, expected, reduction="none")
+            # The second output, the log-probabilities, is what the C++ gradient builder starts from.
+            return op.SoftmaxCrossEntropyLoss(predicted, expected, n_outputs=2, reduction="none")[0]
         if dtype.kind in "iu":
             elem_type = op.type(predicted).elem_type
             expected = op.Reshape(op.Cast(expected, to=elem_type), [-1, 1])

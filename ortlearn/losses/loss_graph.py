@@ -8,7 +8,15 @@ from typing import Any
 from onnx import ModelProto, TensorProto, helper
 
 from .. import plugins
-from ..graphs import GraphBuilder, TensorType, append_nodes, graph_names, make_value_info, opset_versions, value_types
+from ..graphs import (
+    GraphBuilder,
+    TensorType,
+    append_nodes,
+    graph_names,
+    make_value_info,
+    opset_versions,
+    value_types,
+)
 from ..penalties import ElasticPenalty
 from .base import BaseLoss
 

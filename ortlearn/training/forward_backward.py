@@ -418,7 +418,9 @@ def _pick_device(providers: Any, index: int) -> tuple[Device, list[Any] | None]:
     names = [provider if isinstance(provider, str) else provider[0] for provider in providers]
     missing = [name for name in names if name not in available]
     if missing or not names:
-        raise DeviceError(f"Providers {missing} are not available, this build of onnxruntime has {available}.")
+        raise DeviceError(
+            f"Providers {missing} are not available, this build of onnxruntime has {available}."
+        )
     return Device("cuda" if names[0] == "CUDAExecutionProvider" else "cpu", index), list(providers)
 
 

@@ -87,8 +87,11 @@ class _Lane:
         self.output_gradient = ort_value(np.ones(shape, dtype=task.dtype), device)
         self.objective = ort_value(np.zeros((), dtype=task.dtype), device)
         self.penalty = ort_value(np.zeros((), dtype=task.dtype), device)
-        shapes = {item.weight: value for item, value in zip(buffers.carried, buffers.values[0], strict=True)
-                  if item.state is None}
+        shapes = {
+            item.weight: value
+            for item, value in zip(buffers.carried, buffers.values[0], strict=True)
+            if item.state is None
+        }
         self.gradients = {
             name: ort_value(np.zeros(shapes[name].shape(), dtype=task.dtype), device) for name in task.weights
         }

@@ -28,7 +28,11 @@ def decompose(fused: Fused) -> bool:
         intercepts = np.zeros(rows, dtype=np.float32)
     if rows == 2 and link != "SOFTMAX" and _opposite(coefficients) and _opposite(intercepts):
         coefficients, intercepts, rows = coefficients[1:], intercepts[1:], 1
-    if rows not in (1, len(classes)) or (rows == 1 and len(classes) != 2) or (rows == 1 and link == "SOFTMAX"):
+    if (
+        rows not in (1, len(classes))
+        or (rows == 1 and len(classes) != 2)
+        or (rows == 1 and link == "SOFTMAX")
+    ):
         return False
     product = fused.op.MatMul(fused.float_input(), fused.weight("coef", coefficients.T))
     raw = fused.op.Add(product, fused.weight("intercept", intercepts))
