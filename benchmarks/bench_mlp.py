@@ -83,7 +83,7 @@ def measure(epochs: int, rounds: int) -> dict[str, list[float]]:
     }
     batches = -(-ROWS // BATCH)
     times: dict[str, list[float]] = {name: [] for name in makers}
-    for name, make in makers.items():
+    for make in makers.values():
         fit_seconds(make(2), X, y)
     for _ in range(rounds):
         for name, make in makers.items():

@@ -174,7 +174,7 @@ def main() -> None:
         "seconds",
         "scikit-learn's seconds",
     ):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", min_width=12 if "scikit" in name else None)
     X, y = np.eye(4), np.arange(4.0)  # so that loading libraries counts for no model's seconds
     OrtGradientOptimizer(Ridge(), max_iter=1).fit(X, y)
     for case in cases():

@@ -106,7 +106,8 @@ def _head(task: str, score: str, link: str, types: Mapping[str, TensorType], **o
 def _raw_score(model: ModelProto, output: str, weights: Mapping[str, Weight]) -> tuple[str, list[str]]:
     """Return the output of the last node that reads a learned weight, and the operators after it."""
     learned = {name for name, weight in weights.items() if weight.learned}
-    needed, after = {output}, []
+    needed = {output}
+    after: list[str] = []
     for node in reversed(model.graph.node):
         if needed.intersection(node.output):
             if learned.intersection(node.input):

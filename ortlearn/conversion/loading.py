@@ -65,12 +65,20 @@ def _read(source: Any) -> tuple[ModelProto, str]:
     path = Path(source)
     try:
         content = path.read_bytes()
-    except OSError as error:
-        raise ConversionError(
-            f"The ONNX file {str(path)!r} cannot be read: {error.strerror or error}."
-        ) from error
+    except (OSError, ValueError) as error:  # ValueError: no file can have that name
+        reason = getattr(error, "strerror", None) or error
+        raise ConversionError(f"The ONNX file {str(path)!r} cannot be read: {reason}.") from error
     label = f"The contents of {str(path)!r}"
-    return _parse(content, label), label
+    return _with_external_data(_parse(content, label), path.parent, label), label
+
+
+def _with_external_data(model: ModelProto, folder: Path, label: str) -> ModelProto:
+    """Read the tensors that large models keep in files of their own."""
+    try:
+        onnx.load_external_data_for_model(model, str(folder))
+    except (OSError, ValueError, onnx.checker.ValidationError) as error:
+        raise ConversionError(f"{label} lack the file of some weights: {error}") from error
+    return model
 
 
 def _parse(content: bytes, label: str) -> ModelProto:

@@ -11,11 +11,10 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.pipeline import Pipeline
 
 from ..exceptions import ConversionError
-from ..graphs import initializer_arrays
 from .decompositions import decompose_operators
 from .versions import ML_OPSET, OPSET, pin_versions
 
-__all__ = ["preprocessing_arrays", "sklearn_to_onnx"]
+__all__ = ["preprocessing_graph", "sklearn_to_onnx"]
 
 
 def sklearn_to_onnx(estimator: BaseEstimator, n_features: int, dtype: Any = np.float32) -> ModelProto:
@@ -68,13 +67,17 @@ def sklearn_to_onnx(estimator: BaseEstimator, n_features: int, dtype: Any = np.f
     return decompose_operators(pin_versions(model))
 
 
-def preprocessing_arrays(
+def preprocessing_graph(
     estimator: BaseEstimator, n_features: int, dtype: Any = np.float32
-) -> list[np.ndarray]:
-    """Return the initializers of a pipeline's steps before the last one; none for an estimator."""
+) -> ModelProto | None:
+    """Return the graph of a pipeline's steps before the last estimator; None where there are none."""
+    steps = [step for step in _preprocessing(estimator) if step[1] not in (None, "passthrough")]
+    return sklearn_to_onnx(Pipeline(steps), n_features, dtype) if steps else None
+
+
+def _preprocessing(estimator: BaseEstimator) -> list[tuple[str, Any]]:
+    """Return the steps before the last estimator, which may be at the end of a pipeline in a pipeline."""
     if not isinstance(estimator, Pipeline):
         return []
-    steps = [step for step in estimator.steps[:-1] if step[1] not in (None, "passthrough")]
-    if not steps:
-        return []
-    return list(initializer_arrays(sklearn_to_onnx(Pipeline(steps), n_features, dtype)).values())
+    inner = [(f"inner_{name}", step) for name, step in _preprocessing(estimator.steps[-1][1])]
+    return [*estimator.steps[:-1], *inner]

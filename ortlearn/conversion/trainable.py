@@ -15,7 +15,6 @@ from ..graphs import (
     extract_model,
     initializer_arrays,
     make_inputs_of,
-    map_names,
     name_nodes,
     set_initializers,
     value_types,
@@ -23,8 +22,8 @@ from ..graphs import (
 from .decompositions import decompose_operators
 from .heads import Head, find_head
 from .loading import is_onnx_source, load_onnx
-from .sklearn_converter import preprocessing_arrays, sklearn_to_onnx
-from .weight_names import renamed_weights
+from .sklearn_converter import preprocessing_graph, sklearn_to_onnx
+from .weight_names import renamed_weights, restored_names
 from .weight_selection import Weight, find_weights, select_weights
 
 __all__ = ["TrainableModel", "source_task", "to_trainable"]
@@ -71,13 +70,19 @@ class TrainableModel:
         """Return the model's own values of the weights to train."""
         return {name: array.copy() for name, array in initializer_arrays(self.model, self.trained).items()}
 
+    @property
+    def objective_tensor(self) -> str:
+        """Name of what is trained: the scores, or the graph's own loss."""
+        name = self.loss if self.head is None else self.head.score
+        assert name is not None
+        return name
+
     def score_graph(self) -> ModelProto:
         """Return the graph from X (and the labels) to what is trained, the trained weights as inputs.
 
         Its inputs are X, the label of a graph with its own loss, then the weights in sorted order.
         """
-        output = self.loss if self.head is None else self.head.score
-        return make_inputs_of(extract_model(self.model, [output]), self.trained)
+        return make_inputs_of(extract_model(self.model, [self.objective_tensor]), self.trained)
 
     def with_stable_weights(self, arrays: dict[str, np.ndarray]) -> ModelProto:
         """Return the graph with new weights, under stable names, its own loss included."""
@@ -90,7 +95,7 @@ class TrainableModel:
             rest = [value.name for value in model.graph.output if value.name != self.loss]
             if rest:
                 model = extract_model(model, rest)
-        return map_names(model, self.original_names)
+        return restored_names(model, self.original_names)
 
 
 def to_trainable(
@@ -136,7 +141,7 @@ def to_trainable(
     >>> to_trainable(LinearRegression().fit([[0.0], [1.0]], [1.0, 3.0])).trained
     ['I0_coef', 'I1_intercept']
     """
-    frozen: list[np.ndarray] = []
+    preprocessing: ModelProto | None = None
     task = None
     if is_onnx_source(source):
         model = decompose_operators(load_onnx(source))
@@ -147,14 +152,14 @@ def to_trainable(
                 f"The number of features of {type(source).__name__} is unknown: fit it first."
             )
         model = sklearn_to_onnx(source, count, dtype)
-        frozen = preprocessing_arrays(source, count, dtype)
+        preprocessing = preprocessing_graph(source, count, dtype)
         task = "classification" if is_classifier(source) else "regression"
     else:
         raise ConversionError(
             f"{type(source).__name__} is neither a scikit-learn estimator nor an ONNX model (ModelProto, "
             "bytes or path)."
         )
-    return _assemble(model, weights_to_train, frozen, task, loss_output_name, label_name)
+    return _assemble(model, weights_to_train, preprocessing, task, loss_output_name, label_name)
 
 
 def source_task(source: Any) -> str | None:
@@ -181,14 +186,14 @@ def source_task(source: Any) -> str | None:
 def _assemble(
     model: ModelProto,
     weights_to_train: Any,
-    frozen: list[np.ndarray],
+    preprocessing: ModelProto | None,
     task: str | None,
     loss_output_name: str,
     label_name: str,
 ) -> TrainableModel:
     model, original_names = renamed_weights(name_nodes(model))
     types = value_types(model)
-    weights = find_weights(model, _same_arrays(model, frozen))
+    weights = find_weights(model, _shared_with(model, preprocessing))
     trained = select_weights(weights, weights_to_train, original_names)
     weights = {
         name: Weight(name, weight.role, name in trained or weight.learned, weight.fans)
@@ -196,7 +201,8 @@ def _assemble(
     }
     loss, label = _own_loss(model, loss_output_name, label_name)
     head = None if loss else find_head(model, types, weights, task)
-    trained = _reaching(model, trained, loss if head is None else head.score, original_names)
+    target = str(loss) if head is None else head.score
+    trained = _reaching(model, trained, target, original_names, explicit=weights_to_train is not None)
     input_name, known = _single_input(model, types, label)
     columns = known.shape[1] if known.shape is not None and len(known.shape) == 2 else None
     return TrainableModel(
@@ -213,14 +219,23 @@ def _assemble(
     )
 
 
-def _same_arrays(model: ModelProto, frozen: list[np.ndarray]) -> list[str]:
-    """Return the names of the initializers equal to arrays of the preprocessing."""
-    keys = {(array.dtype.str, array.shape, array.tobytes()) for array in frozen if array.dtype.kind != "O"}
-    return [
-        name
+def _shared_with(model: ModelProto, preprocessing: ModelProto | None) -> list[str]:
+    """Return the names of the initializers that the preprocessing uses in the same way."""
+    frozen = set() if preprocessing is None else set(_uses(preprocessing).values())
+    return [name for name, use in _uses(model).items() if use in frozen]
+
+
+def _uses(model: ModelProto) -> dict[str, tuple]:
+    """Return what identifies each initializer in another conversion: its value, and its first reader."""
+    readers: dict[str, tuple[str, int]] = {}
+    for node in model.graph.node:
+        for position, name in enumerate(node.input):
+            readers.setdefault(name, (node.op_type, position))
+    return {
+        name: (*readers[name], array.dtype.str, array.shape, array.tobytes())
         for name, array in initializer_arrays(model).items()
-        if array.dtype.kind != "O" and (array.dtype.str, array.shape, array.tobytes()) in keys
-    ]
+        if array.dtype.kind != "O" and name in readers
+    }
 
 
 def _own_loss(model: ModelProto, loss: str, label: str) -> tuple[str | None, str | None]:
@@ -230,17 +245,17 @@ def _own_loss(model: ModelProto, loss: str, label: str) -> tuple[str | None, str
 
 
 def _reaching(
-    model: ModelProto, trained: list[str], output: str | None, original: dict[str, str]
+    model: ModelProto, trained: list[str], output: str, original: dict[str, str], explicit: bool
 ) -> list[str]:
     """Return the weights that what is trained depends on; a weight asked for that does not is an error."""
     kept = {tensor.name for tensor in extract_model(model, [output]).graph.initializer}
     lost = [original.get(name, name) for name in trained if name not in kept]
-    if lost:
+    if lost and (explicit or len(lost) == len(trained)):
         raise ConversionError(
             f"Weights {lost} come after the scores that are trained ({output!r}): leave them out of "
             "weights_to_train."
         )
-    return trained
+    return [name for name in trained if name in kept]
 
 
 def _single_input(

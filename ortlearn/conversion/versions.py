@@ -17,6 +17,8 @@ ML_OPSET = 3
 MIN_OPSET = 13
 #: Newest opset that onnxruntime-training 1.19.2 reads.
 MAX_OPSET = 21
+#: Oldest IR version whose initializers need not be inputs too.
+MIN_IR_VERSION = 4
 #: Newest IR version that onnxruntime-training 1.19.2 reads.
 IR_VERSION = 10
 
@@ -32,7 +34,8 @@ def pin_versions(model: ModelProto) -> ModelProto:
     Returns
     -------
     onnx.ModelProto
-        The same model, with opset 13 to 21 and IR version 10 at most.
+        The same model, with opset 13 to 21 and IR version 4 to 10. Inputs that only repeat an
+        initializer, as IR version 3 required, are gone.
 
     Raises
     ------
@@ -49,5 +52,8 @@ def pin_versions(model: ModelProto) -> ModelProto:
                 f"not convert it to {OPSET}: {error}. Export the model again with opset {OPSET}."
             ) from error
     pinned = copy_model(model)
-    pinned.ir_version = min(pinned.ir_version, IR_VERSION) if pinned.ir_version else IR_VERSION
+    pinned.ir_version = max(min(pinned.ir_version or IR_VERSION, IR_VERSION), MIN_IR_VERSION)
+    constants = {tensor.name for tensor in pinned.graph.initializer}
+    for value in [value for value in pinned.graph.input if value.name in constants]:
+        pinned.graph.input.remove(value)
     return pinned

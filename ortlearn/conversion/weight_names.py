@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 import numpy as np
 from onnx import GraphProto, ModelProto, TensorProto, numpy_helper
 
-from ..graphs import copy_model, subgraphs
+from ..graphs import copy_model, graph_names, subgraphs
 
-__all__ = ["get_train_initializer", "onnx_rename_weights", "renamed_weights"]
+__all__ = ["get_train_initializer", "onnx_rename_weights", "renamed_weights", "restored_names"]
 
 _PREFIX = re.compile(r"^I\d+_")
 
@@ -34,21 +35,59 @@ def renamed_weights(onx: ModelProto) -> tuple[ModelProto, dict[str, str]]:
     model : onnx.ModelProto
         Renamed model.
     names : dict of str to str
-        Old name by new name, for the initializers of the main graph.
+        Old name by new name, initializers of subgraphs included.
     """
     model = copy_model(onx)
     total = sum(len(graph.initializer) for graph in _all_graphs(model.graph))
     width = len(str(max(total - 1, 0)))
+    tensors = {tensor.name for graph in _all_graphs(model.graph) for tensor in graph.initializer}
+    new_names = _new_names(total, width, graph_names(model.graph) - tensors)
+    names: dict[str, str] = {}
+    _rename(model.graph, {}, new_names, names)
+    return model, names
+
+
+def _new_names(total: int, width: int, taken: set[str]):
+    """Return a function from an initializer's name to its new one, numbered call after call."""
     counter = iter(range(total))
-    names = _rename(model.graph, {}, counter, width)
-    return model, {new: old for old, new in names.items()}
+
+    def new_name(old: str) -> str:
+        name = f"I{next(counter):0{width}d}_{_PREFIX.sub('', old)}"
+        while name in taken:
+            name += "_"
+        return name
+
+    return new_name
 
 
-def _rename(graph: GraphProto, outer: dict[str, str], counter, width: int) -> dict[str, str]:
-    own = {
-        tensor.name: f"I{next(counter):0{width}d}_{_PREFIX.sub('', tensor.name)}"
-        for tensor in graph.initializer
-    }
+def restored_names(model: ModelProto, names: Mapping[str, str]) -> ModelProto:
+    """Return a renamed model, or a part of it, under its old names.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        What :func:`renamed_weights` returned, or a part of it.
+    names : mapping of str to str
+        Old name by new name.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Model.
+    """
+    model = copy_model(model)
+    # New names are unique in the whole model, so that no scope has to be looked at.
+    for graph in _all_graphs(model.graph):
+        for value in (*graph.initializer, *graph.input, *graph.output, *graph.value_info):
+            value.name = names.get(value.name, value.name)
+        for node in graph.node:
+            node.input[:] = [names.get(name, name) for name in node.input]
+    return model
+
+
+def _rename(graph: GraphProto, outer: dict[str, str], new_name, names: dict[str, str]) -> None:
+    own = {tensor.name: new_name(tensor.name) for tensor in graph.initializer}
+    names.update({new: old for old, new in own.items()})
     hidden = {value.name for value in graph.input} | {name for node in graph.node for name in node.output}
     mapping = {old: new for old, new in outer.items() if old not in hidden} | own
     for value in (*graph.initializer, *graph.input, *graph.output, *graph.value_info):
@@ -56,8 +95,7 @@ def _rename(graph: GraphProto, outer: dict[str, str], counter, width: int) -> di
     for node in graph.node:
         node.input[:] = [mapping.get(name, name) for name in node.input]
         for inner in subgraphs(node):
-            _rename(inner, mapping, counter, width)
-    return own
+            _rename(inner, mapping, new_name, names)
 
 
 def onnx_rename_weights(onx: ModelProto) -> ModelProto:

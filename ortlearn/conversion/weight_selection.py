@@ -82,24 +82,34 @@ def find_weights(model: ModelProto, frozen: Iterable[str] = ()) -> dict[str, Wei
     arrays = {name: array for name, (array, _) in get_train_initializer(model).items()}
     producers = {name: node for node in model.graph.node for name in node.output}
     frozen = set(frozen)
-    found: dict[str, Weight] = {}
+    readers: dict[str, tuple[NodeProto, int]] = {}
     for node in model.graph.node:
         for position, name in enumerate(node.input):
-            if name in arrays and name not in found:
-                found[name] = _role(node, position, arrays[name], producers)
+            readers.setdefault(name, (node, position))
+    found = {
+        name: _role(name, *_final_reader(name, readers), arrays[name], producers)
+        for name in arrays
+        if name in readers
+    }
     if not any(weight.learned and weight.name not in frozen for weight in found.values()):
         found = {
             name: Weight(name, w.role, w.role in ("intercept", "scale") and arrays[name].ndim > 0)
             for name, w in found.items()
         }
-    return {
-        name: Weight(name, w.role, w.learned and name not in frozen, w.fans)
-        for name, w in ((name, found[name]) for name in arrays if name in found)
-    }
+    return {name: Weight(name, w.role, w.learned and name not in frozen, w.fans) for name, w in found.items()}
 
 
-def _role(node: NodeProto, position: int, array: np.ndarray, producers: dict[str, NodeProto]) -> Weight:
-    name = node.input[position]
+def _final_reader(name: str, readers: dict[str, tuple[NodeProto, int]]) -> tuple[NodeProto, int]:
+    """Return the first node that computes with an initializer: what only passes it on does not count."""
+    node, position = readers[name]
+    while node.op_type in PASSING | {"Transpose"} and position == 0 and node.output[0] in readers:
+        node, position = readers[node.output[0]]
+    return node, position
+
+
+def _role(
+    name: str, node: NodeProto, position: int, array: np.ndarray, producers: dict[str, NodeProto]
+) -> Weight:
     if node.op_type in LINEAR and node.domain == "":
         factors, intercept = LINEAR[node.op_type]
         if position == intercept:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import onnx
@@ -20,7 +20,6 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from ..conversion import draw_weights, is_onnx_source, source_task
 from ..graphs import initializer_arrays
 from ..learning_rates import resolve_learning_rate
-from ..penalties import resolve_penalty
 from ..training import Data, LoopSettings, parse_device, run_training
 from ..training.base_step import BaseStep
 from .inference import Inference
@@ -46,6 +45,10 @@ class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
     """Base class of the estimators; a subclass names its training step."""
 
     _step_class: ClassVar[type[BaseStep]]
+    train_losses_: list[float]
+    validation_losses_: list[float]
+    n_iter_: int
+    _inference: Inference | None
 
     _parameter_constraints: dict = {
         "estimator": "no_validation",
@@ -137,8 +140,8 @@ class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
             value = params.get(name, getattr(self, name, None))
             if nested and isinstance(value, str):
                 raise ValueError(
-                    f"{key!r} cannot be set while {name}={value!r} is a name: pass an object instead, such as "
-                    "learning_rate=LearningRateSGD()."
+                    f"{key!r} cannot be set while {name}={value!r} is a name: pass an object instead, "
+                    "such as learning_rate=LearningRateSGD()."
                 )
         return super().set_params(**params)
 
@@ -146,7 +149,7 @@ class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         if is_onnx_source(self.estimator):
             kind = {"classification": "classifier", "regression": "regressor"}
-            tags.estimator_type = kind.get(source_task(self.estimator))
+            tags.estimator_type = kind.get(source_task(self.estimator) or "")
         elif hasattr(self.estimator, "__sklearn_tags__"):
             inner = copy.deepcopy(get_tags(self.estimator))
             tags.estimator_type = inner.estimator_type
@@ -349,9 +352,11 @@ class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
 
     def _runner(self) -> Inference:
         check_is_fitted(self)
-        if getattr(self, "_inference", None) is None:
-            self._inference = Inference(self._problem, self._trained, self._device(), self.n_jobs)
-        return self._inference
+        runner = getattr(self, "_inference", None)
+        if runner is None:
+            runner = Inference(self._problem, self._trained, self._device(), self.n_jobs)
+            self._inference = runner
+        return runner
 
     def _rows(self, X) -> np.ndarray:
         check_is_fitted(self)

@@ -121,7 +121,8 @@ class Problem:
         expected = self.trainable.n_features
         if expected is not None and n_features != expected:
             raise ValueError(
-                f"X has {n_features} features, but the model to train is expecting {expected} features as input."
+                f"X has {n_features} features, but the model to train is expecting {expected} features "
+                "as input."
             )
 
     def task(self, weighted: bool) -> TrainingTask:
@@ -180,8 +181,8 @@ def _check_loss(loss: BaseLoss | None, trainable: TrainableModel) -> BaseLoss | 
     if trainable.head is None:
         if loss is not None:
             raise PluginError(
-                f"The graph computes its own loss ({trainable.loss!r}): leave learning_loss='auto', or remove "
-                "that output."
+                f"The graph computes its own loss ({trainable.loss!r}): leave learning_loss='auto', or "
+                "remove that output."
             )
         return None
     task = trainable.head.task

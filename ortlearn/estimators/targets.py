@@ -89,7 +89,8 @@ class TargetEncoder:
         unknown = np.setdiff1d(values, self.classes)
         if len(unknown):
             raise ValueError(
-                f"y has classes {unknown.tolist()} that the model does not know: it has {self.classes.tolist()}."
+                f"y has classes {unknown.tolist()} that the model does not know: "
+                f"it has {self.classes.tolist()}."
             )
         numbers = np.searchsorted(self.classes, values).astype(np.int64)
         if self._as_numbers():

@@ -259,7 +259,10 @@ def prune(model: ModelProto, keep: Callable[[NodeProto], bool] | None = None) ->
             nodes.append(node)
             needed |= node_inputs(node)
     _replace(graph.node, nodes[::-1])
+    dropped = {tensor.name for tensor in graph.initializer} - needed
     _replace(graph.initializer, [tensor for tensor in graph.initializer if tensor.name in needed])
+    # An input that only named a default value would become one that must be given.
+    _replace(graph.input, [value for value in graph.input if value.name not in dropped])
     return model
 
 
@@ -301,7 +304,7 @@ def extract_model(
         raise KeyError(f"{missing} are not tensors of the graph.")
     starts = [value.name for value in model.graph.input] if inputs is None else list(inputs)
     part = copy_model(model)
-    cut = [node for node in part.graph.node if not set(node.output) <= set(starts)]
+    cut = [node for node in part.graph.node if not set(node.output) <= {*starts, ""}]
     _replace(part.graph.node, cut)
     _replace(part.graph.output, [make_value_info(name, types.get(name)) for name in outputs])
     part = prune(part)
@@ -313,7 +316,8 @@ def extract_model(
         if name in needed
     ]
     _replace(part.graph.input, infos)
-    _replace(part.graph.initializer, [t for t in part.graph.initializer if t.name not in set(starts)])
+    if inputs is not None:
+        _replace(part.graph.initializer, [t for t in part.graph.initializer if t.name not in set(inputs)])
     del part.graph.value_info[:]
     return part
 

@@ -109,11 +109,12 @@ class ScheduledLearningRate(BaseLearningRate):
         name = type(self).__name__
         if self.learning_rate not in SCHEDULES:
             raise PluginError(
-                f"{name}: learning_rate={self.learning_rate!r} is no schedule, use one of {sorted(SCHEDULES)}."
+                f"{name}: learning_rate={self.learning_rate!r} is no schedule, "
+                f"use one of {sorted(SCHEDULES)}."
             )
         for parameter in ("eta0", "alpha"):
             value = getattr(self, parameter)
-            if not np.isscalar(value) or not np.isfinite(value) or value <= 0:
+            if not isinstance(value, int | float | np.number) or not 0 < float(value) < np.inf:
                 raise PluginError(f"{name}: {parameter}={value!r} must be a number above 0.")
 
 
@@ -123,7 +124,7 @@ def resolve_learning_rate(spec: Any) -> BaseLearningRate:
     Parameters
     ----------
     spec : float, str, type or BaseLearningRate
-        A number is plain SGD with that constant-free default schedule and ``eta0``.
+        A number is SGD with that ``eta0`` and the default schedule.
 
     Returns
     -------

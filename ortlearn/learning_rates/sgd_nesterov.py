@@ -11,7 +11,9 @@ __all__ = ["LearningRateSGDNesterov"]
 
 
 class LearningRateSGDNesterov(ScheduledLearningRate):
-    """Momentum: ``v = momentum * v - rate * g``, then ``w += v`` or Nesterov's ``w += momentum * v - rate * g``.
+    """Momentum: ``v = momentum * v - rate * g``, then ``w += v``, or Nesterov's step ahead.
+
+    Nesterov's update is ``w += momentum * v - rate * g``, with the new v.
 
     Parameters
     ----------

@@ -3,8 +3,8 @@
 from .absolute_error import AbsoluteErrorLoss
 from .base import BaseLoss
 from .elastic import ElasticLoss
-from .loss_graph import add_loss_output, resolve_loss
 from .log_loss import LogLoss
+from .loss_graph import add_loss_output, resolve_loss
 from .squared_error import SquaredErrorLoss
 
 __all__ = [

@@ -22,6 +22,11 @@ from .base import BaseLoss
 
 __all__ = ["add_loss_output", "resolve_loss"]
 
+#: Opset of the loss in a graph of other domains only.
+DEFAULT_OPSET = 18
+#: Oldest opset whose ReduceSum takes its axes as losses write them.
+MIN_OPSET = 13
+
 
 def resolve_loss(spec: Any, **params: Any) -> BaseLoss:
     """Return the loss a user asked for: a name, a class or an object.
@@ -97,7 +102,7 @@ def add_loss_output(
     ------
     ValueError
         If the output is not known, or not a float tensor of two dimensions; if a name is taken;
-        if a penalty names no weight of the graph.
+        if a penalty names no weight of the graph; if the opset is older than 13.
 
     Examples
     --------
@@ -112,27 +117,26 @@ def add_loss_output(
     output = _pick_output(onx, output_index)
     types = value_types(onx)
     known = _check_output(output, types.get(output))
-    names = graph_names(onx.graph)
-    for name in filter(None, (loss_name, label_name, weight_name)):
-        if name in names:
-            raise ValueError(f"Name {name!r} is already taken in the graph, choose another one.")
+    names = _claim_names(onx, loss_name, label_name, weight_name)
     loss = _definition(score_name, kwargs)
     op = GraphBuilder(
-        opset_versions(onx)[""],
+        _check_opset(onx),
         dtype=helper.tensor_dtype_to_np_dtype(known.elem_type),
-        existing_names=names | {loss_name, label_name, weight_name or ""},
+        existing_names=names,
         types=types,
         prefix="loss_",
     )
-    label = TensorType(TensorProto.INT64, known.shape[:1]) if loss.integer_labels else known
+    n_rows = (known.shape or (None,))[:1]
+    label = TensorType(TensorProto.INT64, n_rows) if loss.integer_labels else known
     op.set_type(label_name, *label)
     op.set_type(output, *known)
     rows = loss.forward(op, label_name, output)
     inputs = [make_value_info(label_name, label)]
     if weight_name is not None:
-        inputs.append(make_value_info(weight_name, TensorType(known.elem_type, known.shape[:1])))
+        inputs.append(make_value_info(weight_name, TensorType(known.elem_type, n_rows)))
         rows = op.Mul(rows, weight_name)
-    terms = [op.ReduceSum(rows, keepdims=0), *_penalties(op, penalty or {}, types)]
+    weights = {value.name for value in (*onx.graph.input, *onx.graph.initializer)}
+    terms = [op.ReduceSum(rows, keepdims=0), *_penalties(op, penalty or {}, weights)]
     total = terms[0]
     for term in terms[1:]:
         total = op.Add(total, term)
@@ -146,6 +150,26 @@ def _definition(spec: Any, params: dict[str, Any]) -> BaseLoss:
     if not isinstance(spec, BaseLoss):
         loss.set_params(**{k: v for k, v in loss.definition_params.items() if k not in params})
     return loss
+
+
+def _claim_names(onx: ModelProto, *new_names: str | None) -> set[str]:
+    """Return every name of the graph and the new ones, or raise where two are the same."""
+    names = graph_names(onx.graph)
+    for name in filter(None, new_names):
+        if name in names:
+            raise ValueError(f"Name {name!r} is already taken in the graph, choose another one.")
+        names.add(name)
+    return names
+
+
+def _check_opset(onx: ModelProto) -> int:
+    version = opset_versions(onx).get("", DEFAULT_OPSET)
+    if version < MIN_OPSET:
+        raise ValueError(
+            f"The graph has opset {version}, a loss needs {MIN_OPSET} or later: convert it with "
+            "ortlearn.conversion.pin_versions first."
+        )
+    return version
 
 
 def _pick_output(onx: ModelProto, index: int | str | None) -> str:
@@ -167,9 +191,9 @@ def _check_output(name: str, known: TensorType | None) -> TensorType:
     return known
 
 
-def _penalties(op: GraphBuilder, penalty: Mapping[str, Any], types: Mapping[str, TensorType]):
+def _penalties(op: GraphBuilder, penalty: Mapping[str, Any], weights: set[str]):
     for weight, factors in penalty.items():
-        if weight not in types:
+        if weight not in weights:
             raise ValueError(f"The penalty names {weight!r}, which is no weight of the graph.")
         factors = factors if isinstance(factors, Mapping) else {"l2": factors}
         unknown = set(factors) - {"l1", "l2"}

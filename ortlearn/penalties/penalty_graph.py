@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from onnx import NodeProto, TensorProto
 
 from .. import plugins

@@ -96,6 +96,14 @@ class CarriedBuffers:
         self.current = (self.current - count) % self.COPIES
         self.steps -= count
 
+    def weights(self, copy: int) -> dict[str, Any]:
+        """Return the weights of a copy, on the device."""
+        return {
+            item.weight: value
+            for item, value in zip(self.carried, self.values[copy], strict=True)
+            if item.state is None
+        }
+
     def read(self) -> dict[tuple[str, str | None], np.ndarray]:
         """Return the current values, copied to numpy arrays."""
         return {

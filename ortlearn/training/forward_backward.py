@@ -145,7 +145,8 @@ class OrtGradientForwardBackward:
         expected = [*self.input_names, *self.weights_to_train]
         if inputs != expected:
             raise WeightOrderError(
-                f"onnxruntime orders the inputs {inputs}, not {expected}: call onnx_rename_weights on the model."
+                f"onnxruntime orders the inputs {inputs}, not {expected}: call onnx_rename_weights on the "
+                "model."
             )
         self.gradient_names_ = [value.name for value in self._session.get_outputs()]
         self._log("gradients=%r", self.gradient_names_)

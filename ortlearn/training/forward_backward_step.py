@@ -13,6 +13,7 @@ from .buffers import BatchBuffer, CarriedBuffers, Data
 from .forward_backward import OrtGradientForwardBackward
 from .sessions import ort_value, session_options
 from .step_graphs import OBJECTIVE, RATE, SAMPLE_WEIGHT, Carried, loss_gradient_graph, update_graph
+from .task import TrainingTask
 
 __all__ = ["ForwardBackwardStep"]
 
@@ -33,10 +34,10 @@ class ForwardBackwardStep(BaseStep):
     def build(self) -> list[Carried]:
         """Build the training agent and the sessions of loss and update."""
         update = update_graph(self.task)
-        self._penalised = update.value is not None
+        self.penalised = update.value is not None
         self.models = {"update": update.model}
         self.update_session = self.make_session(update.model)
-        self.loss_session = None
+        self.loss_session: Any = None
         if self.task.loss is not None:
             self.models["loss"] = loss_gradient_graph(self.task)
             self.loss_session = self.make_session(self.models["loss"])
@@ -52,17 +53,16 @@ class ForwardBackwardStep(BaseStep):
 
     def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:
         """Allocate the buffers of every size of batch, and bind them once."""
-        self._data = data
-        self._rate = ort_value(np.zeros((), dtype=self.task.dtype), self.device)
+        self.rate = ort_value(np.zeros((), dtype=self.task.dtype), self.device)
         self._lanes = {size: _Lane(self, data, size, buffers) for size in sizes}
 
     def set_rate(self, rate: float) -> None:
         """Set the learning rate of the next steps."""
-        self._rate.update_inplace(np.array(rate, dtype=self.task.dtype))
+        self.rate.update_inplace(np.array(rate, dtype=self.task.dtype))
 
     def run(self, rows: np.ndarray, buffers: CarriedBuffers) -> float:
         """Update on a batch and return its objective."""
-        return self._lanes[len(rows)].run(self._data, rows, buffers.current)
+        return self._lanes[len(rows)].run(rows, buffers.current)
 
     def graphs(self):
         """Return forward and backward, loss and update."""
@@ -76,43 +76,34 @@ class _Lane:
     def __init__(self, step: ForwardBackwardStep, data: Data, size: int, buffers: CarriedBuffers):
         task, device = step.task, step.device
         self.step = step
-        self.X = BatchBuffer(data.X, size, device)
-        self.y = BatchBuffer(data.y, size, device)
-        weighted = data.sample_weight is not None
-        self.weight = BatchBuffer(data.sample_weight, size, device) if weighted else None
-        shape = (size, *(task.output_type.shape or ())[1:]) if task.loss is not None else None
-        if shape is None:
-            shape = tuple(task.output_type.shape or ())
+        self.columns = {task.data: (BatchBuffer(data.X, size, device), data.X)}
+        self.columns[task.label] = (BatchBuffer(data.y, size, device), data.y)
+        if data.sample_weight is not None:
+            weight = BatchBuffer(data.sample_weight, size, device)
+            self.columns[SAMPLE_WEIGHT] = (weight, data.sample_weight)
+        shape = _output_shape(task, size)
         self.output = ort_value(np.zeros(shape, dtype=task.dtype), device)
         self.output_gradient = ort_value(np.ones(shape, dtype=task.dtype), device)
         self.objective = ort_value(np.zeros((), dtype=task.dtype), device)
         self.penalty = ort_value(np.zeros((), dtype=task.dtype), device)
-        shapes = {
-            item.weight: value
-            for item, value in zip(buffers.carried, buffers.values[0], strict=True)
-            if item.state is None
-        }
         self.gradients = {
-            name: ort_value(np.zeros(shapes[name].shape(), dtype=task.dtype), device) for name in task.weights
+            name: ort_value(np.zeros(value.shape(), dtype=task.dtype), device)
+            for name, value in buffers.weights(0).items()
         }
         self._vectors(buffers)
         self.loss_binding = self._bind_loss()
         self.update_bindings = [self._bind_update(buffers, copy) for copy in range(buffers.COPIES)]
 
     def _vectors(self, buffers: CarriedBuffers) -> None:
-        function = self.step.function
-        inputs = [self.X.value] if self.step.task.loss is not None else [self.X.value, self.y.value]
+        function, names = self.step.function, self.step.task.weights
+        inputs = [self.columns[name][0].value for name in function.owner.input_names]
         self.feeds = []
-        for values in buffers.values:
-            weights = {
-                item.weight: value
-                for item, value in zip(buffers.carried, values, strict=True)
-                if item.state is None
-            }
-            self.feeds.append(function.input_to_ort([*inputs, *(weights[n] for n in self.step.task.weights)]))
+        for copy in range(buffers.COPIES):
+            weights = buffers.weights(copy)
+            self.feeds.append(function.input_to_ort([*inputs, *(weights[name] for name in names)]))
         self.outputs = function.input_to_ort([self.output])
         self.output_gradients = function.input_to_ort([self.output_gradient])
-        self.gradient_vector = function.input_to_ort(list(self.gradients.values()))
+        self.gradient_vector = function.input_to_ort([self.gradients[name] for name in names])
 
     def _bind_loss(self) -> Any:
         session = self.step.loss_session
@@ -120,9 +111,8 @@ class _Lane:
             return None
         task = self.step.task
         binding = session.io_binding()
-        values = {task.output: self.output, task.label: self.y.value}
-        if self.weight is not None:
-            values[SAMPLE_WEIGHT] = self.weight.value
+        values = {name: buffer.value for name, (buffer, _) in self.columns.items()}
+        values[task.output] = self.output
         for value in session.get_inputs():
             binding.bind_ortvalue_input(value.name, values[value.name])
         binding.bind_ortvalue_output(OBJECTIVE, self.objective)
@@ -132,33 +122,36 @@ class _Lane:
     def _bind_update(self, buffers: CarriedBuffers, copy: int) -> Any:
         session = self.step.update_session
         values = {f"{name}_grad": value for name, value in self.gradients.items()}
-        values[RATE] = self.step._rate
+        values[RATE] = self.step.rate
         written = (copy + 1) % buffers.COPIES
         binding = session.io_binding()
         for item, value in zip(buffers.carried, buffers.values[copy], strict=True):
             values[item.source] = value
         for value in session.get_inputs():
             binding.bind_ortvalue_input(value.name, values[value.name])
-        if self.step._penalised:
+        if self.step.penalised:
             binding.bind_ortvalue_output(OBJECTIVE, self.penalty)
         for item, value in zip(buffers.carried, buffers.values[written], strict=True):
             binding.bind_ortvalue_output(item.result, value)
         return binding
 
-    def run(self, data: Data, rows: np.ndarray, copy: int) -> float:
+    def run(self, rows: np.ndarray, copy: int) -> float:
         """Forward, loss, backward, update."""
         step = self.step
-        self.X.load(data.X, rows)
-        self.y.load(data.y, rows)
-        if self.weight is not None:
-            self.weight.load(data.sample_weight, rows)
-        function = step.function
-        function.forward(self.feeds[copy], training=True, forward_outputs_cache=self.outputs)
-        if self.loss_binding is None:
+        for buffer, array in self.columns.values():
+            buffer.load(array, rows)
+        step.function.forward(self.feeds[copy], training=True, forward_outputs_cache=self.outputs)
+        if step.loss_session is None:
             value = float(np.sum(self.output.numpy()))
         else:
             step.loss_session.run_with_iobinding(self.loss_binding)
             value = float(self.objective.numpy())
-        function.backward(self.output_gradients, backward_outputs_cache=self.gradient_vector)
+        step.function.backward(self.output_gradients, backward_outputs_cache=self.gradient_vector)
         step.update_session.run_with_iobinding(self.update_bindings[copy])
-        return value + float(self.penalty.numpy()) if step._penalised else value
+        return value + float(self.penalty.numpy()) if step.penalised else value
+
+
+def _output_shape(task: TrainingTask, size: int) -> tuple[int, ...]:
+    """Return the shape of the scores of a batch, or of the graph's own loss."""
+    known = [dim for dim in task.output_type.shape or () if isinstance(dim, int)]
+    return tuple(known) if task.loss is None else (size, *known[-1:])

@@ -187,9 +187,10 @@ def _report(
     value: float, recent: deque[float], rate: float, settings: LoopSettings, result: TrainingResult
 ) -> None:
     message = (
-        f"The training stopped being finite (loss {value}) in epoch {settings.first_epoch + result.n_iter + 1}, "
-        f"at learning rate {rate:.6g}; last losses: {', '.join(f'{loss:.6g}' for loss in recent)}. Lower the "
-        "learning rate, scale the features or the labels"
+        f"The training stopped being finite (loss {value}) in epoch "
+        f"{settings.first_epoch + result.n_iter + 1}, at learning rate {rate:.6g}; last losses: "
+        f"{', '.join(f'{loss:.6g}' for loss in recent)}. Lower the learning rate, scale the features "
+        "or the labels"
     )
     if settings.exc:
         raise ConvergenceError(

@@ -38,8 +38,8 @@ def runtime() -> ModuleType:
         import onnxruntime
     except ImportError as error:
         raise MissingRuntimeError(
-            "No onnxruntime is installed. Install one of the extras: pip install 'ortlearn[training]' to train "
-            "and predict on the CPU (Python 3.10 to 3.12), 'ortlearn[training-gpu]' on a GPU."
+            "No onnxruntime is installed. Install one of the extras: pip install 'ortlearn[training]' to "
+            "train and predict on the CPU (Python 3.10 to 3.12), 'ortlearn[training-gpu]' on a GPU."
         ) from error
     return onnxruntime
 

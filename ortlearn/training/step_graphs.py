@@ -192,7 +192,8 @@ def _append_updates(
         names, infos = _state_inputs(task, op, name, shape)
         inputs += infos
         new, states = task.learning_rate.update(op, name, gradients[name], names, RATE)
-        for state, result in {None: new, **states}.items():
+        results: list[tuple[str | None, str]] = [(None, new), *states.items()]
+        for state, result in results:
             known = types[name] if state is None else next(i for i in infos if i.name == names[state])
             output = copy_value(known)
             output.name = result

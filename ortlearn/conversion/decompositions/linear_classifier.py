@@ -37,7 +37,7 @@ def decompose(fused: Fused) -> bool:
     product = fused.op.MatMul(fused.float_input(), fused.weight("coef", coefficients.T))
     raw = fused.op.Add(product, fused.weight("intercept", intercepts))
     _write_scores(fused, raw, link, binary=rows == 1)
-    _write_label(fused, classes)
+    _write_label(fused, classes, raw, binary=rows == 1)
     return True
 
 
@@ -65,8 +65,10 @@ def _write_scores(fused: Fused, raw: str, link: str, binary: bool) -> None:
         fused.write("Concat", op.Neg(raw), raw, outputs=[output], axis=1)
 
 
-def _write_label(fused: Fused, classes: np.ndarray) -> None:
-    label = fused.node.output[0]
+def _write_label(fused: Fused, classes: np.ndarray, raw: str, binary: bool) -> None:
+    # From raw scores: two sigmoids of large ones are equal.
+    label, op = fused.node.output[0], fused.op
     if label:
-        best = fused.op.ArgMax(fused.scores_name(), axis=1, keepdims=0)
+        scores = op.Concat(op.Neg(raw), raw, axis=1) if binary else raw
+        best = op.ArgMax(scores, axis=1, keepdims=0)
         fused.write("Gather", fused.op.constant(classes), best, outputs=[label], axis=0)
