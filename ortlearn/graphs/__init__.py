@@ -1,6 +1,7 @@
 """ONNX graphs as data: a builder, pure editing functions, and a text view."""
 
 from .builder import GraphBuilder, TensorType
+from .drawing import draw_graph, graph_to_dot
 from .editing import (
     append_nodes,
     copy_model,
@@ -26,8 +27,10 @@ __all__ = [
     "TensorType",
     "append_nodes",
     "copy_model",
+    "draw_graph",
     "extract_model",
     "graph_names",
+    "graph_to_dot",
     "graph_to_text",
     "initializer_arrays",
     "make_initializers_of",
