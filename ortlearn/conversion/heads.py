@@ -10,6 +10,7 @@ from onnx import ModelProto, TensorProto
 
 from ..exceptions import ConversionError
 from ..graphs import TensorType, initializer_arrays, node_inputs
+from .simplify import skip_idle_nodes
 from .weight_selection import Weight
 
 __all__ = ["Head", "find_head"]
@@ -84,7 +85,7 @@ def find_head(
     if task is None:
         task = "classification" if labels else "regression"
     if task == "regression":
-        return _head(task, floats[0], "identity", types)
+        return _head(task, skip_idle_nodes(model, floats[0], dict(types)), "identity", types)
     score, after = _raw_score(model, floats[0], weights)
     link = "softmax" if any(kind in ("Softmax", "LogSoftmax") for kind in after) else "sigmoid"
     label = labels[0] if labels else None

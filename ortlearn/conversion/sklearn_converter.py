@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto
-from sklearn.base import BaseEstimator, is_classifier
+from onnx import ModelProto, version_converter
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 
 from ..exceptions import ConversionError
+from ..graphs import copy_model, initializer_arrays, make_value_info, prune, value_types
 from .decompositions import decompose_operators
+from .opposite_columns import merge_opposite_columns
 from .versions import ML_OPSET, OPSET, pin_versions
 
 __all__ = ["preprocessing_graph", "sklearn_to_onnx"]
@@ -49,6 +52,7 @@ def sklearn_to_onnx(estimator: BaseEstimator, n_features: int, dtype: Any = np.f
         "target_opset": {"": OPSET, "ai.onnx.ml": ML_OPSET},
     }
     name = type(estimator).__name__
+    estimator = _with_array_intercept(estimator)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -64,7 +68,47 @@ def sklearn_to_onnx(estimator: BaseEstimator, n_features: int, dtype: Any = np.f
         ) from error
     except Exception as error:  # skl2onnx raises errors of every kind
         raise ConversionError(f"{name} cannot be converted by skl2onnx: {error}") from error
-    return decompose_operators(pin_versions(model))
+    model = decompose_operators(_at_opset(pin_versions(model)))
+    return merge_opposite_columns(_keep_targets_apart(model) if is_regressor(estimator) else model)
+
+
+def _with_array_intercept(estimator: BaseEstimator) -> BaseEstimator:
+    """Return a linear model whose intercept is an array: without one it is a number skl2onnx trips over."""
+    if isinstance(estimator, Pipeline):
+        name, last = estimator.steps[-1]
+        changed = _with_array_intercept(last)
+        return estimator if changed is last else Pipeline([*estimator.steps[:-1], (name, changed)])
+    if not isinstance(getattr(estimator, "intercept_", None), float):
+        return estimator
+    estimator = copy.copy(estimator)
+    estimator.intercept_ = np.full(len(np.atleast_2d(estimator.coef_)), estimator.intercept_)
+    return estimator
+
+
+def _keep_targets_apart(model: ModelProto) -> ModelProto:
+    """Undo the reshape to one column that skl2onnx puts after a network of several targets."""
+    name = model.graph.output[0].name
+    node = next(node for node in model.graph.node if name in node.output)
+    shape = initializer_arrays(model).get(node.input[1]) if node.op_type == "Reshape" else None
+    known = value_types(model).get(node.input[0])
+    if shape is None or shape.tolist() != [-1, 1] or known is None or known.shape is None:
+        return model
+    if len(known.shape) != 2 or known.shape[1] in (1, None):
+        return model
+    model = copy_model(model)
+    node = next(node for node in model.graph.node if name in node.output)
+    node.op_type = "Identity"
+    del node.input[1:]
+    model.graph.output[0].CopyFrom(make_value_info(name, known))
+    return prune(model)
+
+
+def _at_opset(model: ModelProto) -> ModelProto:
+    """Return the model at the pinned opset: skl2onnx declares the oldest one that has its operators."""
+    try:
+        return version_converter.convert_version(model, OPSET)
+    except Exception:  # onnx raises errors of every kind; the model is valid as it is
+        return model
 
 
 def preprocessing_graph(

@@ -22,6 +22,7 @@ from ..graphs import (
 from .decompositions import decompose_operators
 from .heads import Head, find_head
 from .loading import is_onnx_source, load_onnx
+from .simplify import remove_idle_nodes
 from .sklearn_converter import preprocessing_graph, sklearn_to_onnx
 from .weight_names import renamed_weights, restored_names
 from .weight_selection import Weight, find_weights, select_weights
@@ -82,7 +83,8 @@ class TrainableModel:
 
         Its inputs are X, the label of a graph with its own loss, then the weights in sorted order.
         """
-        return make_inputs_of(extract_model(self.model, [self.objective_tensor]), self.trained)
+        part = extract_model(self.model, [self.objective_tensor])
+        return make_inputs_of(remove_idle_nodes(part), self.trained)
 
     def with_stable_weights(self, arrays: dict[str, np.ndarray]) -> ModelProto:
         """Return the graph with new weights, under stable names, its own loss included."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onnx import ModelProto, version_converter
+from onnx import ModelProto, helper, version_converter
 
 from ..exceptions import ConversionError
 from ..graphs import copy_model, opset_versions
@@ -53,6 +53,9 @@ def pin_versions(model: ModelProto) -> ModelProto:
             ) from error
     pinned = copy_model(model)
     pinned.ir_version = max(min(pinned.ir_version or IR_VERSION, IR_VERSION), MIN_IR_VERSION)
+    versions = opset_versions(pinned)  # some exporters declare a domain twice
+    del pinned.opset_import[:]
+    pinned.opset_import.extend(helper.make_opsetid(domain, number) for domain, number in versions.items())
     constants = {tensor.name for tensor in pinned.graph.initializer}
     for value in [value for value in pinned.graph.input if value.name in constants]:
         pinned.graph.input.remove(value)

@@ -1,5 +1,16 @@
-"""Gradients of ONNX graphs."""
+"""Gradients of ONNX graphs: our own rules, and onnxruntime-training's builders, behind one signature."""
 
+from .derivative import DerivativeOptions, onnx_derivative
 from .dispatch import BACKENDS, gradient_of_loss
+from .gradient_model import gradient_model
+from .registry import declare_without_gradient, gradient_rule
 
-__all__ = ["BACKENDS", "gradient_of_loss"]
+__all__ = [
+    "BACKENDS",
+    "DerivativeOptions",
+    "declare_without_gradient",
+    "gradient_model",
+    "gradient_of_loss",
+    "gradient_rule",
+    "onnx_derivative",
+]

@@ -1,22 +1,62 @@
-"""One signature for the gradient of a loss, whatever builds it."""
+"""One signature for a gradient, whatever builds it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from onnx import ModelProto
 
 from ..exceptions import GradientError
 from . import ort_backend
+from .gradient_model import gradient_model
 
-__all__ = ["BACKENDS", "gradient_of_loss"]
+__all__ = ["BACKENDS", "by_backend", "gradient_of_loss"]
 
 #: Ways to a gradient.
-BACKENDS = ("auto", "ort")
+BACKENDS = ("auto", "rules", "ort")
+
+Result = TypeVar("Result")
+
+
+def by_backend(backend: str, rules: Callable[[], Result], ort: Callable[[], Result]) -> Result:
+    """Return what a backend builds.
+
+    Parameters
+    ----------
+    backend : {"auto", "rules", "ort"}
+        ``"auto"`` takes rules where every operator on the way has one, else onnxruntime-training
+        where it is installed, else the error of the rules.
+    rules, ort : callable
+        Build the same with either.
+
+    Returns
+    -------
+    object
+        What was built.
+
+    Raises
+    ------
+    GradientError
+        If the backend is unknown, or if an operator on the way has no gradient.
+    """
+    if backend not in BACKENDS:
+        raise GradientError(f"gradient={backend!r} is unknown, use one of {list(BACKENDS)}.")
+    if backend == "ort":
+        return ort()
+    try:
+        return rules()
+    except GradientError as error:
+        if backend == "rules" or not ort_backend.is_available():
+            raise
+        try:
+            return ort()
+        except GradientError as other:
+            raise GradientError(f"{error} Neither has onnxruntime-training: {other}") from error
 
 
 def gradient_of_loss(
-    model: ModelProto, loss: str, weights: Sequence[str], backend: str = "auto"
+    model: ModelProto, loss: str, wrt: Sequence[str], backend: str = "auto", keep_outputs: bool = False
 ) -> ModelProto:
     """Return the graph of a loss and of its gradient with respect to some inputs.
 
@@ -26,15 +66,18 @@ def gradient_of_loss(
         Graph with a scalar output ``loss``.
     loss : str
         Name of that output.
-    weights : sequence of str
+    wrt : sequence of str
         Inputs of the graph to differentiate with respect to.
-    backend : {"auto", "ort"}, default="auto"
-        What builds the gradient: onnxruntime-training's C++ builder.
+    backend : {"auto", "rules", "ort"}, default="auto"
+        What builds the gradient: our own rules, onnxruntime-training's C++ builder, or rules where
+        every operator on the way has one, else the builder where it is installed.
+    keep_outputs : bool, default=False
+        Whether the other outputs of the model are kept, after the loss.
 
     Returns
     -------
     onnx.ModelProto
-        Graph with the inputs of ``model`` and the outputs ``loss`` and ``<weight>_grad``.
+        Graph with the inputs of ``model`` and the outputs ``loss`` and ``<name>_grad``.
 
     Raises
     ------
@@ -42,7 +85,19 @@ def gradient_of_loss(
         If an operator on the way has no gradient, or if the backend is unknown.
     MissingRuntimeError
         If the backend is not installed.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.differentiation import gradient_of_loss
+    >>> model = parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]>
+    ...     g (float[N] x) => (float loss) { s = Mul (x, x) loss = ReduceSum <keepdims = 0> (s) }''')
+    >>> [value.name for value in gradient_of_loss(model, "loss", ["x"]).graph.output]
+    ['loss', 'x_grad']
     """
-    if backend not in BACKENDS:
-        raise GradientError(f"gradient={backend!r} is unknown, use one of {list(BACKENDS)}.")
-    return ort_backend.loss_gradient(model, loss, weights)
+    return by_backend(
+        backend,
+        lambda: gradient_model(model, loss, wrt, keep_outputs=keep_outputs or None),
+        lambda: ort_backend.loss_gradient(model, loss, wrt, keep_outputs),
+    )

@@ -63,7 +63,9 @@ def is_available() -> bool:
     return True
 
 
-def loss_gradient(model: ModelProto, loss: str, weights: Sequence[str]) -> ModelProto:
+def loss_gradient(
+    model: ModelProto, loss: str, weights: Sequence[str], keep_outputs: bool = False
+) -> ModelProto:
     """Return the graph of a loss and of its gradient with respect to weights.
 
     Parameters
@@ -74,6 +76,8 @@ def loss_gradient(model: ModelProto, loss: str, weights: Sequence[str]) -> Model
         Name of that output.
     weights : sequence of str
         Inputs of the graph to differentiate with respect to.
+    keep_outputs : bool, default=False
+        Whether the other outputs of the model are kept, after the loss.
 
     Returns
     -------
@@ -89,7 +93,8 @@ def loss_gradient(model: ModelProto, loss: str, weights: Sequence[str]) -> Model
     """
     pybind = _pybind()
     _refuse_known_wrong(model, [loss], weights)
-    model = name_nodes(extract_model(model, [loss]))
+    kept = [value.name for value in model.graph.output] if keep_outputs else [loss]
+    model = name_nodes(extract_model(model, kept))
     target, prepared = _float32_loss(model, loss)
     options = pybind.SessionOptions()
     options.log_severity_level = 3
@@ -102,7 +107,7 @@ def loss_gradient(model: ModelProto, loss: str, weights: Sequence[str]) -> Model
     except RuntimeError as error:
         raise _explained(error, prepared) from error
     types = value_types(model, infer=False)
-    outputs = [make_value_info(loss, types.get(loss))]
+    outputs = [make_value_info(name, types.get(name)) for name in kept]
     outputs += [make_value_info(f"{name}_grad", types.get(name)) for name in weights]
     del gradient.graph.output[:]
     gradient.graph.output.extend(outputs)

@@ -61,7 +61,7 @@ class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
         "shuffle": ["boolean"],
         "random_state": ["random_state"],
         "warm_start": ["boolean"],
-        "gradient": [StrOptions({"auto", "ort"})],
+        "gradient": [StrOptions({"auto", "rules", "ort"})],
         "device": [str],
         "n_jobs": [Integral, None],
         "validation_every": [
@@ -133,14 +133,14 @@ class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a parameter is unknown, or belongs to a plugin that is given by its name only.
+            If a parameter is unknown, or belongs to a plugin that is given by its name or a number.
         """
         for key in params:
             name, nested, _ = key.partition("__")
             value = params.get(name, getattr(self, name, None))
-            if nested and isinstance(value, str):
+            if nested and hasattr(self, name) and not hasattr(value, "set_params"):
                 raise ValueError(
-                    f"{key!r} cannot be set while {name}={value!r} is a name: pass an object instead, "
+                    f"{key!r} cannot be set while {name}={value!r} is not an object: pass one instead, "
                     "such as learning_rate=LearningRateSGD()."
                 )
         return super().set_params(**params)
@@ -150,7 +150,7 @@ class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
         if is_onnx_source(self.estimator):
             kind = {"classification": "classifier", "regression": "regressor"}
             tags.estimator_type = kind.get(source_task(self.estimator) or "")
-        elif hasattr(self.estimator, "__sklearn_tags__"):
+        elif hasattr(self.estimator, "__sklearn_tags__") and not isinstance(self.estimator, type):
             inner = copy.deepcopy(get_tags(self.estimator))
             tags.estimator_type = inner.estimator_type
             tags.classifier_tags = inner.classifier_tags
@@ -226,7 +226,7 @@ class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         train(twin)
-        self.__dict__.update(twin.__dict__)
+        self.__dict__ = twin.__dict__
         return self
 
     def _fit(self, X, y, sample_weight, X_val, y_val):
@@ -244,6 +244,7 @@ class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
         )
         self._epoch, self._states = 0, {}
         self._train(problem, data, weights, random_state, self.max_iter, validation)
+        self._partial_random_state = copy.deepcopy(random_state)
 
     def _partial_fit(self, X, y, classes, sample_weight):
         self._validate_params()
@@ -252,6 +253,8 @@ class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
         if begun:
             problem = self._problem.with_rate(resolve_learning_rate(self.learning_rate))
             data = self._data(problem, self._check_rows(problem, X, y), y, sample_weight)
+            if classes is not None and not np.array_equal(np.unique(classes), problem.classes):
+                raise ValueError(f"classes={classes!r} are not those of the first call: {problem.classes}.")
             weights = initializer_arrays(self._trained, problem.trainable.trained)
         else:
             problem, data = self._pose(X, y, sample_weight, random_state, classes)
@@ -279,7 +282,7 @@ class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
             problem = Problem.pose(self, X, y, None, random_state, classes)
             rows = self._check_rows(problem, X, y, reset=True)
         else:
-            rows = validate_data(self, X, dtype=np.dtype(self.dtype), order="C")
+            rows = self._validate_rows(X, np.dtype(self.dtype), reset=True)
             weights = None if sample_weight is None else _check_weights(sample_weight, rows)
             problem = Problem.pose(self, X, y, weights, random_state, classes)
             problem.check_features(rows.shape[1])
@@ -288,9 +291,13 @@ class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
     def _check_rows(self, problem: Problem, X, y, reset: bool = False) -> np.ndarray:
         """Return X as the graph takes it."""
         check_consistent_length(X, y)
-        rows = validate_data(self, X, reset=reset, dtype=problem.trainable.input_dtype, order="C")
+        rows = self._validate_rows(X, problem.trainable.input_dtype, reset)
         problem.check_features(rows.shape[1])
         return rows
+
+    def _validate_rows(self, X, dtype, reset: bool) -> np.ndarray:
+        with np.errstate(over="ignore"):  # a value too large for the type becomes inf, which is an error
+            return validate_data(self, X, reset=reset, dtype=dtype, order="C")
 
     def _data(self, problem: Problem, rows: np.ndarray, y, sample_weight) -> Data:
         """Return rows, labels and weights as the graph takes them."""
@@ -346,6 +353,7 @@ class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
         self.validation_losses_ = result.validation_losses
         self.n_iter_ = result.n_iter
         self.loss_, self.penalty_, self.learning_rate_ = problem.loss, problem.penalty, problem.learning_rate
+        self.__dict__.pop("classes_", None)
         if problem.classes is not None:
             self.classes_ = problem.classes
         self._inference = None
@@ -360,7 +368,7 @@ class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
 
     def _rows(self, X) -> np.ndarray:
         check_is_fitted(self)
-        return validate_data(self, X, reset=False, dtype=self._problem.trainable.input_dtype, order="C")
+        return self._validate_rows(X, self._problem.trainable.input_dtype, reset=False)
 
     def predict(self, X):
         """Predict with the trained ONNX model.

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
+from ..conversion import Head
 from ..exceptions import ConversionError
 from ..graphs import extract_model, initializer_arrays
 from ..training import Device, make_session
@@ -68,17 +69,23 @@ class Inference:
             raise ConversionError("The graph has no output besides its loss: nothing to predict with.")
         return names[0]
 
+    def _head(self) -> Head:
+        head = self.problem.trainable.head
+        if head is None:
+            raise ConversionError(
+                "The graph computes its own loss: which of its outputs are scores is not known."
+            )
+        return head
+
     def probabilities(self, rows: np.ndarray) -> np.ndarray:
         """Return the probabilities, of shape (n, n_classes)."""
-        head = self.problem.trainable.head
-        assert head is not None and head.probabilities is not None
+        head = self._head()
+        assert head.probabilities is not None
         return self._run(head.probabilities, rows)
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """Return the raw scores, of shape (n, k)."""
-        head = self.problem.trainable.head
-        assert head is not None
-        return self._run(head.score, rows)
+        return self._run(self._head().score, rows)
 
     def losses(
         self, rows: np.ndarray, labels: np.ndarray, weights: Mapping[str, np.ndarray] | None = None

@@ -203,6 +203,8 @@ def _find_classes(source: Any, trainable: TrainableModel, y: Any, classes: Any) 
     if known is None:
         known = head.classes if head.classes is not None else np.unique(y if classes is None else classes)
     known = np.asarray(known)
+    if known.ndim == 1 and len(known) < 2:
+        raise ValueError(f"A classifier needs samples of at least 2 classes, it has {known.tolist()} only.")
     expected = 2 if head.n_outputs == 1 else head.n_outputs
     if known.ndim != 1 or len(known) != expected:
         raise ConversionError(

@@ -112,4 +112,5 @@ class TargetEncoder:
 
 
 def _numeric(y: Any, dtype: np.dtype) -> np.ndarray:
-    return check_array(y, ensure_2d=False, dtype=dtype, input_name="y", order="C")
+    with np.errstate(over="ignore"):
+        return check_array(y, ensure_2d=False, dtype=dtype, input_name="y", order="C")

@@ -171,10 +171,11 @@ class GraphBuilder:
         if dtype is not None:
             array = array.astype(dtype)
         elif not isinstance(value, np.ndarray | np.generic):
-            if array.dtype.kind == "f":
-                array = array.astype(self.float_dtype)
-            elif array.dtype.kind in "iu" or array.size == 0:
+            # An empty list is a list of axes or a shape, whatever numpy takes it for.
+            if array.dtype.kind in "iu" or array.size == 0:
                 array = array.astype(np.int64)
+            elif array.dtype.kind == "f":
+                array = array.astype(self.float_dtype)
         content = tuple(array.ravel()) if array.dtype.kind == "O" else array.tobytes()
         key = (array.dtype.str, array.shape, content)
         if key not in self._constants:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..exceptions import PluginError
 from .base import ScheduledLearningRate
 
 __all__ = ["LearningRateAdam"]
@@ -63,10 +62,8 @@ class LearningRateAdam(ScheduledLearningRate):
         """Check the parameters before training."""
         super().check()
         for name in ("beta_1", "beta_2"):
-            if not 0 <= getattr(self, name) < 1:
-                raise PluginError(f"LearningRateAdam: {name}={getattr(self, name)!r} must be in [0, 1).")
-        if self.epsilon <= 0:
-            raise PluginError(f"LearningRateAdam: epsilon={self.epsilon!r} must be above 0.")
+            self.check_number(name, high=1.0, closed=True)
+        self.check_number("epsilon")
 
     def init(self, weight):
         """Return the initial state of one weight: zero means, and the powers of both decays."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -112,10 +113,37 @@ class ScheduledLearningRate(BaseLearningRate):
                 f"{name}: learning_rate={self.learning_rate!r} is no schedule, "
                 f"use one of {sorted(SCHEDULES)}."
             )
-        for parameter in ("eta0", "alpha"):
-            value = getattr(self, parameter)
-            if not isinstance(value, int | float | np.number) or not 0 < float(value) < np.inf:
-                raise PluginError(f"{name}: {parameter}={value!r} must be a number above 0.")
+        self.check_number("eta0")
+        # As in scikit-learn, alpha may be 0 where the schedule does not use it.
+        self.check_number("alpha", closed=self.learning_rate != "optimal")
+        self.check_number("power_t", low=-math.inf)
+
+    def check_number(
+        self, parameter: str, *, low: float = 0.0, high: float = math.inf, closed: bool = False
+    ) -> None:
+        """Check that a parameter is a number between two others.
+
+        Parameters
+        ----------
+        parameter : str
+            Its name.
+        low, high : float
+            Bounds, themselves excluded.
+        closed : bool, default=False
+            Whether the lower bound is allowed.
+
+        Raises
+        ------
+        PluginError
+            If it is not.
+        """
+        value = getattr(self, parameter)
+        if isinstance(value, int | float | np.number) and not isinstance(value, bool):
+            number = float(value)
+            if math.isfinite(number) and (low < number < high or (closed and number == low)):
+                return
+        interval = f" in {'[' if closed else '('}{low:g}, {high:g})" if math.isfinite(low) else ""
+        raise PluginError(f"{type(self).__name__}: {parameter}={value!r} must be a finite number{interval}.")
 
 
 def resolve_learning_rate(spec: Any) -> BaseLearningRate:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..exceptions import PluginError
 from .base import ScheduledLearningRate
 
 __all__ = ["LearningRateSGDNesterov"]
@@ -58,8 +57,7 @@ class LearningRateSGDNesterov(ScheduledLearningRate):
     def check(self):
         """Check the parameters before training."""
         super().check()
-        if not 0 <= self.momentum < 1:
-            raise PluginError(f"LearningRateSGDNesterov: momentum={self.momentum!r} must be in [0, 1).")
+        self.check_number("momentum", high=1.0, closed=True)
 
     def init(self, weight):
         """Return the initial state of one weight: no velocity."""

@@ -11,10 +11,10 @@ import numpy as np
 import onnx
 from onnx import ModelProto, TensorProto
 
-from ..differentiation import ort_backend
 from ..exceptions import DeviceError, NoTrainableWeightError, WeightOrderError
 from ..graphs import extract_model, initializer_arrays
-from .sessions import Device, make_session, ort_device, ort_vector, parse_device, runtime
+from .engines import AgentEngine, SplitEngine, make_engine
+from .sessions import Device, ort_device, ort_vector, parse_device, run_vectors, runtime
 
 __all__ = ["OrtGradientForwardBackward", "OrtGradientForwardBackwardFunction"]
 
@@ -22,7 +22,7 @@ logger = logging.getLogger("ortlearn.training")
 
 
 class OrtGradientForwardBackward:
-    """Forward and backward of an ONNX graph, by the TrainingAgent of onnxruntime-training.
+    """Forward and backward of an ONNX graph as two calls.
 
     Bring a graph whose float outputs depend on some weights, and a loop that computes the loss and
     its gradient between the two calls. See :meth:`new_instance`.
@@ -38,7 +38,7 @@ class OrtGradientForwardBackward:
         Inputs in the order ``forward`` takes them; those of the graph by default. The gradient of
         every floating-point one is computed.
     output_names : list of str, default=None
-        Outputs; those of the graph by default.
+        Outputs; those of the graph by default. Each is a floating-point tensor.
     class_name : str, default=None
         Name of the class of the instances.
     sess_options : onnxruntime.SessionOptions, default=None
@@ -56,7 +56,12 @@ class OrtGradientForwardBackward:
     enable_logging : bool, default=False
         Whether to log the steps of the construction to the logger ``ortlearn.training``.
     debug : bool, default=False
-        Whether to check number, type and shape of what ``forward`` and ``backward`` are given.
+        Whether to check number, type and device of what ``forward`` and ``backward`` are given.
+    gradient : {"auto", "rules", "ort"}, default="auto"
+        ``"ort"`` runs the TrainingAgent of onnxruntime-training, ``"rules"`` two graphs made by our
+        own rules, which any onnxruntime runs; ``"auto"`` the first where it can.
+    input_gradients : bool, default=True
+        Whether the gradients of the floating-point inputs are computed.
 
     Raises
     ------
@@ -103,6 +108,8 @@ class OrtGradientForwardBackward:
         device_index=0,
         enable_logging=False,
         debug=False,
+        gradient="auto",
+        input_gradients=True,
     ):
         graph = onnx_model.graph
         initializers = {tensor.name for tensor in graph.initializer}
@@ -119,6 +126,8 @@ class OrtGradientForwardBackward:
         self.device_index = device_index
         self.enable_logging = enable_logging
         self.debug = debug
+        self.gradient = gradient
+        self.input_gradients = input_gradients
         self._build()
 
     def _log(self, message: str, *values: Any) -> None:
@@ -130,33 +139,30 @@ class OrtGradientForwardBackward:
         self.device_, providers = _pick_device(self.providers, self.device_index)
         self._log("weights_to_train=%r", self.weights_to_train)
         model = _with_outputs(self.onnx_model, self.output_names)
-        self.training_model_, self.forward_model_, self.graph_info_ = ort_backend.build_module_graphs(
-            model, self.weights_to_train, _float_inputs(model, self.input_names), self.graph_builder_config
-        )
         arguments = {
             "options": self.sess_options,
             "provider_options": self.provider_options,
             "providers": providers,
         }
         self._log("create the sessions on %r", self.device_)
-        self._session = make_session(self.training_model_, self.device_, **arguments)
-        self._forward_session = make_session(self.forward_model_, self.device_, **arguments)
-        inputs = [value.name for value in self._session.get_inputs()]
-        expected = [*self.input_names, *self.weights_to_train]
-        if inputs != expected:
-            raise WeightOrderError(
-                f"onnxruntime orders the inputs {inputs}, not {expected}: call onnx_rename_weights on the "
-                "model."
-            )
-        self.gradient_names_ = [value.name for value in self._session.get_outputs()]
-        self._log("gradients=%r", self.gradient_names_)
-        self._agent = ort_backend.training_agent(
-            self._session,
-            ort_device(self.device_),
-            n_forward=len(self.output_names),
-            output_names=self.gradient_names_,
+        self._engine = make_engine(
+            self.gradient,
+            model,
+            self.input_names,
+            self.weights_to_train,
+            self._input_gradients(model),
+            self.device_,
+            self.graph_builder_config,
+            arguments,
         )
+        self.models_ = self._engine.models
+        self.gradient_names_ = self._engine.gradient_names
+        self._log("gradients=%r", self.gradient_names_)
         self.cls_type_ = type(self.class_name, (OrtGradientForwardBackwardFunction,), {})
+
+    def _input_gradients(self, model: ModelProto) -> list[str]:
+        """Return the inputs whose gradient is computed."""
+        return _float_inputs(model, self.input_names) if self.input_gradients else []
 
     def new_instance(self) -> OrtGradientForwardBackwardFunction:
         """Return an object with ``forward`` and ``backward``, and a memory of its own."""
@@ -221,7 +227,6 @@ class OrtGradientForwardBackwardFunction:
         self.owner = owner
         self._states: list[Any] = []
         self._saved: list[Any] | None = None
-        self._cache = ort_backend.value_cache()
         self._device = ort_device(owner.device_)
 
     def __reduce__(self):
@@ -305,27 +310,25 @@ class OrtGradientForwardBackwardFunction:
                 f"forward takes {n_expected} tensors, {[*owner.input_names, *owner.weights_to_train]}, "
                 f"got {len(inputs)}."
             )
+        engine = owner._engine
         vector = self.input_to_ort(inputs, debug=owner.debug)
         if owner.debug:
-            _check_types(vector, owner._session.get_inputs())
-        outputs = ort_backend.value_vector() if forward_outputs_cache is None else forward_outputs_cache
+            _check_types(vector, engine)
+        outputs = ort_vector([], []) if forward_outputs_cache is None else forward_outputs_cache
         if training:
-            state = ort_backend.execution_state()
-            owner._agent.run_forward(vector, outputs, state, self._cache)
-            self._states.append(state)
+            self._states.append(engine.forward(vector, outputs))
             self._saved = inputs
-            return outputs
-        binding = owner._forward_session.io_binding()
-        for name, value in zip([*owner.input_names, *owner.weights_to_train], vector, strict=True):
-            if name in {i.name for i in owner._forward_session.get_inputs()}:
-                binding._iobinding.bind_ortvalue_input(name, value)
-        for index, name in enumerate(owner.output_names):
-            if forward_outputs_cache is None:
-                binding._iobinding.bind_output(name, self._device)
-            else:
-                binding._iobinding.bind_ortvalue_output(name, forward_outputs_cache[index])
-        owner._forward_session.run_with_iobinding(binding, owner.run_options)
-        return binding._iobinding.get_outputs()
+        else:
+            self._infer(vector, outputs)
+        return outputs
+
+    def _infer(self, vector: Any, outputs: Any) -> None:
+        session = self.owner._engine.forward_session
+        read = {value.name for value in session.get_inputs()}
+        pairs = [(n, v) for n, v in zip(self.owner._engine.feed_names, vector, strict=True) if n in read]
+        feeds = ort_vector([value for _, value in pairs], [self._device] * len(pairs))
+        names = self.owner.output_names
+        run_vectors(session, [n for n, _ in pairs], feeds, names, outputs, self._device, self.owner.run_options)
 
     def backward(self, grad_outputs: Any, backward_outputs_cache: Any = None) -> Any:
         """Compute the gradients, after ``forward`` with ``training=True``.
@@ -358,19 +361,19 @@ class OrtGradientForwardBackwardFunction:
                 f"got {len(grad_outputs)}."
             )
         vector = self.input_to_ort(grad_outputs, debug=owner.debug)
-        outputs = ort_backend.value_vector() if backward_outputs_cache is None else backward_outputs_cache
-        owner._agent.run_backward(vector, outputs, self._states.pop())
+        outputs = ort_vector([], []) if backward_outputs_cache is None else backward_outputs_cache
+        owner._engine.backward(vector, outputs, self._states.pop())
         return outputs
 
     def save_onnx_graph(self, folder: str | Path, prefix: str | None = None, suffix: str | None = None):
-        """Write both graphs to files.
+        """Write the graphs to files.
 
         Parameters
         ----------
         folder : str or pathlib.Path
             Where; it is made if missing.
         prefix, suffix : str, default=None
-            Put before and after the names ``training`` and ``forward``.
+            Put before and after the names ``training``, ``forward`` and, of two graphs, ``backward``.
 
         Returns
         -------
@@ -379,7 +382,7 @@ class OrtGradientForwardBackwardFunction:
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        models = {"training": self.owner.training_model_, "forward": self.owner.forward_model_}
+        models = self.owner.models_
         paths = {name: folder / f"{prefix or ''}{name}{suffix or ''}.onnx" for name in models}
         for name, model in models.items():
             onnx.save(model, paths[name])
@@ -436,7 +439,7 @@ def _with_outputs(model: ModelProto, names: Sequence[str]) -> ModelProto:
     return model if list(names) == own else extract_model(model, list(names))
 
 
-def _check_types(vector: Any, expected: Sequence[Any]) -> None:
-    for value, info in zip(vector, expected, strict=True):
-        if value.data_type() != info.type:
-            raise ValueError(f"Input {info.name!r} must be a {info.type}, got a {value.data_type()}.")
+def _check_types(vector: Any, engine: AgentEngine | SplitEngine) -> None:
+    for value, name, expected in zip(vector, engine.feed_names, engine.feed_types, strict=True):
+        if value.data_type() != expected:
+            raise ValueError(f"Input {name!r} must be a {expected}, got a {value.data_type()}.")

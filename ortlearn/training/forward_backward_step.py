@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from ..differentiation import ort_backend
 from ..graphs import make_initializers_of
 from .base_step import BaseStep
 from .buffers import BatchBuffer, CarriedBuffers, Data
@@ -47,7 +46,8 @@ class ForwardBackwardStep(BaseStep):
             sess_options=session_options(self.n_jobs),
             providers=self.device.kind,
             device_index=self.device.index,
-            graph_builder_config=ort_backend.module_config(self.task.weights),
+            gradient=self.task.gradient,
+            input_gradients=False,
         ).new_instance()
         return update.carried
 
@@ -66,8 +66,7 @@ class ForwardBackwardStep(BaseStep):
 
     def graphs(self):
         """Return forward and backward, loss and update."""
-        owner = self.function.owner
-        return {"training": owner.training_model_, "forward": owner.forward_model_, **self.models}
+        return {**self.function.owner.models_, **self.models}
 
 
 class _Lane:

@@ -135,13 +135,13 @@ def run_training(
                 rate = step.task.learning_rate.rate(epoch)
                 step.set_rate(rate)
                 order = random_state if settings.shuffle else None
-                loss = _run_epoch(step, data, buffers, settings.batch_size, order, recent)
+                loss, last = _run_epoch(step, data, buffers, settings.batch_size, order, recent)
                 result.train_losses.append(loss)
                 result.n_iter += 1
                 if validate is not None and result.n_iter % settings.validation_every == 0:
                     result.validation_losses.append(validate(_weights(buffers)))
                 advance(loss)
-        _check_last(buffers)
+        _check_last(step, buffers, last)
     except _Diverged as diverged:
         _report(diverged.value, recent, rate, settings, result)
     result.weights = _weights(buffers)
@@ -160,8 +160,8 @@ def _run_epoch(
     batch_size: int,
     random_state: np.random.RandomState | None,
     recent: deque[float],
-) -> float:
-    """Visit every row once and return the mean loss."""
+) -> tuple[float, np.ndarray]:
+    """Visit every row once; return the mean loss and the rows of the last batch."""
     total = mass = 0.0
     for rows in epoch_batches(len(data), batch_size, random_state):
         value = step.run(rows, buffers)
@@ -173,24 +173,25 @@ def _run_epoch(
         share = len(rows) if data.sample_weight is None else float(data.sample_weight[rows].sum())
         total += value * share
         mass += share
-    return total / mass
+    return total / mass, rows
 
 
-def _check_last(buffers: CarriedBuffers) -> None:
-    """Look at the weights after the last batch, whose loss nobody computed."""
-    if not all(np.isfinite(value).all() for value in _weights(buffers).values()):
+def _check_last(step: BaseStep, buffers: CarriedBuffers, rows: np.ndarray) -> None:
+    """Look at the weights after the last batch, whose loss nobody computed: once more on its rows."""
+    value = step.run(rows, buffers)  # what it writes is not kept
+    if not np.isfinite(value) or not all(np.isfinite(w).all() for w in _weights(buffers).values()):
         buffers.step_back(1)
-        raise _Diverged(float("nan"))
+        raise _Diverged(value)
 
 
 def _report(
     value: float, recent: deque[float], rate: float, settings: LoopSettings, result: TrainingResult
 ) -> None:
+    epoch = settings.first_epoch + min(result.n_iter + 1, settings.max_iter)
     message = (
-        f"The training stopped being finite (loss {value}) in epoch "
-        f"{settings.first_epoch + result.n_iter + 1}, at learning rate {rate:.6g}; last losses: "
-        f"{', '.join(f'{loss:.6g}' for loss in recent)}. Lower the learning rate, scale the features "
-        "or the labels"
+        f"The training stopped being finite (loss {value}) in epoch {epoch}, at learning rate {rate:.6g}; "
+        f"last losses: {', '.join(f'{loss:.6g}' for loss in recent)}. Lower the learning rate, scale the "
+        "features or the labels"
     )
     if settings.exc:
         raise ConvergenceError(

@@ -53,8 +53,9 @@ def penalty_terms(op: GraphBuilder, penalty: BasePenalty, intercepts: Mapping[st
     list of str
         Scalars of shape ().
     """
+    # Behind an Identity: a weight used twice in one node, and nowhere else, makes the C++ builder fail.
     terms = [
-        penalty.forward(op, name)
+        penalty.forward(op, op.Identity(name))
         for name, is_intercept in intercepts.items()
         if penalty.applies_to(is_intercept)
     ]

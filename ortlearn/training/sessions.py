@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
@@ -19,6 +20,7 @@ __all__ = [
     "ort_value",
     "ort_vector",
     "parse_device",
+    "run_vectors",
     "runtime",
     "session_options",
 ]
@@ -200,3 +202,37 @@ def ort_vector(tensors: Any, devices: list[Any]) -> Any:
             tensor = pybind.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(tensor), device)
         vector.push_back(getattr(tensor, "_ortvalue", tensor))
     return vector
+
+
+@lru_cache(maxsize=1)
+def _default_run_options() -> Any:
+    return runtime().RunOptions()
+
+
+def run_vectors(
+    session: Any,
+    input_names: list[str],
+    feeds: Any,
+    output_names: list[str],
+    fetches: Any,
+    device: Any,
+    run_options: Any = None,
+) -> None:
+    """Run a session on vectors of tensors; tensors already in ``fetches`` are written in place.
+
+    Parameters
+    ----------
+    session : onnxruntime.InferenceSession
+        Session.
+    input_names, output_names : list of str
+        Names of the tensors in both vectors.
+    feeds, fetches : OrtValueVector
+        Inputs and outputs; an empty vector of outputs is filled.
+    device : OrtDevice
+        Where new outputs go.
+    run_options : onnxruntime.RunOptions, default=None
+        Options of the run.
+    """
+    session._sess.run_with_ortvaluevector(
+        run_options or _default_run_options(), input_names, feeds, output_names, fetches, [device] * len(output_names)
+    )

@@ -1,0 +1,86 @@
+"""Remove nodes that do nothing, which converters leave behind."""
+
+from __future__ import annotations
+
+from onnx import ModelProto, NodeProto, helper
+
+from ..graphs import TensorType, initializer_arrays, node_inputs, prune, value_types
+
+__all__ = ["remove_idle_nodes", "skip_idle_nodes"]
+
+
+def remove_idle_nodes(model: ModelProto) -> ModelProto:
+    """Return the model without casts to the same type, identities, and reshapes to the same shape.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Model.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Model with the same outputs; a node that gives an output stays.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.conversion.simplify import remove_idle_nodes
+    >>> model = parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]>
+    ...     g (float[N,2] x) => (float[N,2] y) { z = Identity (x) y = Neg (z) }''')
+    >>> [node.op_type for node in remove_idle_nodes(model).graph.node]
+    ['Neg']
+    """
+    types = value_types(model)
+    shapes = _constant_shapes(model)
+    outputs = {value.name for value in model.graph.output}
+    subgraph_reads = {
+        name for node in model.graph.node for name in node_inputs(node) - {n for n in node.input if n}
+    }
+    replaced: dict[str, str] = {}
+    nodes: list[NodeProto] = []
+    for node in model.graph.node:
+        node = NodeProto.FromString(node.SerializeToString())
+        node.input[:] = [replaced.get(name, name) for name in node.input]
+        kept = outputs | subgraph_reads
+        if len(node.output) == 1 and node.output[0] not in kept and _is_idle(node, types, shapes):
+            replaced[node.output[0]] = node.input[0]
+        else:
+            nodes.append(node)
+    result = prune(model)
+    del result.graph.node[:]
+    result.graph.node.extend(nodes)
+    return prune(result)
+
+
+def skip_idle_nodes(model: ModelProto, name: str, types: dict[str, TensorType]) -> str:
+    """Return the tensor that a tensor equals, before the nodes that do nothing."""
+    shapes = _constant_shapes(model)
+    producers = {output: node for node in model.graph.node for output in node.output}
+    while name in producers and _is_idle(producers[name], types, shapes):
+        name = producers[name].input[0]
+    return name
+
+
+def _constant_shapes(model: ModelProto) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(a.tolist()) for name, a in initializer_arrays(model).items() if a.dtype == "int64"}
+
+
+def _is_idle(node: NodeProto, types: dict[str, TensorType], shapes: dict[str, tuple[int, ...]]) -> bool:
+    if node.domain not in ("", "ai.onnx"):
+        return False
+    if node.op_type == "Identity":
+        return True
+    known = types.get(node.input[0])
+    if known is None:
+        return False
+    if node.op_type == "Cast":
+        return helper.get_node_attr_value(node, "to") == known.elem_type
+    if node.op_type == "Reshape" and known.shape is not None and not node.attribute:
+        target = shapes.get(node.input[1])
+        # (-1, k, ...) of a tensor (n, k, ...) with every k known is the tensor itself.
+        return (
+            target is not None and target[:1] == (-1,) and target[1:] == known.shape[1:] and 0 not in target
+        )
+    return False

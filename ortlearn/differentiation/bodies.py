@@ -1,0 +1,157 @@
+"""Subgraphs of control flow: their types, and their gradient graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from onnx import GraphProto, NodeProto, helper, shape_inference
+
+from ..graphs.builder import TensorType
+from ..graphs.editing import make_value_info, node_inputs, value_types
+from .cleanup import drop_unused, simplify
+from .gradient_builder import GradientBuilder
+
+__all__ = ["Body"]
+
+
+class Body:
+    """A subgraph that is computed again within a gradient graph, with the gradient of its outputs.
+
+    Parameters
+    ----------
+    op : GradientBuilder
+        Builder of the graph around it.
+    graph : onnx.GraphProto
+        Subgraph.
+    input_types : mapping of str to TensorType, default=None
+        Types of its inputs, where they are known better than the subgraph tells.
+
+    Attributes
+    ----------
+    op : GradientBuilder
+        Builder of the subgraph.
+    nodes : list of onnx.NodeProto
+        Nodes of the subgraph.
+    """
+
+    def __init__(
+        self,
+        op: GradientBuilder,
+        graph: GraphProto,
+        input_types: Mapping[str, TensorType | None] | None = None,
+    ):
+        typed = _infer(op, graph, dict(input_types or {}))
+        self.graph = graph
+        self.nodes = list(typed.node)
+        self.op = op.child(value_types(helper.make_model(typed), infer=False))
+        self.op.learn_constants(graph.initializer)
+        for node in self.nodes:
+            if node.op_type == "Constant":
+                self.op.learn_constant(node)
+        self._first: list[NodeProto] = []
+
+    def start(self) -> None:
+        """Take the nodes written so far as the ones that give the subgraph its inputs."""
+        self._first = list(self.op.nodes)
+        self.op.nodes.clear()
+
+    def gradients(self, backpropagate, seeds: Iterable[tuple[str, str]], wrt: Sequence[str]) -> list[str]:
+        """Write the gradients of some tensors; zeros for those no output depends on.
+
+        Parameters
+        ----------
+        backpropagate : callable
+            That of the rule's node.
+        seeds : iterable of (str, str)
+            Outputs of the subgraph, and their gradients. One output may come twice.
+        wrt : sequence of str
+            Inputs of the subgraph, or tensors it takes from outside.
+
+        Returns
+        -------
+        list of str
+            Gradients.
+        """
+        summed: dict[str, str] = {}
+        for name, grad in seeds:
+            summed[name] = self.op.Add(summed[name], grad) if name in summed else grad
+            self.op.with_type(summed[name], name)
+        grads = backpropagate(self.op, self.nodes, summed, wrt)
+        return [grads[name] if name in grads else self.op.fill_like(name) for name in wrt]
+
+    def build(self, name: str, inputs: Sequence, outputs: Sequence[str], types: Sequence) -> GraphProto:
+        """Return the subgraph that computes some tensors.
+
+        Parameters
+        ----------
+        name : str
+            Name of the graph.
+        inputs : sequence of onnx.ValueInfoProto
+            Its inputs.
+        outputs : sequence of str
+            Tensors to return.
+        types : sequence of TensorType or None
+            Their types.
+
+        Returns
+        -------
+        onnx.GraphProto
+            Subgraph. Its outputs have names of their own.
+        """
+        before = [*self._first, *self.nodes]
+        backward, alias = simplify(self.op, before, self.op.nodes)
+        results = [self.op.unique("output") for _ in outputs]
+        last = [
+            helper.make_node("Identity", [alias.get(source, source)], [result])
+            for source, result in zip(outputs, results, strict=True)
+        ]
+        nodes = drop_unused([*before, *backward, *last], results)
+        read = set().union(*(node_inputs(node) for node in nodes))
+        infos = [make_value_info(result, known) for result, known in zip(results, types, strict=True)]
+        constants = [tensor for tensor in self.graph.initializer if tensor.name in read]
+        return helper.make_graph(_without_copies(nodes, results), name, inputs, infos, constants)
+
+
+def _without_copies(nodes: list[NodeProto], outputs: Sequence[str]) -> list[NodeProto]:
+    """Give a tensor the name of the output it is copied to, where it is computed by a simple node."""
+    from ..graphs.editing import map_names
+
+    made = {name for node in nodes for name in node.output}
+    copies = {node.output[0]: node.input[0] for node in nodes if node.op_type == "Identity"}
+    mapping: dict[str, str] = {}
+    for output in outputs:
+        source = copies.get(output)
+        if source in made and source not in mapping and source not in outputs:
+            mapping[source] = output
+    kept = [
+        n
+        for n in nodes
+        if not (
+            n.output[0] in outputs
+            and mapping.get(n.input[0] if n.input else "") == n.output[0]
+            and n.op_type == "Identity"
+        )
+    ]
+    model = helper.make_model(helper.make_graph(kept, "nodes", [], []))
+    return list(map_names(model, mapping).graph.node)
+
+
+def _infer(op: GradientBuilder, graph: GraphProto, input_types: dict) -> GraphProto:
+    """Return the subgraph with inferred types, as a graph that knows what it takes from outside."""
+    inner = {name for node in graph.node for name in node.output}
+    read = set().union(*(node_inputs(node) for node in graph.node), set())
+    own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+    outside = sorted(read - inner - own)
+    typed = GraphProto()
+    typed.CopyFrom(graph)
+    for value in typed.input:
+        if input_types.get(value.name) is not None:
+            value.CopyFrom(make_value_info(value.name, input_types[value.name]))
+    typed.input.extend(make_value_info(name, op.type(name)) for name in outside if op.type(name))
+    # Declared types of inner tensors may be vaguer than what follows from the inputs.
+    del typed.value_info[:]
+    for value in typed.output:
+        value.CopyFrom(make_value_info(value.name, None))
+    opsets = [helper.make_opsetid(domain, version) for domain, version in op.opsets.items()]
+    model = helper.make_model(typed, opset_imports=opsets)
+    return shape_inference.infer_shapes(model, data_prop=True).graph

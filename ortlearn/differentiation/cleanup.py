@@ -1,0 +1,234 @@
+"""Make gradient nodes fewer: what changes nothing, what is computed twice, what nobody reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+import numpy as np
+from onnx import NodeProto, helper
+
+from ..graphs.editing import node_inputs, subgraphs
+from .dimensions import broadcast_shapes, same_shape
+from .gradient_builder import GradientBuilder
+
+__all__ = ["drop_unused", "simplify"]
+
+_RANDOM = {"Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomUniform"}
+_RANDOM |= {"RandomNormalLike", "RandomUniformLike"}
+_COMMUTATIVE = {"Add", "Mul", "Equal", "And", "Or", "Sum", "Max", "Min"}
+_FOLDED: dict[str, Callable] = {
+    "Add": np.add,
+    "Sub": np.subtract,
+    "Mul": np.multiply,
+    "Div": np.divide,
+    "Neg": np.negative,
+}
+#: Constants longer than this stay as they are computed.
+_LARGEST_FOLDED = 1024
+
+
+def drop_unused(nodes: Sequence[NodeProto], outputs: Collection[str]) -> list[NodeProto]:
+    """Return the nodes that some outputs need, in order."""
+    needed = set(outputs)
+    kept = []
+    for node in reversed(nodes):
+        if not needed.isdisjoint(node.output):
+            kept.append(node)
+            needed |= node_inputs(node)
+    return kept[::-1]
+
+
+def simplify(
+    op: GradientBuilder, before: Iterable[NodeProto], nodes: Sequence[NodeProto]
+) -> tuple[list[NodeProto], dict[str, str]]:
+    """Return fewer nodes that compute the same.
+
+    Parameters
+    ----------
+    op : GradientBuilder
+        Builder that wrote the nodes; it knows their types and constants.
+    before : iterable of onnx.NodeProto
+        Nodes computed earlier, which stay as they are; what they compute is not computed again.
+    nodes : sequence of onnx.NodeProto
+        Nodes to simplify, in topological order. They may change in place.
+
+    Returns
+    -------
+    list of onnx.NodeProto, dict of str to str
+        Nodes that stay, and what stands now for each name that is gone.
+    """
+    pass_ = _Pass(op)
+    for node in before:
+        pass_.remember(node)
+    kept = [node for node in nodes if pass_.visit(node)]
+    return kept, pass_.alias
+
+
+class _Pass:
+    """One walk over the nodes."""
+
+    def __init__(self, op: GradientBuilder):
+        self.op = op
+        self.alias: dict[str, str] = {}
+        self.producers: dict[str, NodeProto] = {}
+        self.seen: dict[tuple, Sequence[str]] = {}
+        # Only these: a user may change other initializers later.
+        self.constants = {tensor.name for tensor in op.initializers}
+
+    def remember(self, node: NodeProto) -> None:
+        for name in node.output:
+            self.producers[name] = node
+        key = _key(node)
+        if key is not None and all(node.output):
+            self.seen.setdefault(key, node.output)
+
+    def visit(self, node: NodeProto) -> bool:
+        """Simplify a node; return whether it stays."""
+        self._rename(node)
+        if not node.domain:
+            simpler = self._simpler(node)
+            if simpler is not None:
+                self.alias[node.output[0]] = simpler
+                return False
+        key = _key(node)
+        same = self.seen.get(key) if key is not None else None
+        if same is not None and len(same) == len(node.output):
+            self.alias.update(zip(node.output, same, strict=True))
+            return False
+        self.remember(node)
+        return True
+
+    def _rename(self, node: NodeProto) -> None:
+        if self.alias:
+            node.input[:] = [self.alias.get(name, name) for name in node.input]
+            for graph in subgraphs(node):
+                for child in graph.node:
+                    self._rename(child)
+                for value in graph.output:
+                    value.name = self.alias.get(value.name, value.name)
+
+    def _simpler(self, node: NodeProto) -> str | None:
+        """Return a name that stands for the output, None where the node is needed."""
+        if node.op_type in _FOLDED:
+            folded = self._fold(node)
+            if folded is not None:
+                return folded
+            self._skip_expand(node)
+        handler = _HANDLERS.get(node.op_type)
+        return None if handler is None else handler(self, node)
+
+    def _producer(self, name: str, op_type: str) -> NodeProto | None:
+        node = self.producers.get(name)
+        return node if node is not None and node.op_type == op_type and not node.domain else None
+
+    def _own_value(self, name: str) -> np.ndarray | None:
+        return self.op.value(name) if name in self.constants else None
+
+    def _fold(self, node: NodeProto) -> str | None:
+        values = [self._own_value(name) for name in node.input]
+        if any(value is None or value.size > _LARGEST_FOLDED for value in values):
+            return None
+        with np.errstate(all="ignore"):
+            name = self.op.constant(np.asarray(_FOLDED[node.op_type](*values), dtype=values[0].dtype))
+        self.constants.add(name)
+        return name
+
+    def _skip_expand(self, node: NodeProto) -> None:
+        """Let an operator broadcast by itself where the other operand has the shape already."""
+        shape = self.op.shape(node.output[0])
+        for index, name in enumerate(node.input):
+            expand = self._producer(name, "Expand")
+            if expand is None:
+                continue
+            names = [*node.input[:index], expand.input[0], *node.input[index + 1 :]]
+            if same_shape(shape, broadcast_shapes([self.op.shape(other) for other in names])):
+                node.input[index] = expand.input[0]
+
+    def identity(self, node: NodeProto) -> str:
+        return node.input[0]
+
+    def cast(self, node: NodeProto) -> str | None:
+        same = self.op.elem_type(node.input[0]) == helper.get_node_attr_value(node, "to")
+        return node.input[0] if same else None
+
+    def expand(self, node: NodeProto) -> str | None:
+        same = same_shape(self.op.shape(node.input[0]), self.op.shape(node.output[0]))
+        return node.input[0] if same else None
+
+    def reshape(self, node: NodeProto) -> str | None:
+        if same_shape(self.op.shape(node.input[0]), self.op.shape(node.output[0])):
+            return node.input[0]
+        earlier = self._producer(node.input[0], "Reshape")
+        template = self._own_value(node.input[1])
+        if earlier is not None and template is not None and 0 not in template:
+            node.input[0] = earlier.input[0]
+        return None
+
+    def transpose(self, node: NodeProto) -> str | None:
+        earlier = self._producer(node.input[0], "Transpose")
+        if earlier is None or not node.attribute or not earlier.attribute:
+            return None
+        first, second = earlier.attribute[0].ints, node.attribute[0].ints
+        combined = [first[axis] for axis in second]
+        if combined == sorted(combined):
+            return earlier.input[0]
+        node.input[0] = earlier.input[0]
+        node.attribute[0].ints[:] = combined
+        return None
+
+    def neg(self, node: NodeProto) -> str | None:
+        earlier = self._producer(node.input[0], "Neg")
+        return None if earlier is None else earlier.input[0]
+
+    def add(self, node: NodeProto) -> str | None:
+        for index in (1, 0):
+            negated = self._producer(node.input[index], "Neg")
+            if negated is not None:
+                node.input[:] = [node.input[1 - index], negated.input[0]]
+                node.op_type = "Sub"
+                break
+        return None
+
+    def sub(self, node: NodeProto) -> str | None:
+        negated = self._producer(node.input[1], "Neg")
+        if negated is not None:
+            node.input[1] = negated.input[0]
+            node.op_type = "Add"
+        return None
+
+    def mul(self, node: NodeProto) -> str | None:
+        if self._is_one(node, 1):
+            return node.input[0]
+        return node.input[1] if self._is_one(node, 0) else None
+
+    def div(self, node: NodeProto) -> str | None:
+        return node.input[0] if self._is_one(node, 1) else None
+
+    def _is_one(self, node: NodeProto, index: int) -> bool:
+        value = self._own_value(node.input[index])
+        if value is None or not (value == 1).all():
+            return False
+        return same_shape(self.op.shape(node.input[1 - index]), self.op.shape(node.output[0]))
+
+
+_HANDLERS: dict[str, Callable[[_Pass, NodeProto], str | None]] = {
+    "Add": _Pass.add,
+    "Cast": _Pass.cast,
+    "Div": _Pass.div,
+    "Expand": _Pass.expand,
+    "Identity": _Pass.identity,
+    "Mul": _Pass.mul,
+    "Neg": _Pass.neg,
+    "Reshape": _Pass.reshape,
+    "Sub": _Pass.sub,
+    "Transpose": _Pass.transpose,
+}
+
+
+def _key(node: NodeProto) -> tuple | None:
+    """Return what two nodes that compute the same have in common, None where that does not matter."""
+    if node.op_type in _RANDOM or any(True for _ in subgraphs(node)):
+        return None
+    attributes = sorted(attribute.SerializeToString() for attribute in node.attribute)
+    inputs = sorted(node.input) if node.op_type in _COMMUTATIVE else node.input
+    return node.op_type, node.domain, tuple(inputs), tuple(attributes)

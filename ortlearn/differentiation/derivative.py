@@ -1,0 +1,183 @@
+"""Derivatives of a graph, as a tool of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Flag, auto
+from pathlib import Path
+
+import onnx
+from onnx import ModelProto, TensorProto
+
+from ..exceptions import GradientError
+from ..graphs import make_inputs_of
+from . import ort_derivative
+from .dispatch import by_backend, gradient_of_loss
+from .gradient_model import gradient_model
+
+__all__ = ["DerivativeOptions", "onnx_derivative"]
+
+FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
+
+
+class DerivativeOptions(Flag):
+    """What :func:`onnx_derivative` returns; flags can be combined with ``|``.
+
+    Attributes
+    ----------
+    Zero
+        Gradients only, from gradients of the outputs.
+    KeepYieldOp
+        The training graph of onnxruntime-training, with a YieldOp between forward and backward.
+    KeepOutputs
+        The original outputs too.
+    FillGrad
+        The gradient of each output is ones of its shape; only together with KeepOutputs.
+    Loss
+        Gradients of a loss that is an output of the graph.
+
+    Examples
+    --------
+    >>> from ortlearn.differentiation import DerivativeOptions
+    >>> options = DerivativeOptions.KeepOutputs | DerivativeOptions.FillGrad
+    >>> DerivativeOptions.FillGrad in options
+    True
+    """
+
+    Zero = 0
+    KeepYieldOp = auto()
+    KeepOutputs = auto()
+    FillGrad = auto()
+    Loss = auto()
+
+
+def onnx_derivative(
+    onx: ModelProto,
+    weights: Sequence[str] | None = None,
+    inputs: Sequence[str] | None = None,
+    options: DerivativeOptions = DerivativeOptions.Zero,
+    loss: str | None = None,
+    label: str | None = None,
+    path_name: str | Path | None = None,
+    verbose: int = 0,
+    backend: str = "auto",
+) -> ModelProto:
+    """Return the graph of the gradient of a graph.
+
+    Parameters
+    ----------
+    onx : onnx.ModelProto
+        Graph; it is not changed.
+    weights : sequence of str, default=None
+        Initializers to differentiate with respect to; all floating-point ones by default. They
+        become inputs.
+    inputs : sequence of str, default=None
+        Inputs to differentiate with respect to; all floating-point ones by default, the label excepted.
+    options : DerivativeOptions, default=DerivativeOptions.Zero
+        With ``Zero``, inputs are those of the graph, the weights and one ``<output>_grad`` for
+        every floating-point output; outputs are ``<input>_grad``, then ``<weight>_grad``. See
+        :class:`DerivativeOptions` for the others.
+    loss : str, default=None
+        Loss output, a scalar, with the option ``Loss``; the first output by default.
+    label : str, default=None
+        Label input, with the option ``Loss``.
+    path_name : str or pathlib.Path, default=None
+        File the result is written to.
+    verbose : int, default=0
+        Whether to print the number of nodes.
+    backend : {"auto", "rules", "ort"}, default="auto"
+        What builds the gradient: our own rules, onnxruntime-training, or rules where every operator
+        on the way has one, else onnxruntime-training where it is installed.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Graph of the gradient.
+
+    Raises
+    ------
+    ValueError
+        If options do not go together, or a name is unknown.
+    GradientError
+        If an operator on the way has no gradient.
+    MissingRuntimeError
+        If the backend is not installed.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.differentiation import onnx_derivative
+    >>> model = parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]>
+    ...     g (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}> { y = MatMul (x, w) }''')
+    >>> gradient = onnx_derivative(model)
+    >>> [value.name for value in gradient.graph.input], [value.name for value in gradient.graph.output]
+    (['x', 'w', 'y_grad'], ['x_grad', 'w_grad'])
+    """
+    _check_options(options, loss, label)
+    weights = _names(onx, weights, onx.graph.initializer, lambda tensor: tensor.data_type, "weights")
+    kinds = [value for value in onx.graph.input if value.name not in {t.name for t in onx.graph.initializer}]
+    names = _names(onx, inputs, kinds, lambda value: value.type.tensor_type.elem_type, "inputs")
+    wrt = [name for name in names if inputs is not None or name != label] + list(weights)
+    if not wrt:
+        raise ValueError("Nothing to differentiate with respect to: the graph has no float input or weight.")
+    open_model = make_inputs_of(onx, weights)
+    if DerivativeOptions.Loss in options:
+        result = _of_loss(open_model, wrt, options, loss, label, backend)
+    elif DerivativeOptions.KeepYieldOp in options:
+        result = ort_derivative.training_graph(onx, weights, wrt[: len(wrt) - len(weights)])
+    else:
+        kept, ones = DerivativeOptions.KeepOutputs in options, DerivativeOptions.FillGrad in options
+        columns = wrt[: len(wrt) - len(weights)]
+        result = by_backend(
+            backend,
+            lambda: gradient_model(open_model, None, wrt, keep_outputs=kept, fill_ones=ones),
+            lambda: ort_derivative.gradient_of_outputs(onx, weights, columns, kept, ones),
+        )
+    if verbose:
+        print(f"[onnx_derivative] {len(onx.graph.node)} nodes -> {len(result.graph.node)} nodes")
+    if path_name is not None:
+        onnx.save(result, str(path_name))
+    return result
+
+
+def _check_options(options: DerivativeOptions, loss: str | None, label: str | None) -> None:
+    if not isinstance(options, DerivativeOptions):
+        raise ValueError(f"options={options!r} must be made of DerivativeOptions.")
+    if DerivativeOptions.KeepYieldOp in options and options != DerivativeOptions.KeepYieldOp:
+        raise ValueError("KeepYieldOp cannot be combined with another option.")
+    if DerivativeOptions.FillGrad in options and DerivativeOptions.KeepOutputs not in options:
+        raise ValueError("FillGrad needs KeepOutputs: pass DerivativeOptions.FillGrad | DerivativeOptions.KeepOutputs.")
+    if DerivativeOptions.Loss in options and DerivativeOptions.FillGrad in options:
+        raise ValueError("Loss starts from the loss itself: leave FillGrad out.")
+    if DerivativeOptions.Loss not in options and (loss is not None or label is not None):
+        raise ValueError("loss and label are for options=DerivativeOptions.Loss.")
+
+
+def _names(onx: ModelProto, asked, values, kind, argument: str) -> list[str]:
+    known = [value.name for value in values]
+    floats = [value.name for value in values if kind(value) in FLOATS]
+    if asked is None:
+        return floats
+    wrong = [name for name in asked if name not in floats]
+    if wrong:
+        raise ValueError(f"{argument}: {wrong} are not floating-point {argument} of the graph, which has {known}.")
+    return list(asked)
+
+
+def _of_loss(
+    model: ModelProto,
+    wrt: list[str],
+    options: DerivativeOptions,
+    loss: str | None,
+    label: str | None,
+    backend: str,
+) -> ModelProto:
+    outputs = [value.name for value in model.graph.output]
+    loss = outputs[0] if loss is None else loss
+    if loss not in outputs:
+        raise ValueError(f"loss={loss!r} is no output of the graph, which has {outputs}.")
+    if label is not None and label not in {value.name for value in model.graph.input}:
+        raise ValueError(f"label={label!r} is no input of the graph.")
+    keep = DerivativeOptions.KeepOutputs in options
+    return gradient_of_loss(model, loss, wrt, backend, keep_outputs=keep)

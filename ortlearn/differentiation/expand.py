@@ -1,0 +1,132 @@
+"""Replace an operator by the function body its specification gives it."""
+
+from __future__ import annotations
+
+from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto, defs, helper, shape_inference
+
+from ..graphs.editing import make_value_info, subgraphs, value_types
+from .gradient_builder import GradientBuilder
+from .registry import normalize_domain
+
+__all__ = ["expand_node"]
+
+
+def expand_node(op: GradientBuilder, node: NodeProto) -> list[NodeProto] | None:
+    """Return the nodes of an operator's function body, with unique names and known types.
+
+    Parameters
+    ----------
+    op : GradientBuilder
+        Gives new names, knows the types of the inputs, and learns those of the body's tensors.
+    node : onnx.NodeProto
+        Node to expand.
+
+    Returns
+    -------
+    list of onnx.NodeProto or None
+        The body, None where the specification has none.
+    """
+    function = _function_of(op, node)
+    if function is None:
+        return None
+    mapping = {formal: "" for formal in (*function.input, *function.output)}
+    mapping.update(zip(function.input, node.input, strict=False))
+    mapping.update(zip(function.output, node.output, strict=False))
+    for inner in function.node:
+        for name in inner.output:
+            if not mapping.get(name):
+                mapping[name] = op.unique(f"{node.op_type}_{name}")
+    attributes = {a.name: a for a in function.attribute_proto}
+    attributes.update(_defaults(node))
+    attributes.update({a.name: a for a in node.attribute})
+    body = [_instantiate(op, inner, mapping, attributes) for inner in function.node]
+    for opset in function.opset_import:
+        if opset.domain and opset.domain != "ai.onnx":
+            op.opsets.setdefault(opset.domain, opset.version)
+    _infer_types(op, body)
+    return body
+
+
+def _function_of(op: GradientBuilder, node: NodeProto) -> FunctionProto | None:
+    domain = normalize_domain(node.domain)
+    version = op.opsets.get(domain, 1)
+    if not defs.has(node.op_type, domain):
+        return None
+    try:
+        schema = defs.get_schema(node.op_type, version, domain)
+    except defs.SchemaError:
+        return None
+    if schema.has_function:
+        return schema.function_body
+    if not schema.has_context_dependent_function:
+        return None
+    types = [_type_proto(op, name).SerializeToString() for name in node.input]
+    versions = [v for v in schema.context_dependent_function_opset_versions if v <= op.opset]
+    if not versions:
+        return None
+    content = schema.get_context_dependent_function_with_opset_version(
+        max(versions), node.SerializeToString(), types
+    )
+    return FunctionProto.FromString(content) if content else None
+
+
+def _type_proto(op: GradientBuilder, name: str) -> TypeProto:
+    known = op.type(name) if name else None
+    return TypeProto() if known is None else make_value_info(name, known).type
+
+
+def _defaults(node: NodeProto) -> dict[str, AttributeProto]:
+    schema = defs.get_schema(node.op_type, domain=normalize_domain(node.domain))
+    declared = schema.attributes.items()
+    return {name: a.default_value for name, a in declared if a.default_value.type != AttributeProto.UNDEFINED}
+
+
+def _instantiate(op, inner: NodeProto, mapping: dict[str, str], attributes: dict) -> NodeProto:
+    node = NodeProto()
+    node.CopyFrom(inner)
+    node.name = op.unique(f"node_{inner.op_type}")
+    node.input[:] = [mapping.get(name, name) for name in inner.input]
+    node.output[:] = [mapping.get(name, name) for name in inner.output]
+    while node.input and not node.input[-1]:
+        del node.input[-1]
+    _bind_attributes(node, attributes)
+    for graph in subgraphs(node):
+        own = {value.name for value in graph.input}
+        outer = {old: new for old, new in mapping.items() if old not in own}
+        inner_nodes = [_instantiate(op, child, outer, attributes) for child in graph.node]
+        del graph.node[:]
+        graph.node.extend(inner_nodes)
+        for value in graph.output:
+            value.name = outer.get(value.name, value.name)
+    return node
+
+
+def _bind_attributes(node: NodeProto, attributes: dict[str, AttributeProto]) -> None:
+    bound = []
+    for attribute in node.attribute:
+        if not attribute.ref_attr_name:
+            bound.append(attribute)
+        elif attribute.ref_attr_name in attributes:
+            value = AttributeProto()
+            value.CopyFrom(attributes[attribute.ref_attr_name])
+            value.name = attribute.name
+            bound.append(value)
+    bound = [AttributeProto.FromString(a.SerializeToString()) for a in bound]
+    del node.attribute[:]
+    node.attribute.extend(bound)
+
+
+def _infer_types(op: GradientBuilder, body: list[NodeProto]) -> None:
+    """Tell the builder the types of the body's tensors."""
+    made = {name for node in body for name in node.output}
+    read = {name for node in body for name in node.input if name and name not in made}
+    inputs = [make_value_info(name, op.type(name)) for name in sorted(read) if op.type(name)]
+    graph = helper.make_graph(body, "body", inputs, [])
+    opsets = [helper.make_opsetid(domain, version) for domain, version in op.opsets.items()]
+    model = shape_inference.infer_shapes(helper.make_model(graph, opset_imports=opsets), data_prop=True)
+    for name, known in value_types(model, infer=False).items():
+        if name in made:
+            op.set_type(name, known.elem_type, known.shape)
+    for node in body:
+        if node.op_type == "Constant":
+            op.learn_constant(node)

@@ -1,0 +1,376 @@
+"""The builder gradient rules write with: types of new tensors, and what many rules need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto, TensorProto, helper, numpy_helper
+
+from ..graphs.builder import GraphBuilder, TensorType
+from .dimensions import broadcast_shapes, count, is_static, reduced_axes, same_shape, shape_template
+
+__all__ = ["GradientBuilder", "constant_value"]
+
+_UNARY = set(
+    "Abs Acos Acosh Asin Asinh Atan Atanh Ceil Cos Cosh Erf Exp Floor Identity Log Neg Not Reciprocal "
+    "Round Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Tan Tanh Relu Softmax LogSoftmax CumSum Trilu".split()
+)
+_BINARY = set("Add Sub Mul Div Pow Sum Max Min Mean Mod And Or".split())
+_COMPARISONS = set("Equal Greater GreaterOrEqual Less LessOrEqual".split())
+_BOOL = 9
+_INT64 = 7
+
+
+class GradientBuilder(GraphBuilder):
+    """A :class:`~ortlearn.graphs.GraphBuilder` with the helpers of gradient rules.
+
+    It notes the types of what it writes, where that is cheap, and knows the values of constants.
+
+    Parameters
+    ----------
+    opset : int, default=18
+        Version of the default operator set.
+    constants : iterable of onnx.TensorProto, default=()
+        Tensors of the graph whose values never change.
+    **options
+        Those of :class:`~ortlearn.graphs.GraphBuilder`.
+
+    Examples
+    --------
+    >>> from ortlearn.differentiation.gradient_builder import GradientBuilder
+    >>> from ortlearn.graphs import TensorType
+    >>> op = GradientBuilder(types={"g": TensorType(1, ("N", 3)), "bias": TensorType(1, (3,))})
+    >>> op.unbroadcast("g", "bias")
+    'ReduceSum_0'
+    >>> [node.op_type for node in op.nodes]
+    ['ReduceSum']
+    """
+
+    def __init__(self, opset: int = 18, *, constants: Iterable[TensorProto] = (), **options: Any):
+        super().__init__(opset, **options)
+        self._parent: GradientBuilder | None = None
+        self._values: dict[str, np.ndarray | TensorProto] = {tensor.name: tensor for tensor in constants}
+
+    @property
+    def names(self) -> set[str]:
+        """Every name taken."""
+        return self._names
+
+    def child(self, types: Mapping[str, TensorType]) -> GradientBuilder:
+        """Return a builder for a subgraph: names stay unique, and constants go to the main graph.
+
+        Parameters
+        ----------
+        types : mapping of str to TensorType
+            What is known of the tensors of the subgraph.
+
+        Returns
+        -------
+        GradientBuilder
+            The builder; its nodes are its own.
+        """
+        inner = GradientBuilder(self.opset, dtype=self.float_dtype, prefix=self.prefix)
+        inner._parent, inner.opsets, inner.initializers = self, self.opsets, self.initializers
+        inner._names, inner._counters = self._names, self._counters
+        inner._types, inner._values = {**self._types, **types}, dict(self._values)
+        return inner
+
+    def node(self, op_type: str, *inputs: Any, **options: Any):
+        """Append a node; see :meth:`ortlearn.graphs.GraphBuilder.node`."""
+        result = super().node(op_type, *inputs, **options)
+        if isinstance(result, str) and not options.get("domain"):
+            known = self._output_type(op_type, self.nodes[-1].input, options)
+            if known is not None:
+                self._types[result] = known
+        return result
+
+    def _output_type(self, op_type: str, names: Sequence[str], options: Mapping) -> TensorType | None:
+        types = [self.type(name) for name in names if name]
+        first = types[0] if types else None
+        if op_type == "Cast":
+            return TensorType(options["to"], first.shape if first else None)
+        if op_type == "Shape":
+            rank = None if first is None or first.shape is None else len(first.shape)
+            whole = options.get("start") is None and options.get("end") is None
+            return TensorType(_INT64, (rank if whole else None,))
+        if first is None:
+            return None
+        if op_type in _UNARY:
+            return first
+        shapes = [known.shape if known else None for known in types]
+        if op_type in _BINARY:
+            return TensorType(first.elem_type, broadcast_shapes(shapes))
+        if op_type in _COMPARISONS:
+            return TensorType(_BOOL, broadcast_shapes(shapes))
+        if op_type == "Where" and types[1] is not None:
+            return TensorType(types[1].elem_type, broadcast_shapes(shapes))
+        return None
+
+    def constant(self, value: Any, dtype: Any = None) -> str:
+        """Return the name of a constant; see :meth:`ortlearn.graphs.GraphBuilder.constant`."""
+        if self._parent is not None:
+            self._parent.float_dtype = self.float_dtype
+            name = self._parent.constant(value, dtype)
+            self._types[name], self._values[name] = self._parent._types[name], self._parent._values[name]
+            return name
+        known = len(self.initializers)
+        name = super().constant(value, dtype)
+        if len(self.initializers) > known:
+            array = np.asarray(value)
+            self._values[name] = array.astype(self.dtype(name))
+        return name
+
+    def value(self, name: str) -> np.ndarray | None:
+        """Return the value of a tensor that never changes, None for any other."""
+        known = self._values.get(name)
+        if isinstance(known, TensorProto):
+            known = self._values[name] = numpy_helper.to_array(known)
+        return known
+
+    def with_type(self, name: str, like: str, shape: Sequence | None = None) -> str:
+        """Note that a tensor has the element type, and the shape unless one is given, of another."""
+        known = self.type(like)
+        if known is not None:
+            self._types[name] = TensorType(known.elem_type, known.shape if shape is None else tuple(shape))
+        return name
+
+    def rank(self, name: str) -> int | None:
+        """Return the rank of a tensor, None where it is unknown."""
+        shape = self.shape(name)
+        return None if shape is None else len(shape)
+
+    def elem_type(self, name: str) -> int | None:
+        """Return the ONNX element type of a tensor, None where it is unknown."""
+        known = self.type(name)
+        return None if known is None else known.elem_type
+
+    # shapes
+
+    def shape_of(self, name: str) -> str:
+        """Return the name of a tensor's shape: a constant where it is known."""
+        shape = self.shape(name)
+        if is_static(shape):
+            return self.constant(np.array(shape, dtype=np.int64))
+        return self.Shape(name)
+
+    def dim(self, name: str, axis: int, scalar: bool = False) -> str:
+        """Return the name of one dimension, as a tensor of shape (1,), or () for a scalar."""
+        shape = self.shape(name)
+        if shape is not None and isinstance(shape[axis], int):
+            return self.constant(np.array(shape[axis] if scalar else [shape[axis]], dtype=np.int64))
+        return self.Gather(self.Shape(name), np.array(axis if scalar else [axis], np.int64), axis=0)
+
+    def size_along(self, name: str, axes: Sequence[int] | None, dtype: Any) -> str:
+        """Return the number of elements of a tensor along axes, as a scalar of a floating-point type."""
+        known = count(self.shape(name), axes)
+        if known is not None:
+            return self.constant(np.array(known, dtype=dtype))
+        sizes = self.Shape(name)
+        if axes is not None:
+            sizes = self.Gather(sizes, list(axes), axis=0)
+        return self.cast(self.reduce("ReduceProd", sizes, None, keepdims=0), dtype)
+
+    def reshape(self, name: str, shape: Sequence) -> str:
+        """Reshape to known dimensions, at most one of them unknown or named."""
+        template = shape_template(tuple(shape))
+        if template is None:
+            raise ValueError(f"Reshape needs at most one unknown dimension, got {shape}.")
+        return self.with_type(self.Reshape(name, template), name, shape)
+
+    def reshape_like(self, name: str, like: str) -> str:
+        """Reshape a tensor to the shape of another one."""
+        shape = self.shape(like)
+        if same_shape(self.shape(name), shape):
+            return name
+        template = shape_template(shape)
+        if template is not None:
+            result = self.Reshape(name, np.array(template, dtype=np.int64))
+        elif self.opset >= 14:
+            result = self.Reshape(name, self.shape_of(like), allowzero=1)
+        else:
+            result = self.Reshape(name, self.shape_of(like))
+        return self.with_type(result, name, shape) if shape is not None else result
+
+    def expand_like(self, name: str, like: str) -> str:
+        """Broadcast a tensor to the shape of another one."""
+        if same_shape(self.shape(name), self.shape(like)):
+            return name
+        return self.with_type(self.Expand(name, self.shape_of(like)), name, self.shape(like))
+
+    def fill_like(self, like: str, value: float = 0.0) -> str:
+        """Return a tensor filled with one value, of the shape and type of another one."""
+        dtype = self.dtype(like) or self.float_dtype
+        filling = helper.make_tensor("value", helper.np_dtype_to_tensor_dtype(dtype), [1], [value])
+        return self.with_type(self.ConstantOfShape(self.shape_of(like), value=filling), like)
+
+    def fill(self, shape: str, value: float = 0.0, dtype: Any = None) -> str:
+        """Return a tensor of a shape given by name, filled with one value."""
+        elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype or self.float_dtype))
+        filling = helper.make_tensor("value", elem_type, [1], [value])
+        known = self.value(shape)
+        name = self.ConstantOfShape(shape, value=filling)
+        return self.set_type(name, elem_type, None if known is None else [int(dim) for dim in known])
+
+    def transpose(self, name: str, perm: Sequence[int]) -> str:
+        """Permute axes, unless the permutation moves nothing."""
+        perm = list(perm)
+        if perm == sorted(perm):
+            return name
+        shape = self.shape(name)
+        result = self.Transpose(name, perm=perm)
+        return result if shape is None else self.with_type(result, name, [shape[axis] for axis in perm])
+
+    def swap_last(self, name: str) -> str:
+        """Swap the last two axes of a tensor of rank two or more."""
+        rank = self.rank(name)
+        if rank is None:
+            return self.Einsum(name, equation="...ij->...ji")
+        return self.transpose(name, [*range(rank - 2), rank - 1, rank - 2])
+
+    def unsqueeze(self, name: str, axes: Sequence[int]) -> str:
+        """Insert axes of length one; ``axes`` are positions in the result."""
+        shape = self.shape(name)
+        if not axes:
+            return name
+        result = self.Unsqueeze(name, list(axes))
+        if shape is None:
+            return result
+        rank = len(shape) + len(axes)
+        inserted = {axis % rank for axis in axes}
+        rest = iter(shape)
+        return self.with_type(result, name, [1 if axis in inserted else next(rest) for axis in range(rank)])
+
+    def squeeze(self, name: str, axes: Sequence[int]) -> str:
+        """Remove axes of length one."""
+        shape = self.shape(name)
+        if not axes:
+            return name
+        result = self.Squeeze(name, list(axes))
+        if shape is None:
+            return result
+        removed = {axis % len(shape) for axis in axes}
+        return self.with_type(result, name, [dim for axis, dim in enumerate(shape) if axis not in removed])
+
+    # values
+
+    def cast(self, name: str, dtype: Any) -> str:
+        """Convert a tensor, unless it has the type already."""
+        wanted = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        return name if self.elem_type(name) == wanted else self.Cast(name, to=wanted)
+
+    def cast_like(self, name: str, like: str) -> str:
+        """Convert a tensor to the type of another one."""
+        wanted = self.elem_type(like)
+        if wanted is None:
+            return self.CastLike(name, like)
+        return name if self.elem_type(name) == wanted else self.Cast(name, to=wanted)
+
+    def mask(self, condition: str, like: str) -> str:
+        """Return ones where a condition holds and zeros elsewhere, of the type of another tensor."""
+        return self.cast_like(condition, like)
+
+    def square(self, name: str) -> str:
+        """Multiply a tensor by itself."""
+        return self.Mul(name, name)
+
+    # reductions
+
+    def reduce(self, op_type: str, name: str, axes: Any, keepdims: int = 1) -> str:
+        """Write a reduction, with axes where the version of the operator wants them.
+
+        Parameters
+        ----------
+        op_type : str
+            Operator, such as ``"ReduceSum"``.
+        name : str
+            Tensor.
+        axes : list of int, str or None
+            Axes, name of a tensor of axes, or None for all; an empty list reduces nothing.
+        keepdims : int, default=1
+            Whether reduced axes stay, with length one.
+
+        Returns
+        -------
+        str
+            Name of the result.
+        """
+        if isinstance(axes, list) and not axes:
+            return name
+        as_input = self.opset >= (13 if op_type == "ReduceSum" else 18)
+        if axes is None:
+            result = self.node(op_type, name, keepdims=keepdims)
+        elif as_input:
+            result = self.node(op_type, name, axes, keepdims=keepdims)
+        else:
+            result = self.node(op_type, name, axes=list(axes), keepdims=keepdims)
+        shape = self.shape(name)
+        if shape is None or isinstance(axes, str):
+            return result
+        gone = set(range(len(shape))) if axes is None else {axis % len(shape) for axis in axes}
+        kept = [1 if axis in gone else dim for axis, dim in enumerate(shape) if keepdims or axis not in gone]
+        return self.with_type(result, name, kept)
+
+    def unbroadcast(self, grad: str, like: str) -> str:
+        """Sum a gradient to the shape of the operand that was broadcast.
+
+        The axes are constants where both shapes are known; dimensions of one name count as equal.
+
+        Parameters
+        ----------
+        grad : str
+            Gradient, in the shape after the broadcast.
+        like : str
+            Operand.
+
+        Returns
+        -------
+        str
+            Gradient in the shape of the operand.
+        """
+        source, target = self.shape(grad), self.shape(like)
+        axes = reduced_axes(source, target)
+        if axes is None:
+            return self._unbroadcast_dynamic(grad, like)
+        if not axes:
+            return grad
+        missing = len(source) - len(target)
+        if axes == list(range(missing)):
+            return self.reduce("ReduceSum", grad, axes, keepdims=0)
+        if missing == 0:
+            return self.reduce("ReduceSum", grad, axes, keepdims=1)
+        return self.reshape_like(self.reduce("ReduceSum", grad, axes, keepdims=0), like)
+
+    def _unbroadcast_dynamic(self, grad: str, like: str) -> str:
+        large, small = self.Shape(grad), self.Shape(like)
+        missing = self.Sub(self.Shape(large), self.Shape(small))
+        padded = self.Concat(self.fill(missing, 1, np.int64), small, axis=0)
+        differs = self.Not(self.Equal(padded, large))
+        axes = self.Reshape(self.NonZero(differs), [-1])
+        # Without any axis nothing is summed.
+        summed = self.ReduceSum(grad, axes, keepdims=1, noop_with_empty_axes=1)
+        return self.reshape_like(summed, like)
+
+    def learn_constants(self, tensors: Iterable[TensorProto]) -> None:
+        """Note tensors of the graph whose values never change."""
+        self._values.update((tensor.name, tensor) for tensor in tensors)
+
+    def learn_constant(self, node: NodeProto) -> None:
+        """Note the value of a Constant node of the graph."""
+        value = constant_value(node)
+        if value is not None:
+            self._values[node.output[0]] = value
+
+
+def constant_value(node: NodeProto) -> np.ndarray | None:
+    """Return the value of a Constant node, None where it is not a dense tensor."""
+    for attribute in node.attribute:
+        content = helper.get_attribute_value(attribute)
+        if attribute.name == "value":
+            return numpy_helper.to_array(content)
+        if attribute.name in ("value_int", "value_ints"):
+            return np.array(content, dtype=np.int64)
+        if attribute.name in ("value_float", "value_floats"):
+            return np.array(content, dtype=np.float32)
+    return None

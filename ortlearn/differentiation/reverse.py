@@ -1,0 +1,220 @@
+"""Reverse-mode differentiation of a list of nodes with gradient rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from onnx import NodeProto
+
+from ..exceptions import GradientError
+from ..graphs.editing import node_inputs
+from .expand import expand_node
+from .gradient_builder import GradientBuilder
+from .registry import NO_GRADIENT, Rule, RuleTable, load_rules
+from .rule_context import RuleNode, is_differentiable
+
+__all__ = ["Differentiator", "gradient_graph"]
+
+
+@dataclass
+class _Step:
+    """A node on the way from what is differentiated with respect to, to an output."""
+
+    index: int
+    rule: Rule | None
+    reads: set[str]
+
+
+class Differentiator:
+    """Differentiate lists of nodes: the main graph, then the bodies of control flow within it.
+
+    Parameters
+    ----------
+    table : RuleTable
+        Known rules.
+    origin : mapping of str to str, default=None
+        Where nodes come from, by node name (a scikit-learn step); shown in errors.
+    """
+
+    def __init__(self, table: RuleTable, origin: Mapping[str, str] | None = None):
+        self.table = table
+        self.origin = dict(origin or {})
+
+    def backpropagate(
+        self,
+        op: GradientBuilder,
+        nodes: list[NodeProto],
+        seeds: Mapping[str, str],
+        wrt: Iterable[str],
+    ) -> dict[str, str]:
+        """Write the nodes that carry gradients from outputs back to other tensors.
+
+        Parameters
+        ----------
+        op : GradientBuilder
+            Receives the nodes; it knows the types of the tensors of the graph.
+        nodes : list of onnx.NodeProto
+            The graph, in topological order. It changes in place where a node needs one more
+            output, or is expanded into the body of its function.
+        seeds : mapping of str to str
+            Gradient of every output to start from.
+        wrt : iterable of str
+            Tensors to differentiate with respect to.
+
+        Returns
+        -------
+        dict of str to str
+            Gradient by tensor, without those no seed depends on.
+
+        Raises
+        ------
+        GradientError
+            If an operator on the way has no rule and no function body, or if a rule is wrong.
+        """
+        wrt = set(wrt)
+        needed, steps = self._plan(op, nodes, seeds, wrt)
+        contributions = {name: [grad] for name, grad in seeds.items() if name in needed}
+        for step in reversed(steps):
+            self._pull_back(op, nodes, step, needed, contributions)
+        return {name: _total(op, contributions, name) for name in wrt if name in contributions}
+
+    def _plan(self, op, nodes, seeds, wrt) -> tuple[set[str], list[_Step]]:
+        """Return the tensors that carry gradients, and the nodes between them in topological order."""
+        while True:
+            active, candidates = self._forward(op, nodes, wrt)
+            needed = {name for name in seeds if name in active}
+            steps = []
+            for step in reversed(candidates):
+                if not needed.isdisjoint(nodes[step.index].output):
+                    needed |= step.reads & active
+                    steps.append(step)
+            unknown = [step for step in steps if step.rule is None]
+            if not unknown:
+                return needed, steps[::-1]
+            for step in unknown:  # from the last to the first: indices of the others stay right
+                nodes[step.index : step.index + 1] = self._expand(op, nodes[step.index])
+
+    def _forward(self, op, nodes, wrt) -> tuple[set[str], list[_Step]]:
+        """Return the tensors that depend on ``wrt`` and the nodes that make them."""
+        active = set(wrt)
+        candidates = []
+        for index, node in enumerate(nodes):
+            reads = node_inputs(node)
+            if active.isdisjoint(reads):
+                continue
+            rule = self.table.find(node.domain, node.op_type)
+            if rule != NO_GRADIENT:
+                active.update(name for name in node.output if is_differentiable(op, name))
+                candidates.append(_Step(index, rule, reads))
+        return active, candidates
+
+    def _expand(self, op: GradientBuilder, node: NodeProto) -> list[NodeProto]:
+        body = expand_node(op, node)
+        if body is None:
+            raise GradientError(self._explain_unknown(node))
+        return body
+
+    def _explain_unknown(self, node: NodeProto) -> str:
+        where = f", which comes from {self.origin[node.name]}" if node.name in self.origin else ""
+        domain = f", domain={node.domain!r}" if node.domain else ""
+        broken = "".join(f"\nNot loaded: {failure}" for failure in self.table.failures)
+        return (
+            f"Operator {node.op_type!r} (domain {node.domain or 'ai.onnx'!r}) has no gradient rule; "
+            f"node {node.name!r}{where}. Register a rule:\n"
+            "    from ortlearn.differentiation import gradient_rule\n"
+            f'    @gradient_rule("{node.op_type}"{domain})\n'
+            f"    def rule(op, node, grad): ...  # one name or None for each of {len(node.input)} inputs"
+            f"{broken}"
+        )
+
+    def _pull_back(self, op, nodes, step: _Step, needed, contributions) -> None:
+        node = nodes[step.index]
+        grads = {name: _total(op, contributions, name) for name in node.output if name in contributions}
+        if not grads:
+            return
+        captured = sorted((step.reads - set(node.input)) & needed)
+        context = RuleNode(node, op, grads, needed, captured, self.backpropagate)
+        first = next(iter(grads))
+        op.float_dtype = op.dtype(first) or op.float_dtype
+        assert step.rule is not None
+        results = _as_sequence(step.rule.function(op, context, context.GO(0)), context)
+        if context.replacement is not None:
+            nodes[step.index] = context.replacement
+        for name, grad in zip(node.input, results, strict=True):
+            if grad is not None and name in needed:
+                if step.rule.broadcast:
+                    grad = op.unbroadcast(_typed(op, grad, first), name)
+                contributions.setdefault(name, []).append(_typed(op, grad, name))
+        for name, grad in context.outer_gradients.items():
+            contributions.setdefault(name, []).append(_typed(op, grad, name))
+
+
+def _typed(op: GradientBuilder, grad: str, like: str) -> str:
+    # A gradient has the type of its tensor; op knows more where that one's shape is known.
+    return op.with_type(grad, like) if op.shape(like) is not None else grad
+
+
+def _total(op: GradientBuilder, contributions: dict[str, list[str]], name: str) -> str:
+    grads = contributions[name]
+    if len(grads) > 1:
+        total = op.Add(*grads) if len(grads) == 2 else op.Sum(*grads)
+        contributions[name] = [_typed(op, total, name)]
+    return contributions[name][0]
+
+
+def _as_sequence(result, node: RuleNode) -> list[str | None]:
+    """Return one gradient or None per input, whatever way a rule gave them."""
+    if result is None or isinstance(result, str):
+        others = [index for index in range(1, node.n_inputs) if node.needs(index)]
+        if others:
+            raise node.error(
+                f"its rule returned a single gradient, but input {others[0]} needs one too; "
+                f"return one name or None for each of the {node.n_inputs} inputs"
+            )
+        return [result, *[None] * (node.n_inputs - 1)][: node.n_inputs]
+    result = list(result)
+    wrong = [value for value in result if value is not None and not isinstance(value, str)]
+    if wrong or len(result) != node.n_inputs:
+        raise node.error(
+            f"its rule must return one name or None for each of the {node.n_inputs} inputs, "
+            f"got {len(result)}: {result!r}"
+        )
+    return result
+
+
+def gradient_graph(
+    op: GradientBuilder,
+    nodes: list[NodeProto],
+    seeds: Mapping[str, str],
+    wrt: Sequence[str],
+    *,
+    origin: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """Write the gradients of some tensors of a graph; zeros for those no output depends on.
+
+    Parameters
+    ----------
+    op : GradientBuilder
+        Receives the nodes; it knows the types of the tensors of the graph.
+    nodes : list of onnx.NodeProto
+        The graph; see :meth:`Differentiator.backpropagate`.
+    seeds : mapping of str to str
+        Gradient of every output to start from.
+    wrt : sequence of str
+        Tensors to differentiate with respect to.
+    origin : mapping of str to str, default=None
+        Where nodes come from, by node name.
+
+    Returns
+    -------
+    dict of str to str
+        Gradient of every tensor of ``wrt``.
+
+    Raises
+    ------
+    GradientError
+        If an operator on the way has no rule.
+    """
+    grads = Differentiator(load_rules(), origin).backpropagate(op, nodes, seeds, wrt)
+    return {name: grads[name] if name in grads else op.fill_like(name) for name in wrt}

@@ -1,0 +1,149 @@
+"""What a gradient rule sees of the node it differentiates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto, TensorProto, helper
+
+from ..exceptions import GradientError
+from .gradient_builder import GradientBuilder
+from .registry import normalize_domain
+
+__all__ = ["FLOAT_TYPES", "RuleNode", "is_differentiable"]
+
+#: Element types gradients flow through.
+FLOAT_TYPES = (TensorProto.FLOAT, TensorProto.DOUBLE)
+
+
+def is_differentiable(op: GradientBuilder, name: str) -> bool:
+    """Tell whether a tensor may have a gradient: float32, float64, or of a type nobody knows."""
+    known = op.type(name)
+    return bool(name) and (known is None or known.elem_type in FLOAT_TYPES)
+
+
+class RuleNode:
+    """A node being differentiated, as its gradient rule sees it.
+
+    Parameters
+    ----------
+    proto : onnx.NodeProto
+        The node.
+    op : GradientBuilder
+        Builder of the gradient graph.
+    output_grads : mapping of str to str
+        Gradients of the outputs that have one.
+    needed : collection of str
+        Tensors whose gradient somebody asks for.
+    captured : sequence of str, default=()
+        Those of them that subgraphs of the node take from outside.
+    backpropagate : callable, default=None
+        Differentiates a list of nodes; rules of control flow call it on their bodies.
+
+    Attributes
+    ----------
+    op_type, domain, name : str
+        Of the node.
+    opset : int
+        Version of the default operator set.
+    n_inputs, n_outputs : int
+        Numbers of inputs and outputs, omitted ones in between included.
+    """
+
+    def __init__(
+        self,
+        proto: NodeProto,
+        op: GradientBuilder,
+        output_grads: Mapping[str, str],
+        needed,
+        captured: Sequence[str] = (),
+        backpropagate: Callable | None = None,
+    ):
+        self.proto = proto
+        self.op_type, self.domain, self.name = proto.op_type, normalize_domain(proto.domain), proto.name
+        self.opset = op.opset
+        self.n_inputs, self.n_outputs = len(proto.input), len(proto.output)
+        self.captured = tuple(captured)
+        self.backpropagate = backpropagate
+        self.outer_gradients: dict[str, str] = {}
+        self.replacement: NodeProto | None = None
+        self._op = op
+        self._output_grads = output_grads
+        self._needed = needed
+        self._attributes = {a.name: a for a in proto.attribute}
+
+    def I(self, index: int) -> str:  # noqa: E743
+        """Return the name of an input, "" where it is omitted."""
+        return self.proto.input[index] if index < self.n_inputs else ""
+
+    def O(self, index: int) -> str:  # noqa: E743
+        """Return the name of an output, "" where it is omitted."""
+        node = self.replacement or self.proto
+        return node.output[index] if index < len(node.output) else ""
+
+    def GO(self, index: int) -> str | None:
+        """Return the name of the gradient of an output, None where nothing depends on it."""
+        return self._output_grads.get(self.O(index)) if self.O(index) else None
+
+    def needs(self, index: int) -> bool:
+        """Tell whether somebody asks for the gradient of an input."""
+        return self.I(index) in self._needed
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """Return the value of an attribute (text as str), or a default."""
+        if name not in self._attributes:
+            return default
+        value = helper.get_attribute_value(self._attributes[name])
+        if isinstance(value, bytes):
+            return value.decode()
+        return value if not hasattr(value, "extend") else list(value)
+
+    def shape(self, name: str) -> tuple[int | str | None, ...] | None:
+        """Return the shape of a tensor, None where it is unknown."""
+        return self._op.shape(name)
+
+    def dtype(self, name: str) -> np.dtype | None:
+        """Return the numpy type of a tensor, None where it is unknown."""
+        return self._op.dtype(name)
+
+    def rank(self, name: str) -> int:
+        """Return the rank of a tensor.
+
+        Raises
+        ------
+        GradientError
+            If it is unknown.
+        """
+        shape = self._op.shape(name)
+        if shape is None:
+            raise self.error(
+                f"the rank of {name!r} is unknown; declare the shapes of the inputs of the model "
+                "(dimensions may have names)"
+            )
+        return len(shape)
+
+    def constant(self, name: str) -> np.ndarray | None:
+        """Return the value of a tensor that never changes, None for any other."""
+        return self._op.value(name) if name else None
+
+    def require_output(self, index: int) -> str:
+        """Return an optional output, adding it to the node of the forward graph where it is missing."""
+        if not self.O(index):
+            node = NodeProto()
+            node.CopyFrom(self.replacement or self.proto)
+            node.output.extend([""] * (index + 1 - len(node.output)))
+            node.output[index] = self._op.unique(f"{self.op_type}_output")
+            self.replacement = node
+        return self.O(index)
+
+    def add_gradient(self, name: str, grad: str) -> None:
+        """Give the gradient of a tensor that a subgraph of the node takes from outside."""
+        self.outer_gradients[name] = grad
+
+    def error(self, reason: str) -> GradientError:
+        """Return an error that names the node."""
+        return GradientError(
+            f"Cannot differentiate operator {self.op_type!r} (node {self.name!r}): {reason}."
+        )

@@ -1,0 +1,177 @@
+"""Gradients of elementwise arithmetic, with broadcasting."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..registry import RuleSet
+
+__all__ = ["RULES"]
+
+RULES = RuleSet("arithmetic")
+
+
+@RULES.rule("Add", "Sum", broadcast=True)
+def add(op, node, grad):
+    # y = a + b + ..., da = db = ... = dy
+    return [grad] * node.n_inputs
+
+
+@RULES.rule("Sub", broadcast=True)
+def sub(op, node, grad):
+    # y = a - b, da = dy, db = -dy
+    return grad, op.Neg(grad) if node.needs(1) else None
+
+
+@RULES.rule("Mul", broadcast=True)
+def mul(op, node, grad):
+    # y = a b, da = b dy, db = a dy
+    a, b = node.I(0), node.I(1)
+    return op.Mul(grad, b) if node.needs(0) else None, op.Mul(grad, a) if node.needs(1) else None
+
+
+@RULES.rule("Div", broadcast=True)
+def div(op, node, grad):
+    # y = a / b, da = dy / b, db = -y dy / b
+    scaled = op.Div(grad, node.I(1))
+    return scaled, op.Neg(op.Mul(scaled, node.O(0))) if node.needs(1) else None
+
+
+@RULES.rule("Neg")
+def neg(op, node, grad):
+    # y = -x, dx = -dy
+    return op.Neg(grad)
+
+
+@RULES.rule("Abs")
+def abs_(op, node, grad):
+    # y = |x|, dx = sign(x) dy
+    return op.Mul(grad, op.Sign(node.I(0)))
+
+
+@RULES.rule("Exp")
+def exp(op, node, grad):
+    # y = exp(x), dx = y dy
+    return op.Mul(grad, node.O(0))
+
+
+@RULES.rule("Log")
+def log(op, node, grad):
+    # y = log(x), dx = dy / x
+    return op.Div(grad, node.I(0))
+
+
+@RULES.rule("Sqrt")
+def sqrt(op, node, grad):
+    # y = sqrt(x), dx = dy / (2 y)
+    return op.Div(grad, op.Add(node.O(0), node.O(0)))
+
+
+@RULES.rule("Reciprocal")
+def reciprocal(op, node, grad):
+    # y = 1 / x, dx = -y^2 dy
+    return op.Neg(op.Mul(grad, op.square(node.O(0))))
+
+
+@RULES.rule("Pow", broadcast=True)
+def power(op, node, grad):
+    # y = a^b, da = b a^(b-1) dy, db = log(a) y dy
+    return (
+        _power_base(op, node, grad) if node.needs(0) else None,
+        _power_exponent(op, node, grad) if node.needs(1) else None,
+    )
+
+
+def _power_base(op, node, grad):
+    base = node.I(0)
+    exponent = node.constant(node.I(1))
+    if exponent is not None and exponent.size == 1:
+        value = float(exponent.reshape(()))
+        if value == 0:
+            return op.Mul(grad, 0.0)
+        if value == 1:
+            return grad
+        if value == 2:
+            return op.Mul(grad, op.Add(base, base))
+        slope = op.square(base) if value == 3 else op.Pow(base, _like(op, base, value - 1))
+        return op.Mul(grad, op.Mul(slope, _like(op, base, value)))
+    exponent = op.cast_like(node.I(1), base)
+    # With exponent zero the slope is zero, also where the base is zero.
+    lowered = op.Sub(exponent, op.mask(op.Not(op.Equal(exponent, _like(op, base, 0.0))), base))
+    return op.Mul(grad, op.Mul(exponent, op.Pow(base, lowered)))
+
+
+def _power_exponent(op, node, grad):
+    base = node.I(0)
+    # Where the base is zero the slope is zero: log(1) stands for log(0).
+    safe = op.Where(op.Equal(base, _like(op, base, 0.0)), _like(op, base, 1.0), base)
+    return op.cast_like(op.Mul(grad, op.Mul(node.O(0), op.Log(safe))), node.I(1))
+
+
+def _like(op, name, value):
+    return op.constant(np.array(value, dtype=op.dtype(name) or op.float_dtype))
+
+
+@RULES.rule("Mean", broadcast=True)
+def mean(op, node, grad):
+    # y = (a + b + ...) / n, da = db = ... = dy / n
+    return [op.Div(grad, float(node.n_inputs))] * node.n_inputs
+
+
+@RULES.rule("Max", "Min", broadcast=True)
+def extremum(op, node, grad):
+    # y = max(a, b, ...), da = dy where a is the first one equal to y, else 0
+    if node.n_inputs == 1:
+        return [grad]
+    grads, rest = [], grad
+    for index in range(node.n_inputs - 1):
+        chosen = op.mask(op.Equal(node.I(index), node.O(0)), grad)
+        grads.append(op.Mul(rest, chosen))
+        rest = op.Sub(rest, grads[-1])
+    return [*grads, rest]
+
+
+@RULES.rule("Clip")
+def clip(op, node, grad):
+    # y = min(max(x, low), high), dx = dy where y = x, dlow = sum of dy where x < low, dhigh where x > high
+    x = node.I(0)
+    inside = op.Mul(grad, op.mask(op.Equal(x, node.O(0)), grad))
+    bounds = [None] * (node.n_inputs - 1)
+    for index, compare in ((1, op.Less), (2, op.Greater)):
+        if node.needs(index):
+            outside = op.mask(compare(x, node.I(index)), grad)
+            bounds[index - 1] = op.unbroadcast(op.with_type(op.Mul(grad, outside), x), node.I(index))
+    return [inside, *bounds]
+
+
+@RULES.rule("Where", broadcast=True)
+def where(op, node, grad):
+    # y = c ? a : b, da = c ? dy : 0, db = c ? 0 : dy
+    condition = node.I(0)
+    return (
+        None,
+        op.Where(condition, grad, 0.0) if node.needs(1) else None,
+        op.Where(condition, 0.0, grad) if node.needs(2) else None,
+    )
+
+
+@RULES.rule("Mod", broadcast=True)
+def mod(op, node, grad):
+    # y = a - b trunc(a / b), da = dy, db = -trunc(a / b) dy
+    if not node.needs(1):
+        return grad, None
+    quotient = op.Div(node.I(0), node.I(1))
+    truncated = op.Mul(op.Sign(quotient), op.Floor(op.Abs(quotient)))
+    return grad, op.Neg(op.Mul(grad, truncated))
+
+
+@RULES.rule("Identity")
+def identity(op, node, grad):
+    # y = x, dx = dy
+    return grad
+
+
+@RULES.rule("Cast", "CastLike")
+def cast(op, node, grad):
+    # y = x in another type, dx = dy in the type of x
+    return [op.cast_like(grad, node.I(0)), None][: node.n_inputs]

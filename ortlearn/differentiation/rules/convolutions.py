@@ -1,0 +1,188 @@
+"""Gradients of convolutions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..dimensions import is_static
+from ..registry import RuleSet
+
+__all__ = ["RULES", "Window", "spread", "window_of"]
+
+RULES = RuleSet("convolutions")
+
+_INT_MAX = np.iinfo(np.int64).max
+
+
+class Window:
+    """How a kernel moves over space: one number per spatial axis."""
+
+    def __init__(self, kernel, strides, dilations, before, after, group=1):
+        self.kernel, self.strides, self.dilations = list(kernel), list(strides), list(dilations)
+        self.before, self.after, self.group = list(before), list(after), group
+
+    @property
+    def pads(self):
+        return [*self.before, *self.after]
+
+
+def window_of(node, kernel, source, result):
+    """Return the window of a convolution or of a pooling, from the shapes before and after it."""
+    space = len(kernel)
+    strides = node.attribute("strides") or [1] * space
+    dilations = node.attribute("dilations") or [1] * space
+    pads = node.attribute("pads") or [0] * (2 * space)
+    before, after = pads[:space], pads[space:]
+    auto_pad = node.attribute("auto_pad", "NOTSET")
+    if auto_pad == "VALID":
+        before, after = [0] * space, [0] * space
+    elif auto_pad.startswith("SAME"):
+        before, after = _same_pads(node, kernel, strides, dilations, source, result, auto_pad)
+    return Window(kernel, strides, dilations, before, after, node.attribute("group", 1))
+
+
+def _same_pads(node, kernel, strides, dilations, source, result, auto_pad):
+    if source is None or result is None or not is_static((*source[2:], *result[2:])):
+        raise node.error(f"auto_pad={auto_pad} needs known spatial dimensions")
+    before, after = [], []
+    for k, s, d, i, o in zip(kernel, strides, dilations, source[2:], result[2:], strict=True):
+        total = max(0, (o - 1) * s + d * (k - 1) + 1 - i)
+        small, large = total // 2, total - total // 2
+        before.append(small if auto_pad == "SAME_UPPER" else large)
+        after.append(large if auto_pad == "SAME_UPPER" else small)
+    return before, after
+
+
+def kernel_of(node, weight):
+    """Return the spatial shape of a kernel."""
+    kernel = node.attribute("kernel_shape") or (node.shape(weight) or ())[2:]
+    if not kernel or not is_static(tuple(kernel)):
+        raise node.error("the shape of the kernel must be known")
+    return list(kernel)
+
+
+def spread(op, grad, weight, window, like):
+    """Return the gradient of the input of a convolution: that of its output spread back over space."""
+    space = len(window.kernel)
+    source, result = op.shape(like), op.shape(grad)
+    options = {"strides": window.strides, "dilations": window.dilations, "group": window.group}
+    options["kernel_shape"] = window.kernel
+    known = source is not None and result is not None
+    if known and is_static((*source[2:], *result[2:])):
+        pads, extra = _crop(window, source[2:], result[2:])
+        output_padding = extra if any(extra) else None
+        spread_grad = op.ConvTranspose(grad, weight, pads=pads, output_padding=output_padding, **options)
+        return op.with_type(spread_grad, like)
+    # All of the padded space, then as much of it as the input has.
+    whole = op.ConvTranspose(grad, weight, **options)
+    axes = op.constant(list(range(2, 2 + space)))
+    size = op.Slice(op.Shape(like), [2], [2 + space])
+    before = op.constant(np.array(window.before, dtype=np.int64))
+    end = op.Add(size, before)
+    short = op.Max(op.Sub(end, op.Slice(op.Shape(whole), [2], [2 + space])), np.array([0], np.int64))
+    padded = op.Pad(whole, op.Concat([0] * (2 + space), [0, 0], short, axis=0))
+    return op.Slice(padded, before, end, axes)
+
+
+def _crop(window, source, result):
+    """Return what to cut from the spread gradient, and how much to add at its end."""
+    after, extra = [], []
+    dims = zip(window.kernel, window.strides, window.dilations, window.before, source, result, strict=True)
+    for k, s, d, before, size, out in dims:
+        surplus = (out - 1) * s + d * (k - 1) + 1 - before - size
+        after.append(max(surplus, 0))
+        extra.append(max(-surplus, 0))
+    return [*window.before, *after], extra
+
+
+def weight_gradient(op, x, grad, window, weight):
+    """Return the gradient of the kernel: the input convolved with the gradient of the output."""
+    group, space = window.group, list(range(2, 2 + len(window.kernel)))
+    left = op.transpose(x, [1, 0, *space]) if group == 1 else _by_group(op, x, group)
+    right = op.transpose(grad, [1, 0, *space])
+    options = {"strides": window.dilations, "dilations": window.strides, "pads": window.pads}
+    full = op.Conv(left, right, group=group, **options)
+    # The end of the space may fit the kernel once more than the convolution did.
+    cut = op.Slice(full, [0] * len(space), window.kernel, space) if _may_exceed(op, x, grad, window) else full
+    return op.with_type(op.transpose(cut, [1, 0, *space]), weight)
+
+
+def _by_group(op, name, group):
+    """Exchange channels and batch within groups: from (N, C, ...) to (C / group, group N, ...)."""
+    rank = op.rank(name)
+    parts = op.Reshape(name, _with_space(op, name, [0, group, -1]))
+    moved = op.Transpose(parts, perm=[2, 1, 0, *range(3, rank + 1)])
+    return op.Reshape(moved, _with_space(op, name, [0, -1]))
+
+
+def _with_space(op, name, first):
+    """Return a shape that ends with the spatial dimensions of a tensor."""
+    space = op.shape(name)[2:]
+    if is_static(space):
+        return np.array([*first, *space], dtype=np.int64)
+    return op.Concat(first, op.Slice(op.Shape(name), [2], [2 + len(space)]), axis=0)
+
+
+def _may_exceed(op, x, grad, window):
+    source, result = op.shape(x), op.shape(grad)
+    if source is None or result is None:
+        return True
+    for k, s, d, before, after, size, out in zip(
+        window.kernel, window.strides, window.dilations, window.before, window.after,
+        source[2:], result[2:], strict=True,
+    ):  # fmt: skip
+        if not isinstance(size, int) or not isinstance(out, int):
+            if s > 1 or d > 1:
+                return True
+        elif (size + before + after - (out - 1) * s - 1) // d + 1 != k:
+            return True
+    return False
+
+
+@RULES.rule("Conv")
+def conv(op, node, grad):
+    # y = w * x + b: dx = dy spread by w, dw = x * dy, db = sum of dy over batch and space
+    x, weight = node.I(0), node.I(1)
+    window = window_of(node, kernel_of(node, weight), node.shape(x), node.shape(node.O(0)))
+    dx = spread(op, grad, weight, window, x) if node.needs(0) else None
+    dw = weight_gradient(op, x, grad, window, weight) if node.needs(1) else None
+    return [dx, dw, _bias(op, node, grad)][: node.n_inputs]
+
+
+@RULES.rule("ConvTranspose")
+def conv_transpose(op, node, grad):
+    # y = x spread by w, plus b: dx = w * dy, dw = dy * x, db = sum of dy over batch and space
+    x, weight = node.I(0), node.I(1)
+    window = _transposed_window(node, kernel_of(node, weight))
+    dx = None
+    if node.needs(0):
+        options = {"strides": window.strides, "dilations": window.dilations, "pads": window.pads}
+        dx = op.Conv(grad, weight, group=window.group, kernel_shape=window.kernel, **options)
+    dw = weight_gradient(op, grad, x, window, weight) if node.needs(1) else None
+    return [dx, dw, _bias(op, node, grad)][: node.n_inputs]
+
+
+def _transposed_window(node, kernel):
+    """Return the window of the convolution that a transposed one undoes."""
+    window = window_of(node, kernel, node.shape(node.O(0)), node.shape(node.I(0)))
+    wanted = node.attribute("output_shape")
+    if wanted is None:
+        return window
+    source = node.shape(node.I(0))
+    extra = node.attribute("output_padding") or [0] * len(kernel)
+    upper = node.attribute("auto_pad", "NOTSET") == "SAME_UPPER"
+    for axis, size in enumerate(wanted[-len(kernel) :]):
+        k, s, d = window.kernel[axis], window.strides[axis], window.dilations[axis]
+        total = max(0, s * (source[axis + 2] - 1) + extra[axis] + (k - 1) * d + 1 - size)
+        half = math.ceil(total / 2) if not upper else total // 2
+        window.before[axis], window.after[axis] = half, total - half
+    return window
+
+
+def _bias(op, node, grad):
+    if not node.needs(2):
+        return None
+    axes = [0, *range(2, node.rank(node.I(0)))]
+    return op.reduce("ReduceSum", grad, axes, keepdims=0)

@@ -1,0 +1,200 @@
+"""Gradients of operators that read or write at given positions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..registry import RuleSet
+
+__all__ = ["RULES", "scatter_add_flat", "scatter_add_rows"]
+
+RULES = RuleSet("gather_scatter")
+
+#: Scatter operators add from this version on.
+_ADDING = 16
+
+
+def scatter_add_rows(op, rows, indices, updates):
+    """Return a matrix of ``rows`` (shape (1,)) rows, the sums of those of ``updates`` with each index.
+
+    ``indices`` has shape (n,) and ``updates`` (n, m).
+    """
+    if op.opset >= _ADDING:
+        zeros = op.fill(op.Concat(rows, op.dim(updates, 1), axis=0))
+        return op.ScatterND(zeros, op.unsqueeze(indices, [1]), updates, reduction="add")
+    values = op.constant(np.array([0, 1], dtype=op.float_dtype))
+    depth = op.Reshape(rows, np.array([], np.int64))
+    return op.Gemm(op.OneHot(indices, depth, values, axis=1), updates, transA=1)
+
+
+def scatter_add_flat(op, like, positions, updates, unique=False):
+    """Return a tensor of the shape of another one, zero but for values added at positions.
+
+    ``positions`` and ``updates`` have one shape; positions count the elements of ``like`` row by row.
+    """
+    positions, updates = op.Reshape(positions, [-1]), op.Reshape(updates, [-1])
+    size = op.Reshape(op.reduce("ReduceProd", op.shape_of(like), None, keepdims=0), [1])
+    if unique or op.opset >= _ADDING:
+        zeros = op.fill(size)
+        reduction = None if unique else "add"
+        flat = op.ScatterElements(zeros, positions, updates, axis=0, reduction=reduction)
+    else:
+        flat = scatter_add_rows(op, size, positions, op.unsqueeze(updates, [1]))
+    return op.reshape_like(flat, like)
+
+
+@RULES.rule("Gather")
+def gather(op, node, grad):
+    # y = x[i] along an axis, dx[i] += dy
+    return gather_gradient(op, node, grad, node.attribute("axis", 0), node.I(1)), None
+
+
+def gather_gradient(op, node, grad, axis, index):
+    """Return the gradient of the first input of a node that gathers its values at an index."""
+    x = node.I(0)
+    rank, shape = node.rank(x), node.shape(x)
+    axis %= rank
+    indices = node.constant(index)
+    if indices is not None and indices.size == 1 and isinstance(shape[axis], int):
+        # One row: zeros before and after.
+        position = int(indices.reshape(())) % shape[axis]
+        pads = [0] * (2 * rank)
+        pads[axis], pads[rank + axis] = position, shape[axis] - 1 - position
+        one = op.unsqueeze(grad, [axis]) if indices.ndim == 0 else grad
+        if indices.ndim > 1:
+            one = op.squeeze(grad, list(range(axis, axis + indices.ndim - 1)))
+        return op.Pad(one, pads) if any(pads) else one
+    if axis == 0 and op.opset >= _ADDING:
+        return op.ScatterND(op.fill_like(x), op.unsqueeze(index, [-1]), grad, reduction="add")
+    return _gather_by_rows(op, node, grad, axis, index)
+
+
+def _gather_by_rows(op, node, grad, axis, index):
+    x = node.I(0)
+    rank, width = node.rank(x), node.rank(index)
+    # Axes of the indices first, then those of x around the one that was read.
+    moved = [*range(axis, axis + width), *range(axis), *range(axis + width, rank + width - 1)]
+    rest = [other for other in range(rank) if other != axis]
+    sizes = [op.dim(x, other) for other in rest]
+    length = op.Reshape(op.Size(index), [1])
+    columns = (
+        op.reduce("ReduceProd", op.Concat(*sizes, axis=0), None, keepdims=1) if rest else op.constant([1])
+    )
+    updates = op.Reshape(op.transpose(grad, moved), op.Concat(length, columns, axis=0), **_allow_zero(op))
+    summed = scatter_add_rows(op, op.dim(x, axis), op.Reshape(index, [-1]), updates)
+    whole = op.Reshape(summed, op.Concat(op.dim(x, axis), *sizes, axis=0), **_allow_zero(op))
+    back = [0] * rank
+    for position, other in enumerate([axis, *rest]):
+        back[other] = position
+    return op.transpose(whole, back)
+
+
+def _allow_zero(op):
+    return {"allowzero": 1} if op.opset >= 14 else {}
+
+
+@RULES.rule("GatherElements")
+def gather_elements(op, node, grad):
+    # y = x[i] element by element along an axis, dx[i] += dy
+    x, axis = node.I(0), node.attribute("axis", 0)
+    if op.opset >= _ADDING:
+        return op.ScatterElements(op.fill_like(x), node.I(1), grad, axis=axis, reduction="add"), None
+    axis %= node.rank(x)
+    values = op.constant(np.array([0, 1], dtype=op.float_dtype))
+    hot = op.OneHot(node.I(1), op.dim(x, axis, scalar=True), values, axis=axis)
+    summed = op.reduce("ReduceSum", op.Mul(hot, op.unsqueeze(grad, [axis])), [axis + 1], keepdims=0)
+    # Indices may be shorter than x along the other axes.
+    missing = op.Sub(op.shape_of(x), op.Shape(summed))
+    return op.Pad(summed, op.Concat(op.fill(op.Shape(missing), 0, np.int64), missing, axis=0)), None
+
+
+@RULES.rule("GatherND")
+def gather_nd(op, node, grad):
+    # y = x[i, j, ...], dx[i, j, ...] += dy
+    x, indices = node.I(0), _full_indices(op, node)
+    if op.opset >= _ADDING:
+        return op.ScatterND(op.fill_like(x), indices, grad, reduction="add"), None
+    width = _last_dim(node) + node.attribute("batch_dims", 0)
+    return _scatter_nd_by_rows(op, x, indices, grad, width), None
+
+
+def _last_dim(node):
+    width = (node.shape(node.I(1)) or (None,))[-1]
+    if not isinstance(width, int):
+        raise node.error("the last dimension of the indices must be known")
+    return width
+
+
+def _full_indices(op, node):
+    """Return the indices with those of the batch before them."""
+    indices, batch = node.I(1), node.attribute("batch_dims", 0)
+    rank = node.rank(indices)
+    columns = []
+    for axis in range(batch):
+        size = op.dim(indices, axis, scalar=True)
+        numbers = op.Range(np.array(0, np.int64), size, np.array(1, np.int64))
+        places = op.Reshape(numbers, [-1 if other == axis else 1 for other in range(rank)])
+        one = op.Slice(op.Shape(indices), [0], [rank - 1])
+        columns.append(op.Expand(places, op.Concat(one, [1], axis=0)))
+    return op.Concat(*columns, indices, axis=-1) if columns else indices
+
+
+def _scatter_nd_by_rows(op, x, indices, grad, width):
+    sizes = op.Slice(op.shape_of(x), [0], [width])
+    # Row number of every index: positions times the sizes of what follows.
+    wrapped = op.Mod(indices, sizes)
+    strides = op.Concat(*[_product(op, sizes, axis + 1, width) for axis in range(width)], axis=0)
+    rows = op.Reshape(op.reduce("ReduceSum", op.Mul(wrapped, strides), [-1], keepdims=0), [-1])
+    columns = _product(op, op.shape_of(x), width, np.iinfo(np.int64).max)
+    count = op.Shape(rows)
+    updates = op.Reshape(grad, op.Concat(count, columns, axis=0), **_allow_zero(op))
+    return op.reshape_like(scatter_add_rows(op, _product(op, sizes, 0, width), rows, updates), x)
+
+
+def _product(op, sizes, start, end):
+    return op.reduce("ReduceProd", op.Slice(sizes, [start], [end]), None, keepdims=1)
+
+
+@RULES.rule("ScatterElements")
+def scatter_elements(op, node, grad):
+    # y = x with u at i along an axis: dx = dy with zeros at i, du = dy[i]
+    axis = node.attribute("axis", 0)
+
+    def read(name):
+        return op.GatherElements(name, node.I(1), axis=axis)
+
+    def write(target, values, reduction=None):
+        return op.ScatterElements(target, node.I(1), values, axis=axis, reduction=reduction)
+
+    return _scatter_gradients(op, node, grad, read, write)
+
+
+@RULES.rule("ScatterND")
+def scatter_nd(op, node, grad):
+    # y = x with u at i: dx = dy with zeros at i, du = dy[i]
+    def read(name):
+        return op.GatherND(name, node.I(1))
+
+    def write(target, values, reduction=None):
+        return op.ScatterND(target, node.I(1), values, reduction=reduction)
+
+    return _scatter_gradients(op, node, grad, read, write)
+
+
+def _scatter_gradients(op, node, grad, read, write):
+    x, updates, y = node.I(0), node.I(2), node.O(0)
+    reduction = node.attribute("reduction", "none")
+    if reduction == "none":
+        dx = write(grad, op.fill_like(updates)) if node.needs(0) else None
+        return dx, None, read(grad) if node.needs(2) else None
+    if reduction == "add":
+        return grad, None, read(grad) if node.needs(2) else None
+    if reduction == "mul":
+        # dx = dy u1 u2 ..., du = dy y / u
+        dx = op.Mul(grad, write(op.fill_like(x, 1.0), updates, "mul")) if node.needs(0) else None
+        return dx, None, op.Div(read(op.Mul(grad, y)), updates) if node.needs(2) else None
+    # max and min: dy is shared among the values equal to y
+    own = op.mask(op.Equal(x, y), grad)
+    theirs = op.mask(op.Equal(updates, read(y)), grad)
+    shared = op.Div(grad, write(own, theirs, "add"))
+    return op.Mul(shared, own), None, op.Mul(read(shared), theirs)

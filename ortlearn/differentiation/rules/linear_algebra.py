@@ -1,0 +1,96 @@
+"""Gradients of matrix products."""
+
+from __future__ import annotations
+
+from ..dimensions import broadcast_shapes
+from ..registry import RuleSet
+
+__all__ = ["RULES", "matmul_gradients"]
+
+RULES = RuleSet("linear_algebra")
+
+
+@RULES.rule("MatMul")
+def matmul(op, node, grad):
+    # y = a @ b, da = dy @ b', db = a' @ dy
+    return matmul_gradients(op, node, node.I(0), node.I(1), grad)
+
+
+def matmul_gradients(op, node, a, b, grad):
+    """Return the gradients of the operands of a product, None where nobody asks for one."""
+    ranks = op.rank(a), op.rank(b)
+    if ranks == (2, 2):
+        return (
+            op.Gemm(grad, b, transB=1) if node.needs(0) else None,
+            op.Gemm(a, grad, transA=1) if node.needs(1) else None,
+        )
+    if ranks == (1, 1):
+        return op.Mul(grad, b), op.Mul(grad, a)
+    if 1 in ranks:
+        return _with_vector(op, node, a, b, grad)
+    return (
+        _left(op, a, b, grad) if node.needs(0) else None,
+        _right(op, a, b, grad) if node.needs(1) else None,
+    )
+
+
+def _left(op, a, b, grad):
+    result = op.MatMul(grad, op.swap_last(b))
+    return op.unbroadcast(_product_type(op, result, a, b, a), a)
+
+
+def _right(op, a, b, grad):
+    shape = op.shape(a)
+    if op.rank(b) == 2 and shape is not None:
+        rows, columns = op.shape(b)
+        if isinstance(rows, int) and isinstance(columns, int):
+            # One product over all rows of the batch instead of a batch of products, summed.
+            flat, flat_grad = op.reshape(a, [-1, rows]), op.reshape(grad, [-1, columns])
+            return op.Gemm(flat, flat_grad, transA=1)
+    result = op.MatMul(op.swap_last(a), grad)
+    return op.unbroadcast(_product_type(op, result, a, b, b), b)
+
+
+def _product_type(op, result, a, b, like):
+    """Note the shape of a gradient before the sum over the batch."""
+    left, right, own = op.shape(a), op.shape(b), op.shape(like)
+    if left is None or right is None:
+        return result
+    batch = broadcast_shapes([left[:-2], right[:-2]])
+    return op.with_type(result, like, [*batch, *own[-2:]])
+
+
+def _with_vector(op, node, a, b, grad):
+    """Differentiate a product with one vector as a product with a matrix of one row or column."""
+    if op.rank(a) == 1:
+        row, wide = op.unsqueeze(a, [0]), op.unsqueeze(grad, [-2])
+        da = op.reshape_like(_left(op, row, b, wide), a) if node.needs(0) else None
+        return da, _right(op, row, b, wide) if node.needs(1) else None
+    column, tall = op.unsqueeze(b, [1]), op.unsqueeze(grad, [-1])
+    db = op.reshape_like(_right(op, a, column, tall), b) if node.needs(1) else None
+    return _left(op, a, column, tall) if node.needs(0) else None, db
+
+
+@RULES.rule("Gemm")
+def gemm(op, node, grad):
+    # y = alpha A @ B + beta c with A = a or a', da = alpha dy @ B' (or its transpose), dc = beta dy
+    a, b = node.I(0), node.I(1)
+    trans_a, trans_b = node.attribute("transA", 0), node.attribute("transB", 0)
+    alpha, beta = node.attribute("alpha", 1.0), node.attribute("beta", 1.0)
+    da = db = dc = None
+    if node.needs(0):
+        left, right = (b, grad) if trans_a else (grad, b)
+        flags = {"transA": trans_b, "transB": 1} if trans_a else {"transB": 1 - trans_b}
+        da = _scaled_gemm(op, left, right, alpha, flags)
+    if node.needs(1):
+        left, right = (grad, a) if trans_b else (a, grad)
+        flags = {"transA": 1, "transB": trans_a} if trans_b else {"transA": 1 - trans_a}
+        db = _scaled_gemm(op, left, right, alpha, flags)
+    if node.needs(2):
+        dc = op.unbroadcast(grad if beta == 1 else op.Mul(grad, beta), node.I(2))
+    return [da, db, dc][: node.n_inputs]
+
+
+def _scaled_gemm(op, left, right, alpha, flags):
+    flags = {name: value for name, value in flags.items() if value}
+    return op.Gemm(left, right, alpha=None if alpha == 1 else alpha, **flags)

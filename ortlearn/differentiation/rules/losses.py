@@ -1,0 +1,56 @@
+"""Gradients of loss operators."""
+
+from __future__ import annotations
+
+from ..registry import RuleSet
+
+__all__ = ["RULES"]
+
+RULES = RuleSet("losses")
+
+
+@RULES.rule("SoftmaxCrossEntropyLoss")
+def softmax_cross_entropy(op, node, grad):
+    # l = -sum(w_c log_softmax(x)_c) with c the label, dx = w (softmax(x) - one hot of c) dl, over sum(w)
+    # for the mean; the log-probabilities, a second output, add dp - softmax(x) sum(dp)
+    x, labels = node.I(0), node.I(1)
+    total = None
+    logs = op.LogSoftmax(x, axis=1)
+    shares = op.Exp(logs)
+    if grad is not None:
+        weights = _label_weights(op, node, x, labels)
+        if node.attribute("reduction", "mean") == "mean":
+            weights = op.Div(weights, op.reduce("ReduceSum", weights, None, keepdims=0))
+        hot = _one_hot(op, node, x, labels)
+        scale = op.unsqueeze(op.Mul(grad, weights), [1])
+        total = op.Mul(op.Sub(shares, hot), scale)
+    if node.GO(1) is not None:
+        summed = op.reduce("ReduceSum", node.GO(1), [1])
+        part = op.Sub(node.GO(1), op.Mul(shares, summed))
+        total = part if total is None else op.Add(total, part)
+    return [total, None, None][: node.n_inputs]
+
+
+def _safe_labels(op, node, labels):
+    """Return labels that are all positions, and whether each counts (None where all do)."""
+    ignored = node.attribute("ignore_index")
+    if ignored is None:
+        return labels, None
+    counted = op.Not(op.Equal(labels, op.cast_like(op.constant(int(ignored)), labels)))
+    return op.Mul(labels, op.cast_like(counted, labels)), counted
+
+
+def _label_weights(op, node, x, labels):
+    """Return the weight of every label, in the shape of the labels."""
+    safe, counted = _safe_labels(op, node, labels)
+    if node.I(2):
+        weights = op.Gather(node.I(2), safe, axis=0)
+    else:
+        weights = op.fill(op.shape_of(labels), 1.0)
+    return weights if counted is None else op.Mul(weights, op.mask(counted, x))
+
+
+def _one_hot(op, node, x, labels):
+    safe, _ = _safe_labels(op, node, labels)
+    values = op.constant([0.0, 1.0])
+    return op.with_type(op.OneHot(safe, op.dim(x, 1, scalar=True), values, axis=1), x)

@@ -1,0 +1,43 @@
+"""Operators that let no gradient through: their result is not a number, is constant, or goes in steps."""
+
+from __future__ import annotations
+
+from ..registry import RuleSet
+
+__all__ = ["RULES"]
+
+RULES = RuleSet("nondifferentiable")
+
+# Comparisons and logic
+RULES.without_gradient("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "IsInf", "IsNaN")
+RULES.without_gradient("And", "Not", "Or", "Xor", "BitShift")
+RULES.without_gradient("BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor")
+
+# Steps
+RULES.without_gradient("Ceil", "Floor", "Hardmax", "Round", "Sign")
+
+# Positions and shapes
+RULES.without_gradient("ArgMax", "ArgMin", "NonMaxSuppression", "NonZero", "OneHot", "Shape", "Size")
+
+# Values that do not depend on those of the inputs
+RULES.without_gradient("Constant", "ConstantOfShape", "EyeLike")
+RULES.without_gradient("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
+RULES.without_gradient("Bernoulli", "Multinomial")
+
+# Integers and text
+RULES.without_gradient("MatMulInteger", "ConvInteger", "StringNormalizer", "TfIdfVectorizer")
+
+# Encoders, and decision trees: piecewise constant
+RULES.without_gradient(
+    "Binarizer",
+    "CastMap",
+    "CategoryMapper",
+    "DictVectorizer",
+    "LabelEncoder",
+    "OneHotEncoder",
+    "TreeEnsemble",
+    "TreeEnsembleClassifier",
+    "TreeEnsembleRegressor",
+    "ZipMap",
+    domain="ai.onnx.ml",
+)

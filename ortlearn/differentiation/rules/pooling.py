@@ -1,0 +1,86 @@
+"""Gradients of pooling operators."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..registry import RuleSet
+from .convolutions import spread, window_of
+from .gather_scatter import scatter_add_flat
+
+__all__ = ["RULES"]
+
+RULES = RuleSet("pooling")
+
+
+@RULES.rule("GlobalAveragePool")
+def global_average_pool(op, node, grad):
+    # y = mean of x over space, dx = dy / n
+    x = node.I(0)
+    count = op.size_along(x, list(range(2, node.rank(x))), op.float_dtype)
+    return op.expand_like(op.Div(grad, count), x)
+
+
+@RULES.rule("GlobalMaxPool")
+def global_max_pool(op, node, grad):
+    # y = max of x over space, dx = dy shared among the elements equal to y
+    x = node.I(0)
+    chosen = op.mask(op.Equal(x, node.O(0)), grad)
+    ties = op.reduce("ReduceSum", chosen, list(range(2, node.rank(x))))
+    return op.Mul(chosen, op.Div(grad, ties))
+
+
+@RULES.rule("AveragePool")
+def average_pool(op, node, grad):
+    # y = mean of x under a window, dx = dy / n spread over the windows
+    x = node.I(0)
+    shape, result = node.shape(x), node.shape(node.O(0))
+    kernel = node.attribute("kernel_shape")
+    window = window_of(node, kernel, shape, result)
+    # Every channel of every row by itself: one channel, and as many rows.
+    single = op.Reshape(x, [-1, 1, *_space(node, shape)])
+    single = op.with_type(single, x, [None, 1, *shape[2:]])
+    known = _space(node, result)
+    counts = _counts(op, node, window, list(shape[2:]), known)
+    scaled = op.Div(grad, counts)
+    flat = op.with_type(op.Reshape(scaled, [-1, 1, *known]), grad, [None, 1, *known])
+    ones = op.constant(np.ones((1, 1, *kernel), dtype=op.float_dtype))
+    return op.reshape_like(spread(op, flat, ones, window, single), x)
+
+
+def _space(node, shape):
+    if shape is None or not all(isinstance(dim, int) for dim in shape[2:]):
+        raise node.error("the spatial dimensions must be known")
+    return list(shape[2:])
+
+
+def _counts(op, node, window, source, result):
+    """Return the number of elements each window averages."""
+    whole = node.attribute("count_include_pad", 0)
+    counts = np.ones((1, 1, *result), dtype=op.float_dtype)
+    for axis, size in enumerate(source):
+        low, high = (-window.before[axis], size + window.after[axis]) if whole else (0, size)
+        starts = np.arange(result[axis]) * window.strides[axis] - window.before[axis]
+        places = starts[:, None] + np.arange(window.kernel[axis]) * window.dilations[axis]
+        inside = ((places >= low) & (places < high)).sum(axis=1)
+        counts *= inside.reshape([-1 if other == axis + 2 else 1 for other in range(counts.ndim)])
+    if (counts == counts.flat[0]).all():
+        return op.constant(
+            np.array(counts.flat[0] if counts.size else math.prod(window.kernel), op.float_dtype)
+        )
+    return op.constant(counts)
+
+
+@RULES.rule("MaxPool")
+def max_pool(op, node, grad):
+    # y = x at the position i of the largest under a window, dx at i += dy
+    x = node.I(0)
+    if node.attribute("storage_order", 0):
+        names = "auto_pad ceil_mode dilations kernel_shape pads strides".split()
+        options = {name: node.attribute(name) for name in names}
+        _, positions = op.MaxPool(x, n_outputs=2, **options)
+    else:
+        positions = node.require_output(1)
+    return scatter_add_flat(op, x, positions, grad)

@@ -1,0 +1,145 @@
+"""Gradients of reductions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..registry import RuleSet
+
+__all__ = ["RULES"]
+
+RULES = RuleSet("reductions")
+
+
+def _axes(node):
+    """Return the reduced axes: a list, None for all, or the name of a tensor where they are not constant."""
+    axes = node.attribute("axes")
+    if axes is None and node.I(1):
+        known = node.constant(node.I(1))
+        if known is None:
+            return node.I(1)
+        axes = [int(axis) for axis in known]
+    if not axes:
+        return [] if node.attribute("noop_with_empty_axes", 0) else None
+    return axes
+
+
+def _kept(op, node, name):
+    """Return a tensor of the output's shape with the reduced axes back, of length one."""
+    axes = _axes(node)
+    if node.attribute("keepdims", 1) or axes == []:
+        return name
+    if axes is None:
+        # A scalar broadcasts as it is.
+        return name
+    if isinstance(axes, str):
+        return op.Unsqueeze(name, axes)
+    shape = node.shape(node.I(0))
+    if shape is not None:
+        axes = sorted(axis % len(shape) for axis in axes)
+    return op.unsqueeze(name, axes)
+
+
+def _gradients(node, grad):
+    return [grad, None][: node.n_inputs]
+
+
+@RULES.rule("ReduceSum")
+def reduce_sum(op, node, grad):
+    # y = sum(x), dx = dy
+    return _gradients(node, op.expand_like(_kept(op, node, grad), node.I(0)))
+
+
+@RULES.rule("ReduceMean")
+def reduce_mean(op, node, grad):
+    # y = sum(x) / n, dx = dy / n
+    x, axes = node.I(0), _axes(node)
+    if axes == []:
+        return _gradients(node, grad)
+    if isinstance(axes, str):
+        sizes = op.Gather(op.Shape(x), axes, axis=0)
+        count = op.cast(op.reduce("ReduceProd", sizes, None, keepdims=0), op.float_dtype)
+    else:
+        count = op.size_along(x, axes, op.float_dtype)
+    return _gradients(node, op.expand_like(_kept(op, node, op.Div(grad, count)), x))
+
+
+@RULES.rule("ReduceSumSquare")
+def reduce_sum_square(op, node, grad):
+    # y = sum(x^2), dx = 2 x dy
+    x = node.I(0)
+    return _gradients(node, op.Mul(op.Add(x, x), _kept(op, node, grad)))
+
+
+@RULES.rule("ReduceL1")
+def reduce_l1(op, node, grad):
+    # y = sum(|x|), dx = sign(x) dy
+    return _gradients(node, op.Mul(op.Sign(node.I(0)), _kept(op, node, grad)))
+
+
+@RULES.rule("ReduceL2")
+def reduce_l2(op, node, grad):
+    # y = sqrt(sum(x^2)), dx = x dy / y, zero where y is
+    y = op.Max(node.O(0), float(np.finfo(op.float_dtype).tiny))
+    return _gradients(node, op.Mul(node.I(0), _kept(op, node, op.Div(grad, y))))
+
+
+@RULES.rule("ReduceLogSum")
+def reduce_log_sum(op, node, grad):
+    # y = log(sum(x)), dx = exp(-y) dy
+    scaled = op.Div(grad, op.Exp(node.O(0)))
+    return _gradients(node, op.expand_like(_kept(op, node, scaled), node.I(0)))
+
+
+@RULES.rule("ReduceLogSumExp")
+def reduce_log_sum_exp(op, node, grad):
+    # y = log(sum(exp(x))), dx = exp(x - y) dy
+    share = op.Exp(op.Sub(node.I(0), _kept(op, node, node.O(0))))
+    return _gradients(node, op.Mul(share, _kept(op, node, grad)))
+
+
+@RULES.rule("ReduceMax", "ReduceMin")
+def reduce_extremum(op, node, grad):
+    # y = max(x), dx = dy shared among the elements equal to y
+    chosen = op.mask(op.Equal(node.I(0), _kept(op, node, node.O(0))), grad)
+    axes = _axes(node)
+    ties = op.reduce("ReduceSum", chosen, axes, keepdims=1) if axes != [] else 1.0
+    return _gradients(node, op.Mul(chosen, op.Div(_kept(op, node, grad), ties)))
+
+
+@RULES.rule("ReduceProd")
+def reduce_prod(op, node, grad):
+    # y = prod(x), dx_i = dy prod(x_j, j other than i); zeros are counted apart
+    x, axes = node.I(0), _axes(node)
+    if axes == []:
+        return _gradients(node, grad)
+    zero = op.Equal(x, 0.0)
+    others = op.Where(zero, 1.0, x)
+    zeros = op.mask(zero, x)
+    product = (
+        op.reduce("ReduceProd", others, axes) if not isinstance(axes, str) else _dynamic(op, others, axes)
+    )
+    # Another factor is zero where there are more zeros than the element itself.
+    alone = op.mask(op.Equal(op.reduce("ReduceSum", zeros, axes), zeros), grad)
+    slope = op.Mul(op.Div(product, others), alone)
+    return _gradients(node, op.Mul(slope, _kept(op, node, grad)))
+
+
+def _dynamic(op, name, axes):
+    return op.ReduceProd(name, axes, keepdims=1)
+
+
+@RULES.rule("CumSum")
+def cum_sum(op, node, grad):
+    # y_i = sum of x_j up to i, dx_j = sum of dy_i from j
+    exclusive, reverse = node.attribute("exclusive", 0), node.attribute("reverse", 0)
+    return op.CumSum(grad, node.I(1), exclusive=exclusive, reverse=1 - reverse), None
+
+
+@RULES.rule("TopK")
+def top_k(op, node, grad):
+    # y = x[i], dx[i] = dy
+    if grad is None:
+        return None, None
+    zeros = op.fill_like(node.I(0))
+    return op.ScatterElements(zeros, node.require_output(1), grad, axis=node.attribute("axis", -1)), None

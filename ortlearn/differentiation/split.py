@@ -1,0 +1,145 @@
+"""Forward and backward as two models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from onnx import ModelProto, NodeProto
+
+from ..graphs.editing import make_value_info, node_inputs
+from .cleanup import drop_unused
+from .gradient_model import Parts, build_parts, make_model_of
+
+__all__ = ["SplitModels", "split_gradient_model"]
+
+#: Operators cheaper to compute again than to keep the result of.
+_CHEAP = set(
+    "Abs Add And Cast CastLike Concat Constant ConstantOfShape Div Equal Expand Flatten Gather Greater "
+    "GreaterOrEqual Identity Less LessOrEqual Max Min Mul Neg Not Or Reciprocal Relu Reshape Shape Sign Size "
+    "Slice Sqrt Squeeze Sub Transpose Unsqueeze Where".split()
+)
+
+
+class SplitModels(NamedTuple):
+    """A model and its gradient, to run one after the other.
+
+    Parameters
+    ----------
+    forward : onnx.ModelProto
+        The model; its outputs, then the saved tensors that are not among them.
+    backward : onnx.ModelProto
+        Inputs: those of the model it needs, the saved tensors, then one ``o_grad`` per output.
+        Outputs: one ``w_grad`` per tensor differentiated with respect to.
+    saved : list of str
+        Tensors the second model takes from the first.
+    """
+
+    forward: ModelProto
+    backward: ModelProto
+    saved: list[str]
+
+
+def split_gradient_model(
+    model: ModelProto, wrt: Sequence[str], *, origin: Mapping[str, str] | None = None
+) -> SplitModels:
+    """Return a model with what its gradient needs as outputs, and the model of the gradient.
+
+    Saved tensors are few: what is cheap to compute from others is computed again, and inputs and
+    initializers are not saved. Initializers the gradient needs are initializers of both models.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Model.
+    wrt : sequence of str
+        Inputs and initializers to differentiate with respect to.
+    origin : mapping of str to str, default=None
+        Where nodes come from, by node name; shown in errors.
+
+    Returns
+    -------
+    SplitModels
+        Both models, and the names of the saved tensors.
+
+    Raises
+    ------
+    GradientError
+        If an operator on the way has no gradient rule.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.differentiation.split import split_gradient_model
+    >>> model = parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]>
+    ...     g (float[N] x) => (float[N] z) { y = Exp (x) z = Exp (y) }''')
+    >>> forward, backward, saved = split_gradient_model(model, ["x"])
+    >>> saved, [value.name for value in backward.graph.input]
+    (['y', 'z'], ['y', 'z', 'z_grad'])
+    """
+    parts = build_parts(model, None, wrt, origin=origin)
+    names, backward = parts.name_gradients()
+    early, late = _split_nodes(parts, backward)
+    saved, again = _choose(parts, early, late, list(names.values()))
+    late = drop_unused([*again, *late], list(names.values()))
+    outputs = [value.name for value in model.graph.output]
+    extra = [name for name in saved if name not in outputs]
+    first = drop_unused(early, [*outputs, *extra])
+    infos = [make_value_info(name, parts.op.type(name)) for name in extra]
+    forward = make_model_of(model, parts.op, first, model.graph.input, [*model.graph.output, *infos])
+    read = set().union(*(node_inputs(node) for node in late)) | set(names.values())
+    inputs = [value for value in model.graph.input if value.name in read]
+    inputs += [make_value_info(name, parts.op.type(name)) for name in saved]
+    inputs += parts.grad_input_infos()
+    results = [make_value_info(name, parts.op.type(weight)) for weight, name in names.items()]
+    return SplitModels(forward, make_model_of(model, parts.op, late, inputs, results), saved)
+
+
+def _split_nodes(parts: Parts, backward: list[NodeProto]) -> tuple[list[NodeProto], list[NodeProto]]:
+    """Return the nodes that can run before the gradients of the outputs are known, and the others."""
+    waiting = set(parts.grad_inputs)
+    early, late = list(parts.forward), []
+    for node in backward:
+        if waiting.isdisjoint(node_inputs(node)):
+            early.append(node)
+        else:
+            waiting.update(node.output)
+            late.append(node)
+    return early, late
+
+
+def _choose(parts: Parts, early: list[NodeProto], late: list[NodeProto], outputs: list[str]):
+    """Return the tensors to save, and the nodes to compute again."""
+    producers = {name: node for node in early for name in node.output if name}
+    read = set().union(*(node_inputs(node) for node in late)) | set(outputs)
+    wanted = [name for name in producers if name in read]
+    saved = [name for name in wanted if not _is_cheap(producers[name])]
+    for name in wanted:
+        if name not in saved and not _reachable(name, producers, set(saved)):
+            saved.append(name)
+    needed, again = set(wanted) - set(saved), []
+    for node in reversed(early):
+        if not needed.isdisjoint(node.output):
+            again.append(node)
+            needed |= node_inputs(node) - set(saved)
+    order = {name: index for index, name in enumerate(producers)}
+    return sorted(saved, key=order.__getitem__), again[::-1]
+
+
+def _is_cheap(node: NodeProto) -> bool:
+    return node.op_type in _CHEAP and not node.domain
+
+
+def _reachable(name: str, producers: Mapping[str, NodeProto], saved: set[str]) -> bool:
+    """Tell whether a tensor follows from saved ones, inputs and initializers by cheap nodes."""
+    pending, visited = [name], set()
+    while pending:
+        current = pending.pop()
+        if current in saved or current not in producers or current in visited:
+            continue
+        visited.add(current)
+        if not _is_cheap(producers[current]):
+            return False
+        pending.extend(node_inputs(producers[current]))
+    return True

@@ -1,0 +1,227 @@
+"""What runs forward and backward: the TrainingAgent of onnxruntime-training, or two plain sessions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from onnx import ModelProto
+
+from ..differentiation import ort_backend
+from ..differentiation.split import split_gradient_model
+from ..exceptions import GradientError, WeightOrderError
+from ..graphs import make_inputs_of
+from .sessions import Device, make_session, ort_device, ort_vector, run_vectors
+
+__all__ = ["AgentEngine", "SplitEngine", "make_engine"]
+
+
+class AgentEngine:
+    """Forward and backward as one graph with a YieldOp, run in two parts by the TrainingAgent.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Graph, its weights as initializers.
+    inputs, weights : list of str
+        Inputs and weights, in the order ``forward`` takes them.
+    wrt : list of str
+        Inputs whose gradient is wanted.
+    device : Device
+        Where to run.
+    config : OrtModuleGraphBuilderConfiguration or None
+        Replaces the configuration made from weights and inputs.
+    arguments : dict
+        Arguments of the sessions.
+    """
+
+    def __init__(
+        self,
+        model: ModelProto,
+        inputs: list[str],
+        weights: list[str],
+        wrt: list[str],
+        device: Device,
+        config: Any,
+        arguments: dict[str, Any],
+    ):
+        training, forward, self.info = ort_backend.build_module_graphs(model, weights, wrt, config)
+        self.models = {"training": training, "forward": forward}
+        self.session = make_session(training, device, **arguments)
+        self.forward_session = make_session(forward, device, **arguments)
+        found = [value.name for value in self.session.get_inputs()]
+        if found != [*inputs, *weights]:
+            raise WeightOrderError(
+                f"onnxruntime orders the inputs {found}, not {[*inputs, *weights]}: call onnx_rename_weights "
+                "on the model."
+            )
+        self.feed_names = found
+        self.feed_types = [value.type for value in self.session.get_inputs()]
+        self.output_names = [value.name for value in model.graph.output]
+        self.gradient_names = [value.name for value in self.session.get_outputs()]
+        self._agent = ort_backend.training_agent(
+            self.session, ort_device(device), len(self.output_names), self.gradient_names
+        )
+        self._cache = ort_backend.value_cache()
+
+    def forward(self, feeds: Any, outputs: Any) -> Any:
+        """Compute the outputs and return what ``backward`` needs."""
+        state = ort_backend.execution_state()
+        self._agent.run_forward(feeds, outputs, state, self._cache)
+        return state
+
+    def backward(self, gradients: Any, results: Any, state: Any) -> None:
+        """Compute the gradients of weights and inputs from those of the outputs."""
+        self._agent.run_backward(gradients, results, state)
+
+
+class SplitEngine:
+    """Forward and backward as two graphs made by our own rules: runs on any onnxruntime.
+
+    Saved tensors are outputs of the first and inputs of the second. Where a caller comes back with
+    the same vectors, the tensors between the two are kept and written again.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Graph, its weights as initializers.
+    inputs, weights : list of str
+        Inputs and weights, in the order ``forward`` takes them.
+    wrt : list of str
+        Inputs whose gradient is wanted.
+    device : Device
+        Where to run.
+    arguments : dict
+        Arguments of the sessions.
+    """
+
+    MAX_PLANS = 32
+
+    def __init__(
+        self,
+        model: ModelProto,
+        inputs: list[str],
+        weights: list[str],
+        wrt: list[str],
+        device: Device,
+        arguments: dict[str, Any],
+    ):
+        self.info = None
+        self.output_names = [value.name for value in model.graph.output]
+        graph = make_inputs_of(model, weights)
+        forward, backward, _ = split_gradient_model(graph, [*wrt, *weights])
+        self.models = {"training": forward, "forward": graph, "backward": backward}
+        self.session = make_session(forward, device, **arguments)
+        self.backward_session = make_session(backward, device, **arguments)
+        self.forward_session = make_session(graph, device, **arguments)
+        self.feed_names = [*inputs, *weights]
+        types = {value.name: value.type for value in self.session.get_inputs()}
+        self.feed_types = [types[name] for name in self.feed_names]
+        self.gradient_names = [value.name for value in backward.graph.output]
+        self._fetch_names = [value.name for value in forward.graph.output]
+        self._device = ort_device(device)
+        self._plans: dict[tuple[int, int], _Plan] = {}
+        self._backward_names = [value.name for value in backward.graph.input]
+        self._sources = self._backward_sources(backward)
+
+    def _backward_sources(self, backward: ModelProto) -> list[tuple[str, int]]:
+        """Return where each input of the second graph comes from: feeds, fetches or gradients."""
+        sources = []
+        for value in backward.graph.input:
+            if value.name in self._fetch_names:
+                sources.append(("fetch", self._fetch_names.index(value.name)))
+            elif value.name in self.feed_names:
+                sources.append(("feed", self.feed_names.index(value.name)))
+            else:
+                sources.append(("gradient", self._gradient_position(value.name)))
+        return sources
+
+    def _gradient_position(self, name: str) -> int:
+        for index, output in enumerate(self.output_names):
+            rest = name.removeprefix(output)
+            if rest != name and rest and not rest.replace("_grad", ""):
+                return index
+        raise AssertionError(name)
+
+    def forward(self, feeds: Any, outputs: Any) -> Any:
+        """Compute the outputs and return what ``backward`` needs."""
+        plan = self._plans.get((id(feeds), id(outputs)))
+        if plan is None:
+            plan = self._new_plan(feeds, outputs)
+        run_vectors(self.session, self.feed_names, feeds, self._fetch_names, plan.fetches, self._device)
+        if not plan.prepared:
+            for value in list(plan.fetches)[: len(self.output_names)]:
+                outputs.push_back(value)
+        return plan
+
+    def _new_plan(self, feeds: Any, outputs: Any) -> _Plan:
+        """Return the tensors of a pair of calls; kept when the caller brings its own outputs."""
+        fetches = ort_vector([], [])
+        prepared = len(outputs) > 0
+        plan = _Plan(feeds, outputs, fetches, prepared)
+        if prepared:
+            trial = ort_vector([], [])
+            run_vectors(self.session, self.feed_names, feeds, self._fetch_names, trial, self._device)
+            for value in [*outputs, *list(trial)[len(self.output_names) :]]:
+                fetches.push_back(value)
+            if len(self._plans) >= self.MAX_PLANS:
+                self._plans.clear()
+            self._plans[id(feeds), id(outputs)] = plan
+        return plan
+
+    def backward(self, gradients: Any, results: Any, state: _Plan) -> None:
+        """Compute the gradients of weights and inputs from those of the outputs."""
+        feeds = state.backward_feeds.get(id(gradients)) if state.prepared else None
+        if feeds is None:
+            values = {"fetch": list(state.fetches), "feed": list(state.feeds), "gradient": list(gradients)}
+            chosen = [values[kind][index] for kind, index in self._sources]
+            feeds = ort_vector(chosen, [self._device] * len(chosen))
+            state.backward_feeds[id(gradients)] = feeds
+            state.gradients.append(gradients)
+        run_vectors(self.backward_session, self._backward_names, feeds, self.gradient_names, results, self._device)
+
+
+class _Plan:
+    """The tensors of a forward call: what went in, what came out, and what backward takes."""
+
+    def __init__(self, feeds: Any, outputs: Any, fetches: Any, prepared: bool):
+        self.feeds = feeds  # kept alive: a plan is found by the identity of its vectors
+        self.outputs = outputs
+        self.fetches = fetches
+        self.prepared = prepared
+        self.gradients: list[Any] = []
+        self.backward_feeds: dict[int, Any] = {}
+
+
+def make_engine(
+    gradient: str,
+    model: ModelProto,
+    inputs: list[str],
+    weights: list[str],
+    wrt: list[str],
+    device: Device,
+    config: Any,
+    arguments: dict[str, Any],
+) -> AgentEngine | SplitEngine:
+    """Return the engine of a way to a gradient.
+
+    ``"ort"`` is the agent, ``"rules"`` the two graphs; ``"auto"`` is the agent where
+    onnxruntime-training is installed and has every gradient, the two graphs otherwise.
+    """
+
+    def split() -> SplitEngine:
+        return SplitEngine(model, inputs, weights, wrt, device, arguments)
+
+    def agent() -> AgentEngine:
+        return AgentEngine(model, inputs, weights, wrt, device, config, arguments)
+
+    if gradient == "rules" or (gradient == "auto" and not ort_backend.is_available()):
+        return split()
+    if gradient == "ort":
+        return agent()
+    try:
+        return agent()
+    except GradientError as error:
+        try:
+            return split()
+        except GradientError as other:
+            raise GradientError(f"{error} Neither do our own rules: {other}") from error
