@@ -19,6 +19,9 @@ from .versions import ML_OPSET, OPSET, pin_versions
 
 __all__ = ["preprocessing_graph", "sklearn_to_onnx"]
 
+#: Steps of a pipeline that change nothing.
+IDLE_STEPS = (None, "passthrough")
+
 
 def sklearn_to_onnx(estimator: BaseEstimator, n_features: int, dtype: Any = np.float32) -> ModelProto:
     """Convert a fitted estimator at the pinned opset, its fused linear operators decomposed.
@@ -52,7 +55,7 @@ def sklearn_to_onnx(estimator: BaseEstimator, n_features: int, dtype: Any = np.f
         "target_opset": {"": OPSET, "ai.onnx.ml": ML_OPSET},
     }
     name = type(estimator).__name__
-    estimator = _with_array_intercept(estimator)
+    estimator = _convertible(estimator)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -72,12 +75,15 @@ def sklearn_to_onnx(estimator: BaseEstimator, n_features: int, dtype: Any = np.f
     return merge_opposite_columns(_keep_targets_apart(model) if is_regressor(estimator) else model)
 
 
-def _with_array_intercept(estimator: BaseEstimator) -> BaseEstimator:
-    """Return a linear model whose intercept is an array: without one it is a number skl2onnx trips over."""
+def _convertible(estimator: BaseEstimator) -> BaseEstimator:
+    """Return a fitted estimator without what skl2onnx trips over.
+
+    That is steps of pipelines that do nothing, and the intercept of a linear model without one: a
+    number where others have an array.
+    """
     if isinstance(estimator, Pipeline):
-        name, last = estimator.steps[-1]
-        changed = _with_array_intercept(last)
-        return estimator if changed is last else Pipeline([*estimator.steps[:-1], (name, changed)])
+        steps = [(name, _convertible(step)) for name, step in estimator.steps if step not in IDLE_STEPS]
+        return Pipeline(steps) if steps else estimator
     if not isinstance(getattr(estimator, "intercept_", None), float):
         return estimator
     estimator = copy.copy(estimator)
@@ -115,7 +121,7 @@ def preprocessing_graph(
     estimator: BaseEstimator, n_features: int, dtype: Any = np.float32
 ) -> ModelProto | None:
     """Return the graph of a pipeline's steps before the last estimator; None where there are none."""
-    steps = [step for step in _preprocessing(estimator) if step[1] not in (None, "passthrough")]
+    steps = [step for step in _preprocessing(estimator) if step[1] not in IDLE_STEPS]
     return sklearn_to_onnx(Pipeline(steps), n_features, dtype) if steps else None
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from onnx import ModelProto, NodeProto, TensorProto, helper, load_from_string
 
@@ -23,6 +23,9 @@ from ..graphs import (
     prune,
     value_types,
 )
+from .ort_definitions import check_handed_over, hand_over
+
+Built = TypeVar("Built")
 
 __all__ = [
     "build_module_graphs",
@@ -98,14 +101,15 @@ def loss_gradient(
     target, prepared = _float32_loss(model, loss)
     options = pybind.SessionOptions()
     options.log_severity_level = 3
-    try:
+
+    def build() -> ModelProto:
         builder = pybind.GradientGraphBuilder(
             prepared.SerializeToString(), {target}, set(weights), target, options
         )
         builder.build()
-        gradient = load_from_string(builder.get_model())
-    except RuntimeError as error:
-        raise _explained(error, prepared) from error
+        return load_from_string(builder.get_model())
+
+    gradient = _with_our_rules(build, prepared)
     types = value_types(model, infer=False)
     outputs = [make_value_info(name, types.get(name)) for name in kept]
     outputs += [make_value_info(f"{name}_grad", types.get(name)) for name in weights]
@@ -209,15 +213,31 @@ def build_module_graphs(
     model = name_nodes(model)
     if config is None:
         config = module_config(weights, input_gradients)
-    builder = pybind.OrtModuleGraphBuilder()
-    try:
+
+    def build() -> Any:
+        builder = pybind.OrtModuleGraphBuilder()
         builder.initialize(model.SerializeToString(), config)
         builder.build(pybind.TrainingGraphTransformerConfiguration())
-    except RuntimeError as error:
-        raise _explained(error, model) from error
+        return builder
+
+    builder = _with_our_rules(build, model)
     training = name_nodes(load_from_string(builder.get_gradient_model()))
     forward = name_nodes(load_from_string(builder.get_forward_model()))
     return training, forward, builder.get_graph_info()
+
+
+def _with_our_rules(build: Callable[[], Built], model: ModelProto) -> Built:
+    """Build, handing over one of our rules each time an operator has no gradient."""
+    opset = opset_versions(model)[""]
+    while True:
+        check_handed_over(model.graph.node, opset)
+        try:
+            return build()
+        except RuntimeError as error:
+            found = _NO_RULE.search(str(error))
+            node = next((n for n in model.graph.node if found and n.op_type == found[1]), None)
+            if node is None or not hand_over(_pybind(), node, opset):
+                raise _explained(error, model) from error
 
 
 def _explained(error: RuntimeError, model: ModelProto) -> GradientError:

@@ -78,6 +78,9 @@ def gradient_of_outputs(
     position, yield_op = next((i, n) for i, n in enumerate(training.graph.node) if n.op_type == "YieldOp")
     pairs = {name: f"{name}_grad" for name in yield_op.input}
     rename = dict(zip(yield_op.output, pairs.values(), strict=True))
+    # An output that other nodes read has an inner gradient of that name, the sum of both.
+    taken = graph_names(training.graph)
+    rename.update({seed: f"{seed}_total" for seed in pairs.values() if seed in taken - set(yield_op.output)})
     del training.graph.node[position]
     training = map_names(training, rename)
     op = GraphBuilder(opset_versions(training)[""], existing_names=graph_names(training.graph))
