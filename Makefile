@@ -1,20 +1,32 @@
 # Two commands matter: make demo, make test. Everything runs in .venv, made where it is missing.
-PYTHON ?= $(shell command -v python3.12 >/dev/null 2>&1 && python3.12 -c '' >/dev/null 2>&1 && echo python3.12 || echo python3)
+SHELL := /bin/bash
+
+# The newest interpreter of a list of versions that runs: on the path, or installed by pyenv.
+runs = $(shell $(1) -c '' >/dev/null 2>&1 && echo $(1))
+candidates = python$(1) $(wildcard $(HOME)/.pyenv/versions/$(1).*/bin/python$(1))
+find_python = $(firstword $(foreach version,$(1),$(foreach program,$(call candidates,$(version)),$(call runs,$(program)))))
+
+ifeq ($(origin PYTHON),undefined)
+PYTHON := $(or $(call find_python,3.12 3.11 3.10),python3)
+endif
 VENV ?= .venv
+EXTRA ?= training
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LINT_STAMP := $(VENV)/.installed-lint
+PLUGIN := $(shell find tests/example_plugin -name '*.py' -o -name '*.cfg' -o -name '*.toml' 2>/dev/null | grep -v build/)
 
-.PHONY: demo test test-slow lint format bench docs clean
+.PHONY: demo test test-slow test-all lint format bench docs clean
 
-$(STAMP): setup.cfg pyproject.toml $(wildcard tests/example_plugin/*.* tests/example_plugin/*/*.* tests/example_plugin/*/*/*.*)
+$(STAMP): setup.cfg pyproject.toml $(PLUGIN)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 13))' || \
-		{ echo "onnxruntime-training needs Python 3.10 to 3.12: make PYTHON=python3.11 ..."; exit 1; }
+	@if [ "$(EXTRA)" = training ]; then \
+	    $(BIN)/python -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 13))' || \
+	    { echo "onnxruntime-training needs Python 3.10 to 3.12: make PYTHON=python3.11 ..."; exit 1; }; fi
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -e ".[training,test,plot,progress]"
+	$(BIN)/python -m pip install --quiet -e ".[$(EXTRA),test,plot,progress]"
 	$(BIN)/python -m pip install --quiet --no-deps ./tests/example_plugin
-	@rm -rf tests/example_plugin/build
+	@rm -rf tests/example_plugin/build tests/example_plugin/src/*.egg-info
 	@touch $@
 
 $(LINT_STAMP): $(STAMP)
@@ -30,6 +42,12 @@ test: $(STAMP)
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow
 
+# onnxruntime-training on Python 3.11 and 3.12, the newest plain onnxruntime on 3.13.
+test-all:
+	$(MAKE) test VENV=.venv-3.11 PYTHON=$(call find_python,3.11) EXTRA=training
+	$(MAKE) test VENV=.venv-3.12 PYTHON=$(call find_python,3.12) EXTRA=training
+	$(MAKE) test VENV=.venv-3.13 PYTHON=$(call find_python,3.13) EXTRA=onnxruntime
+
 lint: $(LINT_STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -41,9 +59,10 @@ format: $(LINT_STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/bench_mlp.py
+	$(BIN)/python benchmarks/bench_gradients.py
 
 docs: $(STAMP)
 	$(BIN)/python -m pytest -q README.md docs
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info demo-output bench-output .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-* build dist *.egg-info demo-output bench-output .pytest_cache .mypy_cache .ruff_cache
