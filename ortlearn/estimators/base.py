@@ -253,8 +253,9 @@ class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
         if begun:
             problem = self._problem.with_rate(resolve_learning_rate(self.learning_rate))
             data = self._data(problem, self._check_rows(problem, X, y), y, sample_weight)
-            if classes is not None and not np.array_equal(np.unique(classes), problem.classes):
-                raise ValueError(f"classes={classes!r} are not those of the first call: {problem.classes}.")
+            known = problem.classes
+            if classes is not None and known is not None and not np.array_equal(np.unique(classes), known):
+                raise ValueError(f"classes={classes!r} are not those of the first call: {known}.")
             weights = initializer_arrays(self._trained, problem.trainable.trained)
         else:
             problem, data = self._pose(X, y, sample_weight, random_state, classes)

@@ -10,7 +10,15 @@ from ..differentiation import ort_backend
 from ..differentiation.split import split_gradient_model
 from ..exceptions import GradientError, WeightOrderError
 from ..graphs import make_inputs_of
-from .sessions import Device, make_session, ort_device, ort_vector, run_vectors
+from .sessions import (
+    Device,
+    make_session,
+    not_implemented,
+    ort_device,
+    ort_vector,
+    run_vectors,
+    session_options,
+)
 
 __all__ = ["AgentEngine", "SplitEngine", "make_engine"]
 
@@ -46,7 +54,7 @@ class AgentEngine:
     ):
         training, forward, self.info = ort_backend.build_module_graphs(model, weights, wrt, config)
         self.models = {"training": training, "forward": forward}
-        self.session = make_session(training, device, **arguments)
+        self.session = _training_session(training, device, arguments)
         self.forward_session = make_session(forward, device, **arguments)
         found = [value.name for value in self.session.get_inputs()]
         if found != [*inputs, *weights]:
@@ -55,7 +63,6 @@ class AgentEngine:
                 "on the model."
             )
         self.feed_names = found
-        self.feed_types = [value.type for value in self.session.get_inputs()]
         self.output_names = [value.name for value in model.graph.output]
         self.gradient_names = [value.name for value in self.session.get_outputs()]
         self._agent = ort_backend.training_agent(
@@ -72,6 +79,22 @@ class AgentEngine:
     def backward(self, gradients: Any, results: Any, state: Any) -> None:
         """Compute the gradients of weights and inputs from those of the outputs."""
         self._agent.run_backward(gradients, results, state)
+
+
+def _training_session(model: ModelProto, device: Device, arguments: dict[str, Any]) -> Any:
+    """Return the session of a graph with a YieldOp, whose outputs outlive it.
+
+    The memory of the outputs would be taken for results of the second part.
+    """
+    options = arguments.get("options") or session_options()
+    reuse, options.enable_mem_reuse = options.enable_mem_reuse, False
+    try:
+        return make_session(model, device, **{**arguments, "options": options})
+    except not_implemented() as error:
+        text = str(error).rpartition(" : ")[2]
+        raise GradientError(f"onnxruntime-training cannot run the gradient of the graph: {text}") from error
+    finally:
+        options.enable_mem_reuse = reuse
 
 
 class SplitEngine:
@@ -114,8 +137,6 @@ class SplitEngine:
         self.backward_session = make_session(backward, device, **arguments)
         self.forward_session = make_session(graph, device, **arguments)
         self.feed_names = [*inputs, *weights]
-        types = {value.name: value.type for value in self.session.get_inputs()}
-        self.feed_types = [types[name] for name in self.feed_names]
         self.gradient_names = [value.name for value in backward.graph.output]
         self._fetch_names = [value.name for value in forward.graph.output]
         self._device = ort_device(device)
@@ -177,7 +198,9 @@ class SplitEngine:
             feeds = ort_vector(chosen, [self._device] * len(chosen))
             state.backward_feeds[id(gradients)] = feeds
             state.gradients.append(gradients)
-        run_vectors(self.backward_session, self._backward_names, feeds, self.gradient_names, results, self._device)
+        run_vectors(
+            self.backward_session, self._backward_names, feeds, self.gradient_names, results, self._device
+        )
 
 
 class _Plan:

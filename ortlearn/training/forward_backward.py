@@ -13,7 +13,7 @@ from onnx import ModelProto, TensorProto
 
 from ..exceptions import DeviceError, NoTrainableWeightError, WeightOrderError
 from ..graphs import extract_model, initializer_arrays
-from .engines import AgentEngine, SplitEngine, make_engine
+from .engines import make_engine
 from .sessions import Device, ort_device, ort_vector, parse_device, run_vectors, runtime
 
 __all__ = ["OrtGradientForwardBackward", "OrtGradientForwardBackwardFunction"]
@@ -313,7 +313,7 @@ class OrtGradientForwardBackwardFunction:
         engine = owner._engine
         vector = self.input_to_ort(inputs, debug=owner.debug)
         if owner.debug:
-            _check_types(vector, engine)
+            _check_tensors(vector, engine.feed_names, engine.session.get_inputs())
         outputs = ort_vector([], []) if forward_outputs_cache is None else forward_outputs_cache
         if training:
             self._states.append(engine.forward(vector, outputs))
@@ -328,7 +328,9 @@ class OrtGradientForwardBackwardFunction:
         pairs = [(n, v) for n, v in zip(self.owner._engine.feed_names, vector, strict=True) if n in read]
         feeds = ort_vector([value for _, value in pairs], [self._device] * len(pairs))
         names = self.owner.output_names
-        run_vectors(session, [n for n, _ in pairs], feeds, names, outputs, self._device, self.owner.run_options)
+        run_vectors(
+            session, [n for n, _ in pairs], feeds, names, outputs, self._device, self.owner.run_options
+        )
 
     def backward(self, grad_outputs: Any, backward_outputs_cache: Any = None) -> Any:
         """Compute the gradients, after ``forward`` with ``training=True``.
@@ -361,6 +363,8 @@ class OrtGradientForwardBackwardFunction:
                 f"got {len(grad_outputs)}."
             )
         vector = self.input_to_ort(grad_outputs, debug=owner.debug)
+        if owner.debug:
+            _check_tensors(vector, owner.output_names, owner._engine.forward_session.get_outputs())
         outputs = ort_vector([], []) if backward_outputs_cache is None else backward_outputs_cache
         owner._engine.backward(vector, outputs, self._states.pop())
         return outputs
@@ -439,7 +443,13 @@ def _with_outputs(model: ModelProto, names: Sequence[str]) -> ModelProto:
     return model if list(names) == own else extract_model(model, list(names))
 
 
-def _check_types(vector: Any, engine: AgentEngine | SplitEngine) -> None:
-    for value, name, expected in zip(vector, engine.feed_names, engine.feed_types, strict=True):
-        if value.data_type() != expected:
-            raise ValueError(f"Input {name!r} must be a {expected}, got a {value.data_type()}.")
+def _check_tensors(vector: Any, names: Sequence[str], infos: Sequence[Any]) -> None:
+    """Compare type and known dimensions of tensors, or of their gradients, with a graph's."""
+    known = {info.name: info for info in infos}
+    for value, name in zip(vector, names, strict=True):
+        info, shape = known[name], value.shape()
+        if value.data_type() != info.type:
+            raise ValueError(f"Tensor {name!r} must be a {info.type}, got a {value.data_type()}.")
+        fits = [not isinstance(d, int) or d == got for d, got in zip(info.shape, shape, strict=False)]
+        if len(shape) != len(info.shape) or not all(fits):
+            raise ValueError(f"Tensor {name!r} must have the shape {info.shape}, got {shape}.")

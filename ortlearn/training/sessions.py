@@ -16,6 +16,7 @@ from ..exceptions import DeviceError, MissingRuntimeError
 __all__ = [
     "Device",
     "make_session",
+    "not_implemented",
     "ort_device",
     "ort_value",
     "ort_vector",
@@ -159,6 +160,11 @@ def make_session(
     )
 
 
+def not_implemented() -> type[Exception]:
+    """Return the error of onnxruntime for an operator without a kernel for its types."""
+    return runtime().capi.onnxruntime_pybind11_state.NotImplemented
+
+
 def _n_threads(n_jobs: int | None) -> int:
     if n_jobs is None:
         return 1
@@ -234,5 +240,10 @@ def run_vectors(
         Options of the run.
     """
     session._sess.run_with_ortvaluevector(
-        run_options or _default_run_options(), input_names, feeds, output_names, fetches, [device] * len(output_names)
+        run_options or _default_run_options(),
+        input_names,
+        feeds,
+        output_names,
+        fetches,
+        [device] * len(output_names),
     )

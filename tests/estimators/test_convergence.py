@@ -1,0 +1,87 @@
+"""A loss that stops being finite."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LinearRegression
+
+from ortlearn.exceptions import ConvergenceError
+from ortlearn.graphs import initializer_arrays
+from ortlearn.learning_rates import LearningRateSGD
+
+HUGE = LearningRateSGD(eta0=1e12, learning_rate="constant")
+
+
+def test_error_with_losses_and_rate(optimizer, diabetes):
+    model = optimizer(LinearRegression(), learning_rate=HUGE, max_iter=5, random_state=0)
+    before = dict(model.__dict__)
+    with pytest.raises(
+        ConvergenceError, match=r"stopped being finite.*epoch 1.*Lower the learning rate"
+    ) as caught:
+        model.fit(*diabetes)
+    error = caught.value
+    assert error.rate == 1e12
+    assert not np.isfinite(error.losses[-1]) and np.isfinite(error.losses[:-1]).all()
+    assert error.losses[0] > 0
+    assert pickle.loads(pickle.dumps(error)).losses[:-1] == error.losses[:-1]
+    assert model.__dict__ == before
+
+
+def test_fitted_object_is_unharmed(optimizer, diabetes, unchanged):
+    X, y = diabetes
+    model = optimizer(LinearRegression(), learning_rate=0.01, max_iter=2, random_state=0).fit(X, y)
+    model.set_params(learning_rate=HUGE)
+
+    def fails():
+        for method in (model.fit, model.partial_fit):
+            with pytest.raises(ConvergenceError):
+                method(X, y)
+
+    unchanged(model, X, fails)
+
+
+@pytest.mark.parametrize("eta0", [1e3, 1e6, 1e12, 1e18])
+@pytest.mark.parametrize("max_iter", [1, 3])
+def test_warning_and_the_last_finite_weights(eta0, max_iter, optimizer, diabetes):
+    X, y = diabetes
+    rate = LearningRateSGD(eta0=eta0, learning_rate="constant")
+    model = optimizer(LinearRegression(), learning_rate=rate, max_iter=max_iter, exc=False, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="the last finite weights are kept"):
+        model.fit(X, y)
+    assert all(np.isfinite(array).all() for array in model.trained_coef_.values())
+    assert all(np.isfinite(array).all() for array in initializer_arrays(model.onnx_).values())
+    assert np.isfinite(model.train_losses_).all()
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_kept_weights_are_those_of_one_batch_less(optimizer):
+    X = np.array([[1.0], [1.0], [1.0], [1.0]])
+    y = np.array([2.0, 2.0, 2.0, 1e30])
+    rate = LearningRateSGD(eta0=0.25, learning_rate="constant")
+    options = {"learning_rate": rate, "batch_size": 1, "shuffle": False, "warm_start": True}
+    source = LinearRegression(fit_intercept=False).fit([[1.0]], [0.0])
+    model = optimizer(source, "coef", max_iter=1, exc=False, **options)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, y)
+    # the fourth row gave a loss that is not finite: the weights of one update earlier are kept
+    np.testing.assert_allclose(model.trained_coef_["coef"], [[2 - 2 * 0.75**2]], rtol=1e-6)
+    assert np.isfinite(model.losses(X[:3], y[:3])).all()
+
+
+def test_not_finite_only_after_the_last_batch(optimizer):
+    X, y = np.array([[1e10], [1e10]]), np.array([1e9, 1e9])
+    source = LinearRegression(fit_intercept=False).fit([[1.0]], [0.0])
+    options = {"max_iter": 1, "batch_size": 2, "warm_start": True}
+    for eta0 in (1e5, 1e25):  # finite weights whose loss is not, and weights that are not
+        model = optimizer(source, "coef", learning_rate=eta0, **options)
+        with pytest.raises(ConvergenceError, match="in epoch 1") as caught:
+            model.fit(X, y)
+        assert np.isfinite(caught.value.losses[0])
+        model.set_params(exc=False)
+        with pytest.warns(ConvergenceWarning):
+            model.fit(X, y)
+        np.testing.assert_array_equal(model.trained_coef_["coef"], [[0.0]])
+        assert np.isfinite(model.losses(X, y)).all()
+        assert model.n_iter_ == 1

@@ -1,0 +1,95 @@
+"""partial_fit: one epoch at a time, nothing forgotten in between."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neural_network import MLPClassifier
+
+from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, LearningRateSGDNesterov
+
+RATES = [
+    LearningRateSGD(eta0=0.05, power_t=0.5),
+    LearningRateSGDNesterov(eta0=0.02),
+    LearningRateAdam(eta0=0.01, learning_rate="invscaling"),
+]
+
+
+@pytest.mark.parametrize("rate", RATES, ids=lambda rate: type(rate).__name__)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_calls_add_up_to_one_fit(rate, weighted, optimizer, cancer):
+    X, y = cancer[0][:99], cancer[1][:99]
+    weights = np.linspace(0, 2, 99) if weighted else None
+    source = LogisticRegression().fit(X[::3], y[::3])
+    options = {"learning_rate": rate, "shuffle": False, "warm_start": True}
+    whole = optimizer(source, max_iter=4, **options).fit(X, y, sample_weight=weights)
+    steps = optimizer(source, **options)
+    for _ in range(4):
+        steps.partial_fit(X, y, sample_weight=weights)
+    for name, array in whole.trained_coef_.items():
+        np.testing.assert_array_equal(steps.trained_coef_[name], array)
+    np.testing.assert_array_equal(steps.train_losses_, whole.train_losses_)
+    assert steps.n_iter_ == 4
+
+
+def test_the_order_of_rows_goes_on_too(optimizer, wine):
+    X, y = wine
+    options = {"learning_rate": 0.05, "random_state": 0}
+    whole = optimizer(MLPClassifier((4,)), max_iter=3, **options).fit(X, y)
+    steps = optimizer(MLPClassifier((4,)), **options)
+    for _ in range(3):
+        steps.partial_fit(X, y)
+    after_fit = optimizer(MLPClassifier((4,)), max_iter=1, **options).fit(X, y)
+    after_fit.partial_fit(X, y).partial_fit(X, y)
+    for name, array in whole.trained_coef_.items():
+        np.testing.assert_array_equal(steps.trained_coef_[name], array)
+        np.testing.assert_array_equal(after_fit.trained_coef_[name], array)
+
+
+def test_fit_forgets_earlier_calls(optimizer, wine):
+    X, y = wine
+    model = optimizer(MLPClassifier((4,)), learning_rate="Adam", max_iter=2, random_state=0)
+    expected = model.fit(X, y).partial_fit(X, y).trained_coef_["coefficient"]
+    model.partial_fit(X, y).partial_fit(X, y)
+    got = model.fit(X, y).partial_fit(X, y).trained_coef_["coefficient"]
+    np.testing.assert_array_equal(got, expected)
+    assert model.n_iter_ == len(model.train_losses_) == 3
+
+
+def test_chunks(optimizer, diabetes_units):
+    X, y = diabetes_units
+    model = optimizer(LinearRegression(), learning_rate=0.02, random_state=0)
+    for _ in range(3):
+        for start in range(0, 442, 100):
+            model.partial_fit(X[start : start + 100], y[start : start + 100])
+    assert model.score(X, y) > 0.45
+    assert model.n_iter_ == 15
+
+
+def test_classes_that_come_later(optimizer, wine):
+    X, y = wine
+    first = y < 2
+    model = optimizer(MLPClassifier((8,)), learning_rate=0.1, random_state=0)
+    model.partial_fit(X[first], y[first], classes=[0, 1, 2])
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert model.predict_proba(X).shape == (178, 3)
+    for _ in range(15):
+        model.partial_fit(X, y)
+    assert model.score(X, y) > 0.9
+    with pytest.raises(ValueError, match="not those of the first call"):
+        model.partial_fit(X, y, classes=[0, 1])
+
+
+def test_a_class_nobody_announced(optimizer, wine):
+    X, y = wine
+    model = optimizer(LogisticRegression(), random_state=0).partial_fit(X[y < 2], y[y < 2])
+    with pytest.raises(ValueError, match=r"y has classes \[2\] that the model does not know"):
+        model.partial_fit(X, y)
+
+
+def test_another_rate_between_calls(optimizer, diabetes_units):
+    X, y = diabetes_units
+    model = optimizer(LinearRegression(), learning_rate="Adam", random_state=0).partial_fit(X, y)
+    before = model.trained_coef_["coef"]
+    model.set_params(learning_rate=1e-30).partial_fit(X, y)
+    np.testing.assert_array_equal(model.trained_coef_["coef"], before)
+    assert type(model.learning_rate_).__name__ == "LearningRateSGD"

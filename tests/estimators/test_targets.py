@@ -1,0 +1,80 @@
+"""Labels and rows in every shape and type, and what predict gives back."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neural_network import MLPClassifier
+
+
+@pytest.mark.parametrize("shape", [(442,), (442, 1)])
+@pytest.mark.parametrize("fitted", [False, True])
+def test_one_output(shape, fitted, optimizer, diabetes_units):
+    X, y = diabetes_units
+    estimator = LinearRegression()
+    if fitted:
+        estimator.fit(X, y)
+    model = optimizer(estimator, learning_rate=0.01, max_iter=5, random_state=0).fit(X, y.reshape(shape))
+    flat = optimizer(estimator, learning_rate=0.01, max_iter=5, random_state=0).fit(X, y)
+    assert model.predict(X).shape == shape
+    assert model.losses(X, y.reshape(shape)).shape == (442,)
+    np.testing.assert_array_equal(model.predict(X).ravel(), flat.predict(X))
+
+
+def test_several_outputs(optimizer, two_outputs):
+    X, y = two_outputs
+    model = optimizer(LinearRegression(), learning_rate=0.01, max_iter=10, random_state=0).fit(X, y)
+    assert model.predict(X).shape == y.shape
+    half_squares = ((model.predict(X) - y) ** 2).sum(axis=1) / 2
+    np.testing.assert_allclose(model.losses(X, y), half_squares, rtol=1e-4, atol=1e-6)
+
+
+def test_another_number_of_outputs_is_an_error(optimizer, two_outputs):
+    X, y = two_outputs
+    model = optimizer(LinearRegression().fit(X, y), max_iter=1)
+    for wrong in (y[:, 0], np.hstack([y, y])):
+        with pytest.raises(ValueError, match=r"y has \d outputs?, the model has 2"):
+            model.fit(X, wrong)
+
+
+def test_text_labels(optimizer, wine):
+    X, y = wine
+    names = np.array(["red", "white", "other"])[y]
+    model = optimizer(MLPClassifier((6,)), learning_rate=0.05, max_iter=15, random_state=0).fit(X, names)
+    assert model.classes_.tolist() == ["other", "red", "white"]
+    assert set(model.predict(X)) <= {"other", "red", "white"}
+    assert model.score(X, names) > 0.9
+    assert model.losses(X, names).mean() < 0.3
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int32, np.uint8, float])
+def test_types_of_two_classes(dtype, optimizer, cancer):
+    X, y = cancer
+    model = optimizer(LogisticRegression(), learning_rate=0.05, max_iter=5, random_state=0)
+    assert model.fit(X, y.astype(dtype)).score(X, y.astype(dtype)) > 0.95
+    assert model.predict(X).dtype == model.classes_.dtype == dtype
+
+
+def test_classes_that_are_not_0_1_2(optimizer, wine):
+    X, y = wine
+    labels = np.array([30, -5, 7])[y]
+    model = optimizer(LogisticRegression(), learning_rate=0.05, max_iter=10, random_state=0).fit(X, labels)
+    assert model.classes_.tolist() == [-5, 7, 30]
+    assert model.score(X, labels) > 0.95
+
+
+def test_frames(optimizer, diabetes_units):
+    X, y = diabetes_units
+    frame = pd.DataFrame(X, columns=[f"feature{i}" for i in range(10)])
+    target = pd.Series(y, index=np.arange(len(y))[::-1])
+    model = optimizer(LinearRegression(), learning_rate=0.01, max_iter=3, random_state=0).fit(frame, target)
+    plain = optimizer(LinearRegression(), learning_rate=0.01, max_iter=3, random_state=0).fit(X, y)
+    assert model.feature_names_in_.tolist() == list(frame.columns)
+    np.testing.assert_array_equal(model.predict(frame), plain.predict(X))
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(frame.rename(columns={"feature0": "other"}))
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.partial_fit(frame[frame.columns[::-1]], target)
+    model.fit(X, y)  # names are forgotten
+    assert not hasattr(model, "feature_names_in_")
+    np.testing.assert_array_equal(model.predict(X), plain.predict(X))

@@ -1,0 +1,132 @@
+"""The loop: epochs, rates, losses, validation, states, and what is not finite."""
+
+import numpy as np
+import pytest
+
+from ortlearn.exceptions import ConvergenceError
+from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD
+from ortlearn.penalties import L2Penalty
+from ortlearn.training import Data, Device, LoopSettings, run_training
+
+START = {"coef": np.array([[0.5], [0.5]], np.float32)}
+
+
+def recorded(step):
+    """Keep what the loop asks of a step."""
+    step.rates, step.seen = [], []
+    set_rate, run = step.set_rate, step.run
+
+    def note_rate(rate):
+        step.rates.append(rate)
+        set_rate(rate)
+
+    def note_rows(rows, buffers):
+        step.seen.append(rows.copy())
+        return run(rows, buffers)
+
+    step.set_rate, step.run = note_rate, note_rows
+    return step
+
+
+def settings(**changes):
+    return LoopSettings(**{"max_iter": 3, "batch_size": 10, "shuffle": False, **changes})
+
+
+def train(step, rows, seed=0, weights=START, **arguments):
+    options = {key: arguments.pop(key) for key in ("states", "validate") if key in arguments}
+    return run_training(step, rows, weights, settings(**arguments), np.random.RandomState(seed), **options)
+
+
+def test_a_rate_per_epoch_and_every_row_once(step_class, make_task, rows):
+    step = recorded(step_class(make_task(), Device("cpu")))
+    result = train(step, rows, first_epoch=2, shuffle=True)
+    np.testing.assert_allclose(step.rates, [0.1 / np.sqrt(3), 0.1 / 2, 0.1 / np.sqrt(5)])
+    for epoch in range(3):
+        batches = step.seen[3 * epoch : 3 * epoch + 3]
+        assert [len(batch) for batch in batches] == [10, 10, 3]
+        assert sorted(np.concatenate(batches)) == list(range(23))
+    assert (result.n_iter, len(result.train_losses)) == (3, 3)
+
+
+def test_losses_are_means_over_rows(step_class, make_task, rows):
+    still = LearningRateSGD(eta0=1e-30)
+    weighted = Data(rows.X, rows.y, np.linspace(0, 2, 23).astype(np.float32))
+    per_row = ((rows.X @ START["coef"] - rows.y) ** 2).ravel() / 2
+    for data, expected in [
+        (rows, per_row.mean()),
+        (weighted, np.average(per_row, weights=weighted.sample_weight)),
+    ]:
+        task = make_task(learning_rate=still, weighted=data is weighted, penalty=L2Penalty(0.5))
+        result = train(step_class(task, Device("cpu")), data)
+        np.testing.assert_allclose(result.train_losses, expected + 0.25, rtol=1e-5)
+        np.testing.assert_array_equal(result.weights["coef"], START["coef"])
+
+
+def test_an_update(step_class, make_task, rows):
+    step = step_class(make_task(), Device("cpu"))
+    result = train(step, rows, max_iter=1, batch_size=23)
+    gradient = rows.X.T @ (rows.X @ START["coef"] - rows.y) / 23
+    np.testing.assert_allclose(result.weights["coef"], START["coef"] - 0.1 * gradient, rtol=1e-5)
+    assert START["coef"].tolist() == [[0.5], [0.5]]  # not changed in place
+
+
+def test_training_learns(step_class, make_task, rows):
+    result = train(step_class(make_task(), Device("cpu")), rows, max_iter=60)
+    np.testing.assert_allclose(result.weights["coef"], [[1], [-2]], atol=0.01)
+    assert result.train_losses[-1] < 1e-3 < result.train_losses[0]
+
+
+def test_a_batch_whose_weights_are_zero(step_class, make_task, rows):
+    weights = np.ones(23, np.float32)
+    weights[:10] = 0
+    data = Data(rows.X, rows.y, weights)
+    step = step_class(make_task(weighted=True), Device("cpu"))
+    rest = Data(rows.X[10:], rows.y[10:], weights[10:])
+    got = train(step, data, max_iter=2)
+    expected = train(step, rest, max_iter=2)
+    np.testing.assert_allclose(got.weights["coef"], expected.weights["coef"], rtol=1e-5)
+    np.testing.assert_allclose(got.train_losses, expected.train_losses, rtol=1e-5)
+
+
+def test_states_go_on(step_class, make_task, rows):
+    step = step_class(make_task(learning_rate=LearningRateAdam(eta0=0.1)), Device("cpu"))
+    whole = train(step, rows, max_iter=4)
+    first = train(step, rows, max_iter=2)
+    assert {state for _, state in first.states} == {"mean", "square", "power_1", "power_2"}
+    second = train(step, rows, max_iter=2, first_epoch=2, weights=first.weights, states=first.states)
+    np.testing.assert_array_equal(second.weights["coef"], whole.weights["coef"])
+    assert first.train_losses + second.train_losses == whole.train_losses
+
+
+def test_validation(step_class, make_task, rows):
+    seen = []
+
+    def validate(weights):
+        seen.append(weights["coef"].copy())
+        return float(len(seen))
+
+    step = step_class(make_task(), Device("cpu"))
+    result = train(step, rows, max_iter=7, validation_every=3, validate=validate)
+    assert result.validation_losses == [1.0, 2.0]
+    assert (seen[0] != seen[1]).any()
+
+
+def test_not_finite(step_class, make_task, rows):
+    task = make_task(learning_rate=LearningRateSGD(eta0=1e25, learning_rate="constant"))
+    with pytest.raises(ConvergenceError, match=r"epoch 6, at learning rate 1e\+25") as caught:
+        train(step_class(task, Device("cpu")), rows, first_epoch=5)
+    assert caught.value.rate == 1e25 and len(caught.value.losses) <= 10
+
+
+def test_graphs_of_a_step(step_class, make_task):
+    graphs = step_class(make_task(), Device("cpu")).graphs()
+    assert set(graphs) in ({"step"}, {"training", "forward", "loss", "update"})
+
+
+def test_progress_bar(step_class, make_task, rows, capsys):
+    step = step_class(make_task(), Device("cpu"))
+    train(step, rows, max_iter=2, verbose=0)
+    assert capsys.readouterr().out == ""
+    train(step, rows, max_iter=2, verbose=1, description="my training")
+    out = capsys.readouterr().out
+    assert "my training" in out and "2/2" in out and "loss" in out

@@ -1,0 +1,88 @@
+"""Devices, sessions and tensors."""
+
+import subprocess
+import sys
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import parser
+
+from ortlearn.exceptions import DeviceError
+from ortlearn.training import Device, make_session, parse_device
+from ortlearn.training.sessions import ort_device, ort_value, ort_vector, session_options
+
+MODEL = parser.parse_model(
+    '<ir_version: 8, opset_import: ["": 18]> g (float[N,2] x) => (float[N,2] y) { y = Neg (x) }'
+)
+
+
+def test_cpu():
+    assert parse_device("cpu") == parse_device("cpu:0") == Device("cpu", 0)
+    assert parse_device("cpu").is_cpu and parse_device("cpu").providers() == ["CPUExecutionProvider"]
+
+
+def test_providers_of_a_gpu():
+    (provider, options), fallback = Device("cuda", 1).providers()
+    assert (provider, options, fallback) == (
+        "CUDAExecutionProvider",
+        {"device_id": 1},
+        "CPUExecutionProvider",
+    )
+    assert not Device("cuda").is_cpu
+
+
+@pytest.mark.parametrize("name", ["", "gpu", "CPU", "cpu:1", "cuda:", "cuda:-1", "cuda:a", " cpu", None, 0])
+def test_unknown_devices(name):
+    with pytest.raises(DeviceError, match="is unknown, use 'cpu', 'cuda' or 'cuda:1'"):
+        parse_device(name)
+
+
+def test_missing_provider():
+    if "CUDAExecutionProvider" in onnxruntime.get_available_providers():
+        pytest.skip("this build of onnxruntime has the CUDA provider")
+    with pytest.raises(DeviceError, match=r"needs the CUDAExecutionProvider.*ortlearn\[training-gpu\]"):
+        parse_device("cuda:1")
+
+
+@pytest.mark.parametrize("n_jobs, threads", [(None, 1), (1, 1), (2, 2), (-1, 0)])
+def test_threads(n_jobs, threads):
+    assert session_options(n_jobs).intra_op_num_threads == threads
+
+
+def test_session_runs_on_its_device():
+    session = make_session(MODEL, Device("cpu"), n_jobs=2)
+    assert session.get_providers() == ["CPUExecutionProvider"]
+    X = np.ones((3, 2), np.float32)
+    np.testing.assert_array_equal(session.run(None, {"x": X})[0], -X)
+
+
+def test_tensors_share_the_memory_of_arrays():
+    array = np.zeros((2, 3), np.float32)
+    value = ort_value(array, Device("cpu"))
+    array[0, 0] = 7
+    assert value.numpy()[0, 0] == 7
+
+
+def test_vector_of_everything():
+    array = np.arange(6, dtype=np.float64).reshape(2, 3)
+    public = onnxruntime.OrtValue.ortvalue_from_numpy(array)
+    vector = ort_vector([array.T, public, public._ortvalue], [ort_device(Device("cpu"))] * 3)
+    for value, expected in zip(vector, [array.T, array, array], strict=True):
+        np.testing.assert_array_equal(value.numpy(), expected)
+    assert ort_vector(vector, []) is vector
+
+
+def test_without_any_runtime_the_error_names_the_extras():
+    code = """
+import sys
+sys.modules["onnxruntime"] = None
+import ortlearn
+from ortlearn.training import parse_device
+try:
+    parse_device("cuda")
+except ortlearn.exceptions.MissingRuntimeError as error:
+    print(error)
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'ortlearn[training]'" in result.stdout
