@@ -163,7 +163,7 @@ def _slope(model, feeds, name, direction, weights, run, step):
 
 
 def _run_reference(model: ModelProto, feeds: dict[str, np.ndarray]) -> list:
-    return ReferenceEvaluator(model).run(None, feeds)
+    return list(ReferenceEvaluator(model).run(None, feeds))
 
 
 def make_node_model(

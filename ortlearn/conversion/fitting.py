@@ -35,7 +35,25 @@ CHEAP: dict[type, dict[str, Any]] = {
 
 
 def is_fitted(estimator: BaseEstimator) -> bool:
-    """Tell whether an estimator (of a pipeline: its last step) is fitted."""
+    """Tell whether an estimator (of a pipeline: its last step) is fitted.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Estimator or pipeline.
+
+    Returns
+    -------
+    bool
+        Whether it is.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from ortlearn.conversion import is_fitted
+    >>> is_fitted(Ridge()), is_fitted(Ridge().fit([[0.0], [1.0]], [0.0, 1.0]))
+    (False, True)
+    """
     last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
     try:
         check_is_fitted(last)
@@ -91,6 +109,13 @@ def fit_clone(
     -------
     estimator
         Fitted clone.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from ortlearn.conversion import fit_clone
+    >>> fit_clone(LogisticRegression(), [[0.0], [1.0]], ["a", "b"], classes=["a", "b", "c"]).classes_
+    array(['a', 'b', 'c'], dtype='<U1')
     """
     fitted = clone(estimator)
     if shapes_only:

@@ -76,6 +76,19 @@ def find_head(
     ------
     ConversionError
         If the graph has no floating-point output of shape (rows, outputs).
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.conversion import find_head, find_weights
+    >>> from ortlearn.graphs import value_types
+    >>> model = parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]>
+    ...     g (float[N,2] x) => (int64[N] label, float[N,2] p) <float[2,2] w = {1, 2, 3, 4}>
+    ...     { z = MatMul (x, w) p = Softmax (z) label = ArgMax <axis = 1, keepdims = 0> (p) }''')
+    >>> head = find_head(model, value_types(model), find_weights(model))
+    >>> head.task, head.score, head.link, head.n_outputs
+    ('classification', 'z', 'softmax', 2)
     """
     outputs = [value.name for value in model.graph.output]
     floats = [name for name in outputs if name in types and types[name].elem_type in FLOATS]

@@ -37,6 +37,15 @@ def draw_weights(
     ----------
     Glorot, X. and Bengio, Y., "Understanding the difficulty of training deep feedforward neural
     networks", AISTATS 2010, equation 16.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ortlearn.conversion import Weight, draw_weights
+    >>> weights = {"w": Weight("w", "weight", True, (2, 1)), "b": Weight("b", "intercept", True)}
+    >>> drawn = draw_weights({"w": np.ones((2, 1)), "b": np.ones(1)}, weights, np.random.RandomState(0))
+    >>> drawn["b"], bool(np.abs(drawn["w"]).max() < np.sqrt(6 / 3))
+    (array([0.]), True)
     """
     drawn = {}
     for name in sorted(arrays):

@@ -17,7 +17,24 @@ __all__ = ["is_onnx_source", "load_onnx"]
 
 
 def is_onnx_source(source: Any) -> bool:
-    """Tell whether an object stands for an ONNX model: a ModelProto, bytes or a path."""
+    """Tell whether an object stands for an ONNX model: a ModelProto, bytes or a path.
+
+    Parameters
+    ----------
+    source : object
+        Anything.
+
+    Returns
+    -------
+    bool
+        Whether its type is one of these; nothing is read.
+
+    Examples
+    --------
+    >>> from ortlearn.conversion import is_onnx_source
+    >>> is_onnx_source("model.onnx"), is_onnx_source(3)
+    (True, False)
+    """
     return isinstance(source, ModelProto | bytes | bytearray | str | os.PathLike)
 
 

@@ -44,6 +44,14 @@ def sklearn_to_onnx(estimator: BaseEstimator, n_features: int, dtype: Any = np.f
     ------
     ConversionError
         If skl2onnx cannot convert the estimator.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from ortlearn.conversion import sklearn_to_onnx
+    >>> model = sklearn_to_onnx(Ridge().fit([[0.0], [1.0]], [0.0, 1.0]), n_features=1)
+    >>> [node.op_type for node in model.graph.node]
+    ['MatMul', 'Add']
     """
     from skl2onnx import convert_sklearn
     from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType

@@ -176,6 +176,14 @@ def source_task(source: Any) -> str | None:
     -------
     {"regression", "classification"} or None
         A graph with an output of labels (int64 or text) is a classifier.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.conversion import source_task
+    >>> text = '<ir_version: 8, opset_import: ["": 18]> g (float[N] x) => (float[N] y) { y = Neg (x) }'
+    >>> source_task(parser.parse_model(text))
+    'regression'
     """
     try:
         model = source if isinstance(source, ModelProto) else load_onnx(source)

@@ -41,6 +41,18 @@ def pin_versions(model: ModelProto) -> ModelProto:
     ------
     ConversionError
         If onnx cannot convert the model to such an opset.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.conversion import pin_versions
+    >>> from ortlearn.graphs import opset_versions
+    >>> model = parser.parse_model(
+    ...     '<ir_version: 11, opset_import: ["": 11]> g (float[N] x) => (float[N] y) { y = Neg (x) }'
+    ... )
+    >>> pinned = pin_versions(model)
+    >>> pinned.ir_version, opset_versions(pinned)
+    (10, {'': 18})
     """
     version = opset_versions(model).get("")
     if version is not None and not MIN_OPSET <= version <= MAX_OPSET:

@@ -161,6 +161,15 @@ def select_weights(
     ------
     NoTrainableWeightError
         If nothing is left to train, or if a pattern matches nothing.
+
+    Examples
+    --------
+    >>> from ortlearn.conversion import Weight, select_weights
+    >>> weights = {"I0_coef": Weight("I0_coef", "weight", True), "I1_mean": Weight("I1_mean", "other", False)}
+    >>> select_weights(weights, None, {"I0_coef": "coef", "I1_mean": "mean"})
+    ['I0_coef']
+    >>> select_weights(weights, ["mea*"], {"I0_coef": "coef", "I1_mean": "mean"})
+    ['I1_mean']
     """
     if patterns is None:
         chosen = {name for name, weight in weights.items() if weight.learned}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from onnx import GraphProto, NodeProto, helper, shape_inference
+from onnx import GraphProto, NodeProto, helper
 
 from ..graphs.builder import TensorType
-from ..graphs.editing import make_value_info, node_inputs, value_types
+from ..graphs.editing import make_value_info, map_names, node_inputs, value_types
 from .cleanup import drop_unused, simplify
 from .gradient_builder import GradientBuilder
+from .inference import infer_body
 
 __all__ = ["Body"]
 
@@ -40,7 +41,7 @@ class Body:
         graph: GraphProto,
         input_types: Mapping[str, TensorType | None] | None = None,
     ):
-        typed = _infer(op, graph, dict(input_types or {}))
+        typed = infer_body(graph, input_types or {}, op.type, op.opsets)
         self.graph = graph
         self.nodes = list(typed.node)
         self.op = op.child(value_types(helper.make_model(typed), infer=False))
@@ -113,45 +114,15 @@ class Body:
 
 
 def _without_copies(nodes: list[NodeProto], outputs: Sequence[str]) -> list[NodeProto]:
-    """Give a tensor the name of the output it is copied to, where it is computed by a simple node."""
-    from ..graphs.editing import map_names
-
+    """Give a tensor computed here the name of the output it is copied to, and leave out the copy."""
     made = {name for node in nodes for name in node.output}
-    copies = {node.output[0]: node.input[0] for node in nodes if node.op_type == "Identity"}
-    mapping: dict[str, str] = {}
-    for output in outputs:
-        source = copies.get(output)
-        if source in made and source not in mapping and source not in outputs:
-            mapping[source] = output
-    kept = [
-        n
-        for n in nodes
-        if not (
-            n.output[0] in outputs
-            and mapping.get(n.input[0] if n.input else "") == n.output[0]
-            and n.op_type == "Identity"
-        )
-    ]
+    renamed: dict[str, str] = {}
+    kept = []
+    for node in nodes:
+        source = node.input[0] if node.op_type == "Identity" and node.output[0] in outputs else ""
+        if source in made and source not in renamed and source not in outputs:
+            renamed[source] = node.output[0]
+        else:
+            kept.append(node)
     model = helper.make_model(helper.make_graph(kept, "nodes", [], []))
-    return list(map_names(model, mapping).graph.node)
-
-
-def _infer(op: GradientBuilder, graph: GraphProto, input_types: dict) -> GraphProto:
-    """Return the subgraph with inferred types, as a graph that knows what it takes from outside."""
-    inner = {name for node in graph.node for name in node.output}
-    read = set().union(*(node_inputs(node) for node in graph.node), set())
-    own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
-    outside = sorted(read - inner - own)
-    typed = GraphProto()
-    typed.CopyFrom(graph)
-    for value in typed.input:
-        if input_types.get(value.name) is not None:
-            value.CopyFrom(make_value_info(value.name, input_types[value.name]))
-    typed.input.extend(make_value_info(name, op.type(name)) for name in outside if op.type(name))
-    # Declared types of inner tensors may be vaguer than what follows from the inputs.
-    del typed.value_info[:]
-    for value in typed.output:
-        value.CopyFrom(make_value_info(value.name, None))
-    opsets = [helper.make_opsetid(domain, version) for domain, version in op.opsets.items()]
-    model = helper.make_model(typed, opset_imports=opsets)
-    return shape_inference.infer_shapes(model, data_prop=True).graph
+    return list(map_names(model, renamed).graph.node)

@@ -126,10 +126,11 @@ class _Pass:
 
     def _fold(self, node: NodeProto) -> str | None:
         values = [self._own_value(name) for name in node.input]
-        if any(value is None or value.size > _LARGEST_FOLDED for value in values):
+        known = [value for value in values if value is not None and value.size <= _LARGEST_FOLDED]
+        if len(known) < len(values):
             return None
         with np.errstate(all="ignore"):
-            name = self.op.constant(np.asarray(_FOLDED[node.op_type](*values), dtype=values[0].dtype))
+            name = self.op.constant(np.asarray(_FOLDED[node.op_type](*known), dtype=known[0].dtype))
         self.constants.add(name)
         return name
 

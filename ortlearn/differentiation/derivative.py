@@ -147,7 +147,9 @@ def _check_options(options: DerivativeOptions, loss: str | None, label: str | No
     if DerivativeOptions.KeepYieldOp in options and options != DerivativeOptions.KeepYieldOp:
         raise ValueError("KeepYieldOp cannot be combined with another option.")
     if DerivativeOptions.FillGrad in options and DerivativeOptions.KeepOutputs not in options:
-        raise ValueError("FillGrad needs KeepOutputs: pass DerivativeOptions.FillGrad | DerivativeOptions.KeepOutputs.")
+        raise ValueError(
+            "FillGrad needs KeepOutputs: pass DerivativeOptions.FillGrad | DerivativeOptions.KeepOutputs."
+        )
     if DerivativeOptions.Loss in options and DerivativeOptions.FillGrad in options:
         raise ValueError("Loss starts from the loss itself: leave FillGrad out.")
     if DerivativeOptions.Loss not in options and (loss is not None or label is not None):
@@ -161,7 +163,9 @@ def _names(onx: ModelProto, asked, values, kind, argument: str) -> list[str]:
         return floats
     wrong = [name for name in asked if name not in floats]
     if wrong:
-        raise ValueError(f"{argument}: {wrong} are not floating-point {argument} of the graph, which has {known}.")
+        raise ValueError(
+            f"{argument}: {wrong} are not floating-point {argument} of the graph, which has {known}."
+        )
     return list(asked)
 
 

@@ -26,7 +26,8 @@ def count(shape: Shape | None, axes: Sequence[int] | None = None) -> int | None:
     if shape is None:
         return None
     dims = shape if axes is None else [shape[axis] for axis in axes]
-    return math.prod(dims) if is_static(tuple(dims)) else None
+    numbers = [dim for dim in dims if isinstance(dim, int)]
+    return math.prod(numbers) if len(numbers) == len(dims) else None
 
 
 def broadcast_shapes(shapes: Sequence[Shape | None]) -> Shape | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto, defs, helper, shape_inference
 
 from ..graphs.editing import make_value_info, subgraphs, value_types
@@ -29,7 +31,7 @@ def expand_node(op: GradientBuilder, node: NodeProto) -> list[NodeProto] | None:
     function = _function_of(op, node)
     if function is None:
         return None
-    mapping = {formal: "" for formal in (*function.input, *function.output)}
+    mapping = dict.fromkeys((*function.input, *function.output), "")
     mapping.update(zip(function.input, node.input, strict=False))
     mapping.update(zip(function.output, node.output, strict=False))
     for inner in function.node:
@@ -53,7 +55,7 @@ def _function_of(op: GradientBuilder, node: NodeProto) -> FunctionProto | None:
     if not defs.has(node.op_type, domain):
         return None
     try:
-        schema = defs.get_schema(node.op_type, version, domain)
+        schema: Any = defs.get_schema(node.op_type, version, domain)
     except defs.SchemaError:
         return None
     if schema.has_function:

@@ -1,41 +1,23 @@
-"""The builder gradient rules write with: types of new tensors, and what many rules need."""
+"""The builder gradient rules write with."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from onnx import NodeProto, TensorProto, helper, numpy_helper
+from onnx import helper
 
-from ..graphs.builder import GraphBuilder, TensorType
-from .dimensions import broadcast_shapes, count, is_static, reduced_axes, same_shape, shape_template
+from .dimensions import count, is_static, reduced_axes, same_shape, shape_template
+from .typed_builder import TypedBuilder
 
-__all__ = ["GradientBuilder", "constant_value"]
-
-_UNARY = set(
-    "Abs Acos Acosh Asin Asinh Atan Atanh Ceil Cos Cosh Erf Exp Floor Identity Log Neg Not Reciprocal "
-    "Round Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Tan Tanh Relu Softmax LogSoftmax CumSum Trilu".split()
-)
-_BINARY = set("Add Sub Mul Div Pow Sum Max Min Mean Mod And Or".split())
-_COMPARISONS = set("Equal Greater GreaterOrEqual Less LessOrEqual".split())
-_BOOL = 9
-_INT64 = 7
+__all__ = ["GradientBuilder"]
 
 
-class GradientBuilder(GraphBuilder):
+class GradientBuilder(TypedBuilder):
     """A :class:`~ortlearn.graphs.GraphBuilder` with the helpers of gradient rules.
 
-    It notes the types of what it writes, where that is cheap, and knows the values of constants.
-
-    Parameters
-    ----------
-    opset : int, default=18
-        Version of the default operator set.
-    constants : iterable of onnx.TensorProto, default=()
-        Tensors of the graph whose values never change.
-    **options
-        Those of :class:`~ortlearn.graphs.GraphBuilder`.
+    Parameters are those of :class:`~ortlearn.differentiation.typed_builder.TypedBuilder`.
 
     Examples
     --------
@@ -47,104 +29,6 @@ class GradientBuilder(GraphBuilder):
     >>> [node.op_type for node in op.nodes]
     ['ReduceSum']
     """
-
-    def __init__(self, opset: int = 18, *, constants: Iterable[TensorProto] = (), **options: Any):
-        super().__init__(opset, **options)
-        self._parent: GradientBuilder | None = None
-        self._values: dict[str, np.ndarray | TensorProto] = {tensor.name: tensor for tensor in constants}
-
-    @property
-    def names(self) -> set[str]:
-        """Every name taken."""
-        return self._names
-
-    def child(self, types: Mapping[str, TensorType]) -> GradientBuilder:
-        """Return a builder for a subgraph: names stay unique, and constants go to the main graph.
-
-        Parameters
-        ----------
-        types : mapping of str to TensorType
-            What is known of the tensors of the subgraph.
-
-        Returns
-        -------
-        GradientBuilder
-            The builder; its nodes are its own.
-        """
-        inner = GradientBuilder(self.opset, dtype=self.float_dtype, prefix=self.prefix)
-        inner._parent, inner.opsets, inner.initializers = self, self.opsets, self.initializers
-        inner._names, inner._counters = self._names, self._counters
-        inner._types, inner._values = {**self._types, **types}, dict(self._values)
-        return inner
-
-    def node(self, op_type: str, *inputs: Any, **options: Any):
-        """Append a node; see :meth:`ortlearn.graphs.GraphBuilder.node`."""
-        result = super().node(op_type, *inputs, **options)
-        if isinstance(result, str) and not options.get("domain"):
-            known = self._output_type(op_type, self.nodes[-1].input, options)
-            if known is not None:
-                self._types[result] = known
-        return result
-
-    def _output_type(self, op_type: str, names: Sequence[str], options: Mapping) -> TensorType | None:
-        types = [self.type(name) for name in names if name]
-        first = types[0] if types else None
-        if op_type == "Cast":
-            return TensorType(options["to"], first.shape if first else None)
-        if op_type == "Shape":
-            rank = None if first is None or first.shape is None else len(first.shape)
-            whole = options.get("start") is None and options.get("end") is None
-            return TensorType(_INT64, (rank if whole else None,))
-        if first is None:
-            return None
-        if op_type in _UNARY:
-            return first
-        shapes = [known.shape if known else None for known in types]
-        if op_type in _BINARY:
-            return TensorType(first.elem_type, broadcast_shapes(shapes))
-        if op_type in _COMPARISONS:
-            return TensorType(_BOOL, broadcast_shapes(shapes))
-        if op_type == "Where" and types[1] is not None:
-            return TensorType(types[1].elem_type, broadcast_shapes(shapes))
-        return None
-
-    def constant(self, value: Any, dtype: Any = None) -> str:
-        """Return the name of a constant; see :meth:`ortlearn.graphs.GraphBuilder.constant`."""
-        if self._parent is not None:
-            self._parent.float_dtype = self.float_dtype
-            name = self._parent.constant(value, dtype)
-            self._types[name], self._values[name] = self._parent._types[name], self._parent._values[name]
-            return name
-        known = len(self.initializers)
-        name = super().constant(value, dtype)
-        if len(self.initializers) > known:
-            array = np.asarray(value)
-            self._values[name] = array.astype(self.dtype(name))
-        return name
-
-    def value(self, name: str) -> np.ndarray | None:
-        """Return the value of a tensor that never changes, None for any other."""
-        known = self._values.get(name)
-        if isinstance(known, TensorProto):
-            known = self._values[name] = numpy_helper.to_array(known)
-        return known
-
-    def with_type(self, name: str, like: str, shape: Sequence | None = None) -> str:
-        """Note that a tensor has the element type, and the shape unless one is given, of another."""
-        known = self.type(like)
-        if known is not None:
-            self._types[name] = TensorType(known.elem_type, known.shape if shape is None else tuple(shape))
-        return name
-
-    def rank(self, name: str) -> int | None:
-        """Return the rank of a tensor, None where it is unknown."""
-        shape = self.shape(name)
-        return None if shape is None else len(shape)
-
-    def elem_type(self, name: str) -> int | None:
-        """Return the ONNX element type of a tensor, None where it is unknown."""
-        known = self.type(name)
-        return None if known is None else known.elem_type
 
     # shapes
 
@@ -331,7 +215,7 @@ class GradientBuilder(GraphBuilder):
         """
         source, target = self.shape(grad), self.shape(like)
         axes = reduced_axes(source, target)
-        if axes is None:
+        if axes is None or source is None or target is None:
             return self._unbroadcast_dynamic(grad, like)
         if not axes:
             return grad
@@ -351,26 +235,3 @@ class GradientBuilder(GraphBuilder):
         # Without any axis nothing is summed.
         summed = self.ReduceSum(grad, axes, keepdims=1, noop_with_empty_axes=1)
         return self.reshape_like(summed, like)
-
-    def learn_constants(self, tensors: Iterable[TensorProto]) -> None:
-        """Note tensors of the graph whose values never change."""
-        self._values.update((tensor.name, tensor) for tensor in tensors)
-
-    def learn_constant(self, node: NodeProto) -> None:
-        """Note the value of a Constant node of the graph."""
-        value = constant_value(node)
-        if value is not None:
-            self._values[node.output[0]] = value
-
-
-def constant_value(node: NodeProto) -> np.ndarray | None:
-    """Return the value of a Constant node, None where it is not a dense tensor."""
-    for attribute in node.attribute:
-        content = helper.get_attribute_value(attribute)
-        if attribute.name == "value":
-            return numpy_helper.to_array(content)
-        if attribute.name in ("value_int", "value_ints"):
-            return np.array(content, dtype=np.int64)
-        if attribute.name in ("value_float", "value_floats"):
-            return np.array(content, dtype=np.float32)
-    return None

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from onnx import ModelProto, NodeProto, helper, inliner, shape_inference
+from onnx import ModelProto, NodeProto, helper, inliner
 
 from ..exceptions import GradientError
 from ..graphs.editing import (
@@ -20,6 +20,7 @@ from ..graphs.editing import (
 )
 from .cleanup import drop_unused, simplify
 from .gradient_builder import GradientBuilder
+from .inference import infer_types
 from .reverse import gradient_graph
 from .rule_context import FLOAT_TYPES, is_differentiable
 
@@ -194,7 +195,7 @@ def prepare(model: ModelProto, wrt: Sequence[str]) -> Parts:
             f"Differentiation needs opset 13 or later, the model has {versions.get('', 0)}. Convert it: "
             "onnx.version_converter.convert_version(model, 18)."
         )
-    inferred = shape_inference.infer_shapes(model, data_prop=True)
+    inferred = infer_types(model)
     graph = inferred.graph
     changing = set(wrt) | {value.name for value in graph.input}
     op = GradientBuilder(

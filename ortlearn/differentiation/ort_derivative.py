@@ -87,7 +87,12 @@ def gradient_of_outputs(
     seeds = [make_value_info(seed, types.get(name)) for name, seed in pairs.items()]
     if fill_ones:
         for name, seed in pairs.items():
-            op.node("Expand", op.constant(np.ones((), dtype=helper.tensor_dtype_to_np_dtype(types[name].elem_type))), op.Shape(name), outputs=[seed])
+            op.node(
+                "Expand",
+                op.constant(np.ones((), dtype=helper.tensor_dtype_to_np_dtype(types[name].elem_type))),
+                op.Shape(name),
+                outputs=[seed],
+            )
         seeds = []
     names = [*inputs, *weights]
     outputs = [make_value_info(f"{name}_grad", types.get(name)) for name in names]

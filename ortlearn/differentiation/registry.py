@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from .. import plugins
 from ..exceptions import PluginError
+from .rule_set import NO_GRADIENT, Key, Rule, RuleSet, normalize_domain, same_function, shown
 
 __all__ = [
     "NO_GRADIENT",
@@ -21,159 +21,6 @@ __all__ = [
     "normalize_domain",
     "temporary_rules",
 ]
-
-Key = tuple[str, str]
-
-#: What a lookup returns for an operator declared without gradient.
-NO_GRADIENT = "no gradient"
-
-
-def normalize_domain(domain: str) -> str:
-    """Return the one spelling of a domain: the default one has two in ONNX."""
-    return "" if domain == "ai.onnx" else domain
-
-
-@dataclass(frozen=True)
-class Rule:
-    """The gradient rule of one operator.
-
-    Parameters
-    ----------
-    op_type : str
-        Operator.
-    domain : str
-        Its domain, "" for the default one.
-    function : callable
-        ``function(op, node, grad)`` writes nodes with the builder ``op`` and returns the gradient
-        of every input of ``node``: one name or None each.
-    broadcast : bool
-        Whether the gradients it returns have the shape of the output: they are then
-        summed to the shape of each input.
-    source : str
-        Set of rules it belongs to.
-    """
-
-    op_type: str
-    domain: str
-    function: Callable[..., Any]
-    broadcast: bool = False
-    source: str = ""
-
-
-class RuleSet:
-    """A set of gradient rules: what an entry point of the group ``ortlearn.gradients`` names.
-
-    Parameters
-    ----------
-    name : str
-        Shown in messages.
-
-    Attributes
-    ----------
-    rules : dict of (str, str) to Rule
-        Rules by domain and operator.
-    no_gradient : set of (str, str)
-        Operators declared without gradient.
-
-    Examples
-    --------
-    >>> from ortlearn.differentiation.registry import RuleSet
-    >>> RULES = RuleSet("mine")
-    >>> @RULES.rule("Neg")
-    ... def neg(op, node, grad):
-    ...     # y = -x, dx = -dy
-    ...     return op.Neg(grad)
-    >>> sorted(RULES.rules)
-    [('', 'Neg')]
-    """
-
-    def __init__(self, name: str):
-        self.name = name
-        self.rules: dict[Key, Rule] = {}
-        self.no_gradient: set[Key] = set()
-
-    def rule(self, *op_types: str, domain: str = "", broadcast: bool = False, overwrite: bool = False):
-        """Return a decorator that adds a rule for one or more operators.
-
-        Parameters
-        ----------
-        *op_types : str
-            Operators the function is the rule of.
-        domain : str, default=""
-            Their domain.
-        broadcast : bool, default=False
-            Whether gradients come in the shape of the output, to be summed to each input's.
-        overwrite : bool, default=False
-            Whether a rule of this set may be replaced.
-
-        Returns
-        -------
-        callable
-            Decorator; it returns the function unchanged.
-
-        Raises
-        ------
-        PluginError
-            If the set has something for the operator already.
-        """
-        domain = normalize_domain(domain)
-
-        def add(function):
-            for op_type in op_types:
-                key = (domain, op_type)
-                old = self.rules.get(key)
-                if (
-                    (old is not None or key in self.no_gradient)
-                    and not overwrite
-                    and not _same(old, function)
-                ):
-                    raise PluginError(
-                        f"{_shown(key)} has a rule in the set {self.name!r} already; "
-                        "pass overwrite=True to replace it."
-                    )
-                self.no_gradient.discard(key)
-                self.rules[key] = Rule(op_type, domain, function, broadcast, self.name)
-            return function
-
-        return add
-
-    def without_gradient(self, *op_types: str, domain: str = "") -> None:
-        """Declare operators that let no gradient through, their derivative being zero or undefined.
-
-        Parameters
-        ----------
-        *op_types : str
-            Operators.
-        domain : str, default=""
-            Their domain.
-
-        Raises
-        ------
-        PluginError
-            If one has a rule in this set.
-        """
-        for op_type in op_types:
-            key = (normalize_domain(domain), op_type)
-            if key in self.rules:
-                raise PluginError(f"{_shown(key)} has a rule in the set {self.name!r} already.")
-            self.no_gradient.add(key)
-
-    def keys(self) -> set[Key]:
-        """Return every operator the set says something about."""
-        return set(self.rules) | self.no_gradient
-
-
-def _same(old: Rule | None, function) -> bool:
-    # A notebook cell may run twice.
-    names = ("__module__", "__qualname__")
-    return old is not None and all(
-        getattr(old.function, name, None) == getattr(function, name, object()) for name in names
-    )
-
-
-def _shown(key: Key) -> str:
-    return key[1] if not key[0] else f"{key[0]}::{key[1]}"
-
 
 #: Rules registered in this process; they go before those of plugins.
 _REGISTERED = RuleSet("registered in this process")
@@ -225,9 +72,13 @@ def gradient_rule(*op_types: str, domain: str = "", broadcast: bool = False, ove
         table = load_rules()
         for op_type in op_types:
             key = (domain, op_type)
-            if not overwrite and table.owners(key) and not _same(_REGISTERED.rules.get(key), function):
+            if (
+                not overwrite
+                and table.owners(key)
+                and not same_function(_REGISTERED.rules.get(key), function)
+            ):
                 raise PluginError(
-                    f"{_shown(key)} is known already: {', '.join(table.owners(key))}. "
+                    f"{shown(key)} is known already: {', '.join(table.owners(key))}. "
                     "Pass overwrite=True to replace its rule in this process."
                 )
         return _REGISTERED.rule(*op_types, domain=domain, broadcast=broadcast, overwrite=True)(function)
@@ -315,7 +166,7 @@ class RuleTable:
             return None
         if len(found) > 1:
             raise PluginError(
-                f"Two sets of gradient rules know {_shown(key)}: {' and '.join(r.name for r in found)}. "
+                f"Two sets of gradient rules know {shown(key)}: {' and '.join(r.name for r in found)}. "
                 "Uninstall one, or choose with gradient_rule(..., overwrite=True)."
             )
         return NO_GRADIENT if key in found[0].no_gradient else found[0].rules[key]
@@ -342,28 +193,11 @@ def load_rules() -> RuleTable:
             sets.append(_as_rule_set(loaded, info.name))
         except PluginError as error:
             failures.append(str(error))
-    return RuleTable(sets + _missing_builtins(sets), failures)
+    return RuleTable(sets, failures)
 
 
 def _as_rule_set(loaded: Any, name: str) -> RuleSet:
     found = loaded if isinstance(loaded, RuleSet) else getattr(loaded, "RULES", None)
     if not isinstance(found, RuleSet):
         raise PluginError(f"The gradient plugin {name!r} is {loaded!r}, which holds no RuleSet named RULES.")
-    return found
-
-
-def _missing_builtins(sets):
-    # Until setup.cfg declares them.
-    import importlib
-
-    have = {rules.name for rules in sets}
-    names = "arithmetic functions activations linear_algebra einsum convolutions reductions shapes gather_scatter "
-    names += "networks pooling control_flow microsoft ml nondifferentiable losses normalization"
-    found = []
-    for name in names.split():
-        if name not in have:
-            try:
-                found.append(importlib.import_module(f"ortlearn.differentiation.rules.{name}").RULES)
-            except ModuleNotFoundError:
-                pass
     return found

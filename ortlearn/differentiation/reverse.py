@@ -11,7 +11,7 @@ from ..exceptions import GradientError
 from ..graphs.editing import node_inputs
 from .expand import expand_node
 from .gradient_builder import GradientBuilder
-from .registry import NO_GRADIENT, Rule, RuleTable, load_rules
+from .registry import Rule, RuleTable, load_rules
 from .rule_context import RuleNode, is_differentiable
 
 __all__ = ["Differentiator", "gradient_graph"]
@@ -104,7 +104,7 @@ class Differentiator:
             if active.isdisjoint(reads):
                 continue
             rule = self.table.find(node.domain, node.op_type)
-            if rule != NO_GRADIENT:
+            if not isinstance(rule, str):  # declared without gradient
                 active.update(name for name in node.output if is_differentiable(op, name))
                 candidates.append(_Step(index, rule, reads))
         return active, candidates
@@ -121,7 +121,7 @@ class Differentiator:
         broken = "".join(f"\nNot loaded: {failure}" for failure in self.table.failures)
         return (
             f"Operator {node.op_type!r} (domain {node.domain or 'ai.onnx'!r}) has no gradient rule; "
-            f"node {node.name!r}{where}. Register a rule:\n"
+            f"node {node.name!r} -> {', '.join(node.output)}{where}. Register a rule:\n"
             "    from ortlearn.differentiation import gradient_rule\n"
             f'    @gradient_rule("{node.op_type}"{domain})\n'
             f"    def rule(op, node, grad): ...  # one name or None for each of {len(node.input)} inputs"

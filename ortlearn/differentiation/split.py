@@ -112,34 +112,35 @@ def _split_nodes(parts: Parts, backward: list[NodeProto]) -> tuple[list[NodeProt
 def _choose(parts: Parts, early: list[NodeProto], late: list[NodeProto], outputs: list[str]):
     """Return the tensors to save, and the nodes to compute again."""
     producers = {name: node for node in early for name in node.output if name}
+    # Outputs of the model are there anyway.
+    free = {value.name for value in parts.model.graph.output}
     read = set().union(*(node_inputs(node) for node in late)) | set(outputs)
     wanted = [name for name in producers if name in read]
-    saved = [name for name in wanted if not _is_cheap(producers[name])]
+    # Nodes of the gradient run once, wherever they are.
+    costly = {id(node) for node in parts.forward if node.op_type not in _CHEAP or node.domain}
+    saved = {name for name in wanted if id(producers[name]) in costly}
     for name in wanted:
-        if name not in saved and not _reachable(name, producers, set(saved)):
-            saved.append(name)
-    needed, again = set(wanted) - set(saved), []
+        if not _reachable(name, producers, costly, saved | free):
+            saved.add(name)
+    needed, again = set(wanted), []
     for node in reversed(early):
-        if not needed.isdisjoint(node.output):
+        remade = needed.intersection(node.output) - saved - free
+        if remade:
             again.append(node)
-            needed |= node_inputs(node) - set(saved)
+            needed |= node_inputs(node)
     order = {name: index for index, name in enumerate(producers)}
-    return sorted(saved, key=order.__getitem__), again[::-1]
+    return sorted(needed & (saved | free), key=order.__getitem__), again[::-1]
 
 
-def _is_cheap(node: NodeProto) -> bool:
-    return node.op_type in _CHEAP and not node.domain
-
-
-def _reachable(name: str, producers: Mapping[str, NodeProto], saved: set[str]) -> bool:
-    """Tell whether a tensor follows from saved ones, inputs and initializers by cheap nodes."""
+def _reachable(name: str, producers: Mapping[str, NodeProto], costly: set[int], saved: set[str]) -> bool:
+    """Tell whether a tensor follows from saved ones, inputs and initializers without costly nodes."""
     pending, visited = [name], set()
     while pending:
         current = pending.pop()
         if current in saved or current not in producers or current in visited:
             continue
         visited.add(current)
-        if not _is_cheap(producers[current]):
+        if id(producers[current]) in costly:
             return False
         pending.extend(node_inputs(producers[current]))
     return True

@@ -9,7 +9,7 @@ from typing import Any
 from onnx import ModelProto, helper
 
 from ..exceptions import OrtlearnError
-from .editing import node_inputs
+from .queries import node_inputs
 
 __all__ = ["draw_graph", "graph_to_dot"]
 
@@ -110,7 +110,7 @@ def _digraph(model: ModelProto) -> Any:
         declare(tensor.name, f"{tensor.name} [{shape}]", shape="note", style="filled", fillcolor="#eeeeee")
     for index, node in enumerate(graph.node):
         picture.node(f"node_{index}", graphviz.escape(_operator(node)), shape="box")
-        for name in sorted(node_inputs(node) & known.keys(), key=known.get):
+        for name in sorted(node_inputs(node) & known.keys(), key=lambda name: known[name]):
             if name in known:
                 picture.edge(known[name], f"node_{index}", label=_edge(name, known))
         for name in filter(None, node.output):

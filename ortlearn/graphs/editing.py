@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-from onnx import (
-    AttributeProto,
-    GraphProto,
-    ModelProto,
-    NodeProto,
-    TensorProto,
-    ValueInfoProto,
-    helper,
-    numpy_helper,
-    shape_inference,
-)
+from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
 
-from .builder import GraphBuilder, TensorType
+from .builder import GraphBuilder
+from .queries import graph_names, make_value_info, node_inputs, opset_versions, subgraphs, value_types
 
 __all__ = [
     "append_nodes",
     "copy_model",
     "extract_model",
-    "graph_names",
-    "initializer_arrays",
     "make_initializers_of",
     "make_inputs_of",
-    "make_value_info",
     "map_names",
     "name_nodes",
-    "node_inputs",
-    "opset_versions",
     "prune",
     "set_initializers",
-    "subgraphs",
-    "value_types",
 ]
 
 
@@ -51,59 +35,21 @@ def copy_model(model: ModelProto) -> ModelProto:
     -------
     onnx.ModelProto
         The copy.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.graphs import copy_model
+    >>> model = parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]>
+    ...     g (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}, float[1] b = {3}>
+    ...     { z = MatMul (x, w) y = Add (z, b) }''')
+    >>> copy_model(model) == model, copy_model(model) is model
+    (True, False)
     """
     copied = ModelProto()
     copied.CopyFrom(model)
     return copied
-
-
-def subgraphs(node: NodeProto) -> Iterator[GraphProto]:
-    """Yield the graphs a node holds in its attributes (branches of If, bodies of Loop and Scan)."""
-    for attribute in node.attribute:
-        if attribute.type == AttributeProto.GRAPH:
-            yield attribute.g
-        elif attribute.type == AttributeProto.GRAPHS:
-            yield from attribute.graphs
-
-
-def node_inputs(node: NodeProto) -> set[str]:
-    """Return every name a node reads, those its subgraphs take from outside included."""
-    names = {name for name in node.input if name}
-    for graph in subgraphs(node):
-        inner = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
-        inner |= {name for child in graph.node for name in child.output}
-        read = set().union(*(node_inputs(child) for child in graph.node), {o.name for o in graph.output})
-        names |= read - inner
-    return names
-
-
-def graph_names(graph: GraphProto) -> set[str]:
-    """Return every name of a graph: tensors, nodes and subgraphs included."""
-    names = {value.name for value in (*graph.input, *graph.output)}
-    names |= {tensor.name for tensor in graph.initializer}
-    for node in graph.node:
-        names.update(node.input)
-        names.update(node.output)
-        names.add(node.name)
-        for inner in subgraphs(node):
-            names |= graph_names(inner)
-    names.discard("")
-    return names
-
-
-def opset_versions(model: ModelProto) -> dict[str, int]:
-    """Return the version of each operator set a model imports ("" is the default domain)."""
-    return {("" if i.domain == "ai.onnx" else i.domain): i.version for i in model.opset_import}
-
-
-def initializer_arrays(model: ModelProto, names: Iterable[str] | None = None) -> dict[str, np.ndarray]:
-    """Return the initializers of the main graph as numpy arrays, in the graph's order."""
-    wanted = None if names is None else set(names)
-    return {
-        tensor.name: numpy_helper.to_array(tensor)
-        for tensor in model.graph.initializer
-        if wanted is None or tensor.name in wanted
-    }
 
 
 def set_initializers(model: ModelProto, arrays: Mapping[str, np.ndarray]) -> ModelProto:
@@ -127,6 +73,19 @@ def set_initializers(model: ModelProto, arrays: Mapping[str, np.ndarray]) -> Mod
         If a name is not an initializer.
     ValueError
         If a type or a shape changes.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.graphs import initializer_arrays, set_initializers
+    >>> model = parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]>
+    ...     g (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}, float[1] b = {3}>
+    ...     { z = MatMul (x, w) y = Add (z, b) }''')
+    >>> import numpy as np
+    >>> new = set_initializers(model, {"b": np.zeros(1, dtype=np.float32)})
+    >>> initializer_arrays(new)["b"]
+    array([0.], dtype=float32)
     """
     model = copy_model(model)
     tensors = {tensor.name: tensor for tensor in model.graph.initializer}
@@ -139,53 +98,6 @@ def set_initializers(model: ModelProto, arrays: Mapping[str, np.ndarray]) -> Mod
             )
         tensor.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name))
     return model
-
-
-def make_value_info(name: str, known: TensorType | None) -> ValueInfoProto:
-    """Return a value info from what is known of a tensor."""
-    if known is None:
-        return helper.make_empty_tensor_value_info(name)
-    shape = None if known.shape is None else list(known.shape)
-    return helper.make_tensor_value_info(name, known.elem_type, shape)
-
-
-def _tensor_type(value: ValueInfoProto) -> TensorType | None:
-    tensor = value.type.tensor_type
-    if not value.type.HasField("tensor_type") or tensor.elem_type == TensorProto.UNDEFINED:
-        return None
-    if not tensor.HasField("shape"):
-        return TensorType(tensor.elem_type)
-    dims = [
-        d.dim_value if d.HasField("dim_value") else (d.dim_param or None)  # None: nothing is known
-        for d in tensor.shape.dim
-    ]
-    return TensorType(tensor.elem_type, tuple(dims))
-
-
-def value_types(model: ModelProto, infer: bool = True) -> dict[str, TensorType]:
-    """Return what is known of the tensors of the main graph.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model.
-    infer : bool, default=True
-        Whether to run onnx's shape inference (with data propagation) first.
-
-    Returns
-    -------
-    dict of str to TensorType
-        Inputs, outputs, initializers and inner values, where something is known.
-    """
-    if infer:
-        model = shape_inference.infer_shapes(model, data_prop=True)
-    graph = model.graph
-    types = {tensor.name: TensorType(tensor.data_type, tuple(tensor.dims)) for tensor in graph.initializer}
-    for value in (*graph.output, *graph.value_info, *graph.input):
-        known = _tensor_type(value)
-        if known is not None:
-            types[value.name] = known
-    return types
 
 
 def map_names(model: ModelProto, mapping: Mapping[str, str]) -> ModelProto:
@@ -204,6 +116,17 @@ def map_names(model: ModelProto, mapping: Mapping[str, str]) -> ModelProto:
     -------
     onnx.ModelProto
         Renamed model.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.graphs import map_names
+    >>> model = parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]>
+    ...     g (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}, float[1] b = {3}>
+    ...     { z = MatMul (x, w) y = Add (z, b) }''')
+    >>> [tensor.name for tensor in map_names(model, {"w": "coef"}).graph.initializer]
+    ['coef', 'b']
     """
     model = copy_model(model)
     _map_graph(model.graph, dict(mapping))
@@ -223,7 +146,29 @@ def _map_graph(graph: GraphProto, mapping: dict[str, str]) -> None:
 
 
 def name_nodes(model: ModelProto) -> ModelProto:
-    """Return the model with a unique name on every node of the main graph."""
+    """Return the model with a unique name on every node of the main graph.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Model.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Model with names; those that are unique already stay.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.graphs import name_nodes
+    >>> model = parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]>
+    ...     g (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}, float[1] b = {3}>
+    ...     { z = MatMul (x, w) y = Add (z, b) }''')
+    >>> [node.name for node in name_nodes(model).graph.node]
+    ['MatMul_0', 'Add_1']
+    """
     model = copy_model(model)
     seen: set[str] = set()
     for index, node in enumerate(model.graph.node):
@@ -249,6 +194,17 @@ def prune(model: ModelProto, keep: Callable[[NodeProto], bool] | None = None) ->
     -------
     onnx.ModelProto
         Smaller model.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.graphs import extract_model, prune
+    >>> model = parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]>
+    ...     g (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}, float[1] b = {3}>
+    ...     { z = MatMul (x, w) y = Add (z, b) }''')
+    >>> [tensor.name for tensor in prune(extract_model(model, ["z"])).graph.initializer]
+    ['w']
     """
     model = copy_model(model)
     graph = model.graph
@@ -296,6 +252,18 @@ def extract_model(
     ------
     KeyError
         If an output is not a tensor of the graph.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.graphs import extract_model
+    >>> model = parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]>
+    ...     g (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}, float[1] b = {3}>
+    ...     { z = MatMul (x, w) y = Add (z, b) }''')
+    >>> part = extract_model(model, ["y"], ["z"])
+    >>> [node.op_type for node in part.graph.node], part.graph.input[0].name
+    (['Add'], 'z')
     """
     types = value_types(model)
     known = graph_names(model.graph)
@@ -323,7 +291,31 @@ def extract_model(
 
 
 def make_inputs_of(model: ModelProto, names: Sequence[str]) -> ModelProto:
-    """Return the model with some initializers turned into inputs, after the others."""
+    """Return the model with some initializers turned into inputs, after the others.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Model.
+    names : sequence of str
+        Initializers.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Model with more inputs.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.graphs import make_inputs_of
+    >>> model = parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]>
+    ...     g (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}, float[1] b = {3}>
+    ...     { z = MatMul (x, w) y = Add (z, b) }''')
+    >>> [value.name for value in make_inputs_of(model, ["b", "w"]).graph.input]
+    ['x', 'b', 'w']
+    """
     model = copy_model(model)
     tensors = {tensor.name: tensor for tensor in model.graph.initializer}
     declared = {value.name for value in model.graph.input}
@@ -336,7 +328,32 @@ def make_inputs_of(model: ModelProto, names: Sequence[str]) -> ModelProto:
 
 
 def make_initializers_of(model: ModelProto, names: Sequence[str]) -> ModelProto:
-    """Return the model with some inputs turned into initializers of zeros, in the order given."""
+    """Return the model with some inputs turned into initializers of zeros, in the order given.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Model.
+    names : sequence of str
+        Inputs, their shapes known.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Model with fewer inputs.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.graphs import make_initializers_of, make_inputs_of
+    >>> model = parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]>
+    ...     g (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}, float[1] b = {3}>
+    ...     { z = MatMul (x, w) y = Add (z, b) }''')
+    >>> open_model = make_inputs_of(model, ["w", "b"])
+    >>> [tensor.name for tensor in make_initializers_of(open_model, ["b", "w"]).graph.initializer]
+    ['b', 'w']
+    """
     model = copy_model(model)
     values = {value.name: value.type.tensor_type for value in model.graph.input}
     for name in names:
@@ -374,6 +391,19 @@ def append_nodes(
     -------
     onnx.ModelProto
         Longer model.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.graphs import GraphBuilder, append_nodes, graph_names
+    >>> model = parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]>
+    ...     g (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}, float[1] b = {3}>
+    ...     { z = MatMul (x, w) y = Add (z, b) }''')
+    >>> op = GraphBuilder(existing_names=graph_names(model.graph))
+    >>> output = op.node("Neg", "y", outputs=["minus_y"])
+    >>> [node.op_type for node in append_nodes(model, op).graph.node]
+    ['MatMul', 'Add', 'Neg']
     """
     model = copy_model(model)
     graph = model.graph

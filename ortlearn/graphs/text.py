@@ -6,7 +6,8 @@ import math
 
 from onnx import GraphProto, ModelProto, helper, printer
 
-from .editing import copy_model, subgraphs
+from .editing import copy_model
+from .queries import subgraphs
 
 __all__ = ["graph_to_text"]
 

@@ -108,7 +108,7 @@ class ScheduledLearningRate(BaseLearningRate):
     def check(self):
         """Check the parameters before training."""
         name = type(self).__name__
-        if self.learning_rate not in SCHEDULES:
+        if self.learning_rate not in list(SCHEDULES):
             raise PluginError(
                 f"{name}: learning_rate={self.learning_rate!r} is no schedule, "
                 f"use one of {sorted(SCHEDULES)}."

@@ -36,6 +36,12 @@ def create(group: str, spec: Any, base: type, **params: Any) -> Any:
         constructor, or if the plugin cannot be loaded.
     UnknownPluginError
         If nobody declares the name.
+
+    Examples
+    --------
+    >>> from ortlearn import plugins
+    >>> plugins.create(plugins.PENALTIES, "l1", object, l1=0.1)
+    L1Penalty(l1=0.1)
     """
     from .registry import get
 

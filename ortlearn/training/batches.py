@@ -42,7 +42,26 @@ def epoch_batches(
 
 
 def batch_sizes(n_rows: int, batch_size: int) -> list[int]:
-    """Return the sizes of batch that an epoch has: the full one, and the last short one if any."""
+    """Return the sizes of batch that an epoch has: the full one, and the last short one if any.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows.
+    batch_size : int
+        Rows of a full batch.
+
+    Returns
+    -------
+    list of int
+        One size or two.
+
+    Examples
+    --------
+    >>> from ortlearn.training import batch_sizes
+    >>> batch_sizes(10, 4)
+    [4, 2]
+    """
     full = min(batch_size, n_rows)
     rest = n_rows % full
     return [full, rest] if rest else [full]

@@ -49,6 +49,8 @@ class TrainingTask:
         Whether rows have weights.
     gradient : str
         Backend that builds gradients.
+    dtype : numpy.dtype
+        Floating-point type of scores, weights and states.
     """
 
     graph: ModelProto

@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from ..dimensions import is_static
-from ..registry import RuleSet
+from ..rule_set import RuleSet
 
-__all__ = ["RULES", "Window", "spread", "window_of"]
+__all__ = ["RULES", "Window", "spread", "window_of", "with_space"]
 
 RULES = RuleSet("convolutions")
 
@@ -112,12 +112,12 @@ def weight_gradient(op, x, grad, window, weight):
 def _by_group(op, name, group):
     """Exchange channels and batch within groups: from (N, C, ...) to (C / group, group N, ...)."""
     rank = op.rank(name)
-    parts = op.Reshape(name, _with_space(op, name, [0, group, -1]))
+    parts = op.Reshape(name, with_space(op, name, [0, group, -1]))
     moved = op.Transpose(parts, perm=[2, 1, 0, *range(3, rank + 1)])
-    return op.Reshape(moved, _with_space(op, name, [0, -1]))
+    return op.Reshape(moved, with_space(op, name, [0, -1]))
 
 
-def _with_space(op, name, first):
+def with_space(op, name, first):
     """Return a shape that ends with the spatial dimensions of a tensor."""
     space = op.shape(name)[2:]
     if is_static(space):

@@ -6,7 +6,7 @@ import string
 
 import numpy as np
 
-from ..registry import RuleSet
+from ..rule_set import RuleSet
 
 __all__ = ["RULES"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..dimensions import broadcast_shapes
-from ..registry import RuleSet
+from ..rule_set import RuleSet
 
 __all__ = ["RULES", "matmul_gradients"]
 
@@ -56,7 +56,7 @@ def _product_type(op, result, a, b, like):
     left, right, own = op.shape(a), op.shape(b), op.shape(like)
     if left is None or right is None:
         return result
-    batch = broadcast_shapes([left[:-2], right[:-2]])
+    batch = broadcast_shapes([left[:-2], right[:-2]]) or ()
     return op.with_type(result, like, [*batch, *own[-2:]])
 
 

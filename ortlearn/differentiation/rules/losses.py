@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..registry import RuleSet
+from ..rule_set import RuleSet
 
 __all__ = ["RULES"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..registry import RuleSet
+from ..rule_set import RuleSet
 from .activations import gelu_slope
 from .linear_algebra import matmul_gradients
 
@@ -46,11 +46,11 @@ def fused_matmul(op, node, grad):
     ranks = [node.rank(node.I(index)) for index in (0, 1)]
     # A vector has nothing to transpose.
     flags = [flag and rank > 1 for flag, rank in zip(flags, ranks, strict=True)]
-    operands = [op.swap_last(node.I(i)) if flag else node.I(i) for i, flag in enumerate(flags)]
+    a, b = [op.swap_last(node.I(i)) if flag else node.I(i) for i, flag in enumerate(flags)]
     alpha = node.attribute("alpha", 1.0)
     scaled = grad if alpha == 1 else op.with_type(op.Mul(grad, alpha), grad)
-    grads = matmul_gradients(op, node, *operands, scaled)
+    grads = matmul_gradients(op, node, a, b, scaled)
     return [
         op.swap_last(op.with_type(name, operand)) if flag and name else name
-        for name, operand, flag in zip(grads, operands, flags, strict=True)
+        for name, operand, flag in zip(grads, (a, b), flags, strict=True)
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..registry import RuleSet
+from ..rule_set import RuleSet
 from .gather_scatter import gather_gradient
 from .normalization import norm_gradient
 

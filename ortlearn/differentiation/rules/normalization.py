@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..registry import RuleSet
+from ..rule_set import RuleSet
 
 __all__ = ["RULES"]
 

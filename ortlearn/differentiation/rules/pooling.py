@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
-from ..registry import RuleSet
-from .convolutions import spread, window_of
+from ..dimensions import is_static
+from ..rule_set import RuleSet
+from .convolutions import spread, window_of, with_space
 from .gather_scatter import scatter_add_flat
 
 __all__ = ["RULES"]
@@ -36,29 +37,25 @@ def global_max_pool(op, node, grad):
 def average_pool(op, node, grad):
     # y = mean of x under a window, dx = dy / n spread over the windows
     x = node.I(0)
-    shape, result = node.shape(x), node.shape(node.O(0))
-    kernel = node.attribute("kernel_shape")
+    rank, kernel = node.rank(x), node.attribute("kernel_shape")
+    shape, result = node.shape(x), node.shape(node.O(0)) or (None,) * rank
     window = window_of(node, kernel, shape, result)
+    scaled = op.with_type(op.Div(grad, _counts(op, node, window, shape, result)), grad, result)
     # Every channel of every row by itself: one channel, and as many rows.
-    single = op.Reshape(x, [-1, 1, *_space(node, shape)])
-    single = op.with_type(single, x, [None, 1, *shape[2:]])
-    known = _space(node, result)
-    counts = _counts(op, node, window, list(shape[2:]), known)
-    scaled = op.Div(grad, counts)
-    flat = op.with_type(op.Reshape(scaled, [-1, 1, *known]), grad, [None, 1, *known])
+    single = op.with_type(op.Reshape(x, with_space(op, x, [-1, 1])), x, [None, 1, *shape[2:]])
+    flat = op.with_type(op.Reshape(scaled, with_space(op, scaled, [-1, 1])), grad, [None, 1, *result[2:]])
     ones = op.constant(np.ones((1, 1, *kernel), dtype=op.float_dtype))
     return op.reshape_like(spread(op, flat, ones, window, single), x)
 
 
-def _space(node, shape):
-    if shape is None or not all(isinstance(dim, int) for dim in shape[2:]):
-        raise node.error("the spatial dimensions must be known")
-    return list(shape[2:])
-
-
-def _counts(op, node, window, source, result):
+def _counts(op, node, window, shape, result):
     """Return the number of elements each window averages."""
     whole = node.attribute("count_include_pad", 0)
+    if not node.attribute("ceil_mode", 0) and (whole or not any(window.pads)):
+        return float(math.prod(window.kernel))
+    source, result = shape[2:], result[2:]
+    if not is_static((*source, *result)):
+        raise node.error("the spatial dimensions must be known, as some windows lie partly outside")
     counts = np.ones((1, 1, *result), dtype=op.float_dtype)
     for axis, size in enumerate(source):
         low, high = (-window.before[axis], size + window.after[axis]) if whole else (0, size)
@@ -66,11 +63,7 @@ def _counts(op, node, window, source, result):
         places = starts[:, None] + np.arange(window.kernel[axis]) * window.dilations[axis]
         inside = ((places >= low) & (places < high)).sum(axis=1)
         counts *= inside.reshape([-1 if other == axis + 2 else 1 for other in range(counts.ndim)])
-    if (counts == counts.flat[0]).all():
-        return op.constant(
-            np.array(counts.flat[0] if counts.size else math.prod(window.kernel), op.float_dtype)
-        )
-    return op.constant(counts)
+    return counts
 
 
 @RULES.rule("MaxPool")

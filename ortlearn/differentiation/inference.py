@@ -1,0 +1,202 @@
+"""Types of tensors: what onnx infers, and what it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, shape_inference
+
+from ..graphs.builder import TensorType
+from ..graphs.editing import make_value_info, node_inputs, opset_versions, subgraphs, value_types
+from .dimensions import broadcast_shapes
+
+__all__ = ["infer_body", "infer_types", "output_type"]
+
+_UNARY = set(
+    "Abs Acos Acosh Asin Asinh Atan Atanh Ceil Cos Cosh Erf Exp Floor Identity Log Neg Not Reciprocal "
+    "Round Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Tan Tanh Relu Softmax LogSoftmax CumSum Trilu".split()
+)
+_BINARY = set("Add Sub Mul Div Pow Sum Max Min Mean Mod And Or".split())
+_COMPARISONS = set("Equal Greater GreaterOrEqual Less LessOrEqual".split())
+
+
+def output_type(
+    op_type: str, types: Sequence[TensorType | None], options: Mapping[str, Any]
+) -> TensorType | None:
+    """Return the type of the output of a simple operator, None where it is not known.
+
+    Parameters
+    ----------
+    op_type : str
+        Operator of the default domain.
+    types : sequence of TensorType or None
+        Types of its inputs.
+    options : mapping of str to object
+        Its attributes.
+
+    Returns
+    -------
+    TensorType or None
+        Type of its output.
+    """
+    first = types[0] if types else None
+    if op_type == "Cast":
+        return TensorType(options["to"], first.shape if first else None)
+    if op_type == "Shape":
+        rank = None if first is None or first.shape is None else len(first.shape)
+        whole = options.get("start") is None and options.get("end") is None
+        return TensorType(TensorProto.INT64, (rank if whole else None,))
+    if first is None:
+        return None
+    if op_type in _UNARY:
+        return first
+    shapes = [known.shape if known else None for known in types]
+    if op_type in _BINARY:
+        return TensorType(first.elem_type, broadcast_shapes(shapes))
+    if op_type in _COMPARISONS:
+        return TensorType(TensorProto.BOOL, broadcast_shapes(shapes))
+    if op_type == "Where" and types[1] is not None:
+        return TensorType(types[1].elem_type, broadcast_shapes(shapes))
+    return None
+
+
+def infer_types(model: ModelProto) -> ModelProto:
+    """Return a model with inferred types, some that onnx does not infer included.
+
+    Those are operators of other domains, and what a Loop returns when its body keeps the shapes.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Model.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Model with types.
+    """
+    inferred = shape_inference.infer_shapes(model, data_prop=True)
+    missing = [n for n in model.graph.node if (n.domain, n.op_type) in _OTHERS]
+    while missing:
+        types = value_types(inferred, infer=False)
+        found: dict[str, TensorType] = {}
+        for node in missing:
+            found.update(_other_types(node, types, opset_versions(model)))
+        if not found:
+            break
+        missing = [node for node in missing if found.keys().isdisjoint(node.output)]
+        inferred = shape_inference.infer_shapes(_with_types(inferred, found), data_prop=True)
+    return inferred
+
+
+def _with_types(model: ModelProto, types: Mapping[str, TensorType]) -> ModelProto:
+    """Return a model that declares the types of some inner tensors."""
+    typed = ModelProto()
+    typed.CopyFrom(model)
+    others = [value for value in model.graph.value_info if value.name not in types]
+    del typed.graph.value_info[:]
+    typed.graph.value_info.extend(others)
+    typed.graph.value_info.extend(make_value_info(name, known) for name, known in types.items())
+    for value in typed.graph.output:
+        if value.name in types:
+            value.CopyFrom(make_value_info(value.name, types[value.name]))
+    return typed
+
+
+def infer_body(
+    graph: GraphProto,
+    input_types: Mapping[str, TensorType | None],
+    outer: Callable[[str], TensorType | None],
+    opsets: Mapping[str, int],
+) -> GraphProto:
+    """Return the body of a control flow operator with inferred types.
+
+    Parameters
+    ----------
+    graph : onnx.GraphProto
+        Body.
+    input_types : mapping of str to TensorType or None
+        Types of its inputs, where they are known better than the body tells.
+    outer : callable
+        Returns the type of a tensor of the graph around it.
+    opsets : mapping of str to int
+        Versions of the operator sets.
+
+    Returns
+    -------
+    onnx.GraphProto
+        Body with types; what it takes from outside is among its inputs.
+    """
+    inner = {name for node in graph.node for name in node.output}
+    read = set().union(*(node_inputs(node) for node in graph.node), {value.name for value in graph.output})
+    own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+    typed = GraphProto()
+    typed.CopyFrom(graph)
+    for value in typed.input:
+        known = input_types.get(value.name)
+        if known is not None:
+            value.CopyFrom(make_value_info(value.name, known))
+    typed.input.extend(
+        make_value_info(name, outer(name)) for name in sorted(read - inner - own) if outer(name)
+    )
+    # Declared types of inner tensors may be vaguer than what follows from the inputs.
+    del typed.value_info[:]
+    for value in typed.output:
+        value.CopyFrom(make_value_info(value.name, None))
+    imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+    model = helper.make_model(typed, opset_imports=imports)
+    return infer_types(model).graph
+
+
+def _other_types(node: NodeProto, types: Mapping[str, TensorType], opsets: Mapping[str, int]) -> dict:
+    """Return types of outputs whose shapes are not known yet."""
+    inputs = [types.get(name) for name in node.input]
+    if node.op_type == "Loop":
+        results = _loop_types(node, inputs, types, opsets)
+    elif any(known is None or known.shape is None for known in inputs):
+        return {}
+    else:
+        results = [_OTHERS[node.domain, node.op_type](inputs)]
+    return {
+        name: known
+        for name, known in zip(node.output, results, strict=False)
+        if name and known is not None and (name not in types or types[name].shape is None)
+    }
+
+
+def _loop_types(node: NodeProto, inputs: Sequence, types: Mapping[str, TensorType], opsets) -> list:
+    """Return the types a Loop starts from, where its body returns the same: then it ends with them too."""
+    (body,) = subgraphs(node)
+    names = [value.name for value in body.input[2:]]
+    typed = infer_body(body, dict(zip(names, inputs[2:], strict=True)), types.get, opsets)
+    known = value_types(helper.make_model(typed), infer=False)
+    results = [known.get(value.name) for value in body.output[1:]]
+    pairs = zip(inputs[2:], results, strict=False)
+    return [first if first == result and _is_named(first) else None for first, result in pairs]
+
+
+def _is_named(known: TensorType | None) -> bool:
+    return known is not None and known.shape is not None and None not in known.shape
+
+
+def _same(inputs: Sequence) -> TensorType:
+    return inputs[0]
+
+
+def _float(inputs: Sequence) -> TensorType:
+    return TensorType(TensorProto.FLOAT, inputs[0].shape)
+
+
+def _pairs(inputs: Sequence) -> TensorType:
+    return TensorType(inputs[0].elem_type, (inputs[0].shape[0], inputs[1].shape[0]))
+
+
+_OTHERS: dict[tuple[str, str], Callable] = {
+    ("", "Loop"): _same,
+    ("com.microsoft", "CDist"): _pairs,
+    ("com.microsoft", "Gelu"): _same,
+    ("ai.onnx.ml", "Imputer"): _same,
+    ("ai.onnx.ml", "Normalizer"): _float,
+    ("ai.onnx.ml", "Scaler"): _float,
+}

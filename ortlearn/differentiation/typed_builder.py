@@ -1,0 +1,135 @@
+"""A builder that knows the types of what it writes, and the values of constants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto, TensorProto, helper, numpy_helper
+
+from ..graphs.builder import GraphBuilder, TensorType
+from .inference import output_type
+
+__all__ = ["TypedBuilder"]
+
+
+class TypedBuilder(GraphBuilder):
+    """A :class:`~ortlearn.graphs.GraphBuilder` that notes types and values where that is cheap.
+
+    Parameters
+    ----------
+    opset : int, default=18
+        Version of the default operator set.
+    constants : iterable of onnx.TensorProto, default=()
+        Tensors of the graph whose values never change.
+    **options
+        Those of :class:`~ortlearn.graphs.GraphBuilder`.
+
+    Examples
+    --------
+    >>> from ortlearn.differentiation.typed_builder import TypedBuilder
+    >>> from ortlearn.graphs import TensorType
+    >>> op = TypedBuilder(types={"x": TensorType(1, ("N", 3)), "bias": TensorType(1, (3,))})
+    >>> op.shape(op.Add("x", "bias"))
+    ('N', 3)
+    """
+
+    def __init__(self, opset: int = 18, *, constants: Iterable[TensorProto] = (), **options: Any):
+        super().__init__(opset, **options)
+        self._parent: TypedBuilder | None = None
+        self._values: dict[str, np.ndarray | TensorProto] = {tensor.name: tensor for tensor in constants}
+
+    @property
+    def names(self) -> set[str]:
+        """Every name taken."""
+        return self._names
+
+    def child(self, types: Mapping[str, TensorType]):
+        """Return a builder for a subgraph: names stay unique, and constants go to the main graph.
+
+        Parameters
+        ----------
+        types : mapping of str to TensorType
+            What is known of the tensors of the subgraph.
+
+        Returns
+        -------
+        TypedBuilder
+            A builder of the same class; its nodes are its own.
+        """
+        inner = type(self)(self.opset, dtype=self.float_dtype, prefix=self.prefix)
+        inner._parent, inner.opsets, inner.initializers = self, self.opsets, self.initializers
+        inner._names, inner._counters = self._names, self._counters
+        inner._types, inner._values = {**self._types, **types}, dict(self._values)
+        return inner
+
+    def node(self, op_type: str, *inputs: Any, **options: Any):
+        """Append a node; see :meth:`ortlearn.graphs.GraphBuilder.node`."""
+        result = super().node(op_type, *inputs, **options)
+        if isinstance(result, str) and not options.get("domain"):
+            known = output_type(op_type, [self.type(name) for name in self.nodes[-1].input if name], options)
+            if known is not None:
+                self._types[result] = known
+        return result
+
+    def constant(self, value: Any, dtype: Any = None) -> str:
+        """Return the name of a constant; see :meth:`ortlearn.graphs.GraphBuilder.constant`."""
+        if self._parent is not None:
+            self._parent.float_dtype = self.float_dtype
+            name = self._parent.constant(value, dtype)
+            self._types[name], self._values[name] = self._parent._types[name], self._parent._values[name]
+            return name
+        known = len(self.initializers)
+        name = super().constant(value, dtype)
+        if len(self.initializers) > known:
+            array = np.asarray(value)
+            self._values[name] = array.astype(self.dtype(name))
+        return name
+
+    def value(self, name: str) -> np.ndarray | None:
+        """Return the value of a tensor that never changes, None for any other."""
+        known = self._values.get(name)
+        if isinstance(known, TensorProto):
+            known = self._values[name] = numpy_helper.to_array(known)
+        return known
+
+    def with_type(self, name: str, like: str, shape: Sequence | None = None) -> str:
+        """Note that a tensor has the element type, and the shape unless one is given, of another."""
+        known = self.type(like)
+        if known is not None:
+            self._types[name] = TensorType(known.elem_type, known.shape if shape is None else tuple(shape))
+        return name
+
+    def rank(self, name: str) -> int | None:
+        """Return the rank of a tensor, None where it is unknown."""
+        shape = self.shape(name)
+        return None if shape is None else len(shape)
+
+    def elem_type(self, name: str) -> int | None:
+        """Return the ONNX element type of a tensor, None where it is unknown."""
+        known = self.type(name)
+        return None if known is None else known.elem_type
+
+    def learn_constants(self, tensors: Iterable[TensorProto]) -> None:
+        """Note tensors of the graph whose values never change."""
+        self._values.update((tensor.name, tensor) for tensor in tensors)
+
+    def learn_constant(self, node: NodeProto) -> None:
+        """Note the value of a Constant node of the graph."""
+        value = constant_value(node)
+        if value is not None:
+            self._values[node.output[0]] = value
+
+
+def constant_value(node: NodeProto) -> np.ndarray | None:
+    """Return the value of a Constant node, None where it is not a dense tensor."""
+    for attribute in node.attribute:
+        content = helper.get_attribute_value(attribute)
+        if attribute.name == "value":
+            return numpy_helper.to_array(content)
+        if attribute.name in ("value_int", "value_ints"):
+            return np.array(content, dtype=np.int64)
+        if attribute.name in ("value_float", "value_floats"):
+            return np.array(content, dtype=np.float32)
+    return None

@@ -1,0 +1,263 @@
+"""Questions to a graph: its names, types, constants and subgraphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from onnx import (
+    AttributeProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    ValueInfoProto,
+    helper,
+    numpy_helper,
+    shape_inference,
+)
+
+from .builder import TensorType
+
+__all__ = [
+    "graph_names",
+    "initializer_arrays",
+    "make_value_info",
+    "node_inputs",
+    "opset_versions",
+    "subgraphs",
+    "value_types",
+]
+
+
+def subgraphs(node: NodeProto) -> Iterator[GraphProto]:
+    """Yield the graphs a node holds in its attributes (branches of If, bodies of Loop and Scan).
+
+    Parameters
+    ----------
+    node : onnx.NodeProto
+        Node.
+
+    Yields
+    ------
+    onnx.GraphProto
+        Subgraph.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.graphs import subgraphs
+    >>> node = parser.parse_node('''y = If (condition) <
+    ...     then_branch = one () => (float a) { a = Neg (x) },
+    ...     else_branch = two () => (float b) { b = Abs (x) }>''')
+    >>> [graph.name for graph in subgraphs(node)]
+    ['one', 'two']
+    """
+    for attribute in node.attribute:
+        if attribute.type == AttributeProto.GRAPH:
+            yield attribute.g
+        elif attribute.type == AttributeProto.GRAPHS:
+            yield from attribute.graphs
+
+
+def node_inputs(node: NodeProto) -> set[str]:
+    """Return every name a node reads, those its subgraphs take from outside included.
+
+    Parameters
+    ----------
+    node : onnx.NodeProto
+        Node.
+
+    Returns
+    -------
+    set of str
+        Names.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.graphs import node_inputs
+    >>> node = parser.parse_node('''y = If (condition) <
+    ...     then_branch = one () => (float a) { a = Neg (x) },
+    ...     else_branch = two () => (float b) { b = Abs (x) }>''')
+    >>> sorted(node_inputs(node))
+    ['condition', 'x']
+    """
+    names = {name for name in node.input if name}
+    for graph in subgraphs(node):
+        inner = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+        inner |= {name for child in graph.node for name in child.output}
+        read = set().union(*(node_inputs(child) for child in graph.node), {o.name for o in graph.output})
+        names |= read - inner
+    return names
+
+
+def graph_names(graph: GraphProto) -> set[str]:
+    """Return every name of a graph: tensors, nodes and subgraphs included.
+
+    Parameters
+    ----------
+    graph : onnx.GraphProto
+        Graph.
+
+    Returns
+    -------
+    set of str
+        Names.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.graphs import graph_names
+    >>> graph = parser.parse_graph("g (float[N] x) => (float[N] y) { y = Neg (x) }")
+    >>> sorted(graph_names(graph))
+    ['x', 'y']
+    """
+    names = {value.name for value in (*graph.input, *graph.output)}
+    names |= {tensor.name for tensor in graph.initializer}
+    for node in graph.node:
+        names.update(node.input)
+        names.update(node.output)
+        names.add(node.name)
+        for inner in subgraphs(node):
+            names |= graph_names(inner)
+    names.discard("")
+    return names
+
+
+def opset_versions(model: ModelProto) -> dict[str, int]:
+    """Return the version of each operator set a model imports ("" is the default domain).
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Model.
+
+    Returns
+    -------
+    dict of str to int
+        Version by domain.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.graphs import opset_versions
+    >>> model = parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]>
+    ...     g (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}, float[1] b = {3}>
+    ...     { z = MatMul (x, w) y = Add (z, b) }''')
+    >>> opset_versions(model)
+    {'': 18}
+    """
+    return {("" if i.domain == "ai.onnx" else i.domain): i.version for i in model.opset_import}
+
+
+def initializer_arrays(model: ModelProto, names: Iterable[str] | None = None) -> dict[str, np.ndarray]:
+    """Return the initializers of the main graph as numpy arrays, in the graph's order.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Model.
+    names : iterable of str, default=None
+        Initializers to return; all by default.
+
+    Returns
+    -------
+    dict of str to ndarray
+        Value by name.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.graphs import initializer_arrays
+    >>> model = parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]>
+    ...     g (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}, float[1] b = {3}>
+    ...     { z = MatMul (x, w) y = Add (z, b) }''')
+    >>> initializer_arrays(model)["b"]
+    array([3.], dtype=float32)
+    """
+    wanted = None if names is None else set(names)
+    return {
+        tensor.name: numpy_helper.to_array(tensor)
+        for tensor in model.graph.initializer
+        if wanted is None or tensor.name in wanted
+    }
+
+
+def make_value_info(name: str, known: TensorType | None) -> ValueInfoProto:
+    """Return a value info from what is known of a tensor.
+
+    Parameters
+    ----------
+    name : str
+        Name of the tensor.
+    known : TensorType or None
+        Its type and shape; None where nothing is known.
+
+    Returns
+    -------
+    onnx.ValueInfoProto
+        Value info.
+
+    Examples
+    --------
+    >>> from ortlearn.graphs import TensorType, make_value_info
+    >>> make_value_info("x", TensorType(1, ("N", 3))).type.tensor_type.shape.dim[1].dim_value
+    3
+    """
+    if known is None:
+        return helper.make_empty_tensor_value_info(name)
+    shape = None if known.shape is None else list(known.shape)
+    return helper.make_tensor_value_info(name, known.elem_type, shape)
+
+
+def _tensor_type(value: ValueInfoProto) -> TensorType | None:
+    tensor = value.type.tensor_type
+    if not value.type.HasField("tensor_type") or tensor.elem_type == TensorProto.UNDEFINED:
+        return None
+    if not tensor.HasField("shape"):
+        return TensorType(tensor.elem_type)
+    dims = [
+        d.dim_value if d.HasField("dim_value") else (d.dim_param or None)  # None: nothing is known
+        for d in tensor.shape.dim
+    ]
+    return TensorType(tensor.elem_type, tuple(dims))
+
+
+def value_types(model: ModelProto, infer: bool = True) -> dict[str, TensorType]:
+    """Return what is known of the tensors of the main graph.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Model.
+    infer : bool, default=True
+        Whether to run onnx's shape inference (with data propagation) first.
+
+    Returns
+    -------
+    dict of str to TensorType
+        Inputs, outputs, initializers and inner values, where something is known.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.graphs import value_types
+    >>> model = parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]>
+    ...     g (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}, float[1] b = {3}>
+    ...     { z = MatMul (x, w) y = Add (z, b) }''')
+    >>> value_types(model)["z"]
+    TensorType(elem_type=1, shape=('N', 1))
+    """
+    if infer:
+        model = shape_inference.infer_shapes(model, data_prop=True)
+    graph = model.graph
+    types = {tensor.name: TensorType(tensor.data_type, tuple(tensor.dims)) for tensor in graph.initializer}
+    for value in (*graph.output, *graph.value_info, *graph.input):
+        known = _tensor_type(value)
+        if known is not None:
+            types[value.name] = known
+    return types

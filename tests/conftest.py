@@ -1,0 +1,68 @@
+"""Bundled data sets, scaled and split with fixed seeds, and a way to run a graph."""
+
+from typing import NamedTuple
+
+import numpy as np
+import onnxruntime
+import pytest
+from sklearn import datasets
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
+
+
+class Split(NamedTuple):
+    """Two parts of a data set, X as float32."""
+
+    X_train: np.ndarray
+    X_test: np.ndarray
+    y_train: np.ndarray
+    y_test: np.ndarray
+
+
+def _split(X, y, scale=True, stratify=True):
+    X_train, X_test, y_train, y_test = train_test_split(
+        X, y, test_size=0.25, random_state=0, stratify=y if stratify else None
+    )
+    if scale:
+        scaler = StandardScaler().fit(X_train)
+        X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
+    return Split(X_train.astype(np.float32), X_test.astype(np.float32), y_train, y_test)
+
+
+@pytest.fixture(scope="session")
+def diabetes():
+    """Regression, 10 columns; X and y standardised."""
+    X, y = datasets.load_diabetes(return_X_y=True)
+    return _split(X, (y - y.mean()) / y.std(), stratify=False)
+
+
+@pytest.fixture(scope="session")
+def breast_cancer():
+    """Two classes, 30 columns, standardised."""
+    return _split(*datasets.load_breast_cancer(return_X_y=True))
+
+
+@pytest.fixture(scope="session")
+def digits():
+    """Ten classes, 64 columns in [0, 1]."""
+    X, y = datasets.load_digits(return_X_y=True)
+    return _split(X / 16.0, y, scale=False)
+
+
+@pytest.fixture(scope="session")
+def wine():
+    """Three classes, 13 columns of very different scales, as they come."""
+    return _split(*datasets.load_wine(return_X_y=True), scale=False)
+
+
+@pytest.fixture(scope="session")
+def run_onnx():
+    """Run a model by onnxruntime on positional or named arrays: a list of its outputs."""
+
+    def run(model, *arrays, **feeds):
+        session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+        names = [value.name for value in session.get_inputs()]
+        feeds.update(zip(names, arrays, strict=False))
+        return session.run(None, feeds)
+
+    return run

@@ -1,0 +1,225 @@
+"""ONNX models come as objects, bytes or files, at any version onnx can bring to a supported one."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, checker, helper, numpy_helper, parser
+from sklearn.linear_model import Ridge
+
+from ortlearn.conversion import (
+    IR_VERSION,
+    OPSET,
+    is_onnx_source,
+    load_onnx,
+    pin_versions,
+    sklearn_to_onnx,
+    source_task,
+    to_trainable,
+)
+from ortlearn.exceptions import ConversionError
+from ortlearn.graphs import initializer_arrays, opset_versions, set_initializers
+
+X = np.array([[1, 2], [3, 4]], dtype=np.float32)
+TEXT = """<ir_version: 8, opset_import: ["": 18]>
+g (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}, float[1] b = {3}>
+{ z = MatMul (x, w)  y = Add (z, b) }"""
+
+
+def linear(ir_version=8, opset=18):
+    model = parser.parse_model(TEXT)
+    model.ir_version = ir_version
+    model.opset_import[0].version = opset
+    return model
+
+
+def expected(X=X):
+    return X @ np.array([[1], [2]], dtype=X.dtype) + 3
+
+
+def sources(folder):
+    model = linear()
+    path = folder / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    content = model.SerializeToString()
+    return {"proto": model, "bytes": content, "bytearray": bytearray(content), "path": path, "str": str(path)}
+
+
+@pytest.mark.parametrize("kind", ["proto", "bytes", "bytearray", "path", "str"])
+def test_every_kind_of_source(tmp_path, run_onnx, kind):
+    source = sources(tmp_path)[kind]
+    assert is_onnx_source(source)
+    model = load_onnx(source)
+    assert model is not source
+    np.testing.assert_allclose(run_onnx(model, X)[0], expected())
+    assert to_trainable(source).trained == ["I0_w", "I1_b"]
+
+
+def test_a_model_given_is_not_changed():
+    model = linear(ir_version=13, opset=22)
+    before = model.SerializeToString()
+    load_onnx(model)
+    assert model.SerializeToString() == before
+
+
+def test_weights_in_files_of_their_own(tmp_path, run_onnx):
+    path = tmp_path / "big.onnx"
+    model = set_initializers(linear(), initializer_arrays(linear()))  # as raw bytes
+    onnx.save_model(model, path, save_as_external_data=True, location="big.data", size_threshold=0)
+    np.testing.assert_allclose(run_onnx(load_onnx(path), X)[0], expected())
+    (tmp_path / "big.data").unlink()
+    with pytest.raises(ConversionError, match=r"big.onnx.* lack the file of some weights"):
+        load_onnx(path)
+
+
+@pytest.mark.parametrize("name", ["missing.onnx", "", "a\0b"])
+def test_files_that_cannot_be_read(tmp_path, name):
+    for source in (tmp_path / name, str(tmp_path / name)):
+        with pytest.raises(ConversionError, match="cannot be read"):
+            load_onnx(source)
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage", bytes(range(256)), linear().SerializeToString()[:40]])
+def test_bytes_that_are_no_model(tmp_path, content):
+    path = tmp_path / "broken.onnx"
+    path.write_bytes(content)
+    with pytest.raises(ConversionError, match="The bytes given are not an ONNX model"):
+        load_onnx(content)
+    with pytest.raises(ConversionError, match=r"broken.onnx' are not an ONNX model"):
+        to_trainable(path)
+    assert source_task(path) is None
+
+
+def test_graphs_without_nodes_or_outputs():
+    empty = onnx.ModelProto()
+    without_output = linear()
+    del without_output.graph.output[:]
+    without_node = linear()
+    del without_node.graph.node[:]
+    for model in (empty, without_output, without_node):
+        with pytest.raises(ConversionError, match="no node or no output"):
+            load_onnx(model)
+
+
+def test_a_graph_that_is_not_valid():
+    model = linear()
+    model.graph.node[0].input[1] = "nowhere"
+    with pytest.raises(ConversionError, match="not a valid ONNX model.*nowhere"):
+        load_onnx(model)
+
+
+@pytest.mark.parametrize("opset", [7, 11, 12, 22, 23])
+def test_opsets_outside_the_range_are_converted(run_onnx, opset):
+    model = pin_versions(linear(opset=opset))
+    assert opset_versions(model)[""] == OPSET
+    np.testing.assert_allclose(run_onnx(model, X)[0], expected())
+
+
+@pytest.mark.parametrize("opset", [13, 17, 21])
+def test_opsets_in_the_range_stay(opset):
+    assert opset_versions(pin_versions(linear(opset=opset)))[""] == opset
+
+
+def test_an_opset_that_cannot_be_converted():
+    model = linear(opset=24)
+    model.graph.node[1].op_type, model.graph.node[1].input[1] = "Swish", "z"
+    del model.graph.node[1].input[1:]
+    with pytest.raises(
+        ConversionError, match=r"has opset 24; training needs 13 to 21.*Export the model again"
+    ):
+        pin_versions(model)
+
+
+@pytest.mark.parametrize("version, pinned", [(4, 4), (8, 8), (10, 10), (11, 10), (13, 10), (0, 10)])
+def test_ir_versions(version, pinned):
+    model = linear()
+    model.ir_version = version
+    assert pin_versions(model).ir_version == pinned <= IR_VERSION
+
+
+@pytest.mark.parametrize("ir_version, opset", [(3, 8), (3, 13), (8, 18)])
+def test_initializers_that_are_inputs_too(run_onnx, ir_version, opset):
+    model = linear(ir_version, opset)
+    model.graph.input.extend(
+        helper.make_tensor_value_info(tensor.name, TensorProto.FLOAT, tensor.dims)
+        for tensor in model.graph.initializer
+    )
+    loaded = load_onnx(model)
+    checker.check_model(loaded, full_check=True)
+    assert [value.name for value in loaded.graph.input] == ["x"]
+    np.testing.assert_allclose(run_onnx(loaded, X)[0], expected())
+    trainable = to_trainable(model)
+    assert trainable.trained == ["I0_w", "I1_b"]
+    assert [value.name for value in trainable.score_graph().graph.input] == ["x", "I0_w", "I1_b"]
+
+
+def test_a_domain_declared_twice():
+    model = linear()
+    model.opset_import.append(helper.make_opsetid("ai.onnx", 18))
+    assert [(i.domain, i.version) for i in pin_versions(model).opset_import] == [("", 18)]
+
+
+def test_a_model_in_float64(run_onnx):
+    model = parser.parse_model(TEXT.replace("float[", "double["))
+    trainable = to_trainable(model)
+    assert trainable.input_dtype == trainable.head.dtype == np.float64
+    assert {array.dtype for array in trainable.initial_weights().values()} == {np.dtype(np.float64)}
+    weights = {"I0_w": np.ones((2, 1)), "I1_b": np.zeros(1)}
+    X64 = X.astype(np.float64) + 1e-10
+    np.testing.assert_array_equal(run_onnx(trainable.with_weights(weights), X64)[0], X64.sum(1)[:, None])
+
+
+def test_kinds_of_models(tmp_path, diabetes):
+    assert source_task(linear()) == "regression"
+    classifier = linear()
+    classifier.graph.output.append(helper.make_tensor_value_info("label", TensorProto.INT64, ["N"]))
+    assert source_task(classifier) == "classification"
+    assert source_task(tmp_path / "missing.onnx") is None
+    assert not is_onnx_source(Ridge()) and not is_onnx_source(None)
+    converted = sklearn_to_onnx(Ridge().fit(diabetes.X_train, diabetes.y_train), 10)
+    assert source_task(converted.SerializeToString()) == "regression"
+
+
+def test_a_second_input_is_refused():
+    model = linear()
+    model.graph.input.append(helper.make_tensor_value_info("more", TensorProto.FLOAT, [1]))
+    with pytest.raises(ConversionError, match=r"one input for X, it has \['x', 'more'\]"):
+        to_trainable(model)
+
+
+def test_an_input_of_integers_is_refused():
+    model = linear()
+    model.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
+    model.graph.node[0].input[0] = "floats"
+    model.graph.node.insert(0, helper.make_node("Cast", ["x"], ["floats"], to=TensorProto.FLOAT))
+    with pytest.raises(ConversionError, match="'x' of the graph must be a float32 or float64 tensor"):
+        to_trainable(model)
+
+
+@pytest.mark.parametrize("shape", [["N"], ["N", "K"], ["N", 2, 2]])
+def test_scores_of_other_shapes_are_refused(shape):
+    nodes = [helper.make_node("Mul", ["x", "s"], ["y"])]
+    infos = [[helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)] for name in "xy"]
+    scale = numpy_helper.from_array(np.ones(1, np.float32), "s")
+    model = helper.make_model(
+        helper.make_graph(nodes, "g", *infos, [scale]),
+        opset_imports=[helper.make_opsetid("", 18)],
+        ir_version=8,
+    )
+    with pytest.raises(ConversionError, match=r"must have a shape \(rows, k\)"):
+        to_trainable(model)
+
+
+def test_a_graph_with_its_own_loss(run_onnx):
+    model = parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 18]>
+        g (float[N,2] x, float[N,1] label) => (float loss, float[N,1] y) <float[2,1] w = {1, 2}>
+        { y = MatMul (x, w)  d = Sub (y, label)  s = Mul (d, d)  loss = ReduceMean <keepdims = 0> (s) }"""
+    )
+    trainable = to_trainable(model)
+    assert (trainable.loss, trainable.label, trainable.head) == ("loss", "label", None)
+    assert [value.name for value in trainable.score_graph().graph.input] == ["x", "label", "I0_w"]
+    ready = trainable.with_weights({"I0_w": np.ones((2, 1), np.float32)})
+    assert [value.name for value in ready.graph.input] == ["x"]
+    np.testing.assert_allclose(run_onnx(ready, X)[0], X.sum(axis=1, keepdims=True))
+    other = to_trainable(model, loss_output_name="y", label_name="label")
+    assert other.loss == "y"

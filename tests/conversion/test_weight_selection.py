@@ -1,0 +1,189 @@
+"""Weights are what a graph multiplies by and adds to products; nothing else unless it is named."""
+
+import numpy as np
+import pytest
+from onnx import numpy_helper, parser
+from sklearn.decomposition import PCA
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+from ortlearn.conversion import Weight, find_weights, select_weights, to_trainable
+from ortlearn.exceptions import ConversionError, NoTrainableWeightError
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def graph(body, shape="N,2", **initializers):
+    """Return a graph with initializers of ones (of given shapes), or of given integers."""
+    text = f'<ir_version: 8, opset_import: ["": 18]> g (float[{shape}] x) => (float[N,K] y) {{ {body} }}'
+    model = parser.parse_model(text)
+    for name, value in initializers.items():
+        array = np.array(value) if isinstance(value, list) else np.ones(value, np.float32)
+        model.graph.initializer.append(numpy_helper.from_array(array, name))
+    return model
+
+
+def learned(model, **options):
+    return [weight.name for weight in find_weights(model, **options).values() if weight.learned]
+
+
+AFFINE = {"w": (2, 3), "b": (3,)}
+
+
+@pytest.mark.parametrize(
+    "body, initializers, expected",
+    [
+        ("z = MatMul (x, w)  y = Add (z, b)", AFFINE, ["w", "b"]),
+        ("z = MatMul (x, w)  y = Add (b, z)", AFFINE, ["w", "b"]),
+        ("z = MatMul (x, w)  r = Reshape (z, k)  y = Add (r, b)", {**AFFINE, "k": [-1, 3]}, ["w", "b"]),
+        ("y = Gemm <transB = 1> (x, w, b)", {"w": (3, 2), "b": (3,)}, ["w", "b"]),
+        ("t = Transpose (w)  y = MatMul (x, t)", {"w": (3, 2)}, ["w"]),
+        ("t = Identity (w)  u = Transpose (t)  y = MatMul (x, u)", {"w": (3, 2)}, ["w"]),
+        ("c = Sub (x, m)  d = Div (c, s)  y = MatMul (d, w)", {"m": (2,), "s": (2,), "w": (2, 3)}, ["w"]),
+        ("z = MatMul (x, w)  p = Sigmoid (z)  y = Sub (one, p)", {"w": (2, 3), "one": (1,)}, ["w"]),
+        ("z = MatMul (x, w)  y = Mul (z, two)", {"w": (2, 3), "two": (1,)}, ["w"]),
+        # nothing is a product: what shifts and scales is learned, numbers of formulas are not
+        ("z = Sub (x, b)  y = Mul (z, s)", {"b": (2,), "s": (2,)}, ["b", "s"]),
+        ("z = Mul (x, s)  y = Mul (z, two)", {"s": (2,), "two": ()}, ["s"]),
+        ("y = Pow (x, two)", {"two": (1,)}, []),
+    ],
+)
+def test_use_decides(body, initializers, expected):
+    assert learned(graph(body, **initializers)) == expected
+
+
+def test_roles_and_fans():
+    model = graph(
+        "a = Sub (x, m)  t = MatMul (a, w)  u = Add (t, b)  v = Relu (u)  z = Gemm <transB = 1> (v, g, c)  "
+        "y = Pow (z, e)",
+        m=(2,),
+        w=(2, 3),
+        b=(3,),
+        g=(4, 3),
+        c=(4,),
+        e=(),
+    )
+    found = find_weights(model)
+    assert {name: (w.role, w.learned) for name, w in found.items()} == {
+        "m": ("intercept", False),
+        "w": ("weight", True),
+        "b": ("intercept", True),
+        "g": ("weight", True),
+        "c": ("intercept", True),
+        "e": ("other", False),
+    }
+    assert (found["w"].fans, found["g"].fans, found["m"].fans) == ((2, 3), (3, 4), (1, 1))
+
+
+def test_fans_of_a_convolution():
+    model = graph("y = Conv (x, k, b)", "N,3,9,9", k=(8, 3, 5, 5), b=(8,))
+    found = find_weights(model)
+    assert found["k"].fans == (75, 200) and found["b"].role == "intercept"
+
+
+def test_frozen_initializers():
+    model = graph("t = MatMul (x, pca)  z = MatMul (t, w)  y = Add (z, b)", pca=(2, 2), **AFFINE)
+    assert learned(model, frozen=["pca"]) == ["w", "b"]
+
+
+def test_the_constant_of_a_classifier_is_no_weight(wine):
+    model = MLPClassifier((4,), max_iter=5).fit(wine.X_train, wine.y_train == 0)
+    trainable = to_trainable(model)
+    names = {trainable.original_names[name] for name in trainable.trained}
+    assert names == {"coefficient", "intercepts", "coefficient1", "intercepts1"}
+    assert "unity" in trainable.original_names.values()
+
+
+PREPROCESSING = [
+    make_pipeline(StandardScaler(), PCA(4)),
+    make_pipeline(MinMaxScaler(), "passthrough", StandardScaler()),
+    make_pipeline(PCA(4, whiten=True)),
+]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("before", PREPROCESSING, ids=["scaler-pca", "minmax-scaler", "whitening"])
+def test_preprocessing_is_frozen(diabetes, before, nested, dtype):
+    last = MLPRegressor(hidden_layer_sizes=(3,), max_iter=5, random_state=0)
+    steps = [step for _, step in before.steps]
+    pipeline = (
+        make_pipeline(steps[0], make_pipeline(*steps[1:], last)) if nested else make_pipeline(*steps, last)
+    )
+    model = pipeline.fit(diabetes.X_train, diabetes.y_train)
+    trainable = to_trainable(model, dtype=dtype)
+    shapes = [array.shape for array in trainable.initial_weights().values()]
+    n_columns = 10 if "minmaxscaler" in before.named_steps else 4
+    assert sorted(shapes) == sorted([(n_columns, 3), (1, 3), (3, 1), (1, 1)])
+
+
+def test_a_weight_that_equals_a_parameter_of_the_scaler_is_trained():
+    X = np.array([[-1.0], [1.0]])
+    model = make_pipeline(StandardScaler(), LinearRegression()).fit(X, [-2.0, 2.0])
+    # the mean and the intercept are both exactly zero
+    assert model[0].mean_ == model[1].intercept_ == 0
+    trainable = to_trainable(model)
+    assert [array.tolist() for array in trainable.initial_weights().values()] == [[[2.0]], [0.0]]
+
+
+def test_preprocessing_is_trained_where_it_is_named(diabetes):
+    model = make_pipeline(StandardScaler(), Ridge()).fit(diabetes.X_train, diabetes.y_train)
+    assert to_trainable(model).trained == ["I2_coef", "I3_intercept"]
+    assert to_trainable(model, ["offset", "coef"]).trained == ["I0_offset", "I2_coef"]
+    assert to_trainable(model, "*").trained == ["I0_offset", "I1_scale", "I2_coef", "I3_intercept"]
+
+
+WEIGHTS = {
+    name: Weight(name, role, learned)
+    for name, role, learned in [
+        ("I0_mean", "other", False),
+        ("I1_coef", "weight", True),
+        ("I2_intercept", "intercept", True),
+    ]
+}
+ORIGINAL = {"I0_mean": "scaler.mean", "I1_coef": "net.coef", "I2_intercept": "net.intercept"}
+
+
+@pytest.mark.parametrize(
+    "patterns, expected",
+    [
+        (None, ["I1_coef", "I2_intercept"]),
+        ("*", ["I0_mean", "I1_coef", "I2_intercept"]),
+        ("net.*", ["I1_coef", "I2_intercept"]),
+        (["I2_*", "I1_*"], ["I1_coef", "I2_intercept"]),
+        (["net.coef", "I1_coef"], ["I1_coef"]),
+        ("I[01]_*", ["I0_mean", "I1_coef"]),
+        (("scaler.mean",), ["I0_mean"]),
+    ],
+)
+def test_names_and_patterns(patterns, expected):
+    assert select_weights(WEIGHTS, patterns, ORIGINAL) == expected
+
+
+@pytest.mark.parametrize("patterns", ["coef", ["net.*", "NET.coef"], "I3_*", [""]])
+def test_a_pattern_that_matches_nothing_names_the_known_ones(patterns):
+    with pytest.raises(
+        NoTrainableWeightError, match=r"matches no .*'scaler.mean', 'net.coef', 'net.intercept'"
+    ):
+        select_weights(WEIGHTS, patterns, ORIGINAL)
+
+
+@pytest.mark.parametrize("patterns", [None, []])
+def test_nothing_to_train_names_the_known_ones(patterns):
+    with pytest.raises(NoTrainableWeightError, match=r"no weight to train.*'scaler.mean'"):
+        select_weights({"I0_mean": WEIGHTS["I0_mean"]}, patterns, ORIGINAL)
+
+
+def test_a_weight_after_the_scores_cannot_be_trained():
+    model = parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 18]> g (float[N,2] x) => (int64[N] label, float[N,2] p)
+        <float[2,2] w = {1, 2, 3, 4}, float[2] tail = {1, 1}>
+        { z = MatMul (x, w)  s = Softmax (z)  p = Mul (s, tail)
+          label = ArgMax <axis = 1, keepdims = 0> (p) }"""
+    )
+    assert to_trainable(model).head.score == "z"
+    model.graph.output[1].name = "s"
+    with pytest.raises(ConversionError, match=r"\['tail'\] come after the scores"):
+        to_trainable(model, ["w", "tail"])

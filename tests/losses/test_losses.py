@@ -1,0 +1,250 @@
+"""Every built-in loss: its values against numpy, its gradient against finite differences.
+
+One record per loss; a built-in loss without a record fails.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+from sklearn.metrics import log_loss
+
+from ortlearn import plugins
+from ortlearn.differentiation import gradient_of_loss
+from ortlearn.graphs import GraphBuilder, TensorType
+from ortlearn.losses import (
+    AbsoluteErrorLoss,
+    BaseLoss,
+    ElasticLoss,
+    LogLoss,
+    SquaredErrorLoss,
+    add_loss_output,
+    resolve_loss,
+)
+
+RNG = np.random.default_rng(0)
+SCORES = RNG.normal(scale=2.0, size=(6, 3))
+TARGETS = RNG.normal(size=(6, 3))
+BINARY = np.array([0, 1, 1, 0, 1, 0])
+CLASSES = np.array([0, 2, 1, 1, 0, 2])
+
+
+def softplus(z):
+    return np.logaddexp(0.0, z)
+
+
+def multinomial(f, y):
+    return np.logaddexp.reduce(f, axis=1) - f[np.arange(len(y)), y]
+
+
+@dataclass
+class Case:
+    """Predictions, labels, and what a loss must give for each row by its textbook definition."""
+
+    definition: object
+    predicted: np.ndarray = field(default_factory=lambda: SCORES)
+    expected: np.ndarray = field(default_factory=lambda: TARGETS)
+    params: dict = field(default_factory=dict)
+
+    @property
+    def rows(self):
+        return self.definition(self.predicted, self.expected)
+
+
+CASES = {
+    "squared_error": [
+        Case(lambda f, y: ((f - y) ** 2).sum(1)),
+        Case(lambda f, y: 3 * ((f - y) ** 2).sum(1), params={"factor": 3.0}),
+    ],
+    "absolute_error": [Case(lambda f, y: np.abs(f - y).sum(1))],
+    "elastic": [
+        Case(lambda f, y: (0.5 * np.abs(f - y) + 0.5 * (f - y) ** 2).sum(1)),
+        Case(
+            lambda f, y: (0.1 * np.abs(f - y) + 2.0 * (f - y) ** 2).sum(1),
+            params={"l1_weight": 0.1, "l2_weight": 2.0},
+        ),
+    ],
+    "log_loss": [
+        Case(multinomial, SCORES, CLASSES),
+        Case(lambda f, y: softplus(f[:, 0]) - y * f[:, 0], SCORES[:, :1], BINARY),
+    ],
+}
+ALIASES = {
+    "square_error": "squared_error",
+    "l2": "squared_error",
+    "l1": "absolute_error",
+    "log": "log_loss",
+    "neglog": "log_loss",
+    "logloss": "log_loss",
+}
+ALL = [
+    pytest.param(name, case, id=f"{name}-{i}")
+    for name, cases in CASES.items()
+    for i, case in enumerate(cases)
+]
+
+
+def identity(n_outputs, dtype):
+    """Return a graph that gives its input ``f`` as its output ``y``."""
+    elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    infos = [[helper.make_tensor_value_info(name, elem_type, ["N", n_outputs])] for name in "fy"]
+    graph = helper.make_graph([helper.make_node("Identity", ["f"], ["y"])], "g", *infos)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+
+
+def arrays(case, dtype):
+    labels = case.expected
+    return case.predicted.astype(dtype), labels if labels.dtype.kind == "i" else labels.astype(dtype)
+
+
+def built_in_losses():
+    return {info.name for info in plugins.list_plugins(plugins.LOSSES) if info.distribution == "ortlearn"}
+
+
+def test_every_built_in_loss_has_a_record():
+    assert built_in_losses() == set(CASES) | set(ALIASES)
+
+
+@pytest.mark.parametrize("alias, name", ALIASES.items())
+def test_aliases(alias, name):
+    assert plugins.get(plugins.LOSSES, alias) is plugins.get(plugins.LOSSES, name)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name, case", ALL)
+def test_raw_sums(run_onnx, name, case, dtype):
+    model = add_loss_output(identity(case.predicted.shape[1], dtype), name, **case.params)
+    predicted, expected = arrays(case, dtype)
+    loss, output = run_onnx(model, predicted, expected)
+    assert loss.shape == () and loss.dtype == dtype
+    np.testing.assert_allclose(loss, case.rows.sum(), rtol=1e-5 if dtype == np.float32 else 1e-12)
+    np.testing.assert_array_equal(output, predicted)
+
+
+@pytest.mark.parametrize("name, case", ALL)
+def test_weights_of_rows(run_onnx, name, case):
+    model = add_loss_output(
+        identity(case.predicted.shape[1], np.float64), name, weight_name="w", **case.params
+    )
+    weights = np.array([0.0, 1.0, 2.0, 0.5, 10.0, 0.25])
+    loss, _ = run_onnx(model, *arrays(case, np.float64), weights)
+    np.testing.assert_allclose(loss, (case.rows * weights).sum(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("backend", ["auto", "ort"])
+@pytest.mark.parametrize("name, case", ALL)
+def test_gradient_against_finite_differences(run_onnx, name, case, backend):
+    model = add_loss_output(
+        identity(case.predicted.shape[1], np.float64), name, weight_name="w", **case.params
+    )
+    gradient = gradient_of_loss(model, "loss", ["f"], backend)
+    predicted, expected = arrays(case, np.float64)
+    weights = RNG.uniform(0.5, 2.0, size=len(predicted))
+    feeds = {"label": expected, "w": weights}
+    loss, got = run_onnx(gradient, f=predicted, **feeds)
+    np.testing.assert_allclose(loss, (case.rows * weights).sum(), rtol=1e-6)
+    numeric = np.empty_like(predicted)
+    for index in np.ndindex(predicted.shape):
+        step = np.zeros_like(predicted)
+        step[index] = 1e-6
+        high, low = (run_onnx(model, f=predicted + sign * step, **feeds)[0] for sign in (1, -1))
+        numeric[index] = (high - low) / 2e-6
+    np.testing.assert_allclose(got, numeric, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("backend", ["auto", "ort"])
+@pytest.mark.parametrize("value", [0.0, 1e4, -1e4])
+@pytest.mark.parametrize("name, case", ALL)
+def test_extreme_scores_stay_finite(run_onnx, name, case, value, backend):
+    if name == "log_loss" and case.predicted.shape[1] > 1:
+        predicted = np.zeros_like(case.predicted, dtype=np.float32)
+        predicted[:, 0] = value
+    else:
+        predicted = np.full_like(case.predicted, value, dtype=np.float32)
+    expected = arrays(case, np.float32)[1]
+    model = add_loss_output(identity(predicted.shape[1], np.float32), name, **case.params)
+    loss, gradient = run_onnx(gradient_of_loss(model, "loss", ["f"], backend), f=predicted, label=expected)
+    rows = case.definition(predicted.astype(np.float64), expected)
+    np.testing.assert_allclose(loss, rows.sum(), rtol=1e-5)
+    assert np.all(np.isfinite(gradient))
+
+
+def test_log_loss_is_scikit_learns(run_onnx):
+    for case in CASES["log_loss"]:
+        model = add_loss_output(identity(case.predicted.shape[1], np.float64), "log_loss")
+        loss, _ = run_onnx(model, *arrays(case, np.float64))
+        scores = case.predicted
+        if scores.shape[1] == 1:
+            scores = np.hstack([np.zeros_like(scores), scores])
+        proba = np.exp(scores - np.logaddexp.reduce(scores, axis=1, keepdims=True))
+        np.testing.assert_allclose(loss, log_loss(case.expected, proba, normalize=False), rtol=1e-10)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.5, -3.0, 1e4, -1e4])
+def test_gradient_of_the_binary_loss_is_sigmoid_minus_label(run_onnx, value):
+    # zero included, where max(z, 0) has no derivative
+    model = add_loss_output(identity(1, np.float64), "log_loss")
+    gradient = gradient_of_loss(model, "loss", ["f"])
+    for label in (0, 1):
+        _, got = run_onnx(gradient, f=np.array([[value]]), label=np.array([label]))
+        np.testing.assert_allclose(got, [[np.exp(-softplus(-value)) - label]], atol=1e-7)
+
+
+def rows_of(loss, predicted, expected, run_onnx):
+    """Return what the forward expression of a loss gives for each row."""
+    types = {
+        name: TensorType(helper.np_dtype_to_tensor_dtype(array.dtype), ("N", *array.shape[1:]))
+        for name, array in {"expected": expected, "predicted": predicted}.items()
+    }
+    op = GraphBuilder(dtype=predicted.dtype, types=types)
+    output = loss.forward(op, "expected", "predicted")
+    infos = [helper.make_tensor_value_info(name, *known) for name, known in types.items()]
+    out = helper.make_tensor_value_info(output, types["predicted"].elem_type, ["N"])
+    graph = helper.make_graph(op.nodes, "g", infos, [out], op.initializers)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    return run_onnx(model, expected=expected, predicted=predicted)[0]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name, case", ALL)
+def test_forward_gives_one_loss_per_row(run_onnx, name, case, dtype):
+    loss = resolve_loss(name, **({"factor": 1.0} if name == "squared_error" else {}) | case.params)
+    predicted, expected = arrays(case, dtype)
+    rows = rows_of(loss, predicted, expected, run_onnx)
+    assert rows.shape == (6,) and rows.dtype == dtype
+    np.testing.assert_allclose(rows, case.rows, rtol=1e-5, atol=1e-6)
+
+
+def test_squared_error_is_halved_in_an_estimator(run_onnx):
+    rows = rows_of(SquaredErrorLoss(), SCORES, TARGETS, run_onnx)
+    np.testing.assert_allclose(rows, ((SCORES - TARGETS) ** 2).sum(1) / 2)
+
+
+def test_log_loss_with_a_column_of_floats_or_one_per_output(run_onnx):
+    labels = (TARGETS > 0).astype(np.float64)
+    rows = rows_of(LogLoss(), SCORES, labels, run_onnx)
+    np.testing.assert_allclose(rows, (softplus(SCORES) - labels * SCORES).sum(1))
+    column = rows_of(LogLoss(), SCORES[:, :1], labels[:, :1], run_onnx)
+    np.testing.assert_allclose(column, softplus(SCORES[:, 0]) - labels[:, 0] * SCORES[:, 0])
+
+
+def test_what_losses_are_for():
+    assert LogLoss.tasks == {"classification"} and LogLoss.integer_labels
+    for loss in (SquaredErrorLoss, AbsoluteErrorLoss, ElasticLoss):
+        assert loss.tasks == {"regression"} and not loss.integer_labels
+
+
+def test_a_loss_that_writes_nothing_says_so():
+    class Mine(BaseLoss):
+        pass
+
+    with pytest.raises(NotImplementedError, match="Mine must write"):
+        Mine().forward(GraphBuilder(), "y", "f")
+
+
+def test_type_of_the_new_output():
+    model = add_loss_output(identity(3, np.float32))
+    loss = model.graph.output[0]
+    assert (loss.name, loss.type.tensor_type.elem_type) == ("loss", TensorProto.FLOAT)
+    assert loss.type.tensor_type.HasField("shape") and not loss.type.tensor_type.shape.dim

@@ -1,0 +1,170 @@
+"""Imports go one way; every arrow that the layers do not allow is an error."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+import ortlearn
+
+ROOT = Path(ortlearn.__file__).parent
+
+#: What each part may import of the others; every part may import exceptions and plugins.
+BELOW_TRAINING = {"differentiation", "losses", "penalties", "learning_rates", "graphs"}
+BELOW_ESTIMATORS = BELOW_TRAINING | {"training", "conversion"}
+ALLOWED = {
+    "exceptions": set(),
+    "_version": set(),
+    "plugins": set(),
+    "graphs": set(),
+    "learning_rates": {"graphs"},
+    "penalties": {"graphs"},
+    "losses": {"graphs", "penalties"},
+    "differentiation": {"graphs"},
+    "conversion": {"graphs"},
+    "training": BELOW_TRAINING,
+    "estimators": BELOW_ESTIMATORS,
+    "testing": BELOW_ESTIMATORS,
+    "": {"estimators", "_version"},
+}
+NO_PLUGINS = {"exceptions", "_version", "graphs", "plugins"}
+#: What everything but plugins and exceptions may import besides the standard library.
+THIRD_PARTY = {"google", "joblib", "numpy", "onnx", "sklearn"}
+STANDARD_ONLY = {"exceptions", "_version", "plugins", ""}
+#: Where other packages may be imported: modules or parts.
+RESTRICTED = {
+    "onnxruntime": {"training.sessions", "differentiation.ort_backend"},
+    "skl2onnx": {"conversion"},
+    "rich": {"training.progress"},
+    "graphviz": {"graphs.drawing"},
+}
+FORBIDDEN = ("torch", "onnxruntime.training")
+
+
+def imports(source, module, is_package=False):
+    """Yield every module that a source imports, in functions and by ``import_module`` too."""
+    package = module if is_package else module.rpartition(".")[0]
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parts = package.split(".")
+                base = ".".join([*parts[: len(parts) - node.level + 1], *filter(None, [node.module])])
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+            if name in ("import_module", "__import__"):
+                yield str(node.args[0].value)
+
+
+def within(name, prefixes):
+    return any(name == prefix or name.startswith(f"{prefix}.") for prefix in prefixes)
+
+
+def problem(module, imported):
+    """Say what is wrong with an import, None if nothing is."""
+    inside = module.removeprefix("ortlearn").lstrip(".")
+    part = inside.partition(".")[0]
+    top = imported.partition(".")[0]
+    if within(imported, FORBIDDEN):
+        return f"{module} imports {imported}, which nothing may"
+    if top in RESTRICTED:
+        fine = within(inside, RESTRICTED[top])
+        return None if fine else f"{module} imports {imported}: only {sorted(RESTRICTED[top])} may"
+    if top != "ortlearn":
+        known = set(sys.stdlib_module_names) | (set() if part in STANDARD_ONLY else THIRD_PARTY)
+        return None if top in known else f"{module} imports {imported}, which {part or 'the package'} may not"
+    target = imported.removeprefix("ortlearn").lstrip(".").partition(".")[0]
+    if target not in ALLOWED:  # a name of ortlearn/__init__.py
+        target = ""
+    allowed = ALLOWED[part] | {part, "exceptions"} | (set() if part in NO_PLUGINS else {"plugins"})
+    return None if target in allowed else f"{module} imports {imported}: {part} is not above {target}"
+
+
+def modules():
+    for path in sorted(ROOT.rglob("*.py")):
+        parts = path.relative_to(ROOT.parent).with_suffix("").parts
+        is_package = parts[-1] == "__init__"
+        yield ".".join(parts[:-1] if is_package else parts), path, is_package
+
+
+MODULES = list(modules())
+
+
+@pytest.mark.parametrize("module, path, is_package", [pytest.param(*m, id=m[0]) for m in MODULES])
+def test_imports(module, path, is_package):
+    names = imports(path.read_text(encoding="utf-8"), module, is_package)
+    assert not [text for text in (problem(module, name) for name in names) if text]
+
+
+def test_every_part_is_known():
+    parts = {module.partition(".")[2].partition(".")[0] for module, _, _ in MODULES}
+    assert parts == set(ALLOWED)
+
+
+@pytest.mark.parametrize(
+    "module, source",
+    [
+        ("ortlearn.graphs.editing", "from ..conversion import load_onnx"),
+        ("ortlearn.graphs.editing", "from .. import plugins"),
+        ("ortlearn.graphs.editing", "import ortlearn.losses.base"),
+        ("ortlearn.penalties.base", "from ..losses import BaseLoss"),
+        ("ortlearn.losses.base", "def f():\n    from ..differentiation import gradient_of_loss"),
+        ("ortlearn.conversion.loading", "from ..training.sessions import make_session"),
+        ("ortlearn.conversion.loading", "from ..losses import BaseLoss"),
+        ("ortlearn.training.loop", "from ..conversion import Head"),
+        ("ortlearn.training.loop", "if TYPE_CHECKING:\n    from ..estimators import OrtGradientOptimizer"),
+        ("ortlearn.training.loop", "from .. import OrtGradientOptimizer"),
+        ("ortlearn.training.loop", "import ortlearn"),
+        ("ortlearn.differentiation.rules.losses", "from ...losses import BaseLoss"),
+        ("ortlearn.differentiation.dispatch", "from ..testing import check_gradient_rule"),
+        ("ortlearn.estimators.base", "import onnxruntime as ort"),
+        (
+            "ortlearn.training.loop",
+            "try:\n    from onnxruntime import InferenceSession\nexcept ImportError: ...",
+        ),
+        ("ortlearn.training.sessions", "import onnxruntime.training"),
+        ("ortlearn.training.sessions", "from onnxruntime import training"),
+        ("ortlearn.training.sessions", "from onnxruntime.training import ortmodule"),
+        ("ortlearn.training.sessions", "import importlib\nimportlib.import_module('torch.nn')"),
+        ("ortlearn.training.loop", "torch = __import__('torch')"),
+        ("ortlearn.graphs.text", "from skl2onnx import to_onnx"),
+        ("ortlearn.plugins.registry", "import numpy as np"),
+        ("ortlearn.plugins.registry", "from ..losses import BaseLoss"),
+        ("ortlearn.exceptions", "import onnx"),
+        ("ortlearn.exceptions", "from .plugins import get"),
+        ("ortlearn.training.loop", "import pandas"),
+        ("ortlearn.testing", "from .estimators import OrtGradientOptimizer"),
+    ],
+)
+def test_a_bad_import_is_caught(module, source):
+    assert [text for text in (problem(module, name) for name in imports(source, module)) if text]
+
+
+@pytest.mark.parametrize(
+    "module, source",
+    [
+        ("ortlearn.losses.loss_graph", "from ..penalties import ElasticPenalty\nfrom .. import plugins"),
+        (
+            "ortlearn.estimators.base",
+            "from ..training.base_step import BaseStep\nimport sklearn.base, os.path",
+        ),
+        ("ortlearn.training.sessions", "import onnxruntime\nfrom onnxruntime.capi import _pybind_state"),
+        ("ortlearn.conversion.decompositions.common", "from ...graphs import GraphBuilder"),
+        ("ortlearn.testing", "from .training import run_training"),
+        ("ortlearn.plugins.groups", "from ..exceptions import PluginError"),
+    ],
+)
+def test_a_good_import_is_not(module, source):
+    assert not [text for text in (problem(module, name) for name in imports(source, module)) if text]
+
+
+def test_relative_imports_of_packages_are_resolved():
+    assert list(imports("from .base import X", "ortlearn.losses", is_package=True)) == [
+        "ortlearn.losses.base.X"
+    ]
+    assert list(imports("from . import base", "ortlearn.losses.elastic")) == ["ortlearn.losses.base"]
+    assert list(imports("from ...graphs import X", "ortlearn.a.b.c")) == ["ortlearn.graphs.X"]

@@ -1,0 +1,187 @@
+"""Every public name says what it does, its parameters, and shows how it is used."""
+
+import enum
+import importlib
+import inspect
+import pkgutil
+import re
+
+import pytest
+
+import ortlearn
+
+PACKAGES = ["ortlearn"] + [
+    f"ortlearn.{info.name}" for info in pkgutil.iter_modules(ortlearn.__path__) if info.ispkg
+]
+MODULES = [
+    info.name
+    for info in pkgutil.walk_packages(ortlearn.__path__, "ortlearn.")
+    if not info.name.rpartition(".")[2].startswith("_")
+]
+WITH_EXAMPLES = [
+    "ortlearn",
+    "ortlearn.conversion",
+    "ortlearn.graphs",
+    "ortlearn.learning_rates",
+    "ortlearn.losses",
+    "ortlearn.penalties",
+    "ortlearn.plugins",
+    "ortlearn.training",
+]
+#: Names that need no example, with the reason.
+NO_EXAMPLE = {
+    "a base class: its subclasses are the examples": {
+        "BaseLearningRate",
+        "BaseLoss",
+        "BasePenalty",
+        "ScheduledLearningRate",
+    },
+    "a record that functions return": {"Head", "TrainableModel", "TrainingResult", "Weight"},
+    "a part of the training loop, shown by the estimators": {
+        "Data",
+        "Device",
+        "ForwardBackwardStep",
+        "LoopSettings",
+        "OrtGradientForwardBackwardFunction",
+        "SingleGraphStep",
+        "TrainingTask",
+        "make_session",
+        "run_training",
+    },
+}
+SECTION = re.compile(r"^(?P<title>[A-Z][A-Za-z ]+)\n-{3,}$", re.MULTILINE)
+
+
+def public(package):
+    """Return the functions and classes that a package or module declares, by name."""
+    module = importlib.import_module(package)
+    found = {name: getattr(module, name) for name in getattr(module, "__all__", ())}
+    return {name: obj for name, obj in found.items() if inspect.isclass(obj) or inspect.isfunction(obj)}
+
+
+def sections(doc):
+    """Split a numpydoc docstring into its sections; the text before them is the summary."""
+    doc = inspect.cleandoc(doc or "")
+    marks = list(SECTION.finditer(doc))
+    parts = {"Summary": doc[: marks[0].start()] if marks else doc}
+    ends = [*(mark.start() for mark in marks), len(doc)][1:]
+    for mark, end in zip(marks, ends, strict=bool(marks)):
+        parts[mark["title"]] = doc[mark.end() : end]
+    return parts
+
+
+def documented(text):
+    """Return the names that a section of parameters describes."""
+    names = set()
+    for line in text.splitlines():
+        if line and not line[0].isspace():
+            names.update(name.strip().lstrip("*") for name in line.partition(" : ")[0].split(","))
+    return names
+
+
+def parameters(obj):
+    """Return the names of a function's parameters, or of a constructor's."""
+    function = obj.__init__ if inspect.isclass(obj) else obj
+    if inspect.isclass(obj) and (not inspect.isfunction(function) or issubclass(obj, enum.Enum)):
+        return set()
+    return {p.name for p in inspect.signature(function).parameters.values()} - {"self", "cls"}
+
+
+def undocumented(obj):
+    parts = sections(obj.__doc__)
+    known = documented(parts.get("Parameters", "")) | documented(parts.get("Attributes", ""))
+    return parameters(obj) - known
+
+
+def params(packages):
+    return [
+        pytest.param(obj, id=f"{package}.{name}")
+        for package in packages
+        for name, obj in public(package).items()
+    ]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_module(module):
+    imported = importlib.import_module(module)
+    assert imported.__doc__, f"{module} has no docstring"
+    names = getattr(imported, "__all__", [])
+    assert len(set(names)) == len(names)
+    assert all(hasattr(imported, name) for name in names)
+
+
+@pytest.mark.parametrize("obj", params(MODULES))
+def test_docstring(obj):
+    assert obj.__doc__, "no docstring"
+    first = inspect.cleandoc(obj.__doc__).split("\n\n")[0]
+    assert first.endswith((".", ":")), f"the summary must be a sentence: {first!r}"
+
+
+@pytest.mark.parametrize("obj", params(PACKAGES))
+def test_every_parameter_is_documented(obj):
+    assert not undocumented(obj)
+
+
+@pytest.mark.parametrize("obj", params(PACKAGES))
+def test_no_parameter_is_documented_that_is_not_there(obj):
+    known = documented(sections(obj.__doc__).get("Parameters", ""))
+    assert not known - parameters(obj)
+
+
+EXCUSED = set().union(*NO_EXAMPLE.values())
+
+
+@pytest.mark.parametrize("obj", params(WITH_EXAMPLES))
+def test_example(obj):
+    has_example = ">>>" in sections(obj.__doc__).get("Examples", "")
+    if obj.__name__ in EXCUSED:
+        assert not has_example, "it has an example: take it off the list"
+    else:
+        assert has_example, "no example"
+
+
+def test_no_excuse_is_left_over():
+    names = {name for package in WITH_EXAMPLES for name in public(package)}
+    assert EXCUSED <= names
+
+
+def test_public_methods_have_docstrings():
+    missing = [
+        f"{cls.__module__}.{cls.__name__}.{name}"
+        for package in PACKAGES
+        for cls in public(package).values()
+        if inspect.isclass(cls)
+        for name, member in vars(cls).items()
+        if not name.startswith("_") and inspect.isfunction(member) and not member.__doc__
+    ]
+    assert not missing
+
+
+def test_the_checks_can_fail():
+    def good(a, *rest):
+        """Do it.
+
+        Parameters
+        ----------
+        a : int
+            First.
+        *rest : int
+            Others.
+
+        Examples
+        --------
+        >>> good(1)
+        """
+
+    def bad(a, b):
+        """Do it.
+
+        Parameters
+        ----------
+        a, c : int
+            Both.
+        """
+
+    assert not undocumented(good) and undocumented(bad) == {"b"}
+    assert documented(sections(bad.__doc__)["Parameters"]) - parameters(bad) == {"c"}
+    assert sections(good.__doc__)["Examples"].strip() == ">>> good(1)"
