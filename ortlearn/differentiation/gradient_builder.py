@@ -151,6 +151,14 @@ class GradientBuilder(TypedBuilder):
             return self.CastLike(name, like)
         return name if self.elem_type(name) == wanted else self.Cast(name, to=wanted)
 
+    def one_hot(self, indices: str, depth: str, axis: int) -> str:
+        """Return floats that are one where a position along an axis is the index, and zero elsewhere."""
+        # onnxruntime has no OneHot of float64.
+        hot = self.OneHot(indices, depth, np.array([0, 1], dtype=np.float32), axis=axis)
+        if self.float_dtype == np.float32:
+            return hot
+        return self.Cast(hot, to=helper.np_dtype_to_tensor_dtype(self.float_dtype))
+
     def mask(self, condition: str, like: str) -> str:
         """Return ones where a condition holds and zeros elsewhere, of the type of another tensor."""
         return self.cast_like(condition, like)

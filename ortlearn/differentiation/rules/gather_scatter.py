@@ -22,9 +22,8 @@ def scatter_add_rows(op, rows, indices, updates):
     if op.opset >= _ADDING:
         zeros = op.fill(op.Concat(rows, op.dim(updates, 1), axis=0))
         return op.ScatterND(zeros, op.unsqueeze(indices, [1]), updates, reduction="add")
-    values = op.constant(np.array([0, 1], dtype=op.float_dtype))
     depth = op.Reshape(rows, np.array([], np.int64))
-    return op.Gemm(op.OneHot(indices, depth, values, axis=1), updates, transA=1)
+    return op.Gemm(op.one_hot(indices, depth, axis=1), updates, transA=1)
 
 
 def scatter_add_flat(op, like, positions, updates, unique=False):
@@ -100,8 +99,7 @@ def gather_elements(op, node, grad):
     if op.opset >= _ADDING:
         return op.ScatterElements(op.fill_like(x), node.I(1), grad, axis=axis, reduction="add"), None
     axis %= node.rank(x)
-    values = op.constant(np.array([0, 1], dtype=op.float_dtype))
-    hot = op.OneHot(node.I(1), op.dim(x, axis, scalar=True), values, axis=axis)
+    hot = op.one_hot(node.I(1), op.dim(x, axis, scalar=True), axis=axis)
     summed = op.reduce("ReduceSum", op.Mul(hot, op.unsqueeze(grad, [axis])), [axis + 1], keepdims=0)
     # Indices may be shorter than x along the other axes.
     missing = op.Sub(op.shape_of(x), op.Shape(summed))

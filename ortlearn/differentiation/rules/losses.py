@@ -52,5 +52,4 @@ def _label_weights(op, node, x, labels):
 
 def _one_hot(op, node, x, labels):
     safe, _ = _safe_labels(op, node, labels)
-    values = op.constant([0.0, 1.0])
-    return op.with_type(op.OneHot(safe, op.dim(x, 1, scalar=True), values, axis=1), x)
+    return op.with_type(op.one_hot(safe, op.dim(x, 1, scalar=True), axis=1), x)
