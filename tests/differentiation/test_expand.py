@@ -1,0 +1,52 @@
+"""Operators without a rule, but with a function body."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import parser
+
+from ortlearn.differentiation.gradient_model import gradient_model
+from ortlearn.differentiation.registry import load_rules
+from ortlearn.testing import check_gradient_rule
+
+from .evaluation import run, run_reference
+
+X = np.random.default_rng(0).normal(size=(2, 4, 3))
+
+
+@pytest.mark.parametrize(
+    "op_type, inputs, attributes, opset",
+    [
+        ("MeanVarianceNormalization", (X[..., None],), {"axes": [0, 2, 3]}, 18),
+        ("GroupNormalization", (X, np.arange(1.0, 5.0), np.ones(4)), {"num_groups": 2}, 21),
+        ("NegativeLogLikelihoodLoss", (X[0], np.array([0, 2, 1, 1])), {"reduction": "sum"}, 18),
+    ],
+)
+def test_function_bodies(op_type, inputs, attributes, opset):
+    # Some bodies compute in float32 whatever the type of the inputs.
+    inputs = [value.astype(np.float32) if value.dtype.kind == "f" else value for value in inputs]
+    options = {"step": 1e-2, "rtol": 5e-3, "atol": 1e-3, "run": run_reference}
+    check_gradient_rule(op_type, *inputs, attributes=attributes, opset=opset, **options)
+
+
+def test_these_operators_have_no_rule():
+    table = load_rules()
+    for op_type in ("MeanVarianceNormalization", "GroupNormalization", "NegativeLogLikelihoodLoss"):
+        assert table.find("", op_type) is None
+
+
+def test_functions_of_the_model():
+    model = parser.parse_model("""
+        <ir_version: 8, opset_import: ["": 18, "mine": 1]>
+        g (double[3] x, double[3] w) => (double[3] y) { y = mine.Bend<power=3.0>(x, w) }
+        <domain: "mine", opset_import: ["": 18]>
+        Bend <power> (a, b) => (c) {
+            e = Constant<value_float: float = @power>() f = CastLike(e, a) p = Pow(a, f) c = Mul(p, b) }
+        """)
+    onx = gradient_model(model, None, ["x", "w"])
+    assert {node.domain for node in onx.graph.node} == {""}
+    x, w, g = np.array([1.0, 2.0, 3.0]), np.array([0.5, -1.0, 2.0]), np.array([1.0, 1.0, 2.0])
+    dx, dw = run(onx, {"x": x, "w": w, "y_grad": g})
+    np.testing.assert_allclose(dx, 3 * x**2 * w * g)
+    np.testing.assert_allclose(dw, x**3 * g)

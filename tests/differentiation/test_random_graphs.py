@@ -1,0 +1,118 @@
+"""Gradients of random graphs of ten to thirty nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper
+
+from ortlearn.graphs import GraphBuilder
+from ortlearn.testing import check_gradient_rule
+
+from .evaluation import run
+
+
+class Step(NamedTuple):
+    """One operator of a random graph: what it writes, and the shape it returns."""
+
+    n_inputs: int
+    write: Callable
+    shape: Callable
+
+
+def same(shape):
+    return shape
+
+
+def keep(axis):
+    return lambda s: tuple(1 if i == axis % len(s) else d for i, d in enumerate(s))
+
+
+def matmul_shape(a, b):
+    return (np.zeros(a) @ np.zeros(b)).shape
+
+
+def last_but_one(s):
+    return (*s[:-1], s[-1] - 1) if s[-1] > 1 else None
+
+
+STEPS = [
+    *(
+        Step(1, lambda op, x, name=name: op.node(name, x), same)
+        for name in ("Tanh", "Sigmoid", "Softplus", "Sin", "Erf", "Atan", "Neg", "Softsign")
+    ),
+    Step(1, lambda op, x: op.LeakyRelu(x, alpha=0.3), same),
+    Step(1, lambda op, x: op.Relu(op.Add(x, 0.1)), same),
+    Step(1, lambda op, x: op.Softmax(x, axis=-1), same),
+    Step(1, lambda op, x: op.LogSoftmax(x, axis=0), same),
+    Step(1, lambda op, x: op.Sqrt(op.Add(op.Mul(x, x), 0.5)), same),
+    Step(1, lambda op, x: op.Exp(op.Tanh(x)), same),
+    Step(1, lambda op, x: op.ReduceMean(x, [-1]), keep(-1)),
+    Step(1, lambda op, x: op.ReduceSum(x, [0], keepdims=1), keep(0)),
+    Step(1, lambda op, x: op.ReduceLogSumExp(x, [0], keepdims=1), keep(0)),
+    Step(1, lambda op, x: op.Transpose(x), lambda s: s[::-1]),
+    Step(1, lambda op, x: op.Slice(x, [1], [9], [-1]), last_but_one),
+    Step(1, lambda op, x: op.Gather(x, [0, 0], axis=0), lambda s: (2, *s[1:])),
+    Step(1, lambda op, x: op.Concat(x, op.Neg(x), axis=-1), lambda s: (*s[:-1], 2 * s[-1])),
+    Step(1, lambda op, x: op.Pad(x, [1, 0, 0, 1]), lambda s: (s[0] + 1, s[1] + 1) if len(s) == 2 else None),
+    Step(1, lambda op, x: op.Unsqueeze(op.ReduceMax(x, [0], keepdims=0), [0]), keep(0)),
+    Step(1, lambda op, x: op.Clip(x, -1.3, 1.7), same),
+    Step(2, lambda op, x, y: op.Add(x, y), np.broadcast_shapes),
+    Step(2, lambda op, x, y: op.Sub(x, y), np.broadcast_shapes),
+    Step(2, lambda op, x, y: op.Tanh(op.Mul(x, y)), np.broadcast_shapes),
+    Step(2, lambda op, x, y: op.Div(x, op.Add(op.Mul(y, y), 1.0)), np.broadcast_shapes),
+    Step(2, lambda op, x, y: op.Max(x, y), np.broadcast_shapes),
+    Step(2, lambda op, x, y: op.Where(op.Greater(x, y), x, op.Sin(y)), np.broadcast_shapes),
+    Step(2, lambda op, x, y: op.Tanh(op.MatMul(x, y)), matmul_shape),
+    Step(
+        2, lambda op, x, y: op.Sigmoid(op.MatMul(x, op.Transpose(y))), lambda a, b: matmul_shape(a, b[::-1])
+    ),
+]
+
+INPUTS = {"x": ("N", 3), "w": (3, 3), "b": (3,), "c": (1, 3)}
+SHAPES = {"x": (4, 3), "w": (3, 3), "b": (3,), "c": (1, 3)}
+
+PLANS = st.lists(
+    st.tuples(st.integers(0, len(STEPS) - 1), st.integers(0, 99), st.integers(0, 99)), min_size=9, max_size=20
+)
+
+
+def build(plan):
+    """Return a model from numbers drawn at random; steps that do not fit their operands are left out."""
+    op = GraphBuilder(18, dtype=np.float64, existing_names=INPUTS)
+    pool = list(SHAPES.items())
+    for which, first, second in plan:
+        step = STEPS[which]
+        # Recent values first, so that graphs grow deep.
+        chosen = [pool[-1 - int(pick**2 / 99**2 * (len(pool) - 1))] for pick in (first, second)][
+            : step.n_inputs
+        ]
+        try:
+            shape = step.shape(*(shape for _, shape in chosen))
+        except ValueError:  # no broadcast, no product
+            continue
+        if shape and np.prod(shape) <= 200:
+            pool.append((step.write(op, *(name for name, _ in chosen)), shape))
+    totals = [op.ReduceSum(name, keepdims=0) for name, _ in pool[-3:]]
+    op.node("Sum", *totals, outputs=["y"])
+    inputs = [
+        helper.make_tensor_value_info(name, TensorProto.DOUBLE, shape) for name, shape in INPUTS.items()
+    ]
+    output = helper.make_tensor_value_info("y", TensorProto.DOUBLE, [])
+    graph = helper.make_graph(op.nodes, "random", inputs, [output], op.initializers)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+
+
+@settings(
+    max_examples=120, derandomize=True, deadline=None, database=None,
+    suppress_health_check=list(HealthCheck),
+)  # fmt: skip
+@given(PLANS, st.integers(0, 9))
+def test_gradients_of_random_graphs(plan, seed):
+    rng = np.random.default_rng(seed)
+    feeds = [rng.normal(size=SHAPES[name]) for name in INPUTS]
+    check_gradient_rule(build(plan), *feeds, run=run, projections=1, rtol=2e-6, atol=1e-8)

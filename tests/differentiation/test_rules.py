@@ -1,0 +1,170 @@
+"""Every gradient rule against finite differences, from the records."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import checker, helper
+
+from ortlearn.differentiation.gradient_model import gradient_model
+from ortlearn.differentiation.registry import load_rules
+from ortlearn.exceptions import GradientError
+from ortlearn.graphs import copy_model
+from ortlearn.testing import check_gradient_rule, make_node_model
+
+from .evaluation import run, run_onnxruntime, run_reference
+from .records import ELSEWHERE, RECORDS
+
+CASES = [pytest.param(r, v, id=f"{r}-opset{v}") for r in RECORDS for v in r.opsets]
+LAST = [pytest.param(r, r.opsets[-1], id=f"{r}") for r in RECORDS]
+
+
+#: For operators that exist in float32 only, or whose result is float32.
+SINGLE = {"step": 1e-2, "rtol": 5e-3, "atol": 1e-4}
+
+
+def node_model(record, opset, dtype=np.float64, symbolic=False, rows=None):
+    dtype = np.float32 if record.single else dtype
+    arrays = [None if a is None else np.asarray(a) for a in record.arrays()]
+    length = len(arrays[0]) if arrays[0].ndim else None
+    for i, array in enumerate(arrays):
+        if array is not None:
+            if rows is not None and i not in record.constants and array.ndim and len(array) == length:
+                array = array[:rows]
+            arrays[i] = array.astype(dtype) if array.dtype.kind == "f" else array
+    return make_node_model(
+        record.op_type,
+        *arrays,
+        attributes=record.attributes,
+        domain=record.domain,
+        opset=opset,
+        n_outputs=record.n_outputs,
+        constants=record.constants,
+        symbolic=symbolic,
+        run=run,
+    )
+
+
+def wanted(record, feeds, names):
+    positions = range(len(names)) if record.wrt is None else record.wrt
+    return [names[i] for i in positions if names[i] in feeds and feeds[names[i]].dtype.kind == "f"]
+
+
+def gradient_of(record, model, feeds, names):
+    onx = gradient_model(model, None, wanted(record, feeds, names))
+    checker.check_model(onx, full_check=True)
+    return onx
+
+
+def seeds_of(onx, model, feeds, runner):
+    outputs = dict(zip([o.name for o in model.graph.output], runner(model, feeds), strict=True))
+    seeds = {}
+    for value in onx.graph.input:
+        if value.name not in feeds:
+            shape = np.shape(outputs[value.name.removesuffix("_grad")])
+            dtype = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
+            seeds[value.name] = np.asarray(np.random.default_rng(1).normal(size=shape), dtype)
+    return seeds
+
+
+@pytest.mark.parametrize("record, opset", CASES)
+def test_finite_differences(record, opset):
+    for symbolic in (False, True) if record.symbolic else (False,):
+        check_gradient_rule(
+            record.op_type,
+            *record.arrays(),
+            attributes=record.attributes,
+            domain=record.domain,
+            opset=opset,
+            n_outputs=record.n_outputs,
+            constants=record.constants,
+            wrt=record.wrt,
+            symbolic=symbolic,
+            run=run,
+            **(SINGLE if record.single else {}),
+        )
+
+
+@pytest.mark.parametrize("record, opset", CASES)
+def test_runs_on_onnxruntime_in_float32(record, opset):
+    double, feeds, names = node_model(record, opset)
+    onx = gradient_of(record, double, feeds, names)
+    seeds = seeds_of(onx, double, feeds, run)
+    expected = run(onx, {**feeds, **seeds})
+    single, feeds, names = node_model(record, opset, np.float32, symbolic=record.symbolic)
+    onx = gradient_of(record, single, feeds, names)
+    types = {value.name: value.type.tensor_type.elem_type for value in onx.graph.input}
+    seeds = {k: v.astype(helper.tensor_dtype_to_np_dtype(types[k])) for k, v in seeds.items()}
+    got = run_onnxruntime(onx, {**feeds, **seeds})
+    for name, left, right in zip(wanted(record, feeds, names), got, expected, strict=True):
+        assert left.dtype == np.float32 and left.shape == feeds[name].shape
+        np.testing.assert_allclose(left, right, rtol=2e-3, atol=2e-4)
+
+
+@pytest.mark.parametrize("record, opset", [c for c in LAST if c.values[0].second])
+def test_second_derivative(record, opset):
+    model, feeds, names = node_model(record, opset)
+    onx = gradient_of(record, model, feeds, names)
+    seeds = seeds_of(onx, model, feeds, run)
+    values = [{**feeds, **seeds}[value.name] for value in onx.graph.input]
+    wrt = [
+        i for i, v in enumerate(onx.graph.input) if v.name in seeds or v.name in wanted(record, feeds, names)
+    ]
+    check_gradient_rule(onx, *values, wrt=wrt, run=run, **(SINGLE if record.single else {"rtol": 1e-5}))
+
+
+def has_batch(record):
+    return record.empty and record.symbolic and record.arrays()[0].ndim > 0
+
+
+# numpy warns of the mean and of the logarithm of nothing
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("record, opset", [c for c in LAST if has_batch(c.values[0])])
+def test_empty_batch(record, opset):
+    whole, full, names = node_model(record, opset, np.float32, symbolic=True)
+    empty, feeds, _ = node_model(record, opset, np.float32, rows=0)
+    onx = gradient_of(record, whole, full, names)
+    # Gemm and some reductions of onnxruntime 1.19 refuse a matrix without rows.
+    got = run_reference(onx, {**feeds, **seeds_of(onx, empty, feeds, run_reference)})
+    for name, grad in zip(wanted(record, feeds, names), got, strict=True):
+        assert grad.shape == feeds[name].shape
+        if feeds[name].size:
+            np.testing.assert_array_equal(grad, 0)
+
+
+def test_every_rule_has_a_record():
+    table = load_rules()
+    tested = {(record.domain, record.op_type) for record in RECORDS} | ELSEWHERE
+    rules = {key for key in table.keys() if not isinstance(table.find(*key), str)}
+    assert not table.failures
+    assert rules == tested
+
+
+#: Modes that need some dimensions, and say so.
+NEED_DIMENSIONS = {"CRD", "SAME_UPPER", "SAME_LOWER"}
+
+
+def without_dimensions(model):
+    """Return a model that knows the ranks of its inputs and outputs, and no dimension but of kernels."""
+    model = copy_model(model)
+    kernels = model.graph.input[1:] if model.graph.node[0].op_type.startswith("Conv") else ()
+    for value in (*model.graph.input, *model.graph.output):
+        for dim in value.type.tensor_type.shape.dim:
+            if value not in kernels:
+                dim.Clear()
+    return model
+
+
+@pytest.mark.parametrize("record, opset", LAST)
+def test_unknown_dimensions(record, opset):
+    model, feeds, names = node_model(record, opset)
+    wrt = [list(feeds).index(name) for name in wanted(record, feeds, names)]
+    model = without_dimensions(model)
+    options = SINGLE if record.single else {}
+    outside = record.op_type == "AveragePool" and {"ceil_mode", "pads"} & set(record.attributes)
+    modes = NEED_DIMENSIONS.intersection(map(str, record.attributes.values()))
+    if modes or (outside and "count_include_pad" not in record.attributes):
+        with pytest.raises(GradientError, match="must be known|needs known"):
+            gradient_model(model, None, wanted(record, feeds, names))
+        return
+    check_gradient_rule(model, *feeds.values(), wrt=wrt, run=run, projections=1, **options)

@@ -1,0 +1,106 @@
+"""Gradients at kinks, zeros, ties and large values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ortlearn.differentiation.gradient_model import gradient_model
+from ortlearn.testing import make_node_model
+
+from .evaluation import run
+from .models import parse
+
+
+def gradients(op_type, *inputs, **options):
+    """Return the gradients of the sum of the outputs."""
+    model, feeds, names = make_node_model(op_type, *inputs, **options)
+    wrt = [name for name in names if name in feeds and feeds[name].dtype.kind == "f"]
+    return run(gradient_model(model, None, wrt, fill_ones=True), feeds)
+
+
+def gradient(op_type, *inputs, **options):
+    return gradients(op_type, *inputs, **options)[0]
+
+
+@pytest.mark.parametrize("op_type, expected", [("Relu", 0), ("Abs", 0), ("LeakyRelu", 0.01), ("Sign", 0)])
+def test_kink_at_zero(op_type, expected):
+    np.testing.assert_allclose(gradient(op_type, np.zeros(2)), np.full(2, expected), rtol=1e-6)
+
+
+@pytest.mark.parametrize("exponent, expected", [(0.0, 0.0), (1.0, 1.0), (2.0, 0.0), (3.0, 0.0)])
+@pytest.mark.parametrize("constants", [(), (1,)])
+def test_power_of_zero(exponent, expected, constants):
+    found = gradient("Pow", np.zeros(2), np.array(exponent), constants=constants)
+    np.testing.assert_array_equal(found, np.full(2, expected))
+
+
+def test_exponent_of_zero():
+    np.testing.assert_array_equal(gradients("Pow", np.zeros(2), np.array([2.0, 3.0]))[1], np.zeros(2))
+
+
+@pytest.mark.parametrize("op_type", ["ReduceL2", "ReduceL1", "ReduceSumSquare"])
+def test_norm_of_zeros(op_type):
+    np.testing.assert_array_equal(gradient(op_type, np.zeros((2, 3))), np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize("op_type", ["ReduceMax", "ReduceMin", "GlobalMaxPool"])
+def test_ties_share_the_gradient(op_type):
+    found = gradient(op_type, np.ones((1, 1, 4)))
+    np.testing.assert_array_equal(found, np.full((1, 1, 4), 0.25))
+
+
+@pytest.mark.parametrize("op_type", ["Max", "Min"])
+def test_one_of_equal_operands_has_the_gradient(op_type):
+    parts = gradients(op_type, np.ones(3), np.ones(3), np.ones(3))
+    np.testing.assert_array_equal(np.sum(parts, axis=0), np.ones(3))
+
+
+def test_product_with_zeros():
+    x = np.array([[2.0, 3.0, 4.0], [0.0, 3.0, 4.0], [0.0, 0.0, 4.0]])
+    expected = [[12.0, 8.0, 6.0], [12.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    np.testing.assert_array_equal(gradient("ReduceProd", x, np.array([1]), constants=(1,)), expected)
+
+
+def test_equal_points_are_at_distance_zero():
+    model = parse(
+        'g (double[2,3] a) => (double[2,2] d) { d = com.microsoft.CDist<metric="euclidean">(a, a) }'
+    )
+    model.opset_import.add(domain="com.microsoft", version=1)
+    (found,) = run(gradient_model(model, None, ["a"], fill_ones=True), {"a": np.ones((2, 3))})
+    np.testing.assert_array_equal(found, np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize(
+    "op_type",
+    ["Softplus", "Sigmoid", "Tanh", "Elu", "Selu", "Softsign", "HardSwish", "Erf", "Softmax", "LogSoftmax"],
+)
+def test_large_values(op_type):
+    x = np.array([[-800.0, 0.3, 800.0]])
+    assert np.isfinite(gradient(op_type, x)).all()
+
+
+def test_where_lets_no_infinite_gradient_through():
+    model = parse("""g (double[3] x) => (double y) <double zero = {0.0}, double one = {1.0}> {
+        c = Greater(x, zero) s = Where(c, x, one) l = Log(s) w = Where(c, l, zero)
+        y = ReduceSum<keepdims=0>(w) }""")
+    _, dx = run(gradient_model(model, "y", ["x"]), {"x": np.array([0.0, -1.0, 2.0])})
+    np.testing.assert_array_equal(dx, [0.0, 0.0, 0.5])
+
+
+def test_outputs_nothing_needs():
+    model = parse("""g (double[N,4] x) => (double y) <int64[3] sizes = {1, 2, 1}> {
+        a, b, c = Split<axis=1>(x, sizes) e = Exp(b) y = ReduceSum<keepdims=0>(e) }""")
+    x = np.arange(8.0).reshape(2, 4) / 8
+    _, dx = run(gradient_model(model, "y", ["x"]), {"x": x})
+    np.testing.assert_allclose(dx[:, 1:3], np.exp(x[:, 1:3]))
+    np.testing.assert_array_equal(dx[:, [0, 3]], 0)
+
+
+def test_values_used_many_times():
+    model = parse("""g (double[2,2] x) => (double y) {
+        a = MatMul(x, x) b = Sum(a, x, x, a) c = Mul(b, b) y = ReduceSum<keepdims=0>(c) }""")
+    x = np.array([[0.5, -1.0], [2.0, 0.25]])
+    _, dx = run(gradient_model(model, "y", ["x"]), {"x": x})
+    db = 2 * (2 * x @ x + 2 * x)
+    np.testing.assert_allclose(dx, 2 * db + 2 * db @ x.T + 2 * x.T @ db)
