@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, TensorProto
 from sklearn.base import BaseEstimator, is_classifier
+from sklearn.pipeline import Pipeline
 
 from ..exceptions import ConversionError
 from ..graphs import (
@@ -54,6 +55,8 @@ class TrainableModel:
         Original name by stable name.
     loss, label : str or None
         Loss output and label input of a graph that has them.
+    origin : str or None
+        scikit-learn estimator, or step of a pipeline, that the trained part comes from.
     """
 
     model: ModelProto
@@ -66,6 +69,7 @@ class TrainableModel:
     original_names: dict[str, str]
     loss: str | None = None
     label: str | None = None
+    origin: str | None = None
 
     def initial_weights(self) -> dict[str, np.ndarray]:
         """Return the model's own values of the weights to train."""
@@ -144,7 +148,7 @@ def to_trainable(
     ['I0_coef', 'I1_intercept']
     """
     preprocessing: ModelProto | None = None
-    task = None
+    task = origin = None
     if is_onnx_source(source):
         model = decompose_operators(load_onnx(source))
     elif isinstance(source, BaseEstimator) or hasattr(source, "get_params"):
@@ -156,12 +160,13 @@ def to_trainable(
         model = sklearn_to_onnx(source, count, dtype)
         preprocessing = preprocessing_graph(source, count, dtype)
         task = "classification" if is_classifier(source) else "regression"
+        origin = _origin(source)
     else:
         raise ConversionError(
             f"{type(source).__name__} is neither a scikit-learn estimator nor an ONNX model (ModelProto, "
             "bytes or path)."
         )
-    return _assemble(model, weights_to_train, preprocessing, task, loss_output_name, label_name)
+    return _assemble(model, weights_to_train, preprocessing, task, loss_output_name, label_name, origin)
 
 
 def source_task(source: Any) -> str | None:
@@ -200,6 +205,7 @@ def _assemble(
     task: str | None,
     loss_output_name: str,
     label_name: str,
+    origin: str | None,
 ) -> TrainableModel:
     model, original_names = renamed_weights(name_nodes(model))
     types = value_types(model)
@@ -226,7 +232,16 @@ def _assemble(
         original_names=original_names,
         loss=loss,
         label=label,
+        origin=origin,
     )
+
+
+def _origin(source: Any) -> str:
+    """Name the estimator, or the last step of a pipeline, that is trained."""
+    if isinstance(source, Pipeline):
+        name, last = source.steps[-1]
+        return f"{type(last).__name__} (step {name!r})"
+    return type(source).__name__
 
 
 def _shared_with(model: ModelProto, preprocessing: ModelProto | None) -> list[str]:

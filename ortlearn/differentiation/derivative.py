@@ -9,7 +9,6 @@ from pathlib import Path
 import onnx
 from onnx import ModelProto, TensorProto
 
-from ..exceptions import GradientError
 from ..graphs import make_inputs_of
 from . import ort_derivative
 from .dispatch import by_backend, gradient_of_loss

@@ -56,7 +56,12 @@ def by_backend(backend: str, rules: Callable[[], Result], ort: Callable[[], Resu
 
 
 def gradient_of_loss(
-    model: ModelProto, loss: str, wrt: Sequence[str], backend: str = "auto", keep_outputs: bool = False
+    model: ModelProto,
+    loss: str,
+    wrt: Sequence[str],
+    backend: str = "auto",
+    keep_outputs: bool = False,
+    origin: str | None = None,
 ) -> ModelProto:
     """Return the graph of a loss and of its gradient with respect to some inputs.
 
@@ -73,6 +78,8 @@ def gradient_of_loss(
         every operator on the way has one, else the builder where it is installed.
     keep_outputs : bool, default=False
         Whether the other outputs of the model are kept, after the loss.
+    origin : str, default=None
+        Where the graph comes from, such as a scikit-learn estimator; shown in errors.
 
     Returns
     -------
@@ -96,8 +103,9 @@ def gradient_of_loss(
     >>> [value.name for value in gradient_of_loss(model, "loss", ["x"]).graph.output]
     ['loss', 'x_grad']
     """
+    origins = None if origin is None else dict.fromkeys((node.name for node in model.graph.node), origin)
     return by_backend(
         backend,
-        lambda: gradient_model(model, loss, wrt, keep_outputs=keep_outputs or None),
+        lambda: gradient_model(model, loss, wrt, keep_outputs=keep_outputs or None, origin=origins),
         lambda: ort_backend.loss_gradient(model, loss, wrt, keep_outputs),
     )

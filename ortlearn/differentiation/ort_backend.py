@@ -266,7 +266,8 @@ def _refuse_known_wrong(model: ModelProto, outputs: Sequence[str], wrt: Sequence
         reached.update(node.output)
         if reason:
             raise GradientError(
-                f"onnxruntime-training gives a wrong gradient for {node.op_type} (node {node.name!r}): {reason}."
+                f"onnxruntime-training gives a wrong gradient for {node.op_type} (node {node.name!r}): "
+                f"{reason}."
             )
 
 

@@ -168,8 +168,8 @@ def check_handed_over(nodes: Iterable[NodeProto], opset: int) -> None:
         found = _fixed_nodes_of(node, opset)
         if found is None or _key(found) != known:
             raise GradientError(
-                f"onnxruntime-training keeps one gradient of {node.op_type} for a whole process, and the one it "
-                f"was given does not fit node {node.name!r} with {len(node.input)} inputs. Use "
+                f"onnxruntime-training keeps one gradient of {node.op_type} for a whole process, and the one "
+                f"it was given does not fit node {node.name!r} with {len(node.input)} inputs. Use "
                 "gradient='rules', or a new process."
             )
 

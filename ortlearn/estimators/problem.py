@@ -153,6 +153,7 @@ class Problem:
             learning_rate=self.learning_rate,
             weighted=weighted,
             gradient=self.gradient,
+            origin=trainable.origin,
             dtype=self.dtype,
             **extra,
         )

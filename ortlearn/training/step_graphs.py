@@ -150,7 +150,9 @@ def step_graph(task: TrainingTask) -> StepGraph:
     Its inputs are X, the labels and the weights of all rows, the numbers of a batch's rows
     (``ortlearn_rows``), the learning rate (``ortlearn_rate``), then what is carried.
     """
-    gradient = gradient_of_loss(objective_graph(task), OBJECTIVE, task.weights, task.gradient)
+    gradient = gradient_of_loss(
+        objective_graph(task), OBJECTIVE, task.weights, task.gradient, origin=task.origin
+    )
     columns = [value.name for value in gradient.graph.input if value.name not in task.weights]
     whole = {value.name: value for value in gradient.graph.input if value.name in columns}
     gradient = map_names(gradient, {name: f"{name}_{BATCH}" for name in columns})

@@ -49,6 +49,8 @@ class TrainingTask:
         Whether rows have weights.
     gradient : str
         Backend that builds gradients.
+    origin : str or None
+        Where the graph comes from; shown where an operator has no gradient.
     dtype : numpy.dtype
         Floating-point type of scores, weights and states.
     """
@@ -67,4 +69,5 @@ class TrainingTask:
     label: str = "ortlearn_label"
     weighted: bool = False
     gradient: str = "auto"
+    origin: str | None = None
     dtype: np.dtype = field(default_factory=lambda: np.dtype(np.float32))
