@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -22,7 +22,15 @@ class BaseLearningRate(BaseEstimator):
 
     A subclass stores its parameters in its constructor, gives the rate of an epoch
     (:meth:`rate`), and writes how a weight is updated (:meth:`init` and :meth:`update`).
+
+    Attributes
+    ----------
+    scales_gradient : bool
+        Whether :meth:`update` uses the rate only as a factor of the gradient. The rate is then
+        multiplied into the gradient of the loss, once for all weights.
     """
+
+    scales_gradient: ClassVar[bool] = False
 
     def rate(self, epoch: int) -> float:
         """Return the learning rate of an epoch, counted from 0."""

@@ -29,6 +29,8 @@ class LearningRateSGD(ScheduledLearningRate):
     0.05
     """
 
+    scales_gradient = True
+
     def __init__(self, eta0=0.01, alpha=0.0001, power_t=0.25, learning_rate="invscaling"):
         super().__init__(eta0=eta0, alpha=alpha, power_t=power_t, learning_rate=learning_rate)
 

@@ -41,6 +41,8 @@ class LearningRateSGDNesterov(ScheduledLearningRate):
     0.1
     """
 
+    scales_gradient = True
+
     def __init__(
         self,
         eta0=0.01,

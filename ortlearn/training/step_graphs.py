@@ -70,10 +70,10 @@ class StepGraph:
     carried: list[Carried]
 
 
-def _batch_type(known: TensorType) -> TensorType:
+def _batch_type(known: TensorType, batch: int | str) -> TensorType:
     if not known.shape:
         return known
-    return TensorType(known.elem_type, (BATCH, *known.shape[1:]))
+    return TensorType(known.elem_type, (batch, *known.shape[1:]))
 
 
 def _builder(task: TrainingTask, model: ModelProto, prefix: str) -> GraphBuilder:
@@ -86,13 +86,13 @@ def _builder(task: TrainingTask, model: ModelProto, prefix: str) -> GraphBuilder
     )
 
 
-def _batch_inputs(task: TrainingTask) -> list[ValueInfoProto]:
+def _batch_inputs(task: TrainingTask, batch: int | str) -> list[ValueInfoProto]:
     """Return the inputs of the objective besides X and the weights."""
     inputs = []
     if task.loss is not None:
-        inputs.append(make_value_info(task.label, _batch_type(task.label_type)))
+        inputs.append(make_value_info(task.label, _batch_type(task.label_type, batch)))
     if task.weighted:
-        inputs.append(make_value_info(SAMPLE_WEIGHT, TensorType(_elem_type(task), (BATCH,))))
+        inputs.append(make_value_info(SAMPLE_WEIGHT, TensorType(_elem_type(task), (batch,))))
     return inputs
 
 
@@ -100,48 +100,48 @@ def _elem_type(task: TrainingTask) -> int:
     return helper.np_dtype_to_tensor_dtype(task.dtype)
 
 
-def _with_batch_dimension(task: TrainingTask) -> ModelProto:
+def _with_batch_dimension(task: TrainingTask, batch: int | str) -> ModelProto:
     model = copy_model(task.graph)
     for value in model.graph.input:
         if value.name == task.data:
-            value.CopyFrom(make_value_info(task.data, _batch_type(task.data_type)))
+            value.CopyFrom(make_value_info(task.data, _batch_type(task.data_type, batch)))
         elif value.name == task.label:
-            value.CopyFrom(make_value_info(task.label, _batch_type(task.label_type)))
+            value.CopyFrom(make_value_info(task.label, _batch_type(task.label_type, batch)))
     del model.graph.value_info[:]
     return model
 
 
-def _row_losses(task: TrainingTask, op: GraphBuilder) -> str:
+def _row_losses(task: TrainingTask, op: GraphBuilder, batch: int | str) -> str:
     assert task.loss is not None
-    op.set_type(task.label, *_batch_type(task.label_type))
-    op.set_type(task.output, *_batch_type(task.output_type))
+    op.set_type(task.label, *_batch_type(task.label_type, batch))
+    op.set_type(task.output, *_batch_type(task.output_type, batch))
     return task.loss.forward(op, task.label, task.output)
 
 
 def row_loss_graph(task: TrainingTask) -> tuple[ModelProto, str]:
     """Return the graph of the loss of each row, and the name of its output of shape (n,)."""
-    model = _with_batch_dimension(task)
+    model = _with_batch_dimension(task, BATCH)
     op = _builder(task, model, "loss_")
-    rows = _row_losses(task, op)
-    inputs = [value for value in _batch_inputs(task) if value.name != SAMPLE_WEIGHT]
+    rows = _row_losses(task, op, BATCH)
+    inputs = [value for value in _batch_inputs(task, BATCH) if value.name != SAMPLE_WEIGHT]
     output = make_value_info(rows, TensorType(_elem_type(task), (BATCH,)))
     return append_nodes(model, op, inputs=inputs, outputs=[output]), rows
 
 
-def objective_graph(task: TrainingTask) -> ModelProto:
+def objective_graph(task: TrainingTask, batch: int | str = BATCH) -> ModelProto:
     """Return the graph of the objective of a batch, penalty included."""
-    model = _with_batch_dimension(task)
+    model = _with_batch_dimension(task, batch)
     op = _builder(task, model, "loss_")
     if task.loss is None:
         value = task.output
         if len(task.output_type.shape or ()) > 0:
             value = op.ReduceSum(value, keepdims=0)
     else:
-        value = mean_loss(op, _row_losses(task, op), SAMPLE_WEIGHT if task.weighted else None)
+        value = mean_loss(op, _row_losses(task, op, batch), SAMPLE_WEIGHT if task.weighted else None)
     terms = [value, *penalty_terms(op, task.penalty, task.intercepts)]
     op.node("Identity", add_terms(op, terms), outputs=[OBJECTIVE])
     output = make_value_info(OBJECTIVE, TensorType(_elem_type(task), ()))
-    return append_nodes(model, op, inputs=_batch_inputs(task), outputs=[output])
+    return append_nodes(model, op, inputs=_batch_inputs(task, batch), outputs=[output])
 
 
 def step_graph(task: TrainingTask) -> StepGraph:
@@ -172,7 +172,7 @@ def step_graph(task: TrainingTask) -> StepGraph:
     del gathered.graph.input[:]
     gathered.graph.input.extend(inputs)
     gradients = {name: f"{name}_grad" for name in task.weights}
-    return _append_updates(task, gathered, gradients, OBJECTIVE)
+    return append_updates(task, gathered, gradients, OBJECTIVE)
 
 
 def copy_value(value: ValueInfoProto) -> ValueInfoProto:
@@ -180,20 +180,28 @@ def copy_value(value: ValueInfoProto) -> ValueInfoProto:
     return ValueInfoProto.FromString(value.SerializeToString())
 
 
-def _append_updates(
+def append_updates(
     task: TrainingTask, model: ModelProto, gradients: dict[str, str], value: str | None
 ) -> StepGraph:
-    """Append the update of every weight; outputs are the value, then the new weights and states."""
+    """Append the update of every weight; outputs are the value, then the new weights and states.
+
+    Where the learning rate is in the gradients already, the update gets a rate of one.
+    """
     op = _builder(task, model, "update_")
     types = {v.name: v for v in model.graph.input}
-    inputs = [make_value_info(RATE, TensorType(_elem_type(task), ()))]
+    inputs = []
+    if RATE in types:
+        rate = op.constant(1.0)
+    else:
+        inputs.append(make_value_info(RATE, TensorType(_elem_type(task), ())))
+        rate = RATE
     outputs = [copy_value(v) for v in model.graph.output if v.name == value]
     carried: list[Carried] = []
     for name in task.weights:
         shape = tuple(d.dim_value for d in types[name].type.tensor_type.shape.dim)
         names, infos = _state_inputs(task, op, name, shape)
         inputs += infos
-        new, states = task.learning_rate.update(op, name, gradients[name], names, RATE)
+        new, states = task.learning_rate.update(op, name, gradients[name], names, rate)
         results: list[tuple[str | None, str]] = [(None, new), *states.items()]
         for state, result in results:
             known = types[name] if state is None else next(i for i in infos if i.name == names[state])
@@ -235,13 +243,13 @@ def loss_gradient_graph(task: TrainingTask) -> ModelProto:
 
     Outputs are ``ortlearn_objective`` and ``<output>_grad``.
     """
-    scores = make_value_info(task.output, _batch_type(task.output_type))
+    scores = make_value_info(task.output, _batch_type(task.output_type, BATCH))
     model = _empty_model(task, [scores])
     op = _builder(task, model, "loss_")
-    value = mean_loss(op, _row_losses(task, op), SAMPLE_WEIGHT if task.weighted else None)
+    value = mean_loss(op, _row_losses(task, op, BATCH), SAMPLE_WEIGHT if task.weighted else None)
     op.node("Identity", value, outputs=[OBJECTIVE])
     output = make_value_info(OBJECTIVE, TensorType(_elem_type(task), ()))
-    model = append_nodes(model, op, inputs=_batch_inputs(task), outputs=[output])
+    model = append_nodes(model, op, inputs=_batch_inputs(task, BATCH), outputs=[output])
     return gradient_of_loss(model, OBJECTIVE, [task.output], task.gradient)
 
 
@@ -263,7 +271,7 @@ def update_graph(task: TrainingTask) -> StepGraph:
     terms = penalty_terms(op, task.penalty, task.intercepts)
     if not terms:
         model.graph.input.extend(received)
-        return _append_updates(task, model, gradients, None)
+        return append_updates(task, model, gradients, None)
     op.node("Identity", add_terms(op, terms), outputs=[OBJECTIVE])
     output = make_value_info(OBJECTIVE, TensorType(_elem_type(task), ()))
     penalty = append_nodes(model, op, outputs=[output])
@@ -274,4 +282,4 @@ def update_graph(task: TrainingTask) -> StepGraph:
     own.graph.input.extend([*missing, *received])
     op = _builder(task, own, "sum_")
     totals = {name: op.Add(gradients[name], f"{name}_penalty_grad") for name in reached}
-    return _append_updates(task, append_nodes(own, op), {**gradients, **totals}, OBJECTIVE)
+    return append_updates(task, append_nodes(own, op), {**gradients, **totals}, OBJECTIVE)

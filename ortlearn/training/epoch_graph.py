@@ -1,0 +1,218 @@
+"""The graph of a whole epoch: a Loop over batches, then the last short one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto, helper, numpy_helper
+
+from ..differentiation import gradient_of_loss
+from ..graphs import (
+    GraphBuilder,
+    TensorType,
+    append_nodes,
+    graph_names,
+    make_value_info,
+    map_names,
+    opset_versions,
+)
+from .fusions import fuse_step
+from .step_graphs import (
+    OBJECTIVE,
+    RATE,
+    SAMPLE_WEIGHT,
+    Carried,
+    StepGraph,
+    append_updates,
+    copy_value,
+    objective_graph,
+)
+from .task import TrainingTask
+
+__all__ = ["LAST", "LOSSES", "ORDER", "REST", "EpochGraph", "batch_graph", "epoch_graph"]
+
+ORDER = "ortlearn_order"
+REST = "ortlearn_rest"
+LOSSES = "ortlearn_losses"
+LAST = "ortlearn_last_loss"
+SCALED = "ortlearn_scaled_objective"
+
+
+@dataclass(frozen=True)
+class EpochGraph:
+    """A graph that trains an epoch.
+
+    Attributes
+    ----------
+    model : onnx.ModelProto
+        Graph. Inputs are the columns of all rows, ``ortlearn_order`` (batches, rows of a batch),
+        ``ortlearn_rest`` (rows of the last short batch) if there is one, ``ortlearn_rate``, and what is
+        carried. Outputs are ``ortlearn_losses``, one for each full batch that was run,
+        ``ortlearn_last_loss`` if there is a short one, and what is carried.
+    carried : list of Carried
+        Weights and states.
+    """
+
+    model: ModelProto
+    carried: list[Carried]
+
+
+def batch_graph(task: TrainingTask, size: int) -> StepGraph:
+    """Return the graph of a step on a batch of a known size, fused.
+
+    Inputs are the columns of the batch, what is carried, and the learning rate.
+    """
+    objective = objective_graph(task, size)
+    if task.learning_rate.scales_gradient:
+        # Differentiating rate * objective puts the rate into the gradient of the loss, once.
+        op = GraphBuilder(opset_versions(objective)[""], existing_names=graph_names(objective.graph))
+        op.node("Mul", OBJECTIVE, RATE, outputs=[SCALED])
+        scalar = TensorType(helper.np_dtype_to_tensor_dtype(task.dtype), ())
+        outputs = [make_value_info(SCALED, scalar), make_value_info(OBJECTIVE, scalar)]
+        objective = append_nodes(
+            objective, op, inputs=[make_value_info(RATE, scalar)], outputs=outputs
+        )
+    target = SCALED if task.learning_rate.scales_gradient else OBJECTIVE
+    gradient = gradient_of_loss(
+        objective, target, task.weights, task.gradient, keep_outputs=True, origin=task.origin
+    )
+    gradients = {name: f"{name}_grad" for name in task.weights}
+    step = append_updates(task, gradient, gradients, OBJECTIVE)
+    return StepGraph(fuse_step(step.model), step.value, step.carried)
+
+
+def epoch_graph(task: TrainingTask, size: int, rest: int) -> EpochGraph:
+    """Return the graph of an epoch.
+
+    Parameters
+    ----------
+    task : TrainingTask
+        What is trained.
+    size : int
+        Rows of a full batch.
+    rest : int
+        Rows of the last short batch, 0 if there is none.
+
+    Returns
+    -------
+    EpochGraph
+        Graph.
+    """
+    step = batch_graph(task, size)
+    columns = [v.name for v in step.model.graph.input if v.name in _column_names(task)]
+    body = _with_gathers(step, columns, ORDER, "i")
+    loop = helper.make_node(
+        "Loop",
+        ["n_batches", "go_on", *(f"{item.source}_start" for item in step.carried)],
+        [*(f"{item.source}_looped" for item in step.carried), LOSSES],
+        name="epoch",
+        body=_loop_body(body, step.carried),
+    )
+    op = GraphBuilder(opset_versions(step.model)[""], prefix="epoch_")
+    op.node("Gather", op.Shape(ORDER), op.constant(np.array(0)), outputs=["n_batches"], axis=0)
+    op.nodes.append(loop)
+    op.initializers.append(numpy_helper.from_array(np.array(True), "go_on"))
+    results = {item: f"{item.source}_looped" for item in step.carried}
+    if rest:
+        results = _append_rest(task, op, rest, columns, step.carried)
+    return EpochGraph(_assemble(task, step, op, columns, rest, results), _renamed(step.carried, results))
+
+
+def _column_names(task: TrainingTask) -> set[str]:
+    return {task.data, task.label, SAMPLE_WEIGHT}
+
+
+def _with_gathers(step: StepGraph, columns: list[str], order: str, index: str | None) -> ModelProto:
+    """Return a step that takes its rows from all of them: those of a line of ``order``, or all."""
+    model = map_names(step.model, {name: f"{name}_batch" for name in columns})
+    op = GraphBuilder(opset_versions(model)[""], existing_names=graph_names(model.graph), prefix="gather_")
+    rows = order if index is None else op.Gather(order, index, axis=0)
+    for name in columns:
+        op.node("Gather", name, rows, outputs=[f"{name}_batch"], axis=0)
+    return append_nodes(model, op, first=True)
+
+
+def _loop_body(model: ModelProto, carried: list[Carried]) -> GraphProto:
+    op = GraphBuilder(opset_versions(model)[""], existing_names=graph_names(model.graph), prefix="loop_")
+    dtype = next(v for v in model.graph.output if v.name == OBJECTIVE).type.tensor_type.elem_type
+    infinity = np.array(np.inf, dtype=helper.tensor_dtype_to_np_dtype(dtype))
+    op.node("Less", op.Abs(OBJECTIVE), infinity, outputs=["loss_is_finite"])
+    infos = {value.name: value for value in (*model.graph.input, *model.graph.output)}
+    inputs = [
+        helper.make_tensor_value_info("i", TensorProto.INT64, []),
+        helper.make_tensor_value_info("going_on", TensorProto.BOOL, []),
+        *(copy_value(infos[item.source]) for item in carried),
+    ]
+    outputs = [
+        helper.make_tensor_value_info("loss_is_finite", TensorProto.BOOL, []),
+        *(copy_value(infos[item.result]) for item in carried),
+        copy_value(infos[OBJECTIVE]),
+    ]
+    nodes = [*model.graph.node, *op.nodes]
+    return helper.make_graph(nodes, "batch", inputs, outputs, [*model.graph.initializer, *op.initializers])
+
+
+def _append_rest(
+    task: TrainingTask, op: GraphBuilder, rest: int, columns: list[str], carried: list[Carried]
+) -> dict[Carried, str]:
+    """Append the last short batch, and return the name of each result."""
+    last = batch_graph(task, rest)
+    model = _with_gathers(last, columns, REST, None)
+    shared = {*columns, REST, RATE}
+    names = {name: f"last_{name}" for name in graph_names(model.graph) - shared}
+    sources = {own.source: f"{item.source}_looped" for own, item in zip(last.carried, carried, strict=True)}
+    names.update(sources)
+    names[OBJECTIVE] = LAST
+    renamed = map_names(model, names)
+    op.nodes.extend(renamed.graph.node)
+    op.initializers.extend(renamed.graph.initializer)
+    for domain, version in opset_versions(renamed).items():
+        op.opsets.setdefault(domain, version)
+    return {
+        item: names.get(own.result, own.result) for own, item in zip(last.carried, carried, strict=True)
+    }
+
+
+def _renamed(carried: list[Carried], results: dict[Carried, str]) -> list[Carried]:
+    return [Carried(i.weight, i.state, f"{i.source}_start", results[i]) for i in carried]
+
+
+def _assemble(
+    task: TrainingTask,
+    step: StepGraph,
+    op: GraphBuilder,
+    columns: list[str],
+    rest: int,
+    results: dict[Carried, str],
+) -> ModelProto:
+    own = {value.name: value for value in (*step.model.graph.input, *step.model.graph.output)}
+    elem_type = helper.np_dtype_to_tensor_dtype(task.dtype)
+    size = own[columns[0]].type.tensor_type.shape.dim[0].dim_value
+    inputs = [_all_rows(own[name]) for name in columns]
+    inputs.append(make_value_info(ORDER, TensorType(TensorProto.INT64, ("batches", size))))
+    if rest:
+        inputs.append(make_value_info(REST, TensorType(TensorProto.INT64, (rest,))))
+    inputs.append(make_value_info(RATE, TensorType(elem_type, ())))
+    inputs += [_named(own[item.source], f"{item.source}_start") for item in step.carried]
+    outputs = [make_value_info(LOSSES, TensorType(elem_type, (None,)))]
+    if rest:
+        outputs.append(make_value_info(LAST, TensorType(elem_type, ())))
+    outputs += [_named(own[item.source], results[item]) for item in step.carried]
+    graph = helper.make_graph(op.nodes, "epoch", inputs, outputs, op.initializers)
+    versions = {**opset_versions(step.model), **op.opsets}
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid(d, v) for d, v in versions.items()])
+    model.ir_version = step.model.ir_version
+    return model
+
+
+def _named(value: ValueInfoProto, name: str) -> ValueInfoProto:
+    copied = copy_value(value)
+    copied.name = name
+    return copied
+
+
+def _all_rows(value: ValueInfoProto) -> ValueInfoProto:
+    copied = copy_value(value)
+    copied.type.tensor_type.shape.dim[0].dim_param = "rows"
+    return copied

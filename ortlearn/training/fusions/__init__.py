@@ -1,0 +1,43 @@
+"""Passes that make the graph of a training step faster; each one gives equal results."""
+
+from __future__ import annotations
+
+from onnx import ModelProto
+
+from .arithmetic import merge_reductions, sign_of_relu, simplify_products
+from .body import Body
+from .gemm import fuse_matmul_add, fuse_updates
+from .uniform import use_scalars
+
+__all__ = ["PASSES", "Body", "fuse_step"]
+
+#: Passes in the order they are applied.
+PASSES = (
+    use_scalars,
+    simplify_products,
+    merge_reductions,
+    sign_of_relu,
+    fuse_matmul_add,
+    fuse_updates,
+)
+
+
+def fuse_step(model: ModelProto, passes=PASSES) -> ModelProto:
+    """Return a faster graph of a training step.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Graph of a step, the size of its batch known.
+    passes : sequence of callable, default=PASSES
+        What to apply.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Graph with the same inputs, outputs and results.
+    """
+    body = Body(model)
+    for apply in passes:
+        apply(body)
+    return body.to_model()

@@ -1,0 +1,100 @@
+"""Arithmetic that can be done with fewer nodes."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import NodeProto, helper
+
+from .body import Body
+
+__all__ = ["merge_reductions", "sign_of_relu", "simplify_products"]
+
+
+def simplify_products(body: Body) -> None:
+    """Drop products with one, and write ``x * s + x * s`` as ``x * 2s``."""
+    replaced: dict[str, str] = {}
+    nodes: list[NodeProto] = []
+    for node in body.nodes:
+        node.input[:] = [replaced.get(name, name) for name in node.input]
+        if node.op_type == "Mul" and node.domain == "" and node.output[0] not in body.outputs:
+            position = next((i for i in (0, 1) if body.is_constant(node.input[i], 1.0)), None)
+            other = None if position is None else node.input[1 - position]
+            if other is not None and body.shape(other) == body.shape(node.output[0]) is not None:
+                replaced[node.output[0]] = other
+                continue
+        if node.op_type == "Add" and len(node.input) == 2 and node.input[0] == node.input[1]:
+            nodes.extend(_twice(body, node))
+            continue
+        nodes.append(node)
+    body.replace(nodes)
+
+
+def _twice(body: Body, node: NodeProto) -> list[NodeProto]:
+    product = body.producer(node.input[0], "Mul")
+    if product is None:
+        return [node]
+    for position, name in enumerate(product.input):
+        known = body.type(name)
+        if known is not None and known.shape == ():
+            dtype = helper.tensor_dtype_to_np_dtype(known.elem_type)
+            value = body.value(name)
+            if value is not None:
+                doubled, extra = body.constant(np.asarray(2 * value, dtype=dtype)), []
+            else:
+                new, doubled = body.make("Mul", name, body.constant(np.asarray(2, dtype=dtype)), like=name)
+                extra = [new]
+            other = product.input[1 - position]
+            new, _ = body.make("Mul", other, doubled, like=other, output=node.output[0])
+            return [*extra, new]
+    return [node]
+
+
+def merge_reductions(body: Body) -> None:
+    """Write the mean of sums over outputs, ``mean(c * sum(x, axis=1))``, as one sum and one product."""
+    nodes: list[NodeProto] = []
+    for node in body.nodes:
+        nodes.extend(_merged(body, node) or [node])
+    body.replace(nodes)
+
+
+def _merged(body: Body, mean: NodeProto) -> list[NodeProto] | None:
+    """Return the two nodes a mean over everything can be written with."""
+    if mean.op_type != "ReduceMean" or len(mean.input) > 1 or _axes(mean):
+        return None
+    shape, factor, name = body.shape(mean.input[0]), 1.0, mean.input[0]
+    product = body.producer(name, "Mul")
+    if product is not None and body.read_once(name):
+        value = body.value(product.input[1])
+        if value is not None and value.size == 1:
+            factor, name = float(value.reshape(())), product.input[0]
+    total = body.producer(name, "ReduceSum")
+    known = body.type(mean.output[0])
+    if shape is None or total is None or not body.read_once(name) or known is None or len(shape) != 1:
+        return None
+    dtype = helper.tensor_dtype_to_np_dtype(known.elem_type)
+    whole, summed = body.make("ReduceSum", total.input[0], like=mean.output[0], keepdims=0)
+    scale = body.constant(np.asarray(factor / shape[0], dtype=dtype))
+    scaled, _ = body.make("Mul", summed, scale, like=summed, output=mean.output[0])
+    return [whole, scaled]
+
+
+def _axes(node: NodeProto) -> bool:
+    return any(attribute.name == "axes" for attribute in node.attribute)
+
+
+def sign_of_relu(body: Body) -> None:
+    """Take the slope of Relu as ``sign(relu(x))``, one node instead of a comparison and a cast."""
+    nodes: list[NodeProto] = []
+    for node in body.nodes:
+        if node.op_type == "Cast":
+            greater = body.producer(node.input[0], "Greater")
+            relu = None if greater is None else body.producer(greater.input[0], "Relu")
+            known = body.type(node.output[0])
+            source = None if relu is None else body.type(relu.output[0])
+            if relu is not None and known is not None and source is not None and greater is not None:
+                if body.is_constant(greater.input[1], 0.0) and known.elem_type == source.elem_type:
+                    new, _ = body.make("Sign", relu.output[0], like=relu.output[0], output=node.output[0])
+                    nodes.append(new)
+                    continue
+        nodes.append(node)
+    body.replace(nodes)
