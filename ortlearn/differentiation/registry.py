@@ -19,6 +19,7 @@ __all__ = [
     "gradient_rule",
     "load_rules",
     "normalize_domain",
+    "registered_rules",
     "temporary_rules",
 ]
 
@@ -105,6 +106,11 @@ def declare_without_gradient(*op_types: str, domain: str = "") -> None:
     'no gradient'
     """
     _REGISTERED.without_gradient(*op_types, domain=domain)
+
+
+def registered_rules() -> frozenset:
+    """Return what identifies the rules registered in this process, for caches of gradient graphs."""
+    return frozenset(_REGISTERED.rules.items()) | frozenset(_REGISTERED.no_gradient)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..training import SingleGraphStep
+from ..training import EpochStep
 from .base import BaseOrtGradientEstimator
 
 __all__ = ["OrtGradientOptimizer"]
@@ -97,4 +97,4 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
     True
     """
 
-    _step_class = SingleGraphStep
+    _step_class = EpochStep

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -78,6 +78,10 @@ class BaseLearningRate(BaseEstimator):
         """
         raise NotImplementedError(f"{type(self).__name__} must write its update.")
 
+    def graph_key(self) -> Hashable:
+        """Return what the nodes of :meth:`update` depend on; equal keys share compiled graphs."""
+        return type(self), tuple(sorted((k, repr(v)) for k, v in self.get_params().items()))
+
     def check(self) -> None:
         """Check the parameters before training.
 
@@ -108,6 +112,12 @@ class ScheduledLearningRate(BaseLearningRate):
         self.alpha = alpha
         self.power_t = power_t
         self.learning_rate = learning_rate
+
+    def graph_key(self):
+        """Return what the nodes of the update depend on: the schedule is not among it."""
+        schedule = {"eta0", "alpha", "power_t", "learning_rate"}
+        params = {k: repr(v) for k, v in self.get_params().items() if k not in schedule}
+        return type(self), tuple(sorted(params.items()))
 
     def rate(self, epoch):
         """Return the learning rate of an epoch, counted from 0."""

@@ -2,6 +2,7 @@
 
 from .batches import batch_sizes, epoch_batches
 from .buffers import Data
+from .epoch_step import EpochStep
 from .forward_backward import OrtGradientForwardBackward, OrtGradientForwardBackwardFunction
 from .forward_backward_step import ForwardBackwardStep
 from .loop import LoopSettings, TrainingResult, run_training
@@ -12,6 +13,7 @@ from .task import TrainingTask
 __all__ = [
     "Data",
     "Device",
+    "EpochStep",
     "ForwardBackwardStep",
     "LoopSettings",
     "OrtGradientForwardBackward",

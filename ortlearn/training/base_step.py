@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
+from .batches import split_batches
 from .buffers import CarriedBuffers, Data
 from .sessions import Device, make_session
 from .step_graphs import Carried
@@ -16,7 +17,7 @@ __all__ = ["BaseStep"]
 
 
 class BaseStep:
-    """Base class of the steps: build once, bind data and weights, then run batch after batch.
+    """Base class of the steps: build once, bind data and weights, then run epoch after epoch.
 
     Parameters
     ----------
@@ -48,7 +49,7 @@ class BaseStep:
         data : Data
             Rows to train on.
         sizes : list of int
-            Sizes of batch that will come.
+            Sizes of batch that will come: the full one, and the last short one if there is any.
         weights : dict of str to ndarray
             Initial weights.
         states : dict of (str, str) to ndarray, default=None
@@ -59,6 +60,7 @@ class BaseStep:
         CarriedBuffers
             Weights and states of this training.
         """
+        self.prepare(data, sizes)
         arrays: dict = {(name, None): array for name, array in weights.items()}
         for name, array in weights.items():
             for state, value in self.task.learning_rate.init(array).items():
@@ -68,9 +70,38 @@ class BaseStep:
         self.bind(data, sizes, buffers)
         return buffers
 
+    def run_epoch(self, order: np.ndarray, batch_size: int, buffers: CarriedBuffers) -> np.ndarray:
+        """Update on every batch of an epoch, up to the first objective that is not finite.
+
+        Parameters
+        ----------
+        order : ndarray of shape (n_samples,), int64
+            Row numbers in the order they are visited.
+        batch_size : int
+            Rows of a batch.
+        buffers : CarriedBuffers
+            Weights and states; those of the last finite objective where one is not.
+
+        Returns
+        -------
+        ndarray of shape (n_batches,)
+            Objective of each batch; the last one is the only one that may not be finite.
+        """
+        values = []
+        for rows in split_batches(order, batch_size):
+            values.append(self.run(rows, buffers))
+            if not np.isfinite(values[-1]):
+                buffers.step_back(1)  # the weights that gave this value are not the last good ones
+                break
+            buffers.advance()
+        return np.array(values)
+
     def build(self) -> list[Carried]:
         """Build graphs and sessions; return what is carried from step to step."""
         raise NotImplementedError
+
+    def prepare(self, data: Data, sizes: list[int]) -> None:
+        """Build what depends on the sizes of batch; nothing by default."""
 
     def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:
         """Bind data, weights and results."""
@@ -81,7 +112,7 @@ class BaseStep:
         raise NotImplementedError
 
     def run(self, rows: np.ndarray, buffers: CarriedBuffers) -> float:
-        """Update on a batch and return its objective; the caller advances the buffers."""
+        """Return the objective of a batch; what it writes counts once the caller advances the buffers."""
         raise NotImplementedError
 
     def graphs(self) -> dict[str, ModelProto]:

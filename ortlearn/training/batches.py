@@ -6,7 +6,47 @@ from collections.abc import Iterator
 
 import numpy as np
 
-__all__ = ["batch_sizes", "epoch_batches"]
+__all__ = ["batch_sizes", "epoch_batches", "epoch_order", "split_batches"]
+
+
+def epoch_order(n_rows: int, random_state: np.random.RandomState | None) -> np.ndarray:
+    """Return row numbers in the order an epoch visits them.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows; every one is visited once.
+    random_state : numpy.random.RandomState or None
+        Draws the order; None keeps the rows' own.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,), int64
+        Row numbers.
+    """
+    order = np.arange(n_rows, dtype=np.int64)
+    if random_state is not None:
+        random_state.shuffle(order)
+    return order
+
+
+def split_batches(order: np.ndarray, batch_size: int) -> Iterator[np.ndarray]:
+    """Yield the row numbers of each batch; the last one may be short.
+
+    Parameters
+    ----------
+    order : ndarray of shape (n_rows,)
+        Row numbers.
+    batch_size : int
+        Rows of a batch.
+
+    Yields
+    ------
+    ndarray of shape (n,)
+        Row numbers.
+    """
+    for start in range(0, len(order), batch_size):
+        yield order[start : start + batch_size]
 
 
 def epoch_batches(
@@ -34,11 +74,7 @@ def epoch_batches(
     >>> [rows.tolist() for rows in epoch_batches(5, 2, None)]
     [[0, 1], [2, 3], [4]]
     """
-    order = np.arange(n_rows, dtype=np.int64)
-    if random_state is not None:
-        random_state.shuffle(order)
-    for start in range(0, n_rows, batch_size):
-        yield order[start : start + batch_size]
+    return split_batches(epoch_order(n_rows, random_state), batch_size)
 
 
 def batch_sizes(n_rows: int, batch_size: int) -> list[int]:

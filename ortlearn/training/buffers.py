@@ -96,6 +96,11 @@ class CarriedBuffers:
         self.current = (self.current - count) % self.COPIES
         self.steps -= count
 
+    def write(self, values: dict[tuple[str, str | None], np.ndarray]) -> None:
+        """Replace the current values."""
+        for item, value in zip(self.carried, self.values[self.current], strict=True):
+            value.update_inplace(values[item.weight, item.state])
+
     def weights(self, copy: int) -> dict[str, Any]:
         """Return the weights of a copy, on the device."""
         return {

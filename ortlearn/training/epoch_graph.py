@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from ..differentiation import gradient_of_loss
 from ..graphs import (
     GraphBuilder,
     TensorType,
     append_nodes,
+    copy_model,
     graph_names,
     make_value_info,
     map_names,
+    node_inputs,
     opset_versions,
 )
 from .fusions import fuse_step
@@ -101,7 +103,7 @@ def epoch_graph(task: TrainingTask, size: int, rest: int) -> EpochGraph:
     """
     step = batch_graph(task, size)
     columns = [v.name for v in step.model.graph.input if v.name in _column_names(task)]
-    body = _with_gathers(step, columns, ORDER, "i")
+    body, invariant = _split_invariant(_with_gathers(step, columns, ORDER, "i"), {*columns, ORDER, RATE})
     loop = helper.make_node(
         "Loop",
         ["n_batches", "go_on", *(f"{item.source}_start" for item in step.carried)],
@@ -111,7 +113,9 @@ def epoch_graph(task: TrainingTask, size: int, rest: int) -> EpochGraph:
     )
     op = GraphBuilder(opset_versions(step.model)[""], prefix="epoch_")
     op.node("Gather", op.Shape(ORDER), op.constant(np.array(0)), outputs=["n_batches"], axis=0)
+    op.nodes.extend(invariant.nodes)
     op.nodes.append(loop)
+    op.initializers.extend(invariant.initializers)
     op.initializers.append(numpy_helper.from_array(np.array(True), "go_on"))
     results = {item: f"{item.source}_looped" for item in step.carried}
     if rest:
@@ -133,11 +137,36 @@ def _with_gathers(step: StepGraph, columns: list[str], order: str, index: str | 
     return append_nodes(model, op, first=True)
 
 
+def _split_invariant(model: ModelProto, outer: set[str]) -> tuple[ModelProto, GraphBuilder]:
+    """Take out of a body what is the same in every batch: nodes that read only the rate and constants."""
+    before = GraphBuilder(opset_versions(model)[""])
+    tensors = {tensor.name: tensor for tensor in model.graph.initializer}
+    known = {*outer, *tensors}
+    nodes: list[NodeProto] = []
+    for node in model.graph.node:
+        reads = node_inputs(node)
+        if reads and reads <= known and not reads & (outer - {RATE}):
+            known.update(node.output)
+            before.nodes.append(node)
+        else:
+            nodes.append(node)
+    moved = set().union(*(node_inputs(node) for node in before.nodes)) & tensors.keys()
+    before.initializers.extend(tensors[name] for name in sorted(moved))
+    body = copy_model(model)
+    del body.graph.node[:]
+    body.graph.node.extend(nodes)
+    kept = [tensor for tensor in model.graph.initializer if tensor.name not in moved]
+    del body.graph.initializer[:]
+    body.graph.initializer.extend(kept)
+    return body, before
+
+
 def _loop_body(model: ModelProto, carried: list[Carried]) -> GraphProto:
     op = GraphBuilder(opset_versions(model)[""], existing_names=graph_names(model.graph), prefix="loop_")
     dtype = next(v for v in model.graph.output if v.name == OBJECTIVE).type.tensor_type.elem_type
     infinity = np.array(np.inf, dtype=helper.tensor_dtype_to_np_dtype(dtype))
-    op.node("Less", op.Abs(OBJECTIVE), infinity, outputs=["loss_is_finite"])
+    # False for NaN too. Minus infinity is seen after the epoch: one node less in every batch.
+    op.node("Less", OBJECTIVE, infinity, outputs=["loss_is_finite"])
     infos = {value.name: value for value in (*model.graph.input, *model.graph.output)}
     inputs = [
         helper.make_tensor_value_info("i", TensorProto.INT64, []),
@@ -165,6 +194,8 @@ def _append_rest(
     names.update(sources)
     names[OBJECTIVE] = LAST
     renamed = map_names(model, names)
+    for node in renamed.graph.node:
+        node.name = f"last_{node.name}"
     op.nodes.extend(renamed.graph.node)
     op.initializers.extend(renamed.graph.initializer)
     for domain, version in opset_versions(renamed).items():

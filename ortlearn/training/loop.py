@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..exceptions import ConvergenceError
 from .base_step import BaseStep
-from .batches import batch_sizes, epoch_batches
+from .batches import batch_sizes, epoch_order
 from .buffers import CarriedBuffers, Data
 from .progress import progress_bar
 
@@ -162,18 +162,17 @@ def _run_epoch(
     recent: deque[float],
 ) -> tuple[float, np.ndarray]:
     """Visit every row once; return the mean loss and the rows of the last batch."""
-    total = mass = 0.0
-    for rows in epoch_batches(len(data), batch_size, random_state):
-        value = step.run(rows, buffers)
-        recent.append(value)
-        if not np.isfinite(value):
-            buffers.step_back(1)  # the weights that gave this value are not the last good ones
-            raise _Diverged(value)
-        buffers.advance()
-        share = len(rows) if data.sample_weight is None else float(data.sample_weight[rows].sum())
-        total += value * share
-        mass += share
-    return total / mass, rows
+    order = epoch_order(len(data), random_state)
+    values = step.run_epoch(order, batch_size, buffers)
+    recent.extend(values[-10:].tolist())
+    if not np.isfinite(values[-1]):
+        raise _Diverged(float(values[-1]))
+    starts = np.arange(0, len(order), batch_size)
+    if data.sample_weight is None:
+        shares = np.diff(starts, append=len(order))
+    else:
+        shares = np.add.reduceat(data.sample_weight[order], starts, dtype=np.float64)
+    return float(np.dot(values, shares) / shares.sum()), order[starts[-1] :]
 
 
 def _check_last(step: BaseStep, buffers: CarriedBuffers, rows: np.ndarray) -> None:

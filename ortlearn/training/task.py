@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -71,3 +72,20 @@ class TrainingTask:
     gradient: str = "auto"
     origin: str | None = None
     dtype: np.dtype = field(default_factory=lambda: np.dtype(np.float32))
+
+    def graph_key(self) -> Hashable:
+        """Return what the graphs of a training depend on; tasks of equal keys share compiled graphs."""
+        loss = None if self.loss is None else (type(self.loss), repr(sorted(self.loss.get_params().items())))
+        return (
+            self.graph.SerializeToString(deterministic=True),
+            self.output,
+            tuple(self.intercepts.items()),
+            loss,
+            self.label,
+            self.label_type,
+            (type(self.penalty), repr(sorted(self.penalty.get_params().items()))),
+            self.learning_rate.graph_key(),
+            self.weighted,
+            self.gradient,
+            self.dtype.str,
+        )

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from onnx import ModelProto
 
-from .arithmetic import merge_reductions, sign_of_relu, simplify_products
+from .arithmetic import (
+    drop_identities,
+    merge_reductions,
+    sum_of_squares,
+    sign_of_relu,
+    simplify_products,
+    sum_of_squares,
+)
 from .body import Body
 from .gemm import fuse_matmul_add, fuse_updates
 from .uniform import use_scalars
@@ -16,9 +23,11 @@ PASSES = (
     use_scalars,
     simplify_products,
     merge_reductions,
+    sum_of_squares,
     sign_of_relu,
     fuse_matmul_add,
     fuse_updates,
+    drop_identities,
 )
 
 

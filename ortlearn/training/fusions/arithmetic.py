@@ -7,7 +7,7 @@ from onnx import NodeProto, helper
 
 from .body import Body
 
-__all__ = ["merge_reductions", "sign_of_relu", "simplify_products"]
+__all__ = ["drop_identities", "merge_reductions", "sign_of_relu", "simplify_products", "sum_of_squares"]
 
 
 def simplify_products(body: Body) -> None:
@@ -96,5 +96,39 @@ def sign_of_relu(body: Body) -> None:
                     new, _ = body.make("Sign", relu.output[0], like=relu.output[0], output=node.output[0])
                     nodes.append(new)
                     continue
+        nodes.append(node)
+    body.replace(nodes)
+
+
+def sum_of_squares(body: Body) -> None:
+    """Write ``sum(x * x)`` over everything as ReduceSumSquare."""
+    nodes: list[NodeProto] = []
+    for node in body.nodes:
+        if node.op_type == "ReduceSum" and len(node.input) == 1 and not _axes(node):
+            square = body.producer(node.input[0], "Mul")
+            if square is not None and square.input[0] == square.input[1] and body.read_once(node.input[0]):
+                keepdims = next((a.i for a in node.attribute if a.name == "keepdims"), 1)
+                source = square.input[0]
+                node, _ = body.make(
+                    "ReduceSumSquare", source, like=source, output=node.output[0], keepdims=keepdims
+                )
+        nodes.append(node)
+    body.replace(nodes)
+
+
+def drop_identities(body: Body) -> None:
+    """Let a node write an output itself where an Identity passed it on."""
+    renamed: dict[str, str] = {}
+    for node in body.nodes:
+        if node.op_type == "Identity" and node.output[0] in body.outputs:
+            source = node.input[0]
+            if source in body.producers and source not in body.outputs and source not in renamed:
+                renamed[source] = node.output[0]
+    nodes: list[NodeProto] = []
+    for node in body.nodes:
+        if node.op_type == "Identity" and renamed.get(node.input[0]) == node.output[0]:
+            continue
+        node.input[:] = [renamed.get(name, name) for name in node.input]
+        node.output[:] = [renamed.get(name, name) for name in node.output]
         nodes.append(node)
     body.replace(nodes)

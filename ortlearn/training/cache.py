@@ -1,0 +1,68 @@
+"""Compiled graphs kept for the next training of the same structure in this process."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from threading import Lock
+from typing import Any
+
+from ..differentiation.registry import registered_rules
+from .sessions import Device, make_session
+from .task import TrainingTask
+
+__all__ = ["cached_session", "clear_cache"]
+
+#: How many graphs are kept.
+MAX_GRAPHS = 32
+
+_CACHE: OrderedDict[Hashable, tuple[Any, Any]] = OrderedDict()
+_LOCK = Lock()
+
+
+def cached_session(
+    task: TrainingTask, sizes: Hashable, device: Device, n_jobs: int | None, build: Callable[[], Any]
+) -> tuple[Any, Any]:
+    """Return a graph and a session on it, built once for tasks that need the same.
+
+    Weights, data and rates are inputs of the graph, so that a search over rates or the folds of a
+    cross-validation find it ready.
+
+    Parameters
+    ----------
+    task : TrainingTask
+        What is trained.
+    sizes : hashable
+        Sizes of batch.
+    device : Device
+        Where it runs.
+    n_jobs : int or None
+        Threads.
+    build : callable
+        Returns an object with the graph as ``model``.
+
+    Returns
+    -------
+    graph : object
+        What ``build`` returned.
+    session : onnxruntime.InferenceSession
+        Session on its model.
+    """
+    key = (task.graph_key(), sizes, device, n_jobs, registered_rules())
+    with _LOCK:
+        if key in _CACHE:
+            _CACHE.move_to_end(key)
+            return _CACHE[key]
+    graph = build()
+    entry = graph, make_session(graph.model, device, n_jobs)
+    with _LOCK:
+        _CACHE[key] = entry
+        while len(_CACHE) > MAX_GRAPHS:
+            _CACHE.popitem(last=False)
+    return entry
+
+
+def clear_cache() -> None:
+    """Forget every compiled graph."""
+    with _LOCK:
+        _CACHE.clear()
