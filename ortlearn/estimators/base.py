@@ -20,7 +20,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from ..conversion import draw_weights, is_onnx_source, source_task
 from ..graphs import initializer_arrays
 from ..learning_rates import resolve_learning_rate
-from ..training import Data, LoopSettings, parse_device, run_training
+from ..training import Data, LoopSettings, hoist, parse_device, run_training
 from ..training.base_step import BaseStep
 from .inference import Inference
 from .problem import Problem
@@ -71,6 +71,7 @@ class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
         "verbose": ["verbose"],
         "exc": ["boolean"],
         "dtype": [StrOptions({"float32", "float64"})],
+        "hoist": ["boolean"],
         "loss_output_name": [str],
         "label_name": [str],
     }
@@ -95,6 +96,7 @@ class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
         verbose=0,
         exc=True,
         dtype="float32",
+        hoist=True,
         loss_output_name="loss",
         label_name="label",
     ):
@@ -115,6 +117,7 @@ class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
         self.verbose = verbose
         self.exc = exc
         self.dtype = dtype
+        self.hoist = hoist
         self.loss_output_name = loss_output_name
         self.label_name = label_name
 
@@ -239,9 +242,7 @@ class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
         if X_val is not None:
             validation = self._data(problem, self._check_rows(problem, X_val, y_val), y_val, None)
         weights = self._starting_weights(problem, random_state)
-        self._step = self._step_class(
-            problem.task(data.sample_weight is not None), self._device(), self.n_jobs
-        )
+        data = self._make_step(problem, data)
         self._epoch, self._states = 0, {}
         self._train(problem, data, weights, random_state, self.max_iter, validation)
         self._partial_random_state = copy.deepcopy(random_state)
@@ -263,14 +264,21 @@ class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
             self._epoch, self._states, self._partial_random_state = 0, {}, random_state
         order = getattr(self, "_partial_random_state", random_state)
         self._partial_random_state = order = copy.deepcopy(order)
-        weighted = data.sample_weight is not None
-        self._step = self._step_class(problem.task(weighted), self._device(), self.n_jobs)
+        data = self._make_step(problem, data)
         losses = (list(self.train_losses_), list(self.validation_losses_)) if begun else ([], [])
         done = self.n_iter_ if begun else 0
         self._train(problem, data, weights, order, 1, None)
         self.train_losses_ = losses[0] + self.train_losses_
         self.validation_losses_ = losses[1] + self.validation_losses_
         self.n_iter_ += done
+
+    def _make_step(self, problem: Problem, data: Data) -> Data:
+        """Build the training step, and return the rows as it takes them."""
+        task, device = problem.task(data.sample_weight is not None), self._device()
+        if self.hoist:
+            task, data = hoist(task, data, device, self.n_jobs)
+        self._step = self._step_class(task, device, self.n_jobs)
+        return data
 
     def _device(self):
         return parse_device(self.device)
@@ -338,6 +346,7 @@ class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
         result = run_training(
             self._step, data, weights, settings, random_state, states=self._states, validate=validate
         )
+        self._step.release()
         self._epoch += result.n_iter
         self._states = result.states
         self._set_fitted(problem, result)

@@ -40,8 +40,9 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
     warm_start : bool, default=False
         Whether the first ``fit`` starts from the model's own weights and a later one from the last
         solution; otherwise every ``fit`` starts from fresh weights.
-    gradient : {"auto", "ort"}, default="auto"
-        What builds the gradient: onnxruntime-training's C++ builder.
+    gradient : {"auto", "rules", "ort"}, default="auto"
+        What builds the gradient: our own rules, onnxruntime-training's C++ builder, or the first of
+        the two that knows every operator.
     device : str, default="cpu"
         ``"cpu"``, ``"cuda"`` or ``"cuda:1"``.
     n_jobs : int, default=None
@@ -55,6 +56,9 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
         finite weights are kept.
     dtype : {"float32", "float64"}, default="float32"
         Type a scikit-learn estimator is converted to and trained in.
+    hoist : bool, default=True
+        Whether what depends only on X and on weights that are not trained, such as preprocessing, is
+        computed once before the training.
     loss_output_name, label_name : str, default="loss" and "label"
         An ONNX model with such an output and such an input is trained on its own loss.
 

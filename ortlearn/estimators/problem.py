@@ -20,6 +20,8 @@ from .targets import TargetEncoder
 
 __all__ = ["Problem"]
 
+#: Name of the label input of a graph without one.
+FREE_LABEL = "ortlearn_label"
 AUTO_LOSS = {"regression": "squared_error", "classification": "log_loss"}
 
 
@@ -138,7 +140,6 @@ class Problem:
         if head is not None:
             elem_type = helper.np_dtype_to_tensor_dtype(head.dtype)
             output_type = TensorType(elem_type, (None, head.n_outputs))
-        extra = {"label": trainable.label} if trainable.label else {}
         return TrainingTask(
             graph=graph,
             data=trainable.input_name,
@@ -155,7 +156,7 @@ class Problem:
             gradient=self.gradient,
             origin=trainable.origin,
             dtype=self.dtype,
-            **extra,
+            label=trainable.label or FREE_LABEL,
         )
 
 

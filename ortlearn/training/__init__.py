@@ -5,6 +5,7 @@ from .buffers import Data
 from .epoch_step import EpochStep
 from .forward_backward import OrtGradientForwardBackward, OrtGradientForwardBackwardFunction
 from .forward_backward_step import ForwardBackwardStep
+from .hoisting import hoist
 from .loop import LoopSettings, TrainingResult, run_training
 from .sessions import Device, make_session, parse_device
 from .single_graph_step import SingleGraphStep
@@ -23,6 +24,7 @@ __all__ = [
     "TrainingTask",
     "batch_sizes",
     "epoch_batches",
+    "hoist",
     "make_session",
     "parse_device",
     "run_training",

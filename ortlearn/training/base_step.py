@@ -107,6 +107,10 @@ class BaseStep:
         """Bind data, weights and results."""
         raise NotImplementedError
 
+    def release(self) -> None:
+        """Let go of data and weights; graphs and sessions stay."""
+        raise NotImplementedError
+
     def set_rate(self, rate: float) -> None:
         """Set the learning rate of the next steps."""
         raise NotImplementedError

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from .sessions import Device, ort_value
-from .step_graphs import Carried
+from .step_graphs import SAMPLE_WEIGHT, Carried
+from .task import TrainingTask
 
 __all__ = ["BatchBuffer", "CarriedBuffers", "Data"]
 
@@ -23,12 +24,29 @@ class Data:
         Labels, in the graph's type.
     sample_weight : ndarray of shape (n_samples,), default=None
         Weights of the rows.
+    features : dict of str to ndarray, default=None
+        What stands for X where a part of the graph was computed before.
     """
 
-    def __init__(self, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None = None):
+    def __init__(
+        self,
+        X: np.ndarray,
+        y: np.ndarray,
+        sample_weight: np.ndarray | None = None,
+        features: dict[str, np.ndarray] | None = None,
+    ):
         self.X = X
         self.y = y
         self.sample_weight = sample_weight
+        self.features = features
+
+    def columns(self, task: TrainingTask) -> dict[str, np.ndarray]:
+        """Return the arrays of all rows by the name of the input that takes them."""
+        columns = dict(self.features) if self.features is not None else {task.data: self.X}
+        columns[task.label] = self.y
+        if self.sample_weight is not None:
+            columns[SAMPLE_WEIGHT] = self.sample_weight
+        return columns
 
     def __len__(self) -> int:
         return len(self.X)

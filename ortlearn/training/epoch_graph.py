@@ -124,7 +124,7 @@ def epoch_graph(task: TrainingTask, size: int, rest: int) -> EpochGraph:
 
 
 def _column_names(task: TrainingTask) -> set[str]:
-    return {task.data, task.label, SAMPLE_WEIGHT}
+    return {*task.feature_types(), task.label, SAMPLE_WEIGHT}
 
 
 def _with_gathers(step: StepGraph, columns: list[str], order: str, index: str | None) -> ModelProto:

@@ -13,7 +13,7 @@ from .cache import cached_session
 from .epoch_graph import LAST, LOSSES, ORDER, REST, EpochGraph, epoch_graph
 from .sessions import ort_value
 from .single_graph_step import SingleGraphStep
-from .step_graphs import RATE, SAMPLE_WEIGHT, Carried
+from .step_graphs import RATE, Carried
 
 __all__ = ["EpochStep"]
 
@@ -38,6 +38,7 @@ class EpochStep(BaseStep):
     def build(self) -> list[Carried]:
         """Return nothing yet: the graph needs to know the size of a batch."""
         self._graph: EpochGraph | None = None
+        self._data: Data | None = None
         self._single: SingleGraphStep | None = None
         return []
 
@@ -58,8 +59,8 @@ class EpochStep(BaseStep):
         self._data, self._sizes = data, sizes
         dtype = self.task.dtype
         names = {value.name for value in self.session.get_inputs()}
-        columns = {self.task.data: data.X, self.task.label: data.y, SAMPLE_WEIGHT: data.sample_weight}
-        values = {n: ort_value(a, self.device) for n, a in columns.items() if n in names and a is not None}
+        columns = data.columns(self.task)
+        values = {name: ort_value(a, self.device) for name, a in columns.items() if name in names}
         n_batches = len(data) // self.size
         self._order = ort_value(np.zeros((n_batches, self.size), dtype=np.int64), self.device)
         self._rate = ort_value(np.zeros((), dtype=dtype), self.device)
@@ -70,6 +71,14 @@ class EpochStep(BaseStep):
             values[REST] = self._rest
         self._values, self._names = values, names
         self._bindings = [self._binding(buffers, copy, values) for copy in range(buffers.COPIES)]
+
+    def release(self) -> None:
+        """Let go of data and weights; graphs and sessions stay."""
+        self._data = None
+        self._values, self._bindings = {}, []
+        self._order = self._rest = self._last = None
+        if self._single is not None:
+            self._single.release()
 
     def _binding(self, buffers: CarriedBuffers, copy: int, values: dict[str, Any]) -> Any:
         binding = self.session.io_binding()
@@ -128,6 +137,7 @@ class EpochStep(BaseStep):
         values = buffers.read()
         weights = {weight: value for (weight, state), value in values.items() if state is None}
         states = {key: value for key, value in values.items() if key[1] is not None}
+        assert self._data is not None
         own = step.start(self._data, self._sizes, weights, states)
         step.set_rate(self._rate_value)
         return own

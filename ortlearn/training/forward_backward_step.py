@@ -11,7 +11,7 @@ from .base_step import BaseStep
 from .buffers import BatchBuffer, CarriedBuffers, Data
 from .forward_backward import OrtGradientForwardBackward
 from .sessions import ort_value, session_options
-from .step_graphs import OBJECTIVE, RATE, SAMPLE_WEIGHT, Carried, loss_gradient_graph, update_graph
+from .step_graphs import OBJECTIVE, RATE, Carried, loss_gradient_graph, update_graph
 from .task import TrainingTask
 
 __all__ = ["ForwardBackwardStep"]
@@ -60,6 +60,10 @@ class ForwardBackwardStep(BaseStep):
         """Set the learning rate of the next steps."""
         self.rate.update_inplace(np.array(rate, dtype=self.task.dtype))
 
+    def release(self) -> None:
+        """Let go of data and weights; graphs and sessions stay."""
+        self._lanes = {}
+
     def run(self, rows: np.ndarray, buffers: CarriedBuffers) -> float:
         """Update on a batch and return its objective."""
         return self._lanes[len(rows)].run(rows, buffers.current)
@@ -75,11 +79,8 @@ class _Lane:
     def __init__(self, step: ForwardBackwardStep, data: Data, size: int, buffers: CarriedBuffers):
         task, device = step.task, step.device
         self.step = step
-        self.columns = {task.data: (BatchBuffer(data.X, size, device), data.X)}
-        self.columns[task.label] = (BatchBuffer(data.y, size, device), data.y)
-        if data.sample_weight is not None:
-            weight = BatchBuffer(data.sample_weight, size, device)
-            self.columns[SAMPLE_WEIGHT] = (weight, data.sample_weight)
+        columns = data.columns(task)
+        self.columns = {name: (BatchBuffer(a, size, device), a) for name, a in columns.items()}
         shape = _output_shape(task, size)
         self.output = ort_value(np.zeros(shape, dtype=task.dtype), device)
         self.output_gradient = ort_value(np.ones(shape, dtype=task.dtype), device)

@@ -9,7 +9,7 @@ import numpy as np
 from .base_step import BaseStep
 from .buffers import CarriedBuffers, Data
 from .sessions import ort_value
-from .step_graphs import OBJECTIVE, RATE, ROWS, SAMPLE_WEIGHT, Carried, step_graph
+from .step_graphs import OBJECTIVE, RATE, ROWS, Carried, step_graph
 
 __all__ = ["SingleGraphStep"]
 
@@ -36,9 +36,7 @@ class SingleGraphStep(BaseStep):
 
     def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:
         """Bind data, weights and results once for every size of batch and copy of the weights."""
-        fixed = {self.task.data: data.X, self.task.label: data.y}
-        if data.sample_weight is not None:
-            fixed[SAMPLE_WEIGHT] = data.sample_weight
+        fixed = data.columns(self.task)
         names = {value.name for value in self.session.get_inputs()}
         values = {name: ort_value(a, self.device) for name, a in fixed.items() if name in names}
         self._rate_array = np.zeros((), dtype=self.task.dtype)
@@ -51,6 +49,10 @@ class SingleGraphStep(BaseStep):
             inputs = {**values, ROWS: self._rows[size], RATE: self._rate}
             for copy in range(buffers.COPIES):
                 self._bindings[size, copy] = self._binding(inputs, names, buffers, copy)
+
+    def release(self) -> None:
+        """Let go of data and weights; graphs and sessions stay."""
+        self._rows, self._bindings = {}, {}
 
     def _binding(self, inputs: dict, names: set[str], buffers: CarriedBuffers, copy: int) -> Any:
         binding = self.session.io_binding()

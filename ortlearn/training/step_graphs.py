@@ -102,9 +102,10 @@ def _elem_type(task: TrainingTask) -> int:
 
 def _with_batch_dimension(task: TrainingTask, batch: int | str) -> ModelProto:
     model = copy_model(task.graph)
+    features = task.feature_types()
     for value in model.graph.input:
-        if value.name == task.data:
-            value.CopyFrom(make_value_info(task.data, _batch_type(task.data_type, batch)))
+        if value.name in features:
+            value.CopyFrom(make_value_info(value.name, _batch_type(features[value.name], batch)))
         elif value.name == task.label:
             value.CopyFrom(make_value_info(task.label, _batch_type(task.label_type, batch)))
     del model.graph.value_info[:]

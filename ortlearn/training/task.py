@@ -48,6 +48,8 @@ class TrainingTask:
         Name of the label input of a graph with its own loss, a free name otherwise.
     weighted : bool
         Whether rows have weights.
+    features : dict of str to TensorType
+        Inputs that stand for X where a part of the graph was computed before; empty for X itself.
     gradient : str
         Backend that builds gradients.
     origin : str or None
@@ -69,9 +71,14 @@ class TrainingTask:
     learning_rate: BaseLearningRate
     label: str = "ortlearn_label"
     weighted: bool = False
+    features: dict[str, TensorType] = field(default_factory=dict)
     gradient: str = "auto"
     origin: str | None = None
     dtype: np.dtype = field(default_factory=lambda: np.dtype(np.float32))
+
+    def feature_types(self) -> dict[str, TensorType]:
+        """Return the inputs that take the features of a batch, and their types."""
+        return self.features or {self.data: self.data_type}
 
     def graph_key(self) -> Hashable:
         """Return what the graphs of a training depend on; tasks of equal keys share compiled graphs."""
