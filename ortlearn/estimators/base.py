@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from numbers import Integral, Real
 from pathlib import Path
 from typing import ClassVar
@@ -31,7 +32,8 @@ NOT_PICKLED = ("_step", "_inference")
 
 
 def _is_classifier(self) -> bool:
-    return get_tags(self).estimator_type == "classifier"
+    kind = self.__dict__.get("_kind")  # known once fitted; tags cost more than a prediction
+    return (get_tags(self).estimator_type if kind is None else kind) == "classifier"
 
 
 def _has_probabilities(self) -> bool:
@@ -354,6 +356,7 @@ class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
     def _set_fitted(self, problem: Problem, result) -> None:
         trainable = problem.trainable
         self._problem = problem
+        self._kind = get_tags(self).estimator_type
         self._trained = trainable.with_stable_weights(result.weights)
         self.onnx_ = trainable.with_weights(result.weights)
         names = trainable.original_names
@@ -369,7 +372,6 @@ class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
         self._inference = None
 
     def _runner(self) -> Inference:
-        check_is_fitted(self)
         runner = getattr(self, "_inference", None)
         if runner is None:
             runner = Inference(self._problem, self._trained, self._device(), self.n_jobs)
@@ -377,8 +379,28 @@ class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
         return runner
 
     def _rows(self, X) -> np.ndarray:
+        """Return X as the trained graph takes it."""
+        if "onnx_" in self.__dict__ and self._is_ready(X):
+            return X
         check_is_fitted(self)
         return self._validate_rows(X, self._problem.trainable.input_dtype, reset=False)
+
+    def _is_ready(self, X) -> bool:
+        """Tell whether X needs no conversion and has no fault: scikit-learn's checks cost more than a row."""
+        ready = (
+            type(X) is np.ndarray
+            and X.dtype == self._problem.trainable.input_dtype
+            and X.flags.c_contiguous
+            and X.ndim == 2
+            and X.shape[1] == self.n_features_in_
+            and len(X) > 0
+            and "feature_names_in_" not in self.__dict__
+        )
+        if not ready:
+            return False
+        with np.errstate(over="ignore", invalid="ignore"):
+            # A sum that is not finite may still be of finite numbers: then the long way decides.
+            return math.isfinite(X.sum())
 
     def predict(self, X):
         """Predict with the trained ONNX model.
