@@ -165,6 +165,7 @@ class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
                 tags.regressor_tags.poor_score = True
             if tags.classifier_tags is not None:
                 tags.classifier_tags.poor_score = True
+        tags.input_tags.sparse = True
         tags.target_tags.required = True
         tags.non_deterministic = False
         return tags
@@ -308,7 +309,7 @@ class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
 
     def _validate_rows(self, X, dtype, reset: bool) -> np.ndarray:
         with np.errstate(over="ignore"):  # a value too large for the type becomes inf, which is an error
-            return validate_data(self, X, reset=reset, dtype=dtype, order="C")
+            return validate_data(self, X, reset=reset, dtype=dtype, order="C", accept_sparse="csr")
 
     def _data(self, problem: Problem, rows: np.ndarray, y, sample_weight) -> Data:
         """Return rows, labels and weights as the graph takes them."""

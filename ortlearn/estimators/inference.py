@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from onnx import ModelProto
+from scipy.sparse import issparse
 
 from ..conversion import Head
 from ..exceptions import ConversionError
 from ..graphs import extract_model, initializer_arrays
 from ..training import Device, make_session
+from ..training.hoisting import CHUNK_BYTES
 from ..training.step_graphs import row_loss_graph
 from .problem import Problem
 
@@ -46,13 +48,24 @@ class Inference:
             self._sessions[output] = make_session(part, self.device, self.n_jobs)
         return self._sessions[output].run([output], {self.problem.trainable.input_name: rows})[0]
 
-    def predict(self, rows: np.ndarray) -> np.ndarray:
+    def predict(self, rows: Any) -> np.ndarray:
         """Return classes, or values in the shape of y."""
+        return _by_chunks(self._predict, rows)
+
+    def probabilities(self, rows: Any) -> np.ndarray:
+        """Return the probabilities, of shape (n, n_classes)."""
+        return _by_chunks(self._probabilities, rows)
+
+    def scores(self, rows: Any) -> np.ndarray:
+        """Return the raw scores, of shape (n, k)."""
+        return _by_chunks(self._scores, rows)
+
+    def _predict(self, rows: np.ndarray) -> np.ndarray:
         trainable, classes = self.problem.trainable, self.problem.classes
         head = trainable.head
         if classes is not None and head is not None:
             if head.label is None:
-                return classes[np.argmax(self.probabilities(rows), axis=1)]
+                return classes[np.argmax(self._probabilities(rows), axis=1)]
             labels = np.asarray(self._run(head.label, rows)).reshape(len(rows))
             return labels.astype(classes.dtype)
         output = self._prediction_output() if head is None else head.score
@@ -77,32 +90,35 @@ class Inference:
             )
         return head
 
-    def probabilities(self, rows: np.ndarray) -> np.ndarray:
-        """Return the probabilities, of shape (n, n_classes)."""
+    def _probabilities(self, rows: np.ndarray) -> np.ndarray:
         head = self._head()
         assert head.probabilities is not None
         return self._run(head.probabilities, rows)
 
-    def scores(self, rows: np.ndarray) -> np.ndarray:
-        """Return the raw scores, of shape (n, k)."""
+    def _scores(self, rows: np.ndarray) -> np.ndarray:
         return self._run(self._head().score, rows)
 
     def losses(
-        self, rows: np.ndarray, labels: np.ndarray, weights: Mapping[str, np.ndarray] | None = None
+        self, rows: Any, labels: np.ndarray, weights: Mapping[str, np.ndarray] | None = None
     ) -> np.ndarray:
         """Return the loss of each row, of shape (n,)."""
-        if self.problem.loss is None:
-            pairs = ((rows[i : i + 1], labels[i : i + 1]) for i in range(len(rows)))
+
+        def run(part: np.ndarray, expected: np.ndarray) -> np.ndarray:
+            if self.problem.loss is not None:
+                return self._loss_run(part, expected, weights)
+            pairs = ((part[i : i + 1], expected[i : i + 1]) for i in range(len(part)))
             return np.array([self._own_loss(row, label, weights) for row, label in pairs])
-        return self._loss_run(rows, labels, weights)
+
+        return _by_chunks(run, rows, labels)
 
     def mean_loss(
-        self, rows: np.ndarray, labels: np.ndarray, weights: Mapping[str, np.ndarray] | None = None
+        self, rows: Any, labels: np.ndarray, weights: Mapping[str, np.ndarray] | None = None
     ) -> float:
         """Return the mean of the losses; a graph's own loss is taken of all rows at once."""
         if self.problem.loss is None:
-            return self._own_loss(rows, labels, weights)
-        return float(self._loss_run(rows, labels, weights).mean(dtype=np.float64))
+            whole = rows.toarray() if issparse(rows) else rows
+            return self._own_loss(whole, labels, weights)
+        return float(self.losses(rows, labels, weights).mean(dtype=np.float64))
 
     def _own_loss(self, rows, labels, weights) -> float:
         return float(np.sum(self._loss_run(rows, labels, weights)))
@@ -116,3 +132,14 @@ class Inference:
         session, label = self._sessions["losses"]
         feeds = {self.problem.trainable.input_name: rows, label: labels, **(weights or self._weights)}
         return session.run(None, feeds)[0]
+
+
+def _by_chunks(function: Callable[..., np.ndarray], rows: Any, *others: np.ndarray) -> np.ndarray:
+    """Run a function on rows; sparse ones are made dense a chunk at a time."""
+    if not issparse(rows):
+        return function(rows, *others)
+    size = max(1, CHUNK_BYTES // max(1, rows.shape[1] * rows.dtype.itemsize))
+    parts = [slice(start, start + size) for start in range(0, rows.shape[0], size)]
+    return np.concatenate(
+        [function(rows[part].toarray(), *(other[part] for other in others)) for part in parts]
+    )

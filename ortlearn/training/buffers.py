@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from .sessions import Device, ort_value
 from .step_graphs import SAMPLE_WEIGHT, Carried
 from .task import TrainingTask
 
-__all__ = ["BatchBuffer", "CarriedBuffers", "Data"]
+__all__ = ["BatchBuffer", "CarriedBuffers", "Data", "take_rows"]
 
 
 class Data:
@@ -18,7 +19,7 @@ class Data:
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_features)
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
         Features, C-contiguous, in the graph's type.
     y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         Labels, in the graph's type.
@@ -48,8 +49,13 @@ class Data:
             columns[SAMPLE_WEIGHT] = self.sample_weight
         return columns
 
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the features are sparse: they are then made dense a chunk of rows at a time."""
+        return self.features is None and issparse(self.X)
+
     def __len__(self) -> int:
-        return len(self.X)
+        return self.X.shape[0]
 
 
 class BatchBuffer:
@@ -61,10 +67,32 @@ class BatchBuffer:
         self._shared = device.is_cpu
 
     def load(self, array: np.ndarray, rows: np.ndarray) -> None:
-        """Copy rows of an array into the tensor."""
-        np.take(array, rows, axis=0, out=self._staging, mode="clip")  # other modes buffer the output
+        """Copy rows of an array, or of a sparse matrix, into the tensor."""
+        take_rows(array, rows, self._staging)
         if not self._shared:
             self.value.update_inplace(self._staging)
+
+
+def take_rows(array: Any, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """Return rows of an array or of a sparse matrix, as a C-contiguous array.
+
+    Parameters
+    ----------
+    array : ndarray or sparse matrix of shape (n_samples, ...)
+        All rows.
+    rows : ndarray of shape (n,)
+        Row numbers.
+    out : ndarray of shape (n, ...), default=None
+        Where to put them.
+
+    Returns
+    -------
+    ndarray of shape (n, ...)
+        The rows.
+    """
+    if issparse(array):
+        return array[rows].toarray(order="C" if out is None else None, out=out)
+    return np.take(array, rows, axis=0, out=out, mode="clip")  # other modes buffer the output
 
 
 class CarriedBuffers:

@@ -84,17 +84,19 @@ class AgentEngine:
 def _training_session(model: ModelProto, device: Device, arguments: dict[str, Any]) -> Any:
     """Return the session of a graph with a YieldOp, whose outputs outlive it.
 
-    The memory of the outputs would be taken for results of the second part.
+    The memory of the outputs would be taken for results of the second part, by either way of
+    using memory again.
     """
     options = arguments.get("options") or session_options()
-    reuse, options.enable_mem_reuse = options.enable_mem_reuse, False
+    kept = options.enable_mem_reuse, options.enable_mem_pattern
+    options.enable_mem_reuse = options.enable_mem_pattern = False
     try:
         return make_session(model, device, **{**arguments, "options": options})
     except not_implemented() as error:
         text = str(error).rpartition(" : ")[2]
         raise GradientError(f"onnxruntime-training cannot run the gradient of the graph: {text}") from error
     finally:
-        options.enable_mem_reuse = reuse
+        options.enable_mem_reuse, options.enable_mem_pattern = kept
 
 
 class SplitEngine:
@@ -166,8 +168,9 @@ class SplitEngine:
     def forward(self, feeds: Any, outputs: Any) -> Any:
         """Compute the outputs and return what ``backward`` needs."""
         plan = self._plans.get((id(feeds), id(outputs)))
-        if plan is None:
+        if plan is None or plan.waiting:
             plan = self._new_plan(feeds, outputs)
+        plan.waiting = True
         run_vectors(self.session, self.feed_names, feeds, self._fetch_names, plan.fetches, self._device)
         if not plan.prepared:
             for value in list(plan.fetches)[: len(self.output_names)]:
@@ -184,7 +187,7 @@ class SplitEngine:
             run_vectors(self.session, self.feed_names, feeds, self._fetch_names, trial, self._device)
             for value in [*outputs, *list(trial)[len(self.output_names) :]]:
                 fetches.push_back(value)
-            if len(self._plans) >= self.MAX_PLANS:
+            if len(self._plans) >= self.MAX_PLANS and (id(feeds), id(outputs)) not in self._plans:
                 self._plans.clear()
             self._plans[id(feeds), id(outputs)] = plan
         return plan
@@ -196,11 +199,11 @@ class SplitEngine:
             values = {"fetch": list(state.fetches), "feed": list(state.feeds), "gradient": list(gradients)}
             chosen = [values[kind][index] for kind, index in self._sources]
             feeds = ort_vector(chosen, [self._device] * len(chosen))
-            state.backward_feeds[id(gradients)] = feeds
-            state.gradients.append(gradients)
+            state.keep(gradients, feeds, self.MAX_PLANS)
         run_vectors(
             self.backward_session, self._backward_names, feeds, self.gradient_names, results, self._device
         )
+        state.waiting = False
 
 
 class _Plan:
@@ -211,8 +214,17 @@ class _Plan:
         self.outputs = outputs
         self.fetches = fetches
         self.prepared = prepared
+        self.waiting = False  # for backward: what forward saved is still needed
         self.gradients: list[Any] = []
         self.backward_feeds: dict[int, Any] = {}
+
+    def keep(self, gradients: Any, feeds: Any, limit: int) -> None:
+        """Keep what backward takes for some gradients, which stay alive: they are found by identity."""
+        if len(self.gradients) >= limit:
+            self.gradients.clear()
+            self.backward_feeds.clear()
+        self.gradients.append(gradients)
+        self.backward_feeds[id(gradients)] = feeds
 
 
 def make_engine(

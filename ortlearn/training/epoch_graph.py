@@ -72,9 +72,7 @@ def batch_graph(task: TrainingTask, size: int) -> StepGraph:
         op.node("Mul", OBJECTIVE, RATE, outputs=[SCALED])
         scalar = TensorType(helper.np_dtype_to_tensor_dtype(task.dtype), ())
         outputs = [make_value_info(SCALED, scalar), make_value_info(OBJECTIVE, scalar)]
-        objective = append_nodes(
-            objective, op, inputs=[make_value_info(RATE, scalar)], outputs=outputs
-        )
+        objective = append_nodes(objective, op, inputs=[make_value_info(RATE, scalar)], outputs=outputs)
     target = SCALED if task.learning_rate.scales_gradient else OBJECTIVE
     gradient = gradient_of_loss(
         objective, target, task.weights, task.gradient, keep_outputs=True, origin=task.origin
@@ -200,9 +198,7 @@ def _append_rest(
     op.initializers.extend(renamed.graph.initializer)
     for domain, version in opset_versions(renamed).items():
         op.opsets.setdefault(domain, version)
-    return {
-        item: names.get(own.result, own.result) for own, item in zip(last.carried, carried, strict=True)
-    }
+    return {item: names.get(own.result, own.result) for own, item in zip(last.carried, carried, strict=True)}
 
 
 def _renamed(carried: list[Carried], results: dict[Carried, str]) -> list[Carried]:

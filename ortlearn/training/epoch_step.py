@@ -8,9 +8,10 @@ import numpy as np
 from onnx import ModelProto
 
 from .base_step import BaseStep
-from .buffers import CarriedBuffers, Data
+from .buffers import CarriedBuffers, Data, take_rows
 from .cache import cached_session
 from .epoch_graph import LAST, LOSSES, ORDER, REST, EpochGraph, epoch_graph
+from .hoisting import CHUNK_BYTES
 from .sessions import ort_value
 from .single_graph_step import SingleGraphStep
 from .step_graphs import RATE, Carried
@@ -45,54 +46,70 @@ class EpochStep(BaseStep):
     def prepare(self, data: Data, sizes: list[int]) -> None:
         """Build the graph for the sizes of batch that will come."""
         self.size, self.rest = sizes[0], sizes[1] if len(sizes) > 1 else 0
-        self._graph, self.session = cached_session(
+        self._graph, self.session = self._compiled(self.rest)
+        self.carried = self._graph.carried
+
+    def _compiled(self, rest: int) -> tuple[EpochGraph, Any]:
+        return cached_session(
             self.task,
-            (self.size, self.rest),
+            (self.size, rest),
             self.device,
             self.n_jobs,
-            lambda: epoch_graph(self.task, self.size, self.rest),
+            lambda: epoch_graph(self.task, self.size, rest),
         )
-        self.carried = self._graph.carried
 
     def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:
         """Bind data, row numbers, weights and results once for every copy of the weights."""
         self._data, self._sizes = data, sizes
-        dtype = self.task.dtype
-        names = {value.name for value in self.session.get_inputs()}
-        columns = data.columns(self.task)
-        values = {name: ort_value(a, self.device) for name, a in columns.items() if name in names}
-        n_batches = len(data) // self.size
-        self._order = ort_value(np.zeros((n_batches, self.size), dtype=np.int64), self.device)
-        self._rate = ort_value(np.zeros((), dtype=dtype), self.device)
-        values.update({ORDER: self._order, RATE: self._rate})
+        self._rate = ort_value(np.zeros((), dtype=self.task.dtype), self.device)
+        self._last = ort_value(np.zeros((), dtype=self.task.dtype), self.device)
+        self._values: dict[str, Any] = {}
+        self._bindings: list[Any] = []
+        if data.is_sparse:
+            return
+        self._values = self._inputs(data.columns(self.task), len(data) // self.size)
+        self._order, self._rest = self._values[ORDER], self._values.get(REST)
+        compiled = self._compiled(self.rest)
+        self._bindings = [
+            self._binding(buffers, copy, self._values, compiled) for copy in range(buffers.COPIES)
+        ]
+
+    def _inputs(self, columns: dict[str, np.ndarray], n_batches: int) -> dict[str, Any]:
+        """Return the inputs of the graph besides what is carried; row numbers to be filled in."""
+        values = {name: ort_value(array, self.device) for name, array in columns.items()}
+        values[ORDER] = ort_value(np.zeros((n_batches, self.size), dtype=np.int64), self.device)
+        values[RATE] = self._rate
         if self.rest:
-            self._rest = ort_value(np.zeros(self.rest, dtype=np.int64), self.device)
-            self._last = ort_value(np.zeros((), dtype=dtype), self.device)
-            values[REST] = self._rest
-        self._values, self._names = values, names
-        self._bindings = [self._binding(buffers, copy, values) for copy in range(buffers.COPIES)]
+            values[REST] = ort_value(np.zeros(self.rest, dtype=np.int64), self.device)
+        return values
 
     def release(self) -> None:
         """Let go of data and weights; graphs and sessions stay."""
         self._data = None
         self._values, self._bindings = {}, []
-        self._order = self._rest = self._last = None
+        self._order = self._rest = None
         if self._single is not None:
             self._single.release()
 
-    def _binding(self, buffers: CarriedBuffers, copy: int, values: dict[str, Any]) -> Any:
-        binding = self.session.io_binding()
-        written = (copy + 1) % buffers.COPIES
+    def _binding(
+        self,
+        buffers: CarriedBuffers,
+        copy: int,
+        values: dict[str, Any],
+        compiled: tuple[EpochGraph, Any],
+    ) -> Any:
+        graph, session = compiled
+        names = {value.name for value in session.get_inputs()}
+        binding = session.io_binding()
         for name, value in values.items():
-            if name in self._names:
+            if name in names:
                 binding.bind_ortvalue_input(name, value)
         binding.bind_output(LOSSES, "cpu")
-        if self.rest:
+        if REST in names:
             binding.bind_ortvalue_output(LAST, self._last)
-        for item, old, new in zip(
-            buffers.carried, buffers.values[copy], buffers.values[written], strict=True
-        ):
-            if item.source in self._names:
+        written = buffers.values[(copy + 1) % buffers.COPIES]
+        for item, old, new in zip(graph.carried, buffers.values[copy], written, strict=True):
+            if item.source in names:
                 binding.bind_ortvalue_input(item.source, old)
             binding.bind_ortvalue_output(item.result, new)
         return binding
@@ -104,23 +121,51 @@ class EpochStep(BaseStep):
 
     def run_epoch(self, order: np.ndarray, batch_size: int, buffers: CarriedBuffers) -> np.ndarray:
         """Update on every batch of an epoch, up to the first objective that is not finite."""
+        if self._data is not None and self._data.is_sparse:
+            return self._run_sparse(self._data, order, batch_size, buffers)
         full = len(order) - self.rest
         self._order.update_inplace(order[:full].reshape(-1, self.size))
-        if self.rest:
+        if self._rest is not None:
             self._rest.update_inplace(order[full:])
-        binding = self._bindings[buffers.current]
-        self.session.run_with_iobinding(binding)
-        values = binding.get_outputs()[0].numpy()
-        if self.rest and len(values) == full // self.size:
-            values = np.append(values, self._last.numpy())
+        values = self._call(self.session, self._bindings[buffers.current], full // self.size, self.rest)
         if np.isfinite(values).all():
             buffers.advance()
             return values
         return self._go_through_again(order, batch_size, buffers)
 
-    def _go_through_again(
-        self, order: np.ndarray, batch_size: int, buffers: CarriedBuffers
+    def _call(self, session: Any, binding: Any, n_batches: int, rest: int) -> np.ndarray:
+        """Run a graph and return the objectives it met."""
+        session.run_with_iobinding(binding)
+        values = binding.get_outputs()[0].numpy()
+        return np.append(values, self._last.numpy()) if rest and len(values) == n_batches else values
+
+    def _run_sparse(
+        self, data: Data, order: np.ndarray, batch_size: int, buffers: CarriedBuffers
     ) -> np.ndarray:
+        """Run an epoch chunk by chunk, the rows of a chunk made dense in the order they come."""
+        begun = buffers.read()
+        per_chunk = max(1, CHUNK_BYTES // (self.size * data.X.shape[1] * data.X.dtype.itemsize)) * self.size
+        values: list[np.ndarray] = []
+        for start in range(0, len(order), per_chunk):
+            rows = order[start : start + per_chunk]
+            rest = len(rows) % self.size
+            compiled = self._compiled(rest)
+            n_batches = len(rows) // self.size
+            columns = {name: take_rows(a, rows) for name, a in data.columns(self.task).items()}
+            inputs = self._inputs(columns, n_batches)
+            numbers = np.arange(len(rows), dtype=np.int64)
+            inputs[ORDER].update_inplace(numbers[: n_batches * self.size].reshape(-1, self.size))
+            if rest:
+                inputs[REST].update_inplace(numbers[n_batches * self.size :])
+            binding = self._binding(buffers, buffers.current, inputs, compiled)
+            values.append(self._call(compiled[1], binding, n_batches, rest))
+            if not np.isfinite(values[-1]).all():
+                buffers.write(begun)
+                return self._go_through_again(order, batch_size, buffers)
+            buffers.advance()
+        return np.concatenate(values)
+
+    def _go_through_again(self, order: np.ndarray, batch_size: int, buffers: CarriedBuffers) -> np.ndarray:
         """Run an epoch batch by batch from the weights it started with."""
         step = self._single_step()
         own = self._single_buffers(step, buffers)
@@ -144,14 +189,15 @@ class EpochStep(BaseStep):
 
     def run(self, rows: np.ndarray, buffers: CarriedBuffers) -> float:
         """Return the objective of the rows of a last batch; what it writes is not kept."""
+        assert self._data is not None
         short = len(rows) == self.rest
-        order = np.zeros((0, self.size), dtype=np.int64) if short else rows.reshape(1, self.size)
-        values = {**self._values, ORDER: ort_value(order, self.device)}
-        if short:
-            self._rest.update_inplace(rows)
-        binding = self._binding(buffers, buffers.current, values)
-        self.session.run_with_iobinding(binding)
-        return float(self._last.numpy() if short else binding.get_outputs()[0].numpy()[0])
+        columns = {name: take_rows(a, rows) for name, a in self._data.columns(self.task).items()}
+        values = self._inputs(columns, 0 if short else 1)
+        numbers = np.arange(len(rows), dtype=np.int64)
+        values[REST if short else ORDER].update_inplace(numbers if short else numbers.reshape(1, -1))
+        compiled = self._compiled(self.rest if short else 0)
+        binding = self._binding(buffers, buffers.current, values, compiled)
+        return float(self._call(compiled[1], binding, 0 if short else 1, self.rest if short else 0)[0])
 
     def graphs(self) -> dict[str, ModelProto]:
         """Return the graph of a batch, and of an epoch once its batches are known."""

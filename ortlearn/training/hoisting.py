@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from onnx import helper
+from scipy.sparse import issparse
 
 from ..graphs import TensorType, extract_model, make_value_info, node_inputs
-from .buffers import Data
+from .buffers import Data, take_rows
 from .sessions import Device, make_session
 from .task import TrainingTask
 
@@ -104,7 +106,7 @@ def _frontier(task: TrainingTask) -> list[str]:
 
 def _is_row_wise(session, name: str, rows: np.ndarray) -> bool:
     """Tell whether some rows give the same together and one by one."""
-    probe = rows[:PROBE_ROWS]
+    probe = take_rows(rows, np.arange(min(PROBE_ROWS, rows.shape[0])))
     together = session.run(None, {name: probe})
     single = [session.run(None, {name: probe[i : i + 1]}) for i in range(len(probe))]
     for position, whole in enumerate(together):
@@ -118,12 +120,14 @@ def _is_row_wise(session, name: str, rows: np.ndarray) -> bool:
 
 def _run_in_chunks(session, name: str, rows: np.ndarray) -> dict[str, np.ndarray]:
     outputs = [value.name for value in session.get_outputs()]
-    size = max(1, CHUNK_BYTES // max(1, rows[:1].nbytes))
+    n_rows = rows.shape[0]
+    size = max(1, CHUNK_BYTES // max(1, rows.shape[1] * rows.dtype.itemsize))
     results: dict[str, np.ndarray] = {}
-    for start in range(0, len(rows), size):
-        chunk = np.ascontiguousarray(rows[start : start + size])
+    for start in range(0, n_rows, size):
+        part: Any = rows[start : start + size]
+        chunk = part.toarray() if issparse(part) else np.ascontiguousarray(part)
         for output, value in zip(outputs, session.run(outputs, {name: chunk}), strict=True):
             if start == 0:
-                results[output] = np.empty((len(rows), *value.shape[1:]), dtype=value.dtype)
+                results[output] = np.empty((n_rows, *value.shape[1:]), dtype=value.dtype)
             results[output][start : start + size] = value
     return results

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .base_step import BaseStep
-from .buffers import CarriedBuffers, Data
+from .buffers import BatchBuffer, CarriedBuffers, Data
 from .sessions import ort_value
 from .step_graphs import OBJECTIVE, RATE, ROWS, Carried, step_graph
 
@@ -38,21 +38,29 @@ class SingleGraphStep(BaseStep):
         """Bind data, weights and results once for every size of batch and copy of the weights."""
         fixed = data.columns(self.task)
         names = {value.name for value in self.session.get_inputs()}
-        values = {name: ort_value(a, self.device) for name, a in fixed.items() if name in names}
+        self._sparse: dict[int, list[tuple[BatchBuffer, Any]]] | None = {} if data.is_sparse else None
+        values: dict[str, Any] = {}
+        if self._sparse is None:
+            values = {name: ort_value(a, self.device) for name, a in fixed.items() if name in names}
         self._rate_array = np.zeros((), dtype=self.task.dtype)
         self._rate = ort_value(self._rate_array, self.device)
         self._objective = ort_value(np.zeros((), dtype=self.task.dtype), self.device)
         self._rows = {}
         self._bindings: dict[tuple[int, int], Any] = {}
         for size in sizes:
-            self._rows[size] = ort_value(np.zeros(size, dtype=np.int64), self.device)
+            self._rows[size] = ort_value(np.arange(size, dtype=np.int64), self.device)
+            if self._sparse is not None:
+                # Sparse rows are made dense a batch at a time: the graph gets the batch as if it were all.
+                own = {name: BatchBuffer(a, size, self.device) for name, a in fixed.items()}
+                self._sparse[size] = [(own[name], a) for name, a in fixed.items()]
+                values = {name: buffer.value for name, buffer in own.items() if name in names}
             inputs = {**values, ROWS: self._rows[size], RATE: self._rate}
             for copy in range(buffers.COPIES):
                 self._bindings[size, copy] = self._binding(inputs, names, buffers, copy)
 
     def release(self) -> None:
         """Let go of data and weights; graphs and sessions stay."""
-        self._rows, self._bindings = {}, {}
+        self._rows, self._bindings, self._sparse = {}, {}, None
 
     def _binding(self, inputs: dict, names: set[str], buffers: CarriedBuffers, copy: int) -> Any:
         binding = self.session.io_binding()
@@ -75,7 +83,11 @@ class SingleGraphStep(BaseStep):
     def run(self, rows: np.ndarray, buffers: CarriedBuffers) -> float:
         """Update on a batch and return its objective."""
         size = len(rows)
-        self._rows[size].update_inplace(rows)
+        if self._sparse is None:
+            self._rows[size].update_inplace(rows)
+        else:
+            for buffer, array in self._sparse[size]:
+                buffer.load(array, rows)
         self.session.run_with_iobinding(self._bindings[size, buffers.current])
         return float(self._objective.numpy())
 

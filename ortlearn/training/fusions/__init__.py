@@ -7,7 +7,6 @@ from onnx import ModelProto
 from .arithmetic import (
     drop_identities,
     merge_reductions,
-    sum_of_squares,
     sign_of_relu,
     simplify_products,
     sum_of_squares,

@@ -71,7 +71,14 @@ def _fused_update(body: Body, node: NodeProto) -> NodeProto | None:
     inputs, attributes = operands
     alpha = -float(attributes.pop("alpha", 1.0))
     return body.make(
-        "Gemm", *inputs, kept, like=node.output[0], output=node.output[0], alpha=alpha, beta=beta, **attributes
+        "Gemm",
+        *inputs,
+        kept,
+        like=node.output[0],
+        output=node.output[0],
+        alpha=alpha,
+        beta=beta,
+        **attributes,
     )[0]
 
 
