@@ -10,6 +10,15 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 
+def pytest_collection_modifyitems(items):
+    """Skip what is marked ``needs_training`` where onnxruntime has no gradient builder."""
+    if hasattr(onnxruntime.capi._pybind_state, "GradientGraphBuilder"):
+        return
+    for item in items:
+        if item.get_closest_marker("needs_training"):
+            item.add_marker(pytest.mark.skip(reason="needs onnxruntime-training"))
+
+
 class Split(NamedTuple):
     """Two parts of a data set, X as float32."""
 

@@ -30,7 +30,7 @@ ALLOWED = {
 }
 NO_PLUGINS = {"exceptions", "_version", "graphs", "plugins"}
 #: What everything but plugins and exceptions may import besides the standard library.
-THIRD_PARTY = {"google", "joblib", "numpy", "onnx", "sklearn"}
+THIRD_PARTY = {"google", "joblib", "numpy", "onnx", "scipy", "sklearn"}
 STANDARD_ONLY = {"exceptions", "_version", "plugins", ""}
 #: Where other packages may be imported: modules or parts.
 RESTRICTED = {

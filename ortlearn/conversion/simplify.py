@@ -64,7 +64,9 @@ def skip_idle_nodes(model: ModelProto, name: str, types: dict[str, TensorType]) 
 
 
 def _constant_shapes(model: ModelProto) -> dict[str, tuple[int, ...]]:
-    return {name: tuple(a.tolist()) for name, a in initializer_arrays(model).items() if a.dtype == "int64"}
+    defaults = {value.name for value in model.graph.input}
+    arrays = {name: a for name, a in initializer_arrays(model).items() if name not in defaults}
+    return {name: tuple(a.tolist()) for name, a in arrays.items() if a.dtype == "int64" and a.ndim == 1}
 
 
 def _is_idle(node: NodeProto, types: dict[str, TensorType], shapes: dict[str, tuple[int, ...]]) -> bool:

@@ -9,10 +9,11 @@ from pathlib import Path
 import onnx
 from onnx import ModelProto, TensorProto
 
-from ..graphs import make_inputs_of
+from ..graphs import make_inputs_of, value_types
 from . import ort_derivative
 from .dispatch import by_backend, gradient_of_loss
 from .gradient_model import gradient_model
+from .yield_graph import yield_graph
 
 __all__ = ["DerivativeOptions", "onnx_derivative"]
 
@@ -117,17 +118,21 @@ def onnx_derivative(
     weights = _names(onx, weights, onx.graph.initializer, lambda tensor: tensor.data_type, "weights")
     kinds = [value for value in onx.graph.input if value.name not in {t.name for t in onx.graph.initializer}]
     names = _names(onx, inputs, kinds, lambda value: value.type.tensor_type.elem_type, "inputs")
-    wrt = [name for name in names if inputs is not None or name != label] + list(weights)
+    columns = [name for name in names if inputs is not None or name != label]
+    wrt = [*columns, *weights]
     if not wrt:
         raise ValueError("Nothing to differentiate with respect to: the graph has no float input or weight.")
     open_model = make_inputs_of(onx, weights)
     if DerivativeOptions.Loss in options:
         result = _of_loss(open_model, wrt, options, loss, label, backend)
     elif DerivativeOptions.KeepYieldOp in options:
-        result = ort_derivative.training_graph(onx, weights, wrt[: len(wrt) - len(weights)])
+        result = by_backend(
+            backend,
+            lambda: yield_graph(open_model, wrt),
+            lambda: ort_derivative.training_graph(onx, weights, columns),
+        )
     else:
         kept, ones = DerivativeOptions.KeepOutputs in options, DerivativeOptions.FillGrad in options
-        columns = wrt[: len(wrt) - len(weights)]
         result = by_backend(
             backend,
             lambda: gradient_model(open_model, None, wrt, keep_outputs=kept, fill_ones=ones),
@@ -182,5 +187,8 @@ def _of_loss(
         raise ValueError(f"loss={loss!r} is no output of the graph, which has {outputs}.")
     if label is not None and label not in {value.name for value in model.graph.input}:
         raise ValueError(f"label={label!r} is no input of the graph.")
+    shape = value_types(model)[loss].shape
+    if shape is not None and any(isinstance(dim, int) and dim != 1 for dim in shape):
+        raise ValueError(f"loss={loss!r} has the shape {shape}: only a scalar is a loss.")
     keep = DerivativeOptions.KeepOutputs in options
     return gradient_of_loss(model, loss, wrt, backend, keep_outputs=keep)

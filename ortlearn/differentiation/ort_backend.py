@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, TypeVar
 
-from onnx import ModelProto, NodeProto, TensorProto, helper, load_from_string
+from onnx import ModelProto, NodeProto, TensorProto, load_from_string
 
 from ..exceptions import GradientError, MissingRuntimeError
 from ..graphs import (
@@ -18,10 +18,16 @@ from ..graphs import (
     graph_names,
     make_value_info,
     name_nodes,
-    node_inputs,
     opset_versions,
     prune,
     value_types,
+)
+from .ort_checks import (
+    add_zero_gradients,
+    explicit_permutations,
+    names_on_the_way,
+    nodes_on_the_way,
+    refuse_known_wrong,
 )
 from .ort_definitions import check_handed_over, hand_over
 
@@ -39,6 +45,8 @@ __all__ = [
 ]
 
 _NO_RULE = re.compile(r"gradient builder has not been registered: (\S+) for node (\S*)")
+#: Codes and places in its sources, before what went wrong.
+_PLACE = re.compile(r"^.*(?:\] : \d+ : [A-Z_]+ : |/onnxruntime_src/.*?\) (?:const )?)")
 
 
 def _pybind() -> ModuleType:
@@ -94,11 +102,33 @@ def loss_gradient(
     MissingRuntimeError
         If onnxruntime-training is not installed.
     """
-    pybind = _pybind()
-    _refuse_known_wrong(model, [loss], weights)
+    _pybind()
+    refuse_known_wrong(model, [loss], weights)
     kept = [value.name for value in model.graph.output] if keep_outputs else [loss]
-    model = name_nodes(extract_model(model, kept))
-    target, prepared = _float32_loss(model, loss)
+    types = value_types(model)
+    part = explicit_permutations(name_nodes(extract_model(model, kept)), types)
+    reached = names_on_the_way(part, [loss], weights, types)
+    gradient = _gradient_of_reached(part, loss, reached, types) if reached else part
+    gradient = add_zero_gradients(gradient, [name for name in weights if name not in reached], types)
+    declared = value_types(model, infer=False)
+    outputs = [make_value_info(name, declared.get(name)) for name in kept]
+    outputs += [make_value_info(f"{name}_grad", declared.get(name)) for name in weights]
+    inputs = [value for value in model.graph.input if value.name not in _initializers(model)]
+    for values, field in ((inputs, gradient.graph.input), (outputs, gradient.graph.output)):
+        del field[:]
+        field.extend(values)
+    return prune(name_nodes(gradient))
+
+
+def _initializers(model: ModelProto) -> set[str]:
+    return {tensor.name for tensor in model.graph.initializer}
+
+
+def _gradient_of_reached(
+    model: ModelProto, loss: str, weights: Sequence[str], types: dict[str, TensorType]
+) -> ModelProto:
+    pybind = _pybind()
+    target, prepared = _float32_loss(model, loss, types)
     options = pybind.SessionOptions()
     options.log_severity_level = 3
 
@@ -109,18 +139,11 @@ def loss_gradient(
         builder.build()
         return load_from_string(builder.get_model())
 
-    gradient = _with_our_rules(build, prepared)
-    types = value_types(model, infer=False)
-    outputs = [make_value_info(name, types.get(name)) for name in kept]
-    outputs += [make_value_info(f"{name}_grad", types.get(name)) for name in weights]
-    del gradient.graph.output[:]
-    gradient.graph.output.extend(outputs)
-    return prune(name_nodes(gradient))
+    return _with_our_rules(build, prepared, nodes_on_the_way(prepared, [target], weights, types), weights)
 
 
-def _float32_loss(model: ModelProto, loss: str) -> tuple[str, ModelProto]:
+def _float32_loss(model: ModelProto, loss: str, types: dict[str, TensorType]) -> tuple[str, ModelProto]:
     """Return the graph with a float32 loss: the C++ builder starts from a float32 one, whatever the type."""
-    types = value_types(model)
     if types[loss].elem_type == TensorProto.FLOAT:
         return loss, model
     op = GraphBuilder(opset_versions(model)[""], existing_names=graph_names(model.graph))
@@ -209,8 +232,9 @@ def build_module_graphs(
     """
     pybind = _pybind()
     outputs = [value.name for value in model.graph.output]
-    _refuse_known_wrong(model, outputs, [*weights, *input_gradients])
-    model = name_nodes(model)
+    refuse_known_wrong(model, outputs, [*weights, *input_gradients])
+    types = value_types(model)
+    model = explicit_permutations(name_nodes(model), types)
     if config is None:
         config = module_config(weights, input_gradients)
 
@@ -220,69 +244,45 @@ def build_module_graphs(
         builder.build(pybind.TrainingGraphTransformerConfiguration())
         return builder
 
-    builder = _with_our_rules(build, model)
+    wrt = [*weights, *input_gradients]
+    builder = _with_our_rules(build, model, nodes_on_the_way(model, outputs, wrt, types), wrt)
     training = name_nodes(load_from_string(builder.get_gradient_model()))
     forward = name_nodes(load_from_string(builder.get_forward_model()))
     return training, forward, builder.get_graph_info()
 
 
-def _with_our_rules(build: Callable[[], Built], model: ModelProto) -> Built:
+def _with_our_rules(
+    build: Callable[[], Built], model: ModelProto, nodes: Sequence[NodeProto], wrt: Sequence[str]
+) -> Built:
     """Build, handing over one of our rules each time an operator has no gradient."""
     opset = opset_versions(model)[""]
+    reached = set(wrt).union(*(node.output for node in nodes))
     while True:
-        check_handed_over(model.graph.node, opset)
+        check_handed_over(nodes, opset, reached)
         try:
             return build()
-        except RuntimeError as error:
+        except (RuntimeError, IndexError, ValueError) as error:  # whatever C++ throws
             found = _NO_RULE.search(str(error))
-            node = next((n for n in model.graph.node if found and n.op_type == found[1]), None)
+            node = next((n for n in nodes if found and n.op_type == found[1]), None)
             if node is None or not hand_over(_pybind(), node, opset):
                 raise _explained(error, model) from error
 
 
-def _explained(error: RuntimeError, model: ModelProto) -> GradientError:
+def _explained(error: Exception, model: ModelProto) -> GradientError:
     found = _NO_RULE.search(str(error))
-    if found is None:
-        text = str(error).splitlines()[0]
+    twice = [node for node in model.graph.node if len(set(node.input)) < len(node.input)]
+    if found is None and twice and "Duplicate definition" in str(error):
+        nodes = ", ".join(f"{node.op_type} (node {node.name!r})" for node in twice)
         return GradientError(
-            f"onnxruntime-training could not differentiate the graph: {text.rpartition('] ')[2] or text}"
+            "onnxruntime-training cannot differentiate a tensor that one node reads twice, and nothing else "
+            f"reads: {nodes}. Use our own rules."
         )
+    if found is None:
+        text = _PLACE.sub("", str(error).splitlines()[0])
+        return GradientError(f"onnxruntime-training could not differentiate the graph: {text}")
     operator, name = found.groups()
     names = [name] if name else [node.name for node in model.graph.node if node.op_type == operator]
     return GradientError(
         f"Operator {operator} (node {', '.join(map(repr, names))}) has no gradient in onnxruntime-training. "
         "Leave the weights before it out of weights_to_train, or rewrite the model without it."
     )
-
-
-def _refuse_known_wrong(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str]) -> None:
-    """Raise an error where the C++ builder is known to give a wrong gradient."""
-    types = value_types(model)
-    reached = set(wrt)
-    for node in model.graph.node:
-        if not reached.intersection(node_inputs(node)):
-            continue
-        reason = _wrong(node, types, reached)
-        reached.update(node.output)
-        if reason:
-            raise GradientError(
-                f"onnxruntime-training gives a wrong gradient for {node.op_type} (node {node.name!r}): "
-                f"{reason}."
-            )
-
-
-def _wrong(node: NodeProto, types: dict[str, TensorType], reached: set[str]) -> str | None:
-    shapes = [types[name].shape if name in types else None for name in node.input]
-    if node.op_type == "MatMul" and shapes[1] is not None and len(shapes[1]) == 1:
-        return "its right operand is a vector; reshape it to a matrix of one column"
-    if node.op_type in ("Where", "Pow"):
-        output = types[node.output[0]].shape if node.output[0] in types else None
-        for name, shape in zip(node.input, shapes, strict=True):
-            if name in reached and shape is not None and shape != output:
-                return f"its operand {name!r} is broadcast; expand it to the shape of the result"
-    if node.op_type == "Split" and "" in node.output:
-        return "one of its outputs is not used"
-    attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-    if node.op_type == "ScatterND" and attributes.get("reduction", b"none") != b"none":
-        return "it reduces what it scatters"
-    return None

@@ -7,7 +7,7 @@ neither attributes nor shapes: a rule that asks for either is not handed over.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any
 
 from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
@@ -82,6 +82,8 @@ def fixed_nodes(
         results = _run(rule, op, _Probe(proto, op, grads, set(inputs)))
     except Exception:  # a rule that looks further than the tensors fails in whatever way here
         return None
+    if any(len(node.output) > 1 for node in op.nodes):
+        return None  # the builder may leave out all outputs of a node but the first
     return _named(op.nodes, results), list(op.initializers)
 
 
@@ -145,7 +147,7 @@ def _key(found: tuple[list[NodeProto], list[TensorProto]]) -> list[bytes]:
     return [item.SerializeToString(deterministic=True) for part in found for item in part]
 
 
-def check_handed_over(nodes: Iterable[NodeProto], opset: int) -> None:
+def check_handed_over(nodes: Iterable[NodeProto], opset: int, reached: Container[str]) -> None:
     """Raise an error where a definition of this process does not fit a node.
 
     Parameters
@@ -154,12 +156,14 @@ def check_handed_over(nodes: Iterable[NodeProto], opset: int) -> None:
         Nodes to differentiate.
     opset : int
         Version of the default operator set.
+    reached : container of str
+        Tensors that depend on what is differentiated to.
 
     Raises
     ------
     GradientError
         If the rule handed over for an operator was written for another number of inputs, or has
-        changed since.
+        changed since, or if the first input of the node needs no gradient.
     """
     for node in nodes:
         known = _HANDED_OVER.get((node.domain, node.op_type))
@@ -171,6 +175,12 @@ def check_handed_over(nodes: Iterable[NodeProto], opset: int) -> None:
                 f"onnxruntime-training keeps one gradient of {node.op_type} for a whole process, and the one "
                 f"it was given does not fit node {node.name!r} with {len(node.input)} inputs. Use "
                 "gradient='rules', or a new process."
+            )
+        if node.input[0] not in reached:
+            # it looks at the first input to tell whether a node of the definition is needed
+            raise GradientError(
+                f"onnxruntime-training takes our rule of {node.op_type} only where the gradient of the first "
+                f"input is needed, which it is not for node {node.name!r}. Use gradient='rules'."
             )
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-from onnx import ModelProto, NodeProto, helper
+from onnx import ModelProto, TensorProto, helper
 
+from ..exceptions import GradientError
 from ..graphs import (
     GraphBuilder,
+    TensorType,
     append_nodes,
     graph_names,
+    make_inputs_of,
     make_value_info,
     map_names,
     opset_versions,
@@ -18,6 +21,7 @@ from ..graphs import (
     value_types,
 )
 from .ort_backend import build_module_graphs
+from .ort_checks import add_zero_gradients, names_on_the_way, refuse_known_wrong
 
 __all__ = ["gradient_of_outputs", "training_graph"]
 
@@ -39,6 +43,26 @@ def training_graph(model: ModelProto, weights: Sequence[str], inputs: Sequence[s
     onnx.ModelProto
         Graph that only onnxruntime-training runs.
     """
+    types = value_types(model)
+    names = [*inputs, *weights]
+    outputs = [value.name for value in model.graph.output]
+    refuse_known_wrong(model, outputs, names)
+    reached = set(names_on_the_way(model, outputs, names, types))
+    if not reached:
+        raise GradientError(f"No output among {outputs} depends on any of {names}: there is no gradient.")
+    zeros = [name for name in names if name not in reached]
+    training = _training_graph(
+        make_inputs_of(model, [name for name in weights if name in zeros]),
+        [name for name in weights if name in reached],
+        [name for name in inputs if name in reached],
+    )
+    training = add_zero_gradients(training, zeros, types)
+    _replace(training.graph.output, [make_value_info(f"{name}_grad", types.get(name)) for name in names])
+    _replace(training.graph.input, make_inputs_of(model, weights).graph.input)
+    return training
+
+
+def _training_graph(model: ModelProto, weights: Sequence[str], inputs: Sequence[str]) -> ModelProto:
     # The builder wants weights in alphabetical order: number them, and give the old names back.
     order = [tensor.name for tensor in model.graph.initializer if tensor.name in set(weights)]
     width = len(str(len(order)))
@@ -76,36 +100,40 @@ def gradient_of_outputs(
     training = training_graph(model, weights, inputs)
     types = value_types(model)
     position, yield_op = next((i, n) for i, n in enumerate(training.graph.node) if n.op_type == "YieldOp")
-    pairs = {name: f"{name}_grad" for name in yield_op.input}
-    rename = dict(zip(yield_op.output, pairs.values(), strict=True))
+    # outputs without gradient go in, and nothing comes out for them
+    attributes = {a.name: helper.get_attribute_value(a) for a in yield_op.attribute}
+    none = set(attributes.get("non_differentiable_outputs", ()))
+    differentiated = [name for index, name in enumerate(yield_op.input) if index not in none]
+    rename = {inner: f"{name}_grad" for name, inner in zip(differentiated, yield_op.output, strict=True)}
     # An output that other nodes read has an inner gradient of that name, the sum of both.
-    taken = graph_names(training.graph)
-    rename.update({seed: f"{seed}_total" for seed in pairs.values() if seed in taken - set(yield_op.output)})
+    taken = graph_names(training.graph) - set(yield_op.output)
+    rename.update({seed: f"{seed}_total" for seed in list(rename.values()) if seed in taken})
     del training.graph.node[position]
     training = map_names(training, rename)
-    op = GraphBuilder(opset_versions(training)[""], existing_names=graph_names(training.graph))
-    seeds = [make_value_info(seed, types.get(name)) for name, seed in pairs.items()]
-    if fill_ones:
-        for name, seed in pairs.items():
-            op.node(
-                "Expand",
-                op.constant(np.ones((), dtype=helper.tensor_dtype_to_np_dtype(types[name].elem_type))),
-                op.Shape(name),
-                outputs=[seed],
-            )
-        seeds = []
-    names = [*inputs, *weights]
-    outputs = [make_value_info(f"{name}_grad", types.get(name)) for name in names]
-    if keep_outputs:
-        outputs = [*model.graph.output, *outputs]
+    seeds = {value.name: f"{value.name}_grad" for value in model.graph.output if _is_float(types, value.name)}
+    op = _ones(training, seeds, types) if fill_ones else GraphBuilder()
+    outputs = [*model.graph.output, *training.graph.output] if keep_outputs else list(training.graph.output)
+    infos = [] if fill_ones else [make_value_info(seed, types.get(name)) for name, seed in seeds.items()]
     own = list(training.graph.node)
-    training = append_nodes(training, op, inputs=seeds, outputs=outputs)
-    _reorder(training, own[:position], op.nodes, own[position:])
+    training = append_nodes(training, op, inputs=infos, outputs=outputs)
+    _replace(training.graph.node, [*own[:position], *op.nodes, *own[position:]])
     return prune(training)
 
 
-def _reorder(model: ModelProto, before: list[NodeProto], between: list[NodeProto], after: list[NodeProto]):
-    """Put nodes in the order before, between, after."""
-    nodes = [NodeProto.FromString(node.SerializeToString()) for node in (*before, *between, *after)]
-    del model.graph.node[:]
-    model.graph.node.extend(nodes)
+def _is_float(types: Mapping[str, TensorType], name: str) -> bool:
+    return name in types and types[name].elem_type in (TensorProto.FLOAT, TensorProto.DOUBLE)
+
+
+def _ones(model: ModelProto, seeds: Mapping[str, str], types: Mapping[str, TensorType]) -> GraphBuilder:
+    """Return nodes that make ones of the shape of each output."""
+    op = GraphBuilder(opset_versions(model)[""], existing_names=graph_names(model.graph))
+    for name, seed in seeds.items():
+        one = op.constant(np.ones((), dtype=helper.tensor_dtype_to_np_dtype(types[name].elem_type)))
+        op.node("Expand", one, op.Shape(name), outputs=[seed])
+    return op
+
+
+def _replace(field, values: Sequence) -> None:
+    values = [type(value).FromString(value.SerializeToString()) for value in values]
+    del field[:]
+    field.extend(values)

@@ -78,7 +78,7 @@ def draw_graph(model: ModelProto, path: str | Path) -> Path:
     ValueError: A graph is drawn as svg, png, pdf, not as 'txt'.
     """
     path = Path(path)
-    kind = path.suffix.lstrip(".")
+    kind = path.suffix.lstrip(".").lower()
     if kind not in FORMATS:
         raise ValueError(f"A graph is drawn as {', '.join(FORMATS)}, not as {kind!r}.")
     if shutil.which("dot") is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from onnx import GraphProto, ModelProto, helper, printer
+from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, helper, printer
 
 from .editing import copy_model
 from .queries import subgraphs
@@ -20,7 +20,7 @@ def graph_to_text(model: ModelProto, max_elements: int = 8) -> str:
     model : onnx.ModelProto
         Model.
     max_elements : int, default=8
-        Initializers with more elements are shown by type and shape only.
+        Initializers and attributes with more elements are shown by type and shape only.
 
     Returns
     -------
@@ -55,5 +55,21 @@ def _shorten(graph: GraphProto, max_elements: int) -> None:
         graph.initializer.remove(tensor)
     for node in graph.node:
         node.ClearField("name")
+        for attribute in node.attribute:
+            _shorten_attribute(attribute, max_elements)
         for inner in subgraphs(node):
             _shorten(inner, max_elements)
+
+
+def _shorten_attribute(attribute: AttributeProto, max_elements: int) -> None:
+    """Put a text in the place of a large constant."""
+    if attribute.type == AttributeProto.TENSOR and math.prod(attribute.t.dims) > max_elements:
+        dtype = TensorProto.DataType.Name(attribute.t.data_type).lower()
+        text = f"{dtype}[{','.join(map(str, attribute.t.dims))}]"
+    else:
+        lists = (attribute.floats, attribute.ints, attribute.strings)
+        size = max(map(len, lists))
+        if size <= max_elements:
+            return
+        text = f"{AttributeProto.AttributeType.Name(attribute.type).lower()}[{size}]"
+    attribute.CopyFrom(helper.make_attribute(attribute.name, text))

@@ -9,7 +9,6 @@ from onnx import parser
 from onnx.reference import ReferenceEvaluator
 
 from ortlearn.differentiation import gradient_of_loss
-from ortlearn.differentiation.ort_backend import is_available
 from ortlearn.differentiation.random_feed import random_feed
 from ortlearn.training import make_session, parse_device
 
@@ -58,7 +57,7 @@ def test_equal_to_onnx_ad(name):
         np.testing.assert_allclose(grad, expected, rtol=2e-4, atol=2e-4)
 
 
-@pytest.mark.skipif(not is_available(), reason="the C++ builder needs onnxruntime-training")
+@pytest.mark.needs_training
 @pytest.mark.parametrize("name", EXPRESSIONS)
 def test_equal_to_the_cpp_builder(name):
     model = model_of(EXPRESSIONS[name])

@@ -64,6 +64,7 @@ def test_fresh_weights_are_the_same_too(both, wine):
         np.testing.assert_allclose(first[key], second[key], atol=1e-4, rtol=0)
 
 
+@pytest.mark.needs_training
 @pytest.mark.parametrize("name", list(MODELS))
 def test_same_weights_by_every_gradient(name, optimizer, fit_quietly, request):
     data, model = MODELS[name]

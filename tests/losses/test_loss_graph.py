@@ -61,7 +61,7 @@ def test_a_weight_that_is_an_input_may_be_penalised(run_onnx):
     np.testing.assert_allclose(loss, SQUARES + 5, rtol=1e-6)
 
 
-@pytest.mark.parametrize("backend", ["auto", "ort"])
+@pytest.mark.parametrize("backend", ["auto", pytest.param("ort", marks=pytest.mark.needs_training)])
 def test_gradient_with_penalties(run_onnx, backend):
     penalty = {"w": {"l1": 0.5, "l2": 2.0}, "b": 0.25}
     model = add_loss_output(make_inputs_of(linear(), ["w", "b"]), weight_name="s", penalty=penalty)

@@ -132,7 +132,7 @@ def test_weights_of_rows(run_onnx, name, case):
     np.testing.assert_allclose(loss, (case.rows * weights).sum(), rtol=1e-12)
 
 
-@pytest.mark.parametrize("backend", ["auto", "ort"])
+@pytest.mark.parametrize("backend", ["auto", pytest.param("ort", marks=pytest.mark.needs_training)])
 @pytest.mark.parametrize("name, case", ALL)
 def test_gradient_against_finite_differences(run_onnx, name, case, backend):
     model = add_loss_output(
@@ -153,7 +153,7 @@ def test_gradient_against_finite_differences(run_onnx, name, case, backend):
     np.testing.assert_allclose(got, numeric, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("backend", ["auto", "ort"])
+@pytest.mark.parametrize("backend", ["auto", pytest.param("ort", marks=pytest.mark.needs_training)])
 @pytest.mark.parametrize("value", [0.0, 1e4, -1e4])
 @pytest.mark.parametrize("name, case", ALL)
 def test_extreme_scores_stay_finite(run_onnx, name, case, value, backend):

@@ -19,6 +19,8 @@ from ortlearn.training import OrtGradientForwardBackward
 
 C_API = onnxruntime.capi._pybind_state
 
+ORT = pytest.param("ort", marks=pytest.mark.needs_training)
+
 
 @pytest.fixture(scope="module")
 def data():
@@ -63,7 +65,7 @@ def wrap(kind, arrays):
 
 @pytest.mark.parametrize("kind", ["arrays", "public", "c", "vector"])
 @pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("gradient", ["ort", "rules"])
+@pytest.mark.parametrize("gradient", [ORT, "rules"])
 def test_forward_is_scikit_learns(kind, training, gradient, mlp, data):
     model, onx = mlp
     weights = ["I0_coefficient", "I1_intercepts", "I2_coefficient1", "I3_intercepts1"]
@@ -100,7 +102,7 @@ def test_gradients_of_a_linear_function(linear, data):
     np.testing.assert_allclose(of_intercept, slopes.sum(axis=0), rtol=1e-4)
 
 
-@pytest.mark.parametrize("gradient", ["ort", "rules"])
+@pytest.mark.parametrize("gradient", [ORT, "rules"])
 def test_gradients_of_a_network(gradient, mlp, data):
     owner = OrtGradientForwardBackward(mlp[1], gradient=gradient)
     rng = np.random.RandomState(1)
@@ -146,7 +148,7 @@ def test_some_weights_only(mlp, data):
 
 
 @pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("gradient", ["ort", "rules"])
+@pytest.mark.parametrize("gradient", [ORT, "rules"])
 def test_output_caches_are_written(training, gradient, linear, data):
     weights = linear[1]
     owner = OrtGradientForwardBackward(linear[0].onnx_model, gradient=gradient)
@@ -188,7 +190,7 @@ def test_names_of_class_and_outputs(mlp, data):
     assert "I0_coefficient" in repr(owner)
 
 
-@pytest.mark.parametrize("gradient", ["ort", "rules"])
+@pytest.mark.parametrize("gradient", [ORT, "rules"])
 def test_two_outputs_one_of_them_inner(gradient):
     onx = parser.parse_model("""
         <ir_version: 8, opset_import: ["": 18]>
@@ -246,7 +248,12 @@ def test_unknown_and_missing_weights(mlp):
 
 
 @pytest.mark.parametrize(
-    "gradient, operator", [("ort", "Hardmax"), ("rules", "GlobalLpPool"), ("auto", "GlobalLpPool")]
+    "gradient, operator",
+    [
+        pytest.param("ort", "Hardmax", marks=pytest.mark.needs_training),
+        ("rules", "GlobalLpPool"),
+        ("auto", "GlobalLpPool"),
+    ],
 )
 def test_operator_without_gradient(gradient, operator):
     onx = unsorted_model(["a", "b"])
@@ -333,16 +340,23 @@ def test_pickle(dumps, linear, data):
         assert len(function.backward([np.ones((30, 1), np.float32)])) == 3
 
 
-def test_save_onnx_graph(linear, tmp_path):
-    function = linear[0].new_instance()
+@pytest.mark.parametrize(
+    "gradient, names",
+    [
+        pytest.param("ort", {"training", "forward"}, marks=pytest.mark.needs_training),
+        ("rules", {"training", "forward", "backward"}),
+    ],
+)
+def test_save_onnx_graph(gradient, names, linear, tmp_path):
+    function = OrtGradientForwardBackward(linear[0].onnx_model, gradient=gradient).new_instance()
     paths = function.save_onnx_graph(tmp_path / "a" / "b", prefix="my_", suffix="_1")
-    assert {path.name for path in paths.values()} == {"my_training_1.onnx", "my_forward_1.onnx"}
-    assert any(node.op_type == "YieldOp" for node in onnx.load(paths["training"]).graph.node)
-    onnx.checker.check_model(paths["forward"])
-    assert {p.name for p in function.save_onnx_graph(str(tmp_path)).values()} == {
-        "training.onnx",
-        "forward.onnx",
-    }
+    assert {path.name for path in paths.values()} == {f"my_{name}_1.onnx" for name in names}
+    nodes = onnx.load(paths["training"]).graph.node
+    assert any(node.op_type == "YieldOp" for node in nodes) == (gradient == "ort")
+    for name in names if gradient == "rules" else ["forward"]:
+        onnx.checker.check_model(paths[name])
+    again = function.save_onnx_graph(str(tmp_path))
+    assert {path.name for path in again.values()} == {f"{name}.onnx" for name in names}
 
 
 def test_devices_and_conversion(linear, data):
@@ -368,7 +382,7 @@ def test_logging(mlp, caplog):
     assert "I0_coefficient" in caplog.text
 
 
-@pytest.mark.parametrize("gradient", ["ort", "rules"])
+@pytest.mark.parametrize("gradient", [ORT, "rules"])
 def test_outputs_and_gradients_stay_as_they_are(gradient, mlp, data):
     owner = OrtGradientForwardBackward(mlp[1], gradient=gradient)
     weights = [owner.get_initializer(name) for name in owner.weights_to_train]

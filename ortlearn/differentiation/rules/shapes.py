@@ -76,7 +76,7 @@ def concat(op, node, grad):
 @RULES.rule("Split")
 def split(op, node, grad):
     # [a, b, ...] = x, dx = [da, db, ...]
-    parts = [node.GO(index) or op.fill_like(node.O(index)) for index in range(node.n_outputs)]
+    parts = [node.GO(i) or op.fill_like(node.require_output(i)) for i in range(node.n_outputs)]
     joined = parts[0] if len(parts) == 1 else op.Concat(*parts, axis=node.attribute("axis", 0))
     return _first(node, joined)
 

@@ -1,0 +1,64 @@
+"""Forward and backward as one graph with a YieldOp between them, by our own rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onnx import ModelProto, NodeProto, helper
+
+from .gradient_model import gradient_model
+from .rule_context import FLOAT_TYPES
+
+__all__ = ["yield_graph"]
+
+
+def yield_graph(model: ModelProto, wrt: Sequence[str]) -> ModelProto:
+    """Return the outputs, a YieldOp that turns them into their gradients, and what follows from these.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Graph.
+    wrt : sequence of str
+        Inputs to differentiate with respect to.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Graph with the inputs of ``model`` and the outputs ``<name>_grad``, which the TrainingAgent
+        of onnxruntime-training runs.
+    """
+    whole = gradient_model(model, None, wrt, keep_outputs=True)
+    graph = whole.graph
+    kept = [value.name for value in model.graph.output]
+    seeds = [value.name for value in graph.input][len(model.graph.input) :]
+    without = [index for index, value in enumerate(graph.output[: len(kept)]) if not _has_gradient(value)]
+    node = helper.make_node(
+        "YieldOp",
+        kept,
+        seeds,
+        domain="com.microsoft",
+        name="yield",
+        full_shape_outputs=list(range(len(kept))),
+    )
+    if without:
+        node.attribute.append(helper.make_attribute("non_differentiable_outputs", without))
+    del graph.input[len(model.graph.input) :], graph.output[: len(kept)]
+    _insert(whole, node)
+    if all(item.domain != "com.microsoft" for item in whole.opset_import):
+        whole.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    return whole
+
+
+def _has_gradient(value) -> bool:
+    return value.type.tensor_type.elem_type in FLOAT_TYPES
+
+
+def _insert(model: ModelProto, node: NodeProto) -> None:
+    """Put a node after the last one it reads from."""
+    nodes = list(model.graph.node)
+    read = set(node.input)
+    place = max((i + 1 for i, other in enumerate(nodes) if read.intersection(other.output)), default=0)
+    nodes = [NodeProto.FromString(n.SerializeToString()) for n in (*nodes[:place], node, *nodes[place:])]
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)

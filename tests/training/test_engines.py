@@ -1,0 +1,290 @@
+"""Two plain sessions in place of the TrainingAgent: the same results, and memory used again."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+from onnx import parser
+
+from ortlearn.exceptions import GradientError, MissingRuntimeError, WeightOrderError
+from ortlearn.training import Device, engines
+from ortlearn.training.engines import AgentEngine, SplitEngine, make_engine
+from ortlearn.training.sessions import ort_device, ort_vector
+
+CPU = Device("cpu")
+DEVICE = ort_device(CPU)
+ORT = pytest.param("ort", marks=pytest.mark.needs_training)
+
+#: Graphs, their inputs that have a gradient; weights start with w.
+GRAPHS = {
+    "linear": (
+        "g (float[N,3] x) => (float[N,1] y) <float[3,1] w0 = {1, -2, 3}, float[1] w1 = {0.5}> "
+        "{ p = MatMul (x, w0) y = Add (p, w1) }", ["x"]),
+    "network": (
+        "g (float[N,3] x) => (float[N,1] y) "
+        "<float[3,2] w0 = {1, -2, 3, 0.5, 1, -1}, float[2] w1 = {0.5, 0.1}, float[2,1] w2 = {1, -1}> "
+        "{ p = MatMul (x, w0) s = Add (p, w1) h = Tanh (s) y = MatMul (h, w2) }", ["x"]),
+    "two outputs, one read by the other": (
+        "g (float[N,3] x) => (float[N,1] a, float[N,1] b) <float[3,1] w0 = {1, -2, 3}, float[1] w1 = {2}> "
+        "{ a = MatMul (x, w0) s = Sigmoid (a) b = Mul (s, w1) }", ["x"]),
+    "no gradient of the inputs": (
+        "g (float[N,3] x, float[N,1] z) => (float[N,1] y) <float[3,1] w0 = {1, -2, 3}> "
+        "{ p = MatMul (x, w0) e = Exp (p) y = Mul (e, z) }", []),
+    "the gradient of one input of two": (
+        "g (float[N,3] x, float[N,1] z) => (float[N,1] y) <float[3,1] w0 = {1, -2, 3}> "
+        "{ p = MatMul (x, w0) t = Tanh (p) y = Mul (t, z) }", ["z"]),
+    "an output that is its own gradient's value": (
+        "g (float[N,3] x) => (float[N,3] y) <float[3] w0 = {1, -2, 3}> { p = Mul (x, w0) y = Softmax (p) }",
+        ["x"]),
+}  # fmt: skip
+
+
+def parse(text):
+    return parser.parse_model(f'<ir_version: 8, opset_import: ["": 18]> {text}')
+
+
+def engine_of(name, gradient="rules"):
+    text, wrt = GRAPHS[name]
+    model = parse(text)
+    weights = [tensor.name for tensor in model.graph.initializer]
+    inputs = [value.name for value in model.graph.input]
+    return make_engine(gradient, model, inputs, weights, wrt, CPU, None, {})
+
+
+def vector(arrays):
+    return ort_vector(list(arrays), [DEVICE] * len(arrays))
+
+
+def draw(engine, rows, seed=0):
+    """Return feeds, and gradients of the outputs."""
+    rng = np.random.default_rng(seed)
+
+    def array(info):
+        shape = [dim if isinstance(dim, int) else rows for dim in info.shape]
+        return rng.normal(size=shape).astype(np.float32)
+
+    session = engine.forward_session
+    known = {info.name: info for info in session.get_inputs()}
+    return [array(known[n]) for n in engine.feed_names], [array(info) for info in session.get_outputs()]
+
+
+def both_ways(engine, feeds, gradients):
+    """Return copies of the outputs and of the gradients of new vectors."""
+    outputs, results = ort_vector([], []), ort_vector([], [])
+    state = engine.forward(vector(feeds), outputs)
+    engine.backward(vector(gradients), results, state)
+    return [value.numpy().copy() for value in (*outputs, *results)]
+
+
+def assert_close(found, expected):
+    assert len(found) == len(expected)
+    for got, value in zip(found, expected, strict=True):
+        assert got.shape == value.shape and got.dtype == value.dtype
+        np.testing.assert_allclose(got, value, rtol=1e-4, atol=1e-5)
+
+
+def expected_of(name, feeds, gradients):
+    """Return outputs and gradients by numpy, in float64."""
+    values = [np.asarray(feed, np.float64) for feed in feeds]
+    x, slopes = values[0], [np.asarray(gradient, np.float64) for gradient in gradients]
+    if name == "linear":
+        w0, w1 = values[1:]
+        return [x @ w0 + w1, slopes[0] @ w0.T, x.T @ slopes[0], slopes[0].sum(axis=0)]
+    w0, w1 = values[1:]
+    a = x @ w0
+    sigmoid = 1 / (1 + np.exp(-a))
+    of_a = slopes[0] + slopes[1] * w1 * sigmoid * (1 - sigmoid)
+    return [a, sigmoid * w1, of_a @ w0.T, x.T @ of_a, (slopes[1] * sigmoid).sum(axis=0)]
+
+
+@pytest.mark.parametrize("gradient", ["rules", "auto", ORT])
+@pytest.mark.parametrize("name", ["linear", "two outputs, one read by the other"])
+def test_numbers(name, gradient):
+    engine = engine_of(name, gradient)
+    feeds, gradients = draw(engine, 5)
+    expected = [value.astype(np.float32) for value in expected_of(name, feeds, gradients)]
+    assert_close(both_ways(engine, feeds, gradients), expected)
+
+
+@pytest.mark.needs_training
+@pytest.mark.parametrize("name", GRAPHS)
+def test_equal_to_the_agent(name):
+    agent, split = engine_of(name, "ort"), engine_of(name, "rules")
+    assert isinstance(agent, AgentEngine) and isinstance(split, SplitEngine)
+    for attribute in ("feed_names", "output_names", "gradient_names"):
+        assert getattr(agent, attribute) == getattr(split, attribute)
+    for rows in (5, 1, 8, 5):
+        feeds, gradients = draw(split, rows, seed=rows)
+        assert_close(both_ways(split, feeds, gradients), both_ways(agent, feeds, gradients))
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_names_and_models(name):
+    engine = engine_of(name)
+    text, wrt = GRAPHS[name]
+    weights = [tensor.name for tensor in parse(text).graph.initializer]
+    assert engine.gradient_names == [f"{tensor}_grad" for tensor in (*wrt, *weights)]
+    assert set(engine.models) == {"training", "forward", "backward"} and engine.info is None
+    assert not any(node.domain for model in engine.models.values() for node in model.graph.node)
+
+
+def prepared(engine, rows, seed=0):
+    """Return arrays, and vectors that share their memory: feeds, outputs, gradients, results."""
+    feeds, gradients = draw(engine, rows, seed)
+    outputs, *rest = ([np.zeros_like(a) for a in group] for group in (gradients,))
+    known = dict(zip(engine.feed_names, feeds, strict=True))
+    results = [np.zeros_like(known[name.removesuffix("_grad")]) for name in engine.gradient_names]
+    arrays = (feeds, outputs, gradients, results)
+    return arrays, tuple(map(vector, arrays))
+
+
+def saved_pointers(state):
+    return [value.data_ptr() for value in state.fetches]
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_the_same_vectors_use_the_same_memory(name):
+    engine = engine_of(name)
+    arrays, vectors = prepared(engine, 6)
+    seen = set()
+    for seed in range(4):
+        feeds, gradients = draw(engine, 6, seed)
+        for old, new in zip((*arrays[0], *arrays[2]), (*feeds, *gradients), strict=True):
+            old[...] = new
+        state = engine.forward(vectors[0], vectors[1])
+        engine.backward(vectors[2], vectors[3], state)
+        seen.add(tuple(saved_pointers(state)))
+        assert_close([*arrays[1], *arrays[3]], both_ways(engine, feeds, gradients))
+    assert len(seen) == 1
+    outputs = [array.ctypes.data for array in arrays[1]]
+    assert list(next(iter(seen)))[: len(outputs)] == outputs
+
+
+@pytest.mark.parametrize("gradient", ["rules", ORT])
+def test_batch_sizes_alternate(gradient):
+    engine = engine_of("network", gradient)
+    sets = {rows: prepared(engine, rows, seed=rows) for rows in (8, 3, 1)}
+    for rows in (8, 3, 8, 8, 1, 3, 1, 8):
+        arrays, vectors = sets[rows]
+        for array in (*arrays[1], *arrays[3]):
+            array[...] = np.nan
+        state = engine.forward(vectors[0], vectors[1])
+        engine.backward(vectors[2], vectors[3], state)
+        assert_close([*arrays[1], *arrays[3]], both_ways(engine, arrays[0], arrays[2]))
+
+
+def test_more_vectors_than_plans(monkeypatch):
+    monkeypatch.setattr(SplitEngine, "MAX_PLANS", 3)
+    engine = engine_of("network")
+    sets = [prepared(engine, rows, seed=rows) for rows in range(1, 9)]
+    for _ in range(2):
+        for arrays, vectors in sets:
+            state = engine.forward(vectors[0], vectors[1])
+            engine.backward(vectors[2], vectors[3], state)
+            assert_close([*arrays[1], *arrays[3]], both_ways(engine, arrays[0], arrays[2]))
+            assert len(engine._plans) <= 3
+
+
+def test_new_vectors_each_call():
+    engine = engine_of("network")
+    kept = []
+    for seed in range(5):
+        feeds, gradients = draw(engine, 4, seed)
+        outputs, results = ort_vector([], []), ort_vector([], [])
+        state = engine.forward(vector(feeds), outputs)
+        engine.backward(vector(gradients), results, state)
+        values = [*outputs, *results]
+        kept.append((values, [value.numpy().copy() for value in values]))
+    for values, copies in kept:  # what came out is not written again
+        for value, copied in zip(values, copies, strict=True):
+            np.testing.assert_array_equal(value.numpy(), copied)
+    assert not engine._plans
+
+
+def test_new_gradients_each_call_are_not_kept():
+    engine = engine_of("linear")
+    arrays, vectors = prepared(engine, 4)
+    references = []
+    for seed in range(20 * SplitEngine.MAX_PLANS):
+        gradients = draw(engine, 4, seed)[1]
+        references.append(weakref.ref(gradients[0]))
+        state = engine.forward(vectors[0], vectors[1])
+        engine.backward(vector(gradients), vectors[3], state)
+        if seed % 100 == 0:
+            expected = both_ways(engine, arrays[0], gradients)
+            assert_close([*arrays[1], *arrays[3]], expected)
+    del gradients
+    gc.collect()
+    assert sum(reference() is not None for reference in references) <= SplitEngine.MAX_PLANS + 1
+
+
+@pytest.mark.parametrize("gradient", ["rules", ORT])
+def test_two_forward_calls_before_backward(gradient):
+    engine = engine_of("network", gradient)
+    arrays, vectors = prepared(engine, 4)
+    first = engine.forward(vectors[0], vectors[1])
+    expected = both_ways(engine, arrays[0], arrays[2])
+    arrays_2, vectors_2 = prepared(engine, 6, seed=1)
+    second = engine.forward(vectors_2[0], vectors_2[1])
+    engine.backward(vectors[2], vectors[3], first)
+    engine.backward(vectors_2[2], vectors_2[3], second)
+    assert_close([*arrays[1], *arrays[3]], expected)
+    assert_close([*arrays_2[1], *arrays_2[3]], both_ways(engine, arrays_2[0], arrays_2[2]))
+
+
+@pytest.mark.parametrize("gradient", ["rules", ORT])
+def test_backward_of_the_first_of_two_calls_with_the_same_vectors(gradient):
+    text = ("g (float[N,3] x) => (float[N,1] y) <float[3,1] w0 = {1, -2, 3}, float[1,1] w1 = {0.5}> "
+            "{ p = MatMul (x, w0) h = Tanh (p) y = MatMul (h, w1) }")  # fmt: skip
+    engine = make_engine(gradient, parse(text), ["x"], ["w0", "w1"], [], CPU, None, {})
+    arrays, vectors = prepared(engine, 4)
+    first = engine.forward(vectors[0], vectors[1])
+    hidden = np.tanh(arrays[0][0] @ arrays[0][1])
+    arrays[0][1] *= -2  # what the hidden layer is computed from
+    second = engine.forward(vectors[0], vectors[1])
+    results = ort_vector([], [])
+    engine.backward(vectors[2], results, second)
+    engine.backward(vectors[2], vectors[3], first)
+    np.testing.assert_allclose(arrays[3][1], hidden.T @ arrays[2][0], rtol=1e-4, atol=1e-5)
+    hidden = np.tanh(arrays[0][0] @ arrays[0][1])
+    np.testing.assert_allclose(results[1].numpy(), hidden.T @ arrays[2][0], rtol=1e-4, atol=1e-5)
+
+
+def test_which_engine(monkeypatch):
+    assert isinstance(engine_of("linear", "rules"), SplitEngine)
+    available = engines.ort_backend.is_available()
+    assert isinstance(engine_of("linear", "auto"), AgentEngine if available else SplitEngine)
+    monkeypatch.setattr(engines.ort_backend, "is_available", lambda: False)
+    assert isinstance(engine_of("linear", "auto"), SplitEngine)
+
+
+def test_agent_on_plain_onnxruntime(monkeypatch):
+    def missing():
+        raise MissingRuntimeError("Install onnxruntime-training.")
+
+    monkeypatch.setattr(engines.ort_backend, "_pybind", missing)
+    with pytest.raises(MissingRuntimeError, match="Install onnxruntime-training"):
+        engine_of("linear", "ort")
+
+
+def test_auto_takes_the_other_where_an_operator_is_unknown():
+    head = "g (float[N,3] x) => (float[N,3] y) <float[3] w0 = {1, 2, 3}>"
+    text = head + "{ p = Mul (x, w0) [my_node] y = OP (p) }"
+
+    def make(operator, gradient="auto"):
+        return make_engine(gradient, parse(text.replace("OP", operator)), ["x"], ["w0"], [], CPU, None, {})
+
+    assert isinstance(make("Celu"), SplitEngine)
+    with pytest.raises(GradientError, match="GlobalLpPool.*my_node"):
+        make("GlobalLpPool")
+    with pytest.raises(GradientError, match="GlobalLpPool.*my_node"):
+        make("GlobalLpPool", "rules")
+
+
+@pytest.mark.needs_training
+def test_agent_tells_the_order_of_weights():
+    model = parse("g (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}, float[1] b = {3}> "
+                  "{ z = MatMul (x, w) y = Add (z, b) }")  # fmt: skip
+    with pytest.raises(WeightOrderError, match="onnx_rename_weights"):
+        AgentEngine(model, ["x"], ["w", "b"], [], CPU, engines.ort_backend.module_config(["b", "w"]), {})
