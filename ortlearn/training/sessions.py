@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from onnx import ModelProto
 
 from ..exceptions import DeviceError, MissingRuntimeError
@@ -16,6 +19,7 @@ from ..exceptions import DeviceError, MissingRuntimeError
 __all__ = [
     "Device",
     "make_session",
+    "n_threads",
     "not_implemented",
     "ort_device",
     "ort_value",
@@ -115,7 +119,10 @@ def session_options(n_jobs: int | None = None) -> Any:
     """Return session options for some threads: None is one, -1 all cores."""
     ort = runtime()
     options = ort.SessionOptions()
-    options.intra_op_num_threads = _n_threads(n_jobs)
+    options.intra_op_num_threads = n_threads(n_jobs)
+    if _is_worker():
+        # Threads that spin while they wait take the cores of the other workers.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
     # Extended fusions give wrong results for a transposed matrix times a vector in 1.19.2.
@@ -165,10 +172,36 @@ def not_implemented() -> type[Exception]:
     return runtime().capi.onnxruntime_pybind11_state.NotImplemented
 
 
-def _n_threads(n_jobs: int | None) -> int:
-    if n_jobs is None:
-        return 1
-    return 0 if n_jobs < 0 else n_jobs
+def _is_worker() -> bool:
+    """Tell whether this is a process that another one started to share work with, as joblib does."""
+    return multiprocessing.parent_process() is not None
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """Return the number of threads of an operator.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        None is one, -1 all cores, -2 all but one. In a worker process never more than the share of
+        the cores that its parent gave it in ``OMP_NUM_THREADS``, as joblib does.
+
+    Returns
+    -------
+    int
+        At least one.
+
+    Examples
+    --------
+    >>> from ortlearn.training.sessions import n_threads
+    >>> n_threads(None), n_threads(2)
+    (1, 2)
+    """
+    wanted = effective_n_jobs(n_jobs)
+    share = os.environ.get("OMP_NUM_THREADS", "")
+    if _is_worker() and share.isdigit():
+        wanted = min(wanted, int(share))
+    return max(wanted, 1)
 
 
 def ort_value(array: np.ndarray, device: Device) -> Any:

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import joblib
 import numpy as np
 import onnxruntime
 import pytest
@@ -10,7 +11,7 @@ from onnx import parser
 
 from ortlearn.exceptions import DeviceError
 from ortlearn.training import Device, make_session, parse_device
-from ortlearn.training.sessions import ort_device, ort_value, ort_vector, session_options
+from ortlearn.training.sessions import n_threads, ort_device, ort_value, ort_vector, session_options
 
 MODEL = parser.parse_model(
     '<ir_version: 8, opset_import: ["": 18]> g (float[N,2] x) => (float[N,2] y) { y = Neg (x) }'
@@ -44,7 +45,7 @@ def test_missing_provider(monkeypatch):
         parse_device("cuda:1")
 
 
-@pytest.mark.parametrize("n_jobs, threads", [(None, 1), (1, 1), (2, 2), (-1, 0)])
+@pytest.mark.parametrize("n_jobs, threads", [(None, 1), (1, 1), (2, 2), (-1, joblib.cpu_count())])
 def test_threads(n_jobs, threads):
     assert session_options(n_jobs).intra_op_num_threads == threads
 
@@ -85,3 +86,15 @@ except ortlearn.exceptions.MissingRuntimeError as error:
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install 'ortlearn[training]'" in result.stdout
+
+
+def _threads_of_a_worker(n_jobs):
+    spinning = session_options(n_jobs).get_session_config_entry("session.intra_op.allow_spinning")
+    return n_threads(n_jobs), spinning
+
+
+def test_workers_share_the_cores_and_do_not_spin():
+    assert (n_threads(None), n_threads(1), n_threads(-1)) == (1, 1, joblib.cpu_count())
+    found = joblib.Parallel(n_jobs=2)(joblib.delayed(_threads_of_a_worker)(-1) for _ in range(2))
+    assert {threads for threads, _ in found} == {max(joblib.cpu_count() // 2, 1)}
+    assert {spinning for _, spinning in found} == {"0"}
