@@ -16,7 +16,7 @@ STAMP := $(VENV)/.installed
 LINT_STAMP := $(VENV)/.installed-lint
 PLUGIN := $(shell find tests/example_plugin -name '*.py' -o -name '*.cfg' -o -name '*.toml' 2>/dev/null | grep -v build/)
 
-.PHONY: demo test test-slow test-all lint format bench docs clean
+.PHONY: demo test test-slow test-all test-3.11 test-3.12 test-3.13 lint format bench docs clean
 
 $(STAMP): setup.cfg pyproject.toml $(PLUGIN)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -43,10 +43,12 @@ test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow
 
 # onnxruntime-training on Python 3.11 and 3.12, the newest plain onnxruntime on 3.13.
-test-all:
-	$(MAKE) test VENV=.venv-3.11 PYTHON=$(call find_python,3.11) EXTRA=training
-	$(MAKE) test VENV=.venv-3.12 PYTHON=$(call find_python,3.12) EXTRA=training
-	$(MAKE) test VENV=.venv-3.13 PYTHON=$(call find_python,3.13) EXTRA=onnxruntime
+test-all: test-3.11 test-3.12 test-3.13
+
+test-3.13: EXTRA = onnxruntime
+test-3.11 test-3.12 test-3.13: test-3.%:
+	@test -n "$(call find_python,3.$*)" || { echo "make test-all needs Python 3.$*"; exit 1; }
+	$(MAKE) test VENV=.venv-3.$* PYTHON=$(call find_python,3.$*) EXTRA=$(EXTRA)
 
 lint: $(LINT_STAMP)
 	$(BIN)/ruff check .
