@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from threading import Lock
 from typing import Any
 
+import numpy as np
+
 from ..differentiation.registry import registered_rules
+from ..graphs import copy_model
 from .sessions import Device, make_session
 from .task import TrainingTask
 
@@ -16,7 +20,7 @@ __all__ = ["cached_session", "clear_cache"]
 #: How many graphs are kept.
 MAX_GRAPHS = 32
 
-_CACHE: OrderedDict[Hashable, tuple[Any, Any]] = OrderedDict()
+_CACHE: OrderedDict[Hashable, tuple[Any, Any, list[Any]]] = OrderedDict()
 _LOCK = Lock()
 
 
@@ -48,15 +52,21 @@ def cached_session(
     session : onnxruntime.InferenceSession
         Session on its model.
     """
-    key = (task.graph_key(), sizes, device, n_jobs, registered_rules())
+    plugins = [plugin for plugin in (task.loss, task.penalty, task.learning_rate) if plugin is not None]
+    values = [value for plugin in plugins for _, value in sorted(plugin.get_params().items())]
+    # What numpy prints of an array leaves out most of a long one.
+    arrays = tuple((a.dtype.str, a.shape, a.tobytes()) for a in values if isinstance(a, np.ndarray))
+    unnamed = copy_model(task.graph)
+    unnamed.graph.name = ""  # converters draw one at random
+    key = (replace(task, graph=unnamed).graph_key(), arrays, sizes, device, n_jobs, registered_rules())
     with _LOCK:
         if key in _CACHE:
             _CACHE.move_to_end(key)
-            return _CACHE[key]
+            return _CACHE[key][:2]
     graph = build()
     entry = graph, make_session(graph.model, device, n_jobs)
     with _LOCK:
-        _CACHE[key] = entry
+        _CACHE[key] = (*entry, values)  # kept alive: the key may hold the address of one
         while len(_CACHE) > MAX_GRAPHS:
             _CACHE.popitem(last=False)
     return entry

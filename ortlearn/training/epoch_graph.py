@@ -39,6 +39,17 @@ REST = "ortlearn_rest"
 LOSSES = "ortlearn_losses"
 LAST = "ortlearn_last_loss"
 SCALED = "ortlearn_scaled_objective"
+NUMBER = "ortlearn_number"
+N_BATCHES = "ortlearn_n_batches"
+GO_ON = "ortlearn_go_on"
+FINITE = "ortlearn_loss_is_finite"
+# A name of the model never begins like these.
+BATCH_OF = "ortlearn_batch_{}"
+START_OF = "ortlearn_start_{}"
+LOOPED = "ortlearn_looped_{}"
+LAST_OF = "ortlearn_rest_of_{}"
+#: Drawn anew in every batch, even from constants.
+RANDOM = {"Bernoulli", "Dropout", "Multinomial", "RandomNormalLike", "RandomUniformLike"}
 
 
 @dataclass(frozen=True)
@@ -77,7 +88,8 @@ def batch_graph(task: TrainingTask, size: int) -> StepGraph:
     gradient = gradient_of_loss(
         objective, target, task.weights, task.gradient, keep_outputs=True, origin=task.origin
     )
-    gradients = {name: f"{name}_grad" for name in task.weights}
+    names = [value.name for value in gradient.graph.output][-len(task.weights) :]
+    gradients = dict(zip(task.weights, names, strict=True))
     step = append_updates(task, gradient, gradients, OBJECTIVE)
     return StepGraph(fuse_step(step.model), step.value, step.carried)
 
@@ -101,21 +113,21 @@ def epoch_graph(task: TrainingTask, size: int, rest: int) -> EpochGraph:
     """
     step = batch_graph(task, size)
     columns = [v.name for v in step.model.graph.input if v.name in _column_names(task)]
-    body, invariant = _split_invariant(_with_gathers(step, columns, ORDER, "i"), {*columns, ORDER, RATE})
+    body, invariant = _split_invariant(_with_gathers(step, columns, ORDER, NUMBER), {*columns, ORDER, RATE})
     loop = helper.make_node(
         "Loop",
-        ["n_batches", "go_on", *(f"{item.source}_start" for item in step.carried)],
-        [*(f"{item.source}_looped" for item in step.carried), LOSSES],
+        [N_BATCHES, GO_ON, *(START_OF.format(item.source) for item in step.carried)],
+        [*(LOOPED.format(item.source) for item in step.carried), LOSSES],
         name="epoch",
         body=_loop_body(body, step.carried),
     )
-    op = GraphBuilder(opset_versions(step.model)[""], prefix="epoch_")
-    op.node("Gather", op.Shape(ORDER), op.constant(np.array(0)), outputs=["n_batches"], axis=0)
+    op = GraphBuilder(opset_versions(step.model)[""], prefix="ortlearn_epoch_")
+    op.node("Gather", op.Shape(ORDER), op.constant(np.array(0)), outputs=[N_BATCHES], axis=0)
     op.nodes.extend(invariant.nodes)
     op.nodes.append(loop)
     op.initializers.extend(invariant.initializers)
-    op.initializers.append(numpy_helper.from_array(np.array(True), "go_on"))
-    results = {item: f"{item.source}_looped" for item in step.carried}
+    op.initializers.append(numpy_helper.from_array(np.array(True), GO_ON))
+    results = {item: LOOPED.format(item.source) for item in step.carried}
     if rest:
         results = _append_rest(task, op, rest, columns, step.carried)
     return EpochGraph(_assemble(task, step, op, columns, rest, results), _renamed(step.carried, results))
@@ -127,11 +139,11 @@ def _column_names(task: TrainingTask) -> set[str]:
 
 def _with_gathers(step: StepGraph, columns: list[str], order: str, index: str | None) -> ModelProto:
     """Return a step that takes its rows from all of them: those of a line of ``order``, or all."""
-    model = map_names(step.model, {name: f"{name}_batch" for name in columns})
+    model = map_names(step.model, {name: BATCH_OF.format(name) for name in columns})
     op = GraphBuilder(opset_versions(model)[""], existing_names=graph_names(model.graph), prefix="gather_")
     rows = order if index is None else op.Gather(order, index, axis=0)
     for name in columns:
-        op.node("Gather", name, rows, outputs=[f"{name}_batch"], axis=0)
+        op.node("Gather", name, rows, outputs=[BATCH_OF.format(name)], axis=0)
     return append_nodes(model, op, first=True)
 
 
@@ -143,7 +155,8 @@ def _split_invariant(model: ModelProto, outer: set[str]) -> tuple[ModelProto, Gr
     nodes: list[NodeProto] = []
     for node in model.graph.node:
         reads = node_inputs(node)
-        if reads and reads <= known and not reads & (outer - {RATE}):
+        drawn = node.op_type in RANDOM
+        if reads and not drawn and reads <= known and not reads & (outer - {RATE}):
             known.update(node.output)
             before.nodes.append(node)
         else:
@@ -164,15 +177,15 @@ def _loop_body(model: ModelProto, carried: list[Carried]) -> GraphProto:
     dtype = next(v for v in model.graph.output if v.name == OBJECTIVE).type.tensor_type.elem_type
     infinity = np.array(np.inf, dtype=helper.tensor_dtype_to_np_dtype(dtype))
     # False for NaN too. Minus infinity is seen after the epoch: one node less in every batch.
-    op.node("Less", OBJECTIVE, infinity, outputs=["loss_is_finite"])
+    op.node("Less", OBJECTIVE, infinity, outputs=[FINITE])
     infos = {value.name: value for value in (*model.graph.input, *model.graph.output)}
     inputs = [
-        helper.make_tensor_value_info("i", TensorProto.INT64, []),
-        helper.make_tensor_value_info("going_on", TensorProto.BOOL, []),
+        helper.make_tensor_value_info(NUMBER, TensorProto.INT64, []),
+        helper.make_tensor_value_info(f"{GO_ON}_before", TensorProto.BOOL, []),
         *(copy_value(infos[item.source]) for item in carried),
     ]
     outputs = [
-        helper.make_tensor_value_info("loss_is_finite", TensorProto.BOOL, []),
+        helper.make_tensor_value_info(FINITE, TensorProto.BOOL, []),
         *(copy_value(infos[item.result]) for item in carried),
         copy_value(infos[OBJECTIVE]),
     ]
@@ -187,13 +200,16 @@ def _append_rest(
     last = batch_graph(task, rest)
     model = _with_gathers(last, columns, REST, None)
     shared = {*columns, REST, RATE}
-    names = {name: f"last_{name}" for name in graph_names(model.graph) - shared}
-    sources = {own.source: f"{item.source}_looped" for own, item in zip(last.carried, carried, strict=True)}
+    names = {name: LAST_OF.format(name) for name in graph_names(model.graph) - shared}
+    sources = {
+        own.source: LOOPED.format(item.source) for own, item in zip(last.carried, carried, strict=True)
+    }
     names.update(sources)
     names[OBJECTIVE] = LAST
     renamed = map_names(model, names)
     for node in renamed.graph.node:
-        node.name = f"last_{node.name}"
+        if node.name:
+            node.name = LAST_OF.format(node.name)
     op.nodes.extend(renamed.graph.node)
     op.initializers.extend(renamed.graph.initializer)
     for domain, version in opset_versions(renamed).items():
@@ -202,7 +218,7 @@ def _append_rest(
 
 
 def _renamed(carried: list[Carried], results: dict[Carried, str]) -> list[Carried]:
-    return [Carried(i.weight, i.state, f"{i.source}_start", results[i]) for i in carried]
+    return [Carried(i.weight, i.state, START_OF.format(i.source), results[i]) for i in carried]
 
 
 def _assemble(
@@ -221,7 +237,7 @@ def _assemble(
     if rest:
         inputs.append(make_value_info(REST, TensorType(TensorProto.INT64, (rest,))))
     inputs.append(make_value_info(RATE, TensorType(elem_type, ())))
-    inputs += [_named(own[item.source], f"{item.source}_start") for item in step.carried]
+    inputs += [_named(own[item.source], START_OF.format(item.source)) for item in step.carried]
     outputs = [make_value_info(LOSSES, TensorType(elem_type, (None,)))]
     if rest:
         outputs.append(make_value_info(LAST, TensorType(elem_type, ())))

@@ -61,6 +61,7 @@ class EpochStep(BaseStep):
     def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:
         """Bind data, row numbers, weights and results once for every copy of the weights."""
         self._data, self._sizes = data, sizes
+        self._ran: tuple[np.ndarray, float, dict | None] | None = None
         self._rate = ort_value(np.zeros((), dtype=self.task.dtype), self.device)
         self._last = ort_value(np.zeros((), dtype=self.task.dtype), self.device)
         self._values: dict[str, Any] = {}
@@ -85,7 +86,7 @@ class EpochStep(BaseStep):
 
     def release(self) -> None:
         """Let go of data and weights; graphs and sessions stay."""
-        self._data = None
+        self._data = self._ran = None
         self._values, self._bindings = {}, []
         self._order = self._rest = None
         if self._single is not None:
@@ -122,7 +123,7 @@ class EpochStep(BaseStep):
     def run_epoch(self, order: np.ndarray, batch_size: int, buffers: CarriedBuffers) -> np.ndarray:
         """Update on every batch of an epoch, up to the first objective that is not finite."""
         if self._data is not None and self._data.is_sparse:
-            return self._run_sparse(self._data, order, batch_size, buffers)
+            return self._run_sparse(self._data, order, buffers)
         full = len(order) - self.rest
         self._order.update_inplace(order[:full].reshape(-1, self.size))
         if self._rest is not None:
@@ -130,18 +131,18 @@ class EpochStep(BaseStep):
         values = self._call(self.session, self._bindings[buffers.current], full // self.size, self.rest)
         if np.isfinite(values).all():
             buffers.advance()
+            self._ran = order, self._rate_value, None
             return values
-        return self._go_through_again(order, batch_size, buffers)
+        return self._go_through_again(order, buffers)
 
     def _call(self, session: Any, binding: Any, n_batches: int, rest: int) -> np.ndarray:
         """Run a graph and return the objectives it met."""
+        binding.bind_output(LOSSES, "cpu")  # the one of the last call would force its length
         session.run_with_iobinding(binding)
         values = binding.get_outputs()[0].numpy()
         return np.append(values, self._last.numpy()) if rest and len(values) == n_batches else values
 
-    def _run_sparse(
-        self, data: Data, order: np.ndarray, batch_size: int, buffers: CarriedBuffers
-    ) -> np.ndarray:
+    def _run_sparse(self, data: Data, order: np.ndarray, buffers: CarriedBuffers) -> np.ndarray:
         """Run an epoch chunk by chunk, the rows of a chunk made dense in the order they come."""
         begun = buffers.read()
         per_chunk = max(1, CHUNK_BYTES // (self.size * data.X.shape[1] * data.X.dtype.itemsize)) * self.size
@@ -161,31 +162,50 @@ class EpochStep(BaseStep):
             values.append(self._call(compiled[1], binding, n_batches, rest))
             if not np.isfinite(values[-1]).all():
                 buffers.write(begun)
-                return self._go_through_again(order, batch_size, buffers)
+                return self._go_through_again(order, buffers)
             buffers.advance()
+        self._ran = order, self._rate_value, begun
         return np.concatenate(values)
 
-    def _go_through_again(self, order: np.ndarray, batch_size: int, buffers: CarriedBuffers) -> np.ndarray:
+    def _go_through_again(self, order: np.ndarray, buffers: CarriedBuffers) -> np.ndarray:
         """Run an epoch batch by batch from the weights it started with."""
-        step = self._single_step()
-        own = self._single_buffers(step, buffers)
-        values = step.run_epoch(order, batch_size, own)
+        values, own = self._replay(order, self._rate_value, buffers)
+        if np.isfinite(values).all():  # sums made in another order may stay just below an overflow
+            buffers.advance()
+            self._ran = order, self._rate_value, None
+        elif len(values) == 1 and self._ran is not None:
+            self._undo_last_batch(buffers)  # the epoch before ended with the weights at fault
+            return values
         buffers.write(own.read())
         return values
 
-    def _single_step(self) -> SingleGraphStep:
-        if self._single is None:
-            self._single = SingleGraphStep(self.task, self.device, self.n_jobs)
-        return self._single
+    def _undo_last_batch(self, buffers: CarriedBuffers) -> None:
+        """Step back to the weights that the last batch of the last epoch started with."""
+        assert self._ran is not None
+        order, rate, begun = self._ran
+        buffers.step_back(1)
+        if begun is not None:
+            buffers.write(begun)
+        _, own = self._replay(order[: -(self.rest or self.size)], rate, buffers)
+        buffers.write(own.read())
 
-    def _single_buffers(self, step: SingleGraphStep, buffers: CarriedBuffers) -> CarriedBuffers:
+    def _replay(
+        self, order: np.ndarray, rate: float, buffers: CarriedBuffers
+    ) -> tuple[np.ndarray, CarriedBuffers]:
+        """Return the objectives of batches one by one, and what they leave."""
+        step = self._single_step()
         values = buffers.read()
         weights = {weight: value for (weight, state), value in values.items() if state is None}
         states = {key: value for key, value in values.items() if key[1] is not None}
         assert self._data is not None
         own = step.start(self._data, self._sizes, weights, states)
-        step.set_rate(self._rate_value)
-        return own
+        step.set_rate(rate)
+        return step.run_epoch(order, self.size, own), own
+
+    def _single_step(self) -> SingleGraphStep:
+        if self._single is None:
+            self._single = SingleGraphStep(self.task, self.device, self.n_jobs)
+        return self._single
 
     def run(self, rows: np.ndarray, buffers: CarriedBuffers) -> float:
         """Return the objective of the rows of a last batch; what it writes is not kept."""
@@ -197,7 +217,12 @@ class EpochStep(BaseStep):
         values[REST if short else ORDER].update_inplace(numbers if short else numbers.reshape(1, -1))
         compiled = self._compiled(self.rest if short else 0)
         binding = self._binding(buffers, buffers.current, values, compiled)
-        return float(self._call(compiled[1], binding, 0 if short else 1, self.rest if short else 0)[0])
+        value = float(self._call(compiled[1], binding, 0 if short else 1, self.rest if short else 0)[0])
+        carried = buffers.read()
+        if not np.isfinite(value) or not all(np.isfinite(array).all() for array in carried.values()):
+            self._undo_last_batch(buffers)  # the caller steps back to these
+            buffers.advance()
+        return value
 
     def graphs(self) -> dict[str, ModelProto]:
         """Return the graph of a batch, and of an epoch once its batches are known."""

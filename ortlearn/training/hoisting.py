@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from onnx import helper
+from onnx import ModelProto, helper
 from scipy.sparse import issparse
 
 from ..graphs import TensorType, extract_model, make_value_info, node_inputs
@@ -68,11 +68,13 @@ def hoist(task: TrainingTask, data: Data, device: Device, n_jobs: int | None) ->
     frontier = _frontier(task)
     if frontier in ([], [task.data]):
         return task, data
-    prefix = extract_model(task.graph, frontier, inputs=[task.data])
-    session = make_session(prefix, device, n_jobs)
+    own = [name for name in frontier if name != task.data or issparse(data.X)]
+    session = make_session(_for_any_rows(extract_model(task.graph, own, inputs=[task.data])), device, n_jobs)
     if not _is_row_wise(session, task.data, data.X):
         return task, data
     features = _run_in_chunks(session, task.data, data.X)
+    if task.data in frontier:
+        features.setdefault(task.data, data.X)
     known = {
         name: TensorType(helper.np_dtype_to_tensor_dtype(array.dtype), (None, *array.shape[1:]))
         for name, array in features.items()
@@ -104,9 +106,20 @@ def _frontier(task: TrainingTask) -> list[str]:
     return list(dict.fromkeys(read))
 
 
+def _for_any_rows(prefix: ModelProto) -> ModelProto:
+    """Return a prefix that takes any number of rows, also where the model declares one."""
+    for dim in prefix.graph.input[0].type.tensor_type.shape.dim[:1]:
+        dim.dim_param = "rows"
+    for value in prefix.graph.output:
+        value.type.tensor_type.ClearField("shape")
+    return prefix
+
+
 def _is_row_wise(session, name: str, rows: np.ndarray) -> bool:
     """Tell whether some rows give the same together and one by one."""
-    probe = take_rows(rows, np.arange(min(PROBE_ROWS, rows.shape[0])))
+    # Far apart: neighbours are often alike, and alike rows tell nothing.
+    last = rows.shape[0] - 1
+    probe = take_rows(rows, np.linspace(0, last, min(PROBE_ROWS, last + 1)).astype(np.int64))
     together = session.run(None, {name: probe})
     single = [session.run(None, {name: probe[i : i + 1]}) for i in range(len(probe))]
     for position, whole in enumerate(together):

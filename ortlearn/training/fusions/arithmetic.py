@@ -16,13 +16,13 @@ def simplify_products(body: Body) -> None:
     nodes: list[NodeProto] = []
     for node in body.nodes:
         node.input[:] = [replaced.get(name, name) for name in node.input]
-        if node.op_type == "Mul" and node.domain == "" and node.output[0] not in body.outputs:
+        if node.op_type == "Mul" and node.domain == "" and not body.keeps_name(node.output[0]):
             position = next((i for i in (0, 1) if body.is_constant(node.input[i], 1.0)), None)
             other = None if position is None else node.input[1 - position]
             if other is not None and body.shape(other) == body.shape(node.output[0]) is not None:
                 replaced[node.output[0]] = other
                 continue
-        if node.op_type == "Add" and len(node.input) == 2 and node.input[0] == node.input[1]:
+        if node.op_type == "Add" and node.domain == "" and node.input[0] == node.input[1]:
             nodes.extend(_twice(body, node))
             continue
         nodes.append(node)
@@ -69,7 +69,9 @@ def _merged(body: Body, mean: NodeProto) -> list[NodeProto] | None:
             factor, name = float(value.reshape(())), product.input[0]
     total = body.producer(name, "ReduceSum")
     known = body.type(mean.output[0])
-    if shape is None or total is None or not body.read_once(name) or known is None or len(shape) != 1:
+    if shape is None or total is None or not body.read_once(name) or len(shape) != 1:
+        return None
+    if known is None or known.shape != ():
         return None
     dtype = helper.tensor_dtype_to_np_dtype(known.elem_type)
     whole, summed = body.make("ReduceSum", total.input[0], like=mean.output[0], keepdims=0)
@@ -79,7 +81,7 @@ def _merged(body: Body, mean: NodeProto) -> list[NodeProto] | None:
 
 
 def _axes(node: NodeProto) -> bool:
-    return any(attribute.name == "axes" for attribute in node.attribute)
+    return any(a.name == "axes" or (a.name == "noop_with_empty_axes" and a.i) for a in node.attribute)
 
 
 def sign_of_relu(body: Body) -> None:
@@ -92,7 +94,7 @@ def sign_of_relu(body: Body) -> None:
             known = body.type(node.output[0])
             source = None if relu is None else body.type(relu.output[0])
             if relu is not None and known is not None and source is not None and greater is not None:
-                if body.is_constant(greater.input[1], 0.0) and known.elem_type == source.elem_type:
+                if body.is_constant(greater.input[1], 0.0) and known == source:
                     new, _ = body.make("Sign", relu.output[0], like=relu.output[0], output=node.output[0])
                     nodes.append(new)
                     continue
@@ -106,9 +108,9 @@ def sum_of_squares(body: Body) -> None:
     for node in body.nodes:
         if node.op_type == "ReduceSum" and len(node.input) == 1 and not _axes(node):
             square = body.producer(node.input[0], "Mul")
-            if square is not None and square.input[0] == square.input[1] and body.read_once(node.input[0]):
+            source = None if square is None or square.input[0] != square.input[1] else square.input[0]
+            if source is not None and body.is_float(source) and body.read_once(node.input[0]):
                 keepdims = next((a.i for a in node.attribute if a.name == "keepdims"), 1)
-                source = square.input[0]
                 node, _ = body.make(
                     "ReduceSumSquare", source, like=source, output=node.output[0], keepdims=keepdims
                 )
@@ -122,7 +124,7 @@ def drop_identities(body: Body) -> None:
     for node in body.nodes:
         if node.op_type == "Identity" and node.output[0] in body.outputs:
             source = node.input[0]
-            if source in body.producers and source not in body.outputs and source not in renamed:
+            if source in body.producers and not body.keeps_name(source) and source not in renamed:
                 renamed[source] = node.output[0]
     nodes: list[NodeProto] = []
     for node in body.nodes:

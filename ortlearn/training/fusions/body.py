@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, NodeProto, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 
 from ...graphs import GraphBuilder, TensorType, graph_names, node_inputs, opset_versions, prune, value_types
 
@@ -44,9 +44,12 @@ class Body:
     def _index(self) -> None:
         self.producers = {name: node for node in self.nodes for name in node.output if name}
         self.readers: dict[str, int] = {}
+        self._inner: set[str] = set()
         for node in self.nodes:
-            for name in node_inputs(node):
-                self.readers[name] = self.readers.get(name, 0) + list(node.input).count(name)
+            reads = node_inputs(node)
+            self._inner |= reads - set(node.input)
+            for name in reads:
+                self.readers[name] = self.readers.get(name, 0) + max(1, list(node.input).count(name))
 
     def replace(self, nodes: Iterable[NodeProto]) -> None:
         """Take other nodes, without those nothing needs."""
@@ -68,6 +71,10 @@ class Body:
     def read_once(self, name: str) -> bool:
         """Tell whether a single node reads a tensor and nobody outside does."""
         return self.readers.get(name, 0) == 1 and name not in self.outputs
+
+    def keeps_name(self, name: str) -> bool:
+        """Tell whether a tensor must keep its name: it is an output, or a subgraph reads it."""
+        return name in self.outputs or name in self._inner
 
     def value(self, name: str) -> np.ndarray | None:
         """Return the value of a constant, None for any other tensor."""
@@ -94,6 +101,11 @@ class Body:
             return None
         return known.shape
 
+    def is_float(self, name: str) -> bool:
+        """Tell whether a tensor is known to be float32 or float64: some operators know no other type."""
+        known = self._types.get(name)
+        return known is not None and known.elem_type in (TensorProto.FLOAT, TensorProto.DOUBLE)
+
     def is_single(self, name: str) -> bool:
         """Tell whether a tensor has one element."""
         shape = self.shape(name)
@@ -115,10 +127,6 @@ class Body:
         if output is None and like in self._types:
             self._types[name] = self._types[like]
         return node, name
-
-    def set_shape(self, name: str, like: str, shape: tuple) -> None:
-        """Note the shape of a new tensor, of the type of another one."""
-        self._types[name] = TensorType(self._types[like].elem_type, shape)
 
     def to_model(self) -> ModelProto:
         """Return the graph with the nodes as they are now."""

@@ -29,11 +29,12 @@ def _matmul_add(body: Body, node: NodeProto) -> NodeProto | None:
         product = body.producer(name, "MatMul")
         if product is None or not body.read_once(name):
             continue
-        shapes = [body.shape(n) for n in (*product.input, node.input[1 - position], node.output[0])]
-        if any(shape is None for shape in shapes) or len(shapes[0] or ()) != 2 or len(shapes[1] or ()) != 2:
+        bias = node.input[1 - position]
+        shapes = [body.shape(n) for n in (*product.input, bias)]
+        if any(shape is None for shape in shapes) or [len(shape or ()) for shape in shapes[:2]] != [2, 2]:
             continue
-        if len(shapes[2] or ()) <= 2 and len(shapes[3] or ()) == 2:
-            bias = node.input[1 - position]
+        # A third operand of Gemm is broadcast to the product, never the other way.
+        if body.shape(name) == body.shape(node.output[0]) and body.is_float(name):
             return body.make("Gemm", *product.input, bias, like=name, output=node.output[0])[0]
     return None
 
@@ -63,8 +64,9 @@ def _fused_update(body: Body, node: NodeProto) -> NodeProto | None:
     beta, product = 1.0, body.producer(kept, "Mul")
     if product is not None and body.read_once(kept):
         factor = body.value(product.input[1])
-        if factor is not None and factor.size == 1:
-            beta, kept = float(factor.reshape(())), product.input[0]
+        # Attributes are float32: another factor would be rounded.
+        if factor is not None and factor.size == 1 and float(np.float32(factor.item())) == factor.item():
+            beta, kept = factor.item(), product.input[0]
     operands = _product_of(body, gradient)
     if operands is None:
         return None
@@ -90,7 +92,7 @@ def _product_of(body: Body, gradient: str) -> tuple[list[str], dict] | None:
         attributes.pop("beta", None)
         return (list(gemm.input), attributes) if len(gemm.input) == 2 else None
     total = body.producer(gradient, "ReduceSum")
-    if total is None or len(total.input) != 2:
+    if total is None or len(total.input) != 2 or not body.is_float(gradient):
         return None
     axes, shape = body.value(total.input[1]), body.shape(total.input[0])
     known = body.type(gradient)

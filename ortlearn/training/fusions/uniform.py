@@ -61,7 +61,8 @@ def _combine(body: Body, node: NodeProto, parts: list[str], nodes: list[NodeProt
     values = [body.value(part) for part in parts]
     if values[0] is not None and values[1] is not None:
         operate = {"Mul": np.multiply, "Div": np.divide, "Add": np.add, "Sub": np.subtract}[node.op_type]
-        result = operate(values[0].reshape(()), values[1].reshape(()))
+        with np.errstate(all="ignore"):
+            result = operate(values[0].reshape(()), values[1].reshape(()))
         return body.constant(np.asarray(result, dtype=values[0].dtype))
     new, name = body.make(node.op_type, *parts, like=parts[0])
     nodes.append(new)

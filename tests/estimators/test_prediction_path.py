@@ -1,0 +1,215 @@
+"""Arrays that are ready skip scikit-learn's checks, and nothing else changes."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+from ortlearn.estimators import OrtGradientOptimizer, base
+
+
+@pytest.fixture(scope="module")
+def X():
+    return np.random.RandomState(0).normal(size=(40, 3)).astype(np.float32)
+
+
+@pytest.fixture(scope="module", params=["float32", "float64"])
+def fitted(request, X):
+    """A regressor and a classifier of each type."""
+    options = {"max_iter": 3, "random_state": 0, "dtype": request.param}
+    return (
+        OrtGradientOptimizer(LinearRegression(), **options).fit(X, X[:, 0]),
+        OrtGradientOptimizer(LogisticRegression(), **options).fit(X, np.where(X[:, 1] > 0, "up", "down")),
+    )
+
+
+@pytest.fixture
+def validated(monkeypatch):
+    """Number of times scikit-learn's checks were run."""
+    calls = []
+    check = base.validate_data
+
+    def counted(*args, **kwargs):
+        calls.append(1)
+        return check(*args, **kwargs)
+
+    monkeypatch.setattr(base, "validate_data", counted)
+    return calls
+
+
+def outputs(model, rows):
+    """Everything a model computes from rows."""
+    results = {"predict": model.predict(rows)}
+    if hasattr(model, "classes_"):
+        results["proba"] = model.predict_proba(rows)
+        results["scores"] = model.decision_function(rows)
+    return results
+
+
+@pytest.fixture
+def the_long_way(monkeypatch):
+    """What a model computes when every array is checked."""
+
+    def compute(model, rows):
+        with monkeypatch.context() as patched:
+            patched.setattr(type(model), "_is_ready", lambda self, X: False)
+            return outputs(model, rows)
+
+    return compute
+
+
+FORMS = {
+    "float32": lambda X: X.astype(np.float32),
+    "float64": lambda X: X.astype(np.float64),
+    "float16": lambda X: X.astype(np.float16),
+    "int": lambda X: (3 * X).astype(np.int64),
+    "bool": lambda X: X > 0,
+    "Fortran": np.asfortranarray,
+    "every other row": lambda X: np.repeat(X, 2, axis=0)[::2],
+    "columns of more": lambda X: np.hstack([X, X])[:, 1:4],
+    "read only": lambda X: np.frombuffer(X.tobytes(), dtype=X.dtype).reshape(X.shape),
+    "list": lambda X: X.tolist(),
+    "one row": lambda X: X[:1],
+    "swapped bytes": lambda X: X.astype(X.dtype.newbyteorder()),
+    "subclass": lambda X: X.view(np.recarray),
+}
+
+
+@pytest.mark.parametrize("form", list(FORMS))
+def test_the_same_as_the_long_way(form, fitted, the_long_way, X):
+    rows = FORMS[form](X)
+    for model in fitted:
+        expected = the_long_way(model, rows)
+        got = outputs(model, rows)
+        for name, array in expected.items():
+            assert (got[name].dtype, got[name].shape) == (array.dtype, array.shape)
+            np.testing.assert_array_equal(got[name], array)
+
+
+def test_losses_take_the_same_way(fitted, monkeypatch, X):
+    model = fitted[0]
+    rows = X.astype(model.dtype)
+    short = model.losses(rows, X[:, 0])
+    monkeypatch.setattr(type(model), "_is_ready", lambda self, X: False)
+    np.testing.assert_array_equal(model.losses(rows, X[:, 0]), short)
+
+
+def test_only_ready_arrays_skip_the_checks(fitted, validated, X):
+    model = fitted[0]
+    ready = np.ascontiguousarray(X, dtype=model.dtype)
+    other = np.float64 if model.dtype == "float32" else np.float32
+    model.predict(ready)
+    model.predict(ready[3:7])
+    assert not validated
+    for rows in (ready.astype(other), np.asfortranarray(ready), ready[::2], ready.tolist()):
+        model.predict(rows)
+    assert len(validated) == 4
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("place", [(0, 0), (39, 2)])
+def test_what_is_not_finite_is_an_error(bad, place, fitted, X):
+    for model in fitted:
+        rows = X.astype(model.dtype)
+        rows[place] = bad
+        for call in (model.predict, getattr(model, "predict_proba", model.predict)):
+            with pytest.raises(ValueError, match="NaN|infinity"):
+                call(rows)
+
+
+def test_infinities_that_cancel_are_an_error(fitted, X):
+    model = fitted[0]
+    rows = X.astype(model.dtype)
+    rows[0, 0], rows[1, 0] = np.inf, -np.inf
+    with np.errstate(invalid="ignore"), pytest.raises(ValueError, match="infinity"):
+        model.predict(rows)  # scikit-learn's own sum warns
+
+
+def test_huge_numbers_whose_sum_overflows(fitted, validated, X):
+    model = fitted[0]
+    rows = X.astype(model.dtype)
+    rows[:, 0] = np.finfo(model.dtype).max / 8
+    got = model.predict(rows)
+    assert validated and got.shape == (40,)
+    coef = np.concatenate([a.ravel() for n, a in model.trained_coef_.items() if "coef" in n])
+    expected = rows.astype(np.float64) @ coef
+    np.testing.assert_allclose(got, expected, rtol=1e-5)
+
+
+def test_other_numbers_of_features(fitted, X):
+    for model in fitted:
+        for columns in (2, 4):
+            rows = np.zeros((5, columns), dtype=model.dtype)
+            with pytest.raises(ValueError, match=f"X has {columns} features, but .* is expecting 3 features"):
+                model.predict(rows)
+
+
+def test_other_dimensions(fitted):
+    for model in fitted:
+        with pytest.raises(ValueError, match="Expected 2D array, got 1D array"):
+            model.predict(np.zeros(3, dtype=model.dtype))
+        with pytest.raises(ValueError, match="dim"):
+            model.predict(np.zeros((2, 3, 1), dtype=model.dtype))
+
+
+def test_no_row(fitted):
+    for model in fitted:
+        with pytest.raises(ValueError, match="0 sample"):
+            model.predict(np.zeros((0, 3), dtype=model.dtype))
+
+
+def test_not_fitted(X):
+    with pytest.raises(NotFittedError):
+        OrtGradientOptimizer(LinearRegression()).predict(X)
+    with pytest.raises(NotFittedError):
+        OrtGradientOptimizer(LogisticRegression()).predict_proba(X)
+
+
+def test_names_of_columns_are_still_checked(validated, X):
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = OrtGradientOptimizer(LinearRegression(), max_iter=2, random_state=0).fit(frame, X[:, 0])
+    validated.clear()
+    expected = model.predict(frame)
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        np.testing.assert_array_equal(model.predict(X), expected)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame[["b", "a", "c"]])
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame.rename(columns={"c": "d"}))
+    assert len(validated) == 4
+
+
+def test_a_frame_after_an_array(X):
+    model = OrtGradientOptimizer(LinearRegression(), max_iter=2, random_state=0).fit(X, X[:, 0])
+    with pytest.warns(UserWarning, match="has feature names, but"):
+        rows = model.predict(pd.DataFrame(X, columns=["a", "b", "c"]))
+    np.testing.assert_array_equal(rows, model.predict(X))
+
+
+def test_rows_are_not_changed(fitted, X):
+    for model in fitted:
+        rows = X.astype(model.dtype)
+        before = rows.copy()
+        outputs(model, rows)
+        np.testing.assert_array_equal(rows, before)
+
+
+def test_predictions_are_not_overwritten_by_the_next(fitted, X):
+    for model in fitted:
+        rows = X.astype(model.dtype)
+        first = model.predict(rows)
+        kept = first.copy()
+        model.predict(rows[::-1].copy())
+        np.testing.assert_array_equal(first, kept)
+
+
+def test_another_fit_is_seen(X):
+    model = OrtGradientOptimizer(LinearRegression(), max_iter=5, random_state=0, learning_rate=0.1)
+    first = model.fit(X, X[:, 0]).predict(X)
+    second = model.fit(X, -X[:, 0]).predict(X)
+    assert np.corrcoef(first, second)[0, 1] < 0
+    narrow = np.ascontiguousarray(X[:, :2])
+    assert model.fit(narrow, X[:, 0]).predict(narrow).shape == (40,)
+    with pytest.raises(ValueError, match="features"):
+        model.predict(X)

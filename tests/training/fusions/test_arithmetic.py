@@ -1,0 +1,227 @@
+"""Products with one, doubled products, sums in one go, slopes, squares, and names passed on."""
+
+import numpy as np
+import pytest
+
+from ortlearn.training.fusions.arithmetic import (
+    drop_identities,
+    merge_reductions,
+    sign_of_relu,
+    simplify_products,
+    sum_of_squares,
+)
+
+
+@pytest.mark.parametrize("order", ["x, one", "one, x"])
+@pytest.mark.parametrize("shape", ["", "[1]", "[1,1]", "[1,3]"])
+def test_a_product_with_one(fuse, order, shape):
+    ones = "{1, 1, 1}" if shape == "[1,3]" else "{1}"
+    text = f"""g (float[5,3] x) => (float[5,3] y) <float{shape} one = {ones}>
+        {{ z = Mul ({order}) y = Neg (z) }}"""
+    # several ones are no single number
+    assert fuse(text, simplify_products) == ({"Mul": 1, "Neg": 1} if shape == "[1,3]" else {"Neg": 1})
+
+
+PRODUCTS = {
+    "one that adds a dimension": """(float[3] x) => (float[1,3] y)
+        <float[1,1] one = {1}> { z = Mul (x, one) y = Neg (z) }""",
+    "two": "(float[3] x) => (float[3] y) <float two = {2}> { z = Mul (x, two) y = Neg (z) }",
+    "nearly one": "(float[3] x) => (float[3] y) <float n = {1.0000001}> { z = Mul (x, n) y = Neg (z) }",
+    "a result": "(float[3] x) => (float[3] y) <float one = {1}> { y = Mul (x, one) }",
+    "rows unknown": "(float[N,3] x) => (float[N,3] y) <float one = {1}> { z = Mul (x, one) y = Neg (z) }",
+}
+
+
+@pytest.mark.parametrize("case", list(PRODUCTS))
+def test_a_product_that_stays(fuse, case):
+    assert fuse(f"g {PRODUCTS[case]}", simplify_products)["Mul"] == 1
+
+
+def test_a_product_with_one_in_a_chain(fuse):
+    text = """g (float[3] x) => (float[3] y, float[3] u) <float one = {1}>
+        { a = Mul (x, one) b = Mul (a, one) c = Mul (one, b) y = Neg (c) u = Abs (b) }"""
+    assert fuse(text, simplify_products) == {"Neg": 1, "Abs": 1}
+
+
+def test_a_constant_shared_with_others_stays(fuse):
+    text = """g (float[3] x) => (float[3] y) <float one = {1}>
+        { a = Mul (x, one) y = Add (a, one) }"""
+    assert fuse(text, simplify_products) == {"Add": 1}
+
+
+def test_a_product_with_one_that_a_subgraph_reads(fuse):
+    text = """g (float[3] x, bool c) => (float[3] y) <float one = {1}>
+        { z = Mul (x, one)
+          y = If (c) <then_branch = t () => (float[3] p) { p = Neg (z) },
+                      else_branch = e () => (float[3] q) { q = Abs (z) }> }"""
+    assert fuse(text, simplify_products, feeds={"c": np.array(True)}) == {"Mul": 1, "If": 1}
+
+
+@pytest.mark.parametrize("order", ["x, s", "s, x"])
+def test_the_double_of_a_product(fuse, order):
+    constant = f"g (float[5,3] x) => (float[5,3] y) <float s = {{3}}> {{ z = Mul ({order}) y = Add (z, z) }}"
+    assert fuse(constant, simplify_products) == {"Mul": 1}
+    computed = f"g (float[5,3] x, float s) => (float[5,3] y) {{ z = Mul ({order}) y = Add (z, z) }}"
+    assert fuse(computed, simplify_products) == {"Mul": 2}  # the second one is of two numbers
+
+
+DOUBLES = {
+    "no product": "(float[3] x) => (float[3] y) { z = Neg (x) y = Add (z, z) }",
+    "of two tensors": "(float[3] x, float[3] s) => (float[3] y) { z = Mul (x, s) y = Add (z, z) }",
+    "scalar of rank one": "(float[3] x, float[1] s) => (float[3] y) { z = Mul (x, s) y = Add (z, z) }",
+    "of an input": "(float[3] x) => (float[3] y) { y = Add (x, x) }",
+    "of different products": """(float[3] x, float s, float t) => (float[3] y)
+        { z = Mul (x, s) u = Mul (x, t) y = Add (z, u) }""",
+}
+
+
+@pytest.mark.parametrize("case", list(DOUBLES))
+def test_a_sum_that_is_no_double(fuse, case):
+    assert fuse(f"g {DOUBLES[case]}", simplify_products)["Add"] == 1
+
+
+def test_the_double_and_the_product_itself(fuse):
+    text = """g (float[3] x) => (float[3] y, float[3] z) <float s = {3}>
+        { z = Mul (x, s) y = Add (z, z) }"""
+    assert fuse(text, simplify_products) == {"Mul": 2}
+
+
+MEAN = """g ({0}[5,3] x) => ({0} y) <int64[1] axes = {{1}}, {0} c = {{0.5}}>
+    {{ s = ReduceSum <keepdims = 0> (x, axes) {1} y = ReduceMean <keepdims = 0> ({2}) }}"""
+
+
+@pytest.mark.parametrize("dtype", ["float", "double"])
+def test_the_mean_of_sums(fuse, dtype):
+    half = fuse(MEAN.format(dtype, "m = Mul (s, c)", "m"), merge_reductions)
+    whole = fuse(MEAN.format(dtype, "", "s"), merge_reductions)
+    assert half == whole == {"ReduceSum": 1, "Mul": 1}
+
+
+@pytest.mark.parametrize(
+    "sums",
+    [
+        "(float[5,3] x) => (float y) <int64[1] axes = {0}>",  # over rows, where a mean of columns follows
+        "(float[4,5,3] x) => (float y) <int64[2] axes = {1, 2}>",
+    ],
+)
+def test_the_mean_of_other_sums(fuse, sums):
+    text = f"g {sums} {{ s = ReduceSum <keepdims = 0> (x, axes) y = ReduceMean <keepdims = 0> (s) }}"
+    assert fuse(text, merge_reductions) == {"ReduceSum": 1, "Mul": 1}
+
+
+MEANS = {
+    "with axes": """(float[5,3] x) => (float y) <int64[1] axes = {1}, int64[1] rows = {0}>
+        { s = ReduceSum <keepdims = 0> (x, axes) y = ReduceMean <keepdims = 0> (s, rows) }""",
+    "that keeps a dimension": """(float[5,3] x) => (float[1] y) <int64[1] axes = {1}>
+        { s = ReduceSum <keepdims = 0> (x, axes) y = ReduceMean (s) }""",
+    "of a matrix": """(float[5,3] x) => (float y) <int64[1] axes = {1}>
+        { s = ReduceSum <keepdims = 1> (x, axes) y = ReduceMean <keepdims = 0> (s) }""",
+    "of sums that are a result": """(float[5,3] x) => (float y, float[5] s) <int64[1] axes = {1}>
+        { s = ReduceSum <keepdims = 0> (x, axes) y = ReduceMean <keepdims = 0> (s) }""",
+    "of what is no sum": "(float[5] x) => (float y) { s = Neg (x) y = ReduceMean <keepdims = 0> (s) }",
+    "of weighted sums": """(float[5,3] x, float[5] w) => (float y) <int64[1] axes = {1}>
+        { s = ReduceSum <keepdims = 0> (x, axes) p = Mul (s, w) y = ReduceMean <keepdims = 0> (p) }""",
+    "of unknown rows": """(float[N,3] x) => (float y) <int64[1] axes = {1}>
+        { s = ReduceSum <keepdims = 0> (x, axes) y = ReduceMean <keepdims = 0> (s) }""",
+}
+
+
+@pytest.mark.parametrize("case", list(MEANS))
+def test_a_mean_that_stays(fuse, case):
+    assert fuse(f"g {MEANS[case]}", merge_reductions)["ReduceMean"] == 1
+
+
+def test_a_mean_with_axes_of_an_older_opset(fuse):
+    text = """g (float[5,3] x) => (float y) <int64[1] axes = {1}>
+        { s = ReduceSum <keepdims = 0> (x, axes) y = ReduceMean <keepdims = 0, axes = [0]> (s) }"""
+    assert fuse(text, merge_reductions, opset=17)["ReduceMean"] == 1
+
+
+SLOPE = """g ({0}[5,3] x) => ({0}[5,3] y, {0}[5,3] s) <{0} zero = {{0}}>
+    {{ y = Relu (x) p = Greater (y, zero) s = Cast <to = {1}> (p) }}"""
+
+
+@pytest.mark.parametrize("dtype, code", [("float", 1), ("double", 11)])
+def test_the_slope_of_relu(fuse, dtype, code):
+    x = np.array([[-1, 0, 2], [-0.0, 1e-30, -1e-30], [np.inf, -np.inf, 1], [3, 4, 5], [-3, -4, -5]])
+    feeds = {"x": x.astype({"float": np.float32, "double": np.float64}[dtype])}
+    feeds["x"][2] = 1
+    assert fuse(SLOPE.format(dtype, code), sign_of_relu, feeds=feeds) == {"Relu": 1, "Sign": 1}
+
+
+SLOPES = {
+    "of another operator": """(float[3] x) => (float[3] s) <float zero = {0}>
+        { y = Abs (x) p = Greater (y, zero) s = Cast <to = 1> (p) }""",
+    "above another number": """(float[3] x) => (float[3] s) <float half = {0.5}>
+        { y = Relu (x) p = Greater (y, half) s = Cast <to = 1> (p) }""",
+    "to another type": """(float[3] x) => (double[3] s) <float zero = {0}>
+        { y = Relu (x) p = Greater (y, zero) s = Cast <to = 11> (p) }""",
+    "zero that adds a dimension": """(float[3] x) => (float[1,3] s) <float[1,1] zero = {0}>
+        { y = Relu (x) p = Greater (y, zero) s = Cast <to = 1> (p) }""",
+    "sides swapped": """(float[3] x) => (float[3] s) <float zero = {0}>
+        { y = Relu (x) p = Greater (zero, y) s = Cast <to = 1> (p) }""",
+}
+
+
+@pytest.mark.parametrize("case", list(SLOPES))
+def test_a_comparison_that_stays(fuse, case):
+    assert fuse(f"g {SLOPES[case]}", sign_of_relu)["Sign"] == 0
+
+
+@pytest.mark.parametrize("keepdims, shape", [(0, ""), (1, "[1,1]")])
+@pytest.mark.parametrize("dtype", ["float", "double"])
+def test_a_sum_of_squares(fuse, keepdims, shape, dtype):
+    text = f"""g ({dtype}[5,3] x) => ({dtype}{shape} y)
+        {{ z = Mul (x, x) y = ReduceSum <keepdims = {keepdims}> (z) }}"""
+    assert fuse(text, sum_of_squares) == {"ReduceSumSquare": 1}
+
+
+SUMS = {
+    "over some axes": """(float[5,3] x) => (float[5] y) <int64[1] axes = {1}>
+        { z = Mul (x, x) y = ReduceSum <keepdims = 0> (z, axes) }""",
+    "of products": """(float[3] x, float[3] w) => (float y)
+        { z = Mul (x, w) y = ReduceSum <keepdims = 0> (z) }""",
+    "of squares read twice": """(float[3] x) => (float y, float[3] u)
+        { z = Mul (x, x) y = ReduceSum <keepdims = 0> (z) u = Neg (z) }""",
+    "of squares that are a result": """(float[3] x) => (float y, float[3] z)
+        { z = Mul (x, x) y = ReduceSum <keepdims = 0> (z) }""",
+    "of integers": "(int64[3] x) => (int64 y) { z = Mul (x, x) y = ReduceSum <keepdims = 0> (z) }",
+}
+
+
+@pytest.mark.parametrize("case", list(SUMS))
+def test_a_sum_that_stays(fuse, case):
+    assert fuse(f"g {SUMS[case]}", sum_of_squares)["ReduceSum"] == 1
+
+
+def test_an_identity_before_a_result(fuse):
+    text = "g (float[3] x) => (float[3] y) { z = Neg (x) y = Identity (z) }"
+    assert fuse(text, drop_identities) == {"Neg": 1}
+
+
+def test_what_reads_the_renamed_tensor(fuse):
+    text = "g (float[3] x) => (float[3] y, float[3] u) { z = Neg (x) y = Identity (z) u = Abs (z) }"
+    assert fuse(text, drop_identities) == {"Neg": 1, "Abs": 1}
+
+
+IDENTITIES = {
+    "of an input": "(float[3] x) => (float[3] y) { y = Identity (x) }",
+    "of a constant": "(float[3] x) => (float[3] y, float[3] u) <float[3] c> { y = Identity (c) u = Neg (x) }",
+    "of a result": "(float[3] x) => (float[3] z, float[3] y) { z = Neg (x) y = Identity (z) }",
+    "twice": "(float[3] x) => (float[3] y, float[3] u) { z = Neg (x) y = Identity (z) u = Identity (z) }",
+    "inside": "(float[3] x) => (float[3] y) { z = Neg (x) i = Identity (z) y = Abs (i) }",
+}
+
+
+@pytest.mark.parametrize("case", list(IDENTITIES))
+def test_an_identity_that_stays(fuse, case):
+    text = IDENTITIES[case].replace("c>", "c = {1, 2, 3}>")
+    assert fuse(f"g {text}", drop_identities)["Identity"] == 1
+
+
+def test_an_identity_of_what_a_subgraph_reads(fuse):
+    text = """g (float[3] x, bool c) => (float[3] y, float[3] u)
+        { z = Neg (x) y = Identity (z)
+          u = If (c) <then_branch = t () => (float[3] p) { p = Neg (z) },
+                      else_branch = e () => (float[3] q) { q = Abs (z) }> }"""
+    assert fuse(text, drop_identities, feeds={"c": np.array(True)})["Identity"] == 1

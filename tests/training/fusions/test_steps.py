@@ -1,0 +1,161 @@
+"""Every pass, alone and with the others, on the steps of real models."""
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from onnx import parser
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+
+from ortlearn.estimators import OrtGradientOptimizer
+from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, LearningRateSGDNesterov
+from ortlearn.penalties import ElasticPenalty, L2Penalty
+from ortlearn.training import epoch_graph
+from ortlearn.training.fusions import PASSES, fuse_step
+from ortlearn.training.sessions import Device, make_session
+
+ROWS = 6
+RATES = {
+    "SGD": LearningRateSGD(),
+    "Nesterov": LearningRateSGDNesterov(),
+    "momentum": LearningRateSGDNesterov(nesterov=False),
+    "Adam": LearningRateAdam(),
+}
+MODELS = {
+    "mlp_regression": (MLPRegressor(hidden_layer_sizes=(5, 4)), lambda X: X[:, 0]),
+    "mlp_classes": (MLPClassifier(hidden_layer_sizes=(5,)), lambda X: np.digitize(X[:, 0], [-0.5, 0.5])),
+    "binary": (LogisticRegression(), lambda X: X[:, 0] > 0),
+    "classes": (LogisticRegression(), lambda X: np.digitize(X[:, 0], [-0.5, 0.5])),
+    "two_outputs": (LinearRegression(), lambda X: X[:, :2]),
+}
+OPTIONS = {
+    "plain": {},
+    "penalty": {"penalty": ElasticPenalty(l1=0.1, l2=0.2)},
+    "weighted": {"weighted": True},
+}
+
+
+@pytest.fixture(scope="module")
+def task_of():
+    """Return the training task of a model, made once."""
+    made = {}
+
+    def task(name, dtype, **changes):
+        if (name, dtype) not in made:
+            model, labels = MODELS[name]
+            X = np.random.RandomState(0).normal(size=(40, 3))
+            fitted = OrtGradientOptimizer(model, dtype=dtype, max_iter=1).fit(X, labels(X))
+            made[name, dtype] = fitted._step.task
+        return replace(made[name, dtype], **changes)
+
+    return task
+
+
+@pytest.fixture
+def unfused(monkeypatch):
+    """Return the step of a task on a batch, before any pass."""
+
+    def build(task):
+        with monkeypatch.context() as patched:
+            patched.setattr(epoch_graph, "fuse_step", lambda model: model)
+            return epoch_graph.batch_graph(task, ROWS).model
+
+    return build
+
+
+def random_feeds(task, model):
+    rng = np.random.RandomState(1)
+    feeds = {}
+    for value in make_session(model, Device("cpu")).get_inputs():
+        if value.type == "tensor(int64)":
+            feeds[value.name] = rng.randint(0, 3, size=value.shape)
+        else:
+            positive = value.name.endswith(("square_0", "weight", "rate")) or "power" in value.name
+            array = rng.uniform(0.1, 0.9, size=value.shape) if positive else rng.normal(size=value.shape)
+            feeds[value.name] = np.asarray(array, dtype=task.dtype)
+    if task.label_type.elem_type == 7 and task.output_type.shape[1] == 1:
+        feeds[task.label] = feeds[task.label] % 2
+    return feeds
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("option", list(OPTIONS))
+@pytest.mark.parametrize("rate", list(RATES))
+@pytest.mark.parametrize("name", list(MODELS))
+def test_all_passes(name, rate, option, dtype, task_of, unfused, assert_same):
+    task = task_of(name, dtype, learning_rate=RATES[rate], **OPTIONS[option])
+    model = unfused(task)
+    fused = fuse_step(model)
+    assert_same(model, fused, random_feeds(task, model))
+    assert len(fused.graph.node) < len(model.graph.node)
+    assert [v.name for v in fused.graph.input] == [v.name for v in model.graph.input]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("apply", PASSES, ids=lambda apply: apply.__name__)
+@pytest.mark.parametrize("name", list(MODELS))
+def test_each_pass_alone(name, apply, dtype, task_of, unfused, assert_same):
+    task = task_of(name, dtype, learning_rate=RATES["momentum"], penalty=L2Penalty(0.3), weighted=True)
+    model = unfused(task)
+    assert_same(model, fuse_step(model, [apply]), random_feeds(task, model))
+
+
+@pytest.mark.needs_training
+@pytest.mark.parametrize("rate", list(RATES))
+@pytest.mark.parametrize("name", list(MODELS))
+def test_the_cpp_gradient(name, rate, task_of, unfused, assert_same):
+    task = task_of(name, "float32", learning_rate=RATES[rate], gradient="ort", penalty=L2Penalty(0.3))
+    model = unfused(task)
+    assert_same(model, fuse_step(model), random_feeds(task, model))
+
+
+def ops(model):
+    return Counter(node.op_type for node in model.graph.node)
+
+
+# what must be gone, and what must be there, after a pass on the step of a MLP with momentum
+EFFECTS = {
+    "use_scalars": lambda before, after: after["Expand"] + after["Reshape"] + after["Unsqueeze"] == 0,
+    "merge_reductions": lambda before, after: (before["ReduceMean"], after["ReduceMean"]) == (1, 0),
+    "sign_of_relu": lambda before, after: (before["Sign"], after["Sign"], after["Cast"]) == (0, 2, 0),
+    "fuse_matmul_add": lambda before, after: (before["MatMul"], after["MatMul"]) == (3, 0),
+    "fuse_updates": lambda before, after: after["Sub"] <= before["Sub"] - 6,
+    "drop_identities": lambda before, after: (before["Identity"] > 0, after["Identity"]) == (True, 0),
+}
+
+
+@pytest.mark.parametrize("name", list(EFFECTS))
+def test_a_pass_does_what_it_is_for(name, task_of, unfused):
+    task = task_of("mlp_regression", "float32", learning_rate=RATES["momentum"])
+    model = unfused(task)
+    apply = next(one for one in PASSES if one.__name__ == name)
+    before = fuse_step(model, PASSES[: PASSES.index(apply)])
+    after = fuse_step(before, [apply])
+    assert EFFECTS[name](ops(before), ops(after)), (ops(before), ops(after))
+    assert len(after.graph.node) < len(before.graph.node)
+
+
+def test_squares_are_summed_at_once(task_of, unfused):
+    model = unfused(task_of("two_outputs", "float32", learning_rate=RATES["SGD"]))
+    assert ops(fuse_step(model))["ReduceSumSquare"] == 1
+    others = [apply for apply in PASSES if apply.__name__ != "sum_of_squares"]
+    assert ops(fuse_step(model, others))["ReduceSumSquare"] == 0
+
+
+def test_the_leanest_step(task_of, unfused):
+    task = task_of("mlp_regression", "float32", learning_rate=RATES["momentum"])
+    left = ops(fuse_step(unfused(task)))
+    # three layers forward, two gradients of layers, and weights and intercepts in one node each
+    assert left["Gemm"] + left["MatMul"] == 3 + 2 + 6
+    assert (left["Relu"], left["Sign"], left["ReduceSumSquare"]) == (2, 2, 1)
+    assert sum(left.values()) <= 30
+
+
+def test_nothing_to_fuse(run):
+    model = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
+        g (float[3] x) => (float[3] y) { z = Neg (x) y = Abs (z) }""")
+    fused = fuse_step(model)
+    assert [n.op_type for n in fused.graph.node] == ["Neg", "Abs"]
+    assert fused is not model and [n.op_type for n in model.graph.node] == ["Neg", "Abs"]

@@ -1,0 +1,252 @@
+"""Compiled graphs are shared between trainings of the same structure, and only those."""
+
+import gc
+import threading
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.neural_network import MLPRegressor
+
+from ortlearn.differentiation import gradient_rule
+from ortlearn.differentiation.registry import temporary_rules
+from ortlearn.estimators import OrtGradientOptimizer
+from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, LearningRateSGDNesterov
+from ortlearn.losses import BaseLoss, ElasticLoss
+from ortlearn.penalties import L2Penalty
+from ortlearn.training import Device, EpochStep, cache
+
+
+@pytest.fixture(autouse=True)
+def empty():
+    """Start with nothing compiled."""
+    cache.clear_cache()
+    yield
+    cache.clear_cache()
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """Number of graphs compiled for an epoch."""
+    calls = []
+    make = cache.make_session
+
+    def counted(*args, **kwargs):
+        calls.append(1)
+        return make(*args, **kwargs)
+
+    monkeypatch.setattr(cache, "make_session", counted)
+    return lambda: len(calls)
+
+
+@pytest.fixture
+def data():
+    X = np.random.RandomState(0).normal(size=(44, 3)).astype(np.float32)
+    return X, X[:, 0] - 2 * X[:, 1]
+
+
+def optimizer(**changes):
+    return OrtGradientOptimizer(LinearRegression(), **{"max_iter": 2, "random_state": 0, **changes})
+
+
+def test_the_second_fit_compiles_nothing(made, data):
+    first = optimizer().fit(*data)
+    begun = made()
+    second = optimizer().fit(*data)
+    assert made() == begun > 0
+    np.testing.assert_array_equal(first.predict(data[0]), second.predict(data[0]))
+
+
+SAME = {
+    "rate": {"learning_rate": LearningRateSGD(eta0=0.2)},
+    "schedule": {"learning_rate": LearningRateSGD(learning_rate="constant")},
+    "epochs": {"max_iter": 5},
+    "seed": {"random_state": 3},
+    "order": {"shuffle": False},
+    "start": {"warm_start": True},
+}
+OTHER = {
+    "batch size": {"batch_size": 7},
+    "loss": {"learning_loss": "absolute_error"},
+    "parameter of the loss": {"learning_loss": ElasticLoss(l1_weight=0.2)},
+    "penalty": {"learning_penalty": "l2"},
+    "threads": {"n_jobs": 2},
+    "update": {"learning_rate": LearningRateSGDNesterov()},
+    "type": {"dtype": "float64"},
+    "backend": {"gradient": "rules"},
+}
+
+
+@pytest.mark.parametrize("change", list(SAME))
+def test_what_needs_no_other_graph(change, made, data):
+    optimizer().fit(*data)
+    begun = made()
+    optimizer(**SAME[change]).fit(*data)
+    assert made() == begun
+
+
+@pytest.mark.parametrize("change", list(OTHER))
+def test_what_needs_another_graph(change, made, data):
+    optimizer().fit(*data)
+    begun = made()
+    X, y = data
+    changed = optimizer(**OTHER[change]).fit(X.astype(OTHER[change].get("dtype", "float32")), y)
+    assert made() > begun
+    cache.clear_cache()
+    np.testing.assert_array_equal(clone(changed).fit(X, y).predict(X), changed.predict(X))
+
+
+@pytest.mark.parametrize(
+    "first, second",
+    [
+        ({"learning_penalty": L2Penalty(0.1)}, {"learning_penalty": L2Penalty(0.2)}),
+        ({"learning_rate": LearningRateAdam()}, {"learning_rate": LearningRateAdam(beta_1=0.5)}),
+        ({"learning_loss": ElasticLoss(0.1, 0.9)}, {"learning_loss": ElasticLoss(0.1, 0.8)}),
+    ],
+)
+def test_parameters_are_told_apart(first, second, made, data):
+    optimizer(**first).fit(*data)
+    trained = optimizer(**second).fit(*data).predict(data[0])
+    cache.clear_cache()
+    np.testing.assert_array_equal(optimizer(**second).fit(*data).predict(data[0]), trained)
+
+
+def test_weights_of_rows_are_told_apart(made, data):
+    plain = optimizer().fit(*data).predict(data[0])
+    weighted = optimizer().fit(*data, sample_weight=np.linspace(0, 1, 44)).predict(data[0])
+    assert (plain != weighted).any()
+
+
+def test_a_search_over_rates(made, data):
+    X, y = data[0][:40], data[1][:40]  # folds of the same size
+    grid = {"learning_rate__eta0": [0.001, 0.01, 0.1]}
+    search = GridSearchCV(optimizer(learning_rate=LearningRateSGD(), batch_size=15), grid, cv=4, refit=False)
+    search.fit(X, y)
+    assert made() == 1
+    assert len(set(search.cv_results_["mean_test_score"])) == 3
+
+
+def test_a_new_rule_is_used(made, data):
+    X, y = data
+    model = MLPRegressor(hidden_layer_sizes=(4,), max_iter=1)
+    options = {"gradient": "rules", "max_iter": 2, "random_state": 0}
+    before = OrtGradientOptimizer(model, **options).fit(X, y).predict(X)
+    begun = made()
+
+    def straight(op, node, grad):
+        """Pass everything on: dx = dy."""
+        return [grad]
+
+    with temporary_rules():
+        gradient_rule("Relu", overwrite=True)(straight)
+        changed = OrtGradientOptimizer(model, **options).fit(X, y).predict(X)
+    assert made() > begun and (changed != before).any()
+    begun = made()
+    np.testing.assert_array_equal(OrtGradientOptimizer(model, **options).fit(X, y).predict(X), before)
+    assert made() == begun  # the first one is still there
+
+
+def test_few_graphs_are_kept(made, data, monkeypatch):
+    monkeypatch.setattr(cache, "MAX_GRAPHS", 3)
+    sizes = [4, 11, 22, 44]  # all divide the rows: one graph each
+    optimizer(batch_size=4).fit(*data)
+    optimizer(batch_size=11).fit(*data)
+    optimizer(batch_size=22).fit(*data)
+    per_fit = made() // 3
+    optimizer(batch_size=4).fit(*data)  # used again: the last to go
+    assert made() == 3 * per_fit
+    optimizer(batch_size=sizes[3]).fit(*data)
+    assert len(cache._CACHE) == 3
+    optimizer(batch_size=4).fit(*data)
+    assert made() == 4 * per_fit
+    optimizer(batch_size=11).fit(*data)
+    assert made() == 5 * per_fit
+
+
+def test_threads(data):
+    X, y = data
+    expected = optimizer(max_iter=20).fit(X, y).predict(X)
+    cache.clear_cache()
+    results, start = [], threading.Barrier(4)
+
+    def fit():
+        start.wait()
+        results.extend(optimizer(max_iter=20).fit(X, y).predict(X) for _ in range(3))
+
+    threads = [threading.Thread(target=fit) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 12
+    for result in results:
+        np.testing.assert_array_equal(result, expected)
+
+
+def _redefined(factor):
+    class MyLoss(BaseLoss):
+        """Squared error, some times."""
+
+        def forward(self, op, expected, predicted):
+            difference = op.Sub(predicted, expected)
+            return self.sum_outputs(op, op.Mul(op.Mul(difference, difference), factor))
+
+    return MyLoss()
+
+
+def test_a_class_defined_anew(data):
+    one, three = (optimizer(learning_loss=_redefined(f)).fit(*data).train_losses_[0] for f in (1.0, 3.0))
+    assert three > 1.5 * one
+
+
+class TableLoss(BaseLoss):
+    """Squared error times the sum of a table."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def forward(self, op, expected, predicted):
+        difference = op.Sub(predicted, expected)
+        return self.sum_outputs(op, op.Mul(op.Mul(difference, difference), float(np.sum(self.table))))
+
+
+@pytest.mark.parametrize("size, place, small", [(3, 0, 0.5), (5000, 2500, 0.5), (3, 1, 1e-9)])
+def test_arrays_are_told_apart(size, place, small, made, make_task, rows):
+    # what numpy prints of a long array, or of one with many digits, is the same
+    tables = [np.full(size, 1 / size), np.full(size, 1 / size)]
+    tables[1][place] += small
+    graphs = []
+    for table in (*tables, tables[0].copy()):
+        step = EpochStep(make_task(loss=TableLoss(table)), Device("cpu"))
+        step.prepare(rows, [5])
+        graphs.append(step._graph)
+    assert made() == 2 and graphs[0] is graphs[2] is not graphs[1]
+
+
+class CalledLoss(BaseLoss):
+    """Squared error, changed by a function."""
+
+    def __init__(self, change):
+        self.change = change
+
+    def forward(self, op, expected, predicted):
+        difference = op.Sub(predicted, expected)
+        return self.sum_outputs(op, self.change(op, op.Mul(difference, difference)))
+
+
+def test_a_function_at_an_address_used_before(make_task, rows):
+    values = set()
+    for factor in range(1, 12):
+
+        def change(op, square, factor=float(factor)):
+            return op.Mul(square, factor)
+
+        step = EpochStep(make_task(loss=CalledLoss(change)), Device("cpu"))
+        buffers = step.start(rows, [23], {"coef": np.ones((2, 1), np.float32)})
+        step.set_rate(0.1)
+        values.add(float(step.run_epoch(np.arange(23), 23, buffers)[0]))
+        del step, change, buffers
+        gc.collect()
+    assert len(values) == 11

@@ -1,0 +1,183 @@
+"""The graph of an epoch: its loop, its last batch, and its names."""
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, parser
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+
+from ortlearn.estimators import OrtGradientOptimizer
+from ortlearn.learning_rates import LearningRateAdam, LearningRateSGDNesterov
+from ortlearn.penalties import L2Penalty
+from ortlearn.training import Device, EpochStep, SingleGraphStep
+from ortlearn.training.epoch_graph import LAST, LOSSES, ORDER, REST, batch_graph, epoch_graph
+from ortlearn.training.step_graphs import RATE
+
+CPU = Device("cpu")
+START = {"coef": np.array([[0.5], [0.5]], np.float32)}
+
+
+def loop_of(model):
+    """Return the body of the only loop of a graph."""
+    (loop,) = [node for node in model.graph.node if node.op_type == "Loop"]
+    return helper.get_node_attr_value(loop, "body")
+
+
+def after_an_epoch(step, rows, batch_size, rate=0.1, weights=START):
+    sizes = [batch_size] + ([len(rows) % batch_size] if len(rows) % batch_size else [])
+    buffers = step.start(rows, sizes, weights)
+    step.set_rate(rate)
+    values = step.run_epoch(np.arange(len(rows), dtype=np.int64), batch_size, buffers)
+    return values, buffers.read()["coef", None] if "coef" in weights else buffers.read()
+
+
+@pytest.mark.parametrize("size, rest", [(5, 3), (5, 0), (1, 0), (1000, 1)])
+@pytest.mark.parametrize("changes", [{}, {"penalty": L2Penalty(0.1), "weighted": True}])
+@pytest.mark.parametrize("rate", [LearningRateSGDNesterov(), LearningRateAdam()])
+def test_a_valid_graph(size, rest, changes, rate, make_task):
+    graph = epoch_graph(make_task(learning_rate=rate, **changes), size, rest)
+    onnx.checker.check_model(graph.model, full_check=True)
+    inputs = [value.name for value in graph.model.graph.input]
+    outputs = [value.name for value in graph.model.graph.output]
+    assert {ORDER, RATE} < set(inputs) and (REST in inputs) == (LAST in outputs) == bool(rest)
+    assert outputs[0] == LOSSES
+    states = 2 if isinstance(rate, LearningRateSGDNesterov) else 5
+    assert len(graph.carried) == states
+    assert {item.source for item in graph.carried} < set(inputs)
+    assert {item.result for item in graph.carried} < set(outputs)
+
+
+@pytest.mark.parametrize("size, rest", [(5, 0), (5, 3)])
+def test_a_valid_graph_of_a_model(size, rest, wine):
+    X, y = wine.X_train, wine.y_train
+    step = (
+        OrtGradientOptimizer(make_pipeline(StandardScaler(), LogisticRegression()), max_iter=1)
+        .fit(X, y)
+        ._step
+    )
+    onnx.checker.check_model(epoch_graph(step.task, size, rest).model, full_check=True)
+    onnx.checker.check_model(batch_graph(step.task, size).model, full_check=True)
+    for model in step.graphs().values():
+        onnx.checker.check_model(model, full_check=True)
+
+
+def test_the_loop_stops_itself(make_task, run_onnx):
+    graph = epoch_graph(make_task(), 2, 1)
+    X = np.ones((9, 2), np.float32)
+    y = np.ones((9, 1), np.float32)
+    for value, bad in [(np.nan, 4), (np.inf, 5), (-np.inf, 0)]:
+        y[:] = 1
+        y[bad] = value
+        feeds = {"x": X, "ortlearn_label": y, RATE: np.array(0.1, np.float32), REST: np.array([8])}
+        feeds |= {ORDER: np.arange(8).reshape(4, 2), graph.carried[0].source: START["coef"]}
+        losses = run_onnx(graph.model, **feeds)[0]
+        assert len(losses) == bad // 2 + 1
+        assert np.isfinite(losses[:-1]).all() and not np.isfinite(losses[-1])
+
+
+def test_the_rate_is_multiplied_in_once_before_the_loop(make_task):
+    task = make_task(penalty=L2Penalty(0.1))
+    model = epoch_graph(task, 5, 0).model
+    body = loop_of(model)
+    assert RATE not in {name for node in body.node for name in node.input}
+    adam = epoch_graph(replace(task, learning_rate=LearningRateAdam()), 5, 0).model
+    assert RATE in {name for node in loop_of(adam).node for name in node.input}
+
+
+def test_rows_are_gathered_in_the_loop(make_task):
+    body = loop_of(epoch_graph(make_task(weighted=True), 5, 0).model)
+    assert Counter(node.op_type for node in body.node)["Gather"] == 1 + 3
+
+
+def test_no_preprocessing_in_the_loop(wine):
+    X, y = wine.X_train[:60], wine.X_train[:60, 0]
+    pipeline = make_pipeline(
+        StandardScaler(),
+        PolynomialFeatures(2),
+        StandardScaler(),
+        MLPRegressor(hidden_layer_sizes=(4,), random_state=0),
+    )
+    found, weights = {}, {}
+    for hoist in (True, False):
+        optimizer = OrtGradientOptimizer(
+            pipeline, hoist=hoist, max_iter=3, random_state=0, learning_rate=1e-4, batch_size=16
+        ).fit(X, y)
+        model = optimizer._step.graphs()["epoch"]
+        found[hoist] = Counter(node.op_type for node in loop_of(model).node)
+        assert optimizer.n_iter_ == 3
+        weights[hoist] = optimizer.trained_coef_
+    for name in weights[True]:
+        scale = np.abs(weights[False][name]).max()
+        np.testing.assert_allclose(weights[True][name], weights[False][name], rtol=0, atol=1e-5 * scale)
+    # two layers, their gradients and their updates
+    training = {
+        "Gather",
+        "Gemm",
+        "MatMul",
+        "Mul",
+        "Relu",
+        "ReduceSum",
+        "ReduceSumSquare",
+        "Sign",
+        "Sub",
+        "Less",
+    }
+    assert set(found[True]) <= training | {"Transpose", "Add"}
+    assert {"Concat", "ArrayFeatureExtractor"} <= set(found[False])
+
+
+NAMES = [
+    "i", "go_on", "n_batches", "loss_is_finite", "x_start", "coef_start", "coef_looped", "last_x",
+    "epoch_Shape_0", "fused_Gemm_0", "coef_grad", "x_batch",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_of_the_model_are_its_own(name, make_task, rows):
+    text = """<ir_version: 8, opset_import: ["": 18]>
+        g (float[N,2] x, float[2,1] coef) => (float[N,1] score) { t = Neg (x) score = MatMul (t, coef) }"""
+    plain = EpochStep(make_task(graph=parser.parse_model(text)), CPU)
+    values, expected = after_an_epoch(plain, rows, 5)
+    renamed = text.replace("t = Neg", f"{name} = Neg").replace("(t,", f"({name},")
+    step = EpochStep(make_task(graph=parser.parse_model(renamed)), CPU)
+    other, weights = after_an_epoch(step, rows, 5)
+    np.testing.assert_array_equal(weights, expected)
+    np.testing.assert_array_equal(other, values)
+
+
+@pytest.mark.parametrize("name", ["i", "go_on", "n_batches", "going_on"])
+def test_names_of_the_data_are_their_own(name, make_task, rows):
+    graph = parser.parse_model(f"""<ir_version: 8, opset_import: ["": 18]>
+        g (float[N,2] {name}, float[2,1] coef) => (float[N,1] score) {{ score = MatMul ({name}, coef) }}""")
+    _, weights = after_an_epoch(EpochStep(make_task(graph=graph, data=name), CPU), rows, 5)
+    _, expected = after_an_epoch(EpochStep(make_task(), CPU), rows, 5)
+    np.testing.assert_array_equal(weights, expected)
+
+
+def test_nodes_without_names_and_a_short_batch(make_task, rows):
+    text = """<ir_version: 8, opset_import: ["": 18]>
+        g (float[N,2] x, float[2,1] coef) => (float[N,1] score)
+        { a = Neg (x) b = Neg (a) score = MatMul (b, coef) }"""
+    task = make_task(graph=parser.parse_model(text))
+    assert not any(node.name for node in task.graph.graph.node)
+    _, weights = after_an_epoch(EpochStep(task, CPU), rows, 5)
+    _, expected = after_an_epoch(SingleGraphStep(make_task(), CPU), rows, 5)
+    np.testing.assert_allclose(weights, expected, rtol=1e-6)
+
+
+def test_random_numbers_are_drawn_in_every_batch(make_task, rows):
+    graph = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
+        g (float[N,2] x, float[2,1] coef) => (float[N,1] score) <float[2,1] zeros = {0, 0}>
+        { noise = RandomNormalLike (zeros) noisy = Add (coef, noise) score = MatMul (x, noisy) }""")
+    task = make_task(graph=graph, gradient="rules")
+    step = EpochStep(task, CPU)
+    buffers = step.start(rows, [5], START)
+    step.set_rate(0.0)
+    values = step.run_epoch(np.zeros(20, dtype=np.int64), 5, buffers)
+    assert len(set(values.tolist())) == 4

@@ -1,0 +1,297 @@
+"""An epoch in one call, compared with its batches one by one."""
+
+import gc
+import warnings
+import weakref
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse
+from onnx import parser
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+
+from ortlearn.estimators import OrtGradientOptimizer
+from ortlearn.exceptions import ConvergenceError
+from ortlearn.graphs import TensorType
+from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, LearningRateSGDNesterov
+from ortlearn.penalties import ElasticPenalty
+from ortlearn.training import (
+    Data,
+    Device,
+    EpochStep,
+    LoopSettings,
+    SingleGraphStep,
+    batch_sizes,
+    epoch_step,
+    run_training,
+)
+
+CPU = Device("cpu")
+START = {"coef": np.array([[0.5], [0.5]], np.float32)}
+RTOL = {"float32": 1e-6, "float64": 1e-12}
+MODELS = {
+    "mlp_regression": (MLPRegressor(hidden_layer_sizes=(5, 4)), lambda X: X[:, 0]),
+    "mlp_classes": (MLPClassifier(hidden_layer_sizes=(5,)), lambda X: np.digitize(X[:, 0], [-0.5, 0.5])),
+    "binary": (LogisticRegression(), lambda X: X[:, 0] > 0),
+    "classes": (LogisticRegression(), lambda X: np.digitize(X[:, 0], [-0.5, 0.5])),
+    "two_outputs": (LinearRegression(), lambda X: X[:, :2]),
+}
+#: Rows, rows of a batch.
+SIZES = {
+    "short": (23, 5),
+    "exact": (20, 5),
+    "larger": (7, 30),
+    "one row": (1, 4),
+    "ones": (6, 1),
+    "half": (7, 6),
+}
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """Return task, rows and weights of a model, converted once."""
+    made = {}
+
+    def train(name, dtype):
+        if (name, dtype) not in made:
+            model, labels = MODELS[name]
+            X = np.random.RandomState(0).normal(size=(23, 3)).astype(dtype)
+            fitted = OrtGradientOptimizer(model, dtype=dtype, max_iter=1, random_state=0).fit(X, labels(X))
+            task = fitted._step.task
+            weights = {
+                name: np.random.RandomState(1).normal(0, 0.5, size=_shape(task, name)).astype(dtype)
+                for name in task.weights
+            }
+            made[name, dtype] = task, Data(X, fitted._problem.encoder.encode(labels(X))), weights
+        return made[name, dtype]
+
+    return train
+
+
+def _shape(task, name):
+    value = next(v for v in task.graph.graph.input if v.name == name)
+    return [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+
+
+def epochs(step, data, weights, batch_size, count=3, rate=0.02):
+    """Return the objectives and what is carried after some epochs in random orders."""
+    buffers = step.start(data, batch_sizes(len(data), batch_size), weights)
+    rng = np.random.RandomState(5)
+    values = []
+    for epoch in range(count):
+        step.set_rate(rate / (epoch + 1))
+        values.append(step.run_epoch(rng.permutation(len(data)), batch_size, buffers))
+    return np.concatenate(values), buffers.read()
+
+
+def assert_same_epochs(task, data, weights, batch_size, rtol, **options):
+    expected_values, expected = epochs(SingleGraphStep(task, CPU), data, weights, batch_size, **options)
+    values, carried = epochs(EpochStep(task, CPU), data, weights, batch_size, **options)
+    np.testing.assert_allclose(values, expected_values, rtol=10 * rtol, atol=rtol)
+    assert carried.keys() == expected.keys()
+    for key, array in expected.items():
+        scale = max(1.0, np.abs(array).max())
+        np.testing.assert_allclose(carried[key], array, rtol=0, atol=rtol * scale, err_msg=str(key))
+    assert any(np.abs(carried[name, None] - weights[name]).max() > 1e-3 for name in weights)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("sizes", list(SIZES))
+@pytest.mark.parametrize("name", list(MODELS))
+def test_an_epoch_is_its_batches(name, sizes, dtype, trained):
+    task, data, weights = trained(name, dtype)
+    n_rows, batch_size = SIZES[sizes]
+    some = Data(data.X[:n_rows], data.y[:n_rows])
+    task = replace(task, learning_rate=LearningRateSGDNesterov())
+    assert_same_epochs(task, some, weights, batch_size, RTOL[dtype])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    "rate", [LearningRateSGD(), LearningRateSGDNesterov(nesterov=False), LearningRateAdam()], ids=repr
+)
+@pytest.mark.parametrize("name", ["mlp_regression", "classes"])
+def test_with_weights_and_penalty(name, rate, dtype, trained):
+    task, data, weights = trained(name, dtype)
+    row_weights = np.random.RandomState(2).uniform(0, 2, size=23).astype(dtype)
+    row_weights[10:] = 0  # a batch of ones that do not count, in some order at least
+    task = replace(task, learning_rate=rate, penalty=ElasticPenalty(l1=0.01, l2=0.02), weighted=True)
+    assert_same_epochs(task, Data(data.X, data.y, row_weights), weights, 2, RTOL[dtype])
+
+
+@pytest.mark.parametrize("gradient", ["rules", pytest.param("ort", marks=pytest.mark.needs_training)])
+@pytest.mark.parametrize("name", list(MODELS))
+def test_by_every_gradient(name, gradient, trained):
+    task, data, weights = trained(name, "float32")
+    task = replace(task, gradient=gradient, learning_rate=LearningRateSGDNesterov())
+    assert_same_epochs(task, data, weights, 5, RTOL["float32"])
+
+
+OWN_LOSS = """<ir_version: 8, opset_import: ["": 18]>
+    g (float[N,2] x, float[2,1] coef, float[N,1] label) => (float{shape} loss)
+    <int64[1] first = {{0}}, int64[1] columns = {{1}}>
+    {{ score = MatMul (x, coef) d = Sub (score, label) s = Mul (d, d)
+       fit = ReduceMean <keepdims = {keep}> (s) column = Gather <axis = 1> (x, first)
+       logs = Log (column) own = ReduceMean <keepdims = {keep}> (logs) loss = Add (fit, own) }}"""
+
+
+@pytest.fixture
+def own_loss(make_task):
+    """A graph with its own loss: a mean of squares, and of logarithms of the first column."""
+
+    def make(shape="", keep=0):
+        return make_task(
+            graph=parser.parse_model(OWN_LOSS.format(shape=shape, keep=keep)),
+            output="loss",
+            output_type=TensorType(1, (1, 1) if keep else ()),
+            loss=None,
+            label="label",
+            learning_rate=LearningRateSGD(eta0=0.1),
+        )
+
+    return make
+
+
+@pytest.mark.parametrize("shape, keep", [("", 0), ("[1,1]", 1)])
+@pytest.mark.parametrize("batch_size", [5, 23])
+def test_a_graph_with_its_own_loss(shape, keep, batch_size, own_loss, rows):
+    data = Data(np.abs(rows.X) + 1, rows.y)
+    assert_same_epochs(own_loss(shape, keep), data, START, batch_size, 1e-6)
+
+
+def train(step, data, exc=False, **settings):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = run_training(step, data, START, LoopSettings(exc=exc, **settings), np.random.RandomState(0))
+    return result, any(issubclass(w.category, ConvergenceWarning) for w in caught)
+
+
+@pytest.mark.parametrize("eta0", [1e2, 1e3, 1e6, 1e12, 1e19, 1e25])
+@pytest.mark.parametrize("batch_size", [5, 10, 23, 30])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_divergence_leaves_what_batches_leave(eta0, batch_size, sparse, make_task, rows, monkeypatch):
+    """In the middle of an epoch, at its first batch, and after the last one of all."""
+    monkeypatch.setattr(epoch_step, "CHUNK_BYTES", 16)  # several chunks of sparse rows
+    task = make_task(learning_rate=LearningRateSGD(eta0=eta0, learning_rate="constant"))
+    data = Data(scipy.sparse.csr_matrix(rows.X), rows.y) if sparse else rows
+    expected, warned = train(SingleGraphStep(task, CPU), rows, max_iter=40, batch_size=batch_size)
+    result, too = train(EpochStep(task, CPU), data, max_iter=40, batch_size=batch_size)
+    assert warned and too
+    assert result.n_iter == expected.n_iter
+    np.testing.assert_allclose(result.weights["coef"], expected.weights["coef"], rtol=1e-4)
+    np.testing.assert_allclose(result.train_losses, expected.train_losses, rtol=1e-4)
+
+
+@pytest.mark.parametrize("max_iter", [1, 2, 3, 4])
+@pytest.mark.parametrize("batch_size", [10, 23])
+def test_divergence_after_the_last_batch(max_iter, batch_size, make_task, rows):
+    task = make_task(learning_rate=LearningRateSGD(eta0=1e10, learning_rate="constant"))
+    expected, warned = train(SingleGraphStep(task, CPU), rows, max_iter=max_iter, batch_size=batch_size)
+    result, too = train(EpochStep(task, CPU), rows, max_iter=max_iter, batch_size=batch_size)
+    assert (result.n_iter, too) == (expected.n_iter, warned)
+    np.testing.assert_allclose(result.weights["coef"], expected.weights["coef"], rtol=1e-4)
+    assert np.isfinite(result.weights["coef"]).all()
+
+
+def test_an_error_names_the_losses(make_task, rows):
+    task = make_task(learning_rate=LearningRateSGD(eta0=1e12, learning_rate="constant"))
+    errors = []
+    for step_class in (SingleGraphStep, EpochStep):
+        with pytest.raises(ConvergenceError) as caught:
+            train(step_class(task, CPU), rows, exc=True, max_iter=3, batch_size=4)
+        errors.append(caught.value)
+    np.testing.assert_allclose(errors[1].losses, errors[0].losses, rtol=1e-4)
+    assert errors[0].args[0].split("last losses")[0] == errors[1].args[0].split("last losses")[0]
+
+
+@pytest.mark.parametrize("bad", [0, 7, 22])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_bad_label(bad, value, make_task, rows):
+    y = rows.y.copy()
+    y[bad] = value
+    order = np.arange(23)
+    found = []
+    for step_class in (SingleGraphStep, EpochStep):
+        step = step_class(make_task(), CPU)
+        buffers = step.start(Data(rows.X, y), [5, 3], START)
+        step.set_rate(0.1)
+        found.append((step.run_epoch(order, 5, buffers), buffers.read()["coef", None]))
+    (expected, weights), (values, own) = found
+    assert len(values) == len(expected) == bad // 5 + 1
+    np.testing.assert_allclose(values, expected, rtol=1e-6)
+    np.testing.assert_allclose(own, weights, rtol=1e-6)
+
+
+@pytest.mark.parametrize("bad", [0, 7, 22])
+def test_minus_infinity_is_caught(bad, own_loss, rows):
+    X = np.abs(rows.X) + 1
+    X[bad, 0] = 0  # its logarithm has no part in the gradient: weights stay finite
+    step = EpochStep(own_loss(), CPU)
+    buffers = step.start(Data(X, rows.y), [5, 3], START)
+    step.set_rate(0.1)
+    values = step.run_epoch(np.arange(23), 5, buffers)
+    assert len(values) == bad // 5 + 1
+    assert values[-1] == -np.inf and np.isfinite(values[:-1]).all()
+
+
+def test_training_goes_on_after_a_divergence(make_task, rows):
+    step = EpochStep(make_task(learning_rate=LearningRateSGD(eta0=1e12)), CPU)
+    train(step, rows, max_iter=9, batch_size=5)
+    good = EpochStep(make_task(), CPU)
+    expected, _ = train(good, rows, max_iter=2, batch_size=5)
+    step.task = make_task()
+    result, warned = train(step, rows, max_iter=2, batch_size=5)
+    assert not warned
+    np.testing.assert_array_equal(result.weights["coef"], expected.weights["coef"])
+
+
+def test_another_size_of_data(make_task, rows):
+    step = EpochStep(make_task(), CPU)
+    for n_rows in (23, 20, 4, 23):
+        some = Data(rows.X[:n_rows], rows.y[:n_rows])
+        values, carried = epochs(step, some, START, 5)
+        expected_values, expected = epochs(EpochStep(make_task(), CPU), some, START, 5)
+        np.testing.assert_array_equal(values, expected_values)
+        np.testing.assert_array_equal(carried["coef", None], expected["coef", None])
+
+
+@pytest.mark.parametrize("diverges", [False, True])
+def test_release_lets_go_of_the_data(diverges, make_task):
+    X = np.random.RandomState(0).normal(size=(23, 2)).astype(np.float32)
+    y = X[:, :1] * 2
+    alive = weakref.ref(X)
+    step = EpochStep(make_task(learning_rate=LearningRateSGD(eta0=1e12 if diverges else 0.1)), CPU)
+    train(step, Data(X, y), max_iter=3, batch_size=5)
+    del X
+    gc.collect()
+    assert alive() is not None
+    step.release()
+    gc.collect()
+    assert alive() is None
+
+
+def test_a_fitted_estimator_keeps_no_data():
+    X = np.random.RandomState(0).normal(size=(23, 2)).astype(np.float32)
+    alive = weakref.ref(X)
+    fitted = OrtGradientOptimizer(LinearRegression(), max_iter=2, random_state=0).fit(X, X[:, 0])
+    del X
+    gc.collect()
+    assert alive() is None and fitted.n_iter_ == 2
+
+
+def test_one_call_for_each_epoch(make_task, rows, monkeypatch):
+    step = EpochStep(make_task(), CPU)
+    calls = []
+    call = step._call
+
+    def counted(*args):
+        calls.append(1)
+        return call(*args)
+
+    monkeypatch.setattr(step, "_call", counted)
+    train(step, rows, max_iter=7, batch_size=2)
+    assert len(calls) == 7 + 1  # the last one looks at the weights the training leaves
+    assert step._single is None
