@@ -6,11 +6,22 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.linear_model import LogisticRegression, SGDClassifier, SGDRegressor
+from sklearn.linear_model import (
+    ElasticNet,
+    Lasso,
+    LinearRegression,
+    LogisticRegression,
+    Perceptron,
+    Ridge,
+    RidgeClassifier,
+    SGDClassifier,
+    SGDRegressor,
+)
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import Pipeline
+from sklearn.svm import LinearSVC, LinearSVR
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 __all__ = ["fit_clone", "is_fitted"]
@@ -32,6 +43,21 @@ CHEAP: dict[type, dict[str, Any]] = {
     SGDRegressor: _SGD,
     LogisticRegression: {"max_iter": 1},
 }
+
+
+#: Estimators whose shapes follow from the columns and the classes: a few rows will do.
+SHAPED_BY_COLUMNS = (
+    *CHEAP,
+    ElasticNet,
+    Lasso,
+    LinearRegression,
+    LinearSVC,
+    LinearSVR,
+    Perceptron,
+    Ridge,
+    RidgeClassifier,
+)
+FEW_ROWS = 200
 
 
 def is_fitted(estimator: BaseEstimator) -> bool:
@@ -122,6 +148,8 @@ def fit_clone(
         _make_cheap(fitted)
     if random_state is not None:
         _set_seeds(fitted, random_state)
+    if shapes_only and type(fitted) in SHAPED_BY_COLUMNS:
+        X, y, sample_weight = _few_rows(X, y, sample_weight, is_classifier(fitted))
     if classes is not None:
         X, y, sample_weight = _with_all_classes(X, y, sample_weight, classes)
     if np.ndim(y) == 2 and np.shape(y)[1] == 1:
@@ -135,17 +163,29 @@ def fit_clone(
         return fitted.fit(X, y, **weights)
 
 
+def _few_rows(X: Any, y: Any, sample_weight: np.ndarray | None, by_class: bool):
+    """Return the first rows, and the first one of each class."""
+    if len(y) <= FEW_ROWS:
+        return X, y, sample_weight
+    y = np.asarray(y)
+    rows = np.arange(FEW_ROWS)
+    if by_class and y.ndim == 1:
+        rows = np.union1d(rows, np.unique(y, return_index=True)[1])
+    return _take(X, rows), y[rows], None if sample_weight is None else sample_weight[rows]
+
+
 def _with_all_classes(X: Any, y: Any, sample_weight: np.ndarray | None, classes: Any):
     missing = np.setdiff1d(classes, y)
     rows = np.zeros(len(missing), dtype=int)
-    X = _repeat_rows(X, rows)
+    X = _take(X, np.concatenate([np.arange(len(y)), rows]))
     y = np.concatenate([np.asarray(y), missing])
     if sample_weight is not None:
         sample_weight = np.concatenate([sample_weight, np.ones(len(missing))])
     return X, y, sample_weight
 
 
-def _repeat_rows(X: Any, rows: np.ndarray) -> Any:
-    """Return X with some of its rows repeated at the end."""
-    every = np.concatenate([np.arange(len(X)), rows])
-    return X.iloc[every] if hasattr(X, "iloc") else np.asarray(X)[every]
+def _take(X: Any, rows: np.ndarray) -> Any:
+    """Return some rows of an array, a sparse matrix or a frame."""
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    return X[rows] if hasattr(X, "shape") else np.asarray(X)[rows]

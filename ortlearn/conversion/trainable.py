@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 from ..exceptions import ConversionError
 from ..graphs import (
     TensorType,
+    copy_model,
     extract_model,
     initializer_arrays,
     make_inputs_of,
@@ -207,7 +208,7 @@ def _assemble(
     label_name: str,
     origin: str | None,
 ) -> TrainableModel:
-    model, original_names = renamed_weights(name_nodes(model))
+    model, original_names = renamed_weights(name_nodes(_with_free_rows(model)))
     types = value_types(model)
     weights = find_weights(model, _shared_with(model, preprocessing))
     trained = select_weights(weights, weights_to_train, original_names)
@@ -242,6 +243,18 @@ def _origin(source: Any) -> str:
         name, last = source.steps[-1]
         return f"{type(last).__name__} (step {name!r})"
     return type(source).__name__
+
+
+def _with_free_rows(model: ModelProto) -> ModelProto:
+    """Return the model for any number of rows: exporters often fix the one they were shown."""
+    model = copy_model(model)
+    weights = {tensor.name for tensor in model.graph.initializer}
+    for value in (*model.graph.input, *model.graph.output):
+        dims = value.type.tensor_type.shape.dim
+        if dims and dims[0].HasField("dim_value") and value.name not in weights:
+            dims[0].dim_param = "rows"
+    del model.graph.value_info[:]
+    return model
 
 
 def _shared_with(model: ModelProto, preprocessing: ModelProto | None) -> list[str]:

@@ -308,7 +308,7 @@ class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
         return rows
 
     def _validate_rows(self, X, dtype, reset: bool) -> np.ndarray:
-        with np.errstate(over="ignore"):  # a value too large for the type becomes inf, which is an error
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is an error below
             return validate_data(self, X, reset=reset, dtype=dtype, order="C", accept_sparse="csr")
 
     def _data(self, problem: Problem, rows: np.ndarray, y, sample_weight) -> Data:

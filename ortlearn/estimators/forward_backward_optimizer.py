@@ -19,7 +19,7 @@ class OrtGradientForwardBackwardOptimizer(BaseOrtGradientEstimator):
     estimator : estimator, onnx.ModelProto, bytes, str or os.PathLike
         What to train: a scikit-learn estimator or pipeline, or an ONNX model. It is never changed.
         An estimator that is not fitted is cloned and fitted to get its shapes; with
-        ``warm_start=False`` by as little work as possible.
+        ``warm_start=False`` and all learned weights trained, by as little work as possible.
     weights_to_train : str or list of str, default=None
         Names or glob patterns of the weights to train, such as ``"coef*"``; by default factors of
         products and intercepts of the last step, not the parameters of preprocessing.

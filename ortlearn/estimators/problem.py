@@ -173,7 +173,7 @@ def _fitted(owner: Any, X: Any, y: Any, sample_weight, random_state, classes) ->
         X,
         y,
         sample_weight=sample_weight,
-        shapes_only=not owner.warm_start,
+        shapes_only=not owner.warm_start and owner.weights_to_train is None,
         random_state=random_state,
         classes=classes,
     )

@@ -154,12 +154,16 @@ def step_graph(task: TrainingTask) -> StepGraph:
     gradient = gradient_of_loss(
         objective_graph(task), OBJECTIVE, task.weights, task.gradient, origin=task.origin
     )
+    n_weights = len(task.weights)
     columns = [value.name for value in gradient.graph.input if value.name not in task.weights]
     whole = {value.name: value for value in gradient.graph.input if value.name in columns}
-    gradient = map_names(gradient, {name: f"{name}_{BATCH}" for name in columns})
+    gradients = dict(
+        zip(task.weights, (v.name for v in list(gradient.graph.output)[-n_weights:]), strict=True)
+    )
+    gradient = map_names(gradient, {name: f"ortlearn_batch_{name}" for name in columns})
     op = _builder(task, gradient, "gather_")
     for name in columns:
-        op.node("Gather", name, ROWS, outputs=[f"{name}_{BATCH}"], axis=0)
+        op.node("Gather", name, ROWS, outputs=[f"ortlearn_batch_{name}"], axis=0)
     rows = make_value_info(ROWS, TensorType(TensorProto.INT64, (BATCH,)))
     inputs = []
     for name in columns:
@@ -172,7 +176,6 @@ def step_graph(task: TrainingTask) -> StepGraph:
     inputs = [copy_value(value) for value in (*inputs, rows, *weights)]
     del gathered.graph.input[:]
     gathered.graph.input.extend(inputs)
-    gradients = {name: f"{name}_grad" for name in task.weights}
     return append_updates(task, gathered, gradients, OBJECTIVE)
 
 
