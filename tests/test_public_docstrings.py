@@ -45,7 +45,6 @@ NO_EXAMPLE = {
         "OrtGradientForwardBackwardFunction",
         "EpochStep",
         "SingleGraphStep",
-        "EpochStep",
         "TrainingTask",
         "make_session",
         "run_training",

@@ -149,7 +149,8 @@ def fit_clone(
     if random_state is not None:
         _set_seeds(fitted, random_state)
     if shapes_only and type(fitted) in SHAPED_BY_COLUMNS:
-        X, y, sample_weight = _few_rows(X, y, sample_weight, is_classifier(fitted))
+        X, y = _few_rows(X, y, is_classifier(fitted))
+        sample_weight = None
     if classes is not None:
         X, y, sample_weight = _with_all_classes(X, y, sample_weight, classes)
     if np.ndim(y) == 2 and np.shape(y)[1] == 1:
@@ -163,15 +164,15 @@ def fit_clone(
         return fitted.fit(X, y, **weights)
 
 
-def _few_rows(X: Any, y: Any, sample_weight: np.ndarray | None, by_class: bool):
+def _few_rows(X: Any, y: Any, by_class: bool):
     """Return the first rows, and the first one of each class."""
     if len(y) <= FEW_ROWS:
-        return X, y, sample_weight
+        return X, y
     y = np.asarray(y)
     rows = np.arange(FEW_ROWS)
     if by_class and y.ndim == 1:
         rows = np.union1d(rows, np.unique(y, return_index=True)[1])
-    return _take(X, rows), y[rows], None if sample_weight is None else sample_weight[rows]
+    return _take(X, rows), y[rows]
 
 
 def _with_all_classes(X: Any, y: Any, sample_weight: np.ndarray | None, classes: Any):

@@ -99,11 +99,21 @@ def find_head(
         task = "classification" if labels else "regression"
     if task == "regression":
         return _head(task, skip_idle_nodes(model, floats[0], dict(types)), "identity", types)
+    if len(floats) > 1 and labels:
+        raise ConversionError(
+            f"The classifier has several floating-point outputs, {floats}: give its probabilities as one "
+            "output (skl2onnx: options={'zipmap': False})."
+        )
     score, after = _raw_score(model, floats[0], weights)
-    link = "softmax" if any(kind in ("Softmax", "LogSoftmax") for kind in after) else "sigmoid"
+    soft = any(kind in ("Softmax", "LogSoftmax") for kind in after) or (not labels and score == floats[0])
+    link = "softmax" if soft and _n_columns(types.get(score)) != 1 else "sigmoid"
     label = labels[0] if labels else None
     classes = None if label is None else _classes(model, label)
     return _head(task, score, link, types, label=label, probabilities=floats[0], classes=classes)
+
+
+def _n_columns(known: TensorType | None) -> object:
+    return known.shape[-1] if known is not None and known.shape else None
 
 
 def _head(task: str, score: str, link: str, types: Mapping[str, TensorType], **outputs) -> Head:
@@ -124,7 +134,7 @@ def _raw_score(model: ModelProto, output: str, weights: Mapping[str, Weight]) ->
     after: list[str] = []
     for node in reversed(model.graph.node):
         if needed.intersection(node.output):
-            if learned.intersection(node.input):
+            if learned.intersection(node_inputs(node)):
                 return node.output[0], after
             after.append(node.op_type)
             needed |= node_inputs(node)

@@ -8,9 +8,10 @@ from typing import Any
 
 import onnx
 from google.protobuf.message import DecodeError
-from onnx import ModelProto
+from onnx import ModelProto, TensorProto, helper, inliner
 
 from ..exceptions import ConversionError
+from ..graphs import copy_model, map_names
 from .versions import pin_versions
 
 __all__ = ["is_onnx_source", "load_onnx"]
@@ -71,7 +72,32 @@ def load_onnx(source: Any) -> ModelProto:
         onnx.checker.check_model(model)
     except onnx.checker.ValidationError as error:
         raise ConversionError(f"{label} are not a valid ONNX model: {error}") from error
-    return pin_versions(model)
+    if model.functions:
+        model = inliner.inline_local_functions(model)
+    halves = [
+        t.name for t in model.graph.initializer if t.data_type in (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+    ]
+    if halves:
+        raise ConversionError(
+            f"{label} have float16 weights, {halves[:3]}: training needs float32 or float64."
+        )
+    return _without_zipmap(pin_versions(model))
+
+
+def _without_zipmap(model: ModelProto) -> ModelProto:
+    """Return a classifier whose probabilities are a matrix instead of one dictionary per row."""
+    maps = [node for node in model.graph.node if node.op_type == "ZipMap"]
+    if not maps:
+        return model
+    model = copy_model(model)
+    for node in [node for node in model.graph.node if node.op_type == "ZipMap"]:
+        source, name = node.input[0], node.output[0]
+        model.graph.node.remove(node)
+        model = map_names(model, {source: name})
+        for value in model.graph.output:
+            if value.name == name:
+                value.CopyFrom(helper.make_tensor_value_info(name, TensorProto.FLOAT, None))
+    return model
 
 
 def _read(source: Any) -> tuple[ModelProto, str]:

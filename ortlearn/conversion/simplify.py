@@ -70,7 +70,7 @@ def _constant_shapes(model: ModelProto) -> dict[str, tuple[int, ...]]:
 
 
 def _is_idle(node: NodeProto, types: dict[str, TensorType], shapes: dict[str, tuple[int, ...]]) -> bool:
-    if node.domain not in ("", "ai.onnx"):
+    if node.domain not in ("", "ai.onnx") or not node.input:
         return False
     if node.op_type == "Identity":
         return True

@@ -79,8 +79,19 @@ def sklearn_to_onnx(estimator: BaseEstimator, n_features: int, dtype: Any = np.f
         ) from error
     except Exception as error:  # skl2onnx raises errors of every kind
         raise ConversionError(f"{name} cannot be converted by skl2onnx: {error}") from error
-    model = decompose_operators(_at_opset(pin_versions(model)))
+    model = _with_named_rows(decompose_operators(_at_opset(pin_versions(model))))
     return merge_opposite_columns(_keep_targets_apart(model) if is_regressor(estimator) else model)
+
+
+def _with_named_rows(model: ModelProto) -> ModelProto:
+    """Return the model with a name for the number of rows: what is known to be equal needs no check."""
+    model = copy_model(model)
+    for value in (*model.graph.input, *model.graph.output):
+        dims = value.type.tensor_type.shape.dim
+        if dims and not dims[0].HasField("dim_value"):
+            dims[0].dim_param = "N"
+    del model.graph.value_info[:]
+    return model
 
 
 def _convertible(estimator: BaseEstimator) -> BaseEstimator:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,10 @@ from ..graphs import (
     TensorType,
     copy_model,
     extract_model,
+    graph_names,
     initializer_arrays,
     make_inputs_of,
+    map_names,
     name_nodes,
     set_initializers,
     value_types,
@@ -30,6 +32,9 @@ from .weight_names import renamed_weights, restored_names
 from .weight_selection import Weight, find_weights, select_weights
 
 __all__ = ["TrainableModel", "source_task", "to_trainable"]
+
+#: How the names begin that training graphs add to a model.
+RESERVED = "ortlearn_"
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,8 @@ class TrainableModel:
         Loss output and label input of a graph that has them.
     origin : str or None
         scikit-learn estimator, or step of a pipeline, that the trained part comes from.
+    reserved_names : dict of str to str
+        Original names of tensors that had a name training graphs use.
     """
 
     model: ModelProto
@@ -71,6 +78,7 @@ class TrainableModel:
     loss: str | None = None
     label: str | None = None
     origin: str | None = None
+    reserved_names: dict[str, str] = field(default_factory=dict)
 
     def initial_weights(self) -> dict[str, np.ndarray]:
         """Return the model's own values of the weights to train."""
@@ -102,7 +110,7 @@ class TrainableModel:
             rest = [value.name for value in model.graph.output if value.name != self.loss]
             if rest:
                 model = extract_model(model, rest)
-        return restored_names(model, self.original_names)
+        return map_names(restored_names(model, self.original_names), self.reserved_names)
 
 
 def to_trainable(
@@ -113,6 +121,7 @@ def to_trainable(
     dtype: Any = np.float32,
     loss_output_name: str = "loss",
     label_name: str = "label",
+    forced_task: str | None = None,
 ) -> TrainableModel:
     """Convert a model into a graph that can be trained.
 
@@ -128,6 +137,8 @@ def to_trainable(
         Type that a scikit-learn estimator is converted to.
     loss_output_name, label_name : str
         An ONNX model with such an output and such an input is trained as it is.
+    forced_task : {"regression", "classification"}, default=None
+        Kind of the model where its outputs do not tell: an ONNX classifier without an output of labels.
 
     Returns
     -------
@@ -150,6 +161,7 @@ def to_trainable(
     """
     preprocessing: ModelProto | None = None
     task = origin = None
+    has_intercept = True
     if is_onnx_source(source):
         model = decompose_operators(load_onnx(source))
     elif isinstance(source, BaseEstimator) or hasattr(source, "get_params"):
@@ -162,12 +174,22 @@ def to_trainable(
         preprocessing = preprocessing_graph(source, count, dtype)
         task = "classification" if is_classifier(source) else "regression"
         origin = _origin(source)
+        has_intercept = getattr(_last_step(source), "fit_intercept", True) is not False
     else:
         raise ConversionError(
             f"{type(source).__name__} is neither a scikit-learn estimator nor an ONNX model (ModelProto, "
             "bytes or path)."
         )
-    return _assemble(model, weights_to_train, preprocessing, task, loss_output_name, label_name, origin)
+    return _assemble(
+        model,
+        weights_to_train,
+        preprocessing,
+        forced_task or task,
+        loss_output_name,
+        label_name,
+        origin,
+        has_intercept,
+    )
 
 
 def source_task(source: Any) -> str | None:
@@ -207,10 +229,18 @@ def _assemble(
     loss_output_name: str,
     label_name: str,
     origin: str | None,
+    has_intercept: bool,
 ) -> TrainableModel:
-    model, original_names = renamed_weights(name_nodes(_with_free_rows(model)))
+    model, reserved = _without_reserved_names(_with_free_rows(model))
+    model, original_names = renamed_weights(name_nodes(model))
+    original_names = {new: reserved.get(old, old) for new, old in original_names.items()}
     types = value_types(model)
     weights = find_weights(model, _shared_with(model, preprocessing))
+    if not has_intercept:
+        weights = {
+            name: replace(weight, learned=weight.learned and weight.role != "intercept")
+            for name, weight in weights.items()
+        }
     trained = select_weights(weights, weights_to_train, original_names)
     weights = {
         name: Weight(name, weight.role, name in trained or weight.learned, weight.fans)
@@ -234,7 +264,26 @@ def _assemble(
         loss=loss,
         label=label,
         origin=origin,
+        reserved_names=reserved,
     )
+
+
+def _last_step(source: Any) -> Any:
+    return _last_step(source.steps[-1][1]) if isinstance(source, Pipeline) else source
+
+
+def _without_reserved_names(model: ModelProto) -> tuple[ModelProto, dict[str, str]]:
+    """Return the model without names that training graphs use, and the old name of each new one."""
+    names = graph_names(model.graph)
+    taken = sorted(name for name in names if name.startswith(RESERVED))
+    renamed = {}
+    for name in taken:
+        new = f"user_{name}"
+        while new in names:
+            new = f"user_{new}"
+        names.add(new)
+        renamed[name] = new
+    return map_names(model, renamed), {new: old for old, new in renamed.items()}
 
 
 def _origin(source: Any) -> str:

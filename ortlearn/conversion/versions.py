@@ -54,6 +54,7 @@ def pin_versions(model: ModelProto) -> ModelProto:
     >>> pinned.ir_version, opset_versions(pinned)
     (10, {'': 18})
     """
+    model = _domains_once(model)
     version = opset_versions(model).get("")
     if version is not None and not MIN_OPSET <= version <= MAX_OPSET:
         try:
@@ -65,10 +66,19 @@ def pin_versions(model: ModelProto) -> ModelProto:
             ) from error
     pinned = copy_model(model)
     pinned.ir_version = max(min(pinned.ir_version or IR_VERSION, IR_VERSION), MIN_IR_VERSION)
-    versions = opset_versions(pinned)  # some exporters declare a domain twice
-    del pinned.opset_import[:]
-    pinned.opset_import.extend(helper.make_opsetid(domain, number) for domain, number in versions.items())
     constants = {tensor.name for tensor in pinned.graph.initializer}
     for value in [value for value in pinned.graph.input if value.name in constants]:
         pinned.graph.input.remove(value)
     return pinned
+
+
+def _domains_once(model: ModelProto) -> ModelProto:
+    """Return the model with each domain declared once, at the newest version: some exporters repeat it."""
+    versions: dict[str, int] = {}
+    for item in model.opset_import:
+        domain = "" if item.domain == "ai.onnx" else item.domain
+        versions[domain] = max(item.version, versions.get(domain, 0))
+    model = copy_model(model)
+    del model.opset_import[:]
+    model.opset_import.extend(helper.make_opsetid(domain, number) for domain, number in versions.items())
+    return model

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 import numpy as np
-from onnx import ModelProto, NodeProto
+from onnx import GraphProto, ModelProto, NodeProto
 
 from ..exceptions import NoTrainableWeightError
+from ..graphs import subgraphs
 from .weight_names import get_train_initializer
 
 __all__ = ["Weight", "find_weights", "select_weights"]
@@ -80,10 +81,11 @@ def find_weights(model: ModelProto, frozen: Iterable[str] = ()) -> dict[str, Wei
     ['coef', 'intercept']
     """
     arrays = {name: array for name, (array, _) in get_train_initializer(model).items()}
-    producers = {name: node for node in model.graph.node for name in node.output}
+    nodes = list(_all_nodes(model.graph))
+    producers = {name: node for node in nodes for name in node.output}
     frozen = set(frozen)
     readers: dict[str, tuple[NodeProto, int]] = {}
-    for node in model.graph.node:
+    for node in nodes:
         for position, name in enumerate(node.input):
             readers.setdefault(name, (node, position))
     found = {
@@ -97,6 +99,14 @@ def find_weights(model: ModelProto, frozen: Iterable[str] = ()) -> dict[str, Wei
             for name, w in found.items()
         }
     return {name: Weight(name, w.role, w.learned and name not in frozen, w.fans) for name, w in found.items()}
+
+
+def _all_nodes(graph: GraphProto) -> Iterator[NodeProto]:
+    """Yield the nodes of a graph and of its subgraphs."""
+    for node in graph.node:
+        yield node
+        for inner in subgraphs(node):
+            yield from _all_nodes(inner)
 
 
 def _final_reader(name: str, readers: dict[str, tuple[NodeProto, int]]) -> tuple[NodeProto, int]:

@@ -3,6 +3,8 @@
 from .derivative import DerivativeOptions, onnx_derivative
 from .dispatch import BACKENDS, gradient_of_loss
 from .gradient_model import gradient_model
+from .random_feed import random_feed
+from .reach import require_gradients
 from .registry import declare_without_gradient, gradient_rule
 
 __all__ = [
@@ -13,4 +15,6 @@ __all__ = [
     "gradient_of_loss",
     "gradient_rule",
     "onnx_derivative",
+    "random_feed",
+    "require_gradients",
 ]

@@ -15,6 +15,7 @@ __all__ = ["drop_unused", "simplify"]
 
 _RANDOM = {"Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomUniform"}
 _RANDOM |= {"RandomNormalLike", "RandomUniformLike"}
+_RESHAPING = {"Unsqueeze", "Squeeze", "Reshape"}
 _COMMUTATIVE = {"Add", "Mul", "Equal", "And", "Or", "Sum", "Max", "Min"}
 _FOLDED: dict[str, Callable] = {
     "Add": np.add,
@@ -138,12 +139,23 @@ class _Pass:
         """Let an operator broadcast by itself where the other operand has the shape already."""
         shape = self.op.shape(node.output[0])
         for index, name in enumerate(node.input):
-            expand = self._producer(name, "Expand")
-            if expand is None:
+            source = self._expanded(name)
+            if source is None:
                 continue
-            names = [*node.input[:index], expand.input[0], *node.input[index + 1 :]]
+            names = [*node.input[:index], source, *node.input[index + 1 :]]
             if same_shape(shape, broadcast_shapes([self.op.shape(other) for other in names])):
-                node.input[index] = expand.input[0]
+                node.input[index] = source
+
+    def _expanded(self, name: str) -> str | None:
+        """Return what a tensor repeats: the operand of Expand, or one number whatever came after."""
+        reshaped = False
+        node = self.producers.get(name)
+        while node is not None and not node.domain and node.op_type in _RESHAPING:
+            reshaped = True
+            node = self.producers.get(node.input[0])
+        if node is None or node.domain or node.op_type != "Expand":
+            return None
+        return node.input[0] if not reshaped or self.op.shape(node.input[0]) == () else None
 
     def identity(self, node: NodeProto) -> str:
         return node.input[0]

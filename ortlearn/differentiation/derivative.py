@@ -114,6 +114,8 @@ def onnx_derivative(
     >>> [value.name for value in gradient.graph.input], [value.name for value in gradient.graph.output]
     (['x', 'w', 'y_grad'], ['x_grad', 'w_grad'])
     """
+    if not isinstance(onx, ModelProto):
+        raise ValueError(f"onx must be an onnx.ModelProto, not {type(onx).__name__}: load it with onnx.load.")
     _check_options(options, loss, label)
     weights = _names(onx, weights, onx.graph.initializer, lambda tensor: tensor.data_type, "weights")
     kinds = [value for value in onx.graph.input if value.name not in {t.name for t in onx.graph.initializer}]

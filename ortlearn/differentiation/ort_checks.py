@@ -15,6 +15,7 @@ from ..graphs import (
     graph_names,
     node_inputs,
     opset_versions,
+    subgraphs,
     value_types,
 )
 
@@ -128,6 +129,12 @@ def refuse_known_wrong(model: ModelProto, outputs: Sequence[str], wrt: Sequence[
     GradientError
         If a node on the way is one of these; the message names it and says what to change.
     """
+    for node in model.graph.node:
+        if any(True for _ in subgraphs(node)):
+            raise GradientError(
+                f"onnxruntime-training does not differentiate graphs with {node.op_type} "
+                f"(node {node.name!r}): it can stop the whole process. Use gradient='rules'."
+            )
     types = value_types(model)
     nodes = nodes_on_the_way(model, outputs, wrt, types)
     reached = set(wrt).union(*(node.output for node in nodes))

@@ -19,15 +19,25 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ..conversion import draw_weights, is_onnx_source, source_task
+from ..differentiation import require_gradients
+from ..exceptions import PluginError
 from ..graphs import initializer_arrays
 from ..learning_rates import resolve_learning_rate
+from ..losses import resolve_loss
 from ..training import Data, LoopSettings, hoist, parse_device, run_training
 from ..training.base_step import BaseStep
+from ..training.step_graphs import OBJECTIVE, objective_graph
 from .inference import Inference
-from .problem import Problem
+from .problem import Problem, only_classifies
 
 __all__ = ["BaseOrtGradientEstimator"]
 
+#: An object for each parameter that also takes a name.
+OBJECTS = {
+    "learning_loss": "ElasticLoss()",
+    "learning_penalty": "ElasticPenalty()",
+    "learning_rate": "LearningRateSGD()",
+}
 NOT_PICKLED = ("_step", "_inference")
 
 
@@ -146,7 +156,7 @@ class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
             if nested and hasattr(self, name) and not hasattr(value, "set_params"):
                 raise ValueError(
                     f"{key!r} cannot be set while {name}={value!r} is not an object: pass one instead, "
-                    "such as learning_rate=LearningRateSGD()."
+                    f"such as {name}={OBJECTS.get(name, '...')}."
                 )
         return super().set_params(**params)
 
@@ -154,7 +164,8 @@ class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         if is_onnx_source(self.estimator):
             kind = {"classification": "classifier", "regression": "regressor"}
-            tags.estimator_type = kind.get(source_task(self.estimator) or "")
+            task = "classification" if self._asks_for_classes() else source_task(self.estimator)
+            tags.estimator_type = kind.get(task or "")
         elif hasattr(self.estimator, "__sklearn_tags__") and not isinstance(self.estimator, type):
             inner = copy.deepcopy(get_tags(self.estimator))
             tags.estimator_type = inner.estimator_type
@@ -169,6 +180,13 @@ class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
         tags.target_tags.required = True
         tags.non_deterministic = False
         return tags
+
+    def _asks_for_classes(self) -> bool:
+        """Tell whether the loss is for classification alone."""
+        try:
+            return self.learning_loss != "auto" and only_classifies(resolve_loss(self.learning_loss))
+        except PluginError:  # fit will say so
+            return False
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "onnx_")
@@ -280,6 +298,8 @@ class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
         task, device = problem.task(data.sample_weight is not None), self._device()
         if self.hoist:
             task, data = hoist(task, data, device, self.n_jobs)
+        names = problem.trainable.original_names
+        require_gradients(objective_graph(task), OBJECTIVE, task.weights, task.origin, names)
         self._step = self._step_class(task, device, self.n_jobs)
         return data
 
@@ -313,7 +333,9 @@ class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
 
     def _data(self, problem: Problem, rows: np.ndarray, y, sample_weight) -> Data:
         """Return rows, labels and weights as the graph takes them."""
-        weights = None if sample_weight is None else _check_weights(sample_weight, rows).astype(problem.dtype)
+        weights = None
+        if sample_weight is not None:
+            weights = _mean_one(_check_weights(sample_weight, rows)).astype(problem.dtype)
         return Data(rows, problem.encoder.encode(y), weights)
 
     def _starting_weights(self, problem: Problem, random_state) -> dict[str, np.ndarray]:
@@ -321,8 +343,12 @@ class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
         own = trainable.initial_weights()
         if self.warm_start and hasattr(self, "_trained"):
             last = initializer_arrays(self._trained, trainable.trained)
-            if {k: v.shape for k, v in last.items()} == {k: v.shape for k, v in own.items()}:
-                return {name: array.copy() for name, array in last.items()}
+            if {k: v.shape for k, v in last.items()} != {k: v.shape for k, v in own.items()}:
+                raise ValueError(
+                    "warm_start=True goes on from the last solution, whose weights have other shapes than "
+                    "the model for these data: set warm_start=False, or fit a clone."
+                )
+            return {name: array.copy() for name, array in last.items()}
         if self.warm_start:
             return own
         return draw_weights(own, trainable.weights, random_state)
@@ -370,7 +396,7 @@ class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
         self.__dict__.pop("classes_", None)
         if problem.classes is not None:
             self.classes_ = problem.classes
-        self._inference = None
+        self._inference = Inference(problem, self._trained, self._device(), self.n_jobs)
 
     def _runner(self) -> Inference:
         runner = getattr(self, "_inference", None)
@@ -527,7 +553,13 @@ class BaseOrtGradientEstimator(MetaEstimatorMixin, BaseEstimator):
 
 
 def _check_weights(sample_weight, rows: np.ndarray) -> np.ndarray:
-    weights = _check_sample_weight(sample_weight, rows, ensure_non_negative=True)
-    if not weights.sum() > 0:
+    weights = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+    if not weights.max() > 0:
         raise ValueError("sample_weight is zero for every row: at least one must be above 0.")
     return weights
+
+
+def _mean_one(weights: np.ndarray) -> np.ndarray:
+    """Return weights of mean one: only their ratios count, and float32 holds no extreme ones."""
+    weights = weights / weights.max()
+    return weights / weights.mean()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 from scipy.sparse import issparse
+from scipy.special import expit, softmax
 
 from ..conversion import Head
 from ..exceptions import ConversionError
@@ -93,7 +94,10 @@ class Inference:
     def _probabilities(self, rows: np.ndarray) -> np.ndarray:
         head = self._head()
         assert head.probabilities is not None
-        return self._run(head.probabilities, rows)
+        values = self._run(head.probabilities, rows)
+        if head.label is None and head.probabilities == head.score:  # a graph that ends with raw scores
+            values = expit(values) if values.shape[1] == 1 else softmax(values, axis=1)
+        return np.hstack([1 - values, values]) if values.shape[1] == 1 else values
 
     def _scores(self, rows: np.ndarray) -> np.ndarray:
         return self._run(self._head().score, rows)

@@ -100,6 +100,7 @@ class Problem:
             dtype=np.dtype(owner.dtype),
             loss_output_name=owner.loss_output_name,
             label_name=owner.label_name,
+            forced_task="classification" if is_onnx_source(source) and only_classifies(loss) else None,
         )
         loss = _check_loss(loss, trainable)
         found = _find_classes(source, trainable, y, classes)
@@ -158,6 +159,11 @@ class Problem:
             dtype=self.dtype,
             label=trainable.label or FREE_LABEL,
         )
+
+
+def only_classifies(loss: BaseLoss | None) -> bool:
+    """Tell whether a loss is for classification alone, which makes an ONNX model a classifier."""
+    return loss is not None and loss.tasks == frozenset({"classification"})
 
 
 def _fitted(owner: Any, X: Any, y: Any, sample_weight, random_state, classes) -> BaseEstimator:

@@ -197,6 +197,8 @@ def _penalties(op: GraphBuilder, penalty: Mapping[str, Any], weights: set[str]):
             raise ValueError(f"The penalty names {weight!r}, which is no weight of the graph.")
         factors = factors if isinstance(factors, Mapping) else {"l2": factors}
         unknown = set(factors) - {"l1", "l2"}
-        if unknown or not any(factors.values()):
-            raise ValueError(f"The penalty of {weight!r} must set l1, l2 or both, got {dict(factors)}.")
+        if unknown or not any(factors.values()) or any((factor or 0) < 0 for factor in factors.values()):
+            raise ValueError(
+                f"The penalty of {weight!r} must set l1, l2 or both, not negative, got {dict(factors)}."
+            )
         yield ElasticPenalty(l1=factors.get("l1") or 0.0, l2=factors.get("l2") or 0.0).forward(op, weight)

@@ -110,7 +110,8 @@ def parse_device(name: Any) -> Device:
     if not device.is_cpu and "CUDAExecutionProvider" not in available:
         raise DeviceError(
             f"device={name!r} needs the CUDAExecutionProvider, this build of onnxruntime has {available}. "
-            "Install 'ortlearn[training-gpu]' (Linux, Python 3.10 or 3.11), or use device='cpu'."
+            "Install 'ortlearn[gpu]', or 'ortlearn[training-gpu]' (Linux, Python 3.10 or 3.11), or use "
+            "device='cpu'."
         )
     return device
 

@@ -114,7 +114,7 @@ def test_a_trained_model_comes_back_under_its_own_names(run_onnx):
     text = NESTED.replace(", bool condition", "").replace("{\n  z", "{\n  condition = Not (no)\n  z")
     model = parser.parse_model(text.replace("float[1] b = {3}", "float[1] b = {3}, bool no = {0}"))
     trainable = to_trainable(model)
-    assert trainable.trained == ["I0_w"]
+    assert trainable.trained == ["I0_w", "I1_b"]
     back = trainable.with_weights({"I0_w": np.zeros((2, 1), np.float32)})
     checker.check_model(back, full_check=True)
     assert list(initializer_arrays(back)) == ["w", "b", "no"]

@@ -1,0 +1,75 @@
+"""Which tensors a gradient reaches, and what stands in its way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from onnx import ModelProto
+
+from ..exceptions import GradientError
+from ..graphs import node_inputs
+from .registry import NO_GRADIENT, load_rules
+
+__all__ = ["require_gradients"]
+
+
+def require_gradients(
+    model: ModelProto,
+    loss: str,
+    wrt: Sequence[str],
+    origin: str | None = None,
+    names: Mapping[str, str] | None = None,
+) -> None:
+    """Raise an error where a loss depends on a tensor through operators without gradient only.
+
+    Its gradient would be zero everywhere: training would leave it as it is and not say so.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Graph.
+    loss : str
+        What is differentiated.
+    wrt : sequence of str
+        With respect to what.
+    origin : str, default=None
+        Where the graph comes from; shown in the error.
+    names : mapping of str to str, default=None
+        Names that a user knows the tensors by.
+
+    Raises
+    ------
+    GradientError
+        If a tensor has no gradient; the message names the operator that stops it.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.differentiation import require_gradients
+    >>> model = parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]>
+    ...     g (float[N] x) => (float loss) { r = Round (x) loss = ReduceSum <keepdims = 0> (r) }''')
+    >>> require_gradients(model, "loss", ["x"])
+    Traceback (most recent call last):
+    ...
+    ortlearn.exceptions.GradientError: The weights ['x'] have no gradient: ...
+    """
+    table = load_rules()
+    needed = {loss}
+    blockers = []
+    for node in reversed(model.graph.node):
+        if needed.isdisjoint(node.output):
+            continue
+        if table.find(node.domain, node.op_type) == NO_GRADIENT:
+            blockers.append(node)
+        else:
+            needed |= node_inputs(node)
+    missing = [(names or {}).get(name, name) for name in wrt if name not in needed]
+    if not missing:
+        return
+    operators = ", ".join(f"{node.op_type} (node {node.name!r})" for node in reversed(blockers)) or "nothing"
+    where = f" of {origin}" if origin else ""
+    raise GradientError(
+        f"The weights {missing}{where} have no gradient: the loss depends on them only through {operators}, "
+        "declared without gradient. Leave them out of weights_to_train, or train what comes before."
+    )

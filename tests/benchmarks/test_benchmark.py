@@ -1,0 +1,50 @@
+"""The benchmark works, and its contenders train the same model: only then do times compare."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def run(folder, *options):
+    """Run the benchmark and return its results and what it prints."""
+    command = [sys.executable, "-m", "benchmarks.run", "--quick", "--output", str(folder), *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    return json.loads((folder / "results.json").read_text()), done.stdout
+
+
+@pytest.fixture(scope="module")
+def same_losses(tmp_path_factory):
+    return run(tmp_path_factory.mktemp("agreement"), "--sections", "agreement")
+
+
+@pytest.mark.parametrize("case", ["linear", "mlp", "binary", "classes", "logistic"])
+def test_contenders_end_with_the_same_loss(same_losses, case):
+    losses = same_losses[0]["agreement"][case]["losses"]
+    assert {"ortlearn", "forward-backward"} <= set(losses)
+    assert ("sklearn-mlp" in losses) == (case in ("mlp", "binary", "classes"))
+    assert list(losses.values()) == pytest.approx([losses["ortlearn"]] * len(losses), rel=1e-4)
+
+
+def test_every_contender_takes_part_or_is_named(same_losses):
+    results, printed = same_losses
+    names = {"ortlearn", "forward-backward", "sklearn-mlp", "torch", "skorch", "jax"}
+    took_part = set(results["agreement"]["mlp"]["losses"])
+    assert took_part | set(results["left_out"]) == names
+    assert printed.count("left out: ") == len(results["left_out"])
+
+
+def test_a_run_writes_a_page_and_pictures(tmp_path):
+    contenders = ["--contenders", "ortlearn", "sklearn-mlp"]
+    results, printed = run(tmp_path, "--sections", "per_batch", "memory", *contenders, "--rounds", "2")
+    assert {len(v) for case in results["per_batch"]["1"].values() for v in case["times"].values()} == {2}
+    assert results["memory"]["mlp"]["peaks"].keys() == {"ortlearn", "sklearn-mlp"}
+    page = (tmp_path / "performance.md").read_text()
+    assert "OrtGradientOptimizer" in page and "JAX" not in page.partition("## Microseconds")[2]
+    assert (tmp_path / "images" / "per_batch.png").stat().st_size > 1000
+    assert "performance.md" in printed

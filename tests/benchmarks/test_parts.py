@@ -1,0 +1,120 @@
+"""Parts of the benchmark: figures, targets, contenders that fail, requirements."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture(scope="module", autouse=True)
+def importable():
+    """``benchmarks`` is no part of the distribution: it is imported from the checkout."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT))
+        yield
+
+
+def test_slopes_and_ratios():
+    from benchmarks.figures import ratio, slope
+
+    assert slope([1, 10, 100], [[2.0], [20.0], [200.0]]) == pytest.approx(1)
+    assert slope([1, 4], [[3.0, 3.0, 900.0], [6.0]]) == pytest.approx(0.5)
+    assert np.isnan(slope([1, 2], [[-1.0], [1.0]]))
+    assert ratio([1.0, 30.0, 2.0], [2.0, 60.0, 1.0]) == 0.5
+
+
+def test_targets_say_whether_they_are_reached():
+    from benchmarks.targets import evaluate
+
+    times = {"ortlearn": [2.0], "sklearn-mlp": [10.0], "forward-backward": [5.0]}
+    found = {t.text: (t, value) for t, value in evaluate({"per_batch": {"1": {"mlp-15": {"times": times}}}})}
+    target, value = found["100-50-10-1, batches of 15: time per batch / MLPRegressor's"]
+    assert value == pytest.approx(0.2) and not target.reached(value) and target.reached(0.17)
+    assert found["100-50-10-1, batches of 15: time per batch / JAX's"][1] is None
+    slope = found["cost of an epoch against rows, log-log slope"][0]
+    assert [slope.reached(v) for v in (0.9, 1.0, 1.1)] == [False, True, False]
+
+
+def test_the_ruler_of_losses():
+    from benchmarks.cases import Case, mean_loss
+
+    X = np.array([[1.0], [-2.0]])
+    hidden = [(np.array([[1.0]]), np.array([0.0])), (np.array([[3.0]]), np.array([1.0]))]
+    regression = Case("r", (1, 1, 1), "regression", 2, 1, 0.1)
+    assert mean_loss(regression, hidden, X, np.array([4.0, 3.0])) == pytest.approx((0 + 2**2 / 2) / 2)
+    binary = Case("b", (1, 1), "classification", 2, 1, 0.1)
+    expected = np.mean([np.log1p(np.exp(-1)), np.log1p(np.exp(-2))])
+    assert mean_loss(binary, hidden[:1], X, np.array([1, 0])) == pytest.approx(expected)
+    classes = Case("c", (1, 2), "classification", 2, 1, 0.1)
+    weights = [(np.array([[0.0, 1.0]]), np.zeros(2))]
+    assert mean_loss(classes, weights, X, np.array([1, 0])) == pytest.approx(expected)
+
+
+def test_data_are_written_once_and_are_the_same(tmp_path):
+    from benchmarks.cases import TINY, write_data
+
+    first, again = write_data(TINY[0], tmp_path / "."), write_data(TINY[0], tmp_path)
+    assert first == again
+    X, y = np.load(first / "X.npy"), np.load(first / "y.npy")
+    assert X.dtype == np.float32 and X.shape == (52, 10) and y.shape == (52,)
+    np.testing.assert_allclose(X.mean(axis=0), 0, atol=1e-6)
+
+
+def test_a_contender_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):
+    from benchmarks import contenders
+    from benchmarks.cases import TINY
+    from benchmarks.processes import Failed, Process
+    from benchmarks.team import Team
+
+    monkeypatch.setitem(
+        contenders.CONTENDERS,
+        "nobody",
+        contenders.Entry("Nobody", "of_nobody", "Nobody", ("no_such_package",)),
+    )
+    team = Team.of(["sklearn-sgd", "nobody"], tmp_path)
+    assert team.names == ["sklearn-sgd"] and "no_such_package" in team.left_out["nobody"]
+    with pytest.raises(Failed, match="nobody"):  # the process itself does not know it
+        Process("nobody", 1, tmp_path)
+    with team.processes(1) as processes:
+        assert team.attempt("sklearn-sgd", "here", lambda: processes["sklearn-sgd"].ask("sing")) is None
+        assert "here" in team.left_out["sklearn-sgd"]
+        assert team.prepare(processes, TINY[1]) == {}  # it has no hidden layers
+        assert list(team.prepare(processes, TINY[0])) == ["sklearn-sgd"]
+        assert processes["sklearn-sgd"].seconds(1) > 0
+
+
+def test_peers_are_pinned():
+    from benchmarks.install_peers import peers
+
+    found = peers(ROOT / "setup.cfg")
+    assert all("==" in peer for peer in found)
+    assert {"torch", "skorch", "scikit-learn"} <= {peer.partition("==")[0] for peer in found}
+
+
+def test_a_search_of_epochs_finds_the_first():
+    from benchmarks.measures.to_loss import epochs_to
+
+    class Fake:
+        def ask(self, _, epochs, loss):
+            return {"loss": 1 / epochs}
+
+    assert [epochs_to(Fake(), 1 / n) for n in (1, 2, 3, 7, 100)] == [1, 2, 3, 7, 100]
+    assert epochs_to(Fake(), 1e-9) is None
+
+
+def test_results_can_be_read_again(tmp_path):
+    from benchmarks.report import write_report
+
+    results = {
+        "machine": "one, 2 cores",
+        "versions": {"Python": "3"},
+        "rounds": 5,
+        "left_out": {"jax": "broken"},
+    }
+    page = write_report(json.loads(json.dumps(results)), tmp_path).read_text()
+    assert "Left out: JAX, jit and lax.scan: broken." in page and "not measured" in page
+    assert str(tmp_path) not in page and sys.executable not in page
