@@ -10,6 +10,7 @@ ifeq ($(origin PYTHON),undefined)
 PYTHON := $(or $(call find_python,3.12 3.11 3.10),python3)
 endif
 VENV ?= .venv
+BENCH_VENV ?= .venv-bench
 EXTRA ?= training
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
@@ -59,9 +60,12 @@ format: $(LINT_STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(STAMP)
-	$(BIN)/python benchmarks/bench_mlp.py
-	$(BIN)/python benchmarks/bench_gradients.py
+# Writes docs/performance.md. A peer that cannot be installed is named, and the others are measured.
+bench:
+	$(MAKE) $(BENCH_VENV)/.installed VENV=$(BENCH_VENV) PYTHON=$(or $(call find_python,3.11),$(PYTHON))
+	$(BENCH_VENV)/bin/python -m benchmarks.install_peers
+	$(BENCH_VENV)/bin/python -m benchmarks.run $(BENCH)
+	$(BENCH_VENV)/bin/python -m benchmarks.bench_gradients
 
 docs: $(STAMP)
 	$(BIN)/python -m pytest -q README.md docs

@@ -184,8 +184,8 @@ def main() -> None:
     console = Console()
     Console(width=max(console.width, 152)).print(table)
     print(
-        "Losses are of the rows retrained on, scores of rows kept apart. Few new rows pull a model to themselves: "
-        "a score can fall towards scikit-learn's own on the same rows."
+        "Losses are of the rows retrained on, scores of rows kept apart. Few new rows pull a model to\n"
+        "themselves: a score can fall towards scikit-learn's own on the same rows."
     )
     print(f"Trained ONNX models and loss curves are in {OUTPUT}/.")
 

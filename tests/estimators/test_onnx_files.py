@@ -97,8 +97,9 @@ def test_operator_declared_without_gradient(kind, iris, gradient):
 def test_branches_train_by_rules_and_never_reach_the_cpp_builder(kind, iris):
     X, *_ = iris
     model = model_of(
-        f"g (float[N,4] x) => (float[N,1] y) <{W4}, float[4,1] v = {{0.1, 0.1, 0.1, 0.1}}, float zero = {{0}}>"
-        "{ z = MatMul (x, w) s = ReduceSum <keepdims = 0> (x) c = Greater (s, zero) y = If (c)"
+        f"g (float[N,4] x) => (float[N,1] y) <{W4}, float[4,1] v = {{0.1, 0.1, 0.1, 0.1}},"
+        " float zero = {0}> { z = MatMul (x, w) s = ReduceSum <keepdims = 0> (x) c = Greater (s, zero)"
+        " y = If (c)"
         " <then_branch = a () => (float[N,1] p) { p = Tanh (z) },"
         " else_branch = b () => (float[N,1] q) { q = MatMul (x, v) }> }"
     )

@@ -1,0 +1,1 @@
+"""ortlearn beside scikit-learn, torch, skorch and JAX: ``python -m benchmarks.run``."""

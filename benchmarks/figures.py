@@ -1,0 +1,28 @@
+"""Medians, spreads, ratios and slopes of rounds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["median", "ratio", "slope", "spread"]
+
+
+def median(values: list[float]) -> float:
+    """Return the middle of the rounds."""
+    return float(np.median(values))
+
+
+def ratio(ours: list[float], theirs: list[float]) -> float:
+    """Return the median of the ratios of each round, whose two halves met the same machine."""
+    return median([a / b for a, b in zip(ours, theirs, strict=True)])
+
+
+def spread(values: list[float], digits: str = ".3g") -> str:
+    """Return the smallest and the largest round as text."""
+    return f"{min(values):{digits}} to {max(values):{digits}}"
+
+
+def slope(sizes: list[int], rounds: list[list[float]]) -> float:
+    """Return the slope of the medians on a log-log scale, nan if a difference drowned in noise."""
+    costs = [median(values) for values in rounds]
+    return float(np.polyfit(np.log(sizes), np.log(costs), 1)[0]) if min(costs) > 0 else float("nan")

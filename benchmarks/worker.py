@@ -1,0 +1,129 @@
+"""One contender's process: a line of JSON asks, a line of JSON answers."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Worker", "main"]
+
+
+def peak_memory() -> int:
+    """Return the largest resident memory of this process so far, in bytes.
+
+    A process starts with its parent's ``ru_maxrss`` on Linux, so the kernel's own account is read where
+    there is one.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        for line in status.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def keep_to_cores(threads: int) -> None:
+    """Give this process as many cores as it may have threads, where the system can."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
+
+
+class Worker:
+    """Answers questions about one contender.
+
+    Parameters
+    ----------
+    name : str
+        Name of the contender.
+    threads : int
+        Threads it may use.
+    """
+
+    def __init__(self, name: str, threads: int):
+        self.name, self.threads = name, threads
+        self.contenders: dict[Any, Any] = {}
+
+    def load(self) -> dict[str, Any]:
+        """Import scikit-learn, then the library; tell how long that took."""
+        start = time.perf_counter()
+        import sklearn.linear_model
+        import sklearn.neural_network  # noqa: F401
+
+        middle = time.perf_counter()
+        from .contenders import CONTENDERS
+
+        self.kind = CONTENDERS[self.name].load()
+        end = time.perf_counter()
+        return {
+            "sklearn_import": middle - start,
+            "import": end - middle,
+            "same_updates": self.kind.same_updates,
+        }
+
+    def prepare(self, case: dict[str, Any], data: str) -> dict[str, Any]:
+        """Make the contender of a case; it is the one that is asked from now on."""
+        import numpy as np
+
+        from .cases import Case
+
+        self.case = Case(**{**case, "layers": tuple(case["layers"])})
+        if not self.kind.supports(self.case):
+            return {"supported": False}
+        before, folder = peak_memory(), Path(data)
+        if self.case not in self.contenders:
+            X, y = np.load(folder / "X.npy"), np.load(folder / "y.npy")
+            self.contenders[self.case] = self.kind(self.case, X, y, self.threads)
+        self.current = self.contenders[self.case]
+        size = self.current.X.nbytes + self.current.y.nbytes
+        return {"supported": True, "memory": before, "data": size}
+
+    def fit(self, epochs: int | None = None, shuffle: bool = True, loss: bool = False) -> dict[str, Any]:
+        """Train, as the library does by default where the number of epochs is None."""
+        from .cases import mean_loss
+
+        gc.collect()
+        start = time.perf_counter()
+        weights = self.current.default_fit() if epochs is None else self.current.fit(epochs, shuffle)
+        answer: dict[str, Any] = {"seconds": time.perf_counter() - start, "memory": peak_memory()}
+        if loss:
+            answer["loss"] = mean_loss(self.case, weights, self.current.X, self.current.y)
+        return answer
+
+
+def end_with_parent() -> None:
+    """End when the process that asks does, even killed: a stopped process would stay for ever."""
+    if sys.platform == "linux":
+        import ctypes
+        import signal
+
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # 1 is PR_SET_PDEATHSIG
+
+
+def main() -> None:
+    """Answer until the input ends; whatever else prints goes to the other stream."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    end_with_parent()
+    threads = int(sys.argv[2])
+    keep_to_cores(threads)
+    worker = Worker(sys.argv[1], threads)
+    for line in sys.stdin:
+        question = json.loads(line)
+        try:
+            answer = getattr(worker, question.pop("do"))(**question)
+        except Exception as error:  # the others go on: the report names what failed
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()
