@@ -3,7 +3,8 @@
 from .batches import batch_sizes, epoch_batches
 from .buffers import Data
 from .epoch_step import EpochStep
-from .forward_backward import OrtGradientForwardBackward, OrtGradientForwardBackwardFunction
+from .forward_backward import OrtGradientForwardBackward
+from .forward_backward_function import OrtGradientForwardBackwardFunction
 from .forward_backward_step import ForwardBackwardStep
 from .hoisting import hoist
 from .loop import LoopSettings, TrainingResult, run_training

@@ -1,0 +1,215 @@
+"""A pair of calls, forward and backward, and what is kept between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import onnx
+
+from ..exceptions import DeviceError
+from .sessions import ort_device, ort_vector, run_vectors
+
+if TYPE_CHECKING:
+    from .forward_backward import OrtGradientForwardBackward
+
+__all__ = ["OrtGradientForwardBackwardFunction"]
+
+
+class OrtGradientForwardBackwardFunction:
+    """A pair of calls, ``forward`` and ``backward``, and what is kept between them.
+
+    Made by :meth:`OrtGradientForwardBackward.new_instance`.
+
+    Parameters
+    ----------
+    owner : OrtGradientForwardBackward
+        Graphs and sessions.
+
+    Attributes
+    ----------
+    owner : OrtGradientForwardBackward
+        Graphs and sessions.
+    """
+
+    def __init__(self, owner: OrtGradientForwardBackward):
+        self.owner = owner
+        self._states: list[Any] = []
+        self._saved: list[Any] | None = None
+        self._device = ort_device(owner.device_)
+
+    def __reduce__(self):
+        return type(self.owner).new_instance, (self.owner,)
+
+    @staticmethod
+    def device_name(device: Any) -> str:
+        """Return ``"Cpu"`` or ``"Gpu"`` for an OrtDevice."""
+        return "Cpu" if device.device_type() == type(device).cpu() else "Gpu"
+
+    def input_to_ort(self, tensors: Any, devices: Any = None, debug: bool = False) -> Any:
+        """Return tensors as the vector that onnxruntime takes.
+
+        Parameters
+        ----------
+        tensors : OrtValueVector or sequence of ndarray or OrtValue
+            Tensors; a vector is returned as it is.
+        devices : sequence of OrtDevice, default=None
+            Device of each array; the one of the graphs by default.
+        debug : bool, default=False
+            Whether to check that tensors are on their device.
+
+        Returns
+        -------
+        OrtValueVector
+            Vector; on the CPU it shares the memory of the arrays.
+
+        Raises
+        ------
+        DeviceError
+            If ``debug`` is True and a tensor is on another device.
+        """
+        n_values = len(tensors)
+        devices = [self._device] * n_values if devices is None else list(devices)
+        vector = ort_vector(tensors, devices)
+        if debug:
+            for value, device in zip(vector, devices, strict=True):
+                if value.device_name().lower()[:3] != ("cpu" if self.device_name(device) == "Cpu" else "cud"):
+                    raise DeviceError(
+                        f"A tensor is on {value.device_name()}, the graph on {self.device_name(device)}."
+                    )
+        return vector
+
+    def save_for_backward(self, inputs: Any) -> None:
+        """Keep the inputs of ``forward``; ``saved_tensors`` gives them back."""
+        self._saved = list(inputs)
+
+    @property
+    def saved_tensors(self) -> list[Any]:
+        """Inputs of the last ``forward`` with ``training=True``."""
+        if self._saved is None:
+            raise RuntimeError("Nothing was saved: call forward(inputs, training=True) first.")
+        return self._saved
+
+    def forward(self, inputs: Any, training: bool = False, forward_outputs_cache: Any = None) -> Any:
+        """Compute the outputs.
+
+        Parameters
+        ----------
+        inputs : OrtValueVector or sequence of ndarray or OrtValue
+            Inputs of the graph, then the weights to train.
+        training : bool, default=False
+            Whether ``backward`` will follow.
+        forward_outputs_cache : OrtValueVector, default=None
+            Tensors that take the outputs; new ones by default.
+
+        Returns
+        -------
+        OrtValueVector
+            Outputs.
+
+        Raises
+        ------
+        ValueError
+            If the number of inputs is wrong.
+        """
+        owner = self.owner
+        n_expected = len(owner.input_names) + len(owner.weights_to_train)
+        if len(inputs) != n_expected:
+            raise ValueError(
+                f"forward takes {n_expected} tensors, {[*owner.input_names, *owner.weights_to_train]}, "
+                f"got {len(inputs)}."
+            )
+        engine = owner._engine
+        vector = self.input_to_ort(inputs, debug=owner.debug)
+        if owner.debug:
+            _check_tensors(vector, engine.feed_names, engine.session.get_inputs())
+        outputs = ort_vector([], []) if forward_outputs_cache is None else forward_outputs_cache
+        if training:
+            self._states.append(engine.forward(vector, outputs))
+            self._saved = inputs
+        else:
+            self._infer(vector, outputs)
+        return outputs
+
+    def _infer(self, vector: Any, outputs: Any) -> None:
+        session = self.owner._engine.forward_session
+        read = {value.name for value in session.get_inputs()}
+        pairs = [(n, v) for n, v in zip(self.owner._engine.feed_names, vector, strict=True) if n in read]
+        feeds = ort_vector([value for _, value in pairs], [self._device] * len(pairs))
+        names = self.owner.output_names
+        run_vectors(
+            session, [n for n, _ in pairs], feeds, names, outputs, self._device, self.owner.run_options
+        )
+
+    def backward(self, grad_outputs: Any, backward_outputs_cache: Any = None) -> Any:
+        """Compute the gradients, after ``forward`` with ``training=True``.
+
+        Parameters
+        ----------
+        grad_outputs : OrtValueVector or sequence of ndarray or OrtValue
+            Gradient of the loss with respect to every output.
+        backward_outputs_cache : OrtValueVector, default=None
+            Tensors that take the gradients; new ones by default.
+
+        Returns
+        -------
+        OrtValueVector
+            Gradients with respect to the floating-point inputs, then to the weights.
+
+        Raises
+        ------
+        RuntimeError
+            If no ``forward`` with ``training=True`` came before.
+        ValueError
+            If the number of gradients is wrong.
+        """
+        owner = self.owner
+        if not self._states:
+            raise RuntimeError("Call forward(inputs, training=True) before backward.")
+        if len(grad_outputs) != len(owner.output_names):
+            raise ValueError(
+                f"backward takes one gradient for each of the outputs {owner.output_names}, "
+                f"got {len(grad_outputs)}."
+            )
+        vector = self.input_to_ort(grad_outputs, debug=owner.debug)
+        if owner.debug:
+            _check_tensors(vector, owner.output_names, owner._engine.forward_session.get_outputs())
+        outputs = ort_vector([], []) if backward_outputs_cache is None else backward_outputs_cache
+        owner._engine.backward(vector, outputs, self._states.pop())
+        return outputs
+
+    def save_onnx_graph(self, folder: str | Path, prefix: str | None = None, suffix: str | None = None):
+        """Write the graphs to files.
+
+        Parameters
+        ----------
+        folder : str or pathlib.Path
+            Where; it is made if missing.
+        prefix, suffix : str, default=None
+            Put before and after the names ``training``, ``forward`` and, of two graphs, ``backward``.
+
+        Returns
+        -------
+        dict of str to pathlib.Path
+            Path of each file.
+        """
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        models = self.owner.models_
+        paths = {name: folder / f"{prefix or ''}{name}{suffix or ''}.onnx" for name in models}
+        for name, model in models.items():
+            onnx.save(model, paths[name])
+        return paths
+
+
+def _check_tensors(vector: Any, names: Sequence[str], infos: Sequence[Any]) -> None:
+    """Compare type and known dimensions of tensors, or of their gradients, with a graph's."""
+    known = {info.name: info for info in infos}
+    for value, name in zip(vector, names, strict=True):
+        info, shape = known[name], value.shape()
+        if value.data_type() != info.type:
+            raise ValueError(f"Tensor {name!r} must be a {info.type}, got a {value.data_type()}.")
+        fits = [not isinstance(d, int) or d == got for d, got in zip(info.shape, shape, strict=False)]
+        if len(shape) != len(info.shape) or not all(fits):
+            raise ValueError(f"Tensor {name!r} must have the shape {info.shape}, got {shape}.")
