@@ -25,7 +25,9 @@ WIDTH, BATCH = 64, 32
 
 def mlp(n_layers: int) -> tuple[ModelProto, list[str]]:
     """Return a perceptron with a squared loss, its weights as inputs."""
-    nodes, inputs, weights, last = [], [("x", ("N", WIDTH)), ("y", ("N", WIDTH))], [], "x"
+    inputs: list[tuple[str, tuple]] = [("x", ("N", WIDTH)), ("y", ("N", WIDTH))]
+    nodes, last = [], "x"
+    weights: list[str] = []
     for layer in range(n_layers):
         names = f"w{layer:02d}", f"b{layer:02d}"
         inputs += [(names[0], (WIDTH, WIDTH)), (names[1], (WIDTH,))]
@@ -124,12 +126,12 @@ def main() -> None:
         ours[layers] = results["rules"][0]
     Console(width=110).print(table)
     model, weights = mlp(333)
-    seconds = []
+    rounds: list[float] = []
     for _ in range(arguments.rounds):
         start = time.perf_counter()
         gradient_of_loss(model, "loss", weights, "rules")
-        seconds.append(time.perf_counter() - start)
-    print(f"{len(model.graph.node)} nodes are differentiated in {np.median(seconds):.2f} s by rules.")
+        rounds.append(time.perf_counter() - start)
+    print(f"{len(model.graph.node)} nodes are differentiated in {np.median(rounds):.2f} s by rules.")
 
 
 if __name__ == "__main__":

@@ -46,7 +46,8 @@ def target_table(results: dict[str, Any]) -> str:
             rows.append([target.text, target.bounds, "-", "not measured"])
             continue
         bound = target.low if value < target.low else target.high
-        verdict = "yes" if target.reached(value) else f"no, by {abs(value / bound - 1):.0%}"
+        missed = f"{abs(value / bound - 1):.0%}" if bound else f"{abs(value):.3g}"
+        verdict = "yes" if target.reached(value) else f"no, by {missed}"
         rows.append([target.text, target.bounds, f"{value:.3g}", verdict])
     return table(["figure", "to reach", "found", "reached"], rows)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -93,7 +94,7 @@ class Team:
         """Get those ready that can train a case."""
         ready = {}
         for name, process in processes.items():
-            answer = self.attempt(name, case.name, lambda process=process: process.prepare(case))
+            answer = self.attempt(name, case.name, partial(process.prepare, case))
             if answer is not None and answer["supported"]:
                 ready[name] = process
         return ready

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module, util
+from typing import Any
 
 __all__ = ["CONTENDERS", "OURS", "Entry", "installed"]
 
@@ -29,7 +30,7 @@ class Entry:
     kind: str
     needs: tuple[str, ...]
 
-    def load(self) -> type:
+    def load(self) -> Any:
         """Import the library and return the contender's class."""
         return getattr(import_module(f".{self.module}", __name__), self.kind)
 

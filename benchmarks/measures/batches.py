@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from ..cases import Case
@@ -27,7 +28,7 @@ def epochs_for(process: Process, seconds: float) -> int:
 def calibrate(team: Team, ready: dict[str, Process], case: Case, seconds: float) -> dict[str, int]:
     """Return the number of epochs of every contender that survives them."""
     found = {
-        name: team.attempt(name, case.name, lambda process=process: epochs_for(process, seconds))
+        name: team.attempt(name, case.name, partial(epochs_for, process, seconds))
         for name, process in ready.items()
     }
     return {name: epochs for name, epochs in found.items() if epochs is not None}
