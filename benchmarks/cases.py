@@ -8,7 +8,17 @@ from pathlib import Path
 
 import numpy as np
 
-__all__ = ["CASES", "TINY", "TO_LOSS", "Case", "initial_weights", "mean_loss", "scaling_cases", "write_data"]
+__all__ = [
+    "CASES",
+    "LARGE",
+    "TINY",
+    "TO_LOSS",
+    "Case",
+    "initial_weights",
+    "mean_loss",
+    "scaling_cases",
+    "write_data",
+]
 
 Weights = list[tuple[np.ndarray, np.ndarray]]
 
@@ -78,6 +88,12 @@ TO_LOSS = (
     _regression("mlp-regressor", (100, 50, 10, 1), 1005, 15, 1e-3),
 )
 
+#: Memory is measured on these.
+LARGE = (
+    _classification("million", (100, 1), 1_000_000, 256, 0.1, momentum=0.0),
+    _classification("large", (784, 512, 256, 10), 2_560, 128, 1e-2),
+)
+
 #: For trying things out: a short last batch, every kind of loss.
 TINY = (
     _regression("linear", (10, 1), 52, 10, 1e-2, momentum=0.0),
@@ -122,14 +138,14 @@ def scaling_cases(quick: bool = False) -> dict[str, list[tuple[int, Case]]]:
 
 
 def _regression_data(case: Case, rng: np.random.Generator, X: np.ndarray) -> np.ndarray:
-    y = X @ rng.normal(size=(case.layers[0], case.layers[-1]))
+    y = X @ rng.normal(size=(case.layers[0], case.layers[-1])).astype(np.float32)
     y += rng.normal(size=y.shape) * y.std(axis=0) / 2
     return ((y - y.mean(axis=0)) / y.std(axis=0)).astype(np.float32)
 
 
 def _classification_data(case: Case, rng: np.random.Generator, X: np.ndarray) -> np.ndarray:
     n_outputs = case.layers[-1]
-    scores = X @ rng.normal(size=(case.layers[0], max(n_outputs, 2)))
+    scores = X @ rng.normal(size=(case.layers[0], max(n_outputs, 2))).astype(np.float32)
     scores = 2 * scores / scores.std() + rng.gumbel(size=scores.shape)
     return scores.argmax(axis=1)
 
@@ -155,14 +171,15 @@ def write_data(case: Case, folder: Path) -> Path:
     target = folder / key
     if not target.exists():
         rng = np.random.default_rng(0)
-        X = rng.normal(size=(case.rows, case.layers[0]))
+        X = rng.standard_normal((case.rows, case.layers[0]), dtype=np.float32)
         half = case.layers[0] // 2
-        X[:, :half] += 0.5 * X[:, half : 2 * half]
-        X = (X - X.mean(axis=0)) / X.std(axis=0)
+        X[:, :half] += X[:, half : 2 * half] / 2
+        X -= X.mean(axis=0, dtype=np.float64).astype(np.float32)
+        X /= X.std(axis=0, dtype=np.float64).astype(np.float32)
         make = _regression_data if case.task == "regression" else _classification_data
         y = make(case, rng, X)
         part = Path(tempfile.mkdtemp(dir=folder))
-        np.save(part / "X.npy", X.astype(np.float32))
+        np.save(part / "X.npy", X)
         np.save(part / "y.npy", y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y)
         part.rename(target)
     return target

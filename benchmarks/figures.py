@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["median", "ratio", "slope", "spread"]
+__all__ = ["median", "number", "ratio", "slope", "spread"]
 
 
 def median(values: list[float]) -> float:
@@ -17,9 +17,14 @@ def ratio(ours: list[float], theirs: list[float]) -> float:
     return median([a / b for a, b in zip(ours, theirs, strict=True)])
 
 
-def spread(values: list[float], digits: str = ".3g") -> str:
+def number(value: float) -> str:
+    """Return three digits, never with an exponent."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def spread(values: list[float]) -> str:
     """Return the smallest and the largest round as text."""
-    return f"{min(values):{digits}} to {max(values):{digits}}"
+    return f"{number(min(values))} to {number(max(values))}"
 
 
 def slope(sizes: list[int], rounds: list[list[float]]) -> float:

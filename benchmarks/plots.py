@@ -39,7 +39,7 @@ def plot_ratios(cases: dict[str, Any], path: Path) -> None:
     pyplot = _pyplot()
     cases = {name: found for name, found in cases.items() if OURS in found["times"]}
     others = [name for name in CONTENDERS if name != OURS and any(name in c["times"] for c in cases.values())]
-    figure, axis = pyplot.subplots(figsize=(9, 4), layout="constrained")
+    figure, axis = pyplot.subplots(figsize=(9, 4.5), layout="constrained")
     width = 0.8 / max(len(others), 1)
     for i, name in enumerate(others):
         pairs = [
@@ -48,14 +48,13 @@ def plot_ratios(cases: dict[str, Any], path: Path) -> None:
             if name in case["times"]
         ]
         places = [at + (i - (len(others) - 1) / 2) * width for at, _ in pairs]
-        axis.bar(
-            places, [value for _, value in pairs], width, label=CONTENDERS[name].label, color=COLOURS[name]
-        )
+        heights = [value - 1 for _, value in pairs]  # bars grow from the line
+        axis.bar(places, heights, width, bottom=1, label=CONTENDERS[name].label, color=COLOURS[name])
     axis.axhline(1, color=COLOURS[OURS], linewidth=1.5)
     axis.set_yscale("log")
     axis.set_xticks(range(len(cases)), list(cases))
     axis.set_ylabel("time per batch / OrtGradientOptimizer's")
-    axis.legend(fontsize="small", ncols=2)
+    figure.legend(*axis.get_legend_handles_labels(), fontsize="small", ncols=3, loc="outside lower center")
     axis.set_title("One thread; above the line: slower than OrtGradientOptimizer", fontsize="medium")
     figure.savefig(path, dpi=110)
     pyplot.close(figure)
@@ -72,6 +71,8 @@ def plot_growth(growth: dict[str, Any], path: Path) -> None:
         PNG file.
     """
     pyplot = _pyplot()
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
     figure, axes = pyplot.subplots(2, 2, figsize=(9, 7), layout="constrained")
     for axis, (what, found) in zip(axes.flat, growth.items(), strict=True):
         for name, rounds in found["times"].items():
@@ -90,6 +91,10 @@ def plot_growth(growth: dict[str, Any], path: Path) -> None:
             )
         axis.set_xscale("log")
         axis.set_yscale("log")
+        axis.set_xticks(found["values"], [f"{value:,}" for value in found["values"]])
+        axis.minorticks_off()
+        axis.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
+        axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axis.set_xlabel(what)
         axis.set_ylabel(f"microseconds per {'epoch' if what == 'rows' else 'batch'}")
         axis.legend(fontsize="small")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from . import machine
-from .cases import CASES, TINY, TO_LOSS
+from .cases import CASES, LARGE, TINY, TO_LOSS
 from .contenders import CONTENDERS
 from .measures.agreement import agreement
 from .measures.batches import per_batch
@@ -60,7 +60,7 @@ SECTIONS: dict[str, Callable[[Team, Plan, dict[str, Any]], Any]] = {
     "per_batch": lambda team, plan, _: _threads(team, plan),
     "to_loss": lambda team, plan, _: _to_loss(team, plan),
     "batch_sizes": _batch_sizes,
-    "memory": lambda team, plan, _: memory(team, TINY[1:2] if plan.quick else (CASES[-1], CASES[-2])),
+    "memory": lambda team, plan, _: memory(team, TINY[1:2] if plan.quick else LARGE),
     "start_up": lambda team, plan, _: start_up(team, TINY[1] if plan.quick else CASES[1], plan),
     "growth": lambda team, plan, _: growth(team, GROWTH, plan),
 }

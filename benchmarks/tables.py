@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .contenders import CONTENDERS, OURS
-from .figures import median, ratio, slope, spread
+from .figures import median, number, ratio, slope, spread
 from .targets import evaluate
 
 __all__ = [
@@ -56,7 +56,7 @@ def per_batch_table(case: dict[str, Any]) -> str:
     """Return microseconds per batch of one case."""
     times = case["times"]
     rows = [
-        [_label(name), f"{median(values):.3g}", spread(values), _over(times, name)]
+        [_label(name), number(median(values)), spread(values), _over(times, name)]
         for name, values in times.items()
     ]
     return table(["contender", "microseconds per batch", "smallest to largest", "ours / it"], rows)
@@ -72,7 +72,7 @@ def to_loss_table(case: dict[str, Any]) -> str:
             continue
         values = case["times"][name]
         epochs = "its own" if name == case["reference"] else str(case["epochs"][name])
-        rows.append([label, epochs, f"{median(values):.3g}", spread(values), _over(case["times"], name)])
+        rows.append([label, epochs, number(median(values)), spread(values), _over(case["times"], name)])
     return table(["contender", "epochs", "seconds", "smallest to largest", "ours / it"], rows)
 
 
@@ -83,7 +83,7 @@ def batch_size_table(rows: list[dict[str, Any]]) -> str:
         if not row["times"]:
             lines.append([str(row["batch_size"]), "-", "-", "not reached", "-"])
             continue
-        seconds = [f"{median(row['times']):.3g}", spread(row["times"])]
+        seconds = [number(median(row["times"])), spread(row["times"])]
         lines.append([str(row["batch_size"]), f"{row['rate']:g}", str(row["epochs"]), *seconds])
     return table(["batch size", "best rate", "epochs", "seconds", "smallest to largest"], lines, left=0)
 
@@ -91,10 +91,15 @@ def batch_size_table(rows: list[dict[str, Any]]) -> str:
 def memory_table(case: dict[str, Any]) -> str:
     """Return the peaks of one case."""
     rows = [
-        [_label(name), f"{peak / 2**20:.0f}", f"{peak / case['data']:.1f}"]
+        [
+            _label(name),
+            f"{case['libraries'][name] / 2**20:.0f}",
+            f"{peak / 2**20:.0f}",
+            f"{peak / case['data']:.2f}",
+        ]
         for name, peak in case["peaks"].items()
     ]
-    return table(["contender", "MiB above its imports", "times the data"], rows)
+    return table(["contender", "libraries, MiB", "training, MiB", "training / data"], rows)
 
 
 def start_up_table(found: dict[str, Any]) -> str:

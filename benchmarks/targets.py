@@ -88,6 +88,11 @@ TARGETS = (
     Target("seconds to SGDClassifier's loss / its own", _to_loss("sgd-classifier"), 1.0),
     Target("cost of an epoch against rows, log-log slope", _rows, 1.05, 0.95),
     Target(
+        "1,000,000 x 100 float32: peak memory of a training / the data",
+        lambda results: results["memory"]["million"]["peaks"][OURS] / results["memory"]["million"]["data"],
+        1.5,
+    ),
+    Target(
         "import ortlearn, seconds on top of scikit-learn",
         lambda results: median(results["start_up"]["times"][OURS]["import"]),
         0.15,

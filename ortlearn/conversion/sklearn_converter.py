@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 
 from ..exceptions import ConversionError
-from ..graphs import copy_model, initializer_arrays, make_value_info, prune, value_types
+from ..graphs import copy_model, graph_names, initializer_arrays, make_value_info, prune, value_types
 from .decompositions import decompose_operators
 from .opposite_columns import merge_opposite_columns
 from .versions import ML_OPSET, OPSET, pin_versions
@@ -79,8 +80,32 @@ def sklearn_to_onnx(estimator: BaseEstimator, n_features: int, dtype: Any = np.f
         ) from error
     except Exception as error:  # skl2onnx raises errors of every kind
         raise ConversionError(f"{name} cannot be converted by skl2onnx: {error}") from error
-    model = _with_named_rows(decompose_operators(_at_opset(pin_versions(model))))
+    model = _untied(_with_named_rows(decompose_operators(_at_opset(pin_versions(model)))))
     return merge_opposite_columns(_keep_targets_apart(model) if is_regressor(estimator) else model)
+
+
+def _untied(model: ModelProto) -> ModelProto:
+    """Return the model with a copy of a weight for each layer that reads it.
+
+    skl2onnx stores equal initializers once: two layers whose intercepts happen to be equal, all
+    zeros say, would be trained as one.
+    """
+    model = copy_model(model)
+    tensors = {tensor.name: tensor for tensor in model.graph.initializer if tensor.dims}
+    names, read = graph_names(model.graph), set()
+    for node in model.graph.node:
+        if node.op_type not in ("MatMul", "Gemm", "Add"):
+            continue
+        for position, name in enumerate(node.input):
+            if name in read:
+                own = next(f"{name}_{i}" for i in count(1) if f"{name}_{i}" not in names)
+                names.add(own)
+                model.graph.initializer.add().CopyFrom(tensors[name])
+                model.graph.initializer[-1].name = own
+                node.input[position] = own
+            elif name in tensors:
+                read.add(name)
+    return model
 
 
 def _with_named_rows(model: ModelProto) -> ModelProto:

@@ -215,3 +215,16 @@ def test_sample_weight_reaches_an_estimator_that_takes_it(diabetes):
 
 def test_a_column_of_labels_is_no_surprise(diabetes):
     assert fit_clone(Ridge(), diabetes.X_train, diabetes.y_train[:, None]).coef_.ndim == 1
+
+
+def test_layers_with_equal_intercepts_stay_apart(run_onnx):
+    X = np.random.RandomState(0).randn(20, 4).astype(np.float32)
+    network = MLPRegressor(hidden_layer_sizes=(4, 4), max_iter=2, random_state=0, solver="sgd").fit(
+        X, X[:, 0]
+    )
+    for intercept in network.intercepts_:
+        intercept[:] = 0
+    trainable = to_trainable(network)
+    assert len(trainable.trained) == 6
+    model = trainable.with_weights(trainable.initial_weights())
+    np.testing.assert_allclose(np.ravel(run_onnx(model, X)[0]), network.predict(X), rtol=1e-4, atol=1e-5)
