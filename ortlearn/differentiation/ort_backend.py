@@ -41,7 +41,6 @@ __all__ = [
     "module_config",
     "training_agent",
     "value_cache",
-    "value_vector",
 ]
 
 _NO_RULE = re.compile(r"gradient builder has not been registered: (\S+) for node (\S*)")
@@ -192,10 +191,6 @@ def value_cache() -> Any:
     """Return an empty cache of tensors."""
     return _pybind().OrtValueCache()
 
-
-def value_vector() -> Any:
-    """Return an empty vector of tensors."""
-    return _pybind().OrtValueVector()
 
 
 def build_module_graphs(

@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 from ..exceptions import PluginError
+from .registry import get
 
 __all__ = ["create"]
 
@@ -43,8 +44,6 @@ def create(group: str, spec: Any, base: type, **params: Any) -> Any:
     >>> plugins.create(plugins.PENALTIES, "l1", object, l1=0.1)
     L1Penalty(l1=0.1)
     """
-    from .registry import get
-
     target = get(group, spec) if isinstance(spec, str) else spec
     if isinstance(target, type) and issubclass(target, base):
         try:

@@ -42,8 +42,7 @@ class SingleGraphStep(BaseStep):
         values: dict[str, Any] = {}
         if self._sparse is None:
             values = {name: ort_value(a, self.device) for name, a in fixed.items() if name in names}
-        self._rate_array = np.zeros((), dtype=self.task.dtype)
-        self._rate = ort_value(self._rate_array, self.device)
+        self._rate = ort_value(np.zeros((), dtype=self.task.dtype), self.device)
         self._objective = ort_value(np.zeros((), dtype=self.task.dtype), self.device)
         self._rows = {}
         self._bindings: dict[tuple[int, int], Any] = {}
