@@ -192,7 +192,6 @@ def value_cache() -> Any:
     return _pybind().OrtValueCache()
 
 
-
 def build_module_graphs(
     model: ModelProto, weights: Sequence[str], input_gradients: Sequence[str], config: Any = None
 ) -> tuple[ModelProto, ModelProto, Any]:
