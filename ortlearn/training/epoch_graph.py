@@ -1,11 +1,10 @@
-"""The graph of a whole epoch: a Loop over batches, then the last short one."""
+"""The graph of a whole epoch: loops over batches, then the last short one."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 from ..differentiation import gradient_of_loss
 from ..graphs import (
@@ -19,6 +18,7 @@ from ..graphs import (
     node_inputs,
     opset_versions,
 )
+from .batch_loops import LOSSES, ORDER, ROWS_OF_BATCH, append_loops
 from .fusions import fuse_step
 from .step_graphs import (
     OBJECTIVE,
@@ -29,24 +29,18 @@ from .step_graphs import (
     append_updates,
     copy_value,
     objective_graph,
+    renamed_value,
 )
 from .task import TrainingTask
 
 __all__ = ["LAST", "LOSSES", "ORDER", "REST", "EpochGraph", "batch_graph", "epoch_graph"]
 
-ORDER = "ortlearn_order"
 REST = "ortlearn_rest"
-LOSSES = "ortlearn_losses"
 LAST = "ortlearn_last_loss"
 SCALED = "ortlearn_scaled_objective"
-NUMBER = "ortlearn_number"
-N_BATCHES = "ortlearn_n_batches"
-GO_ON = "ortlearn_go_on"
-FINITE = "ortlearn_loss_is_finite"
 # A name of the model never begins like these.
 BATCH_OF = "ortlearn_batch_{}"
 START_OF = "ortlearn_start_{}"
-LOOPED = "ortlearn_looped_{}"
 LAST_OF = "ortlearn_rest_of_{}"
 #: Drawn anew in every batch, even from constants.
 RANDOM = {"Bernoulli", "Dropout", "Multinomial", "RandomNormalLike", "RandomUniformLike"}
@@ -94,7 +88,7 @@ def batch_graph(task: TrainingTask, size: int) -> StepGraph:
     return StepGraph(fuse_step(step.model), step.value, step.carried)
 
 
-def epoch_graph(task: TrainingTask, size: int, rest: int) -> EpochGraph:
+def epoch_graph(task: TrainingTask, size: int, rest: int, long: bool = False) -> EpochGraph:
     """Return the graph of an epoch.
 
     Parameters
@@ -105,6 +99,8 @@ def epoch_graph(task: TrainingTask, size: int, rest: int) -> EpochGraph:
         Rows of a full batch.
     rest : int
         Rows of the last short batch, 0 if there is none.
+    long : bool, default=False
+        Whether there are batches enough for several of them in a turn of the loop.
 
     Returns
     -------
@@ -113,23 +109,16 @@ def epoch_graph(task: TrainingTask, size: int, rest: int) -> EpochGraph:
     """
     step = batch_graph(task, size)
     columns = [v.name for v in step.model.graph.input if v.name in _column_names(task)]
-    body, invariant = _split_invariant(_with_gathers(step, columns, ORDER, NUMBER), {*columns, ORDER, RATE})
-    loop = helper.make_node(
-        "Loop",
-        [N_BATCHES, GO_ON, *(START_OF.format(item.source) for item in step.carried)],
-        [*(LOOPED.format(item.source) for item in step.carried), LOSSES],
-        name="epoch",
-        body=_loop_body(body, step.carried),
-    )
+    gathered = _with_gathers(step, columns, ROWS_OF_BATCH)
+    body, invariant = _split_invariant(gathered, {*columns, ROWS_OF_BATCH, RATE})
     op = GraphBuilder(opset_versions(step.model)[""], prefix="ortlearn_epoch_")
-    op.node("Gather", op.Shape(ORDER), op.constant(np.array(0)), outputs=[N_BATCHES], axis=0)
     op.nodes.extend(invariant.nodes)
-    op.nodes.append(loop)
     op.initializers.extend(invariant.initializers)
-    op.initializers.append(numpy_helper.from_array(np.array(True), GO_ON))
-    results = {item: LOOPED.format(item.source) for item in step.carried}
+    starts = [START_OF.format(item.source) for item in step.carried]
+    looped = append_loops(op, body, step.carried, starts, size, long)
+    results = dict(zip(step.carried, looped, strict=True))
     if rest:
-        results = _append_rest(task, op, rest, columns, step.carried)
+        results = _append_rest(task, op, rest, columns, results)
     return EpochGraph(_assemble(task, step, op, columns, rest, results), _renamed(step.carried, results))
 
 
@@ -137,11 +126,10 @@ def _column_names(task: TrainingTask) -> set[str]:
     return {*task.feature_types(), task.label, SAMPLE_WEIGHT}
 
 
-def _with_gathers(step: StepGraph, columns: list[str], order: str, index: str | None) -> ModelProto:
-    """Return a step that takes its rows from all of them: those of a line of ``order``, or all."""
+def _with_gathers(step: StepGraph, columns: list[str], rows: str) -> ModelProto:
+    """Return a step that takes its rows from all of them."""
     model = map_names(step.model, {name: BATCH_OF.format(name) for name in columns})
     op = GraphBuilder(opset_versions(model)[""], existing_names=graph_names(model.graph), prefix="gather_")
-    rows = order if index is None else op.Gather(order, index, axis=0)
     for name in columns:
         op.node("Gather", name, rows, outputs=[BATCH_OF.format(name)], axis=0)
     return append_nodes(model, op, first=True)
@@ -172,39 +160,15 @@ def _split_invariant(model: ModelProto, outer: set[str]) -> tuple[ModelProto, Gr
     return body, before
 
 
-def _loop_body(model: ModelProto, carried: list[Carried]) -> GraphProto:
-    op = GraphBuilder(opset_versions(model)[""], existing_names=graph_names(model.graph), prefix="loop_")
-    dtype = next(v for v in model.graph.output if v.name == OBJECTIVE).type.tensor_type.elem_type
-    infinity = np.array(np.inf, dtype=helper.tensor_dtype_to_np_dtype(dtype))
-    # False for NaN too. Minus infinity is seen after the epoch: one node less in every batch.
-    op.node("Less", OBJECTIVE, infinity, outputs=[FINITE])
-    infos = {value.name: value for value in (*model.graph.input, *model.graph.output)}
-    inputs = [
-        helper.make_tensor_value_info(NUMBER, TensorProto.INT64, []),
-        helper.make_tensor_value_info(f"{GO_ON}_before", TensorProto.BOOL, []),
-        *(copy_value(infos[item.source]) for item in carried),
-    ]
-    outputs = [
-        helper.make_tensor_value_info(FINITE, TensorProto.BOOL, []),
-        *(copy_value(infos[item.result]) for item in carried),
-        copy_value(infos[OBJECTIVE]),
-    ]
-    nodes = [*model.graph.node, *op.nodes]
-    return helper.make_graph(nodes, "batch", inputs, outputs, [*model.graph.initializer, *op.initializers])
-
-
 def _append_rest(
-    task: TrainingTask, op: GraphBuilder, rest: int, columns: list[str], carried: list[Carried]
+    task: TrainingTask, op: GraphBuilder, rest: int, columns: list[str], looped: dict[Carried, str]
 ) -> dict[Carried, str]:
     """Append the last short batch, and return the name of each result."""
     last = batch_graph(task, rest)
-    model = _with_gathers(last, columns, REST, None)
+    model = _with_gathers(last, columns, REST)
     shared = {*columns, REST, RATE}
     names = {name: LAST_OF.format(name) for name in graph_names(model.graph) - shared}
-    sources = {
-        own.source: LOOPED.format(item.source) for own, item in zip(last.carried, carried, strict=True)
-    }
-    names.update(sources)
+    names |= {own.source: name for own, name in zip(last.carried, looped.values(), strict=True)}
     names[OBJECTIVE] = LAST
     renamed = map_names(model, names)
     for node in renamed.graph.node:
@@ -214,7 +178,7 @@ def _append_rest(
     op.initializers.extend(renamed.graph.initializer)
     for domain, version in opset_versions(renamed).items():
         op.opsets.setdefault(domain, version)
-    return {item: names.get(own.result, own.result) for own, item in zip(last.carried, carried, strict=True)}
+    return {item: names.get(own.result, own.result) for own, item in zip(last.carried, looped, strict=True)}
 
 
 def _renamed(carried: list[Carried], results: dict[Carried, str]) -> list[Carried]:
@@ -237,22 +201,16 @@ def _assemble(
     if rest:
         inputs.append(make_value_info(REST, TensorType(TensorProto.INT64, (rest,))))
     inputs.append(make_value_info(RATE, TensorType(elem_type, ())))
-    inputs += [_named(own[item.source], START_OF.format(item.source)) for item in step.carried]
+    inputs += [renamed_value(own[item.source], START_OF.format(item.source)) for item in step.carried]
     outputs = [make_value_info(LOSSES, TensorType(elem_type, (None,)))]
     if rest:
         outputs.append(make_value_info(LAST, TensorType(elem_type, ())))
-    outputs += [_named(own[item.source], results[item]) for item in step.carried]
+    outputs += [renamed_value(own[item.source], results[item]) for item in step.carried]
     graph = helper.make_graph(op.nodes, "epoch", inputs, outputs, op.initializers)
     versions = {**opset_versions(step.model), **op.opsets}
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid(d, v) for d, v in versions.items()])
     model.ir_version = step.model.ir_version
     return model
-
-
-def _named(value: ValueInfoProto, name: str) -> ValueInfoProto:
-    copied = copy_value(value)
-    copied.name = name
-    return copied
 
 
 def _all_rows(value: ValueInfoProto) -> ValueInfoProto:

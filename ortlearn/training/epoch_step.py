@@ -8,9 +8,10 @@ import numpy as np
 from onnx import ModelProto
 
 from .base_step import BaseStep
+from .batch_loops import LOSSES, ORDER, is_long
 from .buffers import CarriedBuffers, Data, take_rows
 from .cache import cached_session
-from .epoch_graph import LAST, LOSSES, ORDER, REST, EpochGraph, epoch_graph
+from .epoch_graph import LAST, REST, EpochGraph, epoch_graph
 from .hoisting import CHUNK_BYTES
 from .sessions import ort_value
 from .single_graph_step import SingleGraphStep
@@ -46,16 +47,17 @@ class EpochStep(BaseStep):
     def prepare(self, data: Data, sizes: list[int]) -> None:
         """Build the graph for the sizes of batch that will come."""
         self.size, self.rest = sizes[0], sizes[1] if len(sizes) > 1 else 0
+        self._long = is_long(len(data) // self.size)
         self._graph, self.session = self._compiled(self.rest)
         self.carried = self._graph.carried
 
     def _compiled(self, rest: int) -> tuple[EpochGraph, Any]:
         return cached_session(
             self.task,
-            (self.size, rest),
+            (self.size, rest, self._long),
             self.device,
             self.n_jobs,
-            lambda: epoch_graph(self.task, self.size, rest),
+            lambda: epoch_graph(self.task, self.size, rest, self._long),
         )
 
     def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:

@@ -184,6 +184,13 @@ def copy_value(value: ValueInfoProto) -> ValueInfoProto:
     return ValueInfoProto.FromString(value.SerializeToString())
 
 
+def renamed_value(value: ValueInfoProto, name: str) -> ValueInfoProto:
+    """Return a copy under another name."""
+    copied = copy_value(value)
+    copied.name = name
+    return copied
+
+
 def append_updates(
     task: TrainingTask, model: ModelProto, gradients: dict[str, str], value: str | None
 ) -> StepGraph:

@@ -15,18 +15,25 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from ortlearn.estimators import OrtGradientOptimizer
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGDNesterov
 from ortlearn.penalties import L2Penalty
-from ortlearn.training import Device, EpochStep, SingleGraphStep
-from ortlearn.training.epoch_graph import LAST, LOSSES, ORDER, REST, batch_graph, epoch_graph
+from ortlearn.training import Device, EpochStep, SingleGraphStep, batch_loops
+from ortlearn.training.batch_loops import LOSSES, ORDER
+from ortlearn.training.epoch_graph import LAST, REST, batch_graph, epoch_graph
 from ortlearn.training.step_graphs import RATE
 
 CPU = Device("cpu")
 START = {"coef": np.array([[0.5], [0.5]], np.float32)}
 
 
+def loops_of(model):
+    """Return the bodies of the loops of a graph."""
+    loops = [node for node in model.graph.node if node.op_type == "Loop"]
+    return [helper.get_node_attr_value(loop, "body") for loop in loops]
+
+
 def loop_of(model):
     """Return the body of the only loop of a graph."""
-    (loop,) = [node for node in model.graph.node if node.op_type == "Loop"]
-    return helper.get_node_attr_value(loop, "body")
+    (body,) = loops_of(model)
+    return body
 
 
 def after_an_epoch(step, rows, batch_size, rate=0.1, weights=START):
@@ -37,11 +44,12 @@ def after_an_epoch(step, rows, batch_size, rate=0.1, weights=START):
     return values, buffers.read()["coef", None] if "coef" in weights else buffers.read()
 
 
+@pytest.mark.parametrize("long", [False, True])
 @pytest.mark.parametrize("size, rest", [(5, 3), (5, 0), (1, 0), (1000, 1)])
 @pytest.mark.parametrize("changes", [{}, {"penalty": L2Penalty(0.1), "weighted": True}])
 @pytest.mark.parametrize("rate", [LearningRateSGDNesterov(), LearningRateAdam()])
-def test_a_valid_graph(size, rest, changes, rate, make_task):
-    graph = epoch_graph(make_task(learning_rate=rate, **changes), size, rest)
+def test_a_valid_graph(size, rest, changes, rate, long, make_task):
+    graph = epoch_graph(make_task(learning_rate=rate, **changes), size, rest, long)
     onnx.checker.check_model(graph.model, full_check=True)
     inputs = [value.name for value in graph.model.graph.input]
     outputs = [value.name for value in graph.model.graph.output]
@@ -79,6 +87,18 @@ def test_the_loop_stops_itself(make_task, run_onnx):
         losses = run_onnx(graph.model, **feeds)[0]
         assert len(losses) == bad // 2 + 1
         assert np.isfinite(losses[:-1]).all() and not np.isfinite(losses[-1])
+
+
+def test_a_long_epoch_takes_several_batches_in_a_turn(make_task):
+    short, long = (epoch_graph(make_task(), 5, 0, long).model for long in (False, True))
+    (one,), (several, left) = loops_of(short), loops_of(long)
+    gemms = [sum(node.op_type == "Gemm" for node in body.node) for body in (one, several, left)]
+    assert gemms[1] > gemms[0] == gemms[2]
+
+
+def test_a_graph_with_many_nodes_is_not_repeated(make_task, monkeypatch):
+    monkeypatch.setattr(batch_loops, "MAX_NODES", 10)
+    assert len(loops_of(epoch_graph(make_task(), 5, 0, True).model)) == 1
 
 
 def test_the_rate_is_multiplied_in_once_before_the_loop(make_task):
