@@ -43,6 +43,8 @@ class LearningRateAdam(ScheduledLearningRate):
     0.001
     """
 
+    elementwise = True
+
     def __init__(
         self,
         eta0=0.001,

@@ -28,9 +28,13 @@ class BaseLearningRate(BaseEstimator):
     scales_gradient : bool
         Whether :meth:`update` uses the rate only as a factor of the gradient. The rate is then
         multiplied into the gradient of the loss, once for all weights.
+    elementwise : bool
+        Whether :meth:`update` treats each element of a weight by itself, with states of the weight's
+        shape or of one number. All weights may then be updated as one vector.
     """
 
     scales_gradient: ClassVar[bool] = False
+    elementwise: ClassVar[bool] = False
 
     def rate(self, epoch: int) -> float:
         """Return the learning rate of an epoch, counted from 0."""

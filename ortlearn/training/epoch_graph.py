@@ -20,6 +20,7 @@ from ..graphs import (
 )
 from .batch_loops import LOSSES, ORDER, ROWS_OF_BATCH, append_loops
 from .fusions import fuse_step
+from .packing import Packing, is_worth_packing
 from .step_graphs import (
     OBJECTIVE,
     RATE,
@@ -65,12 +66,15 @@ class EpochGraph:
     carried: list[Carried]
 
 
-def batch_graph(task: TrainingTask, size: int) -> StepGraph:
+def batch_graph(task: TrainingTask, size: int, packing: Packing | None = None) -> StepGraph:
     """Return the graph of a step on a batch of a known size, fused.
 
-    Inputs are the columns of the batch, what is carried, and the learning rate.
+    Inputs are the columns of the batch, what is carried (vectors where there is a packing), and the
+    learning rate.
     """
     objective = objective_graph(task, size)
+    if packing is not None:
+        objective, task = packing.objective(objective), packing.task()
     if task.learning_rate.scales_gradient:
         # Differentiating rate * objective puts the rate into the gradient of the loss, once.
         op = GraphBuilder(opset_versions(objective)[""], existing_names=graph_names(objective.graph))
@@ -107,19 +111,33 @@ def epoch_graph(task: TrainingTask, size: int, rest: int, long: bool = False) ->
     EpochGraph
         Graph.
     """
-    step = batch_graph(task, size)
+    packing = Packing(task) if is_worth_packing(task) else None
+    step = batch_graph(task, size, packing)
     columns = [v.name for v in step.model.graph.input if v.name in _column_names(task)]
     gathered = _with_gathers(step, columns, ROWS_OF_BATCH)
     body, invariant = _split_invariant(gathered, {*columns, ROWS_OF_BATCH, RATE})
     op = GraphBuilder(opset_versions(step.model)[""], prefix="ortlearn_epoch_")
     op.nodes.extend(invariant.nodes)
     op.initializers.extend(invariant.initializers)
-    starts = [START_OF.format(item.source) for item in step.carried]
+    inputs = {value.name: value for value in step.model.graph.input}
+    if packing is None:
+        starts = [START_OF.format(item.source) for item in step.carried]
+        infos = [renamed_value(inputs[i.source], n) for i, n in zip(step.carried, starts, strict=True)]
+    else:
+        starts, infos = packing.join(op, step.carried)
     looped = append_loops(op, body, step.carried, starts, size, long)
     results = dict(zip(step.carried, looped, strict=True))
     if rest:
-        results = _append_rest(task, op, rest, columns, results)
-    return EpochGraph(_assemble(task, step, op, columns, rest, results), _renamed(step.carried, results))
+        results = _append_rest(task, op, rest, columns, results, packing)
+    if packing is None:
+        after = [
+            (Carried(i.weight, i.state, start, results[i]), renamed_value(inputs[i.source], results[i]))
+            for i, start in zip(step.carried, starts, strict=True)
+        ]
+    else:
+        after = packing.split(op, step.carried, results)
+    ends = [info for _, info in after]
+    return EpochGraph(_assemble(task, step, op, columns, rest, infos, ends), [item for item, _ in after])
 
 
 def _column_names(task: TrainingTask) -> set[str]:
@@ -161,10 +179,15 @@ def _split_invariant(model: ModelProto, outer: set[str]) -> tuple[ModelProto, Gr
 
 
 def _append_rest(
-    task: TrainingTask, op: GraphBuilder, rest: int, columns: list[str], looped: dict[Carried, str]
+    task: TrainingTask,
+    op: GraphBuilder,
+    rest: int,
+    columns: list[str],
+    looped: dict[Carried, str],
+    packing: Packing | None,
 ) -> dict[Carried, str]:
     """Append the last short batch, and return the name of each result."""
-    last = batch_graph(task, rest)
+    last = batch_graph(task, rest, packing)
     model = _with_gathers(last, columns, REST)
     shared = {*columns, REST, RATE}
     names = {name: LAST_OF.format(name) for name in graph_names(model.graph) - shared}
@@ -181,17 +204,14 @@ def _append_rest(
     return {item: names.get(own.result, own.result) for own, item in zip(last.carried, looped, strict=True)}
 
 
-def _renamed(carried: list[Carried], results: dict[Carried, str]) -> list[Carried]:
-    return [Carried(i.weight, i.state, START_OF.format(i.source), results[i]) for i in carried]
-
-
 def _assemble(
     task: TrainingTask,
     step: StepGraph,
     op: GraphBuilder,
     columns: list[str],
     rest: int,
-    results: dict[Carried, str],
+    starts: list[ValueInfoProto],
+    ends: list[ValueInfoProto],
 ) -> ModelProto:
     own = {value.name: value for value in (*step.model.graph.input, *step.model.graph.output)}
     elem_type = helper.np_dtype_to_tensor_dtype(task.dtype)
@@ -201,11 +221,11 @@ def _assemble(
     if rest:
         inputs.append(make_value_info(REST, TensorType(TensorProto.INT64, (rest,))))
     inputs.append(make_value_info(RATE, TensorType(elem_type, ())))
-    inputs += [renamed_value(own[item.source], START_OF.format(item.source)) for item in step.carried]
+    inputs += starts
     outputs = [make_value_info(LOSSES, TensorType(elem_type, (None,)))]
     if rest:
         outputs.append(make_value_info(LAST, TensorType(elem_type, ())))
-    outputs += [renamed_value(own[item.source], results[item]) for item in step.carried]
+    outputs += ends
     graph = helper.make_graph(op.nodes, "epoch", inputs, outputs, op.initializers)
     versions = {**opset_versions(step.model), **op.opsets}
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid(d, v) for d, v in versions.items()])

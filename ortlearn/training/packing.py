@@ -1,0 +1,149 @@
+"""Weights as one vector: an update that goes element by element is written once for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from onnx import ModelProto, ValueInfoProto, helper
+
+from ..graphs import (
+    GraphBuilder,
+    TensorType,
+    append_nodes,
+    graph_names,
+    make_value_info,
+    opset_versions,
+    value_types,
+)
+from .step_graphs import Carried
+from .task import TrainingTask
+
+__all__ = ["Packing", "is_worth_packing"]
+
+PACKED = "ortlearn_weights"
+#: A name of the model never begins like this.
+PACKED_OF = "ortlearn_packed_{}_{}"
+#: Elements up to which the fewer nodes are worth a copy of weights and gradients.
+MAX_ELEMENTS = 100_000
+
+
+def is_worth_packing(task: TrainingTask) -> bool:
+    """Tell whether a training is faster with its weights as one vector.
+
+    Parameters
+    ----------
+    task : TrainingTask
+        What is trained.
+
+    Returns
+    -------
+    bool
+        Whether the update goes element by element, is not fused with the product of the gradient,
+        and the weights are several and small.
+    """
+    rate = task.learning_rate
+    if not rate.elementwise or rate.scales_gradient or len(task.weights) < 2:
+        return False
+    return sum(int(np.prod(shape)) for shape in _shapes(task).values()) <= MAX_ELEMENTS
+
+
+def _shapes(task: TrainingTask) -> dict[str, tuple[int, ...]]:
+    types = value_types(task.graph)
+    return {name: tuple(int(dim) for dim in types[name].shape or ()) for name in task.weights}  # type: ignore[arg-type]
+
+
+@dataclass
+class _Piece:
+    """A weight, or a state of one, outside of the loop."""
+
+    weight: str
+    state: str | None
+    name: str
+    info: ValueInfoProto
+
+
+class Packing:
+    """The weights and states of a task, apart outside of the loop and as vectors inside.
+
+    Parameters
+    ----------
+    task : TrainingTask
+        What is trained.
+    """
+
+    def __init__(self, task: TrainingTask):
+        self._task = task
+        self._shapes = _shapes(task)
+        self._sizes = np.array([np.prod(shape) for shape in self._shapes.values()], dtype=np.int64)
+
+    def task(self) -> TrainingTask:
+        """Return a task that updates one vector."""
+        return replace(self._task, weights=[PACKED], intercepts={PACKED: False})
+
+    def objective(self, objective: ModelProto) -> ModelProto:
+        """Return an objective that takes its weights from one vector."""
+        op = GraphBuilder(
+            opset_versions(objective)[""], existing_names=graph_names(objective.graph), prefix="pack_"
+        )
+        parts = op.node("Split", PACKED, self._sizes, n_outputs=len(self._sizes), axis=0)
+        for part, (name, shape) in zip(parts, self._shapes.items(), strict=True):
+            op.node("Reshape", part, np.array(shape, dtype=np.int64), outputs=[name])
+        model = append_nodes(objective, op, inputs=[self._info(PACKED, (self._sizes.sum(),))], first=True)
+        inputs = [value for value in model.graph.input if value.name not in self._shapes]
+        del model.graph.input[:]
+        model.graph.input.extend(inputs)
+        return model
+
+    def _info(self, name: str, shape: Sequence[int]) -> ValueInfoProto:
+        elem_type = helper.np_dtype_to_tensor_dtype(self._task.dtype)
+        return make_value_info(name, TensorType(elem_type, tuple(int(dim) for dim in shape)))
+
+    def join(self, op: GraphBuilder, carried: Sequence[Carried]) -> tuple[list[str], list[ValueInfoProto]]:
+        """Append the vectors, and return their names and the inputs they are made of.
+
+        A state that is one number is the same for all weights: that of the first is taken.
+        """
+        vectors: list[str] = []
+        pieces: list[ValueInfoProto] = []
+        for item in carried:
+            own = [self._piece(item.state, number) for number in range(len(self._shapes))]
+            if self._is_shared(item.state):
+                vectors.append(own[0].name)
+                own = own[:1]
+            else:
+                flat = [op.Reshape(piece.name, np.array([-1], dtype=np.int64)) for piece in own]
+                vectors.append(op.Concat(*flat, axis=0))
+            pieces += [piece.info for piece in own]
+        return vectors, pieces
+
+    def split(
+        self, op: GraphBuilder, carried: Sequence[Carried], results: Mapping[Carried, str]
+    ) -> list[tuple[Carried, ValueInfoProto]]:
+        """Append the weights and states after the loop, each under a name of its own."""
+        found: list[tuple[Carried, ValueInfoProto]] = []
+        for item in carried:
+            shared = self._is_shared(item.state)
+            parts = [results[item]] * len(self._shapes)
+            if not shared:
+                parts = list(op.node("Split", results[item], self._sizes, n_outputs=len(parts), axis=0))
+            for number, part in enumerate(parts):
+                piece = self._piece(item.state, number)
+                name = f"{piece.name}_after"
+                shape = [dim.dim_value for dim in piece.info.type.tensor_type.shape.dim]
+                if shared:
+                    op.node("Identity", part, outputs=[name])
+                else:
+                    op.node("Reshape", part, np.array(shape, dtype=np.int64), outputs=[name])
+                found.append((Carried(piece.weight, piece.state, piece.name, name), self._info(name, shape)))
+        return found
+
+    def _is_shared(self, state: str | None) -> bool:
+        return state is not None and self._task.learning_rate.init(np.zeros(2))[state].ndim == 0
+
+    def _piece(self, state: str | None, number: int) -> _Piece:
+        weight = self._task.weights[number]
+        name = PACKED_OF.format("weight" if state is None else f"state_{state}", weight)
+        shape = () if self._is_shared(state) else self._shapes[weight]
+        return _Piece(weight, state, name, self._info(name, shape))

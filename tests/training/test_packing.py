@@ -1,0 +1,88 @@
+"""Weights as one vector: the same training, with the nodes of one update."""
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from onnx import helper, parser
+
+from ortlearn.graphs import TensorType
+from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD
+from ortlearn.training import Device, EpochStep, SingleGraphStep, packing
+from ortlearn.training.epoch_graph import epoch_graph
+
+CPU = Device("cpu")
+START = {
+    "first": np.array([[0.5, -1.0, 2.0], [0.25, 1.5, -0.5]], np.float32),
+    "second": np.array([[1.0], [-1.0], [0.5]], np.float32),
+    "third": np.array([0.1], np.float32),
+}
+GRAPH = """<ir_version: 8, opset_import: ["": 18]>
+    g (float[N,2] x, float[2,3] first, float[3,1] second, float[1] third) => (float[N,1] score)
+    { h = MatMul (x, first) t = Tanh (h) z = MatMul (t, second) score = Add (z, third) }"""
+
+
+@pytest.fixture
+def task(make_task):
+    return make_task(
+        graph=parser.parse_model(GRAPH),
+        weights=list(START),
+        intercepts={"first": False, "second": False, "third": True},
+        learning_rate=LearningRateAdam(eta0=0.05),
+    )
+
+
+def loop_counts(graph):
+    (loop,) = [node for node in graph.model.graph.node if node.op_type == "Loop"]
+    return Counter(node.op_type for node in helper.get_node_attr_value(loop, "body").node)
+
+
+def trained(step, rows, states=None):
+    buffers = step.start(rows, [5, len(rows) % 5], START, states)
+    step.set_rate(0.05)
+    values = [step.run_epoch(np.arange(len(rows)), 5, buffers) for _ in range(3)]
+    return np.concatenate(values), buffers.read()
+
+
+@pytest.mark.parametrize("gradient", ["rules", pytest.param("ort", marks=pytest.mark.needs_training)])
+def test_the_same_weights_and_states(gradient, task, rows):
+    task = replace(task, gradient=gradient)
+    assert packing.is_worth_packing(task) and len(rows) % 5
+    expected_values, expected = trained(SingleGraphStep(task, CPU), rows)
+    values, found = trained(EpochStep(task, CPU), rows)
+    np.testing.assert_allclose(values, expected_values, rtol=1e-5)
+    assert found.keys() == expected.keys() and len(found) == 3 * 5
+    for key, array in expected.items():
+        assert found[key].shape == array.shape
+        np.testing.assert_allclose(found[key], array, rtol=1e-4, atol=1e-6, err_msg=str(key))
+
+
+def test_going_on_from_states(task, rows):
+    _, after = trained(SingleGraphStep(task, CPU), rows)
+    states = {key: value for key, value in after.items() if key[1] is not None}
+    _, expected = trained(SingleGraphStep(task, CPU), rows, states)
+    _, fresh = trained(SingleGraphStep(task, CPU), rows)
+    _, found = trained(EpochStep(task, CPU), rows, states)
+    np.testing.assert_allclose(found["first", None], expected["first", None], rtol=1e-4)
+    assert np.abs(found["first", None] - fresh["first", None]).max() > 1e-3
+
+
+def test_one_update_for_all_weights(task, monkeypatch):
+    assert loop_counts(epoch_graph(task, 5, 0))["Sqrt"] == 1
+    monkeypatch.setattr(packing, "MAX_ELEMENTS", 9)
+    assert loop_counts(epoch_graph(task, 5, 0))["Sqrt"] == 3
+
+
+class NormedRate(LearningRateAdam):
+    """A rate whose update looks at a weight as a whole."""
+
+    elementwise = False
+
+
+def test_what_is_not_packed(task, make_task):
+    assert packing.is_worth_packing(task)
+    assert not packing.is_worth_packing(replace(task, learning_rate=NormedRate()))
+    assert not packing.is_worth_packing(replace(task, learning_rate=LearningRateSGD()))
+    assert not packing.is_worth_packing(make_task(learning_rate=LearningRateAdam()))
+    assert task.feature_types() == {"x": TensorType(1, (None, 2))}
