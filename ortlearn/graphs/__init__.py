@@ -22,10 +22,12 @@ from .queries import (
     subgraphs,
     value_types,
 )
+from .rewriting import NodeRule, replace_nodes
 from .text import graph_to_text
 
 __all__ = [
     "GraphBuilder",
+    "NodeRule",
     "TensorType",
     "append_nodes",
     "copy_model",
@@ -43,6 +45,7 @@ __all__ = [
     "node_inputs",
     "opset_versions",
     "prune",
+    "replace_nodes",
     "set_initializers",
     "subgraphs",
     "value_types",

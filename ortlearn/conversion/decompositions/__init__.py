@@ -6,25 +6,57 @@ whether it could. A node that cannot be decomposed stays as it is.
 
 from __future__ import annotations
 
-import numpy as np
-from onnx import ModelProto
+from functools import partial
 
-from ...graphs import GraphBuilder, copy_model, graph_names, opset_versions, value_types
-from . import linear_classifier, linear_regressor, scaler
+from onnx import ModelProto, NodeProto
+
+from ...graphs import GraphBuilder, replace_nodes
+from ..rewrites import rewrite_forms
+from . import (
+    array_feature_extractor,
+    cdist,
+    feature_vectorizer,
+    imputer,
+    label_encoder,
+    linear_classifier,
+    linear_regressor,
+    lp_normalization,
+    normalizer,
+    scaler,
+    svm_classifier,
+    svm_regressor,
+    tree_classifier,
+    tree_ensemble,
+    tree_regressor,
+)
 from .common import Fused
+from .svm_coupling import exact_couplings
+from .tree_opset import with_tree_opset
 
-__all__ = ["DECOMPOSITIONS", "decompose_operators"]
+__all__ = ["DECOMPOSITIONS", "decompose_operators", "exact_couplings"]
 
 #: Decompositions by domain and operator.
 DECOMPOSITIONS = {
+    ("", "LpNormalization"): lp_normalization.decompose,
+    ("ai.onnx.ml", "ArrayFeatureExtractor"): array_feature_extractor.decompose,
+    ("ai.onnx.ml", "FeatureVectorizer"): feature_vectorizer.decompose,
+    ("ai.onnx.ml", "Imputer"): imputer.decompose,
+    ("ai.onnx.ml", "LabelEncoder"): label_encoder.decompose,
     ("ai.onnx.ml", "LinearClassifier"): linear_classifier.decompose,
     ("ai.onnx.ml", "LinearRegressor"): linear_regressor.decompose,
+    ("ai.onnx.ml", "Normalizer"): normalizer.decompose,
     ("ai.onnx.ml", "Scaler"): scaler.decompose,
+    ("ai.onnx.ml", "SVMClassifier"): svm_classifier.decompose,
+    ("ai.onnx.ml", "SVMRegressor"): svm_regressor.decompose,
+    ("ai.onnx.ml", "TreeEnsemble"): tree_ensemble.decompose,
+    ("ai.onnx.ml", "TreeEnsembleClassifier"): tree_classifier.decompose,
+    ("ai.onnx.ml", "TreeEnsembleRegressor"): tree_regressor.decompose,
+    ("com.microsoft", "CDist"): cdist.decompose,
 }
 
 
 def decompose_operators(model: ModelProto) -> ModelProto:
-    """Return a model whose fused linear operators and scalers are plain operators with weights.
+    """Return a model whose fused operators are plain ones with weights, in forms that have gradients.
 
     Parameters
     ----------
@@ -48,22 +80,9 @@ def decompose_operators(model: ModelProto) -> ModelProto:
     >>> [node.op_type for node in decompose_operators(model).graph.node]
     ['MatMul', 'Add']
     """
-    if not any((node.domain, node.op_type) in DECOMPOSITIONS for node in model.graph.node):
-        return model
-    op = GraphBuilder(
-        opset_versions(model).get("", 18),
-        dtype=np.float32,
-        existing_names=graph_names(model.graph),
-        types=value_types(model),
-    )
-    for node in model.graph.node:
-        decompose = DECOMPOSITIONS.get((node.domain, node.op_type))
-        if decompose is None or not decompose(Fused(node, op)):
-            op.nodes.append(node)
-    result = copy_model(model)
-    del result.graph.node[:]
-    result.graph.node.extend(op.nodes)
-    result.graph.initializer.extend(op.initializers)
-    if "" not in opset_versions(model):
-        result.opset_import.add(domain="", version=op.opset)
-    return result
+    plain = replace_nodes(model, {key: partial(_replace, key) for key in DECOMPOSITIONS})
+    return rewrite_forms(with_tree_opset(plain))
+
+
+def _replace(key: tuple[str, str], node: NodeProto, op: GraphBuilder) -> bool:
+    return DECOMPOSITIONS[key](Fused(node, op))

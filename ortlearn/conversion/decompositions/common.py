@@ -38,9 +38,9 @@ class Fused:
         value = self._attributes.get(name, default)
         return value.decode() if isinstance(value, bytes) else value
 
-    def float_input(self) -> str:
-        """Return the first input as float32, which fused operators compute in."""
-        name = self.node.input[0]
+    def float_input(self, index: int = 0) -> str:
+        """Return an input as float32, which fused operators compute in."""
+        name = self.node.input[index]
         known = self.op.type(name)
         if known is not None and known.elem_type == TensorProto.FLOAT:
             return name
@@ -59,6 +59,10 @@ class Fused:
             has_name = len(self.node.output) > 1 and self.node.output[1]
             self._scores = self.node.output[1] if has_name else self.op.unique("scores")
         return self._scores
+
+    def note_output(self, shape: tuple | None, elem_type: int = TensorProto.FLOAT) -> None:
+        """Tell the builder the type of the first output, which onnx does not infer for fused operators."""
+        self.op.set_type(self.node.output[0], elem_type, shape)
 
     def write(self, op_type: str, *inputs: str, outputs: list[str], **attributes: Any) -> None:
         """Append the node that gives an output of the fused one."""

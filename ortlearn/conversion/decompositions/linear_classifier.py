@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from .common import Fused
+from .links import LINKS, apply_link
 
 __all__ = ["decompose"]
 
-LINKS = {"NONE", "LOGISTIC", "SOFTMAX"}
+#: Transforms of two classes that a single column of scores is enough for.
+BINARY_LINKS = {"NONE", "LOGISTIC"}
 
 
 def decompose(fused: Fused) -> bool:
@@ -26,12 +28,12 @@ def decompose(fused: Fused) -> bool:
     coefficients = coefficients.reshape(rows, -1)
     if intercepts.size == 0:
         intercepts = np.zeros(rows, dtype=np.float32)
-    if rows == 2 and link != "SOFTMAX" and _opposite(coefficients) and _opposite(intercepts):
+    if rows == 2 and link in BINARY_LINKS and _opposite(coefficients) and _opposite(intercepts):
         coefficients, intercepts, rows = coefficients[1:], intercepts[1:], 1
     if (
         rows not in (1, len(classes))
         or (rows == 1 and len(classes) != 2)
-        or (rows == 1 and link == "SOFTMAX")
+        or (rows == 1 and link not in BINARY_LINKS)
     ):
         return False
     product = fused.op.MatMul(fused.float_input(), fused.weight("coef", coefficients.T))
@@ -54,10 +56,8 @@ def _classes(fused: Fused) -> np.ndarray:
 
 def _write_scores(fused: Fused, raw: str, link: str, binary: bool) -> None:
     op, output = fused.op, fused.scores_name()
-    if link == "SOFTMAX":
-        fused.write("Softmax", raw, outputs=[output], axis=1)
-    elif not binary:
-        fused.write("Sigmoid" if link == "LOGISTIC" else "Identity", raw, outputs=[output])
+    if not binary:
+        apply_link(op, link, raw, output)
     elif link == "LOGISTIC":
         positive = op.Sigmoid(raw)
         fused.write("Concat", op.Sub(1.0, positive), positive, outputs=[output], axis=1)

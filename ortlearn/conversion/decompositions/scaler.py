@@ -15,4 +15,5 @@ def decompose(fused: Fused) -> bool:
     scale = np.asarray(fused.attribute("scale", [1.0]), dtype=np.float32)
     centred = fused.op.Sub(fused.float_input(), fused.weight("offset", offset))
     fused.write("Mul", centred, fused.weight("scale", scale), outputs=[fused.node.output[0]])
+    fused.note_output(fused.op.shape(fused.node.input[0]))
     return True

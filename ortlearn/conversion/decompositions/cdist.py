@@ -1,0 +1,18 @@
+"""com.microsoft.CDist -> differences of all pairs of rows, or a product where they are many."""
+
+from __future__ import annotations
+
+from ..rewrites.pairwise import pairwise_distances
+from .common import Fused
+
+__all__ = ["decompose"]
+
+
+def decompose(fused: Fused) -> bool:
+    """Write the distances between the rows of two matrices."""
+    metric = fused.text("metric", "sqeuclidean")
+    if metric not in ("sqeuclidean", "euclidean"):
+        return False
+    result = pairwise_distances(fused.op, *fused.node.input, metric)
+    fused.write("Identity", result, outputs=[fused.node.output[0]])
+    return True

@@ -1,0 +1,66 @@
+"""ai.onnx.ml.LabelEncoder with floating-point values -> the number of the key, and a table read by it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto, numpy_helper
+
+from .common import Fused
+
+__all__ = ["decompose"]
+
+ML = "ai.onnx.ml"
+
+
+def decompose(fused: Fused) -> bool:
+    """Write an encoder to numbers as a table; its last row is for what is not among the keys."""
+    values = _values(fused)
+    keys = _keys(fused)
+    if values is None or keys is None:
+        return False
+    op, (name, labels) = fused.op, keys
+    places = op.node(
+        "LabelEncoder",
+        fused.node.input[0],
+        domain=ML,
+        values_int64s=list(range(len(values) - 1)),
+        default_int64=len(values) - 1,
+        **{name: labels},
+    )
+    fused.write("Gather", fused.weight("table", values), places, outputs=[fused.node.output[0]], axis=0)
+    return True
+
+
+def _values(fused: Fused) -> np.ndarray | None:
+    """Return the values and the default one, None where they are no floats."""
+    values = fused.attribute("values_floats", None)
+    default = fused.attribute("default_float", -0.0)
+    tensor = fused.attribute("values_tensor", None)
+    if tensor is not None:
+        values = numpy_helper.to_array(tensor)
+        if values.dtype.kind != "f":
+            return None
+        given = fused.attribute("default_tensor", None)
+        default = 0.0 if given is None else numpy_helper.to_array(given).ravel()[0]
+    if values is None or not len(values):
+        return None
+    dtype = np.float32 if tensor is None else values.dtype
+    return np.append(np.asarray(values, dtype=dtype), np.asarray(default, dtype=dtype))
+
+
+def _keys(fused: Fused) -> tuple[str, Any] | None:
+    """Return the attribute of the keys and its value."""
+    for name in ("keys_strings", "keys_int64s", "keys_floats"):
+        if fused.attribute(name, None):
+            return name, fused.attribute(name)
+    tensor = fused.attribute("keys_tensor", None)
+    kinds = {
+        TensorProto.STRING: "keys_strings",
+        TensorProto.INT64: "keys_int64s",
+        TensorProto.FLOAT: "keys_floats",
+    }
+    if tensor is None or tensor.data_type not in kinds:
+        return None
+    return kinds[tensor.data_type], numpy_helper.to_array(tensor).tolist()

@@ -1,0 +1,92 @@
+"""The transforms that linear operators and trees end with (attribute ``post_transform``)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from onnx import TensorProto
+
+from ...graphs import GraphBuilder
+
+__all__ = ["LINKS", "apply_link"]
+
+Outputs = list[str] | None
+
+#: Constant of the approximation of the error function by Winitzki (2008), which onnxruntime inverts.
+WINITZKI = 0.147
+#: Pi as onnxruntime has it there.
+PI = 3.14159
+#: What SOFTMAX_ZERO takes for zero.
+NEGLIGIBLE = 1e-7
+
+
+def apply_link(op: GraphBuilder, link: str, scores: str, output: str | None = None) -> str:
+    """Return the transform of raw scores.
+
+    Parameters
+    ----------
+    op : GraphBuilder
+        Where the nodes go.
+    link : {"NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT"}
+        Name of the transform, as in the domain ai.onnx.ml.
+    scores : str
+        Tensor of shape (rows, columns), float32.
+    output : str, default=None
+        Name of the result; a new one by default.
+
+    Returns
+    -------
+    str
+        Tensor of the same shape.
+    """
+    return LINKS[link](op, scores, None if output is None else [output])
+
+
+def _none(op: GraphBuilder, scores: str, outputs: Outputs) -> str:
+    return scores if outputs is None else op.Identity(scores, outputs=outputs)
+
+
+def _logistic(op: GraphBuilder, scores: str, outputs: Outputs) -> str:
+    return op.Sigmoid(scores, outputs=outputs)
+
+
+def _softmax(op: GraphBuilder, scores: str, outputs: Outputs) -> str:
+    return op.Softmax(scores, axis=1, outputs=outputs)
+
+
+def _softmax_zero(op: GraphBuilder, scores: str, outputs: Outputs) -> str:
+    # exp(s) / sum of exp(s) over the scores that are not zero; zeros stay
+    present = op.Greater(op.Abs(scores), NEGLIGIBLE)
+    shifted = op.Sub(scores, _row_maximum(op, scores))
+    shares = op.Mul(op.Exp(shifted), op.Cast(present, to=TensorProto.FLOAT))
+    return op.Div(shares, op.ReduceSum(shares, [1]), outputs=outputs)
+
+
+def _row_maximum(op: GraphBuilder, scores: str) -> str:
+    if op.opset < 18:
+        return op.ReduceMax(scores, axes=[1])
+    return op.ReduceMax(scores, [1])
+
+
+def _probit(op: GraphBuilder, scores: str, outputs: Outputs) -> str:
+    # sqrt(2) erfinv(x), x = 2 s - 1: erfinv(x) = sign(x) sqrt(sqrt(c^2 - l / a) - c),
+    # l = log(1 - x^2), c = 2 / (pi a) + l / 2
+    x = op.Sub(op.Add(scores, scores), 1.0)
+    log = op.Log(op.Mul(op.Sub(1.0, x), op.Add(x, 1.0)))
+    c = op.Add(op.Mul(log, 0.5), 2 / (PI * WINITZKI))
+    inner = op.Sqrt(op.Sub(op.Mul(c, c), op.Mul(log, 1 / WINITZKI)))
+    # never the root of zero, whose slope is infinite
+    square = op.Max(op.Sub(inner, c), float(np.finfo(np.float32).tiny))
+    return op.Mul(op.Mul(op.Sign(x), op.Sqrt(square)), math.sqrt(2), outputs=outputs)
+
+
+#: Transform by name.
+LINKS: dict[str, Callable[[GraphBuilder, str, Outputs], str]] = {
+    "NONE": _none,
+    "LOGISTIC": _logistic,
+    "SOFTMAX": _softmax,
+    "SOFTMAX_ZERO": _softmax_zero,
+    "PROBIT": _probit,
+}

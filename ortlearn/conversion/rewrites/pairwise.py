@@ -1,0 +1,109 @@
+"""Distances between the rows of two matrices, by operators that have gradients everywhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...graphs import GraphBuilder
+
+__all__ = ["EXACT", "MANY", "guarded_sqrt", "pairwise_distances"]
+
+#: Numbers that each row may take for the differences to the rows of the other matrix: beyond, squared
+#: distances are computed by a product, |a|^2 + |b|^2 - 2 a b', which takes no more than its result.
+EXACT = 2**15
+#: The same for metrics that no product gives: beyond, a Scan stays as it is.
+MANY = 2**18
+
+
+def pairwise_distances(
+    op: GraphBuilder, a: str, b: str, metric: str, power: Any = None, centre: np.ndarray | None = None
+) -> str:
+    """Return the distances between the rows of two matrices.
+
+    Parameters
+    ----------
+    op : GraphBuilder
+        Where the nodes go; what it knows of the shape of ``b`` decides how they are computed.
+    a, b : str
+        Tensors of shape (n, columns) and (m, columns).
+    metric : {"sqeuclidean", "euclidean", "manhattan", "minkowski", "chebyshev"}
+        Metric; ``"minkowski"`` is the sum of ``|a - b| ** power``.
+    power : str or array-like, default=None
+        Exponent of ``"minkowski"``.
+    centre : ndarray of shape (columns,), default=None
+        A point near the rows of ``b``: products lose fewer digits around it than around zero.
+
+    Returns
+    -------
+    str
+        Tensor of shape (n, m).
+    """
+    if metric in ("sqeuclidean", "euclidean"):
+        large = _size(op, b) > EXACT
+        squares = _squares_by_product(op, a, b, centre) if large else _squares(op, a, b)
+        return guarded_sqrt(op, squares, op.dtype(b)) if metric == "euclidean" else squares
+    size = op.Abs(_differences(op, a, b))
+    if metric == "minkowski":
+        return op.ReduceSum(op.Pow(size, power), [2], keepdims=0)
+    if metric == "manhattan":
+        return op.ReduceSum(size, [2], keepdims=0)
+    return _reduce(op, "ReduceMax", size, 2, keepdims=0)
+
+
+def _size(op: GraphBuilder, b: str) -> int:
+    """Return how many numbers the second matrix has, zero where that is unknown."""
+    shape = op.shape(b) or ()
+    return int(np.prod(list(shape))) if all(isinstance(dim, int) for dim in shape) else 0
+
+
+def _differences(op: GraphBuilder, a: str, b: str) -> str:
+    return op.Sub(op.Unsqueeze(a, [1]), op.Unsqueeze(b, [0]))
+
+
+def _squares(op: GraphBuilder, a: str, b: str) -> str:
+    return _reduce(op, "ReduceSumSquare", _differences(op, a, b), 2, keepdims=0)
+
+
+def _squares_by_product(op: GraphBuilder, a: str, b: str, centre: np.ndarray | None) -> str:
+    if centre is not None:
+        a, b = op.Sub(a, centre), op.Sub(b, centre)
+    products = op.MatMul(a, op.Transpose(b, perm=[1, 0]))
+    lengths = op.Add(
+        _reduce(op, "ReduceSumSquare", a, 1),
+        op.Transpose(_reduce(op, "ReduceSumSquare", b, 1), perm=[1, 0]),
+    )
+    squares = op.Sub(lengths, op.Add(products, products))
+    return op.Max(squares, op.constant(0.0, op.dtype(b)))
+
+
+def _reduce(op: GraphBuilder, op_type: str, name: str, axis: int, keepdims: int = 1) -> str:
+    if op.opset < 18:
+        return op.node(op_type, name, axes=[axis], keepdims=keepdims)
+    return op.node(op_type, name, [axis], keepdims=keepdims)
+
+
+def guarded_sqrt(op: GraphBuilder, squares: str, dtype: Any, **outputs: Any) -> str:
+    """Return the square root of what is not negative; its gradient is zero where that is zero.
+
+    The root of the smallest normal number, 1e-19 in float32, stands for the root of zero.
+
+    Parameters
+    ----------
+    op : GraphBuilder
+        Where the nodes go.
+    squares : str
+        Tensor.
+    dtype : dtype or None
+        Its floating-point type, float32 where it is unknown.
+    **outputs
+        ``outputs=[name]`` to name the result.
+
+    Returns
+    -------
+    str
+        Tensor of the same shape.
+    """
+    tiny = np.finfo(dtype or np.float32).tiny
+    return op.Sqrt(op.Max(squares, op.constant(tiny, dtype)), **outputs)

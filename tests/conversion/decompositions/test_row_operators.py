@@ -1,0 +1,162 @@
+"""Operators on rows of numbers, written as plain ones: Normalizer, LpNormalization, Imputer."""
+
+import numpy as np
+import pytest
+from onnx import TensorProto, checker, helper
+
+from ortlearn.conversion import decompose_operators
+from ortlearn.differentiation import gradient_of_loss
+from ortlearn.graphs import (
+    GraphBuilder,
+    TensorType,
+    append_nodes,
+    graph_names,
+    initializer_arrays,
+    make_inputs_of,
+    make_value_info,
+)
+
+#: Positive, negative and mixed rows, one of zeros, and one whose largest value is zero.
+ROWS = np.array([[1, -3, 2], [3, 4, 12], [0, 0, 0], [-1, -2, -4], [0, -1, -2], [1e-9, 0, 2e-9]], np.float32)
+NUMBER = {np.float32: TensorProto.FLOAT, np.float64: TensorProto.DOUBLE, np.int64: TensorProto.INT64}
+
+
+def single(op_type, domain="ai.onnx.ml", dtype=np.float32, result=np.float32, columns=3, **attributes):
+    """Return a model of one operator from x to y."""
+    node = helper.make_node(op_type, ["x"], ["y"], domain=domain, **attributes)
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [helper.make_tensor_value_info("x", NUMBER[dtype], ["N", columns])],
+        [helper.make_tensor_value_info("y", NUMBER[result], ["N", columns])],
+    )
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", 3)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+def plain_of(model):
+    plain = decompose_operators(model)
+    checker.check_model(plain, full_check=True)
+    assert {node.domain for node in plain.graph.node} == {""}
+    return plain
+
+
+@pytest.mark.parametrize("norm", ["MAX", "L1", "L2"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_normalizer(run_onnx, norm, dtype):
+    model = single("Normalizer", dtype=dtype, norm=norm)
+    data = ROWS.astype(dtype)
+    (expected,) = run_onnx(model, data)
+    (found,) = run_onnx(plain_of(model), data)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-8)
+    assert found.dtype == np.float32
+
+
+def test_normalizer_of_another_norm_stays():
+    model = single("Normalizer", norm="L7")
+    assert decompose_operators(model) is model
+
+
+@pytest.mark.parametrize("p", [1, 2])
+@pytest.mark.parametrize("axis", [-1, 0, 1])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_lp_normalization(run_onnx, p, axis, dtype):
+    model = single("LpNormalization", "", dtype, dtype, p=p, axis=axis)
+    data = ROWS[:5].astype(dtype)
+    data[:, 2] = 0
+    (expected,) = run_onnx(model, data)
+    (found,) = run_onnx(plain_of(model), data)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-12)
+    assert found.dtype == dtype
+
+
+def with_loss(model):
+    """Return the model with a sum of y weighed by position, for a gradient."""
+    op = GraphBuilder(existing_names=graph_names(model.graph))
+    weighed = op.Mul("y", np.array([1.0, 2.0, 4.0], np.float32))
+    op.ReduceSum(weighed, keepdims=0, outputs=["loss"])
+    return append_nodes(model, op, outputs=[make_value_info("loss", TensorType(TensorProto.FLOAT, ()))])
+
+
+@pytest.mark.needs_training
+@pytest.mark.parametrize("op_type, domain, attributes", [
+    *(("Normalizer", "ai.onnx.ml", {"norm": norm}) for norm in ("MAX", "L1", "L2")),
+    *(("LpNormalization", "", {"p": p}) for p in (1, 2)),
+])  # fmt: skip
+@pytest.mark.parametrize("backend", ["rules", "ort"])
+def test_gradients_of_norms(run_onnx, op_type, domain, attributes, backend):
+    model = with_loss(plain_of(single(op_type, domain, **attributes)))
+    data = ROWS[[0, 1, 3]]
+    _, gradient = run_onnx(gradient_of_loss(model, "loss", ["x"], backend), data)
+    norm = {"MAX": lambda v: v.max(1), "L1": lambda v: np.abs(v).sum(1), 1: lambda v: np.abs(v).sum(1)}
+    size = norm.get(next(iter(attributes.values())), lambda v: np.sqrt((v * v).sum(1)))
+
+    def loss(v):
+        return (v / size(v)[:, None] * [1.0, 2.0, 4.0]).sum()
+
+    x = data.astype(np.float64)
+    expected = np.zeros_like(x)
+    for place in np.ndindex(*x.shape):
+        step = np.zeros_like(x)
+        step[place] = 1e-6
+        expected[place] = (loss(x + step) - loss(x - step)) / 2e-6
+    np.testing.assert_allclose(gradient, expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.needs_training
+@pytest.mark.parametrize("backend", ["rules", "ort"])
+@pytest.mark.parametrize("norm", ["MAX", "L1", "L2"])
+def test_a_row_of_zeros_has_a_finite_gradient(run_onnx, norm, backend):
+    model = with_loss(plain_of(single("Normalizer", norm=norm)))
+    _, gradient = run_onnx(gradient_of_loss(model, "loss", ["x"], backend), ROWS)
+    assert np.isfinite(gradient).all()
+    np.testing.assert_array_equal(gradient[2], [1.0, 2.0, 4.0])  # what has no norm stays as it is
+
+
+MISSING = np.array([[1, np.nan, 0], [np.nan, -1, 2], [4, 5, np.nan]], np.float32)
+
+
+@pytest.mark.parametrize("missing", [np.nan, -1.0, 0.0])
+@pytest.mark.parametrize("imputed", [[5.0, 6.0, 7.0], [9.0]])
+def test_imputer(run_onnx, missing, imputed):
+    model = single("Imputer", imputed_value_floats=imputed, replaced_value_float=missing)
+    plain = plain_of(model)
+    np.testing.assert_array_equal(run_onnx(plain, MISSING)[0], run_onnx(model, MISSING)[0])
+    np.testing.assert_array_equal(initializer_arrays(plain)["imputed_value"], imputed)
+
+
+def test_imputer_of_integers(run_onnx):
+    attributes = {"imputed_value_int64s": [5, 6, 7], "replaced_value_int64": 2}
+    model = single("Imputer", dtype=np.int64, result=np.int64, **attributes)
+    data = np.array([[1, 2, 0], [2, 3, 2]])
+    np.testing.assert_array_equal(run_onnx(plain_of(model), data)[0], [[1, 6, 0], [5, 3, 7]])
+    np.testing.assert_array_equal(run_onnx(model, data)[0], [[1, 6, 0], [5, 3, 7]])
+
+
+def test_imputer_of_float64(run_onnx):
+    # onnxruntime has no kernel for it
+    attributes = {"imputed_value_floats": [5.0, 6.0, 7.0], "replaced_value_float": np.nan}
+    plain = plain_of(single("Imputer", dtype=np.float64, result=np.float64, **attributes))
+    (found,) = run_onnx(plain, MISSING.astype(np.float64))
+    assert found.dtype == np.float64
+    np.testing.assert_array_equal(found, [[1, 6, 0], [5, -1, 2], [4, 5, 7]])
+
+
+def test_what_an_imputer_lacks():
+    model = single("Imputer", replaced_value_float=np.nan)
+    assert decompose_operators(model) is model
+
+
+@pytest.mark.needs_training
+@pytest.mark.parametrize("backend", ["rules", "ort"])
+def test_imputed_values_have_a_gradient(run_onnx, backend):
+    model = single("Imputer", imputed_value_floats=[5.0, 6.0, 7.0], replaced_value_float=np.nan)
+    model = with_loss(plain_of(model))
+    model = make_inputs_of(model, ["imputed_value"])
+    gradient = gradient_of_loss(model, "loss", ["imputed_value", "x"], backend)
+    data = np.where(np.isnan(MISSING), np.float32(np.nan), MISSING)
+    data[2, 0] = np.nan
+    values = np.array([5.0, 6.0, 7.0], np.float32)
+    _, imputed, x = run_onnx(gradient, data, values)
+    np.testing.assert_array_equal(imputed, [2.0, 2.0, 4.0])
+    np.testing.assert_array_equal(x, np.where(np.isnan(data), 0.0, [1.0, 2.0, 4.0]))
