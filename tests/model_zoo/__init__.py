@@ -1,0 +1,1 @@
+"""Every scikit-learn model, measured: does it convert, train with a correct gradient, predict as exported."""

@@ -1,0 +1,121 @@
+"""Cases of every estimator of scikit-learn, made from its tags."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from functools import partial
+
+from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
+from sklearn.utils import get_tags
+from sklearn.utils.discovery import all_estimators
+
+from .case import Case
+from .construct import construct, required
+
+__all__ = ["NO_CASE", "cases_of_all", "estimator_classes"]
+
+#: Estimators without a case, and why.
+NO_CASE = {
+    "DictVectorizer": "takes dictionaries, which no ONNX input holds",
+    "FeatureHasher": "takes dictionaries, which no ONNX input holds",
+    "KernelCenterer": "takes a kernel matrix between rows, not rows",
+    "LabelBinarizer": "transforms labels, not rows",
+    "LabelEncoder": "transforms labels, not rows",
+    "MultiLabelBinarizer": "transforms labels, not rows",
+    "PatchExtractor": "takes images and returns more rows than it was given",
+}
+_KINDS = {
+    "classifier": "classifier",
+    "regressor": "regressor",
+    "clusterer": "clusterer",
+    "density_estimator": "density",
+    "outlier_detector": "outliers",
+}
+#: Wrappers that predict classes or numbers, as what they wrap does.
+_EITHER = {"FrozenEstimator", "GridSearchCV", "Pipeline", "RandomizedSearchCV"}
+_SELECTORS = {"RFE", "RFECV", "SelectFromModel", "SequentialFeatureSelector"}
+_SENTENCES = {"CountVectorizer", "HashingVectorizer", "TfidfVectorizer"}
+_GAPS = {"KNNImputer", "MissingIndicator", "SimpleImputer"}
+#: Transformers that ask for more than numbers.
+_ABOVE_ZERO = {"TfidfTransformer"}
+
+
+def estimator_classes() -> dict[str, type]:
+    """Return every estimator of the installed scikit-learn by name."""
+    return dict(all_estimators())
+
+
+def cases_of_all() -> Iterator[Case]:
+    """Yield the cases of every estimator; the first one of each is its main case."""
+    for name, cls in estimator_classes().items():
+        if name in NO_CASE:
+            continue
+        for index, (variant, kind, data, by_class) in enumerate(_variants(name, cls)):
+            make = partial(construct, cls, by_class=by_class)
+            yield Case(f"{name}:{variant}", kind, data, make, main=index == 0)
+
+
+def _variants(name: str, cls: type) -> Iterator[tuple[str, str, str, bool]]:
+    """Yield variant, kind, data, and whether what is wrapped is a classifier."""
+    if name in _EITHER:
+        yield "classes", "classifier", "classes", True
+        yield "binary", "classifier", "binary", True
+        yield "regression", "regressor", "regression", False
+        return
+    if name in _SELECTORS:
+        yield "binary", "transformer", "binary", True
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # estimators that scikit-learn is about to drop
+        tags = get_tags(construct(cls, by_class=_wraps_classifier(name, cls)))
+    kind = _KINDS.get(str(tags.estimator_type), "transformer" if hasattr(cls, "transform") else "other")
+    variants = {"classifier": _classifier, "regressor": _regressor}.get(kind, _unsupervised)
+    for variant, data in variants(name, cls, tags):
+        yield variant, kind, data, kind == "classifier"
+
+
+def _wraps_classifier(name: str, cls: type) -> bool:
+    return bool(required(cls)) and "Class" in name
+
+
+def _classifier(name: str, cls: type, tags) -> Iterator[tuple[str, str]]:
+    suffix = "_positive" if tags.input_tags.positive_only else ""
+    suffix = "_categories" if tags.input_tags.categorical else suffix
+    if cls in (MultiOutputClassifier, ClassifierChain):
+        yield "labels", "labels"
+        return
+    yield "binary", "binary" + suffix
+    if name not in ("FixedThresholdClassifier", "TunedThresholdClassifierCV"):
+        yield "classes", "classes" + suffix
+    if tags.classifier_tags.multi_label or name == "OneVsRestClassifier":
+        yield "labels", "labels"
+
+
+def _regressor(name: str, cls: type, tags) -> Iterator[tuple[str, str]]:
+    several = tags.target_tags.multi_output
+    if tags.input_tags.one_d_array:
+        yield "regression", "one_column"
+        return
+    if tags.target_tags.positive_only:
+        yield "regression", "regression_above_zero"
+        return
+    if tags.target_tags.single_output and name != "RegressorChain":
+        yield "regression", "regression"
+    if several or name in ("MLPRegressor", "MultiOutputRegressor", "RegressorChain"):
+        yield "outputs", "regression_outputs"
+
+
+def _unsupervised(name: str, cls: type, tags) -> Iterator[tuple[str, str]]:
+    if name in _SENTENCES:
+        yield "sentences", "sentences"
+    elif name in _GAPS:
+        yield "gaps", "regression_gaps"
+    elif tags.input_tags.positive_only or name in _ABOVE_ZERO:
+        yield "rows", "regression_positive"
+    elif tags.input_tags.categorical:
+        yield "categories", "binary_categories"
+    elif tags.target_tags.required:
+        yield "binary", "binary"
+    else:
+        yield "rows", "regression"

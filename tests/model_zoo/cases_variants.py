@@ -1,0 +1,160 @@
+"""Variants of single estimators: kernels, covariances, losses, criteria, penalties, solvers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from sklearn.gaussian_process import kernels
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.svm import LinearSVC
+
+from .case import Case
+from .cases_all import estimator_classes
+from .construct import construct
+
+__all__ = ["cases_of_variants"]
+
+_SVM_KERNELS = ("linear", "poly", "sigmoid")
+_COVARIANCES = ("tied", "diag", "spherical")
+_CRITERIA = {
+    "Classifier": ("entropy", "log_loss"),
+    "Regressor": ("friedman_mse", "absolute_error", "poisson"),
+}
+_GP_KERNELS = {
+    "matern": kernels.Matern(nu=1.5),
+    "matern25": kernels.Matern(nu=2.5),
+    "rational_quadratic": kernels.RationalQuadratic(),
+    "dot_product": kernels.DotProduct(),
+    "exp_sine_squared": kernels.ExpSineSquared(),
+    "white": kernels.RBF() + kernels.WhiteKernel(0.1),
+    "constant_times_rbf": kernels.ConstantKernel(2.0) * kernels.RBF([1.0, 2.0, 1.0, 2.0]),
+}
+
+#: Estimator, variant, kind, data, parameters.
+_OTHERS: list[tuple[str, str, str, str, dict[str, Any]]] = [
+    ("LogisticRegression", "texts", "classifier", "texts", {}),
+    ("LogisticRegression", "no_intercept", "classifier", "classes", {"fit_intercept": False}),
+    (
+        "LogisticRegression",
+        "l1",
+        "classifier",
+        "classes",
+        {"l1_ratio": 1.0, "solver": "saga", "max_iter": 2000},
+    ),
+    ("LinearRegression", "no_intercept", "regressor", "regression", {"fit_intercept": False}),
+    ("LinearRegression", "positive", "regressor", "regression", {"positive": True}),
+    ("LinearSVC", "hinge", "classifier", "classes", {"loss": "hinge"}),
+    ("LinearSVC", "crammer_singer", "classifier", "classes", {"multi_class": "crammer_singer"}),
+    ("LinearSVR", "squared", "regressor", "regression", {"loss": "squared_epsilon_insensitive"}),
+    ("SGDClassifier", "hinge", "classifier", "classes", {"loss": "hinge"}),
+    ("SGDClassifier", "modified_huber", "classifier", "classes", {"loss": "modified_huber"}),
+    ("SGDClassifier", "elasticnet", "classifier", "binary", {"penalty": "elasticnet"}),
+    ("SGDRegressor", "huber", "regressor", "regression", {"loss": "huber"}),
+    ("SVC", "probability", "classifier", "binary", {"probability": True}),
+    ("SVC", "probability_classes", "classifier", "classes", {"probability": True}),
+    ("SVC", "texts", "classifier", "texts", {}),
+    ("SVC", "ovo", "classifier", "classes", {"decision_function_shape": "ovo"}),
+    ("SVC", "break_ties", "classifier", "classes", {"break_ties": True}),
+    ("NuSVC", "probability", "classifier", "classes", {"probability": True}),
+    ("TweedieRegressor", "poisson", "regressor", "regression_above_zero", {"power": 1}),
+    ("TweedieRegressor", "inverse_gaussian", "regressor", "regression_above_zero", {"power": 3}),
+    ("MLPClassifier", "logistic", "classifier", "classes", {"activation": "logistic"}),
+    ("MLPClassifier", "tanh", "classifier", "binary", {"activation": "tanh"}),
+    ("MLPRegressor", "identity", "regressor", "regression", {"activation": "identity"}),
+    ("MLPRegressor", "two_layers", "regressor", "regression", {"hidden_layer_sizes": (6, 4)}),
+    ("MLPRegressor", "tanh", "regressor", "regression_outputs", {"activation": "tanh"}),
+    ("KNeighborsClassifier", "distance", "classifier", "classes", {"weights": "distance"}),
+    ("KNeighborsRegressor", "distance", "regressor", "regression", {"weights": "distance"}),
+    ("KNeighborsRegressor", "manhattan", "regressor", "regression", {"p": 1, "weights": "distance"}),
+    ("RadiusNeighborsRegressor", "distance", "regressor", "regression", {"weights": "distance"}),
+    ("NearestCentroid", "manhattan", "classifier", "classes", {"metric": "manhattan"}),
+    ("LinearDiscriminantAnalysis", "lsqr", "classifier", "classes", {"solver": "lsqr"}),
+    ("LinearDiscriminantAnalysis", "shrinkage", "classifier", "binary", {"solver": "lsqr", "shrinkage": 0.2}),
+    ("QuadraticDiscriminantAnalysis", "regularised", "classifier", "classes", {"reg_param": 0.1}),
+    ("GradientBoostingClassifier", "exponential", "classifier", "binary", {"loss": "exponential"}),
+    ("GradientBoostingClassifier", "init_zero", "classifier", "classes", {"init": "zero"}),
+    ("GradientBoostingRegressor", "huber", "regressor", "regression", {"loss": "huber"}),
+    ("GradientBoostingRegressor", "quantile", "regressor", "regression", {"loss": "quantile"}),
+    ("HistGradientBoostingRegressor", "gaps", "regressor", "regression_gaps", {}),
+    ("HistGradientBoostingRegressor", "poisson", "regressor", "regression_above_zero", {"loss": "poisson"}),
+    (
+        "HistGradientBoostingRegressor",
+        "quantile",
+        "regressor",
+        "regression",
+        {"loss": "quantile", "quantile": 0.5},
+    ),
+    ("HistGradientBoostingClassifier", "gaps", "classifier", "binary", {}),
+    ("RandomForestClassifier", "texts", "classifier", "texts", {}),
+    ("RandomForestRegressor", "gaps", "regressor", "regression_gaps", {}),
+    ("AdaBoostRegressor", "square", "regressor", "regression", {"loss": "square"}),
+    ("BaggingClassifier", "trees", "classifier", "classes", {"estimator": None}),
+    ("BaggingClassifier", "some_columns", "classifier", "classes", {"max_features": 0.5}),
+    ("BaggingRegressor", "trees", "regressor", "regression", {"estimator": None}),
+    ("BaggingRegressor", "some_columns", "regressor", "regression", {"max_features": 0.5}),
+    ("CalibratedClassifierCV", "isotonic", "classifier", "binary", {"method": "isotonic"}),
+    ("CalibratedClassifierCV", "temperature", "classifier", "classes", {"method": "temperature"}),
+    ("CalibratedClassifierCV", "one_model", "classifier", "classes", {"ensemble": False}),
+    ("CalibratedClassifierCV", "logistic", "classifier", "classes", {"estimator": LogisticRegression()}),
+    ("VotingClassifier", "soft", "classifier", "classes", {"voting": "soft"}),
+    ("VotingClassifier", "weighted", "classifier", "binary", {"voting": "soft", "weights": [1, 3]}),
+    ("VotingRegressor", "weighted", "regressor", "regression", {"weights": [1, 3]}),
+    ("StackingClassifier", "passthrough", "classifier", "classes", {"passthrough": True}),
+    ("StackingRegressor", "passthrough", "regressor", "regression", {"passthrough": True}),
+    ("OneVsRestClassifier", "linear_svc", "classifier", "classes", {"estimator": LinearSVC()}),
+    ("OneVsRestClassifier", "linear_svc_binary", "classifier", "binary", {"estimator": LinearSVC()}),
+    ("OneVsOneClassifier", "ridge", "classifier", "classes", {"estimator": RidgeClassifier()}),
+    ("OneClassSVM", "linear", "outliers", "regression", {"kernel": "linear"}),
+    ("OneClassSVM", "poly", "outliers", "regression", {"kernel": "poly"}),
+    ("KernelPCA", "linear", "transformer", "regression", {"kernel": "linear"}),
+    ("KernelPCA", "poly", "transformer", "regression", {"kernel": "poly"}),
+    ("KernelPCA", "sigmoid", "transformer", "regression", {"kernel": "sigmoid"}),
+    ("KernelPCA", "cosine", "transformer", "regression", {"kernel": "cosine"}),
+    ("KernelRidge", "rbf", "regressor", "regression", {"kernel": "rbf"}),
+    ("KernelRidge", "poly", "regressor", "regression", {"kernel": "poly"}),
+    ("PCA", "whiten", "transformer", "regression", {"whiten": True}),
+    ("FastICA", "arbitrary", "transformer", "regression", {"whiten": "arbitrary-variance"}),
+    ("PowerTransformer", "box_cox", "transformer", "regression_positive", {"method": "box-cox"}),
+    ("QuantileTransformer", "normal", "transformer", "regression", {"output_distribution": "normal"}),
+    ("KBinsDiscretizer", "onehot", "transformer", "regression", {"encode": "onehot-dense"}),
+    ("Normalizer", "l1", "transformer", "regression", {"norm": "l1"}),
+    ("Normalizer", "max", "transformer", "regression", {"norm": "max"}),
+    ("SimpleImputer", "median", "transformer", "regression_gaps", {"strategy": "median"}),
+    ("GaussianMixture", "one", "density", "regression", {"n_components": 1}),
+    ("PLSRegression", "outputs_two", "regressor", "regression_outputs", {"n_components": 2}),
+]
+
+
+def cases_of_variants() -> Iterator[Case]:
+    """Yield variants that the tags of an estimator do not tell of."""
+    classes = estimator_classes()
+    for name, variant, kind, data, params in [*_OTHERS, *_tables()]:
+        if name in classes:
+            make = partial(construct, classes[name], by_class=kind == "classifier", **params)
+            yield Case(f"{name}:{variant}", kind, data, make)
+
+
+def _tables() -> Iterator[tuple[str, str, str, str, dict[str, Any]]]:
+    for name, kind, data in (
+        ("SVC", "classifier", "classes"),
+        ("NuSVC", "classifier", "binary"),
+        ("SVR", "regressor", "regression"),
+        ("NuSVR", "regressor", "regression"),
+    ):
+        for kernel in _SVM_KERNELS:
+            yield name, kernel, kind, data, {"kernel": kernel}
+    for name in ("GaussianMixture", "BayesianGaussianMixture"):
+        for covariance in _COVARIANCES:
+            yield name, covariance, "density", "regression", {"covariance_type": covariance}
+    for name, kernel in _GP_KERNELS.items():
+        params = {"kernel": kernel, "optimizer": None}
+        yield "GaussianProcessRegressor", name, "regressor", "regression", {**params, "alpha": 0.1}
+        yield "GaussianProcessClassifier", name, "classifier", "binary", params
+    for family in ("DecisionTree", "ExtraTree", "RandomForest", "ExtraTrees"):
+        for suffix, criteria in _CRITERIA.items():
+            kind, data = ("classifier", "classes") if suffix == "Classifier" else ("regressor", "regression")
+            for criterion in criteria:
+                rows = "regression_above_zero" if criterion == "poisson" else data
+                yield family + suffix, criterion, kind, rows, {"criterion": criterion}

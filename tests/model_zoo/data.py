@@ -1,0 +1,151 @@
+"""Small data sets, made with fixed seeds; values that float32 holds exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+__all__ = ["DATA", "Rows", "load"]
+
+N_ROWS = 90
+N_COLUMNS = 4
+
+
+class Rows(NamedTuple):
+    """Features and labels; y is None where there are none."""
+
+    X: Any
+    y: Any
+
+
+def _numbers(seed: int = 0) -> tuple[np.random.Generator, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return rng, _exact(rng.normal(size=(N_ROWS, N_COLUMNS)))
+
+
+def _exact(values: np.ndarray) -> np.ndarray:
+    """Round to float32: a threshold must not fall between a value and its rounding."""
+    return values.astype(np.float32).astype(np.float64)
+
+
+def _signal(rng: np.random.Generator, X: np.ndarray, n_outputs: int = 1) -> np.ndarray:
+    """Return a smooth function of the columns with noise, of mean zero and variance one."""
+    slopes = rng.normal(size=(X.shape[1], n_outputs))
+    values = X @ slopes + 0.5 * np.sin(2 * X[:, :1]) + 0.3 * rng.normal(size=(len(X), n_outputs))
+    return _exact((values - values.mean(axis=0)) / values.std(axis=0))
+
+
+def regression() -> Rows:
+    """One target."""
+    rng, X = _numbers()
+    return Rows(X, _signal(rng, X)[:, 0])
+
+
+def regression_outputs() -> Rows:
+    """Two targets."""
+    rng, X = _numbers()
+    return Rows(X, _signal(rng, X, 2))
+
+
+def regression_above_zero() -> Rows:
+    """One target above zero."""
+    rng, X = _numbers()
+    return Rows(X, _exact(np.exp(0.5 * _signal(rng, X)[:, 0])))
+
+
+def one_column() -> Rows:
+    """One target that mostly rises with the only column."""
+    rng, X = _numbers()
+    return Rows(X[:, :1], _exact(np.tanh(X[:, 0]) + 0.2 * rng.normal(size=N_ROWS)))
+
+
+def binary() -> Rows:
+    """Two classes that overlap."""
+    rng, X = _numbers()
+    return Rows(X, (rng.uniform(size=N_ROWS) < expit(2 * _signal(rng, X)[:, 0])).astype(np.int64))
+
+
+def texts() -> Rows:
+    """Two classes that have names."""
+    X, y = binary()
+    return Rows(X, np.array(["no", "yes"])[y])
+
+
+def classes() -> Rows:
+    """Three classes that overlap."""
+    rng, X = _numbers()
+    return Rows(X, np.argmax(_signal(rng, X, 3) + 0.5 * rng.gumbel(size=(N_ROWS, 3)), axis=1))
+
+
+def labels() -> Rows:
+    """Three labels a row may or may not have."""
+    rng, X = _numbers()
+    return Rows(X, (_signal(rng, X, 3) + 0.3 * rng.normal(size=(N_ROWS, 3)) > 0).astype(np.int64))
+
+
+def _above_zero(rows: Rows) -> Rows:
+    return Rows(np.abs(rows.X), rows.y)
+
+
+def _few_values(rows: Rows) -> Rows:
+    """Return columns of three categories, numbered 0, 1, 2."""
+    return Rows(np.digitize(rows.X, [-0.5, 0.5]).astype(np.float64), rows.y)
+
+
+def _with_gaps(rows: Rows) -> Rows:
+    """Return columns where one value of ten is missing."""
+    X = rows.X.copy()
+    X[np.random.default_rng(1).uniform(size=X.shape) < 0.1] = np.nan
+    return Rows(X, rows.y)
+
+
+def frame() -> Rows:
+    """A frame with numbers, categories and texts; two classes."""
+    import pandas
+
+    rng, X = _numbers()
+    kinds = rng.integers(0, 3, size=N_ROWS)
+    words = np.array(["dry cold", "wet warm", "dry warm wind", "cold wind rain"])
+    columns = {
+        "age": X[:, 0].astype(np.float32),
+        "size": X[:, 1].astype(np.float32),
+        "kind": np.array(["a", "b", "c"])[kinds],
+        "text": words[rng.integers(0, 4, size=N_ROWS)],
+    }
+    y = (X[:, 0] + kinds - 1 + 0.5 * rng.normal(size=N_ROWS) > 0).astype(np.int64)
+    return Rows(pandas.DataFrame(columns), y)
+
+
+def sentences() -> Rows:
+    """Texts of a few words; two classes."""
+    rows = frame()
+    return Rows(rows.X["text"].to_numpy(dtype=object), rows.y)
+
+
+#: Data sets by name.
+DATA: dict[str, Callable[[], Rows]] = {
+    "regression": regression,
+    "regression_outputs": regression_outputs,
+    "regression_above_zero": regression_above_zero,
+    "one_column": one_column,
+    "binary": binary,
+    "texts": texts,
+    "classes": classes,
+    "labels": labels,
+    "binary_positive": lambda: _above_zero(binary()),
+    "classes_positive": lambda: _above_zero(classes()),
+    "regression_positive": lambda: _above_zero(regression()),
+    "binary_categories": lambda: _few_values(binary()),
+    "classes_categories": lambda: _few_values(classes()),
+    "regression_gaps": lambda: _with_gaps(regression()),
+    "frame": frame,
+    "sentences": sentences,
+}
+
+
+def load(name: str) -> Rows:
+    """Return a data set."""
+    return DATA[name]()

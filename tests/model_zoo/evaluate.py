@@ -1,0 +1,35 @@
+"""Run a float64 graph by whatever computes it in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from onnx import ModelProto
+from onnx.reference import ReferenceEvaluator
+
+from ortlearn.graphs import subgraphs
+from ortlearn.training import Device, make_session
+
+__all__ = ["runner"]
+
+#: onnxruntime computes these in float32 whatever their type.
+_IMPRECISE = {"ReduceL2", "Shrink"}
+
+
+def runner(model: ModelProto) -> Callable[[dict[str, np.ndarray]], list]:
+    """Return what runs a graph: onnxruntime where it has the kernels, else onnx's reference evaluator."""
+    if _IMPRECISE.isdisjoint(_operators(model.graph)):
+        try:
+            session = make_session(model, Device("cpu"))
+            return lambda feeds: session.run(None, feeds)
+        except Exception:  # onnxruntime raises errors of every kind: one has no float64 kernel
+            pass
+    evaluator = ReferenceEvaluator(model)
+    return lambda feeds: list(evaluator.run(None, feeds))
+
+
+def _operators(graph) -> set[str]:
+    return {node.op_type for node in graph.node}.union(
+        *(_operators(inner) for node in graph.node for inner in subgraphs(node))
+    )

@@ -1,0 +1,42 @@
+"""A sample of the catalogue: one case of a kind; ``make coverage`` measures all."""
+
+import pytest
+
+from ortlearn.differentiation import ort_backend
+
+from .cases import catalogue
+from .measure import measure
+from .verdict import is_trained, reason, silently_wrong
+
+CASES = catalogue()
+TRAINED = [
+    "Ridge:outputs",
+    "LogisticRegression:classes",
+    "MLPClassifier:binary",
+    "PCA:rows",
+]
+
+
+NOT_TRAINED = ["KNeighborsClassifier:classes", "KBinsDiscretizer:rows", "SelectKBest:rows"]
+
+
+def check(name, backends):
+    facts = measure(CASES[name])
+    assert not silently_wrong(facts), reason(facts)
+    for backend in backends:
+        assert is_trained(facts, backend), reason(facts)
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_a_model_trains_with_a_correct_gradient_and_predicts_as_exported(name):
+    check(name, ["rules", "ort"] if ort_backend.is_available() else ["rules"])
+
+
+@pytest.mark.parametrize(
+    "name", ["KNeighborsClassifier:classes", "KBinsDiscretizer:rows", "SelectKBest:rows"]
+)
+def test_a_model_without_a_gradient_says_so(name):
+    facts = measure(CASES[name])
+    assert not any(is_trained(facts, backend) for backend in ("rules", "ort"))
+    assert not silently_wrong(facts)
+    assert facts["poses"]["plain"] and facts["poses"]["reason"]

@@ -1,0 +1,151 @@
+"""What our estimators do with a model: what they would train, from where, and a few steps of it."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+
+from ortlearn.estimators import OrtGradientOptimizer
+from ortlearn.exceptions import OrtlearnError
+from ortlearn.learning_rates import LearningRateSGD
+from ortlearn.training import Data, TrainingTask
+from ortlearn.training.base_step import BaseStep
+from ortlearn.training.step_graphs import OBJECTIVE, objective_graph
+
+__all__ = ["Posed", "messages", "perturbed", "pose", "untouched", "train_from"]
+
+#: Changes no weight: the model is then converted, and not trained.
+NO_RATE = 1e-30
+#: How far weights are moved away from where they are, relative to their size.
+DISTANCES = (0.2, 0.05, 0.01)
+
+
+class _Posed(Exception):
+    """Raised instead of training, with what was about to be trained."""
+
+
+@dataclass(frozen=True)
+class Posed:
+    """What is about to be trained.
+
+    Attributes
+    ----------
+    task : TrainingTask
+        Graph, loss and weights, the frozen part computed already.
+    data : Data
+        Rows.
+    weights : dict of str to ndarray
+        Where the training starts.
+    messages : list of str
+        Warnings of ours on the way.
+    """
+
+    task: TrainingTask
+    data: Data
+    weights: dict[str, np.ndarray]
+    messages: list[str]
+
+    @property
+    def objective(self) -> ModelProto:
+        """Graph of the objective."""
+        return objective_graph(self.task)
+
+    @property
+    def output(self) -> str:
+        """Output of that graph."""
+        return OBJECTIVE
+
+    @property
+    def columns(self) -> dict[str, np.ndarray]:
+        """What the graph takes besides the weights."""
+        return self.data.columns(self.task)
+
+
+class _Stop(BaseStep):
+    def build(self):
+        return []
+
+    def start(self, data, sizes, weights, states=None):
+        raise _Posed(self.task, data, weights)
+
+
+class _StoppedOptimizer(OrtGradientOptimizer):
+    _step_class = _Stop
+
+
+def pose(model: Any, X: Any, y: Any) -> Posed:
+    """Return what a warm fit of a fitted model is about to train.
+
+    Raises
+    ------
+    OrtlearnError, ValueError
+        If the model cannot be trained; the message is what a user reads.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            _StoppedOptimizer(model, warm_start=True, gradient="rules", shuffle=False).fit(X, y)
+        except _Posed as posed:
+            task, data, weights = posed.args
+            return Posed(task, data, weights, messages(caught))
+    raise OrtlearnError("The estimator trained without its step.")
+
+
+def messages(caught: list) -> list[str]:
+    """Return the warnings that come from ortlearn."""
+    ours = [item for item in caught if "ortlearn" in f"{item.category.__module__} {item.filename}"]
+    return [f"{item.category.__name__}: {item.message}" for item in ours]
+
+
+def perturbed(weights: dict[str, np.ndarray], distance: float, seed: int = 0) -> dict[str, np.ndarray]:
+    """Return weights moved away from where they are, each by a share of its own size, signs kept.
+
+    What is zero is moved by a share of the mean size of its weight.
+    """
+    rng = np.random.default_rng(seed)
+    moved = {}
+    for name, array in weights.items():
+        mean = float(np.sqrt(np.mean(np.square(array, dtype=np.float64)))) if array.size else 0.0
+        own = array * rng.uniform(-1, 1, size=array.shape)
+        other = (mean or 1.0) * rng.uniform(-1, 1, size=array.shape) * (array == 0)
+        moved[name] = np.asarray(array + distance * (own + other), dtype=array.dtype)
+    return moved
+
+
+def untouched(model: Any, X: Any, y: Any) -> OrtGradientOptimizer:
+    """Return our estimator of a fitted model, its weights as they were."""
+    rate = LearningRateSGD(eta0=NO_RATE, learning_rate="constant")
+    return OrtGradientOptimizer(
+        model, warm_start=True, learning_rate=rate, max_iter=1, batch_size=_n_rows(X), shuffle=False
+    ).fit(X, y)
+
+
+def train_from(
+    model: Any, X: Any, y: Any, weights: dict[str, np.ndarray], rate: float, epochs: int, gradient: str
+) -> OrtGradientOptimizer:
+    """Return our estimator of a fitted model after a few steps on all rows from given weights."""
+
+    class Step(OrtGradientOptimizer._step_class):  # type: ignore[name-defined]
+        def start(self, data, sizes, _, states=None):
+            return super().start(data, sizes, weights, states)
+
+    class Optimizer(OrtGradientOptimizer):
+        _step_class = Step
+
+    return Optimizer(
+        model,
+        warm_start=True,
+        learning_rate=LearningRateSGD(eta0=rate, learning_rate="constant"),
+        max_iter=epochs,
+        batch_size=_n_rows(X),
+        shuffle=False,
+        gradient=gradient,
+    ).fit(X, y)
+
+
+def _n_rows(X: Any) -> int:
+    return int(np.shape(X)[0])

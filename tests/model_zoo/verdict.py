@@ -1,0 +1,75 @@
+"""What the facts of a case come to, in one word and one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["converts", "crashed", "has_learned", "is_trained", "reason", "silently_wrong", "state"]
+
+Facts = Mapping[str, Mapping[str, Any]]
+
+
+def _ok(facts: Facts, *names: str) -> bool:
+    return all(bool(facts.get(name, {}).get("ok")) for name in names)
+
+
+def is_trained(facts: Facts, backend: str) -> bool:
+    """Tell whether a case trains with a correct gradient, its loss falls, and it predicts as exported."""
+    return (
+        _ok(facts, f"gradient_{backend}", f"falls_{backend}")
+        and has_learned(facts)
+        and facts.get("exported", {}).get("ok") is not False
+    )
+
+
+def converts(facts: Facts) -> bool:
+    """Tell whether a case converts: by skl2onnx alone, or with what we change about it."""
+    return _ok(facts, "converts") or _ok(facts, "poses")
+
+
+def has_learned(facts: Facts) -> bool:
+    """Tell whether the graph of a case holds learned parameters.
+
+    Where skl2onnx alone makes no graph to look at, what our estimator trains must do.
+    """
+    return _ok(facts, "learned") or (not _ok(facts, "converts") and _ok(facts, "poses"))
+
+
+def crashed(facts: Facts) -> str | None:
+    """Return what a process was at when it was lost, None where it was not."""
+    return next((name for name, fact in facts.items() if fact.get("crash")), None)
+
+
+def silently_wrong(facts: Facts) -> list[str]:
+    """Return the facts that do not hold although nothing said so: no error, no warning."""
+    return [
+        name
+        for name in ("gradient_rules", "gradient_ort", "forward", "falls_rules", "falls_ort", "exported")
+        if facts.get(name, {}).get("ok") is False and not facts[name].keys() & {"plain", "crash"}
+    ]
+
+
+def state(facts: Facts) -> str:
+    """Return in a few words how far a case comes."""
+    if crashed(facts):
+        return "crash"
+    if not _ok(facts, "fits"):
+        return "not fitted"
+    if not converts(facts):
+        return "not converted"
+    if silently_wrong(facts):
+        return "wrong"
+    if is_trained(facts, "rules"):
+        return "trained" if is_trained(facts, "ort") or "gradient_ort" not in facts else "trained by rules"
+    return "not trained" if has_learned(facts) else "nothing learned"
+
+
+def reason(facts: Facts) -> str:
+    """Return why a case is not trained by both ways to a gradient; empty where it is."""
+    lost = [
+        f"{name}: {fact['reason']}"
+        for name, fact in facts.items()
+        if fact.get("ok") is False and fact.get("reason")
+    ]
+    return "; ".join(lost)
