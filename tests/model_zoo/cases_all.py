@@ -6,12 +6,15 @@ import warnings
 from collections.abc import Iterator
 from functools import partial
 
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.utils import get_tags
 from sklearn.utils.discovery import all_estimators
 
 from .case import Case
 from .construct import construct, required
+from .data import load
 
 __all__ = ["NO_CASE", "cases_of_all", "estimator_classes"]
 
@@ -37,8 +40,7 @@ _EITHER = {"FrozenEstimator", "GridSearchCV", "Pipeline", "RandomizedSearchCV"}
 _SELECTORS = {"RFE", "RFECV", "SelectFromModel", "SequentialFeatureSelector"}
 _SENTENCES = {"CountVectorizer", "HashingVectorizer", "TfidfVectorizer"}
 _GAPS = {"KNNImputer", "MissingIndicator", "SimpleImputer"}
-#: Transformers that ask for more than numbers.
-_ABOVE_ZERO = {"TfidfTransformer"}
+_COUNTS = {"LatentDirichletAllocation", "TfidfTransformer"}
 
 
 def estimator_classes() -> dict[str, type]:
@@ -53,6 +55,8 @@ def cases_of_all() -> Iterator[Case]:
             continue
         for index, (variant, kind, data, by_class) in enumerate(_variants(name, cls)):
             make = partial(construct, cls, by_class=by_class)
+            if cls is FrozenEstimator:
+                make = partial(_frozen, data, by_class)
             yield Case(f"{name}:{variant}", kind, data, make, main=index == 0)
 
 
@@ -73,6 +77,11 @@ def _variants(name: str, cls: type) -> Iterator[tuple[str, str, str, bool]]:
     variants = {"classifier": _classifier, "regressor": _regressor}.get(kind, _unsupervised)
     for variant, data in variants(name, cls, tags):
         yield variant, kind, data, kind == "classifier"
+
+
+def _frozen(data: str, by_class: bool) -> FrozenEstimator:
+    """Return a frozen estimator, which is fitted before it is frozen."""
+    return FrozenEstimator((LogisticRegression() if by_class else Ridge()).fit(*load(data)))
 
 
 def _wraps_classifier(name: str, cls: type) -> bool:
@@ -111,7 +120,9 @@ def _unsupervised(name: str, cls: type, tags) -> Iterator[tuple[str, str]]:
         yield "sentences", "sentences"
     elif name in _GAPS:
         yield "gaps", "regression_gaps"
-    elif tags.input_tags.positive_only or name in _ABOVE_ZERO:
+    elif name in _COUNTS:
+        yield "counts", "counts"
+    elif tags.input_tags.positive_only:
         yield "rows", "regression_positive"
     elif tags.input_tags.categorical:
         yield "categories", "binary_categories"

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from sklearn.gaussian_process import kernels
-from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.linear_model import RidgeClassifier
 from sklearn.svm import LinearSVC
 
 from .case import Case
@@ -97,8 +97,9 @@ _OTHERS: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("CalibratedClassifierCV", "isotonic", "classifier", "binary", {"method": "isotonic"}),
     ("CalibratedClassifierCV", "temperature", "classifier", "classes", {"method": "temperature"}),
     ("CalibratedClassifierCV", "one_model", "classifier", "classes", {"ensemble": False}),
-    ("CalibratedClassifierCV", "logistic", "classifier", "classes", {"estimator": LogisticRegression()}),
+    ("CalibratedClassifierCV", "linear_svc", "classifier", "classes", {"estimator": LinearSVC()}),
     ("VotingClassifier", "soft", "classifier", "classes", {"voting": "soft"}),
+    ("VotingClassifier", "flattened", "classifier", "classes", {"voting": "soft", "flatten_transform": True}),
     ("VotingClassifier", "weighted", "classifier", "binary", {"voting": "soft", "weights": [1, 3]}),
     ("VotingRegressor", "weighted", "regressor", "regression", {"weights": [1, 3]}),
     ("StackingClassifier", "passthrough", "classifier", "classes", {"passthrough": True}),

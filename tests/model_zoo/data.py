@@ -102,6 +102,12 @@ def _with_gaps(rows: Rows) -> Rows:
     return Rows(X, rows.y)
 
 
+def counts() -> Rows:
+    """Columns of counts, many of them zero."""
+    rng, X = _numbers()
+    return Rows(rng.poisson(np.exp(0.5 * X - 0.5)).astype(np.float64), _signal(rng, X)[:, 0])
+
+
 def frame() -> Rows:
     """A frame with numbers, categories and texts; two classes."""
     import pandas
@@ -141,6 +147,7 @@ DATA: dict[str, Callable[[], Rows]] = {
     "binary_categories": lambda: _few_values(binary()),
     "classes_categories": lambda: _few_values(classes()),
     "regression_gaps": lambda: _with_gaps(regression()),
+    "counts": counts,
     "frame": frame,
     "sentences": sentences,
 }

@@ -202,11 +202,12 @@ class Measurement:
             for name, values in predictions(ours, self.rows.X).items()
             if name in expected
         }
+        scores = gaps.pop("decision_function", None)  # what is trained: of the same shape, no more
         if not gaps:
             return {"ok": False, "reason": "our estimator has no method to predict with", "plain": True}
         worst = max(gaps, key=lambda name: gaps[name])
         said = messages(caught)
-        fact = {"ok": gaps[worst] <= LARGE, "difference": gaps[worst], "warnings": said}
+        fact = {"ok": gaps[worst] <= LARGE, "difference": gaps[worst], "scores": scores, "warnings": said}
         if not fact["ok"]:
             fact.update(reason=f"{worst} differs from scikit-learn's by {gaps[worst]:.2g}")
             fact.update({"plain": True} if said else {})
