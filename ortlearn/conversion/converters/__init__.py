@@ -1,0 +1,43 @@
+"""Converters of our own, where those of skl2onnx give something else than scikit-learn, or too much.
+
+One file per kind of estimator; each has ``convert(scope, operator, container)``, as skl2onnx calls it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    IsolationForest,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.tree import (
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ExtraTreeClassifier,
+    ExtraTreeRegressor,
+)
+
+from . import boosting, isolation_forest, trees
+
+__all__ = ["CONVERTERS"]
+
+#: Converters by type of the estimator.
+CONVERTERS: dict[type, Callable] = {
+    DecisionTreeClassifier: trees.convert,
+    DecisionTreeRegressor: trees.convert,
+    ExtraTreeClassifier: trees.convert,
+    ExtraTreeRegressor: trees.convert,
+    ExtraTreesClassifier: trees.convert,
+    ExtraTreesRegressor: trees.convert,
+    HistGradientBoostingClassifier: boosting.convert,
+    HistGradientBoostingRegressor: boosting.convert,
+    IsolationForest: isolation_forest.convert,
+    RandomForestClassifier: trees.convert,
+    RandomForestRegressor: trees.convert,
+}

@@ -1,0 +1,49 @@
+"""Nodes in a graph that skl2onnx is writing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from onnx import TensorProto, helper
+
+from ...graphs import GraphBuilder
+from ..versions import ML_OPSET, OPSET
+
+__all__ = ["add_nodes", "float_input", "is_double", "new_builder", "write_output"]
+
+
+def new_builder(scope: Any) -> GraphBuilder:
+    """Return a builder whose names are new in skl2onnx's graph."""
+    return GraphBuilder(OPSET, prefix=f"{scope.get_unique_variable_name('own')}_")
+
+
+def is_double(variable: Any) -> bool:
+    """Tell whether a variable of skl2onnx is float64."""
+    return type(variable.type).__name__ == "DoubleTensorType"
+
+
+def float_input(op: GraphBuilder, operator: Any) -> str:
+    """Return the input of an estimator as float32, whatever its type."""
+    return op.Cast(operator.inputs[0].full_name, to=TensorProto.FLOAT)
+
+
+def write_output(op: GraphBuilder, values: str, variable: Any) -> None:
+    """Write float32 values as an output of an estimator, in its type."""
+    kind = TensorProto.DOUBLE if is_double(variable) else TensorProto.FLOAT
+    op.node("Cast", values, outputs=[variable.full_name], to=kind)
+
+
+def add_nodes(container: Any, op: GraphBuilder) -> None:
+    """Give the nodes and constants of a builder to skl2onnx."""
+    # Not by its method for tensors, which loses those of text.
+    container.initializers.extend(op.initializers)
+    for node in op.nodes:
+        container.add_node(
+            node.op_type,
+            list(node.input),
+            list(node.output),
+            op_domain=node.domain,
+            op_version=ML_OPSET if node.domain else None,
+            name=node.name,
+            **{a.name: helper.get_attribute_value(a) for a in node.attribute},
+        )

@@ -1,0 +1,98 @@
+"""ai.onnx.ml.TreeEnsembleClassifier -> leaf numbers, a table of leaf values, sums, and a link."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .common import Fused
+from .links import LINKS, apply_link
+from .tree_leaves import aggregated_leaves
+from .tree_nodes import Trees, numbers, read_trees
+
+__all__ = ["decompose"]
+
+
+def decompose(fused: Fused) -> bool:
+    """Write a classification by trees as sums of trainable leaf values, probabilities and a label.
+
+    Two classes whose leaves have one value each are one column of scores s. Where no value is negative,
+    it is the probability of the second class, as forests have it: (1 - s, s), and the second class wins
+    above 1/2. Otherwise it is a raw score, as boosting has it: (-s, s), through a sigmoid where the
+    operator says so, and the second class wins above 0.
+    """
+    classes = _classes(fused)
+    trees = read_trees(fused, "class", len(classes)) if len(classes) > 1 else None
+    link, base = fused.text("post_transform", "NONE"), numbers(fused, "base_values")
+    if trees is None or link not in LINKS or _votes_for_leaves(trees):
+        return False
+    if len(classes) == 2 and not trees.used.all(axis=1).any():
+        return _write_binary(fused, trees, classes, link, base)
+    return _write_classes(fused, trees, classes, link, base)
+
+
+def _classes(fused: Fused) -> np.ndarray:
+    ints = fused.attribute("classlabels_int64s")
+    if ints:
+        return np.asarray(ints, dtype=np.int64)
+    return np.asarray([c.decode() for c in fused.attribute("classlabels_strings", [])], dtype=object)
+
+
+def _votes_for_leaves(trees: Trees) -> bool:
+    """Tell whether the classes are the leaves of a single tree: there is nothing to learn."""
+    leaves = np.arange(len(trees.leaf_nodes))
+    return (
+        trees.n_trees == 1
+        and int(trees.used.sum()) == len(leaves)
+        and trees.leaf_nodes.max() < trees.used.shape[1]
+        and bool(trees.used[leaves, trees.leaf_nodes].all())
+    )
+
+
+def _write_classes(
+    fused: Fused, trees: Trees, classes: np.ndarray, link: str, base: np.ndarray | None
+) -> bool:
+    """Write one column of scores for each class; the first of the largest wins."""
+    if base is not None and base.size != len(classes):
+        return False
+    raw = aggregated_leaves(fused, trees)
+    if raw is None:
+        return False
+    if base is not None:
+        raw = fused.op.Add(raw, fused.weight("base_values", base))
+    apply_link(fused.op, link, raw, fused.scores_name())
+    _write_label(fused, classes, raw)
+    return True
+
+
+def _write_binary(
+    fused: Fused, trees: Trees, classes: np.ndarray, link: str, base: np.ndarray | None
+) -> bool:
+    """Write one column of scores for the second class."""
+    op = fused.op
+    if link not in ("NONE", "LOGISTIC") or (base is not None and base.size != 1):
+        return False
+    if not trees.used[:, 0].all():
+        return False
+    raw = aggregated_leaves(fused, trees.of_output(0))
+    if raw is None:
+        return False
+    if base is not None:
+        raw = op.Add(raw, fused.weight("base_values", base))
+    if link == "NONE" and trees.values.min() >= 0:
+        columns = scores = op.Concat(op.Sub(1.0, raw), raw, axis=1)
+    else:
+        columns = scores = op.Concat(op.Neg(raw), raw, axis=1)
+        if link == "LOGISTIC":
+            positive = op.Sigmoid(raw)
+            scores = op.Concat(op.Sub(1.0, positive), positive, axis=1)
+    fused.write("Identity", scores, outputs=[fused.scores_name()])
+    # From raw scores: two sigmoids of large ones are equal.
+    _write_label(fused, classes, columns)
+    return True
+
+
+def _write_label(fused: Fused, classes: np.ndarray, columns: str) -> None:
+    label, op = fused.node.output[0], fused.op
+    if label:
+        best = op.ArgMax(columns, axis=1, keepdims=0)
+        fused.write("Gather", op.constant(classes), best, outputs=[label], axis=0)

@@ -1,0 +1,185 @@
+"""Trees and forests of scikit-learn: converted, decomposed, and equal to scikit-learn."""
+
+import numpy as np
+import pytest
+from onnx import checker
+from sklearn.datasets import make_classification, make_regression
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    AdaBoostRegressor,
+    BaggingClassifier,
+    BaggingRegressor,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    IsolationForest,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.tree import (
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ExtraTreeClassifier,
+    ExtraTreeRegressor,
+)
+
+from ortlearn.conversion import sklearn_to_onnx
+from ortlearn.graphs import initializer_arrays
+
+ROWS, Y = make_regression(120, 5, n_targets=2, noise=5.0, random_state=0)
+ROWS = ROWS.astype(np.float32)
+THREE = make_classification(120, 5, n_informative=4, n_redundant=0, n_classes=3, random_state=0)
+TWO = make_classification(120, 5, n_informative=3, n_redundant=0, n_classes=2, random_state=0)
+FEW = {"n_estimators": 6, "random_state": 0}
+
+REGRESSORS = [
+    DecisionTreeRegressor(random_state=0),
+    DecisionTreeRegressor(max_leaf_nodes=9, random_state=0),
+    DecisionTreeRegressor(criterion="absolute_error", max_depth=4, random_state=0),
+    ExtraTreeRegressor(random_state=0),
+    RandomForestRegressor(**FEW),
+    ExtraTreesRegressor(max_leaf_nodes=9, **FEW),
+    GradientBoostingRegressor(**FEW),
+    GradientBoostingRegressor(loss="huber", init="zero", **FEW),
+    GradientBoostingRegressor(loss="quantile", **FEW),
+    HistGradientBoostingRegressor(max_iter=6),
+    BaggingRegressor(max_features=0.6, **FEW),
+    AdaBoostRegressor(**FEW),
+]
+CLASSIFIERS = [
+    DecisionTreeClassifier(max_depth=4, random_state=0),
+    DecisionTreeClassifier(criterion="entropy", min_samples_leaf=5, random_state=0),
+    ExtraTreeClassifier(max_depth=4, random_state=0),
+    RandomForestClassifier(max_depth=4, **FEW),
+    ExtraTreesClassifier(max_depth=4, criterion="log_loss", **FEW),
+    GradientBoostingClassifier(**FEW),
+    HistGradientBoostingClassifier(max_iter=6),
+    BaggingClassifier(DecisionTreeClassifier(max_depth=3), max_features=0.6, **FEW),
+    AdaBoostClassifier(**FEW),
+]
+
+
+def identifier(estimator):
+    return repr(estimator).replace(" ", "").replace("\n", "")[:60]
+
+
+def tables(model):
+    """Return the tables of leaf values of a model."""
+    return {
+        name: array for name, array in initializer_arrays(model).items() if name.startswith("leaf_values")
+    }
+
+
+@pytest.mark.parametrize("estimator", REGRESSORS, ids=identifier)
+def test_regressors(run_onnx, estimator):
+    fitted = estimator.fit(ROWS, Y[:, 0])
+    model = sklearn_to_onnx(fitted, ROWS.shape[1])
+    checker.check_model(model, full_check=True)
+    assert tables(model)
+    expected = fitted.predict(ROWS)
+    (found,) = run_onnx(model, ROWS)
+    np.testing.assert_allclose(found.ravel(), expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize(
+    "estimator", [DecisionTreeRegressor(random_state=0), RandomForestRegressor(**FEW)], ids=identifier
+)
+def test_regressors_of_several_outputs(run_onnx, estimator):
+    fitted = estimator.fit(ROWS, Y)
+    model = sklearn_to_onnx(fitted, ROWS.shape[1])
+    np.testing.assert_allclose(run_onnx(model, ROWS)[0], fitted.predict(ROWS), rtol=1e-4, atol=1e-2)
+    (table,) = tables(model).values()
+    assert table.shape[1] == 2
+
+
+@pytest.mark.parametrize("data", [TWO, THREE], ids=["two", "three"])
+@pytest.mark.parametrize("estimator", CLASSIFIERS, ids=identifier)
+def test_classifiers(run_onnx, estimator, data):
+    X, y = data[0].astype(np.float32), np.array(["a", "b", "c"])[data[1]]
+    fitted = estimator.fit(X, y)
+    model = sklearn_to_onnx(fitted, X.shape[1])
+    checker.check_model(model, full_check=True)
+    label, scores = run_onnx(model, X)
+    np.testing.assert_allclose(scores, fitted.predict_proba(X), rtol=1e-4, atol=1e-5)
+    assert label.tolist() == fitted.predict(X).tolist()
+
+
+def test_boosting_with_an_exponential_loss(run_onnx):
+    # skl2onnx's own graph has the same probability of both classes mixed up where the score is negative.
+    X, y = TWO[0].astype(np.float32), TWO[1]
+    fitted = GradientBoostingClassifier(loss="exponential", **FEW).fit(X, y)
+    label, scores = run_onnx(sklearn_to_onnx(fitted, X.shape[1]), X)
+    np.testing.assert_allclose(scores, fitted.predict_proba(X), rtol=1e-4, atol=1e-5)
+    assert label.tolist() == fitted.predict(X).tolist()
+
+
+def test_boosting_of_three_classes_has_one_value_per_leaf():
+    fitted = GradientBoostingClassifier(**FEW).fit(*THREE)
+    (table,) = tables(sklearn_to_onnx(fitted, 5)).values()
+    assert table.shape == (sum(tree.tree_.n_leaves for tree in fitted.estimators_.ravel()),)
+
+
+@pytest.mark.parametrize("max_features", [1.0, 0.6])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_isolation_forest(run_onnx, max_features, dtype):
+    fitted = IsolationForest(max_features=max_features, contamination=0.2, **FEW).fit(ROWS)
+    model = sklearn_to_onnx(fitted, ROWS.shape[1], dtype)
+    checker.check_model(model, full_check=True)
+    label, scores = run_onnx(model, ROWS.astype(dtype))
+    assert scores.dtype == dtype
+    np.testing.assert_allclose(scores.ravel(), fitted.decision_function(ROWS), atol=1e-6)
+    assert label.ravel().tolist() == fitted.predict(ROWS).tolist()
+    (table,) = tables(model).values()
+    assert table.shape == (sum(tree.tree_.n_leaves for tree in fitted.estimators_),)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        DecisionTreeClassifier(max_depth=4, random_state=0),
+        ExtraTreeClassifier(max_depth=4, random_state=0),
+        RandomForestClassifier(max_depth=4, **FEW),
+        ExtraTreesClassifier(max_depth=4, **FEW),
+    ],
+    ids=identifier,
+)
+@pytest.mark.parametrize("texts", [False, True])
+def test_classifiers_of_several_outputs(run_onnx, estimator, texts):
+    X = THREE[0].astype(np.float32)
+    y = np.stack([THREE[1], (X[:, 0] > 0) + 1], axis=1)
+    y = y.astype(str) if texts else y
+    fitted = estimator.fit(X, y)
+    label, scores = run_onnx(sklearn_to_onnx(fitted, X.shape[1]), X)
+    for output, expected in enumerate(fitted.predict_proba(X)):
+        found = scores[output][:, : expected.shape[1]]
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+        assert not scores[output][:, expected.shape[1] :].any()
+    assert label.tolist() == fitted.predict(X).tolist()
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        DecisionTreeRegressor(max_depth=4, random_state=0),
+        ExtraTreesRegressor(max_depth=4, **FEW),
+        RandomForestRegressor(max_depth=4, **FEW),
+        HistGradientBoostingRegressor(max_iter=6),
+    ],
+    ids=identifier,
+)
+def test_missing_values_go_where_scikit_learn_sends_them(run_onnx, estimator):
+    X = np.where(np.random.default_rng(0).uniform(size=ROWS.shape) < 0.2, np.float32(np.nan), ROWS)
+    fitted = estimator.fit(X, Y[:, 0])
+    (found,) = run_onnx(sklearn_to_onnx(fitted, X.shape[1]), X)
+    np.testing.assert_allclose(found.ravel(), fitted.predict(X), rtol=1e-4, atol=1e-2)
+
+
+def test_thresholds_that_float32_cannot_hold(run_onnx):
+    X = np.float32(1) + np.arange(40, dtype=np.float32)[:, None] * np.finfo(np.float32).eps
+    y = (np.arange(40) // 4 % 3)[:, None] == [[0, 1]]
+    fitted = DecisionTreeClassifier(random_state=0).fit(X, y.astype(int))
+    label, _ = run_onnx(sklearn_to_onnx(fitted, 1), X)
+    assert label.tolist() == fitted.predict(X).tolist()
