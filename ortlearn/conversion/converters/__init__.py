@@ -16,6 +16,7 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
+from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from sklearn.tree import (
     DecisionTreeClassifier,
     DecisionTreeRegressor,
@@ -23,7 +24,7 @@ from sklearn.tree import (
     ExtraTreeRegressor,
 )
 
-from . import boosting, isolation_forest, trees
+from . import boosting, isolation_forest, svm, trees
 
 __all__ = ["CONVERTERS"]
 
@@ -38,6 +39,11 @@ CONVERTERS: dict[type, Callable] = {
     HistGradientBoostingClassifier: boosting.convert,
     HistGradientBoostingRegressor: boosting.convert,
     IsolationForest: isolation_forest.convert,
+    NuSVC: svm.convert_classifier,
+    NuSVR: svm.convert_regressor,
+    OneClassSVM: svm.convert_regressor,
     RandomForestClassifier: trees.convert,
     RandomForestRegressor: trees.convert,
+    SVC: svm.convert_classifier,
+    SVR: svm.convert_regressor,
 }
