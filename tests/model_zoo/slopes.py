@@ -107,7 +107,7 @@ def _slope(
     slopes, gaps = [], []
     noise = 0.0
     for step in STEPS:
-        ahead, behind = value(array + step * direction), value(array - step * direction)
+        ahead, behind = (value(np.asarray(array + sign * step * direction)) for sign in (1, -1))
         slopes.append((ahead - behind) / (2 * step))
         gaps.append(abs(ahead + behind - 2 * center) / step)
         noise = 8 * np.finfo(float).eps * max(abs(ahead), abs(behind)) / step
