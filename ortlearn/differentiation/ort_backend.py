@@ -30,6 +30,7 @@ from .ort_checks import (
     refuse_known_wrong,
 )
 from .ort_definitions import check_handed_over, hand_over
+from .ort_rewrites import rewrite_for_ort
 
 Built = TypeVar("Built")
 
@@ -102,6 +103,7 @@ def loss_gradient(
         If onnxruntime-training is not installed.
     """
     _pybind()
+    model = rewrite_for_ort(model, [loss], weights)
     refuse_known_wrong(model, [loss], weights)
     kept = [value.name for value in model.graph.output] if keep_outputs else [loss]
     types = value_types(model)
@@ -226,6 +228,7 @@ def build_module_graphs(
     """
     pybind = _pybind()
     outputs = [value.name for value in model.graph.output]
+    model = rewrite_for_ort(model, outputs, [*weights, *input_gradients])
     refuse_known_wrong(model, outputs, [*weights, *input_gradients])
     types = value_types(model)
     model = explicit_permutations(name_nodes(model), types)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
@@ -27,9 +27,10 @@ __all__ = [
     "refuse_known_wrong",
 ]
 
+_SCATTERS = ("ScatterElements", "ScatterND")
 #: Operators, attribute, values that are right (the default first), and what to say of the others.
 _WRONG_ATTRIBUTES = [
-    (("ScatterElements", "ScatterND"), "reduction", (b"none",), "it reduces what it scatters"),
+    (_SCATTERS, "reduction", (b"none",), "it reduces what it scatters"),
     (("Conv",), "auto_pad", (b"NOTSET", b"VALID"), "it chooses its padding; write pads instead of auto_pad"),
     (("MaxPool",), "storage_order", (0,), "it numbers its places by columns"),
 ]
@@ -112,6 +113,13 @@ def explicit_permutations(model: ModelProto, types: Mapping[str, TensorType]) ->
     return model
 
 
+def constant_names(model: ModelProto) -> set[str]:
+    """Return the names of what has one value: initializers that are no inputs, and Constant nodes."""
+    names = {tensor.name for tensor in model.graph.initializer}
+    names |= {node.output[0] for node in model.graph.node if node.op_type == "Constant"}
+    return names - {value.name for value in model.graph.input}
+
+
 def refuse_known_wrong(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str]) -> None:
     """Raise an error where the C++ builder is known to give a wrong gradient.
 
@@ -139,8 +147,9 @@ def refuse_known_wrong(model: ModelProto, outputs: Sequence[str], wrt: Sequence[
     nodes = nodes_on_the_way(model, outputs, wrt, types)
     reached = set(wrt).union(*(node.output for node in nodes))
     read = set(outputs).union(*(node_inputs(node) for node in nodes))
+    constants = constant_names(model)
     for node in nodes:
-        reason = _wrong(node, types, reached, read)
+        reason = _wrong(node, types, reached, read, constants)
         if reason:
             raise GradientError(
                 f"onnxruntime-training gives a wrong gradient for {node.op_type} (node {node.name!r}): "
@@ -148,18 +157,30 @@ def refuse_known_wrong(model: ModelProto, outputs: Sequence[str], wrt: Sequence[
             )
 
 
-def _wrong(node: NodeProto, types: Mapping[str, TensorType], reached: set[str], read: set[str]) -> str | None:
+def _wrong(
+    node: NodeProto,
+    types: Mapping[str, TensorType],
+    reached: set[str],
+    read: set[str],
+    constants: Container[str],
+) -> str | None:
     shapes = [types[name].shape if name in types else None for name in node.input]
     if node.op_type == "MatMul" and shapes[1] is not None and len(shapes[1]) == 1:
         return "its right operand is a vector; reshape it to a matrix of one column"
+    if node.op_type == "Pow" and node.input[1] in reached:
+        return f"its exponent {node.input[1]!r} depends on what is differentiated to"
     if node.op_type in ("Where", "Pow"):
         output = types[node.output[0]].shape if node.output[0] in types else None
         for name, shape in zip(node.input, shapes, strict=True):
             if _is_float(types.get(name)) and name in reached and shape is not None and shape != output:
                 return f"its operand {name!r} is broadcast; expand it to the shape of the result"
+    if node.op_type == "Dropout" and len(node.input) > 2 and node.input[2] not in constants:
+        return f"its mode {node.input[2]!r} is not constant"
     if node.op_type == "Split" and not read.issuperset(node.output):
         return "one of its outputs is not used"
     attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    if node.op_type in _SCATTERS and node.input[0] not in reached and attributes.get("reduction") == b"add":
+        return None  # what is added to constants has the gradient of what replaces them
     for op_types, name, harmless, reason in _WRONG_ATTRIBUTES:
         if node.op_type in op_types and attributes.get(name, harmless[0]) not in harmless:
             return reason

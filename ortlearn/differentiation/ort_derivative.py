@@ -22,6 +22,7 @@ from ..graphs import (
 )
 from .ort_backend import build_module_graphs
 from .ort_checks import add_zero_gradients, names_on_the_way, refuse_known_wrong
+from .ort_rewrites import rewrite_for_ort
 
 __all__ = ["gradient_of_outputs", "training_graph"]
 
@@ -46,6 +47,7 @@ def training_graph(model: ModelProto, weights: Sequence[str], inputs: Sequence[s
     types = value_types(model)
     names = [*inputs, *weights]
     outputs = [value.name for value in model.graph.output]
+    model = rewrite_for_ort(model, outputs, names)
     refuse_known_wrong(model, outputs, names)
     reached = set(names_on_the_way(model, outputs, names, types))
     if not reached:

@@ -13,6 +13,7 @@ def decompose(fused: Fused) -> bool:
     metric = fused.text("metric", "sqeuclidean")
     if metric not in ("sqeuclidean", "euclidean"):
         return False
-    result = pairwise_distances(fused.op, *fused.node.input, metric)
+    a, b = fused.node.input
+    result = pairwise_distances(fused.op, a, b, metric)
     fused.write("Identity", result, outputs=[fused.node.output[0]])
     return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,8 @@ def pairwise_distances(
 def _size(op: GraphBuilder, b: str) -> int:
     """Return how many numbers the second matrix has, zero where that is unknown."""
     shape = op.shape(b) or ()
-    return int(np.prod(list(shape))) if all(isinstance(dim, int) for dim in shape) else 0
+    sizes = [dim for dim in shape if isinstance(dim, int)]
+    return math.prod(sizes) if len(sizes) == len(shape) else 0
 
 
 def _differences(op: GraphBuilder, a: str, b: str) -> str:

@@ -1,0 +1,86 @@
+"""Nodes that onnxruntime-training's C++ builder cannot differentiate, or gets wrong, in forms it gets right.
+
+Only nodes on the way of a gradient are rewritten, and only for that builder. One file per kind of
+operator; a rule is ``rule(node, op, way) -> bool``: it writes the replacement with the builder ``op``
+and says whether it did. What is left goes to :func:`..ort_checks.refuse_known_wrong`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from onnx import ModelProto, NodeProto, helper, numpy_helper
+
+from ...graphs import (
+    GraphBuilder,
+    initializer_arrays,
+    node_inputs,
+    replace_nodes,
+    value_types,
+)
+from ..ort_checks import nodes_on_the_way
+from . import activations, forms, normalizations, reductions
+from .reading import read_once, slices_apart
+from .way import Way
+
+__all__ = ["REWRITES", "rewrite_for_ort"]
+
+Rule = Callable[[NodeProto, GraphBuilder, Way], bool]
+
+PARTS = (activations, forms, normalizations, reductions)
+#: Rewrites by domain and operator.
+REWRITES: dict[tuple[str, str], Rule] = {
+    **{("", name): rule for part in PARTS for name, rule in part.RULES.items()},
+    **{("com.microsoft", name): rule for name, rule in forms.MICROSOFT_RULES.items()},
+}
+
+
+def rewrite_for_ort(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str]) -> ModelProto:
+    """Return the model in forms that onnxruntime-training differentiates, and differentiates right.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Graph.
+    outputs : sequence of str
+        What is differentiated.
+    wrt : sequence of str
+        With respect to what.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Graph with the same inputs and outputs; the one given where it is right already.
+    """
+    if any((node.domain, node.op_type) in REWRITES for node in model.graph.node):
+        nodes = nodes_on_the_way(model, outputs, wrt, value_types(model))
+        way = Way(
+            reached=set(wrt).union(*(node.output for node in nodes)),
+            read=set(outputs).union(*(node_inputs(node) for node in nodes)),
+            constants=_constants(model),
+        )
+        places = {name for node in nodes for name in node.output if name}
+        model = replace_nodes(model, {key: _on_the_way(rule, way, places) for key, rule in REWRITES.items()})
+    return read_once(slices_apart(model, outputs, wrt), wrt)
+
+
+def _on_the_way(rule: Rule, way: Way, places: set[str]) -> Callable[[NodeProto, GraphBuilder], bool]:
+    def replace(node: NodeProto, op: GraphBuilder) -> bool:
+        return not places.isdisjoint(node.output) and rule(node, op, way)
+
+    return replace
+
+
+def _constants(model: ModelProto) -> dict:
+    """Return the initializers that are no inputs too, and the results of Constant nodes."""
+    given = {value.name for value in model.graph.input}
+    arrays = {name: array for name, array in initializer_arrays(model).items() if name not in given}
+    for node in model.graph.node:
+        for attribute in node.attribute if node.op_type == "Constant" else ():
+            if attribute.name == "value":
+                arrays[node.output[0]] = numpy_helper.to_array(attribute.t)
+            elif attribute.name == "value_ints":
+                arrays[node.output[0]] = numpy_helper.to_array(
+                    helper.make_tensor("ints", 7, [len(attribute.ints)], attribute.ints)
+                )
+    return arrays

@@ -1,0 +1,84 @@
+"""Activations in terms of exponentials and choices.
+
+Both branches of a choice are computed: what is not chosen is kept from overflowing first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import NodeProto
+
+from ...graphs import GraphBuilder
+from .way import Way, attributes_of
+
+__all__ = ["RULES"]
+
+#: Constants of Selu by default (Klambauer et al., 2017).
+SELU_ALPHA, SELU_GAMMA = 1.67326319217681884765625, 1.05070102214813232421875
+
+
+def _number(op: GraphBuilder, name: str, value: float) -> str:
+    return op.constant(np.array(value, dtype=op.dtype(name) or np.float32))
+
+
+def _exponential(op: GraphBuilder, x: str, alpha: float, scale: float = 1.0) -> tuple[str, str]:
+    """Return where x is positive, and alpha (exp(x / scale) - 1), bounded where it is not used."""
+    zero = _number(op, x, 0.0)
+    positive = op.Greater(x, zero)
+    negative = op.Where(positive, zero, x)
+    if scale != 1.0:
+        negative = op.Div(negative, _number(op, x, scale))
+    falling = op.Sub(op.Exp(negative), _number(op, x, 1.0))
+    return positive, op.Mul(falling, _number(op, x, alpha))
+
+
+def elu(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+    # x where x > 0, alpha (exp(x) - 1) elsewhere
+    x, alpha = node.input[0], attributes_of(node).get("alpha", 1.0)
+    positive, falling = _exponential(op, x, alpha)
+    op.Where(positive, x, falling, outputs=[node.output[0]])
+    return True
+
+
+def celu(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+    # x where x > 0, alpha (exp(x / alpha) - 1) elsewhere
+    x, alpha = node.input[0], attributes_of(node).get("alpha", 1.0)
+    positive, falling = _exponential(op, x, alpha, alpha)
+    op.Where(positive, x, falling, outputs=[node.output[0]])
+    return True
+
+
+def selu(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+    # gamma elu(x)
+    x, attributes = node.input[0], attributes_of(node)
+    positive, falling = _exponential(op, x, attributes.get("alpha", SELU_ALPHA))
+    value = op.Where(positive, x, falling)
+    op.Mul(value, _number(op, x, attributes.get("gamma", SELU_GAMMA)), outputs=[node.output[0]])
+    return True
+
+
+def hard_sigmoid(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+    # alpha x + beta, kept between 0 and 1
+    x, attributes = node.input[0], attributes_of(node)
+    scaled = op.Mul(x, _number(op, x, attributes.get("alpha", 0.2)))
+    shifted = op.Add(scaled, _number(op, x, attributes.get("beta", 0.5)))
+    op.Clip(shifted, _number(op, x, 0.0), _number(op, x, 1.0), outputs=[node.output[0]])
+    return True
+
+
+def thresholded_relu(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+    # x where x > alpha, 0 elsewhere
+    x = node.input[0]
+    passed = op.Greater(x, _number(op, x, attributes_of(node).get("alpha", 1.0)))
+    op.Where(passed, x, _number(op, x, 0.0), outputs=[node.output[0]])
+    return True
+
+
+#: Rewrites by operator.
+RULES = {
+    "Celu": celu,
+    "Elu": elu,
+    "HardSigmoid": hard_sigmoid,
+    "Selu": selu,
+    "ThresholdedRelu": thresholded_relu,
+}

@@ -1,0 +1,97 @@
+"""Reductions in terms of sums; sums and means of several tensors in terms of two."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto
+
+from ...graphs import GraphBuilder
+from .way import Way, attributes_of
+
+__all__ = ["RULES"]
+
+
+def _reduce_sum(op: GraphBuilder, node: NodeProto, x: str, **changed: Any) -> str:
+    """Sum over the axes of another reduction."""
+    attributes = attributes_of(node)
+    axes: Any = node.input[1] if len(node.input) > 1 else attributes.pop("axes", "")
+    return op.ReduceSum(x, axes, **{**attributes, **changed})
+
+
+def sum_of_squares(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+    # sum(x^2) = sum(x x)
+    x = node.input[0]
+    _reduce_sum(op, node, op.Mul(x, x), outputs=[node.output[0]])
+    return True
+
+
+def sum_of_sizes(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+    # sum(|x|)
+    _reduce_sum(op, node, op.Abs(node.input[0]), outputs=[node.output[0]])
+    return True
+
+
+def log_of_sum(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+    # log(sum(x))
+    op.Log(_reduce_sum(op, node, node.input[0]), outputs=[node.output[0]])
+    return True
+
+
+def one_dimension_more(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+    # the builder knows the gradient with dimensions of length one
+    attributes = attributes_of(node)
+    if attributes.get("keepdims", 1):
+        return False
+    kept = op.node(node.op_type, *node.input, **{**attributes, "keepdims": 1})
+    axes: Any = node.input[1] if len(node.input) > 1 else attributes.get("axes", "")
+    op.Squeeze(kept, axes, outputs=[node.output[0]])
+    return True
+
+
+def extremum(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+    # the mean of those x that are equal to the largest (or smallest) one
+    x = node.input[0]
+    known = op.type(x)
+    if known is None:
+        return False
+    kept = {**attributes_of(node), "keepdims": 1}
+    chosen = op.Equal(x, op.node(node.op_type, *node.input, **kept))
+    zero = op.constant(np.array(0, dtype=op.dtype(x)))
+    total = _reduce_sum(op, node, op.Where(chosen, x, zero))
+    count = _reduce_sum(op, node, op.Cast(chosen, to=known.elem_type))
+    op.Div(total, count, outputs=[node.output[0]])
+    return True
+
+
+def sum_of_tensors(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+    # (a + b) + c ...
+    if len(node.input) == 1:
+        op.Identity(node.input[0], outputs=[node.output[0]])
+        return True
+    *first, last = node.input
+    op.Add(reduce(op.Add, first), last, outputs=[node.output[0]])
+    return True
+
+
+def mean_of_tensors(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+    # ((a + b) + c ...) / n
+    count = op.constant(np.array(len(node.input), dtype=op.dtype(node.output[0]) or np.float32))
+    op.Div(reduce(op.Add, node.input), count, outputs=[node.output[0]])
+    return True
+
+
+#: Rewrites by operator.
+RULES = {
+    "Mean": mean_of_tensors,
+    "ReduceL1": sum_of_sizes,
+    "ReduceL2": one_dimension_more,
+    "ReduceLogSum": log_of_sum,
+    "ReduceLogSumExp": one_dimension_more,
+    "ReduceMax": extremum,
+    "ReduceMin": extremum,
+    "ReduceSumSquare": sum_of_squares,
+    "Sum": sum_of_tensors,
+}
