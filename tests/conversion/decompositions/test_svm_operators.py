@@ -406,3 +406,37 @@ def test_couplings_go_to_the_minimum_in_training(run_onnx, n_classes):
     np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-5)
     # What the operator computes is near.
     np.testing.assert_allclose(run_onnx(model, X)[1], np.exp(expected), atol=5e-3)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("counts", [(3, 4), (4, 5, 3)], ids=len)
+def test_weights_are_found_in_files_too(kernel, counts):
+    for calibrated in (False, True):
+        trainable = to_trainable(classifier(counts, kernel, calibrated))
+        names = {trainable.original_names[name] for name in trainable.trained}
+        assert names == {"support_vectors", "dual_coef", "intercept"}
+    far = np.random.default_rng(0).normal(size=7 * N_FEATURES) + 50
+    trainable = to_trainable(regressor(kernel, support_vectors=far.tolist()))
+    assert {trainable.original_names[name] for name in trainable.trained} == names
+
+
+@pytest.mark.parametrize(
+    "counts, calibrated, link",
+    [((3, 4), False, "sigmoid"), ((3, 4), True, "sigmoid"), ((2, 3, 2), True, "softmax")],
+)
+def test_heads(run_onnx, counts, calibrated, link):
+    model = classifier(counts, calibrated=calibrated, labels=["b", "a", "c"][: len(counts)])
+    trainable = to_trainable(model)
+    head = trainable.head
+    assert (head.link, head.n_outputs) == (link, 1 if len(counts) == 2 else len(counts))
+    assert head.classes.tolist() == ["b", "a", "c"][: len(counts)]
+    (scores,) = run_onnx(trainable.score_graph(), X, *trainable.initial_weights().values())
+    label, values = run_onnx(model, X)
+    if len(counts) == 2:  # above zero the second class wins
+        assert (
+            label.tolist() == np.array(["b", "a"])[(scores.ravel() >= 0).astype(int)].tolist() or calibrated
+        )
+        odds = np.log(values[:, 1] / values[:, 0]) if calibrated else values[:, 0]
+        np.testing.assert_allclose(scores.ravel(), odds, rtol=0.02, atol=0.02)
+    else:
+        np.testing.assert_allclose(np.exp(scores), values, atol=5e-3)

@@ -1,0 +1,136 @@
+"""Support vector machines of scikit-learn as graphs: the same predictions, before any training."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+
+from ortlearn.conversion import sklearn_to_onnx
+from ortlearn.exceptions import ConversionError
+
+KERNELS = ["linear", "poly", "rbf", "sigmoid"]
+#: The calibration of SVC is on its way out of scikit-learn, but what has been fitted with it is converted.
+CALIBRATED = pytest.mark.filterwarnings("ignore:.*probability.*:FutureWarning")
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(X))
+    return X[order].astype(np.float32), y[order]
+
+
+def labels_of(y, kind, n_classes):
+    """Return two or three classes as numbers or texts."""
+    y = y if n_classes == 3 else (y > 0).astype(int)
+    return {"ints": 5 - 2 * y, "text": np.array(["setosa", "versicolor", "virginica"])[y]}[kind]
+
+
+def model_of(kind, kernel, **settings):
+    scaled = {"poly": {"coef0": 1.0}, "sigmoid": {"gamma": 0.05}}.get(kernel, {})
+    return make_pipeline(StandardScaler(), kind(kernel=kernel, **scaled, **settings))
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kind", [SVC, NuSVC])
+@pytest.mark.parametrize("n_classes, labels", [(2, "ints"), (2, "text"), (3, "ints"), (3, "text")])
+def test_classifiers(run_onnx, iris, kernel, kind, n_classes, labels):
+    X, y = iris
+    model = model_of(kind, kernel, **({"nu": 0.2} if kind is NuSVC else {}))
+    model.fit(X, labels_of(y, labels, n_classes))
+    label, decision = run_onnx(sklearn_to_onnx(model, 4), X)
+    assert label.tolist() == model.predict(X).tolist()
+    expected = model.decision_function(X)
+    if n_classes == 2:
+        expected = np.stack([-expected, expected], axis=1)
+    np.testing.assert_allclose(decision, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_one_column_per_pair(run_onnx, iris):
+    X, y = iris
+    model = SVC(decision_function_shape="ovo").fit(X, y)
+    label, decision = run_onnx(sklearn_to_onnx(model, 4), X)
+    assert label.tolist() == model.predict(X).tolist()
+    np.testing.assert_allclose(decision, model.decision_function(X), rtol=1e-4, atol=1e-5)
+
+
+def test_ties_are_broken_where_asked(run_onnx):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2)).astype(np.float32)
+    y = rng.integers(0, 5, size=200)
+    model = SVC(break_ties=True).fit(X, y)
+    label, _ = run_onnx(sklearn_to_onnx(model, 2), X)
+    assert label.tolist() == model.predict(X).tolist()
+    assert label.tolist() != model.set_params(break_ties=False).predict(X).tolist()
+
+
+@CALIBRATED
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_probabilities(run_onnx, iris, n_classes):
+    X, y = iris
+    model = SVC(probability=True, random_state=0).fit(X, labels_of(y, "ints", n_classes))
+    label, probabilities = run_onnx(sklearn_to_onnx(model, 4), X)
+    assert label.tolist() == model.predict(X).tolist()
+    np.testing.assert_allclose(probabilities, model.predict_proba(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kind", [SVR, NuSVR])
+def test_regressors(run_onnx, iris, kernel, kind, dtype):
+    X, _ = iris
+    model = model_of(kind, kernel).fit(X[:, :3], X[:, 3])
+    (values,) = run_onnx(sklearn_to_onnx(model, 3, dtype), X[:, :3].astype(dtype))
+    assert values.dtype == dtype
+    np.testing.assert_allclose(values.ravel(), model.predict(X[:, :3]), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_classifier_of_float64(run_onnx, iris, dtype):
+    X, y = iris
+    model = SVC().fit(X, y)
+    label, decision = run_onnx(sklearn_to_onnx(model, 4, dtype), X.astype(dtype))
+    assert decision.dtype == dtype and label.tolist() == model.predict(X).tolist()
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_novelty_detection(run_onnx, iris, kernel):
+    X, _ = iris
+    model = model_of(OneClassSVM, kernel, nu=0.2).fit(X)
+    label, decision = run_onnx(sklearn_to_onnx(model, 4), X)
+    expected = model.decision_function(X)
+    np.testing.assert_allclose(decision.ravel(), expected, rtol=1e-4, atol=1e-4)
+    clear = np.abs(expected) > 1e-4
+    assert label.ravel()[clear].tolist() == model.predict(X)[clear].tolist()
+
+
+def test_sparse_features(run_onnx, iris):
+    from scipy.sparse import csr_array
+
+    X, y = iris
+    for model in (SVC().fit(csr_array(X), y), SVR().fit(csr_array(X), y)):
+        found = run_onnx(sklearn_to_onnx(model, 4), X)[0].ravel()
+        np.testing.assert_allclose(found, model.predict(csr_array(X)), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("meta", [OneVsRestClassifier, OneVsOneClassifier])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_one_against_others(run_onnx, iris, meta, n_classes):
+    X, y = iris
+    model = meta(SVC()).fit(X, labels_of(y, "ints", n_classes) - 1)
+    label = run_onnx(sklearn_to_onnx(model, 4), X)[0]
+    if meta is OneVsOneClassifier:  # skl2onnx writes the number of the class
+        label = model.classes_[label.ravel()]
+    assert label.ravel().tolist() == model.predict(X).tolist()
+
+
+@pytest.mark.parametrize("kernel", ["precomputed", lambda a, b: a @ b.T])
+@pytest.mark.parametrize("kind", [SVC, SVR, OneClassSVM])
+def test_other_kernels_are_told_plainly(kernel, kind):
+    X = np.eye(6)
+    model = kind(kernel=kernel).fit(X, [0, 1, 0, 1, 0, 1])
+    with pytest.raises(ConversionError, match=r"a kernel .* has no form in ONNX"):
+        sklearn_to_onnx(model, 6)
