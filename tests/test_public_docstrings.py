@@ -34,9 +34,11 @@ NO_EXAMPLE = {
         "BaseLearningRate",
         "BaseLoss",
         "BasePenalty",
+        "BaseSchedule",
+        "BaseSolver",
         "ScheduledLearningRate",
     },
-    "a record that functions return": {"Head", "TrainableModel", "TrainingResult", "Weight"},
+    "a record that functions return": {"Head", "Solution", "TrainableModel", "TrainingResult", "Weight"},
     "a part of the training loop, shown by the estimators": {
         "Data",
         "Device",

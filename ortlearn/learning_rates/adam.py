@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .base import ScheduledLearningRate
+from .scheduled import ScheduledLearningRate
 
 __all__ = ["LearningRateAdam"]
 
@@ -18,14 +18,14 @@ class LearningRateAdam(ScheduledLearningRate):
     Parameters
     ----------
     eta0 : float, default=0.001
-        Initial rate.
+        Rate that the schedule starts with.
     beta_1 : float, default=0.9
         Decay of the mean of gradients, in [0, 1).
     beta_2 : float, default=0.999
         Decay of the mean of squares, in [0, 1).
     epsilon : float, default=1e-8
         Added to the denominator.
-    learning_rate : {"constant", "invscaling", "optimal"}, default="constant"
+    learning_rate : str or BaseSchedule, default="constant"
         Schedule, see :class:`~ortlearn.learning_rates.LearningRateSGD`.
     alpha : float, default=0.0001
         Strength of the penalty in the schedule ``"optimal"``.

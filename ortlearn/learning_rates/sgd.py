@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .base import ScheduledLearningRate
+from .scheduled import ScheduledLearningRate
 
 __all__ = ["LearningRateSGD"]
 
@@ -13,14 +13,15 @@ class LearningRateSGD(ScheduledLearningRate):
     Parameters
     ----------
     eta0 : float, default=0.01
-        Initial rate.
+        Rate that the schedule starts with.
     alpha : float, default=0.0001
         Strength of the penalty in the schedule ``"optimal"``.
     power_t : float, default=0.25
         Exponent of the schedule ``"invscaling"``.
-    learning_rate : {"constant", "invscaling", "optimal"}, default="invscaling"
-        Schedule, a function of the epoch e = 0, 1, ...: ``eta0``, ``eta0 / (e + 1) ** power_t``
-        or ``1 / (alpha * (t0 + e))``.
+    learning_rate : str or BaseSchedule, default="invscaling"
+        Schedule, by its name or as an object with parameters of its own: ``"constant"``,
+        ``"invscaling"``, ``"optimal"``, ``"adaptive"``, ``"exponential"``, ``"step"``, ``"cosine"``,
+        ``"one_cycle"``, ``"warmup"``, ``"plateau"``, or that of another distribution.
 
     Examples
     --------
@@ -30,6 +31,7 @@ class LearningRateSGD(ScheduledLearningRate):
     """
 
     scales_gradient = True
+    elementwise = True
 
     def __init__(self, eta0=0.01, alpha=0.0001, power_t=0.25, learning_rate="invscaling"):
         super().__init__(eta0=eta0, alpha=alpha, power_t=power_t, learning_rate=learning_rate)

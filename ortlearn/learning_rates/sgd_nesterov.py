@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .base import ScheduledLearningRate
+from .scheduled import ScheduledLearningRate
 
 __all__ = ["LearningRateSGDNesterov"]
 
@@ -17,12 +17,12 @@ class LearningRateSGDNesterov(ScheduledLearningRate):
     Parameters
     ----------
     eta0 : float, default=0.01
-        Initial rate.
+        Rate that the schedule starts with.
     alpha : float, default=0.0001
         Strength of the penalty in the schedule ``"optimal"``.
     power_t : float, default=0.25
         Exponent of the schedule ``"invscaling"``.
-    learning_rate : {"constant", "invscaling", "optimal"}, default="invscaling"
+    learning_rate : str or BaseSchedule, default="invscaling"
         Schedule, see :class:`~ortlearn.learning_rates.LearningRateSGD`.
     momentum : float, default=0.9
         Share of the last step that is kept, in [0, 1).
@@ -42,6 +42,7 @@ class LearningRateSGDNesterov(ScheduledLearningRate):
     """
 
     scales_gradient = True
+    elementwise = True
 
     def __init__(
         self,
@@ -60,6 +61,7 @@ class LearningRateSGDNesterov(ScheduledLearningRate):
         """Check the parameters before training."""
         super().check()
         self.check_number("momentum", high=1.0, closed=True)
+        self.check_flag("nesterov")
 
     def init(self, weight):
         """Return the initial state of one weight: no velocity."""

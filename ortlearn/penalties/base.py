@@ -24,6 +24,11 @@ class BasePenalty(BaseEstimator):
     def __init__(self, intercept=False):
         self.intercept = intercept
 
+    @property
+    def smooth(self) -> bool:
+        """Whether it has a gradient everywhere, which solvers such as L-BFGS need."""
+        return True
+
     def forward(self, op: GraphBuilder, weight: str) -> str | None:
         """Write the penalty of one weight.
 

@@ -38,6 +38,11 @@ class ElasticPenalty(BasePenalty):
         self.l1 = l1
         self.l2 = l2
 
+    @property
+    def smooth(self):
+        """Whether it has a gradient everywhere."""
+        return not self.l1
+
     def forward(self, op, weight):
         """Write the penalty of one weight."""
         terms = []

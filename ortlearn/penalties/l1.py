@@ -34,6 +34,11 @@ class L1Penalty(BasePenalty):
         super().__init__(intercept=intercept)
         self.l1 = l1
 
+    @property
+    def smooth(self):
+        """Whether it has a gradient everywhere."""
+        return not self.l1
+
     def forward(self, op, weight):
         """Write the penalty of one weight."""
         return ElasticPenalty(l1=self.l1, l2=0.0).forward(op, weight)

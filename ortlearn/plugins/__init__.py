@@ -1,8 +1,8 @@
-"""Losses, penalties, learning rates and gradient rules that distributions add by entry points."""
+"""Losses, penalties, learning rates, schedules and gradient rules that distributions add by entry points."""
 
 from .creation import create
 from .discovery import PluginInfo
-from .groups import GRADIENTS, GROUPS, LEARNING_RATES, LOSSES, PENALTIES
+from .groups import GRADIENTS, GROUPS, LEARNING_RATES, LOSSES, PENALTIES, SCHEDULES
 from .registry import get, list_plugins, refresh, register, temporary, unregister
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "LEARNING_RATES",
     "LOSSES",
     "PENALTIES",
+    "SCHEDULES",
     "PluginInfo",
     "create",
     "get",

@@ -4,21 +4,32 @@ from __future__ import annotations
 
 from ..exceptions import PluginError
 
-__all__ = ["GRADIENTS", "GROUPS", "LABELS", "LEARNING_RATES", "LOSSES", "PENALTIES", "check_group"]
+__all__ = [
+    "GRADIENTS",
+    "GROUPS",
+    "LABELS",
+    "LEARNING_RATES",
+    "LOSSES",
+    "PENALTIES",
+    "SCHEDULES",
+    "check_group",
+]
 
 LOSSES = "ortlearn.losses"
 PENALTIES = "ortlearn.penalties"
 LEARNING_RATES = "ortlearn.learning_rates"
+SCHEDULES = "ortlearn.schedules"
 GRADIENTS = "ortlearn.gradients"
 
 #: Every group, in the order listings show them.
-GROUPS = (LOSSES, PENALTIES, LEARNING_RATES, GRADIENTS)
+GROUPS = (LOSSES, PENALTIES, LEARNING_RATES, SCHEDULES, GRADIENTS)
 
 #: What one plugin of a group is called in a message.
 LABELS = {
     LOSSES: "loss",
     PENALTIES: "penalty",
     LEARNING_RATES: "learning rate",
+    SCHEDULES: "schedule",
     GRADIENTS: "gradient rule set",
 }
 

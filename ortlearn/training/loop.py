@@ -5,77 +5,20 @@ from __future__ import annotations
 import warnings
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ..exceptions import ConvergenceError
+from ..learning_rates import Rates
 from .base_step import BaseStep
 from .batches import batch_sizes, epoch_order
 from .buffers import CarriedBuffers, Data
+from .full_batch import FullBatchStep, run_full_batch
+from .loop_records import LoopSettings, TrainingResult
 from .progress import progress_bar
 
 __all__ = ["LoopSettings", "TrainingResult", "run_training"]
-
-
-@dataclass(frozen=True)
-class LoopSettings:
-    """How long and in which order to train.
-
-    Attributes
-    ----------
-    max_iter : int
-        Epochs.
-    batch_size : int
-        Rows of a batch.
-    shuffle : bool
-        Whether rows come in a new random order every epoch.
-    first_epoch : int
-        Number of the first epoch, for the schedule.
-    validation_every : int
-        Epochs between two validations.
-    exc : bool
-        Whether a loss that is not finite is an error, or a warning.
-    verbose : int
-        Whether to show a progress bar.
-    description : str
-        Text before the bar.
-    """
-
-    max_iter: int
-    batch_size: int
-    shuffle: bool = True
-    first_epoch: int = 0
-    validation_every: int = 1
-    exc: bool = True
-    verbose: int = 0
-    description: str = "training"
-
-
-@dataclass
-class TrainingResult:
-    """What a training leaves.
-
-    Attributes
-    ----------
-    weights : dict of str to ndarray
-        Trained weights.
-    states : dict of (str, str) to ndarray
-        States of the update.
-    train_losses : list of float
-        Mean loss of each epoch.
-    validation_losses : list of float
-        Loss of each validation.
-    n_iter : int
-        Epochs run.
-    """
-
-    weights: dict[str, np.ndarray]
-    states: dict[tuple[str, str], np.ndarray]
-    train_losses: list[float] = field(default_factory=list)
-    validation_losses: list[float] = field(default_factory=list)
-    n_iter: int = 0
 
 
 class _Diverged(Exception):
@@ -87,7 +30,7 @@ class _Diverged(Exception):
 
 
 def run_training(
-    step: BaseStep,
+    step: BaseStep | FullBatchStep,
     data: Data,
     weights: dict[str, np.ndarray],
     settings: LoopSettings,
@@ -100,8 +43,8 @@ def run_training(
 
     Parameters
     ----------
-    step : BaseStep
-        How a batch updates the weights.
+    step : BaseStep or FullBatchStep
+        How a batch updates the weights, or the objective of all rows.
     data : Data
         Rows.
     weights : dict of str to ndarray
@@ -125,19 +68,22 @@ def run_training(
     ConvergenceError
         If a loss is not finite and ``settings.exc`` is True.
     """
+    if isinstance(step, FullBatchStep):
+        return run_full_batch(step, data, weights, settings, validate)
     buffers = step.start(data, batch_sizes(len(data), settings.batch_size), weights, states)
     result = TrainingResult({}, {})
     recent: deque[float] = deque(maxlen=10)
-    rate = float("nan")
+    rates, rate = Rates(step.task.learning_rate, settings.past_losses), float("nan")
     try:
         with progress_bar(settings.max_iter, settings.description, bool(settings.verbose)) as advance:
             for epoch in range(settings.first_epoch, settings.first_epoch + settings.max_iter):
-                rate = step.task.learning_rate.rate(epoch)
+                rate = rates.of(epoch)
                 step.set_rate(rate)
                 order = random_state if settings.shuffle else None
                 loss, last = _run_epoch(step, data, buffers, settings.batch_size, order, recent)
                 result.train_losses.append(loss)
                 result.n_iter += 1
+                rates.note(loss)
                 if validate is not None and result.n_iter % settings.validation_every == 0:
                     result.validation_losses.append(validate(_weights(buffers)))
                 advance(loss)

@@ -5,15 +5,16 @@ from ortlearn.exceptions import PluginError
 from ortlearn.plugins.groups import LABELS, check_group
 
 
-def test_four_groups_each_with_a_label():
+def test_five_groups_each_with_a_label():
     assert plugins.GROUPS == (
         plugins.LOSSES,
         plugins.PENALTIES,
         plugins.LEARNING_RATES,
+        plugins.SCHEDULES,
         plugins.GRADIENTS,
     )
     assert list(LABELS) == list(plugins.GROUPS)
-    assert len(set(LABELS.values())) == 4
+    assert len(set(LABELS.values())) == 5
 
 
 @pytest.mark.parametrize("group", ["losses", "", None, "ortlearn.loss"])

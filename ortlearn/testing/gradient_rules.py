@@ -1,4 +1,4 @@
-"""Checkers for the authors of plugins."""
+"""Check a gradient rule against finite differences."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 from onnx import ModelProto, checker, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from .differentiation.gradient_model import gradient_model
-from .graphs.builder import TensorType
-from .graphs.editing import make_value_info, value_types
+from ..differentiation.gradient_model import gradient_model
+from ..graphs.builder import TensorType
+from ..graphs.editing import make_value_info, value_types
 
 __all__ = ["check_gradient_rule", "make_node_model"]
 
@@ -179,7 +179,35 @@ def make_node_model(
 ) -> tuple[ModelProto, dict[str, np.ndarray], list[str]]:
     """Return a model of one node, the values to feed it with, and the names of the node's inputs.
 
-    The parameters are those of :func:`check_gradient_rule`.
+    Parameters
+    ----------
+    operator : str
+        Operator.
+    *inputs : array-like or None
+        Values of its inputs; floating-point ones become float64, float32 stays. None omits an input.
+    constants : sequence of int, default=()
+        Positions of the inputs that are constants of the graph.
+    attributes : mapping of str to object, default=None
+        Attributes of the operator.
+    domain : str, default=""
+        Domain of the operator.
+    opset : int, default=18
+        Version of the default operator set.
+    n_outputs : int, default=1
+        Number of outputs of the operator.
+    symbolic : bool, default=False
+        Whether the first dimension of the first input, and of others of that length, has a name.
+    run : callable, default=None
+        ``run(model, feeds)`` returns the outputs of a model; onnx's reference evaluator by default.
+
+    Returns
+    -------
+    model : onnx.ModelProto
+        Model of the node.
+    feeds : dict of str to ndarray
+        Values of the inputs that are no constants.
+    names : list of str
+        Names of the inputs of the node, "" for one that is omitted.
 
     Examples
     --------

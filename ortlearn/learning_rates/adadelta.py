@@ -1,0 +1,69 @@
+"""Adadelta."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .scheduled import ScheduledLearningRate
+
+__all__ = ["LearningRateAdadelta"]
+
+
+class LearningRateAdadelta(ScheduledLearningRate):
+    """Adadelta: steps as long as those before, relative to the gradients before.
+
+    With ``s = rho * s + (1 - rho) * g ** 2``, the step is
+    ``d = g * sqrt(u + epsilon) / sqrt(s + epsilon)``, where u is the running mean of earlier squared
+    steps; then ``u = rho * u + (1 - rho) * d ** 2`` and ``w -= rate * d``.
+
+    Parameters
+    ----------
+    eta0 : float, default=1.0
+        Rate that the schedule starts with; 1 in the paper.
+    rho : float, default=0.9
+        Decay of the running means, in [0, 1).
+    epsilon : float, default=1e-6
+        Added to both means; the first steps are as long as its root.
+    learning_rate : str or BaseSchedule, default="constant"
+        Schedule, see :class:`~ortlearn.learning_rates.LearningRateSGD`.
+    alpha : float, default=0.0001
+        Strength of the penalty in the schedule ``"optimal"``.
+    power_t : float, default=0.25
+        Exponent of the schedule ``"invscaling"``.
+
+    References
+    ----------
+    Zeiler, M. D., "ADADELTA: an adaptive learning rate method", 2012, algorithm 1.
+
+    Examples
+    --------
+    >>> from ortlearn.learning_rates import LearningRateAdadelta
+    >>> LearningRateAdadelta().rate(0)
+    1.0
+    """
+
+    elementwise = True
+
+    def __init__(self, eta0=1.0, rho=0.9, epsilon=1e-6, learning_rate="constant", alpha=0.0001, power_t=0.25):
+        super().__init__(eta0=eta0, alpha=alpha, power_t=power_t, learning_rate=learning_rate)
+        self.rho = rho
+        self.epsilon = epsilon
+
+    def check(self):
+        """Check the parameters before training."""
+        super().check()
+        self.check_number("rho", high=1.0, closed=True)
+        self.check_number("epsilon")
+
+    def init(self, weight):
+        """Return the initial state of one weight: zero means of squares."""
+        return {"square": np.zeros_like(weight), "squared_step": np.zeros_like(weight)}
+
+    def update(self, op, weight, gradient, state, rate):
+        """Write the update of one weight."""
+        rho, epsilon = float(self.rho), float(self.epsilon)
+        square = op.Add(op.Mul(state["square"], rho), op.Mul(op.Mul(gradient, gradient), 1.0 - rho))
+        ratio = op.Div(op.Add(state["squared_step"], epsilon), op.Add(square, epsilon))
+        step = op.Mul(gradient, op.Sqrt(ratio))
+        squared_step = op.Add(op.Mul(state["squared_step"], rho), op.Mul(op.Mul(step, step), 1.0 - rho))
+        return op.Sub(weight, op.Mul(step, rate)), {"square": square, "squared_step": squared_step}

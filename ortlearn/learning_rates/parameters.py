@@ -1,0 +1,91 @@
+"""Parameters that are checked before training."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from ..exceptions import PluginError
+
+__all__ = ["CheckedParameters"]
+
+
+class CheckedParameters(BaseEstimator):
+    """Base class of learning rates and schedules: parameters, and how they are checked."""
+
+    def check(self) -> None:
+        """Check the parameters before training; everything is fine by default.
+
+        Raises
+        ------
+        PluginError
+            If one has a value that makes no sense.
+        """
+
+    def check_number(
+        self, parameter: str, *, low: float = 0.0, high: float = math.inf, closed: bool = False
+    ) -> None:
+        """Check that a parameter is a number between two others.
+
+        Parameters
+        ----------
+        parameter : str
+            Its name.
+        low, high : float
+            Bounds, themselves excluded.
+        closed : bool, default=False
+            Whether the lower bound is allowed.
+
+        Raises
+        ------
+        PluginError
+            If it is not.
+        """
+        value = getattr(self, parameter)
+        if isinstance(value, Real) and not isinstance(value, bool | np.bool_):
+            number = float(value)
+            if math.isfinite(number) and (low < number < high or (closed and number == low)):
+                return
+        interval = f" in {'[' if closed else '('}{low:g}, {high:g})" if math.isfinite(low) else ""
+        raise PluginError(f"{type(self).__name__}: {parameter}={value!r} must be a finite number{interval}.")
+
+    def check_count(self, parameter: str, *, low: int = 1) -> None:
+        """Check that a parameter is a whole number, ``low`` or more.
+
+        Parameters
+        ----------
+        parameter : str
+            Its name.
+        low : int, default=1
+            Lowest value.
+
+        Raises
+        ------
+        PluginError
+            If it is not.
+        """
+        value = getattr(self, parameter)
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < low:
+            raise PluginError(
+                f"{type(self).__name__}: {parameter}={value!r} must be a whole number, {low} or more."
+            )
+
+    def check_flag(self, parameter: str) -> None:
+        """Check that a parameter is True or False.
+
+        Parameters
+        ----------
+        parameter : str
+            Its name.
+
+        Raises
+        ------
+        PluginError
+            If it is not.
+        """
+        value = getattr(self, parameter)
+        if not isinstance(value, bool | np.bool_):
+            raise PluginError(f"{type(self).__name__}: {parameter}={value!r} must be True or False.")

@@ -1,0 +1,43 @@
+"""From what a user passes to a learning rate."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+from .. import plugins
+from .base import BaseLearningRate
+
+__all__ = ["resolve_learning_rate"]
+
+
+def resolve_learning_rate(spec: Any) -> BaseLearningRate:
+    """Return the learning rate a user asked for: a number, a name, a class or an object.
+
+    Parameters
+    ----------
+    spec : float, str, type or BaseLearningRate
+        A number is SGD with that ``eta0`` and the default schedule.
+
+    Returns
+    -------
+    BaseLearningRate
+        New object, its parameters checked.
+
+    Raises
+    ------
+    PluginError
+        If it is none of these, or unknown, or if a parameter makes no sense.
+
+    Examples
+    --------
+    >>> from ortlearn.learning_rates import resolve_learning_rate
+    >>> resolve_learning_rate(0.1)
+    LearningRateSGD(eta0=0.1)
+    """
+    if isinstance(spec, Real) and not isinstance(spec, bool):
+        rate = plugins.create(plugins.LEARNING_RATES, "SGD", BaseLearningRate, eta0=float(spec))
+    else:
+        rate = plugins.create(plugins.LEARNING_RATES, spec, BaseLearningRate)
+    rate.check()
+    return rate

@@ -1,0 +1,28 @@
+"""Schedules: the rate of an epoch, each one a plugin in a file of its own."""
+
+from .adaptive import AdaptiveSchedule
+from .base import BaseSchedule, resolve_schedule
+from .constant import ConstantSchedule
+from .cosine import CosineSchedule
+from .exponential import ExponentialSchedule
+from .invscaling import InvScalingSchedule
+from .one_cycle import OneCycleSchedule
+from .optimal import OptimalSchedule
+from .plateau import PlateauSchedule
+from .step import StepSchedule
+from .warmup import WarmUpSchedule
+
+__all__ = [
+    "AdaptiveSchedule",
+    "BaseSchedule",
+    "ConstantSchedule",
+    "CosineSchedule",
+    "ExponentialSchedule",
+    "InvScalingSchedule",
+    "OneCycleSchedule",
+    "OptimalSchedule",
+    "PlateauSchedule",
+    "StepSchedule",
+    "WarmUpSchedule",
+    "resolve_schedule",
+]

@@ -1,0 +1,53 @@
+"""Half a cosine from the first rate to the last, once or again and again."""
+
+from __future__ import annotations
+
+import math
+
+from .base import BaseSchedule
+
+__all__ = ["CosineSchedule"]
+
+
+class CosineSchedule(BaseSchedule):
+    """Cosine: ``eta0 * (final + (1 - final) * (1 + cos(pi * e / period)) / 2)`` in epoch e = 0, 1, ...
+
+    From epoch ``period`` on the rate is ``final * eta0``, or it starts anew where there are restarts.
+
+    Parameters
+    ----------
+    period : int, default=100
+        Epochs until the last rate; ``max_iter`` of the estimator is a good value.
+    final : float, default=0.01
+        Last rate, as a share of ``eta0``, in (0, 1).
+    restarts : bool, default=False
+        Whether e counts from 0 again after each period.
+
+    References
+    ----------
+    Loshchilov, I. and Hutter, F., "SGDR: stochastic gradient descent with warm restarts",
+    ICLR 2017, equation 5.
+
+    Examples
+    --------
+    >>> from ortlearn.learning_rates import CosineSchedule
+    >>> [round(CosineSchedule(period=4).rate(epoch, eta0=1.0), 3) for epoch in range(6)]
+    [1.0, 0.855, 0.505, 0.155, 0.01, 0.01]
+    """
+
+    def __init__(self, period=100, final=0.01, restarts=False):
+        self.period = period
+        self.final = final
+        self.restarts = restarts
+
+    def check(self):
+        """Check the parameters before training."""
+        self.check_count("period")
+        self.check_number("final", high=1.0)
+        self.check_flag("restarts")
+
+    def rate(self, epoch, eta0, memory=None):
+        """Return the rate of an epoch."""
+        passed = epoch % self.period if self.restarts else min(epoch, self.period)
+        share = (1.0 + math.cos(math.pi * passed / self.period)) / 2.0
+        return eta0 * (self.final + (1.0 - self.final) * share)

@@ -1,0 +1,38 @@
+"""The same share of the rate is lost in every epoch."""
+
+from __future__ import annotations
+
+from .base import BaseSchedule
+
+__all__ = ["ExponentialSchedule"]
+
+
+class ExponentialSchedule(BaseSchedule):
+    """Exponential decay: ``eta0 * decay ** e`` in epoch e = 0, 1, ...
+
+    Parameters
+    ----------
+    decay : float, default=0.95
+        Share of the rate that an epoch leaves, in (0, 1).
+
+    References
+    ----------
+    ``ExponentialLR`` of torch.optim, whose ``gamma`` is ``decay``.
+
+    Examples
+    --------
+    >>> from ortlearn.learning_rates import ExponentialSchedule
+    >>> ExponentialSchedule(decay=0.5).rate(3, eta0=0.8)
+    0.1
+    """
+
+    def __init__(self, decay=0.95):
+        self.decay = decay
+
+    def check(self):
+        """Check the parameters before training."""
+        self.check_number("decay", high=1.0)
+
+    def rate(self, epoch, eta0, memory=None):
+        """Return the rate of an epoch."""
+        return eta0 * self.decay**epoch

@@ -1,0 +1,67 @@
+"""Up to the highest rate, then far down."""
+
+from __future__ import annotations
+
+import math
+
+from .base import BaseSchedule
+
+__all__ = ["OneCycleSchedule"]
+
+
+class OneCycleSchedule(BaseSchedule):
+    """One cycle: from a low rate up to ``eta0``, then down to a much lower one, along two half cosines.
+
+    With ``top = peak * epochs - 1`` and ``last = epochs - 1``, the share of ``eta0`` goes from
+    ``first`` in epoch 0 to 1 in epoch ``top`` and to ``final`` in epoch ``last``; from s to t, after a
+    share p of the way, it is ``t + (s - t) * (1 + cos(pi * p)) / 2``. After the cycle the rate stays.
+
+    Parameters
+    ----------
+    epochs : int, default=100
+        Epochs of the cycle; ``max_iter`` of the estimator is a good value.
+    peak : float, default=0.3
+        Where in the cycle the highest rate is, in (0, 1).
+    first : float, default=0.04
+        First rate, as a share of ``eta0``, in (0, 1).
+    final : float, default=4e-6
+        Last rate, as a share of ``eta0``, in (0, 1).
+
+    References
+    ----------
+    Smith, L. N. and Topin, N., "Super-convergence: very fast training of neural networks using
+    large learning rates", 2019, section 3; the shape is that of ``OneCycleLR`` of torch.optim with a
+    step for each epoch, ``first = 1 / div_factor`` and ``final = first / final_div_factor``.
+
+    Examples
+    --------
+    >>> from ortlearn.learning_rates import OneCycleSchedule
+    >>> schedule = OneCycleSchedule(epochs=10, peak=0.5)
+    >>> [round(schedule.rate(epoch, eta0=1.0), 2) for epoch in (0, 2, 4, 7, 9)]
+    [0.04, 0.52, 1.0, 0.35, 0.0]
+    """
+
+    def __init__(self, epochs=100, peak=0.3, first=0.04, final=4e-6):
+        self.epochs = epochs
+        self.peak = peak
+        self.first = first
+        self.final = final
+
+    def check(self):
+        """Check the parameters before training."""
+        self.check_count("epochs", low=2)
+        for name in ("peak", "first", "final"):
+            self.check_number(name, high=1.0)
+
+    def rate(self, epoch, eta0, memory=None):
+        """Return the rate of an epoch."""
+        # A cycle too short for a way up starts at the top.
+        top, last = max(self.peak * self.epochs - 1.0, 0.0), self.epochs - 1.0
+        if epoch < top:
+            return eta0 * _between(self.first, 1.0, epoch / top)
+        passed = (epoch - top) / (last - top) if last > top else 1.0
+        return eta0 * _between(1.0, self.final, min(passed, 1.0))
+
+
+def _between(first: float, last: float, share: float) -> float:
+    return last + (first - last) * (1.0 + math.cos(math.pi * share)) / 2.0

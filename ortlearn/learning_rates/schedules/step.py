@@ -1,0 +1,42 @@
+"""A lower rate after every period."""
+
+from __future__ import annotations
+
+from .base import BaseSchedule
+
+__all__ = ["StepSchedule"]
+
+
+class StepSchedule(BaseSchedule):
+    """Steps: ``eta0 * factor ** (e // period)`` in epoch e = 0, 1, ...
+
+    Parameters
+    ----------
+    period : int, default=30
+        Epochs of a step.
+    factor : float, default=0.1
+        Share of the rate that is left after a step, in (0, 1).
+
+    References
+    ----------
+    ``StepLR`` of torch.optim, whose ``gamma`` is ``factor``.
+
+    Examples
+    --------
+    >>> from ortlearn.learning_rates import StepSchedule
+    >>> [StepSchedule(period=2, factor=0.5).rate(epoch, eta0=1.0) for epoch in range(5)]
+    [1.0, 1.0, 0.5, 0.5, 0.25]
+    """
+
+    def __init__(self, period=30, factor=0.1):
+        self.period = period
+        self.factor = factor
+
+    def check(self):
+        """Check the parameters before training."""
+        self.check_count("period")
+        self.check_number("factor", high=1.0)
+
+    def rate(self, epoch, eta0, memory=None):
+        """Return the rate of an epoch."""
+        return eta0 * self.factor ** (epoch // self.period)

@@ -1,0 +1,70 @@
+"""A few epochs with a growing rate, then any other schedule."""
+
+from __future__ import annotations
+
+from .base import BaseSchedule, resolve_schedule
+
+__all__ = ["WarmUpSchedule"]
+
+
+class WarmUpSchedule(BaseSchedule):
+    """Linear warm-up: the rate grows in equal steps to the first one of another schedule, which follows.
+
+    In epoch e < ``epochs`` it is ``r * (first + (1 - first) * e / epochs)``, where r is the rate of the
+    other schedule in its epoch 0; then that schedule's rate in epoch ``e - epochs``. A schedule that
+    reacts to the losses sees those after the warm-up.
+
+    Parameters
+    ----------
+    epochs : int, default=5
+        Epochs of the warm-up.
+    first : float, default=0.1
+        First rate, as a share of r, in (0, 1).
+    then : str or BaseSchedule, default="constant"
+        What follows.
+
+    References
+    ----------
+    Goyal, P. et al., "Accurate, large minibatch SGD: training ImageNet in 1 hour", 2017,
+    section 2.2.
+
+    Examples
+    --------
+    >>> from ortlearn.learning_rates import StepSchedule, WarmUpSchedule
+    >>> schedule = WarmUpSchedule(epochs=2, first=0.5, then=StepSchedule(period=1))
+    >>> [round(schedule.rate(epoch, eta0=1.0), 3) for epoch in range(5)]
+    [0.5, 0.75, 1.0, 0.1, 0.01]
+    """
+
+    def __init__(self, epochs=5, first=0.1, then="constant"):
+        self.epochs = epochs
+        self.first = first
+        self.then = then
+
+    def check(self):
+        """Check the parameters before training."""
+        self.check_count("epochs")
+        self.check_number("first", high=1.0)
+        resolve_schedule(self.then).check()
+
+    def start(self):
+        """Return what is remembered before the first epoch."""
+        inner = resolve_schedule(self.then).start()
+        return None if inner is None else (0, inner)
+
+    def remember(self, memory, loss):
+        """Return what is remembered once an epoch has ended."""
+        if memory is None:
+            return None
+        passed, inner = memory
+        if passed >= self.epochs:
+            inner = resolve_schedule(self.then).remember(inner, loss)
+        return passed + 1, inner
+
+    def rate(self, epoch, eta0, memory=None):
+        """Return the rate of an epoch."""
+        inner = () if memory is None else (memory[1],)
+        then = resolve_schedule(self.then)
+        if epoch >= self.epochs:
+            return then.rate(epoch - self.epochs, eta0, *inner)
+        return then.rate(0, eta0, *inner) * (self.first + (1.0 - self.first) * epoch / self.epochs)

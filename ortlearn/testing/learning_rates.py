@@ -1,0 +1,175 @@
+"""Check a learning rate: its parameters, its schedule, and its update or its solver."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+from sklearn.base import clone
+
+from ..learning_rates import BaseLearningRate, BaseSolver, Rates
+from .updates import RATE, SHAPES, Updates, run_reference
+
+__all__ = ["check_learning_rate"]
+
+Run = Callable[[ModelProto, dict[str, np.ndarray]], list]
+
+#: Rate above which the descent of a quadratic of curvature 1 is not asked for.
+MAX_RATE = 0.1
+
+
+def check_learning_rate(
+    learning_rate: BaseLearningRate,
+    *,
+    epochs: int = 200,
+    steps: int = 50,
+    run: Run | None = None,
+    random_state: int = 0,
+) -> None:
+    """Check that a learning rate keeps its promises.
+
+    Its parameters survive a clone and pickle. Its rates are finite and above zero whatever the losses
+    do, and the object itself never changes. Its update is valid ONNX of standard operators, keeps
+    shapes and types (float32 and float64), and goes down a convex quadratic. Where it says
+    ``elementwise``, weights give the same together as one vector; where it says ``scales_gradient``,
+    the rate and the gradient may be multiplied before. A solver must minimise the quadratic.
+
+    Parameters
+    ----------
+    learning_rate : BaseLearningRate
+        What to check.
+    epochs : int, default=200
+        Epochs in which the schedule is looked at.
+    steps : int, default=50
+        Updates of the descent; its rates are those of the schedule, but 0.1 at most.
+    run : callable, default=None
+        ``run(model, feeds)`` returns the outputs of a model; onnx's reference evaluator by default.
+    random_state : int, default=0
+        Seed of weights and gradients.
+
+    Raises
+    ------
+    AssertionError
+        If a promise is not kept; the message says which.
+    PluginError
+        If a parameter makes no sense.
+
+    Examples
+    --------
+    >>> from ortlearn.learning_rates import LearningRateAdam
+    >>> from ortlearn.testing import check_learning_rate
+    >>> check_learning_rate(LearningRateAdam(eta0=0.01))
+    """
+    name = type(learning_rate).__name__
+    learning_rate.check()
+    _check_parameters(learning_rate, name)
+    rng = np.random.default_rng(random_state)
+    if isinstance(learning_rate, BaseSolver):
+        _check_solver(learning_rate, name, rng)
+        return
+    before = repr(vars(learning_rate))
+    for losses in (np.ones(epochs), np.linspace(1, 0, epochs), np.linspace(0, 1, epochs)):
+        _check_schedule(learning_rate, name, losses)
+    run = run or run_reference
+    for dtype in (np.float32, np.float64):
+        for shape in SHAPES:
+            _check_descent(learning_rate, name, rng.normal(size=shape).astype(dtype), steps, run)
+    if learning_rate.elementwise:
+        _check_elementwise(learning_rate, name, rng, run)
+    if learning_rate.scales_gradient:
+        _check_scale(learning_rate, name, rng, run)
+    assert repr(vars(learning_rate)) == before, f"{name}: training changed the object"
+
+
+def _check_parameters(learning_rate: BaseLearningRate, name: str) -> None:
+    for how, copied in (
+        ("clone", clone(learning_rate)),
+        ("pickle", pickle.loads(pickle.dumps(learning_rate))),
+    ):
+        same = repr(copied.get_params()) == repr(learning_rate.get_params())
+        assert same, f"{name}: {how} changes the parameters to {copied.get_params()}"
+        assert copied.graph_key() == learning_rate.graph_key(), f"{name}: {how} changes graph_key()"
+    hash(learning_rate.graph_key())
+
+
+def _check_schedule(learning_rate: BaseLearningRate, name: str, losses: np.ndarray) -> None:
+    rates = Rates(learning_rate)
+    for epoch, loss in enumerate(losses.tolist()):
+        rate = rates.of(epoch)
+        assert np.ndim(rate) == 0 and math.isfinite(rate) and rate > 0, (
+            f"{name}: the rate of epoch {epoch} is {rate!r}, it must be a number above 0"
+        )
+        assert rates.of(epoch) == rate, f"{name}: asking twice for the rate of an epoch changes it"
+        rates.note(loss)
+
+
+def _check_descent(
+    learning_rate: BaseLearningRate, name: str, weight: np.ndarray, steps: int, run: Run
+) -> None:
+    target = np.full_like(weight, 3.0)  # far from every start
+    start, updates, rates = weight.copy(), Updates(learning_rate, weight, run), Rates(learning_rate)
+    for step in range(steps):
+        loss = float(((updates.weight - target) ** 2).sum() / 2)
+        updates.apply(updates.weight - target, min(rates.of(step), MAX_RATE))
+        rates.note(loss)
+    first, last = (float(((w - target) ** 2).sum() / 2) for w in (start, updates.weight))
+    assert np.array_equal(weight, start), f"{name}: init changes the weight"
+    assert math.isfinite(last) and last < first, (
+        f"{name}: {steps} updates take a convex quadratic from {first:.6g} to {last:.6g}, they must lower it"
+    )
+
+
+def _check_elementwise(learning_rate: BaseLearningRate, name: str, rng: Any, run: Run) -> None:
+    weights = [rng.normal(size=shape) for shape in SHAPES]
+    apart = [Updates(learning_rate, weight, run) for weight in weights]
+    packed = Updates(learning_rate, _pack(weights), run)
+    for _ in range(3):
+        gradients = [rng.normal(size=shape) for shape in SHAPES]
+        for updates, gradient in zip(apart, gradients, strict=True):
+            updates.apply(gradient, RATE)
+        packed.apply(_pack(gradients), RATE)
+    expected = _pack([updates.weight for updates in apart])
+    assert np.allclose(packed.weight, expected, rtol=1e-12, atol=1e-12), (
+        f"{name}: elementwise is True, but weights give something else together than apart"
+    )
+    for key, value in packed.state.items():
+        fine = value.ndim == 0 or value.shape == expected.shape
+        assert fine, f"{name}: elementwise is True, but the state {key!r} has the shape {value.shape}"
+
+
+def _check_scale(learning_rate: BaseLearningRate, name: str, rng: Any, run: Run) -> None:
+    weight = rng.normal(size=SHAPES[0])
+    plain, scaled = Updates(learning_rate, weight, run), Updates(learning_rate, weight, run)
+    for rate in (RATE, 2 * RATE, RATE / 2):
+        gradient = rng.normal(size=weight.shape)
+        plain.apply(gradient, rate)
+        scaled.apply(gradient * rate, 1.0)
+    assert np.allclose(plain.weight, scaled.weight, rtol=1e-12, atol=1e-12), (
+        f"{name}: scales_gradient is True, but the rate is not only a factor of the gradient"
+    )
+
+
+def _check_solver(solver: BaseSolver, name: str, rng: Any) -> None:
+    scales, start, noted = np.linspace(0.5, 2.0, 5), rng.normal(size=5), []
+
+    def objective(weights):
+        assert weights.shape == start.shape, f"{name}: asks for weights of shape {weights.shape}"
+        return float(scales @ (weights - 1.0) ** 2 / 2), scales * (weights - 1.0)
+
+    before, given = repr(vars(solver)), start.copy()
+    eps = float(np.finfo(np.float64).eps)
+    found = solver.minimize(objective, given, 100, lambda weights: noted.append(np.array(weights)), eps)
+    assert np.array_equal(given, start), f"{name}: minimize changes the weights it starts from"
+    assert repr(vars(solver)) == before, f"{name}: minimize changes the object"
+    first, last = objective(start)[0], objective(found.weights)[0]
+    assert last < 1e-3 * first, f"{name}: takes a quadratic from {first:.6g} to {last:.6g} only"
+    assert found.converged, f"{name}: has minimised a quadratic and says it has not: {found.message}"
+    assert 0 < len(noted) <= 100, f"{name}: has noted {len(noted)} iterations"
+
+
+def _pack(arrays: list[np.ndarray]) -> np.ndarray:
+    return np.concatenate([array.ravel() for array in arrays])

@@ -1,0 +1,261 @@
+"""Training on all rows at once: the objective and its gradient for a solver."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+from sklearn.exceptions import ConvergenceWarning
+
+from ..differentiation import gradient_of_loss
+from ..exceptions import ConvergenceError, PluginError
+from ..learning_rates import BaseSolver
+from .buffers import Data, take_rows
+from .cache import cached_session
+from .hoisting import CHUNK_BYTES
+from .loop_records import LoopSettings, TrainingResult
+from .progress import progress_bar
+from .sessions import Device, ort_value
+from .step_graphs import OBJECTIVE, objective_graph
+from .task import TrainingTask
+
+__all__ = ["FullBatchStep", "run_full_batch"]
+
+
+class FullBatchGraph:
+    """The graph from all rows and weights to the objective and the gradients of all weights."""
+
+    def __init__(self, task: TrainingTask):
+        self.model: ModelProto = gradient_of_loss(
+            objective_graph(task), OBJECTIVE, task.weights, task.gradient, origin=task.origin
+        )
+        names = [value.name for value in self.model.graph.output]
+        self.gradients = names[-len(task.weights) :]
+
+
+class FullBatchStep:
+    """The objective of all rows and its gradient, in one call of onnxruntime.
+
+    Parameters
+    ----------
+    task : TrainingTask
+        What is trained; its learning rate is a solver.
+    device : Device
+        Where.
+    n_jobs : int, default=None
+        Threads of an operator.
+
+    Raises
+    ------
+    PluginError
+        If the penalty has a kink.
+    """
+
+    def __init__(self, task: TrainingTask, device: Device, n_jobs: int | None = None):
+        if not task.penalty.smooth:
+            raise PluginError(
+                f"{type(task.learning_rate).__name__} needs a smooth objective, {task.penalty!r} is none: "
+                "use an l2 penalty, or another learning rate."
+            )
+        self.task = task
+        self.device = device
+        self._graph, self.session = cached_session(
+            task, "full batch", device, n_jobs, lambda: FullBatchGraph(task)
+        )
+
+    def graphs(self) -> dict[str, ModelProto]:
+        """Return the graph of objective and gradients."""
+        return {"objective": self._graph.model}
+
+    def start(self, data: Data, weights: dict[str, np.ndarray]) -> None:
+        """Bind data, weights and results."""
+        self._data = data
+        self._weights = {name: ort_value(np.array(array), self.device) for name, array in weights.items()}
+        self._shapes = {name: array.shape for name, array in weights.items()}
+        self._objective = ort_value(np.zeros((), dtype=self.task.dtype), self.device)
+        self._gradients = [ort_value(np.zeros_like(weights[n]), self.device) for n in self.task.weights]
+        binding = self._binding = self.session.io_binding()
+        self._inputs = {value.name for value in self.session.get_inputs()}
+        for name, value in self._weights.items():
+            if name in self._inputs:
+                binding.bind_ortvalue_input(name, value)
+        binding.bind_ortvalue_output(OBJECTIVE, self._objective)
+        for name, value in zip(self._graph.gradients, self._gradients, strict=True):
+            binding.bind_ortvalue_output(name, value)
+        self._whole = None if self._needs_chunks(data) else self._values(slice(0, len(data)))
+
+    def release(self) -> None:
+        """Let go of data and weights; graph and session stay."""
+        self._data = self._whole = self._binding = None  # type: ignore[assignment]
+        self._weights, self._gradients = {}, []
+
+    def _needs_chunks(self, data: Data) -> bool:
+        # A graph's own loss may be anything of its rows: it gets them all.
+        return data.is_sparse and self.task.loss is not None
+
+    def _values(self, rows: slice) -> dict[str, Any]:
+        """Return some rows as inputs of the graph."""
+        data, numbers = self._data, None
+        if data.is_sparse:
+            numbers = np.arange(rows.start, rows.stop)
+        columns = data.columns(self.task).items()
+        arrays = {name: a[rows] if numbers is None else take_rows(a, numbers) for name, a in columns}
+        return {name: ort_value(a, self.device) for name, a in arrays.items() if name in self._inputs}
+
+    def _parts(self) -> Iterator[tuple[float, dict[str, Any]]]:
+        """Yield the shares of the objective and their rows: all rows, or chunks made dense."""
+        if self._whole is not None:
+            yield 1.0, self._whole
+            return
+        n_rows, X = len(self._data), self._data.X
+        weights = self._data.sample_weight
+        counts = np.ones(n_rows) if weights is None else weights.astype(np.float64)
+        size = max(1, CHUNK_BYTES // (X.shape[1] * X.dtype.itemsize))
+        for start in range(0, n_rows, size):
+            rows = slice(start, min(start + size, n_rows))
+            yield counts[rows].sum() / counts.sum(), self._values(rows)
+
+    def evaluate(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the objective of all rows and its gradient, of a vector of all weights, in float64."""
+        for name, array in self.unpack(vector).items():
+            self._weights[name].update_inplace(array)
+        value, gradient = 0.0, np.zeros_like(vector)
+        for share, inputs in self._parts():
+            for name, tensor in inputs.items():
+                self._binding.bind_ortvalue_input(name, tensor)
+            self.session.run_with_iobinding(self._binding)
+            value += share * float(self._objective.numpy())
+            parts = [np.ravel(tensor.numpy()) for tensor in self._gradients]
+            gradient += share * np.concatenate(parts).astype(np.float64)
+        return value, gradient
+
+    def pack(self, weights: dict[str, np.ndarray]) -> np.ndarray:
+        """Return all weights as one vector in float64."""
+        return np.concatenate([np.ravel(weights[n]).astype(np.float64) for n in self.task.weights])
+
+    def unpack(self, vector: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the weights of a vector, in the graph's type."""
+        weights, start = {}, 0
+        with np.errstate(over="ignore"):  # what is not finite shows in the objective
+            for name in self.task.weights:
+                stop = start + int(np.prod(self._shapes[name], dtype=np.int64))
+                part = vector[start:stop].reshape(self._shapes[name])
+                weights[name], start = np.array(part, dtype=self.task.dtype, order="C"), stop
+        return weights
+
+
+class _NotFinite(Exception):
+    """The objective stopped being finite."""
+
+
+class _Run:
+    """One training: what was evaluated last, and the last weights with a finite objective."""
+
+    def __init__(
+        self, step: FullBatchStep, settings: LoopSettings, result: TrainingResult, start: np.ndarray
+    ):
+        self.step = step
+        self.settings = settings
+        self.result = result
+        self.best = start
+        self.validate: Callable[[dict[str, np.ndarray]], float] | None = None
+        self._last: tuple[np.ndarray, tuple[float, np.ndarray]] | None = None
+
+    def objective(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return objective and gradient; asking twice for the same weights costs nothing."""
+        if self._last is None or not np.array_equal(self._last[0], vector):
+            self._last = np.array(vector), self.step.evaluate(vector)
+        value, gradient = self._last[1]
+        return value, gradient.copy()
+
+    def accept(self, vector: np.ndarray) -> float:
+        """Keep weights, if their objective is finite, and return it."""
+        value = self.objective(vector)[0]
+        if not np.isfinite(value):
+            raise _NotFinite(f"{value}")
+        self.best = np.array(vector)
+        return value
+
+    def note(self, vector: np.ndarray, advance: Callable[[float], None]) -> None:
+        """Take note of the weights after an iteration."""
+        value, result = self.accept(vector), self.result
+        result.train_losses.append(value)
+        result.n_iter += 1
+        if self.validate is not None and result.n_iter % self.settings.validation_every == 0:
+            result.validation_losses.append(self.validate(self.step.unpack(vector)))
+        advance(value)
+
+
+def run_full_batch(
+    step: FullBatchStep,
+    data: Data,
+    weights: dict[str, np.ndarray],
+    settings: LoopSettings,
+    validate: Callable[[dict[str, np.ndarray]], float] | None = None,
+) -> TrainingResult:
+    """Train by a solver.
+
+    Parameters
+    ----------
+    step : FullBatchStep
+        Objective and gradient.
+    data : Data
+        Rows.
+    weights : dict of str to ndarray
+        Initial weights.
+    settings : LoopSettings
+        How long, and what to do with an objective that is not finite.
+    validate : callable, default=None
+        Takes weights, returns the loss on other data.
+
+    Returns
+    -------
+    TrainingResult
+        Weights, and the objective after each iteration.
+
+    Raises
+    ------
+    ConvergenceError
+        If the objective is not finite and ``settings.exc`` is True.
+    """
+    solver = step.task.learning_rate
+    assert isinstance(solver, BaseSolver)
+    step.start(data, weights)
+    start = step.pack(weights)
+    run = _Run(step, settings, TrainingResult({}, {}), start)
+    run.validate = validate
+    precision = float(np.finfo(step.task.dtype).eps)
+    try:
+        with progress_bar(settings.max_iter, settings.description, bool(settings.verbose)) as advance:
+            run.accept(start)
+            found = solver.minimize(
+                run.objective, start, settings.max_iter, lambda vector: run.note(vector, advance), precision
+            )
+        run.accept(found.weights)
+        if not found.converged:
+            _warn(
+                f"{type(solver).__name__} stopped after {run.result.n_iter} iterations: {found.message}. "
+                "Increase max_iter, or scale the features."
+            )
+    except _NotFinite as error:
+        _report(f"{error}", run)
+    run.result.weights = step.unpack(run.best)
+    return run.result
+
+
+def _report(value: str, run: _Run) -> None:
+    losses = run.result.train_losses[-10:]
+    message = (
+        f"The objective is {value} after {run.result.n_iter} iterations; last ones: "
+        f"{', '.join(f'{loss:.6g}' for loss in losses) or 'none'}. Scale the features or the labels"
+    )
+    if run.settings.exc:
+        raise ConvergenceError(message + ", or keep the last finite weights with exc=False.", losses=losses)
+    _warn(message + "; the last finite weights are kept.")
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, ConvergenceWarning, stacklevel=5)

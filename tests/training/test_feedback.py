@@ -1,0 +1,98 @@
+"""Schedules that react get the loss of every epoch, and nothing is kept in the object."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ortlearn.learning_rates import (
+    AdaptiveSchedule,
+    BaseSchedule,
+    CosineSchedule,
+    LearningRateAdam,
+    LearningRateSGD,
+    PlateauSchedule,
+    Rates,
+)
+from ortlearn.training import Device, EpochStep, LoopSettings, SingleGraphStep, run_training
+
+START = {"coef": np.array([[0.5], [0.5]], np.float32)}
+CPU = Device("cpu")
+
+
+class Recorder(BaseSchedule):
+    """Remembers every loss, and halves the rate after each."""
+
+    def start(self):
+        return ()
+
+    def remember(self, memory, loss):
+        return (*memory, loss)
+
+    def rate(self, epoch, eta0, memory=None):
+        assert epoch == len(memory)
+        return eta0 / 2 ** len(memory)
+
+
+def train(task, rows, step_class=EpochStep, weights=START, **settings):
+    step = step_class(task, CPU)
+    rates, set_rate = [], step.set_rate
+    step.set_rate = lambda rate: (rates.append(rate), set_rate(rate))[1]
+    options = {"max_iter": 6, "batch_size": 10, "shuffle": False, **settings}
+    states = options.pop("states", None)
+    random_state = np.random.RandomState(0)
+    return run_training(step, rows, weights, LoopSettings(**options), random_state, states=states), rates
+
+
+@pytest.mark.parametrize("step_class", [EpochStep, SingleGraphStep])
+def test_every_loss_is_noted(step_class, make_task, rows):
+    task = make_task(learning_rate=LearningRateSGD(eta0=0.1, learning_rate=Recorder()))
+    result, rates = train(task, rows, step_class)
+    np.testing.assert_allclose(rates, [0.1 / 2**e for e in range(6)])
+    assert len(result.train_losses) == 6
+    assert vars(task.learning_rate.learning_rate) == {}
+
+
+@pytest.mark.parametrize("schedule", [AdaptiveSchedule(tol=0.05), PlateauSchedule(patience=0, threshold=0.9)])
+def test_the_rates_are_those_of_the_losses(schedule, make_task, rows):
+    learning_rate = LearningRateSGD(eta0=0.1, learning_rate=schedule)
+    result, rates = train(make_task(learning_rate=learning_rate), rows, max_iter=12)
+    losses = result.train_losses
+    assert rates == [Rates(learning_rate, losses[:e]).of(e) for e in range(12)]
+    assert len(set(rates)) > 1
+    # As with these rates one by one: what the epoch graph was given is what it used.
+    weights, states = START, None
+    for epoch, rate in enumerate(rates):
+        fixed = LearningRateSGD(eta0=rate, learning_rate="constant")
+        again, _ = train(make_task(learning_rate=fixed), rows, weights=weights, max_iter=1, states=states)
+        weights, states = again.weights, again.states
+        assert again.train_losses == losses[epoch : epoch + 1]
+    np.testing.assert_array_equal(weights["coef"], result.weights["coef"])
+
+
+@pytest.mark.parametrize("schedule", [AdaptiveSchedule(tol=0.05), Recorder(), CosineSchedule(period=5)])
+def test_going_on(schedule, make_task, rows):
+    task = make_task(learning_rate=LearningRateAdam(eta0=0.1, learning_rate=schedule))
+    whole, rates = train(task, rows)
+    first, some = train(task, rows, max_iter=2)
+    second, others = train(
+        task,
+        rows,
+        weights=first.weights,
+        states=first.states,
+        max_iter=4,
+        first_epoch=2,
+        past_losses=first.train_losses,
+    )
+    assert some + others == rates
+    np.testing.assert_array_equal(second.weights["coef"], whole.weights["coef"])
+
+
+def test_schedules_share_a_graph(make_task, rows):
+    tasks = [
+        make_task(learning_rate=LearningRateAdam(eta0=e, learning_rate=s))
+        for e in (0.1, 0.2)
+        for s in ("constant", AdaptiveSchedule(), CosineSchedule(period=3))
+    ]
+    keys = {replace(task).graph_key() for task in tasks}
+    assert len(keys) == 1

@@ -1,0 +1,205 @@
+"""Objective and gradient of all rows for a solver, and what a solver's run leaves."""
+
+import numpy as np
+import pytest
+from onnx import parser
+from scipy.sparse import csr_matrix
+from sklearn.exceptions import ConvergenceWarning
+
+from ortlearn.exceptions import ConvergenceError, PluginError
+from ortlearn.learning_rates import BaseSolver, LearningRateLBFGS, Solution
+from ortlearn.losses import LogLoss
+from ortlearn.penalties import ElasticPenalty, L1Penalty, L2Penalty
+from ortlearn.training import Data, Device, LoopSettings, full_batch, run_training
+from ortlearn.training.full_batch import FullBatchStep
+
+CPU = Device("cpu")
+START = {"coef": np.array([[0.5], [0.5]], np.float32)}
+GRAPH = parser.parse_model("""
+    <ir_version: 8, opset_import: ["": 18]>
+    g (float[N,2] x, float[2,3] first, float[3,1] second, float third) => (float[N,1] score)
+    { h = MatMul (x, first) t = Tanh (h) z = MatMul (t, second) score = Add (z, third) }""")
+LAYERS = {
+    "first": np.array([[0.5, -1.0, 2.0], [0.25, 1.5, -0.5]], np.float32),
+    "second": np.array([[1.0], [-1.0], [0.5]], np.float32),
+    "third": np.array(0.1, np.float32),
+}
+
+
+@pytest.fixture
+def network(make_task):
+    """The task of a network of three weights, one of them a number."""
+    return lambda **changes: make_task(
+        graph=GRAPH,
+        weights=list(LAYERS),
+        intercepts={"first": False, "second": False, "third": True},
+        **{"learning_rate": LearningRateLBFGS(), **changes},
+    )
+
+
+def settings(**changes):
+    return LoopSettings(**{"max_iter": 100, "batch_size": 10, **changes})
+
+
+def train(task, rows, weights=START, validate=None, **changes):
+    step = FullBatchStep(task, CPU)
+    return run_training(step, rows, weights, settings(**changes), np.random.RandomState(0), validate=validate)
+
+
+def weighted(rows):
+    return Data(rows.X, rows.y, np.linspace(0, 2, len(rows)).astype(np.float32))
+
+
+@pytest.mark.parametrize("gradient", ["rules", pytest.param("ort", marks=pytest.mark.needs_training)])
+@pytest.mark.parametrize("option", ["plain", "weighted", "penalty"])
+def test_gradient(gradient, option, network, rows):
+    penalty = L2Penalty(0.3) if option == "penalty" else ElasticPenalty(0, 0)
+    task = network(gradient=gradient, penalty=penalty, weighted=option == "weighted")
+    step = FullBatchStep(task, CPU)
+    data = weighted(rows) if option == "weighted" else rows
+    step.start(data, LAYERS)
+    vector = step.pack(LAYERS)
+    value, slopes = step.evaluate(vector)
+    x, y = rows.X.astype(np.float64), rows.y.astype(np.float64)
+
+    def objective(vector):
+        first, second, third = vector[:6].reshape(2, 3), vector[6:9].reshape(3, 1), vector[9]
+        losses = ((np.tanh(x @ first) @ second + third - y) ** 2).ravel() / 2
+        sizes = 0.3 * (vector[:9] ** 2).sum() if option == "penalty" else 0.0
+        return np.average(losses, weights=data.sample_weight) + sizes
+
+    steps = 1e-6 * np.eye(10)
+    expected = [(objective(vector + s) - objective(vector - s)) / 2e-6 for s in steps]
+    assert value == pytest.approx(objective(vector), rel=1e-5)
+    np.testing.assert_allclose(slopes, expected, rtol=1e-4, atol=1e-5)
+    assert slopes.dtype == np.float64
+
+
+def test_packing_is_undone(network, rows):
+    step = FullBatchStep(network(), CPU)
+    step.start(rows, LAYERS)
+    unpacked = step.unpack(step.pack(LAYERS))
+    for name, array in LAYERS.items():
+        np.testing.assert_array_equal(unpacked[name], array)
+        assert (unpacked[name].dtype, unpacked[name].shape) == (array.dtype, array.shape)
+    assert set(step.graphs()) == {"objective"}
+
+
+def test_sparse_rows_in_chunks(make_task, rows, monkeypatch):
+    monkeypatch.setattr(full_batch, "CHUNK_BYTES", 7 * 8)
+    task = make_task(learning_rate=LearningRateLBFGS(), penalty=L2Penalty(0.1), weighted=True)
+    dense = weighted(rows)
+    sparse = Data(csr_matrix(dense.X), dense.y, dense.sample_weight)
+    found = []
+    for data in (dense, sparse):
+        step = FullBatchStep(task, CPU)
+        step.start(data, START)
+        found.append(step.evaluate(step.pack(START)))
+    assert found[0][0] == pytest.approx(found[1][0], rel=1e-6)
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-5)
+    np.testing.assert_allclose(
+        train(task, sparse).weights["coef"], train(task, dense).weights["coef"], rtol=1e-3
+    )
+
+
+def test_training(make_task, rows):
+    result = train(make_task(learning_rate=LearningRateLBFGS()), rows)
+    np.testing.assert_allclose(result.weights["coef"], [[1], [-2]], atol=1e-4)
+    assert 0 < result.n_iter == len(result.train_losses) < 20
+    assert result.train_losses == sorted(result.train_losses, reverse=True)
+    assert result.states == {} and result.validation_losses == []
+    assert START["coef"].tolist() == [[0.5], [0.5]]
+    assert result.weights["coef"].dtype == np.float32
+
+
+def test_validation_and_progress(network, rows, capsys):
+    seen = []
+
+    def validate(weights):
+        seen.append(weights["second"].copy())
+        return float(len(seen))
+
+    with pytest.warns(ConvergenceWarning, match="stopped after 7 iterations: .* Increase max_iter"):
+        result = train(network(), rows, LAYERS, validate, max_iter=7, validation_every=3, verbose=1)
+    assert result.n_iter == 7 and result.validation_losses == [1.0, 2.0]
+    assert (seen[0] != seen[1]).any()
+    assert "7/7" in capsys.readouterr().out
+
+
+def test_the_optimum_is_left_alone(make_task, rows):
+    best = {"coef": np.array([[1.0], [-2.0]], np.float32)}
+    result = train(make_task(learning_rate=LearningRateLBFGS()), rows, best)
+    assert (result.n_iter, result.train_losses) == (0, [])
+    np.testing.assert_array_equal(result.weights["coef"], best["coef"])
+
+
+def test_rounding_is_no_early_stop(make_task, rows):
+    # Far below what float32 can tell apart: the line search finds nothing, and that is fine.
+    strict = LearningRateLBFGS(gtol=0.0, ftol=0.0)
+    noisy = Data(rows.X, rows.y + np.sin(np.arange(23, dtype=np.float32))[:, None])
+    result = train(make_task(learning_rate=strict, penalty=L2Penalty(0.01)), noisy)
+    assert result.n_iter < 100
+
+
+@pytest.mark.parametrize("penalty", [L1Penalty(0.1), ElasticPenalty(0.1, 0.1)])
+def test_a_penalty_with_a_kink_is_refused(penalty, make_task):
+    with pytest.raises(PluginError, match="LearningRateLBFGS needs a smooth objective, .*Penalty"):
+        FullBatchStep(make_task(learning_rate=LearningRateLBFGS(), penalty=penalty), CPU)
+    FullBatchStep(make_task(learning_rate=LearningRateLBFGS(), penalty=ElasticPenalty(0.0, 0.1)), CPU)
+
+
+class Leap(BaseSolver):
+    """Goes to fixed places, one after the other."""
+
+    def __init__(self, places=()):
+        self.places = places
+
+    def minimize(self, objective, weights, max_iter, note, precision):
+        for place in self.places:
+            note(np.full(weights.shape, place))
+        return Solution(np.full(weights.shape, self.places[-1]), True, "done")
+
+
+def test_not_finite_from_the_start(make_task, rows):
+    bad = {"coef": np.full((2, 1), 1e30, np.float32)}
+    task = make_task(learning_rate=LearningRateLBFGS())
+    with pytest.raises(ConvergenceError, match="objective is (inf|nan) after 0 iterations; last ones: none"):
+        train(task, rows, bad)
+    with pytest.warns(ConvergenceWarning, match="last finite weights are kept"):
+        result = train(task, rows, bad, exc=False)
+    np.testing.assert_array_equal(result.weights["coef"], bad["coef"])
+
+
+def test_not_finite_on_the_way(make_task, rows):
+    task = make_task(learning_rate=Leap((2.0, 3.0, 1e30)))
+    with pytest.raises(ConvergenceError, match="after 2 iterations") as caught:
+        train(task, rows)
+    assert len(caught.value.losses) == 2
+    with pytest.warns(ConvergenceWarning, match="are kept"):
+        result = train(task, rows, exc=False)
+    np.testing.assert_array_equal(result.weights["coef"], [[3.0], [3.0]])
+    assert result.n_iter == len(result.train_losses) == 2
+
+
+def test_weights_that_are_not_numbers_of_the_graph(make_task, rows):
+    with pytest.raises(ConvergenceError):
+        train(make_task(learning_rate=Leap((1e300,))), rows)  # beyond float32
+
+
+def test_labels_as_classes(make_task, rows):
+    graph = parser.parse_model("""
+        <ir_version: 8, opset_import: ["": 18]>
+        g (float[N,2] x, float[2,3] coef) => (float[N,3] score) { score = MatMul (x, coef) }""")
+    labels = (rows.y.ravel() > 0).astype(np.int64) + (rows.y.ravel() > 1)
+    task = make_task(
+        graph=graph,
+        output_type=make_task().output_type._replace(shape=(None, 3)),
+        label_type=make_task().label_type._replace(elem_type=7, shape=(None,)),
+        loss=LogLoss(),
+        learning_rate=LearningRateLBFGS(),
+        penalty=L2Penalty(0.1),
+    )
+    result = train(task, Data(rows.X, labels), {"coef": np.zeros((2, 3), np.float32)})
+    assert result.train_losses[-1] < np.log(3)
+    # the gradient of a softmax sums to zero over classes, and so do weights that started at zero
+    np.testing.assert_allclose(result.weights["coef"].sum(axis=1), 0, atol=1e-4)
