@@ -9,7 +9,7 @@ from onnx import TensorProto
 from sklearn.base import is_classifier
 
 from .categories import Categories
-from .tree_attributes import leaf_attributes, routing_attributes
+from .tree_attributes import label_attributes, leaf_attributes, routing_attributes
 from .writing import add_nodes, is_double, new_builder, write_output
 
 __all__ = ["convert"]
@@ -48,7 +48,7 @@ def convert(scope: Any, operator: Any, container: Any) -> None:
             post_transform=link,
             **leaves,
             **attributes,
-            **_labels(model),
+            **label_attributes(model.classes_),
         )
         op.node("Identity", label, outputs=[operator.outputs[0].full_name])
         write_output(op, scores, operator.outputs[1])
@@ -69,9 +69,3 @@ def _link_of_classes(container: Any, model: Any) -> str:
     if container.get_options(model, {"raw_scores": False})["raw_scores"]:
         return "NONE"
     return "LOGISTIC" if model.n_trees_per_iteration_ == 1 else "SOFTMAX"
-
-
-def _labels(model: Any) -> dict[str, Any]:
-    if model.classes_.dtype.kind in "UO":
-        return {"classlabels_strings": [str(label) for label in model.classes_]}
-    return {"classlabels_int64s": [int(label) for label in model.classes_]}

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from onnx import numpy_helper
 
-__all__ = ["NodeArrays", "leaf_attributes", "leaves_of", "nodes_of", "routing_attributes"]
+__all__ = ["NodeArrays", "label_attributes", "leaf_attributes", "leaves_of", "nodes_of", "routing_attributes"]
 
 
 class NodeArrays(NamedTuple):
@@ -123,17 +123,21 @@ def leaf_attributes(
     dict of str to list
         Attributes ``target_*`` or ``class_*``.
     """
-    rows = [
-        (number, leaf, k)
-        for number, tree in enumerate(trees)
-        for leaf in tree.leaves
-        for k in outputs[number]
-    ]
-    treeids, nodeids, ids = (np.array(column, dtype=np.int64).tolist() for column in zip(*rows, strict=True))
+    counts = [len(tree.leaves) for tree in trees]
+    widths = [len(own) for own in outputs]
+    repeats = np.repeat(widths, counts)
+    ids = [np.tile(own, count) for own, count in zip(outputs, counts, strict=True)]
     flat = np.concatenate([np.asarray(own, dtype=np.float32).ravel() for own in values])
     return {
-        f"{prefix}_treeids": treeids,
-        f"{prefix}_nodeids": nodeids,
-        f"{prefix}_ids": ids,
+        f"{prefix}_treeids": np.repeat(np.repeat(np.arange(len(trees)), counts), repeats).tolist(),
+        f"{prefix}_nodeids": np.repeat(np.concatenate([tree.leaves for tree in trees]), repeats).tolist(),
+        f"{prefix}_ids": np.concatenate(ids).tolist(),
         f"{prefix}_weights": flat.tolist(),
     }
+
+
+def label_attributes(classes: np.ndarray) -> dict[str, Any]:
+    """Return the labels of a classifier: texts, or integers."""
+    if classes.dtype.kind in "UO":
+        return {"classlabels_strings": [str(label) for label in classes]}
+    return {"classlabels_int64s": [int(label) for label in classes]}

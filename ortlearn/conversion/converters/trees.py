@@ -1,80 +1,105 @@
-"""Decision trees and forests: missing values, and classifiers of several outputs."""
+"""Decision trees and forests: regression, classification, one output or several."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 
-from .tree_attributes import leaf_attributes, leaves_of, nodes_of, routing_attributes
+from .tree_attributes import label_attributes, leaf_attributes, leaves_of, nodes_of, routing_attributes
 from .writing import add_nodes, float_input, new_builder, write_output
 
 __all__ = ["convert"]
 
 
 def convert(scope: Any, operator: Any, container: Any) -> None:
-    """Write a tree or a forest.
+    """Write a tree or a forest as one operator.
 
-    skl2onnx sends missing values right at every split, gives a tree of several outputs zeros and ones as
-    its probabilities, and writes each tree of such a forest with a class for every node.
+    skl2onnx sends missing values right at every split, gives a classifier of several outputs zeros and
+    ones as the probabilities of a tree, and an operator for each tree of a forest, with a class for each
+    node. It also takes seconds where the arrays of the trees take milliseconds.
     """
+    estimator = operator.raw_operator
+    if is_classifier(estimator):
+        classes = estimator.classes_ if estimator.n_outputs_ > 1 else [estimator.classes_]
+        if max(map(len, classes)) < 2:
+            _convert_constant(scope, operator, container)
+            return
+        write = _write_classes if estimator.n_outputs_ == 1 else _write_several_outputs
+    else:
+        write = _write_targets
+    op = new_builder(scope)
+    write(op, operator, [member.tree_ for member in getattr(estimator, "estimators_", [estimator])])
+    add_nodes(container, op)
+
+
+def _convert_constant(scope: Any, operator: Any, container: Any) -> None:
+    """Write a classifier of a single class, which has nothing to learn, as skl2onnx does."""
     from skl2onnx.common._registration import get_converter
 
-    estimator = operator.raw_operator
-    if hasattr(estimator, "classes_") and estimator.n_outputs_ > 1:
-        _convert_several_outputs(scope, operator, container)
-        return
-    known = len(container.nodes)
     get_converter(operator.type)(scope, operator, container)
-    _track_missing(container.nodes[known:], _trees(estimator))
 
 
-def _trees(estimator: Any) -> list[Any]:
-    return [member.tree_ for member in getattr(estimator, "estimators_", [estimator])]
+def _write_targets(op: Any, operator: Any, members: list[Any]) -> None:
+    n_targets = operator.raw_operator.n_outputs_
+    values = [tree.value[leaves_of(tree)].reshape(-1, n_targets) / len(members) for tree in members]
+    write_output(op, _sums(op, operator, members, values), operator.outputs[0])
 
 
-def _track_missing(nodes: list[Any], trees: list[Any]) -> None:
-    """Send missing values where scikit-learn sends them."""
-    tracks = np.concatenate([nodes_of(tree).tracks for tree in trees]).astype(np.int64)
-    for node in nodes:
-        for attribute in node.attribute:
-            if attribute.name == "nodes_missing_value_tracks_true" and len(attribute.ints) == len(tracks):
-                attribute.ints[:] = tracks.tolist()
+def _sums(op: Any, operator: Any, members: list[Any], values: list[np.ndarray]) -> str:
+    """Write the sum over trees of the values of their leaves, an array (n_leaves, k) for each tree."""
+    trees, outputs = [nodes_of(tree) for tree in members], np.arange(values[0].shape[1])
+    return op.node(
+        "TreeEnsembleRegressor",
+        float_input(op, operator),
+        domain="ai.onnx.ml",
+        n_targets=len(outputs),
+        **routing_attributes(trees),
+        **leaf_attributes(trees, values, [outputs] * len(trees)),
+    )
 
 
-def _convert_several_outputs(scope: Any, operator: Any, container: Any) -> None:
+def _write_classes(op: Any, operator: Any, members: list[Any]) -> None:
+    """Write the label and the probabilities of one output; of two classes the leaves have the second's."""
+    estimator, trees = operator.raw_operator, [nodes_of(tree) for tree in members]
+    shares = [_leaf_shares(tree)[:, 0] / len(members) for tree in members]
+    if len(estimator.classes_) == 2:
+        shares = [own[:, 1:] for own in shares]
+    outputs = np.arange(shares[0].shape[1])
+    label, probabilities = op.node(
+        "TreeEnsembleClassifier",
+        float_input(op, operator),
+        domain="ai.onnx.ml",
+        n_outputs=2,
+        **routing_attributes(trees),
+        **leaf_attributes(trees, shares, [outputs] * len(trees), "class"),
+        **label_attributes(estimator.classes_),
+    )
+    op.node("Identity", label, outputs=[operator.outputs[0].full_name])
+    write_output(op, probabilities, operator.outputs[1])
+
+
+def _write_several_outputs(op: Any, operator: Any, members: list[Any]) -> None:
     """Write labels (rows, outputs) and probabilities (outputs, rows, classes).
 
     Outputs with fewer classes than others have zeros in the place of those they lack.
     """
-    estimator, op = operator.raw_operator, new_builder(scope)
-    members = _trees(estimator)
-    trees = [nodes_of(tree) for tree in members]
-    n_outputs, n_classes = estimator.n_outputs_, int(max(estimator.n_classes_))
-    shares = op.node(
-        "TreeEnsembleRegressor",
-        float_input(op, operator),
-        domain="ai.onnx.ml",
-        n_targets=n_outputs * n_classes,
-        **routing_attributes(trees),
-        **leaf_attributes(
-            trees,
-            [_leaf_shares(tree) / len(trees) for tree in members],
-            [np.arange(n_outputs * n_classes)] * len(trees),
-        ),
-    )
-    table = op.Reshape(shares, [-1, n_outputs, n_classes])
+    estimator = operator.raw_operator
+    shares = [_leaf_shares(tree) / len(members) for tree in members]
+    _, n_outputs, n_classes = shares[0].shape
+    sums = _sums(op, operator, members, [own.reshape(len(own), -1) for own in shares])
+    table = op.Reshape(sums, [-1, n_outputs, n_classes])
     write_output(op, op.Transpose(table, perm=[1, 0, 2]), operator.outputs[1])
     places = op.Add(op.ArgMax(table, axis=2, keepdims=0), np.arange(n_outputs) * n_classes)
     label = operator.outputs[0].full_name
     op.node("Gather", op.constant(_all_classes(estimator, n_classes)), places, outputs=[label], axis=0)
-    add_nodes(container, op)
 
 
 def _leaf_shares(tree: Any) -> np.ndarray:
-    """Return the share of each class of each output in the leaves: (n_leaves, n_outputs * n_classes)."""
+    """Return the share of each class of each output in the leaves: (n_leaves, n_outputs, n_classes)."""
     values = tree.value[leaves_of(tree)]
-    return (values / values.sum(axis=2, keepdims=True)).reshape(len(values), -1)
+    return values / values.sum(axis=2, keepdims=True)
 
 
 def _all_classes(estimator: Any, n_classes: int) -> np.ndarray:

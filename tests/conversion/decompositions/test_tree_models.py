@@ -108,7 +108,6 @@ def test_classifiers(run_onnx, estimator, data):
 
 
 def test_boosting_with_an_exponential_loss(run_onnx):
-    # skl2onnx's own graph has the same probability of both classes mixed up where the score is negative.
     X, y = TWO[0].astype(np.float32), TWO[1]
     fitted = GradientBoostingClassifier(loss="exponential", **FEW).fit(X, y)
     label, scores = run_onnx(sklearn_to_onnx(fitted, X.shape[1]), X)
