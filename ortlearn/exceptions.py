@@ -11,6 +11,8 @@ __all__ = [
     "ConversionError",
     "ConvergenceError",
     "DeviceError",
+    "FallbackWarning",
+    "FidelityWarning",
     "GradientError",
     "MissingRuntimeError",
     "NoTrainableWeightError",
@@ -37,7 +39,27 @@ class ConversionError(OrtlearnError, ValueError):
 
 
 class NoTrainableWeightError(ConversionError):
-    """A graph without any weight to train."""
+    """A graph without any weight to train.
+
+    Parameters
+    ----------
+    message : str
+        What was looked for, and what became of each weight.
+    facts : sequence, default=()
+        The same as rows of :func:`ortlearn.conversion.explain`.
+
+    Attributes
+    ----------
+    facts : tuple
+        These rows.
+    """
+
+    def __init__(self, message: str, facts=()):
+        super().__init__(message)
+        self.facts = tuple(facts)
+
+    def __reduce__(self):
+        return type(self), (self.args[0], self.facts)
 
 
 class WeightOrderError(OrtlearnError, ValueError):
@@ -46,6 +68,14 @@ class WeightOrderError(OrtlearnError, ValueError):
 
 class GradientError(OrtlearnError, ValueError):
     """A graph that cannot be differentiated; the message names operator and node."""
+
+
+class FallbackWarning(UserWarning):
+    """A step of a pipeline has no ONNX form: it stays in scikit-learn, and the ONNX model begins after it."""
+
+
+class FidelityWarning(UserWarning):
+    """The ONNX model does not compute what the scikit-learn estimator it came from does."""
 
 
 class PluginError(OrtlearnError, ValueError):

@@ -2,44 +2,61 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from itertools import count
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, version_converter
-from sklearn.base import BaseEstimator, is_classifier, is_regressor
+from onnx import ModelProto, TensorProto, version_converter
+from sklearn.base import BaseEstimator, is_regressor
 from sklearn.pipeline import Pipeline
 
 from ..exceptions import ConversionError
-from ..graphs import copy_model, graph_names, initializer_arrays, make_value_info, prune, value_types
+from ..graphs import (
+    copy_model,
+    graph_names,
+    initializer_arrays,
+    make_value_info,
+    map_names,
+    prune,
+    value_types,
+)
+from .converters import CONVERTERS
+from .convertible import conversion_options, convertible
+from .corrections import correct_graph
 from .decompositions import decompose_operators
+from .double import is_double, to_double
+from .first_readers import IDLE_STEPS, with_positions
+from .fitted_attributes import fitted_arrays
+from .inputs import InputSchema, matrix_schema
 from .opposite_columns import merge_opposite_columns
+from .output_shapes import with_computed_shapes
 from .versions import ML_OPSET, OPSET, pin_versions
 
 __all__ = ["preprocessing_graph", "sklearn_to_onnx"]
 
-#: Steps of a pipeline that change nothing.
-IDLE_STEPS = (None, "passthrough")
+#: Name of an input while skl2onnx writes the graph: it changes names that are no identifiers.
+INPUT = "ortlearn_input_{}"
 
 
-def sklearn_to_onnx(estimator: BaseEstimator, n_features: int, dtype: Any = np.float32) -> ModelProto:
+def sklearn_to_onnx(
+    estimator: BaseEstimator, n_features: int | InputSchema | None, dtype: Any = np.float32
+) -> ModelProto:
     """Convert a fitted estimator at the pinned opset, its fused linear operators decomposed.
 
     Parameters
     ----------
     estimator : estimator
         Fitted estimator, transformer or pipeline.
-    n_features : int
-        Number of columns of X.
+    n_features : int or InputSchema
+        Number of columns of X, or the inputs of the graph.
     dtype : dtype, default=numpy.float32
-        Type of the graph's input and weights, float32 or float64.
+        Type of the graph's numbers and weights, float32 or float64.
 
     Returns
     -------
     onnx.ModelProto
-        Graph with one input ``X`` of shape (None, n_features).
+        Graph with one input ``X`` of shape (None, n_features), or with the inputs asked for.
 
     Raises
     ------
@@ -54,25 +71,46 @@ def sklearn_to_onnx(estimator: BaseEstimator, n_features: int, dtype: Any = np.f
     >>> [node.op_type for node in model.graph.node]
     ['MatMul', 'Add']
     """
+    schema = n_features if isinstance(n_features, InputSchema) else matrix_schema(n_features, dtype)
+    if np.dtype(dtype) != np.float64:
+        return _convert(estimator, schema)
+    model = failure = None
+    try:
+        model = _convert(estimator, schema)
+    except ConversionError as error:
+        failure = error
+    if model is not None and is_double(model):
+        return model
+    try:
+        exact = [array.values for array in fitted_arrays(estimator)]
+        return to_double(_convert(estimator, schema.narrowed()), exact)
+    except ConversionError:
+        if failure is not None:
+            raise failure from failure.__cause__
+    assert model is not None
+    return model
+
+
+def _convert(estimator: BaseEstimator, schema: InputSchema) -> ModelProto:
     from skl2onnx import convert_sklearn
-    from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
     from skl2onnx.common.exceptions import MissingConverter, MissingShapeCalculator
 
-    tensor_type = DoubleTensorType if np.dtype(dtype) == np.float64 else FloatTensorType
     arguments = {
-        "initial_types": [("X", tensor_type([None, n_features]))],
+        "initial_types": _initial_types(schema),
         "target_opset": {"": OPSET, "ai.onnx.ml": ML_OPSET},
+        "custom_conversion_functions": CONVERTERS,
     }
     name = type(estimator).__name__
-    estimator = _convertible(estimator)
+    estimator = convertible(with_positions(estimator, schema.positions()))
+    options = conversion_options(estimator)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                options = {"zipmap": False} if is_classifier(estimator) else None
                 model = convert_sklearn(estimator, options=options, **arguments)
             except NameError:  # a classifier whose converter has no such option
-                model = convert_sklearn(estimator, **arguments)
+                options = {key: value for key, value in (options or {}).items() if key != id(estimator)}
+                model = convert_sklearn(estimator, options=options or None, **arguments)
     except (MissingConverter, MissingShapeCalculator) as error:
         raise ConversionError(
             f"{name} has a step that skl2onnx does not convert: {str(error).splitlines()[0]} "
@@ -80,8 +118,10 @@ def sklearn_to_onnx(estimator: BaseEstimator, n_features: int, dtype: Any = np.f
         ) from error
     except Exception as error:  # skl2onnx raises errors of every kind
         raise ConversionError(f"{name} cannot be converted by skl2onnx: {error}") from error
-    model = _untied(_with_named_rows(decompose_operators(_at_opset(pin_versions(model)))))
-    return merge_opposite_columns(_keep_targets_apart(model) if is_regressor(estimator) else model)
+    model = _with_input_names(model, schema)
+    model = _untied(decompose_operators(_with_named_rows(correct_graph(_at_opset(pin_versions(model))))))
+    model = merge_opposite_columns(_keep_targets_apart(model) if is_regressor(estimator) else model)
+    return with_computed_shapes(model)
 
 
 def _untied(model: ModelProto) -> ModelProto:
@@ -119,20 +159,35 @@ def _with_named_rows(model: ModelProto) -> ModelProto:
     return model
 
 
-def _convertible(estimator: BaseEstimator) -> BaseEstimator:
-    """Return a fitted estimator without what skl2onnx trips over.
+def _initial_types(schema: InputSchema) -> list[tuple[str, Any]]:
+    """Return the inputs of a graph as skl2onnx declares them."""
+    from skl2onnx.common import data_types
 
-    That is steps of pipelines that do nothing, and the intercept of a linear model without one: a
-    number where others have an array.
-    """
-    if isinstance(estimator, Pipeline):
-        steps = [(name, _convertible(step)) for name, step in estimator.steps if step not in IDLE_STEPS]
-        return Pipeline(steps) if steps else estimator
-    if not isinstance(getattr(estimator, "intercept_", None), float):
-        return estimator
-    estimator = copy.copy(estimator)
-    estimator.intercept_ = np.full(len(np.atleast_2d(estimator.coef_)), estimator.intercept_)
-    return estimator
+    kinds: dict[int, Any] = {
+        TensorProto.FLOAT: data_types.FloatTensorType,
+        TensorProto.DOUBLE: data_types.DoubleTensorType,
+        TensorProto.INT64: data_types.Int64TensorType,
+        TensorProto.STRING: data_types.StringTensorType,
+    }
+    names = ["X"] if schema.is_matrix else [INPUT.format(i) for i in range(len(schema.inputs))]
+    return [
+        (name, kinds[item.known.elem_type]([None, *(item.known.shape or ())[1:]]))
+        for name, item in zip(names, schema.inputs, strict=True)
+    ]
+
+
+def _with_input_names(model: ModelProto, schema: InputSchema) -> ModelProto:
+    """Return the model with its inputs named like columns, whatever characters these names have."""
+    if schema.is_matrix:
+        return model
+    own = {INPUT.format(i): item.name for i, item in enumerate(schema.inputs)}
+    names = graph_names(model.graph)
+    renamed = dict(own)
+    for name in names & set(own.values()):
+        renamed[name] = next(
+            f"{name}_{i}" for i in count(1) if f"{name}_{i}" not in names | set(own.values())
+        )
+    return map_names(model, renamed)
 
 
 def _keep_targets_apart(model: ModelProto) -> ModelProto:
@@ -143,12 +198,12 @@ def _keep_targets_apart(model: ModelProto) -> ModelProto:
     known = value_types(model).get(node.input[0])
     if shape is None or shape.tolist() != [-1, 1] or known is None or known.shape is None:
         return model
-    if len(known.shape) != 2 or known.shape[1] in (1, None):
+    if len(known.shape) != 2 or known.shape[1] == 1 or not isinstance(known.shape[1], int):
         return model
     model = copy_model(model)
     node = next(node for node in model.graph.node if name in node.output)
     node.op_type = "Identity"
-    del node.input[1:]
+    del node.input[1:], node.attribute[:]
     model.graph.output[0].CopyFrom(make_value_info(name, known))
     return prune(model)
 
@@ -162,7 +217,7 @@ def _at_opset(model: ModelProto) -> ModelProto:
 
 
 def preprocessing_graph(
-    estimator: BaseEstimator, n_features: int, dtype: Any = np.float32
+    estimator: BaseEstimator, n_features: int | InputSchema, dtype: Any = np.float32
 ) -> ModelProto | None:
     """Return the graph of a pipeline's steps before the last estimator; None where there are none."""
     steps = [step for step in _preprocessing(estimator) if step[1] not in IDLE_STEPS]

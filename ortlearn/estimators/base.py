@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
-from sklearn.utils import check_consistent_length, check_random_state, get_tags
+from sklearn.utils import check_random_state, get_tags
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from ..conversion import draw_weights, is_onnx_source, source_task
+from ..conversion import accepts_missing, draw_weights, is_onnx_source, source_task
 from ..differentiation import require_gradients
 from ..exceptions import PluginError
 from ..graphs import initializer_arrays
@@ -20,10 +20,12 @@ from ..learning_rates import resolve_learning_rate
 from ..losses import resolve_loss
 from ..training import Data, LoopSettings, hoist, parse_device, run_training
 from ..training.base_step import BaseStep
+from ..training.hoisting import needs_hoisting
 from ..training.step_graphs import OBJECTIVE, objective_graph
 from .inference import Inference
 from .prediction import PredictionMixin
 from .problem import Problem, only_classifies
+from .rows import RowsMixin
 
 __all__ = ["BaseOrtGradientEstimator"]
 
@@ -33,10 +35,12 @@ OBJECTS = {
     "learning_penalty": "ElasticPenalty()",
     "learning_rate": "LearningRateSGD()",
 }
+#: Types of estimators with an objective of their own.
+NEEDS_NO_LABELS = ("clusterer", "density_estimator")
 NOT_PICKLED = ("_step", "_inference")
 
 
-class BaseOrtGradientEstimator(PredictionMixin, MetaEstimatorMixin, BaseEstimator):
+class BaseOrtGradientEstimator(RowsMixin, PredictionMixin, MetaEstimatorMixin, BaseEstimator):
     """Base class of the estimators; a subclass names its training step."""
 
     _step_class: ClassVar[type[BaseStep]]
@@ -160,7 +164,8 @@ class BaseOrtGradientEstimator(PredictionMixin, MetaEstimatorMixin, BaseEstimato
             if tags.classifier_tags is not None:
                 tags.classifier_tags.poor_score = True
         tags.input_tags.sparse = True
-        tags.target_tags.required = True
+        tags.input_tags.allow_nan = accepts_missing(self.estimator)
+        tags.target_tags.required = tags.estimator_type not in NEEDS_NO_LABELS
         tags.non_deterministic = False
         return tags
 
@@ -178,15 +183,16 @@ class BaseOrtGradientEstimator(PredictionMixin, MetaEstimatorMixin, BaseEstimato
         state = super().__getstate__()
         return {key: value for key, value in state.items() if key not in NOT_PICKLED}
 
-    def fit(self, X, y, sample_weight=None, X_val=None, y_val=None):
+    def fit(self, X, y=None, sample_weight=None, X_val=None, y_val=None):
         """Train.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Features.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Labels.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+            Labels: several columns for several outputs, values of the shape that ``transform`` gives for
+            a transformer, 1 and -1 for an outlier detector, none for a mixture or KMeans.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, not negative.
         X_val, y_val : array-like, default=None
@@ -208,15 +214,16 @@ class BaseOrtGradientEstimator(PredictionMixin, MetaEstimatorMixin, BaseEstimato
         """
         return self._commit(lambda twin: twin._fit(X, y, sample_weight, X_val, y_val))
 
-    def partial_fit(self, X, y, classes=None, sample_weight=None):
+    def partial_fit(self, X, y=None, classes=None, sample_weight=None):
         """Train one epoch on some rows, going on from the weights and the state of the last call.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Features.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Labels.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+            Labels: several columns for several outputs, values of the shape that ``transform`` gives for
+            a transformer, 1 and -1 for an outlier detector, none for a mixture or KMeans.
         classes : array-like of shape (n_classes,), default=None
             All classes that will come, for the first call on an unfitted classifier.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -241,7 +248,7 @@ class BaseOrtGradientEstimator(PredictionMixin, MetaEstimatorMixin, BaseEstimato
         random_state = check_random_state(self.random_state)
         problem, data = self._pose(X, y, sample_weight, random_state)
         validation = None
-        if (X_val is None) != (y_val is None):
+        if (X_val is None) != (y_val is None) and problem.needs_labels:
             raise ValueError("X_val and y_val go together: pass both or none.")
         if X_val is not None:
             validation = self._data(problem, self._check_rows(problem, X_val, y_val), y_val, None)
@@ -259,7 +266,7 @@ class BaseOrtGradientEstimator(PredictionMixin, MetaEstimatorMixin, BaseEstimato
             problem = self._problem.with_rate(resolve_learning_rate(self.learning_rate))
             data = self._data(problem, self._check_rows(problem, X, y), y, sample_weight)
             known = problem.classes
-            if classes is not None and known is not None and not np.array_equal(np.unique(classes), known):
+            if classes is not None and known is not None and not _same_classes(classes, known):
                 raise ValueError(f"classes={classes!r} are not those of the first call: {known}.")
             weights = initializer_arrays(self._trained, problem.trainable.trained)
         else:
@@ -279,7 +286,7 @@ class BaseOrtGradientEstimator(PredictionMixin, MetaEstimatorMixin, BaseEstimato
     def _make_step(self, problem: Problem, data: Data) -> Data:
         """Build the training step, and return the rows as it takes them."""
         task, device = problem.task(data.sample_weight is not None), self._device()
-        if self.hoist:
+        if self.hoist or needs_hoisting(task):
             task, data = hoist(task, data, device, self.n_jobs)
         names = problem.trainable.original_names
         require_gradients(objective_graph(task), OBJECTIVE, task.weights, task.origin, names)
@@ -288,38 +295,6 @@ class BaseOrtGradientEstimator(PredictionMixin, MetaEstimatorMixin, BaseEstimato
 
     def _device(self):
         return parse_device(self.device)
-
-    def _pose(self, X, y, sample_weight, random_state, classes=None) -> tuple[Problem, Data]:
-        """Resolve plugins, convert the model, and check the rows."""
-        self._device()
-        check_consistent_length(X, y)
-        if is_onnx_source(self.estimator):
-            problem = Problem.pose(self, X, y, None, random_state, classes)
-            rows = self._check_rows(problem, X, y, reset=True)
-        else:
-            rows = self._validate_rows(X, np.dtype(self.dtype), reset=True)
-            weights = None if sample_weight is None else _check_weights(sample_weight, rows)
-            problem = Problem.pose(self, X, y, weights, random_state, classes)
-            problem.check_features(rows.shape[1])
-        return problem, self._data(problem, rows, y, sample_weight)
-
-    def _check_rows(self, problem: Problem, X, y, reset: bool = False) -> np.ndarray:
-        """Return X as the graph takes it."""
-        check_consistent_length(X, y)
-        rows = self._validate_rows(X, problem.trainable.input_dtype, reset)
-        problem.check_features(rows.shape[1])
-        return rows
-
-    def _validate_rows(self, X, dtype, reset: bool) -> np.ndarray:
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is an error below
-            return validate_data(self, X, reset=reset, dtype=dtype, order="C", accept_sparse="csr")
-
-    def _data(self, problem: Problem, rows: np.ndarray, y, sample_weight) -> Data:
-        """Return rows, labels and weights as the graph takes them."""
-        weights = None
-        if sample_weight is not None:
-            weights = _mean_one(_check_weights(sample_weight, rows)).astype(problem.dtype)
-        return Data(rows, problem.encoder.encode(y), weights)
 
     def _starting_weights(self, problem: Problem, random_state) -> dict[str, np.ndarray]:
         trainable = problem.trainable
@@ -365,31 +340,23 @@ class BaseOrtGradientEstimator(PredictionMixin, MetaEstimatorMixin, BaseEstimato
 
     def _set_fitted(self, problem: Problem, result) -> None:
         trainable = problem.trainable
-        self._problem = problem
+        self._problem = replace(problem, source=None)
         self._kind = get_tags(self).estimator_type
         self._trained = trainable.with_stable_weights(result.weights)
         self.onnx_ = trainable.with_weights(result.weights)
-        names = trainable.original_names
-        self.trained_coef_ = {names[name]: array for name, array in result.weights.items()}
-        self.weights_to_train_ = [names[name] for name in trainable.trained]
+        self.trained_coef_ = trainable.coefficients(result.weights)
+        self.weights_to_train_ = trainable.origins()
         self.train_losses_ = result.train_losses
         self.validation_losses_ = result.validation_losses
         self.n_iter_ = result.n_iter
         self.loss_, self.penalty_, self.learning_rate_ = problem.loss, problem.penalty, problem.learning_rate
         self.__dict__.pop("classes_", None)
-        if problem.classes is not None:
+        if problem.classes is not None and self._kind != "outlier_detector":
             self.classes_ = problem.classes
         self._inference = Inference(problem, self._trained, self._device(), self.n_jobs)
 
 
-def _check_weights(sample_weight, rows: np.ndarray) -> np.ndarray:
-    weights = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
-    if not weights.max() > 0:
-        raise ValueError("sample_weight is zero for every row: at least one must be above 0.")
-    return weights
-
-
-def _mean_one(weights: np.ndarray) -> np.ndarray:
-    """Return weights of mean one: only their ratios count, and float32 holds no extreme ones."""
-    weights = weights / weights.max()
-    return weights / weights.mean()
+def _same_classes(classes, known) -> bool:
+    if isinstance(known, list):
+        return len(classes) == len(known) and all(map(_same_classes, classes, known))
+    return np.array_equal(np.unique(classes), known)

@@ -2,6 +2,7 @@
 
 from .batches import batch_sizes, epoch_batches
 from .buffers import Data
+from .columns import Columns
 from .epoch_step import EpochStep
 from .forward_backward import OrtGradientForwardBackward
 from .forward_backward_function import OrtGradientForwardBackwardFunction
@@ -13,6 +14,7 @@ from .single_graph_step import SingleGraphStep
 from .task import TrainingTask
 
 __all__ = [
+    "Columns",
     "Data",
     "Device",
     "EpochStep",

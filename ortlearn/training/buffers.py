@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
+from .columns import Columns
 from .sessions import Device, ort_value
 from .step_graphs import SAMPLE_WEIGHT, Carried
 from .task import TrainingTask
 
-__all__ = ["BatchBuffer", "CarriedBuffers", "Data", "take_rows"]
+__all__ = ["BatchBuffer", "CarriedBuffers", "Data", "row_bytes", "take_rows"]
 
 
 class Data:
@@ -19,31 +22,39 @@ class Data:
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        Features, C-contiguous, in the graph's type.
+    X : ndarray or CSR matrix of shape (n_samples, n_features), or Columns
+        Features, C-contiguous, in the graph's type; Columns for a graph of several inputs.
     y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         Labels, in the graph's type.
     sample_weight : ndarray of shape (n_samples,), default=None
         Weights of the rows.
-    features : dict of str to ndarray, default=None
+    features : dict of str to ndarray or CSR matrix, default=None
         What stands for X where a part of the graph was computed before.
     """
 
     def __init__(
         self,
-        X: np.ndarray,
+        X: Any,
         y: np.ndarray,
         sample_weight: np.ndarray | None = None,
-        features: dict[str, np.ndarray] | None = None,
+        features: dict[str, Any] | None = None,
     ):
         self.X = X
         self.y = y
         self.sample_weight = sample_weight
         self.features = features
 
-    def columns(self, task: TrainingTask) -> dict[str, np.ndarray]:
+    def inputs(self, task: TrainingTask) -> dict[str, Any]:
+        """Return the features of all rows by the name of the input that takes them."""
+        if self.features is not None:
+            return dict(self.features)
+        if isinstance(self.X, Columns):
+            return self.X.feeds(list(task.feature_types()))
+        return {task.data: self.X}
+
+    def columns(self, task: TrainingTask) -> dict[str, Any]:
         """Return the arrays of all rows by the name of the input that takes them."""
-        columns = dict(self.features) if self.features is not None else {task.data: self.X}
+        columns = self.inputs(task)
         columns[task.label] = self.y
         if self.sample_weight is not None:
             columns[SAMPLE_WEIGHT] = self.sample_weight
@@ -51,8 +62,8 @@ class Data:
 
     @property
     def is_sparse(self) -> bool:
-        """Whether the features are sparse: they are then made dense a chunk of rows at a time."""
-        return self.features is None and issparse(self.X)
+        """Whether features are sparse: they are then made dense a chunk of rows at a time."""
+        return any(map(issparse, (self.features or {"": self.X}).values()))
 
     def __len__(self) -> int:
         return self.X.shape[0]
@@ -71,6 +82,11 @@ class BatchBuffer:
         take_rows(array, rows, self._staging)
         if not self._shared:
             self.value.update_inplace(self._staging)
+
+
+def row_bytes(arrays: Iterable[Any]) -> int:
+    """Return the bytes of a row of some arrays or sparse matrices, made dense."""
+    return sum(math.prod(array.shape[1:]) * array.dtype.itemsize for array in arrays)
 
 
 def take_rows(array: Any, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:

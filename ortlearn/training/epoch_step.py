@@ -9,7 +9,7 @@ from onnx import ModelProto
 
 from .base_step import BaseStep
 from .batch_loops import LOSSES, ORDER, is_long
-from .buffers import CarriedBuffers, Data, take_rows
+from .buffers import CarriedBuffers, Data, row_bytes, take_rows
 from .cache import cached_session
 from .epoch_graph import LAST, REST, EpochGraph, epoch_graph
 from .hoisting import CHUNK_BYTES
@@ -147,7 +147,8 @@ class EpochStep(BaseStep):
     def _run_sparse(self, data: Data, order: np.ndarray, buffers: CarriedBuffers) -> np.ndarray:
         """Run an epoch chunk by chunk, the rows of a chunk made dense in the order they come."""
         begun = buffers.read()
-        per_chunk = max(1, CHUNK_BYTES // (self.size * data.X.shape[1] * data.X.dtype.itemsize)) * self.size
+        bytes_of_row = max(1, row_bytes(data.inputs(self.task).values()))
+        per_chunk = max(1, CHUNK_BYTES // (self.size * bytes_of_row)) * self.size
         values: list[np.ndarray] = []
         for start in range(0, len(order), per_chunk):
             rows = order[start : start + per_chunk]

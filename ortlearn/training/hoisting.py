@@ -6,20 +6,50 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, helper
-from scipy.sparse import issparse
+from onnx import ModelProto, TensorProto, helper
+from scipy.sparse import csr_matrix, issparse, vstack
 
+from ..exceptions import ConversionError
 from ..graphs import TensorType, extract_model, make_value_info, node_inputs
-from .buffers import Data, take_rows
+from .buffers import Data, row_bytes, take_rows
 from .sessions import Device, make_session
 from .task import TrainingTask
 
-__all__ = ["hoist"]
+__all__ = ["hoist", "needs_hoisting"]
 
 #: Bytes of a chunk of rows, about: memory stays bounded whatever the number of rows.
 CHUNK_BYTES = 2**24
 #: Rows on which the frozen part must give the same one by one as together.
 PROBE_ROWS = 8
+#: Bytes from which on a result that is mostly zeros (text, categories) is kept sparse.
+SPARSE_BYTES = 2**28
+#: Share of values other than zero up to which a result is mostly zeros.
+MAX_DENSITY = 0.05
+
+
+def needs_hoisting(task: TrainingTask) -> bool:
+    """Tell whether a task has inputs that cannot enter a training loop: text.
+
+    Parameters
+    ----------
+    task : TrainingTask
+        What is trained.
+
+    Returns
+    -------
+    bool
+        Whether it has.
+
+    Examples
+    --------
+    >>> from ortlearn.training.hoisting import needs_hoisting
+    >>> from ortlearn.graphs import TensorType
+    >>> from types import SimpleNamespace
+    >>> task = SimpleNamespace(feature_types=lambda: {"city": TensorType(8, (None, 1))})
+    >>> needs_hoisting(task)
+    True
+    """
+    return any(known.elem_type == TensorProto.STRING for known in task.feature_types().values())
 
 
 def hoist(task: TrainingTask, data: Data, device: Device, n_jobs: int | None) -> tuple[TrainingTask, Data]:
@@ -45,6 +75,11 @@ def hoist(task: TrainingTask, data: Data, device: Device, n_jobs: int | None) ->
     data : Data
         Rows with these results.
 
+    Raises
+    ------
+    ConversionError
+        If text would be left for the training loop.
+
     Examples
     --------
     >>> import numpy as np
@@ -65,32 +100,48 @@ def hoist(task: TrainingTask, data: Data, device: Device, n_jobs: int | None) ->
     >>> [node.op_type for node in left.graph.graph.node], data.features["s"].ravel().tolist()
     (['MatMul'], [1.0, 1.0, 1.0, 1.0])
     """
+    inputs = data.inputs(task)
     frontier = _frontier(task)
-    if frontier in ([], [task.data]):
-        return task, data
-    own = [name for name in frontier if name != task.data or issparse(data.X)]
-    session = make_session(_for_any_rows(extract_model(task.graph, own, inputs=[task.data])), device, n_jobs)
-    if not _is_row_wise(session, task.data, data.X):
-        return task, data
-    features = _run_in_chunks(session, task.data, data.X)
-    if task.data in frontier:
-        features.setdefault(task.data, data.X)
+    own = [name for name in frontier if name not in inputs]
+    if not own:
+        return _checked(task), data
+    prefix = _for_any_rows(extract_model(task.graph, own, inputs=list(inputs)))
+    feeds = {value.name: inputs[value.name] for value in prefix.graph.input}
+    session = make_session(prefix, device, n_jobs)
+    some = _rows_one_by_one(session, feeds)
+    if some is None:
+        return _checked(task), data
+    features = _run_in_chunks(session, feeds, max(row_bytes(feeds.values()), row_bytes(some)))
+    features.update({name: inputs[name] for name in frontier if name in inputs})
     known = {
         name: TensorType(helper.np_dtype_to_tensor_dtype(array.dtype), (None, *array.shape[1:]))
         for name, array in features.items()
     }
-    others = [v.name for v in task.graph.graph.input if v.name != task.data]
+    others = [value.name for value in task.graph.graph.input if value.name not in inputs]
     rest = extract_model(task.graph, [task.output], inputs=[*frontier, *others])
     for value in rest.graph.input:
         if value.name in known:
             value.CopyFrom(make_value_info(value.name, known[value.name]))
-    return replace(task, graph=rest, features=known), Data(data.X, data.y, data.sample_weight, features)
+    left = _checked(replace(task, graph=rest, features=known))
+    return left, Data(data.X, data.y, data.sample_weight, features)
+
+
+def _checked(task: TrainingTask) -> TrainingTask:
+    """Return a task whose inputs can enter the loop."""
+    if needs_hoisting(task):
+        types = task.feature_types().items()
+        texts = [name for name, known in types if known.elem_type == TensorProto.STRING]
+        raise ConversionError(
+            f"Inputs {texts} are text, and what reads them cannot be computed before the training: it "
+            "depends on what is trained, or on other rows. Encode these columns as numbers first."
+        )
+    return task
 
 
 def _frontier(task: TrainingTask) -> list[str]:
     """Return the tensors where the frozen part ends."""
     changing = {*task.weights, task.label}
-    frozen = {task.data}
+    frozen = set(task.feature_types())
     constants: set[str] = {tensor.name for tensor in task.graph.graph.initializer}
     read: list[str] = []
     for node in task.graph.graph.node:
@@ -108,39 +159,67 @@ def _frontier(task: TrainingTask) -> list[str]:
 
 def _for_any_rows(prefix: ModelProto) -> ModelProto:
     """Return a prefix that takes any number of rows, also where the model declares one."""
-    for dim in prefix.graph.input[0].type.tensor_type.shape.dim[:1]:
-        dim.dim_param = "rows"
+    for source in prefix.graph.input:
+        for dim in source.type.tensor_type.shape.dim[:1]:
+            dim.dim_param = "rows"
     for value in prefix.graph.output:
         value.type.tensor_type.ClearField("shape")
     return prefix
 
 
-def _is_row_wise(session, name: str, rows: np.ndarray) -> bool:
-    """Tell whether some rows give the same together and one by one."""
+def _rows_one_by_one(session: Any, feeds: dict[str, Any]) -> list[np.ndarray] | None:
+    """Return the results of some rows, None if they are others together than one by one."""
     # Far apart: neighbours are often alike, and alike rows tell nothing.
-    last = rows.shape[0] - 1
-    probe = take_rows(rows, np.linspace(0, last, min(PROBE_ROWS, last + 1)).astype(np.int64))
-    together = session.run(None, {name: probe})
-    single = [session.run(None, {name: probe[i : i + 1]}) for i in range(len(probe))]
+    last = _n_rows(feeds) - 1
+    rows = np.linspace(0, last, min(PROBE_ROWS, last + 1)).astype(np.int64)
+    probe = {name: take_rows(array, rows) for name, array in feeds.items()}
+    together = session.run(None, probe)
+    single = [
+        session.run(None, {name: array[i : i + 1] for name, array in probe.items()}) for i in range(len(rows))
+    ]
     for position, whole in enumerate(together):
         parts = [result[position] for result in single]
-        if whole.ndim == 0 or len(whole) != len(probe) or any(p.shape[:1] != (1,) for p in parts):
-            return False
-        if not np.allclose(whole, np.concatenate(parts), rtol=1e-5, atol=1e-6, equal_nan=True):
-            return False
-    return True
+        if whole.ndim == 0 or len(whole) != len(rows) or {p.shape for p in parts} != {(1, *whole.shape[1:])}:
+            return None
+        if not _is_close(whole, np.concatenate(parts)):
+            return None
+    return together
 
 
-def _run_in_chunks(session, name: str, rows: np.ndarray) -> dict[str, np.ndarray]:
+def _is_close(left: np.ndarray, right: np.ndarray) -> bool:
+    if left.dtype.kind == "f":
+        return np.allclose(left, right, rtol=1e-5, atol=1e-6, equal_nan=True)
+    return np.array_equal(left, right)
+
+
+def _n_rows(feeds: dict[str, Any]) -> int:
+    return next(iter(feeds.values())).shape[0]
+
+
+def _run_in_chunks(session: Any, feeds: dict[str, Any], bytes_of_row: int) -> dict[str, Any]:
+    """Return what a session computes of all rows, what is large and mostly zeros as CSR matrices."""
     outputs = [value.name for value in session.get_outputs()]
-    n_rows = rows.shape[0]
-    size = max(1, CHUNK_BYTES // max(1, rows.shape[1] * rows.dtype.itemsize))
-    results: dict[str, np.ndarray] = {}
+    n_rows = _n_rows(feeds)
+    size = max(1, CHUNK_BYTES // max(1, bytes_of_row))
+    results: dict[str, Any] = {}
     for start in range(0, n_rows, size):
-        part: Any = rows[start : start + size]
-        chunk = part.toarray() if issparse(part) else np.ascontiguousarray(part)
-        for output, value in zip(outputs, session.run(outputs, {name: chunk}), strict=True):
+        chunk = {name: _dense(array[start : start + size]) for name, array in feeds.items()}
+        for output, value in zip(outputs, session.run(outputs, chunk), strict=True):
             if start == 0:
-                results[output] = np.empty((n_rows, *value.shape[1:]), dtype=value.dtype)
-            results[output][start : start + size] = value
-    return results
+                sparse = _stays_sparse(value, n_rows)
+                results[output] = [] if sparse else np.empty((n_rows, *value.shape[1:]), dtype=value.dtype)
+            if isinstance(results[output], list):
+                results[output].append(csr_matrix(value))
+            else:
+                results[output][start : start + size] = value
+    return {k: vstack(v, format="csr") if isinstance(v, list) else v for k, v in results.items()}
+
+
+def _dense(part: Any) -> np.ndarray:
+    return part.toarray() if issparse(part) else np.ascontiguousarray(part)
+
+
+def _stays_sparse(value: np.ndarray, n_rows: int) -> bool:
+    if value.ndim != 2 or value.dtype.kind != "f" or n_rows * value.shape[1] * value.itemsize < SPARSE_BYTES:
+        return False
+    return bool(np.count_nonzero(value) <= MAX_DENSITY * value.size)

@@ -49,7 +49,8 @@ class TrainingTask:
     weighted : bool
         Whether rows have weights.
     features : dict of str to TensorType
-        Inputs that stand for X where a part of the graph was computed before; empty for X itself.
+        Inputs that take the features where there are several, or where a part of the graph was
+        computed before; empty for ``data`` alone.
     gradient : str
         Backend that builds gradients.
     origin : str or None

@@ -6,7 +6,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from ortlearn.estimators import OrtGradientOptimizer, base
+from ortlearn.estimators import OrtGradientOptimizer, rows
 
 
 @pytest.fixture(scope="module")
@@ -28,13 +28,13 @@ def fitted(request, X):
 def validated(monkeypatch):
     """Number of times scikit-learn's checks were run."""
     calls = []
-    check = base.validate_data
+    check = rows.validate_data
 
     def counted(*args, **kwargs):
         calls.append(1)
         return check(*args, **kwargs)
 
-    monkeypatch.setattr(base, "validate_data", counted)
+    monkeypatch.setattr(rows, "validate_data", counted)
     return calls
 
 

@@ -1,0 +1,225 @@
+"""A graph in float32 -> the same in float64, for models that skl2onnx writes in float32 only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, NodeProto, TensorProto, defs, helper, numpy_helper
+
+from ..exceptions import ConversionError
+from ..graphs import (
+    GraphBuilder,
+    TensorType,
+    copy_model,
+    graph_names,
+    initializer_arrays,
+    opset_versions,
+    subgraphs,
+    value_types,
+)
+
+__all__ = ["is_double", "to_double"]
+
+FLOAT, DOUBLE = TensorProto.FLOAT, TensorProto.DOUBLE
+#: Factors of a product up to which it is written factor by factor.
+MAX_FACTORS = 16
+#: Attributes that hold the type of what a node makes.
+TYPES = {"Cast": "to", "EyeLike": "dtype", "RandomNormal": "dtype", "RandomUniform": "dtype"}
+
+
+def is_double(model: ModelProto) -> bool:
+    """Tell whether a graph is one in float64: no output is float32, and no operator mixes both types.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Graph.
+
+    Returns
+    -------
+    bool
+        Whether it is.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.conversion.double import is_double
+    >>> is_double(parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]>
+    ...     g (double[N] x) => (float[N] y) { y = Cast <to = 1> (x) }'''))
+    False
+    """
+    if any(value.type.tensor_type.elem_type == FLOAT for value in model.graph.output):
+        return False
+    types = {name: known.elem_type for name, known in value_types(model).items()}
+    versions = opset_versions(model)
+    return not any(_mixes(node, types, versions.get(node.domain, 1)) for node in model.graph.node)
+
+
+def _mixes(node: NodeProto, types: Mapping[str, int], version: int) -> bool:
+    """Tell whether tensors that must be of one type are of two."""
+    try:
+        schema = defs.get_schema(node.op_type, version, node.domain)
+    except defs.SchemaError:
+        return False
+    seen: dict[str, set[int]] = {}
+    for names, formal in ((node.input, schema.inputs), (node.output, schema.outputs)):
+        for position, name in enumerate(names):
+            if name in types:
+                seen.setdefault(formal[min(position, len(formal) - 1)].type_str, set()).add(types[name])
+    return any({FLOAT, DOUBLE} <= found for found in seen.values())
+
+
+def to_double(model: ModelProto, exact: Iterable[np.ndarray] = ()) -> ModelProto:
+    """Return a graph that computes in float64, between casts where an operator has no such form.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Graph in float32.
+    exact : iterable of ndarray, default=()
+        Arrays in float64, such as those of a fitted estimator: an initializer that holds one of them,
+        rounded, gets its exact values.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Graph with float64 instead of float32 inputs, outputs and initializers.
+
+    Raises
+    ------
+    ConversionError
+        If the graph has branches or loops.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onnx import parser
+    >>> from ortlearn.conversion.double import to_double
+    >>> from ortlearn.graphs import initializer_arrays
+    >>> model = parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]>
+    ...     g (float[N,1] x) => (float[N,1] y) <float[1,1] w = {0.1}> { y = MatMul (x, w) }''')
+    >>> initializer_arrays(to_double(model, [np.array([0.1])]))["w"]
+    array([[0.1]])
+    """
+    if any(True for node in model.graph.node for _ in subgraphs(node)):
+        raise ConversionError("A graph with branches or loops cannot be written in float64.")
+    types = value_types(model)
+    axes = {
+        name: array.tolist() for name, array in initializer_arrays(model).items() if array.dtype == np.int64
+    }
+    floats = {name for name, known in types.items() if known.elem_type == FLOAT}
+    result = copy_model(model)
+    _widen_initializers(result, list(exact))
+    op = GraphBuilder(
+        opset_versions(model).get("", 18), existing_names=graph_names(model.graph), prefix="double_"
+    )
+    versions = opset_versions(model)
+    for node in result.graph.node:
+        if node.op_type != "ReduceProd" or not _append_product(op, node, types, axes):
+            _append(op, node, floats, versions.get(node.domain, 1))
+    del result.graph.node[:]
+    result.graph.node.extend(op.nodes)
+    result.graph.initializer.extend(op.initializers)
+    del result.graph.value_info[:]
+    for value in (*result.graph.input, *result.graph.output):
+        if value.type.tensor_type.elem_type == FLOAT:
+            value.type.tensor_type.elem_type = DOUBLE
+    return result
+
+
+def _widen_initializers(model: ModelProto, exact: list[np.ndarray]) -> None:
+    by_size: dict[int, list[np.ndarray]] = {}
+    for array in exact:
+        by_size.setdefault(array.size, []).append(array)
+    for tensor in model.graph.initializer:
+        if tensor.data_type == FLOAT:
+            array = numpy_helper.to_array(tensor)
+            wide = _exact(array, by_size.get(array.size, []))
+            tensor.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(wide), tensor.name))
+
+
+def _exact(array: np.ndarray, candidates: list[np.ndarray]) -> np.ndarray:
+    """Return an array in float64, with the exact values of the candidate it is rounded from."""
+    flat = array.ravel()
+    for candidate in candidates:
+        with np.errstate(all="ignore"):
+            forms = [form.ravel() for form in (candidate, candidate.T, 1 / candidate)]
+            for values in (sign * form for form in forms for sign in (1.0, -1.0)):
+                if np.array_equal(values.astype(np.float32), flat, equal_nan=True):
+                    return values.reshape(array.shape)
+    return array.astype(np.float64)
+
+
+def _append(op: GraphBuilder, node: NodeProto, floats: set[str], version: int) -> None:
+    """Append a node in float64, or in float32 between casts."""
+    inputs, outputs = _wide_positions(node, version)
+    for position, name in enumerate(node.input):
+        if name in floats and not inputs(position):
+            node.input[position] = op.Cast(name, to=FLOAT)
+    after = []
+    for position, name in enumerate(node.output):
+        if name in floats and not outputs(position):
+            node.output[position] = op.unique(name)
+            after.append((node.output[position], name))
+    if all(outputs(position) for position in range(len(node.output))):
+        _widen_attributes(node)
+    op.nodes.append(node)
+    for narrow, name in after:
+        op.node("Cast", narrow, outputs=[name], to=DOUBLE)
+
+
+def _append_product(
+    op: GraphBuilder, node: NodeProto, types: Mapping[str, TensorType], axes: Mapping[str, list[int]]
+) -> bool:
+    """Append the product of a few columns, which onnxruntime has no float64 form of; False for others."""
+    known = types.get(node.input[0])
+    attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    axis = attributes.get("axes", axes.get(node.input[1]) if len(node.input) > 1 else None)
+    if known is None or known.shape is None or len(known.shape) != 2 or axis not in ([1], [-1]):
+        return False
+    count = known.shape[1]
+    if not isinstance(count, int) or not 0 < count <= MAX_FACTORS:
+        return False
+    product = op.Gather(node.input[0], [0], axis=1)
+    for column in range(1, count):
+        product = op.Mul(product, op.Gather(node.input[0], [column], axis=1))
+    if attributes.get("keepdims", 1):
+        op.node("Identity", product, outputs=list(node.output))
+    else:
+        op.node("Squeeze", product, [1], outputs=list(node.output))
+    return True
+
+
+def _wide_positions(node: NodeProto, version: int) -> tuple[Callable[[int], bool], Callable[[int], bool]]:
+    """Return which inputs and outputs of a node may be float64, as two functions of their position."""
+    try:
+        schema = defs.get_schema(node.op_type, version, node.domain)
+    except defs.SchemaError:
+        return (lambda position: False), (lambda position: False)
+    allowed = {c.type_param_str: set(c.allowed_type_strs) for c in schema.type_constraints}
+
+    def check(formal: Sequence[Any]) -> Callable[[int], bool]:
+        def is_wide(position: int) -> bool:
+            known = formal[min(position, len(formal) - 1)].type_str
+            return "tensor(double)" in allowed.get(known, {known})
+
+        return is_wide
+
+    return check(schema.inputs), check(schema.outputs)
+
+
+def _widen_attributes(node: NodeProto) -> None:
+    """Change the types and constants that a node holds."""
+    for attribute in node.attribute:
+        if attribute.name == TYPES.get(node.op_type) and attribute.i == FLOAT:
+            attribute.i = DOUBLE
+        elif attribute.name == "value" and attribute.t.data_type == FLOAT:
+            array = numpy_helper.to_array(attribute.t).astype(np.float64)
+            attribute.t.CopyFrom(numpy_helper.from_array(array))
+        elif node.op_type == "Constant" and attribute.name in ("value_float", "value_floats"):
+            value = np.array(helper.get_attribute_value(attribute), dtype=np.float64)
+            attribute.CopyFrom(helper.make_attribute("value", numpy_helper.from_array(value)))

@@ -1,0 +1,221 @@
+"""Rows as people have them -> rows as a graph takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils import check_array
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from ..conversion import (
+    InputSchema,
+    accepts_missing,
+    check_categories,
+    is_onnx_source,
+    missing_columns,
+    read_columns,
+)
+from ..conversion.columns import as_columns, column_keys, column_kind, column_values, count_rows, is_frame
+from ..training import Columns, Data, Device
+from .fidelity import compare_with_sklearn, is_known_faithful
+from .inference import Inference
+from .problem import Problem
+
+__all__ = ["RowsMixin", "check_lengths"]
+
+
+def check_lengths(X: Any, y: Any) -> None:
+    """Raise an error if X and y have other numbers of rows.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix, frame or mapping of str to array-like
+        Rows.
+    y : array-like or None
+        Labels.
+    """
+    if y is None:
+        count_rows(X)
+    elif count_rows(X) != count_rows(y):
+        raise ValueError(
+            "Found input variables with inconsistent numbers of samples: "
+            f"{[int(count_rows(X)), int(count_rows(y))]}"
+        )
+
+
+class RowsMixin:
+    """What checks and reads X and sample weights."""
+
+    estimator: Any
+    dtype: str
+    n_jobs: int | None
+    n_features_in_: int
+
+    def _device(self) -> Device:
+        raise NotImplementedError
+
+    def _pose(self, X, y, sample_weight, random_state, classes=None) -> tuple[Problem, Data]:
+        """Resolve plugins, convert the model, and check the rows."""
+        self._device()
+        check_lengths(X, y)
+        weights = rows = None
+        if not is_onnx_source(self.estimator):
+            rows = self._check_before_fit(X)
+            weights = None if sample_weight is None else _check_weights(sample_weight, count_rows(X))
+        problem = Problem.pose(self, X, y, weights, random_state, classes)
+        if problem.source is not None and accepts_missing(problem.source):
+            problem = replace(problem, missing=missing_columns(problem.source, X))
+        rows = self._read(problem, X, reset=True, rows=rows)
+        if problem.source is not None and not is_known_faithful(problem.source):
+            runner = Inference(problem, problem.trainable.model, self._device(), self.n_jobs)
+            compare_with_sklearn(runner, problem.source, X, rows)
+        return problem, self._data(problem, rows, y, sample_weight)
+
+    def _check_before_fit(self, X: Any) -> Any:
+        """Check rows before a model is fitted on them; numbers are returned in the graph's type."""
+        if _are_numbers(X):
+            return self._validate_rows(X, np.dtype(self.dtype), True, accepts_missing(self.estimator))
+        self._check_columns(X, reset=True)
+        return None
+
+    def _check_rows(self, problem: Problem, X: Any, y: Any) -> Any:
+        """Return X as the graph takes it, after a look at its length."""
+        check_lengths(X, y)
+        return self._read(problem, X)
+
+    def _read(self, problem: Problem, X: Any, reset: bool = False, rows: Any = None) -> Any:
+        """Return X as the graph takes it.
+
+        Parameters
+        ----------
+        problem : Problem
+            What is trained.
+        X : array-like, sparse matrix, frame or mapping of str to array-like
+            Rows.
+        reset : bool, default=False
+            Whether the columns are those of a first fit.
+        rows : ndarray or CSR matrix, default=None
+            The same rows where they were found to be numbers before.
+
+        Returns
+        -------
+        ndarray, CSR matrix or Columns
+            Rows.
+        """
+        front, schema = problem.trainable.front, problem.trainable.schema
+        if front is None and schema.is_number_matrix and not isinstance(X, Mapping):
+            if rows is None or rows.dtype != schema.float_dtype:
+                rows = self._validate_rows(X, schema.float_dtype, reset, bool(problem.missing))
+            problem.check_features(rows.shape[1])
+            check_categories(rows, schema)
+            _check_missing(rows, problem.missing)
+            return rows
+        self._check_columns(X, reset, problem)
+        if front is not None:
+            X = front.transform(X)
+            if schema.is_number_matrix:
+                return _numbers(X, schema, problem.missing)
+        columns = read_columns(X, schema)
+        _check_finite(columns, schema, problem.missing)
+        return Columns(columns)
+
+    def _check_columns(self, X: Any, reset: bool, problem: Problem | None = None) -> None:
+        """Check number and names of columns of several kinds."""
+        if count_rows(X) < 1:
+            raise ValueError(f"Found array with 0 sample(s) while a minimum of 1 is required by {self!r}.")
+        if isinstance(X, Mapping):
+            if reset:
+                self.n_features_in_, self.feature_names_in_ = len(X), np.array(list(X), dtype=object)
+            return
+        by_name = problem is not None and is_frame(X) and problem.trainable.selects_by_name
+        if reset or not by_name:
+            validate_data(self, X, reset=reset, skip_check_array=True)
+
+    def _validate_rows(self, X, dtype, reset: bool, allow_missing: bool = False) -> np.ndarray:
+        finite = "allow-nan" if allow_missing else True
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is an error below
+            return validate_data(
+                self, X, reset=reset, dtype=dtype, order="C", accept_sparse="csr", ensure_all_finite=finite
+            )
+
+    def _data(self, problem: Problem, rows: Any, y, sample_weight) -> Data:
+        """Return rows, labels and weights as the graph takes them."""
+        weights = None
+        if sample_weight is not None:
+            weights = _mean_one(_check_weights(sample_weight, rows.shape[0])).astype(problem.dtype)
+        return Data(rows, problem.encoder.encode(y, rows.shape[0]), weights)
+
+
+def _are_numbers(X: Any) -> bool:
+    """Tell whether all columns of X are numbers, as far as one can see without reading all of it."""
+    if issparse(X):
+        return True
+    if isinstance(X, Mapping):
+        return False
+    if not is_frame(X):
+        X = as_columns(X)
+        if X.dtype.kind != "O":
+            return X.dtype.kind not in "UTSM"
+    kinds = (column_kind(column_values(X, key)) for key in column_keys(X))
+    return all(kind in ("float", "integer", "bool") for kind in kinds)
+
+
+def _numbers(X: Any, schema: InputSchema, missing: frozenset) -> Any:
+    """Return what scikit-learn's part of a pipeline gives, as the graph takes it."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return check_array(
+            X,
+            dtype=schema.float_dtype,
+            order="C",
+            accept_sparse="csr",
+            ensure_all_finite="allow-nan" if missing else True,
+            input_name="X",
+        )
+
+
+def _check_missing(rows: Any, allowed: frozenset) -> None:
+    """Raise an error for missing values in columns where the model takes none."""
+    if not allowed or len(allowed) == rows.shape[1]:
+        return
+    values = rows.data if issparse(rows) else rows
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):
+            return
+    found = np.isnan(rows.toarray() if issparse(rows) else rows).any(axis=0)
+    bad = [int(column) for column in np.flatnonzero(found) if column not in allowed]
+    if bad:
+        raise ValueError(
+            f"Input X contains NaN in columns {bad[:10]}, where the model accepts no missing values."
+        )
+
+
+def _check_finite(columns: dict[str, np.ndarray], schema: InputSchema, allowed: frozenset) -> None:
+    """Raise an error for infinities, and for missing values where the model takes none."""
+    for item in schema.inputs:
+        array = columns[item.name]
+        if array.dtype.kind != "f" or np.isfinite(array).all():
+            continue
+        where = "" if item.column is None else f" in column {item.column!r}"
+        if np.isinf(array).any():
+            raise ValueError(f"Input X contains infinity or a value too large for {array.dtype!r}{where}.")
+        if item.position is None or item.position not in allowed:
+            raise ValueError(f"Input X contains NaN{where}, where the model accepts no missing values.")
+
+
+def _check_weights(sample_weight, n_rows: int) -> np.ndarray:
+    weights = _check_sample_weight(
+        sample_weight, np.empty((n_rows, 1)), dtype=np.float64, ensure_non_negative=True
+    )
+    if not weights.max() > 0:
+        raise ValueError("sample_weight is zero for every row: at least one must be above 0.")
+    return weights
+
+
+def _mean_one(weights: np.ndarray) -> np.ndarray:
+    """Return weights of mean one: only their ratios count, and float32 holds no extreme ones."""
+    weights = weights / weights.max()
+    return weights / weights.mean()
