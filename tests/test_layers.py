@@ -22,7 +22,7 @@ ALLOWED = {
     "penalties": {"graphs"},
     "losses": {"graphs", "penalties"},
     "differentiation": {"graphs"},
-    "conversion": {"graphs"},
+    "conversion": {"graphs", "differentiation"},
     "training": BELOW_TRAINING,
     "estimators": BELOW_ESTIMATORS,
     "testing": BELOW_ESTIMATORS,

@@ -17,7 +17,8 @@ def draw_weights(
     """Draw fresh weights.
 
     Factors of products are uniform in [-b, b] with ``b = sqrt(6 / (fan_in + fan_out))``, intercepts
-    are zero, scales one.
+    are zero, scales one. Leaves of trees, tables, support vectors, means and variances, and whatever
+    else makes no sense without the values it has (``Weight.drawn`` is False), keep their values.
 
     Parameters
     ----------
@@ -50,7 +51,9 @@ def draw_weights(
     drawn = {}
     for name in sorted(arrays):
         array, weight = arrays[name], weights[name]
-        if weight.role == "weight":
+        if not weight.drawn:
+            values = array
+        elif weight.role == "weight":
             bound = np.sqrt(6.0 / sum(weight.fans))
             values = random_state.uniform(-bound, bound, array.shape)
         else:

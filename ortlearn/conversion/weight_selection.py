@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto
 
-from ..exceptions import NoTrainableWeightError
-from ..graphs import subgraphs
+from ..differentiation import gradient_reach
+from ..exceptions import ConversionError, NoTrainableWeightError
+from ..graphs import node_inputs, subgraphs
 from .weight_names import get_train_initializer
 
-__all__ = ["Weight", "find_weights", "select_weights"]
+__all__ = ["Weight", "find_weights", "reached_weights", "select_weights"]
 
 #: Operators that multiply by a weight, and the positions of their weights and of their intercept.
 LINEAR = {
@@ -22,6 +23,8 @@ LINEAR = {
     "Conv": ((1,), 2),
     "ConvTranspose": ((1,), 2),
 }
+#: Operators that read rows of their first input under the numbers in the second.
+TABLES = {("", "Gather"), ("", "GatherElements"), ("", "GatherND"), ("ai.onnx.ml", "ArrayFeatureExtractor")}
 #: Operators that only pass values on between a product and the sum with its intercept.
 PASSING = {"Cast", "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze"}
 
@@ -34,27 +37,53 @@ class Weight:
     ----------
     name : str
         Name of the initializer.
-    role : {"weight", "intercept", "scale", "other"}
-        A factor of a product, what is added to one, a factor or divisor, or something else.
+    role : {"weight", "intercept", "scale", "table", "other"}
+        A factor of a product, what is added to one, a factor or divisor, a table whose rows are
+        looked up, or something else.
     learned : bool
         Whether it is trained unless told otherwise.
     fans : tuple of int
         Numbers of inputs and outputs of a product's weight, (1, 1) for others.
+    attribute : str or None
+        Expression of the fitted attribute it holds, ``coef_`` or ``estimators_[3].tree_.value``, from
+        the step on; None where it is not known.
+    step : str or None
+        Step of the pipeline it belongs to; None where there is none, or where it is not known.
+    drawn : bool
+        Whether a training from fresh weights draws it anew, rather than start from its value.
+    reason : str
+        Why it is not trained unless told otherwise; empty where it is, or where the graph alone tells.
     """
 
     name: str
     role: str
     learned: bool
     fans: tuple[int, int] = (1, 1)
+    attribute: str | None = None
+    step: str | None = None
+    drawn: bool = True
+    reason: str = ""
+
+    @property
+    def origin(self) -> str:
+        """Where the weight comes from, ``"ridge: coef_"``; empty where it is not known."""
+        return ": ".join(part for part in (self.step, self.attribute) if part)
+
+    def names(self, original: str) -> list[str]:
+        """Return what the weight may be called in ``weights_to_train``, given its original name."""
+        named = [self.name, original, self.attribute]
+        if self.step is not None and self.attribute is not None:
+            named.append(f"{self.step}.{self.attribute}")
+        return [name for name in named if name]
 
 
 def find_weights(model: ModelProto, frozen: Iterable[str] = ()) -> dict[str, Weight]:
     """Return the floating-point initializers of a graph with their roles.
 
-    Learned weights are the operands of MatMul, Gemm and convolutions and what is added to their
-    results. Parameters of preprocessing (a mean subtracted, a scale divided by) and constants of
-    formulas are not. A graph without any product learns what is added to or multiplied with its
-    values, scalars excepted.
+    Learned weights are the operands of MatMul, Gemm and convolutions, what is added to their
+    results, and tables whose rows are looked up under computed numbers. Parameters of preprocessing
+    (a mean subtracted, a scale divided by) and constants of formulas are not. A graph without any of
+    these learns what is added to or multiplied with its values, scalars excepted.
 
     Parameters
     ----------
@@ -83,22 +112,33 @@ def find_weights(model: ModelProto, frozen: Iterable[str] = ()) -> dict[str, Wei
     arrays = {name: array for name, (array, _) in get_train_initializer(model).items()}
     nodes = list(_all_nodes(model.graph))
     producers = {name: node for node in nodes for name in node.output}
+    constants = _constants(model)
     frozen = set(frozen)
     readers: dict[str, tuple[NodeProto, int]] = {}
     for node in nodes:
         for position, name in enumerate(node.input):
             readers.setdefault(name, (node, position))
     found = {
-        name: _role(name, *_final_reader(name, readers), arrays[name], producers)
+        name: _role(name, *_final_reader(name, readers, constants), arrays[name], producers, constants)
         for name in arrays
         if name in readers
     }
     if not any(weight.learned and weight.name not in frozen for weight in found.values()):
         found = {
-            name: Weight(name, w.role, w.role in ("intercept", "scale") and arrays[name].ndim > 0)
+            name: replace(w, learned=w.role in ("intercept", "scale") and arrays[name].ndim > 0)
             for name, w in found.items()
         }
-    return {name: Weight(name, w.role, w.learned and name not in frozen, w.fans) for name, w in found.items()}
+    return {name: replace(w, learned=w.learned and name not in frozen) for name, w in found.items()}
+
+
+def _constants(model: ModelProto) -> set[str]:
+    """Return the tensors that depend on no input."""
+    inputs = {value.name for value in model.graph.input}
+    constants = {tensor.name for tensor in model.graph.initializer} - inputs
+    for node in model.graph.node:
+        if node_inputs(node) <= constants:
+            constants.update(node.output)
+    return constants
 
 
 def _all_nodes(graph: GraphProto) -> Iterator[NodeProto]:
@@ -109,17 +149,32 @@ def _all_nodes(graph: GraphProto) -> Iterator[NodeProto]:
             yield from _all_nodes(inner)
 
 
-def _final_reader(name: str, readers: dict[str, tuple[NodeProto, int]]) -> tuple[NodeProto, int]:
-    """Return the first node that computes with an initializer: what only passes it on does not count."""
+def _final_reader(
+    name: str, readers: dict[str, tuple[NodeProto, int]], constants: set[str]
+) -> tuple[NodeProto, int]:
+    """Return the first node that computes with an initializer: what only passes it on does not count.
+
+    Neither does what shifts, scales or cuts it before an input comes in.
+    """
     node, position = readers[name]
-    while node.op_type in PASSING | {"Transpose"} and position == 0 and node.output[0] in readers:
+    while position == 0 and node.output[0] in readers:
+        if node.op_type not in PASSING | {"Transpose"} and node.output[0] not in constants:
+            break
         node, position = readers[node.output[0]]
     return node, position
 
 
 def _role(
-    name: str, node: NodeProto, position: int, array: np.ndarray, producers: dict[str, NodeProto]
+    name: str,
+    node: NodeProto,
+    position: int,
+    array: np.ndarray,
+    producers: dict[str, NodeProto],
+    constants: set[str],
 ) -> Weight:
+    if (node.domain, node.op_type) in TABLES and position == 0:
+        looked_up = array.ndim > 0 and array.size > 1 and node.input[1] not in constants
+        return Weight(name, "table", looked_up, drawn=False)
     if node.op_type in LINEAR and node.domain == "":
         factors, intercept = LINEAR[node.op_type]
         if position == intercept:
@@ -158,7 +213,8 @@ def select_weights(
     weights : dict of str to Weight
         What :func:`find_weights` found, under stable names.
     patterns : str, sequence of str or None
-        Names or glob patterns, of stable or original names; None takes the learned ones.
+        Names or glob patterns, of stable or original names, of attributes (``coef_``) or of steps and
+        attributes (``pca.*``); None takes the learned ones.
     original_names : dict of str to str
         Original name by stable name.
 
@@ -188,19 +244,80 @@ def select_weights(
         for pattern in [patterns] if isinstance(patterns, str) else patterns:
             matches = {
                 name
-                for name in weights
-                if fnmatchcase(name, pattern) or fnmatchcase(original_names.get(name, name), pattern)
+                for name, weight in weights.items()
+                for known in weight.names(original_names.get(name, name))
+                if known == pattern or fnmatchcase(known, pattern)
             }
             if not matches:
-                known = [original_names.get(name, name) for name in weights]
                 raise NoTrainableWeightError(
-                    f"weights_to_train: {pattern!r} matches no floating-point initializer among {known}."
+                    f"weights_to_train: {pattern!r} matches no floating-point initializer among "
+                    f"{_known(weights, original_names)}."
                 )
             chosen |= matches
     if not chosen:
-        known = [original_names.get(name, name) for name in weights]
         raise NoTrainableWeightError(
-            "The model has no weight to train: no initializer is a factor of a product or an intercept. "
-            f"Name some in weights_to_train if these are weights: {known}."
+            "The model has no weight to train: no initializer is a factor of a product, an intercept, a "
+            "table or a fitted attribute. Name some in weights_to_train if these are weights: "
+            f"{_known(weights, original_names)}."
         )
     return sorted(chosen)
+
+
+def reached_weights(
+    part: ModelProto, trained: list[str], output: str, original: dict[str, str], explicit: bool
+) -> list[str]:
+    """Return the weights that what is trained depends on, with a gradient.
+
+    Parameters
+    ----------
+    part : onnx.ModelProto
+        Graph up to what is trained.
+    trained : list of str
+        Weights.
+    output : str
+        What is trained.
+    original : dict of str to str
+        Original names, for errors.
+    explicit : bool
+        Whether somebody asked for these weights.
+
+    Returns
+    -------
+    list of str
+        Those that can be trained; asked for, all of them.
+
+    Raises
+    ------
+    ConversionError
+        If a weight asked for comes after what is trained.
+    NoTrainableWeightError
+        If none is left.
+    """
+    kept = {tensor.name for tensor in part.graph.initializer}
+    lost = [original.get(name, name) for name in trained if name not in kept]
+    if lost and explicit:
+        raise ConversionError(
+            f"Weights {lost} come after the scores that are trained ({output!r}): leave them out of "
+            "weights_to_train."
+        )
+    if explicit:  # require_gradients tells what stands in the way of those without gradient
+        return trained
+    reached, blockers = gradient_reach(part, output)
+    left = [name for name in trained if name in reached]
+    if not left:
+        raise NoTrainableWeightError(
+            "The model has no weight to train: what is learned reaches what is trained only through "
+            f"{', '.join(sorted({node.op_type for node in blockers}))}, and no gradient passes there."
+            if len(lost) < len(trained)
+            else f"The model has no weight to train: {lost} do not reach what is trained ({output!r})."
+        )
+    return left
+
+
+def _known(weights: dict[str, Weight], original_names: dict[str, str]) -> str:
+    """Return the names of weights, and where they come from, for an error."""
+    texts = []
+    for name, weight in weights.items():
+        original = repr(original_names.get(name, name))
+        texts.append(f"{original} ({weight.origin})" if weight.origin else original)
+    return f"[{', '.join(texts)}]"

@@ -4,7 +4,7 @@ from .derivative import DerivativeOptions, onnx_derivative
 from .dispatch import BACKENDS, gradient_of_loss
 from .gradient_model import gradient_model
 from .random_feed import random_feed
-from .reach import require_gradients
+from .reach import gradient_reach, require_gradients
 from .registry import declare_without_gradient, gradient_rule
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "declare_without_gradient",
     "gradient_model",
     "gradient_of_loss",
+    "gradient_reach",
     "gradient_rule",
     "onnx_derivative",
     "random_feed",

@@ -4,13 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from onnx import ModelProto
+from onnx import ModelProto, NodeProto
 
 from ..exceptions import GradientError
 from ..graphs import node_inputs
 from .registry import NO_GRADIENT, load_rules
 
-__all__ = ["require_gradients"]
+__all__ = ["gradient_reach", "require_gradients"]
+
+
+def gradient_reach(model: ModelProto, loss: str) -> tuple[set[str], list[NodeProto]]:
+    """Return the tensors that a gradient reaches, and what stops it elsewhere.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Graph.
+    loss : str
+        What is differentiated.
+
+    Returns
+    -------
+    names : set of str
+        Tensors on a path of operators that have a gradient, or that no rule is known for.
+    blockers : list of onnx.NodeProto
+        Nodes without gradient at the ends of these paths, in the graph's order.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.differentiation import gradient_reach
+    >>> model = parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]>
+    ...     g (float[N] x, float[N] w) => (float[N] y) { r = Round (x) y = Mul (r, w) }''')
+    >>> names, blockers = gradient_reach(model, "y")
+    >>> sorted(names), [node.op_type for node in blockers]
+    (['r', 'w', 'y'], ['Round'])
+    """
+    table = load_rules()
+    needed = {loss}
+    blockers = []
+    for node in reversed(model.graph.node):
+        if needed.isdisjoint(node.output):
+            continue
+        if table.find(node.domain, node.op_type) == NO_GRADIENT:
+            blockers.append(node)
+        else:
+            needed |= node_inputs(node)
+    return needed, blockers[::-1]
 
 
 def require_gradients(
@@ -54,20 +95,11 @@ def require_gradients(
     ...
     ortlearn.exceptions.GradientError: The weights ['x'] have no gradient: ...
     """
-    table = load_rules()
-    needed = {loss}
-    blockers = []
-    for node in reversed(model.graph.node):
-        if needed.isdisjoint(node.output):
-            continue
-        if table.find(node.domain, node.op_type) == NO_GRADIENT:
-            blockers.append(node)
-        else:
-            needed |= node_inputs(node)
+    needed, blockers = gradient_reach(model, loss)
     missing = [(names or {}).get(name, name) for name in wrt if name not in needed]
     if not missing:
         return
-    operators = ", ".join(f"{node.op_type} (node {node.name!r})" for node in reversed(blockers)) or "nothing"
+    operators = ", ".join(f"{node.op_type} (node {node.name!r})" for node in blockers) or "nothing"
     where = f" of {origin}" if origin else ""
     raise GradientError(
         f"The weights {missing}{where} have no gradient: the loss depends on them only through {operators}, "

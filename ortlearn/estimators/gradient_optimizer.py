@@ -21,8 +21,9 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
         An estimator that is not fitted is cloned and fitted to get its shapes; with
         ``warm_start=False`` and all learned weights trained, by as little work as possible.
     weights_to_train : str or list of str, default=None
-        Names or glob patterns of the weights to train, such as ``"coef*"``; by default factors of
-        products and intercepts of the last step, not the parameters of preprocessing.
+        Names or glob patterns of the weights to train, such as ``"coef*"``: names in the ONNX graph,
+        fitted attributes (``"estimators_[3].coef_"``), or step and attribute (``"pca.*"``). By default
+        what the last step has learned, not the parameters of preprocessing.
     learning_loss : str or BaseLoss, default="auto"
         Loss; by default ``"squared_error"`` for a regressor, ``"log_loss"`` for a classifier.
     learning_rate : str, float or BaseLearningRate, default="SGD"
@@ -68,8 +69,9 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
         Trained model, for inference, its weights under the names they came with.
     trained_coef_ : dict of str to ndarray
         Trained weights by name.
-    weights_to_train_ : list of str
-        Names of the trained weights.
+    weights_to_train_ : dict of str to str
+        Where each trained weight comes from, by its name: ``"ridge: coef_"`` for an attribute of a
+        step, ``"coef_"`` where there are no steps, empty where it is not known.
     train_losses_ : list of float
         Mean loss of each epoch, penalty included.
     validation_losses_ : list of float

@@ -5,11 +5,10 @@ import pytest
 from onnx import checker
 from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA
-from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier, SGDClassifier
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.preprocessing import KBinsDiscretizer, MinMaxScaler, StandardScaler
 from sklearn.svm import LinearSVC
 
 from ortlearn.conversion import IR_VERSION, OPSET, fit_clone, is_fitted, sklearn_to_onnx, to_trainable
@@ -156,9 +155,9 @@ def test_an_estimator_nobody_converts():
 
 
 def test_a_model_without_weights_is_refused(diabetes):
-    forest = RandomForestRegressor(2, max_depth=2, random_state=0).fit(diabetes.X_train, diabetes.y_train)
+    bins = KBinsDiscretizer(3, encode="ordinal", strategy="uniform").fit(diabetes.X_train)
     with pytest.raises(ConversionError, match="no weight to train"):
-        to_trainable(forest)
+        to_trainable(bins)
 
 
 @pytest.mark.parametrize("source", [3, None, [1], object()])

@@ -75,7 +75,7 @@ def test_weights_keep_the_names_they_came_with(optimizer):
     X = np.random.RandomState(0).normal(size=(40, 2))
     y = X @ [4.0, 5.0] + 6
     model = optimizer(source, learning_rate=0.1, max_iter=30, warm_start=True, random_state=0).fit(X, y)
-    assert model.weights_to_train_ == ["zebra", "apple"]
+    assert model.weights_to_train_ == {"zebra": "", "apple": ""}
     assert list(initializer_arrays(model.onnx_)) == ["zebra", "apple"]
     assert [v.name for v in (*model.onnx_.graph.input, *model.onnx_.graph.output)] == ["data", "value"]
     np.testing.assert_allclose(model.trained_coef_["zebra"], [[4], [5]], atol=0.1)

@@ -150,7 +150,7 @@ def test_fitted_attributes(optimizer, wine):
     assert model.fit(X, y) is model
     assert (model.n_features_in_, model.n_iter_, len(model.train_losses_)) == (13, 4, 4)
     assert model.classes_.tolist() == [0, 1, 2]
-    assert model.weights_to_train_ == ["coef", "intercept"] == list(model.trained_coef_)
+    assert list(model.weights_to_train_) == ["coef", "intercept"] == list(model.trained_coef_)
     kinds = [type(p).__name__ for p in (model.loss_, model.penalty_, model.learning_rate_)]
     assert kinds == ["LogLoss", "L2Penalty", "LearningRateSGD"]
     assert model.validation_losses_ == []

@@ -246,7 +246,7 @@ def test_a_frozen_layer_is_hoisted_and_stays(diabetes):
     X, y = diabetes.X_train, diabetes.y_train
     model = MLPRegressor(hidden_layer_sizes=(6, 4), random_state=0, tol=0.1).fit(X, y)
     names = OrtGradientOptimizer(model, max_iter=1, random_state=0).fit(X, y).weights_to_train_
-    last = names[-2:]
+    last = list(names)[-2:]
     results = [
         OrtGradientOptimizer(model, last, hoist=hoist, warm_start=True, max_iter=2, random_state=0).fit(X, y)
         for hoist in (True, False)

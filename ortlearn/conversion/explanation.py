@@ -1,0 +1,120 @@
+"""Tell what of a model is trained, and what is not and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..exceptions import ConversionError, NoTrainableWeightError
+from .fitting import fit_clone, is_fitted
+from .loading import is_onnx_source
+from .trainable import to_trainable
+from .trainable_model import TrainableModel, examined_model
+from .weight_facts import COLUMNS, Fact, facts_of, facts_table, hopeless_steps
+
+__all__ = ["Explanation", "explain"]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What becomes of the weights of a model: prints as a table.
+
+    Attributes
+    ----------
+    rows : list of Fact
+        What becomes of some weights, or of a step of a pipeline without any.
+    problem : str
+        Why nothing can be trained; empty where something can.
+    """
+
+    rows: list[Fact]
+    problem: str = ""
+
+    def __str__(self) -> str:
+        parts = [self.problem, facts_table(self.rows) if self.rows else ""]
+        return "\n".join(part for part in parts if part)
+
+    @property
+    def trainable(self) -> bool:
+        """Whether something can be trained."""
+        return any(row.trainable for row in self.rows)
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Return the columns of the table, as ``pandas.DataFrame`` takes them."""
+        return {column: [getattr(row, column) for row in self.rows] for column in COLUMNS}
+
+    def to_frame(self) -> Any:
+        """Return the table as a pandas frame; pandas is imported here only.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each of ``rows``.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        from sklearn.utils._optional_dependencies import check_pandas_support
+
+        return check_pandas_support("Explanation.to_frame").DataFrame(self.to_dict())
+
+
+def explain(estimator_or_onnx: Any, X: Any = None, y: Any = None, *, dtype: Any = np.float32) -> Explanation:
+    """Tell what of a model the estimators train, and what is not trained and why.
+
+    Parameters
+    ----------
+    estimator_or_onnx : estimator, onnx.ModelProto, bytes, str or os.PathLike
+        What would be given to :class:`~ortlearn.OrtGradientOptimizer`. An estimator that is not fitted
+        is cloned and fitted.
+    X : array-like or frame of shape (n_samples, n_features), default=None
+        Rows; needed where the estimator is not fitted, or takes columns of several kinds.
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+        Labels, to fit an estimator that needs them.
+    dtype : dtype, default=numpy.float32
+        Type it is converted to.
+
+    Returns
+    -------
+    Explanation
+        Table of steps, operators, weights and reasons.
+
+    Raises
+    ------
+    ConversionError
+        If an estimator is not fitted and there are no rows to fit it on.
+
+    Examples
+    --------
+    >>> from sklearn.decomposition import PCA
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from ortlearn.conversion import explain
+    >>> X, y = [[0.1, 1.7], [0.3, 1.1], [1.9, 0.3], [2.3, 0.7]], [0, 0, 1, 1]
+    >>> table = explain(make_pipeline(PCA(1), LogisticRegression()), X, y)
+    >>> [(row.step, row.attribute, row.trainable) for row in table.rows][:3]
+    [('pca', 'components_', False), ('pca', 'mean_', False), ('logisticregression', 'coef_', True)]
+    >>> print(table.rows[0].reason, "->", table.rows[0].advice)
+    prepares the features of what is trained -> weights_to_train='pca.components_' trains it
+    """
+    source = estimator_or_onnx
+    if not is_onnx_source(source) and not is_fitted(source):
+        if X is None:
+            raise ConversionError(f"{type(source).__name__} is not fitted: fit it first, or pass X (and y).")
+        source = fit_clone(source, X, y)
+    try:
+        trainable = to_trainable(source, X=X, dtype=dtype)
+    except NoTrainableWeightError as error:
+        return Explanation(list(error.facts), str(error).partition("\n")[0])
+    except ConversionError as error:
+        return Explanation(hopeless_steps(source), str(error))
+    return _explanation(trainable, source)
+
+
+def _explanation(trainable: TrainableModel, source: Any) -> Explanation:
+    examined = examined_model(trainable, None if is_onnx_source(source) else source)
+    return Explanation(facts_of(examined, trainable.trained))

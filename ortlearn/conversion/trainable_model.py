@@ -1,0 +1,170 @@
+"""A graph that can be trained, and what its training needs to know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+from sklearn.pipeline import Pipeline
+
+from ..graphs import (
+    extract_model,
+    initializer_arrays,
+    make_inputs_of,
+    map_names,
+    prune,
+    set_initializers,
+)
+from .constraints import Constraint
+from .decompositions import exact_couplings
+from .heads import APPENDED, Head
+from .inputs import InputSchema
+from .kinds import ModelKind
+from .reparametrisation import release
+from .simplify import remove_idle_nodes
+from .unwrapping import unwrap
+from .weight_facts import Examined
+from .weight_names import restored_names
+from .weight_selection import Weight
+
+__all__ = ["TrainableModel", "examined_model"]
+
+
+@dataclass(frozen=True)
+class TrainableModel:
+    """A graph that can be trained, its weights under stable names.
+
+    Attributes
+    ----------
+    model : onnx.ModelProto
+        Graph for inference, initializers named ``I0_...``, nodes named uniquely. What is trained
+        under a constraint is computed in it from free numbers.
+    schema : InputSchema
+        Inputs that take X.
+    head : Head or None
+        What is trained; None for a graph with its own loss.
+    weights : dict of str to Weight
+        Every floating-point initializer.
+    trained : list of str
+        Those to train, sorted.
+    original_names : dict of str to str
+        Original name by stable name.
+    loss, label : str or None
+        Loss output and label input of a graph that has them.
+    origin : str or None
+        scikit-learn estimator, or step of a pipeline, that the trained part comes from.
+    reserved_names : dict of str to str
+        Original names of tensors that had a name training graphs use.
+    kind : ModelKind
+        What the model is for.
+    constraints : dict of str to Constraint
+        What trained weights must keep; their initializers hold free numbers.
+    parameters : dict of str to str
+        Name of the tensor that is the parameter, for each of these.
+    front : Pipeline or None
+        Steps that run in scikit-learn before the graph.
+    selects_by_name : bool
+        Whether columns of a frame are found by name, whatever comes between them.
+    """
+
+    model: ModelProto
+    schema: InputSchema
+    head: Head | None
+    weights: dict[str, Weight]
+    trained: list[str]
+    original_names: dict[str, str]
+    loss: str | None = None
+    label: str | None = None
+    origin: str | None = None
+    reserved_names: dict[str, str] = field(default_factory=dict)
+    kind: ModelKind = field(default_factory=ModelKind)
+    constraints: dict[str, Constraint] = field(default_factory=dict)
+    parameters: dict[str, str] = field(default_factory=dict)
+    front: Pipeline | None = None
+    selects_by_name: bool = False
+
+    @property
+    def input_name(self) -> str:
+        """Name of the input that takes X, the first one of several."""
+        return self.schema.inputs[0].name
+
+    @property
+    def input_dtype(self) -> np.dtype:
+        """Floating-point type of X in the graph."""
+        return self.schema.float_dtype
+
+    @property
+    def n_features(self) -> int | None:
+        """Number of columns of X, where it is known."""
+        return self.schema.n_features
+
+    @property
+    def takes_numbers(self) -> bool:
+        """Whether the graph takes X as it is: a matrix of floating-point numbers, of any values."""
+        return self.front is None and self.schema.is_number_matrix and not self.schema.categories
+
+    def initial_weights(self) -> dict[str, np.ndarray]:
+        """Return the model's own values of the weights to train, free numbers for those with a constraint."""
+        return {name: array.copy() for name, array in initializer_arrays(self.model, self.trained).items()}
+
+    @property
+    def objective_tensor(self) -> str:
+        """Name of what is trained: the scores, or the graph's own loss."""
+        name = self.loss if self.head is None else self.head.score
+        assert name is not None
+        return name
+
+    def score_graph(self) -> ModelProto:
+        """Return the graph from X (and the labels) to what is trained, the trained weights as inputs.
+
+        Its inputs are X, the label of a graph with its own loss, then the weights in sorted order.
+        """
+        part = exact_couplings(extract_model(self.model, [self.objective_tensor]))
+        return make_inputs_of(remove_idle_nodes(part), self.trained)
+
+    def with_stable_weights(self, arrays: dict[str, np.ndarray]) -> ModelProto:
+        """Return the graph with new weights, under stable names, its own loss included."""
+        return set_initializers(self.model, arrays)
+
+    def with_weights(self, arrays: dict[str, np.ndarray]) -> ModelProto:
+        """Return the graph for inference with new weights, under the names it came with."""
+        model = release(set_initializers(self.model, arrays), self.constraints, self.parameters)
+        if self.loss is not None:
+            rest = [value.name for value in model.graph.output if value.name != self.loss]
+            if rest:
+                model = extract_model(model, rest)
+        if any(node.name.startswith(APPENDED) for node in model.graph.node):
+            model = prune(model)  # nodes that only training needs
+        return map_names(restored_names(model, self.original_names), self.reserved_names)
+
+    def coefficients(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return trained weights under the names the model came with, as the model has them."""
+        return {
+            self.original_names[name]: (
+                np.asarray(self.constraints[name].values(array), dtype=array.dtype)
+                if name in self.constraints
+                else array
+            )
+            for name, array in arrays.items()
+        }
+
+    def origins(self) -> dict[str, str]:
+        """Return where each trained weight comes from, by the name the model came with."""
+        return {self.original_names[name]: self.weights[name].origin for name in self.trained}
+
+
+def examined_model(trainable: TrainableModel, fitted: Any) -> Examined:
+    """Return what :func:`~ortlearn.conversion.weight_facts.facts_of` asks of a model that can be trained."""
+    target = trainable.objective_tensor
+    return Examined(
+        release(trainable.model, trainable.constraints, trainable.parameters),
+        exact_couplings(extract_model(trainable.model, [target])),
+        target,
+        trainable.weights,
+        trainable.original_names,
+        None if fitted is None else unwrap(fitted).estimator,
+        trainable.constraints,
+        [] if trainable.front is None else [name for name, _ in trainable.front.steps],
+    )
