@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from onnx import ModelProto, NodeProto, helper
 
 from ..graphs import TensorType, initializer_arrays, node_inputs, prune, value_types
 
-__all__ = ["remove_idle_nodes", "skip_idle_nodes"]
+__all__ = ["is_idle", "remove_idle_nodes", "skip_idle_nodes"]
+
+#: Operators of any number of inputs that do nothing to a single one.
+OF_MANY = ("Concat", "Max", "Mean", "Min", "Sum")
 
 
 def remove_idle_nodes(model: ModelProto) -> ModelProto:
@@ -44,7 +49,7 @@ def remove_idle_nodes(model: ModelProto) -> ModelProto:
         node = NodeProto.FromString(node.SerializeToString())
         node.input[:] = [replaced.get(name, name) for name in node.input]
         kept = outputs | subgraph_reads
-        if len(node.output) == 1 and node.output[0] not in kept and _is_idle(node, types, shapes):
+        if len(node.output) == 1 and node.output[0] not in kept and is_idle(node, types.get, shapes):
             replaced[node.output[0]] = node.input[0]
         else:
             nodes.append(node)
@@ -58,7 +63,7 @@ def skip_idle_nodes(model: ModelProto, name: str, types: dict[str, TensorType]) 
     """Return the tensor that a tensor equals, before the nodes that do nothing."""
     shapes = _constant_shapes(model)
     producers = {output: node for node in model.graph.node for output in node.output}
-    while name in producers and _is_idle(producers[name], types, shapes):
+    while name in producers and is_idle(producers[name], types.get, shapes):
         name = producers[name].input[0]
     return name
 
@@ -69,12 +74,15 @@ def _constant_shapes(model: ModelProto) -> dict[str, tuple[int, ...]]:
     return {name: tuple(a.tolist()) for name, a in arrays.items() if a.dtype == "int64" and a.ndim == 1}
 
 
-def _is_idle(node: NodeProto, types: dict[str, TensorType], shapes: dict[str, tuple[int, ...]]) -> bool:
+def is_idle(
+    node: NodeProto, type_of: Callable[[str], TensorType | None], shapes: dict[str, tuple[int, ...]]
+) -> bool:
+    """Tell whether a node gives what it is given."""
     if node.domain not in ("", "ai.onnx") or not node.input:
         return False
-    if node.op_type == "Identity":
+    if node.op_type == "Identity" or (node.op_type in OF_MANY and len(node.input) == 1):
         return True
-    known = types.get(node.input[0])
+    known = type_of(node.input[0])
     if known is None:
         return False
     if node.op_type == "Cast":
@@ -83,6 +91,10 @@ def _is_idle(node: NodeProto, types: dict[str, TensorType], shapes: dict[str, tu
         target = shapes.get(node.input[1])
         # (-1, k, ...) of a tensor (n, k, ...) with every k known is the tensor itself.
         return (
-            target is not None and target[:1] == (-1,) and target[1:] == known.shape[1:] and 0 not in target
+            target is not None
+            and len(target) == len(known.shape)
+            and target[:1] == (-1,)
+            and target[1:] == known.shape[1:]
+            and 0 not in target
         )
     return False

@@ -13,7 +13,7 @@ from scipy.special import expit, softmax
 from ..conversion import Head
 from ..exceptions import ConversionError
 from ..graphs import extract_model, initializer_arrays
-from ..training import Device, make_session
+from ..training import Columns, Device, make_session
 from ..training.hoisting import CHUNK_BYTES
 from ..training.step_graphs import row_loss_graph
 from .problem import Problem
@@ -47,15 +47,36 @@ class Inference:
         if output not in self._sessions:
             part = extract_model(self.model, [output])
             self._sessions[output] = make_session(part, self.device, self.n_jobs)
-        return self._sessions[output].run([output], {self.problem.trainable.input_name: rows})[0]
+        return self._sessions[output].run([output], self._feeds(rows, self._sessions[output]))[0]
+
+    def _feeds(self, rows: Any, session: Any) -> dict[str, np.ndarray]:
+        """Return rows by the name of the input that takes them."""
+        if not isinstance(rows, Columns):
+            return {self.problem.trainable.input_name: rows}
+        return rows.feeds([value.name for value in session.get_inputs() if value.name in rows.arrays])
 
     def predict(self, rows: Any) -> np.ndarray:
-        """Return classes, or values in the shape of y."""
+        """Return classes, numbers of clusters, or values in the shape of y."""
         return _by_chunks(self._predict, rows)
 
-    def probabilities(self, rows: Any) -> np.ndarray:
-        """Return the probabilities, of shape (n, n_classes)."""
+    def probabilities(self, rows: Any) -> Any:
+        """Return the probabilities, of shape (n, n_classes), or one such matrix per output."""
+        names = self._head().probabilities
+        if isinstance(names, tuple):
+            return [_by_chunks(lambda part, name=name: self._run(name, part), rows) for name in names]
         return _by_chunks(self._probabilities, rows)
+
+    def transform(self, rows: Any) -> np.ndarray:
+        """Return what a transformer gives."""
+        name = self._head().transformed
+        assert name is not None
+        return _by_chunks(lambda part: self._run(name, part), rows)
+
+    def likelihoods(self, rows: Any) -> np.ndarray:
+        """Return the log-likelihood of each row, of shape (n,)."""
+        name = self._head().likelihood
+        assert name is not None
+        return _by_chunks(lambda part: self._run(name, part), rows).ravel()
 
     def scores(self, rows: Any) -> np.ndarray:
         """Return the raw scores, of shape (n, k)."""
@@ -64,12 +85,17 @@ class Inference:
     def _predict(self, rows: np.ndarray) -> np.ndarray:
         trainable, classes = self.problem.trainable, self.problem.classes
         head = trainable.head
+        if head is not None and head.task == "multilabel":
+            labels = self._run(str(head.label), rows).reshape(len(rows), len(head.groups))
+            return labels.astype(np.result_type(*classes) if isinstance(classes, list) else np.int64)
         if classes is not None and head is not None:
             if head.label is None:
                 return classes[np.argmax(self._probabilities(rows), axis=1)]
             labels = np.asarray(self._run(head.label, rows)).reshape(len(rows))
             return labels.astype(classes.dtype)
-        output = self._prediction_output() if head is None else head.score
+        if head is not None and head.label is not None:
+            return self._run(head.label, rows).reshape(len(rows))
+        output = self._prediction_output() if head is None else head.prediction or head.score
         values = self._run(output, rows)
         return (
             values.reshape(len(rows))
@@ -93,11 +119,12 @@ class Inference:
 
     def _probabilities(self, rows: np.ndarray) -> np.ndarray:
         head = self._head()
-        assert head.probabilities is not None
-        values = self._run(head.probabilities, rows)
+        assert isinstance(head.probabilities, str)
+        values: np.ndarray = self._run(head.probabilities, rows)
         if head.label is None and head.probabilities == head.score:  # a graph that ends with raw scores
             values = expit(values) if values.shape[1] == 1 else softmax(values, axis=1)
-        return np.hstack([1 - values, values]) if values.shape[1] == 1 else values
+        one = values.shape[1] == 1 and head.task == "classification"
+        return np.hstack([1 - values, values]) if one else values
 
     def _scores(self, rows: np.ndarray) -> np.ndarray:
         return self._run(self._head().score, rows)
@@ -134,7 +161,7 @@ class Inference:
             self._sessions["losses"] = make_session(graph, self.device, self.n_jobs), task.label
             self._weights = initializer_arrays(self.model, task.weights)
         session, label = self._sessions["losses"]
-        feeds = {self.problem.trainable.input_name: rows, label: labels, **(weights or self._weights)}
+        feeds = {**self._feeds(rows, session), label: labels, **(weights or self._weights)}
         return session.run(None, feeds)[0]
 
 

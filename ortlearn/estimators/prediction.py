@@ -10,12 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 import onnx
 from onnx import ModelProto
+from scipy.sparse import issparse
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_consistent_length, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ..conversion import is_onnx_source
+from ..conversion import Head, is_onnx_source
 from ..training import Device
 from ..training.base_step import BaseStep
 from .inference import Inference
@@ -24,16 +25,44 @@ from .problem import Problem
 __all__ = ["PredictionMixin"]
 
 
+def _dense(y) -> np.ndarray:
+    return y.toarray() if issparse(y) else np.asarray(y)
+
+
+def _type(self) -> str | None:
+    kind = self.__dict__.get("_kind", "")  # known once fitted; tags cost more than a prediction
+    return get_tags(self).estimator_type if kind == "" else kind
+
+
 def _is_classifier(self) -> bool:
-    kind = self.__dict__.get("_kind")  # known once fitted; tags cost more than a prediction
-    return (get_tags(self).estimator_type if kind is None else kind) == "classifier"
+    return _type(self) == "classifier"
+
+
+def _has_decisions(self) -> bool:
+    return _type(self) in ("classifier", "outlier_detector")
 
 
 def _has_probabilities(self) -> bool:
     """Tell whether probabilities mean something: the wrapped classifier has them."""
-    if not _is_classifier(self):
-        raise AttributeError("predict_proba is for classifiers; this model is none.")
+    if _type(self) not in ("classifier", "density_estimator"):
+        raise AttributeError("predict_proba is for classifiers and mixtures; this model is neither.")
     return is_onnx_source(self.estimator) or hasattr(self.estimator, "predict_proba")
+
+
+def _predicts(self) -> bool:
+    """Tell whether there is something to predict: a transformer only transforms."""
+    wrapped = self.estimator
+    return is_onnx_source(wrapped) or hasattr(wrapped, "predict") or not hasattr(wrapped, "transform")
+
+
+def _transforms(self) -> bool:
+    """Tell whether the wrapped model transforms, and that is what it is for, or it is KMeans."""
+    is_one = not is_onnx_source(self.estimator) and _type(self) in (None, "transformer", "clusterer")
+    return is_one and hasattr(self.estimator, "transform")
+
+
+def _has_densities(self) -> bool:
+    return _type(self) == "density_estimator" and hasattr(self.estimator, "score_samples")
 
 
 class PredictionMixin:
@@ -51,7 +80,7 @@ class PredictionMixin:
     def _device(self) -> Device:
         raise NotImplementedError
 
-    def _validate_rows(self, X: Any, dtype: Any, reset: bool) -> np.ndarray:
+    def _read(self, problem: Problem, X: Any) -> Any:
         raise NotImplementedError
 
     def _runner(self) -> Inference:
@@ -61,17 +90,18 @@ class PredictionMixin:
             self._inference = runner
         return runner
 
-    def _rows(self, X) -> np.ndarray:
+    def _rows(self, X) -> Any:
         """Return X as the trained graph takes it."""
         if "onnx_" in self.__dict__ and self._is_ready(X):
             return X
         check_is_fitted(self)
-        return self._validate_rows(X, self._problem.trainable.input_dtype, reset=False)
+        return self._read(self._problem, X)
 
     def _is_ready(self, X) -> bool:
         """Tell whether X needs no conversion and has no fault: scikit-learn's checks cost more than a row."""
         ready = (
             type(X) is np.ndarray
+            and self._problem.trainable.takes_numbers
             and X.dtype == self._problem.trainable.input_dtype
             and X.flags.c_contiguous
             and X.ndim == 2
@@ -85,6 +115,7 @@ class PredictionMixin:
             # A sum that is not finite may still be of finite numbers: then the long way decides.
             return math.isfinite(X.sum())
 
+    @available_if(_predicts)
     def predict(self, X):
         """Predict with the trained ONNX model.
 
@@ -96,7 +127,7 @@ class PredictionMixin:
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Classes, or values in the shape that y had in ``fit``.
+            Classes, numbers of clusters, or values in the shape that y had in ``fit``.
         """
         rows = self._rows(X)
         return self._runner().predict(rows)
@@ -112,13 +143,14 @@ class PredictionMixin:
 
         Returns
         -------
-        ndarray of shape (n_samples, n_classes)
-            Probabilities, in the order of ``classes_``.
+        ndarray of shape (n_samples, n_classes), or list of them
+            Probabilities, in the order of ``classes_``; one matrix per output where each has classes
+            of its own, one column per label of a multi-label classifier, one per component of a mixture.
         """
         rows = self._rows(X)
         return self._runner().probabilities(rows)
 
-    @available_if(_is_classifier)
+    @available_if(_has_decisions)
     def decision_function(self, X):
         """Return the raw scores that the loss is computed from.
 
@@ -134,18 +166,21 @@ class PredictionMixin:
         """
         rows = self._rows(X)
         scores = self._runner().scores(rows)
-        if scores.shape[1] == 2 and len(self.classes_) == 2:
+        if scores.shape[1] == 2 and len(self._problem.classes) == 2 and not self._is_multilabel():
             return scores[:, 1] - scores[:, 0]
         return scores.ravel() if scores.shape[1] == 1 else scores
 
-    def score(self, X, y, sample_weight=None):
-        """Return the accuracy of a classifier, R2 of a regressor.
+    def score(self, X, y=None, sample_weight=None):
+        """Return the accuracy of a classifier, R2 of a regressor or of a transformer's output.
+
+        A mixture has the mean log-likelihood of the rows, KMeans minus its inertia. Several columns
+        of classes are right where all of a row's are.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Features.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
             Labels.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows.
@@ -155,18 +190,72 @@ class PredictionMixin:
         float
             Score.
         """
-        metric = accuracy_score if _is_classifier(self) else r2_score
+        head = self._head()
+        if head is not None and head.task == "unsupervised":
+            losses = self.losses(X)
+            total = np.sum if head.likelihood is None else np.mean
+            return -float(
+                total(losses) if sample_weight is None else np.average(losses, weights=sample_weight)
+            )
+        if self._is_multilabel():
+            right = (np.asarray(self.predict(X)) == _dense(y)).all(axis=1)
+            return float(np.average(right, weights=sample_weight))
+        if head is not None and head.transformed is not None:
+            return r2_score(y, self.transform(X), sample_weight=sample_weight)
+        metric = accuracy_score if self._problem.classes is not None else r2_score
         return metric(y, self.predict(X), sample_weight=sample_weight)
 
-    def losses(self, X, y):
+    @available_if(_transforms)
+    def transform(self, X):
+        """Transform with the trained ONNX model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_outputs)
+            What the wrapped transformer gives; distances to the centres for KMeans.
+        """
+        rows = self._rows(X)
+        return self._runner().transform(rows)
+
+    @available_if(_has_densities)
+    def score_samples(self, X):
+        """Return the log-likelihood of each row under a mixture.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Log-likelihoods.
+        """
+        rows = self._rows(X)
+        return self._runner().likelihoods(rows)
+
+    def _head(self) -> Head | None:
+        check_is_fitted(self)
+        return self._problem.trainable.head
+
+    def _is_multilabel(self) -> bool:
+        head = self._head()
+        return head is not None and head.task == "multilabel"
+
+    def losses(self, X, y=None):
         """Return the training loss of each row, without penalty.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Features.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Labels.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+            Labels; none for mixtures and KMeans.
 
         Returns
         -------
@@ -175,7 +264,7 @@ class PredictionMixin:
         """
         check_consistent_length(X, y)
         rows = self._rows(X)
-        return self._runner().losses(rows, self._problem.encoder.encode(y))
+        return self._runner().losses(rows, self._problem.encoder.encode(y, rows.shape[0]))
 
     def get_trained_onnx(self) -> ModelProto:
         """Return a copy of the trained ONNX model, its weights under the names they came with."""

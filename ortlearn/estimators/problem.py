@@ -6,23 +6,29 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from onnx import helper
+from onnx import ModelProto, helper
 from sklearn.base import BaseEstimator
 
-from ..conversion import TrainableModel, fit_clone, is_fitted, is_onnx_source, to_trainable
+from ..conversion import Head, TrainableModel, fit_clone, is_fitted, is_onnx_source, to_trainable
 from ..exceptions import ConversionError, PluginError
 from ..graphs import TensorType, value_types
 from ..learning_rates import BaseLearningRate, resolve_learning_rate
-from ..losses import BaseLoss, resolve_loss
+from ..losses import BaseLoss, PerOutputLoss, RowObjective, resolve_loss
 from ..penalties import BasePenalty, resolve_penalty
-from ..training import TrainingTask
+from ..training import Device, TrainingTask, make_session
+from ..training.sessions import session_options
 from .targets import TargetEncoder
 
 __all__ = ["Problem"]
 
 #: Name of the label input of a graph without one.
 FREE_LABEL = "ortlearn_label"
-AUTO_LOSS = {"regression": "squared_error", "classification": "log_loss"}
+AUTO_LOSS = {
+    "regression": "squared_error",
+    "classification": "log_loss",
+    "multilabel": "log_loss",
+    "unsupervised": RowObjective,
+}
 
 
 @dataclass(frozen=True)
@@ -41,12 +47,16 @@ class Problem:
         Schedule and update.
     encoder : TargetEncoder
         How y becomes labels.
-    classes : ndarray or None
-        Classes of a classifier.
+    classes : ndarray, list of ndarray or None
+        Classes of a classifier, one array per output where each has its own.
     y_ndim : int
         Dimensions of y, which predictions of a regressor have too.
     gradient : str
         Backend that builds gradients.
+    source : estimator or None
+        Fitted estimator that was converted; None for an ONNX model, and once the training is over.
+    missing : frozenset of int
+        Columns of X in which the model accepts missing values.
     """
 
     trainable: TrainableModel
@@ -54,9 +64,11 @@ class Problem:
     penalty: BasePenalty
     learning_rate: BaseLearningRate
     encoder: TargetEncoder
-    classes: np.ndarray | None
+    classes: Any
     y_ndim: int
     gradient: str
+    source: BaseEstimator | None = None
+    missing: frozenset[int] = frozenset()
 
     @classmethod
     def pose(
@@ -97,23 +109,43 @@ class Problem:
         trainable = to_trainable(
             source,
             owner.weights_to_train,
+            X=X,
+            run=_run_graph,
             dtype=np.dtype(owner.dtype),
             loss_output_name=owner.loss_output_name,
             label_name=owner.label_name,
             forced_task="classification" if is_onnx_source(source) and only_classifies(loss) else None,
         )
         loss = _check_loss(loss, trainable)
-        found = _find_classes(source, trainable, y, classes)
+        found = _find_classes(trainable, y, classes)
         types = value_types(trainable.model) if trainable.label else {}
         own_type = types[trainable.label] if trainable.label else None
-        encoder = TargetEncoder(trainable.head, loss, found, own_type)
-        return cls(trainable, loss, penalty, learning_rate, encoder, found, np.ndim(y), owner.gradient)
+        encoder = TargetEncoder(
+            trainable.head, loss, found, own_type, trainable.kind.target_transformers, trainable.origin
+        )
+        return cls(
+            trainable,
+            loss,
+            penalty,
+            learning_rate,
+            encoder,
+            found,
+            np.ndim(y),
+            owner.gradient,
+            None if is_onnx_source(source) else source,
+        )
 
     @property
     def dtype(self) -> np.dtype:
         """Floating-point type that training computes in."""
         head = self.trainable.head
         return self.trainable.input_dtype if head is None else head.dtype
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether the objective compares with labels."""
+        head = self.trainable.head
+        return head is None or head.task != "unsupervised"
 
     def with_rate(self, learning_rate: BaseLearningRate) -> Problem:
         """Return the problem with another learning rate."""
@@ -144,12 +176,16 @@ class Problem:
         return TrainingTask(
             graph=graph,
             data=trainable.input_name,
-            data_type=types[trainable.input_name],
+            data_type=trainable.schema.inputs[0].known,
+            features=_several_inputs(trainable, graph),
             output=output,
             output_type=output_type,
             weights=trainable.trained,
-            intercepts={n: trainable.weights[n].role == "intercept" for n in trainable.trained},
-            loss=self.loss,
+            intercepts={
+                n: trainable.weights[n].role == "intercept" or n in trainable.constraints
+                for n in trainable.trained
+            },
+            loss=_for_groups(self.loss, head),
             label_type=self.encoder.label_type(),
             penalty=self.penalty,
             learning_rate=self.learning_rate,
@@ -161,9 +197,33 @@ class Problem:
         )
 
 
+def _run_graph(model: ModelProto, feeds: dict[str, np.ndarray]) -> np.ndarray:
+    """Return the first output of a graph."""
+    options = session_options()
+    options.log_severity_level = 4  # what fails here is told in a warning
+    session = make_session(model, Device("cpu"), options=options)
+    names = {value.name for value in session.get_inputs()}
+    return session.run(None, {name: array for name, array in feeds.items() if name in names})[0]
+
+
+def _several_inputs(trainable: TrainableModel, graph: ModelProto) -> dict[str, TensorType]:
+    """Return the inputs of a graph that take columns of X; none where one takes all of it."""
+    if trainable.schema.is_number_matrix:
+        return {}
+    known = trainable.schema.types()
+    return {value.name: known[value.name] for value in graph.graph.input if value.name in known}
+
+
 def only_classifies(loss: BaseLoss | None) -> bool:
     """Tell whether a loss is for classification alone, which makes an ONNX model a classifier."""
-    return loss is not None and loss.tasks == frozenset({"classification"})
+    return loss is not None and "classification" in loss.tasks and "regression" not in loss.tasks
+
+
+def _for_groups(loss: BaseLoss | None, head: Head | None) -> BaseLoss | None:
+    """Return the loss, summed over the outputs of a model that has several scores for each."""
+    if loss is None or head is None or max(head.groups, default=1) == 1:
+        return loss
+    return PerOutputLoss(loss, head.groups)
 
 
 def _fitted(owner: Any, X: Any, y: Any, sample_weight, random_state, classes) -> BaseEstimator:
@@ -203,13 +263,15 @@ def _check_loss(loss: BaseLoss | None, trainable: TrainableModel) -> BaseLoss | 
     return loss
 
 
-def _find_classes(source: Any, trainable: TrainableModel, y: Any, classes: Any) -> np.ndarray | None:
+def _find_classes(trainable: TrainableModel, y: Any, classes: Any) -> Any:
     head = trainable.head
-    if head is None or head.task != "classification":
+    if head is None or head.task not in ("classification", "multilabel"):
         return None
-    known = getattr(source, "classes_", None)
+    known = head.classes
+    if head.task == "multilabel":
+        return known
     if known is None:
-        known = head.classes if head.classes is not None else np.unique(y if classes is None else classes)
+        known = np.unique(y if classes is None else classes)
     known = np.asarray(known)
     if known.ndim == 1 and len(known) < 2:
         raise ValueError(f"A classifier needs samples of at least 2 classes, it has {known.tolist()} only.")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from onnx import TensorProto, helper
+from scipy.sparse import issparse
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -27,16 +29,22 @@ class TargetEncoder:
         What is trained; None for a graph with its own loss.
     loss : BaseLoss or None
         Loss; None for a graph with its own.
-    classes : ndarray or None
-        Classes of a classifier, sorted.
+    classes : ndarray, list of ndarray or None
+        Classes of a classifier, sorted; one array per output where each has its own.
     own_type : TensorType or None
         Type of the label input of a graph with its own loss.
+    transformers : tuple of transformer
+        What the targets of a regressor go through, the outermost first.
+    name : str or None
+        What is trained, for messages.
     """
 
     head: Head | None
     loss: BaseLoss | None
-    classes: np.ndarray | None
+    classes: Any
     own_type: TensorType | None = None
+    transformers: tuple[Any, ...] = ()
+    name: str | None = None
 
     def label_type(self) -> TensorType:
         """Return the type of the labels; the first dimension is the rows."""
@@ -44,41 +52,66 @@ class TargetEncoder:
             assert self.own_type is not None
             return self.own_type
         if self._as_numbers():
-            return TensorType(TensorProto.INT64, (None,))
+            outputs = (len(self.head.groups),) if self.head.groups else ()
+            return TensorType(TensorProto.INT64, (None, *outputs))
         return TensorType(helper.np_dtype_to_tensor_dtype(self.head.dtype), (None, self.head.n_outputs))
 
     def _as_numbers(self) -> bool:
         head, loss = self.head, self.loss
         return bool(head and loss and loss.integer_labels and head.link == "softmax" and head.n_outputs > 1)
 
-    def encode(self, y: Any) -> np.ndarray:
+    def encode(self, y: Any, n_rows: int) -> np.ndarray:
         """Return the labels of a graph.
 
         Parameters
         ----------
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Labels.
+            Labels; not looked at where the model has an objective without labels.
+        n_rows : int
+            Number of rows.
 
         Returns
         -------
         ndarray
-            Floats of shape (n_samples, n_outputs), or int64 class numbers of shape (n_samples,).
+            Floats of shape (n_samples, n_outputs), or int64 class numbers of shape (n_samples,), or
+            (n_samples, n_outputs) where outputs have classes of their own.
 
         Raises
         ------
         ValueError
-            If y has missing or infinite values, another number of outputs than the model, or a class
-            the model does not know.
+            If y is missing, has missing or infinite values, another number of outputs than the model,
+            or a class the model does not know.
         """
+        if self.head is not None and self.head.task == "unsupervised":
+            return np.zeros((n_rows, self.head.n_outputs), dtype=self.head.dtype)
+        if y is None:
+            raise ValueError(
+                f"Training {self.name or 'this model'} requires y to be passed, but the target y is None. "
+                f"{self._expected()}"
+            )
         if self.head is None:
             return self._own(y)
-        if self.classes is not None:
-            return self._encode_classes(y)
-        values = _numeric(y, self.head.dtype)
-        values = values.reshape(-1, 1) if values.ndim == 1 else values
+        return ENCODERS[self.head.task](self, y)
+
+    def _expected(self) -> str:
+        """Say what y must be where scikit-learn needs none."""
+        if self.head is not None and self.head.transformed is not None:
+            return f"It must have the {self.head.n_outputs} columns that transform gives."
+        if self.head is not None and self.classes is not None:
+            return (
+                f"It must have one of the classes {np.asarray(self.classes, dtype=object).tolist()} per row."
+            )
+        return "It must have a value for each row."
+
+    def _values(self, y: Any) -> np.ndarray:
+        assert self.head is not None
+        y = _numeric(y, self.head.dtype if not self.transformers else np.dtype(np.float64))
+        values = y.reshape(-1, 1) if y.ndim == 1 else y
+        for transformer in self.transformers:
+            values = np.asarray(transformer.transform(values)).reshape(len(values), -1)
         if values.shape[1] != self.head.n_outputs:
             raise ValueError(f"y has {values.shape[1]} outputs, the model has {self.head.n_outputs}.")
-        return np.ascontiguousarray(values)
+        return np.ascontiguousarray(values, dtype=self.head.dtype)
 
     def _encode_classes(self, y: Any) -> np.ndarray:
         assert self.classes is not None and self.head is not None
@@ -86,18 +119,33 @@ class TargetEncoder:
         values = column_or_1d(y, warn=True)
         if len(self.classes) < 2:
             raise ValueError("A classifier needs samples of at least 2 classes, y has 1 class.")
-        unknown = np.setdiff1d(values, self.classes)
-        if len(unknown):
-            raise ValueError(
-                f"y has classes {unknown.tolist()} that the model does not know: "
-                f"it has {self.classes.tolist()}."
-            )
-        numbers = np.searchsorted(self.classes, values).astype(np.int64)
+        numbers = _numbers(values, self.classes)
         if self._as_numbers():
             return numbers
         if self.head.n_outputs == 1:
             return numbers.reshape(-1, 1).astype(self.head.dtype)
         return np.eye(self.head.n_outputs, dtype=self.head.dtype)[numbers]
+
+    def _encode_labels(self, y: Any) -> np.ndarray:
+        """Encode several columns of classes."""
+        assert self.head is not None
+        values = y.toarray() if issparse(y) else np.asarray(y)
+        groups = self.head.groups
+        if values.ndim != 2 or values.shape[1] != len(groups):
+            raise ValueError(f"y has shape {values.shape}, the model has {len(groups)} columns of classes.")
+        classes = self.classes if isinstance(self.classes, list) else [np.array([0, 1])] * len(groups)
+        numbers = np.stack(
+            [_numbers(column, known) for column, known in zip(values.T, classes, strict=True)], axis=1
+        )
+        if self._as_numbers():
+            return numbers
+        if max(groups) == 1:
+            return numbers.astype(self.head.dtype)
+        columns = [
+            np.eye(max(count, 2), dtype=self.head.dtype)[column][:, -count:]
+            for column, count in zip(numbers.T, groups, strict=True)
+        ]
+        return np.hstack(columns)
 
     def _own(self, y: Any) -> np.ndarray:
         assert self.own_type is not None
@@ -109,6 +157,23 @@ class TargetEncoder:
         elif rank == 1 and values.ndim == 2:
             values = column_or_1d(values, warn=True)
         return np.ascontiguousarray(values)
+
+
+ENCODERS: dict[str, Callable[[TargetEncoder, Any], np.ndarray]] = {
+    "classification": TargetEncoder._encode_classes,
+    "multilabel": TargetEncoder._encode_labels,
+    "regression": TargetEncoder._values,
+}
+
+
+def _numbers(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Return the number of each class."""
+    unknown = np.setdiff1d(values, classes)
+    if len(unknown):
+        raise ValueError(
+            f"y has classes {unknown.tolist()} that the model does not know: it has {classes.tolist()}."
+        )
+    return np.searchsorted(classes, values).astype(np.int64)
 
 
 def _numeric(y: Any, dtype: np.dtype) -> np.ndarray:

@@ -5,6 +5,8 @@ from .base import BaseLoss
 from .elastic import ElasticLoss
 from .log_loss import LogLoss
 from .loss_graph import add_loss_output, resolve_loss
+from .per_output import PerOutputLoss
+from .row_objective import RowObjective
 from .squared_error import SquaredErrorLoss
 
 __all__ = [
@@ -12,6 +14,8 @@ __all__ = [
     "BaseLoss",
     "ElasticLoss",
     "LogLoss",
+    "PerOutputLoss",
+    "RowObjective",
     "SquaredErrorLoss",
     "add_loss_output",
     "resolve_loss",

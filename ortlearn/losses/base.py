@@ -20,7 +20,8 @@ class BaseLoss(BaseEstimator):
     Attributes
     ----------
     tasks : frozenset of str
-        What it is for: ``"regression"``, ``"classification"`` or both.
+        What it is for: ``"regression"``, ``"classification"`` (one column of classes), ``"multilabel"``
+        (several), ``"unsupervised"`` (no labels).
     integer_labels : bool
         Whether labels of several exclusive classes reach :meth:`forward` as int64 class numbers of
         shape (n,). Other labels are floats with the shape of the prediction.

@@ -28,10 +28,10 @@ class LogLoss(BaseLoss):
     --------
     >>> from ortlearn.losses import LogLoss
     >>> sorted(LogLoss().tasks)
-    ['classification']
+    ['classification', 'multilabel']
     """
 
-    tasks = frozenset({"classification"})
+    tasks = frozenset({"classification", "multilabel"})
     integer_labels = True
 
     def forward(self, op, expected, predicted):

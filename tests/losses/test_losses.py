@@ -230,7 +230,7 @@ def test_log_loss_with_a_column_of_floats_or_one_per_output(run_onnx):
 
 
 def test_what_losses_are_for():
-    assert LogLoss.tasks == {"classification"} and LogLoss.integer_labels
+    assert LogLoss.tasks == {"classification", "multilabel"} and LogLoss.integer_labels
     for loss in (SquaredErrorLoss, AbsoluteErrorLoss, ElasticLoss):
         assert loss.tasks == {"regression"} and not loss.integer_labels
 

@@ -1,0 +1,260 @@
+"""A graph read from its outputs backwards, and what a head appends to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+from ...graphs import (
+    GraphBuilder,
+    TensorType,
+    append_nodes,
+    copy_model,
+    graph_names,
+    make_value_info,
+    node_inputs,
+    opset_versions,
+)
+from ..simplify import is_idle
+
+__all__ = ["APPENDED", "FLOATS", "GraphEnd"]
+
+FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
+#: How the names of appended nodes begin.
+APPENDED = "head_"
+
+
+class GraphEnd:
+    """What heads ask of a graph, and the nodes they add at its end.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Graph for inference; it is not changed.
+    types : mapping of str to TensorType
+        What is known of its tensors.
+
+    Attributes
+    ----------
+    op : GraphBuilder
+        Where new nodes go.
+    outputs : list of str
+        Outputs of the graph.
+    """
+
+    def __init__(self, model: ModelProto, types: Mapping[str, TensorType]):
+        self.model = model
+        self.outputs = [value.name for value in model.graph.output]
+        self._producers = {name: node for node in model.graph.node for name in node.output}
+        self._tensors = {tensor.name: tensor for tensor in model.graph.initializer}
+        self._shapes: dict[str, tuple[int, ...]] = {}
+        self._replaced: dict[str, str] = {}
+        self._infos: dict[str, tuple[int, tuple[Any, ...]]] = {}
+        floats = [types[name].elem_type for name in self.outputs if name in types]
+        double = TensorProto.DOUBLE in floats
+        self.op = GraphBuilder(
+            opset_versions(model).get("", 18),
+            dtype=np.float64 if double else np.float32,
+            existing_names=graph_names(model.graph),
+            types=types,
+            prefix=APPENDED,
+        )
+
+    # -- questions ---------------------------------------------------------------------------------
+
+    def type(self, name: str) -> TensorType | None:
+        """Return what is known of a tensor."""
+        return self.op.type(name)
+
+    def width(self, name: str) -> int | None:
+        """Return the number of columns of a matrix, where it is known."""
+        shape = self.op.shape(name)
+        return shape[1] if shape is not None and len(shape) == 2 and isinstance(shape[1], int) else None
+
+    def origin(self, name: str) -> str:
+        """Return the tensor that a tensor equals, before the nodes that do nothing."""
+        node = self._producers.get(name)
+        while node is not None and self._is_idle(node):
+            name = node.input[0]
+            node = self._producers.get(name)
+        return name
+
+    def producer(self, name: str) -> NodeProto | None:
+        """Return the node that computes a tensor, those that do nothing passed over."""
+        return self._producers.get(self.origin(name))
+
+    def before(self, name: str, op_types: Sequence[str]) -> str:
+        """Return the tensor before nodes of some types, followed along their first input.
+
+        Of Where it is the last input: what is taken where the condition does not hold.
+        """
+        name = self.origin(name)
+        node = self._producers.get(name)
+        while node is not None and node.op_type in op_types:
+            name = self.origin(node.input[-1 if node.op_type == "Where" else 0])
+            node = self._producers.get(name)
+        return name
+
+    def opposite(self, name: str) -> str:
+        """Return minus a tensor: what it is the negative of, or a new node."""
+        node = self.producer(name)
+        if node is not None and node.op_type == "Neg":
+            return self.origin(node.input[0])
+        if node is not None and node.op_type == "Mul":
+            for factor, other in (node.input, reversed(node.input)):
+                value = self.constant(factor)
+                if value is not None and value.size == 1 and value.ravel()[0] == -1:
+                    return self.origin(other)
+        return self.unary("Neg", name)
+
+    def inputs(self, node: NodeProto) -> list[str]:
+        """Return the inputs of a node, before the nodes that do nothing."""
+        return [self.origin(name) for name in node.input]
+
+    def constant(self, name: str) -> np.ndarray | None:
+        """Return the value of a constant, None for anything else."""
+        name = self.origin(name)
+        if name in self._tensors:
+            return numpy_helper.to_array(self._tensors[name])
+        node = self._producers.get(name)
+        if node is not None and node.op_type == "Constant" and node.attribute:
+            value = helper.get_attribute_value(node.attribute[0])
+            return numpy_helper.to_array(value) if isinstance(value, TensorProto) else np.asarray(value)
+        return None
+
+    def axes(self, node: NodeProto) -> list[int] | None:
+        """Return the axes that a node reduces: an attribute or an input, by opset."""
+        for attribute in node.attribute:
+            if attribute.name == "axes":
+                return list(attribute.ints)
+        values = self.constant(node.input[1]) if len(node.input) > 1 else None
+        return None if values is None else np.ravel(values).tolist()
+
+    def nodes_before(self, name: str):
+        """Yield the nodes that a tensor depends on, the last ones first."""
+        needed = {name}
+        for node in reversed(self.model.graph.node):
+            if needed.intersection(node.output):
+                yield node
+                needed |= node_inputs(node)
+
+    def _is_idle(self, node: NodeProto) -> bool:
+        if node.op_type == "Reshape" and len(node.input) > 1 and node.input[1] not in self._shapes:
+            tensor = self._tensors.get(node.input[1])
+            if tensor is not None and tensor.data_type == TensorProto.INT64:
+                self._shapes[node.input[1]] = tuple(numpy_helper.to_array(tensor).ravel().tolist())
+        return is_idle(node, self.op.type, self._shapes)
+
+    # -- additions ---------------------------------------------------------------------------------
+
+    def column(self, name: str, index: int) -> str:
+        """Append a slice: one column of a matrix, of shape (n, 1)."""
+        return self.columns(name, index, 1)
+
+    def columns(self, name: str, start: int, count: int) -> str:
+        """Append a slice: some columns of a matrix."""
+        return self._typed(self.op.Slice(name, [start], [start + count], [1]), name, count)
+
+    def concat(self, names: Sequence[str]) -> str:
+        """Append the matrix of some columns or matrices side by side."""
+        if len(names) == 1:
+            return names[0]
+        widths = [self.width(name) for name in names]
+        total = None if None in widths else sum(width or 0 for width in widths)
+        return self._typed(self.op.Concat(*names, axis=1), names[0], total)
+
+    def unary(self, op_type: str, name: str) -> str:
+        """Append an operator of one input that keeps type and shape."""
+        return self._typed(self.op.node(op_type, name), name, self.width(name))
+
+    def minus(self, first: str, second: str) -> str:
+        """Append the difference of two tensors of one shape."""
+        return self._typed(self.op.Sub(first, second), first, self.width(first))
+
+    def as_matrix(self, name: str, columns: int) -> str:
+        """Append a reshape to (rows, columns)."""
+        return self._typed(self.op.Reshape(name, [-1, columns]), name, columns)
+
+    def copy_type(self, name: str, like: str) -> None:
+        """Note that a tensor has type and shape of another one."""
+        known = self.op.type(like)
+        if known is not None:
+            self.op.set_type(name, known.elem_type, known.shape)
+
+    def append_copy(self, node: NodeProto, renamed: Mapping[str, str]) -> dict[str, str]:
+        """Append a node once more, on other inputs; return its new outputs by those of the old one."""
+        copied = NodeProto.FromString(node.SerializeToString())
+        outputs = {name: self.op.unique("again") for name in node.output if name}
+        copied.name = self.op.unique("node_again")
+        copied.input[:] = [renamed.get(name, name) for name in node.input]
+        copied.output[:] = [outputs.get(name, "") for name in node.output]
+        self.op.nodes.append(copied)
+        for old, new in outputs.items():
+            self._producers[new] = copied
+            known = self.op.type(old)
+            if known is not None:
+                self.op.set_type(new, known.elem_type, known.shape)
+        return outputs
+
+    def floor(self, name: str, lowest: float) -> str:
+        """Append ``max(x, lowest)``."""
+        return self._typed(self.op.Max(name, self.scalar(lowest, name)), name, self.width(name))
+
+    def scalar(self, value: float, like: str) -> str:
+        """Return a constant of the type of a tensor."""
+        return self.op.constant(np.asarray(value, dtype=self.op.dtype(like) or self.op.float_dtype))
+
+    def _typed(self, new: str, like: str, columns: int | None) -> str:
+        known = self.op.type(like)
+        if known is not None:
+            rows = known.shape[0] if known.shape else None
+            self.op.set_type(new, known.elem_type, (rows, columns))
+        return new
+
+    def replace_output(self, name: str, elem_type: int | None = None, columns: int | None = None) -> str:
+        """Free the name of an output, for a new node to give it; return the old tensor's new name.
+
+        Parameters
+        ----------
+        name : str
+            Output.
+        elem_type : int, default=None
+            Type of the new one; that of the old one by default.
+        columns : int, default=None
+            Columns of the new one; it is a vector by default.
+        """
+        known = self.op.type(name)
+        old = self.op.unique("replaced")
+        self._replaced[name] = old
+        kind = elem_type or (known.elem_type if known is not None else TensorProto.INT64)
+        shape: tuple[Any, ...] = ("N",) if columns is None else ("N", columns)
+        self._infos[name] = (kind, shape)
+        if known is not None:
+            self.op.set_type(old, known.elem_type, known.shape)
+        if name in self._producers:
+            self._producers[old] = self._producers[name]
+        return old
+
+    def note_columns(self, name: str, columns: int) -> None:
+        """Note the shape (n, columns) of an output, where the graph declares another one."""
+        known = self.op.type(name)
+        if name in self.outputs and known is not None and self.width(name) != columns:
+            self._infos[name] = (known.elem_type, ("N", columns))
+            self.op.set_type(name, known.elem_type, ("N", columns))
+
+    def result(self) -> ModelProto:
+        """Return the graph with what was appended; the graph itself if nothing was."""
+        if not self.op.nodes and not self._infos:
+            return self.model
+        model = copy_model(self.model)
+        for node in model.graph.node:
+            node.input[:] = [self._replaced.get(name, name) for name in node.input]
+            node.output[:] = [self._replaced.get(name, name) for name in node.output]
+        for value in model.graph.output:
+            if value.name in self._infos:
+                value.CopyFrom(make_value_info(value.name, TensorType(*self._infos[value.name])))
+        del model.graph.value_info[:]
+        return append_nodes(model, self.op)

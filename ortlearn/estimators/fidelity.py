@@ -1,0 +1,139 @@
+"""Does the ONNX model compute what the scikit-learn estimator does? Compared on a few rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
+
+from ..exceptions import FidelityWarning
+from .inference import Inference
+
+__all__ = ["FAITHFUL", "TOLERANCE", "compare_with_sklearn", "is_known_faithful"]
+
+#: Differences up to this one are rounding.
+TOLERANCE = 1e-3
+#: Rows looked at.
+ROWS = 64
+#: Estimators whose conversion has been compared once and for all: the comparison would only cost time.
+FAITHFUL = frozenset(
+    """
+    ARDRegression BayesianRidge DecisionTreeClassifier DecisionTreeRegressor ElasticNet ElasticNetCV
+    GammaRegressor GaussianNB GradientBoostingClassifier GradientBoostingRegressor
+    HistGradientBoostingClassifier HistGradientBoostingRegressor HuberRegressor KMeans Lars LarsCV Lasso
+    LassoCV LassoLars LassoLarsCV LassoLarsIC LinearRegression LinearSVC LinearSVR LogisticRegression
+    LogisticRegressionCV MLPClassifier MLPRegressor MaxAbsScaler MinMaxScaler MiniBatchKMeans
+    OrthogonalMatchingPursuit PCA PassiveAggressiveClassifier PassiveAggressiveRegressor Perceptron
+    PoissonRegressor PolynomialFeatures QuantileRegressor RandomForestClassifier RandomForestRegressor Ridge
+    RidgeCV RidgeClassifier RidgeClassifierCV RobustScaler SGDClassifier SGDRegressor StandardScaler
+    TheilSenRegressor TweedieRegressor
+    """.split()
+)
+
+
+def is_known_faithful(estimator: Any) -> bool:
+    """Tell whether every step of an estimator is known to be converted as it is.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Estimator or pipeline.
+
+    Returns
+    -------
+    bool
+        Whether there is nothing to compare.
+    """
+    if isinstance(estimator, Pipeline):
+        return all(is_known_faithful(step) for _, step in estimator.steps)
+    return estimator in (None, "passthrough") or (
+        type(estimator).__name__ in FAITHFUL and type(estimator).__module__.startswith("sklearn.")
+    )
+
+
+def compare_with_sklearn(runner: Inference, estimator: BaseEstimator, X: Any, rows: Any) -> None:
+    """Warn where the graph and the estimator it was converted from differ.
+
+    Parameters
+    ----------
+    runner : Inference
+        The graph as it was converted.
+    estimator : estimator
+        Fitted estimator.
+    X : array-like of shape (n_samples, n_features)
+        Rows as the estimator takes them.
+    rows : ndarray or CSR matrix of shape (n_samples, n_features)
+        The same as the graph takes them.
+    """
+    chosen = np.unique(np.linspace(0, rows.shape[0] - 1, ROWS).astype(np.int64))
+    method = _method(runner, estimator)
+    if method is None:
+        return
+    ours = METHODS[method](runner, rows[chosen])
+    theirs = getattr(estimator, method)(_take(X, chosen))
+    difference = _differences(ours, theirs)
+    worst = int(np.argmax(difference))
+    if difference[worst] > TOLERANCE:
+        warnings.warn(_message(estimator, method, difference, chosen[worst]), FidelityWarning, stacklevel=2)
+
+
+def _message(estimator: Any, method: str, difference: np.ndarray, row: int) -> str:
+    many = int(np.sum(difference > TOLERANCE))
+    last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+    return (
+        f"The ONNX model of {type(last).__name__} differs from scikit-learn's {method} by up to "
+        f"{difference.max():.3g}, at row {row} ({many} of {len(difference)} rows looked at differ by more "
+        f"than {TOLERANCE}). The ONNX model is what is trained and what predicts: compare both on your data "
+        f"before you rely on it, or train another kind of model."
+    )
+
+
+def _method(runner: Inference, estimator: Any) -> str | None:
+    """Return the method that says most of what both compute."""
+    head = runner.problem.trainable.head
+    if head is None:
+        return None
+    if head.transformed is not None:
+        return "transform"
+    if head.likelihood is not None:
+        return "score_samples"
+    if head.probabilities is not None and hasattr(estimator, "predict_proba"):
+        return "predict_proba"
+    if runner.problem.trainable.kind.kind == "outliers":
+        return "decision_function"  # rows at the boundary may have either label
+    return "predict"
+
+
+METHODS: dict[str, Callable[[Inference, Any], Any]] = {
+    "decision_function": lambda runner, rows: runner.scores(rows),
+    "predict": lambda runner, rows: runner.predict(rows),
+    "predict_proba": lambda runner, rows: runner.probabilities(rows),
+    "score_samples": lambda runner, rows: runner.likelihoods(rows),
+    "transform": lambda runner, rows: runner.transform(rows),
+}
+
+
+def _differences(ours: Any, theirs: Any) -> np.ndarray:
+    """Return how far apart each row is: classes are equal or not, numbers relative to the largest."""
+    if isinstance(theirs, list):
+        return np.max([_differences(a, b) for a, b in zip(ours, theirs, strict=True)], axis=0)
+    theirs = theirs.toarray() if issparse(theirs) else np.asarray(theirs)
+    ours = np.asarray(ours).reshape(theirs.shape)
+    if theirs.dtype.kind != "f":
+        apart = (ours != theirs).astype(np.float64)
+    else:
+        scale = max(1.0, float(np.max(np.abs(theirs), initial=0.0)))
+        apart = np.nan_to_num(np.abs(ours - theirs) / scale, nan=np.inf)
+        apart[np.isnan(ours) & np.isnan(theirs)] = 0.0
+    return apart.reshape(len(apart), -1).max(axis=1)
+
+
+def _take(X: Any, rows: np.ndarray) -> Any:
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    return X[rows] if hasattr(X, "shape") else np.asarray(X)[rows]
