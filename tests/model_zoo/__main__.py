@@ -48,7 +48,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _finish(options, cases, results) -> int:
-    from .report import Summary, page
+    from .page import page
+    from .report import Summary
 
     summary = Summary(cases, results)
     print(summary.text())

@@ -9,6 +9,7 @@ from typing import Any
 from sklearn.gaussian_process import kernels
 from sklearn.linear_model import RidgeClassifier
 from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 
 from .case import Case
 from .cases_all import estimator_classes
@@ -27,10 +28,11 @@ _GP_KERNELS = {
     "matern25": kernels.Matern(nu=2.5),
     "rational_quadratic": kernels.RationalQuadratic(),
     "dot_product": kernels.DotProduct(),
-    "exp_sine_squared": kernels.ExpSineSquared(),
     "white": kernels.RBF() + kernels.WhiteKernel(0.1),
     "constant_times_rbf": kernels.ConstantKernel(2.0) * kernels.RBF([1.0, 2.0, 1.0, 2.0]),
 }
+
+_SINE = {"kernel": kernels.ExpSineSquared(periodicity=3.0), "alpha": 0.1, "optimizer": None}
 
 #: Estimator, variant, kind, data, parameters.
 _OTHERS: list[tuple[str, str, str, str, dict[str, Any]]] = [
@@ -90,7 +92,13 @@ _OTHERS: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("RandomForestClassifier", "texts", "classifier", "texts", {}),
     ("RandomForestRegressor", "gaps", "regressor", "regression_gaps", {}),
     ("AdaBoostRegressor", "square", "regressor", "regression", {"loss": "square"}),
-    ("BaggingClassifier", "trees", "classifier", "classes", {"estimator": None}),
+    (
+        "BaggingClassifier",
+        "trees",
+        "classifier",
+        "classes",
+        {"estimator": DecisionTreeClassifier(max_depth=3)},
+    ),
     ("BaggingClassifier", "some_columns", "classifier", "classes", {"max_features": 0.5}),
     ("BaggingRegressor", "trees", "regressor", "regression", {"estimator": None}),
     ("BaggingRegressor", "some_columns", "regressor", "regression", {"max_features": 0.5}),
@@ -107,6 +115,7 @@ _OTHERS: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("OneVsRestClassifier", "linear_svc", "classifier", "classes", {"estimator": LinearSVC()}),
     ("OneVsRestClassifier", "linear_svc_binary", "classifier", "binary", {"estimator": LinearSVC()}),
     ("OneVsOneClassifier", "ridge", "classifier", "classes", {"estimator": RidgeClassifier()}),
+    ("GaussianProcessRegressor", "exp_sine_squared", "regressor", "one_column", _SINE),
     ("OneClassSVM", "linear", "outliers", "regression", {"kernel": "linear"}),
     ("OneClassSVM", "poly", "outliers", "regression", {"kernel": "poly"}),
     ("KernelPCA", "linear", "transformer", "regression", {"kernel": "linear"}),

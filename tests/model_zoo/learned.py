@@ -130,7 +130,9 @@ def _values(value: Any, path: str, depth: int) -> Iterator[tuple[str, np.ndarray
         return
     if isinstance(value, Tree):
         leaves = value.children_left < 0
-        yield f"{path}.value", np.asarray(value.value[leaves], dtype=np.float64)
+        shares = value.value[leaves]
+        shares = shares[..., 1:] if shares.shape[-1] == 2 else shares  # one of two classes tells of both
+        yield f"{path}.value", np.asarray(shares, dtype=np.float64)
         yield f"{path}.n_node_samples", np.asarray(value.n_node_samples[leaves], dtype=np.float64)
     elif isinstance(value, float | np.floating):
         yield path, np.array([float(value)])

@@ -1,18 +1,44 @@
-"""What a run says as a whole: counts, targets, and a page for the documentation."""
+"""What a run says as a whole: counts and targets."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from .case import KINDS, Case
-from .cases import NO_CASE, estimator_classes
-from .verdict import converts, crashed, has_learned, is_trained, reason, silently_wrong, state
+from .case import Case
+from .verdict import converts, crashed, has_learned, is_trained, reason, silently_wrong
 
-__all__ = ["Summary", "TARGETS", "page"]
+__all__ = ["Summary", "TARGETS"]
 
 #: Estimators that must train with a correct gradient, by backend.
 TARGETS = {"rules": 116, "ort": 111}
+
+
+Facts = Mapping[str, Mapping[str, Any]]
+Test = Callable[[Facts], bool]
+
+
+def _holds(name: str) -> Test:
+    return lambda facts: bool(facts.get(name, {}).get("ok"))
+
+
+_TRAINED = {
+    "rules": "trained by our rules, the loss falls",
+    "ort": "trained by onnxruntime-training, the loss falls",
+}
+#: What is counted.
+_TESTS: dict[str, Test] = {
+    "measured": lambda facts: True,
+    "convert to ONNX": converts,
+    "have learned parameters": has_learned,
+    "correct gradient by our rules": _holds("gradient_rules"),
+    "correct gradient by onnxruntime-training": _holds("gradient_ort"),
+    _TRAINED["rules"]: lambda facts: is_trained(facts, "rules"),
+    _TRAINED["ort"]: lambda facts: is_trained(facts, "ort"),
+    "predict as the exported file": _holds("exported"),
+    "silently wrong": lambda facts: bool(silently_wrong(facts)),
+    "crash or endless": lambda facts: crashed(facts) is not None,
+}
 
 
 class Summary:
@@ -32,35 +58,21 @@ class Summary:
         #: Facts of the main case of each estimator.
         self.main = {case.estimator: results[name] for name, case in self.cases.items() if case.main}
 
-    def counts(self) -> list[tuple[str, int, int]]:
-        """Return what was counted, of estimators (their main cases) and of all cases."""
+    def counts(self) -> list[tuple[str, int, int, int]]:
+        """Return what was counted: estimators by their main case, estimators by any case, cases."""
 
-        def count(test) -> tuple[int, int]:
-            return sum(map(test, self.main.values())), sum(map(test, self.results.values()))
+        def count(test: Test) -> tuple[int, int, int]:
+            cases = [name for name, facts in self.results.items() if test(facts)]
+            own = {self.cases[name].estimator for name in cases if self.cases[name].kind != "pipeline"}
+            return sum(map(test, self.main.values())), len(own), len(cases)
 
-        def holds(name: str):
-            return lambda facts: bool(facts.get(name, {}).get("ok"))
-
-        rows = [
-            ("measured", lambda facts: True),
-            ("convert to ONNX", converts),
-            ("have learned parameters in the graph", has_learned),
-            ("can be trained", holds("poses")),
-            ("correct gradient by our rules", holds("gradient_rules")),
-            ("correct gradient by onnxruntime-training", holds("gradient_ort")),
-            ("trained by our rules, the loss falls", lambda f: is_trained(f, "rules")),
-            ("trained by onnxruntime-training, the loss falls", lambda f: is_trained(f, "ort")),
-            ("predict as the exported file", holds("exported")),
-            ("silently wrong", lambda f: bool(silently_wrong(f))),
-            ("crash or endless", lambda f: crashed(f) is not None),
-        ]
-        return [(name, *count(test)) for name, test in rows]
+        return [(name, *count(test)) for name, test in _TESTS.items()]
 
     def text(self) -> str:
         """Return the counts as a table for the terminal."""
-        return "\n".join(
-            f"{name:50} {main:4} estimators {total:4} cases" for name, main, total in self.counts()
-        )
+        head = f"{'':50} {'main case':>12} {'any case':>12} {'cases':>8}"
+        rows = [f"{name:50} {main:12} {some:12} {total:8}" for name, main, some, total in self.counts()]
+        return "\n".join([head, *rows])
 
     def missed(self) -> list[str]:
         """Return what is missing from the targets, one sentence each."""
@@ -70,53 +82,9 @@ class Summary:
                 found.append(f"{name} crashed at {crashed(facts)}.")
             if silently_wrong(facts):
                 found.append(f"{name} is silently wrong: {reason(facts)}")
+        counted = {name: some for name, _, some, _ in self.counts()}
         for backend, target in TARGETS.items():
-            trained = sum(is_trained(facts, backend) for facts in self.main.values())
+            trained = counted[_TRAINED[backend]]
             if trained < target:
                 found.append(f"{trained} estimators train by {backend!r}, the target is {target}.")
         return found
-
-
-_INTRODUCTION = """\
-Written by `make coverage`, which measures every estimator of scikit-learn: whether it converts, what was
-learned, whether the gradient is correct against finite differences in float64 (the weights moved away from
-where scikit-learn left them), whether the loss falls in a short warm fit, and whether our estimator predicts
-as the file it exports. An estimator counts by its main case. *trained* means with a correct gradient by our
-rules and by onnxruntime-training; *trained by rules* by ours alone.""".splitlines()
-
-
-def page(summary: Summary) -> str:
-    """Return the page of the documentation."""
-    lines = [
-        "# Which models train",
-        "",
-        *_INTRODUCTION,
-        "",
-        "| | estimators | cases |",
-        "|---|---|---|",
-        *(f"| {name} | {main} | {total} |" for name, main, total in summary.counts()),
-    ]
-    for kind in KINDS:
-        rows = [(n, summary.results[n]) for n, case in summary.cases.items() if case.kind == kind]
-        if rows:
-            lines += ["", f"## {_TITLES[kind]}", "", "| case | | what stands in the way |", "|---|---|---|"]
-            lines += [f"| {name} | {state(facts)} | {_cell(reason(facts))} |" for name, facts in rows]
-    lines += ["", "## Not measured", "", "| estimator | why |", "|---|---|"]
-    lines += [f"| {name} | {why} |" for name, why in NO_CASE.items() if name in estimator_classes()]
-    return "\n".join(lines) + "\n"
-
-
-_TITLES = {
-    "classifier": "Classifiers",
-    "regressor": "Regressors",
-    "clusterer": "Clusterers",
-    "density": "Densities",
-    "outliers": "Outlier detectors",
-    "transformer": "Transformers",
-    "other": "Others",
-    "pipeline": "Pipelines",
-}
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")[:300]

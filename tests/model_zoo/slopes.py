@@ -14,7 +14,7 @@ from ortlearn.training import Device, make_session
 from .evaluate import runner
 from .in_float64 import in_float64
 
-__all__ = ["Slopes", "gradient_errors", "measure_slopes"]
+__all__ = ["Slopes", "gradient_errors", "gradients_at", "measure_slopes"]
 
 #: Random directions along which every weight is moved.
 DIRECTIONS = 2
@@ -122,10 +122,10 @@ def _slope(
     return slopes[1], noise
 
 
-def gradient_errors(
-    objective: ModelProto, output: str, feeds: Feeds, weights: Feeds, backend: str, slopes: Slopes
-) -> dict[str, float]:
-    """Return the largest error of each weight's gradient, relative to the sum of its products.
+def gradients_at(
+    objective: ModelProto, output: str, feeds: Feeds, weights: Feeds, backend: str
+) -> dict[str, np.ndarray]:
+    """Return the gradient of an objective with respect to each weight.
 
     Parameters
     ----------
@@ -137,8 +137,6 @@ def gradient_errors(
         What it takes.
     backend : {"rules", "ort"}
         What builds the gradient.
-    slopes : Slopes
-        What the gradient must give.
 
     Raises
     ------
@@ -146,16 +144,14 @@ def gradient_errors(
         If there is no gradient.
     """
     model = gradient_of_loss(objective, output, list(weights), backend)
-    session = make_session(model, Device("cpu"))
-    inputs = {value.name for value in session.get_inputs()}
-    values = session.run(None, {k: v for k, v in {**feeds, **weights}.items() if k in inputs})[
-        -len(weights) :
-    ]
-    gradients = dict(zip(weights, values, strict=True))
-    return compare(gradients, slopes)
+    inputs = {value.name for value in model.graph.input}
+    given = {name: array for name, array in {**feeds, **weights}.items() if name in inputs}
+    single = any(array.dtype == np.float32 for array in weights.values())
+    values = make_session(model, Device("cpu")).run(None, given) if single else runner(model)(given)
+    return dict(zip(weights, values[-len(weights) :], strict=True))
 
 
-def compare(gradients: Mapping[str, np.ndarray], slopes: Slopes) -> dict[str, float]:
+def gradient_errors(gradients: Mapping[str, np.ndarray], slopes: Slopes) -> dict[str, float]:
     """Return the largest error of each gradient along the directions of the slopes."""
     products = [gradients[name].astype(np.float64) * direction for name, direction, *_ in slopes.found]
     sizes = [float(np.abs(product).sum()) for product in products]
