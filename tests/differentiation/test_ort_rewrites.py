@@ -40,6 +40,11 @@ GRAPHS = {
     "Pow with a broadcast exponent": ("h = Pow (x, w)", LAST),
     "Pow of a weight on both sides": ("h = Pow (w, w) k = Mul (x, h)", LAST),
     "Pow of a constant": ("a = Pow (half, w) h = Mul (p, a)", LAST),
+    "Pow of whole numbers": ("k = Constant <value = int64[1] {{3}}> () h = Pow (p, k)", LAST),
+    "Pow of a weight by whole numbers": ("k = Constant <value = int64[3,2] {{1, 2, 3, 4, 0, 1}}> () "
+                                         "h = Pow (w, k)", LAST),
+    "Einsum of columns": ('a = Einsum <equation = "ij,ij->j"> (p, q) h = Mul (x, a)', LAST),
+    "Einsum of elements": ('h = Einsum <equation = "ij, ij -> ij"> (p, q)', LAST),
     "Split with an output nobody reads": ("h, other = Split <axis = 1, num_outputs = 2> (p)", LAST),
     "Split of sizes": ("h, k = Split <axis = -1> (p, two)", LAST),
     "Split off the way": ("h, k = Split <axis = 1, num_outputs = 2> (p) n = Shape (k)", LAST),

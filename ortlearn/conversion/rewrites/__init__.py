@@ -7,16 +7,24 @@ from __future__ import annotations
 
 from onnx import ModelProto
 
-from .neighbour_weights import correct_neighbour_weights
 from .roots import guard_roots
 from .row_reshapes import rewrite_row_reshapes
 from .scan_distances import rewrite_scan_distances
+from .single_tables import single_precision_tables
+from .solve import rewrite_solves
 from .vector_products import rewrite_vector_products
 
-__all__ = ["REWRITES", "correct_neighbour_weights", "rewrite_forms"]
+__all__ = ["REWRITES", "rewrite_forms"]
 
 #: What every model goes through, in this order.
-REWRITES = (rewrite_scan_distances, guard_roots, rewrite_vector_products, rewrite_row_reshapes)
+REWRITES = (
+    rewrite_scan_distances,
+    guard_roots,
+    rewrite_vector_products,
+    rewrite_row_reshapes,
+    rewrite_solves,
+    single_precision_tables,
+)
 
 
 def rewrite_forms(model: ModelProto) -> ModelProto:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -85,9 +86,15 @@ def power(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     base, exponent = node.input
     if exponent in way.reached:
         return _power_of_exponent(node, op, way)
-    if not _is_broadcast(base, node, op, way):
+    known, dtype = op.type(base), op.dtype(exponent)
+    whole = known is not None and dtype is not None and dtype.kind in "iu"
+    wide = _is_broadcast(base, node, op, way)
+    if not whole and not wide:
         return False
-    op.Pow(op.Expand(base, _result_shape(node, op)), exponent, outputs=[node.output[0]])
+    shape = _result_shape(node, op) if wide else ""
+    if whole and known is not None:  # the builder mixes the types of the two
+        exponent = op.Cast(exponent, to=known.elem_type)
+    op.Pow(op.Expand(base, shape) if wide else base, exponent, outputs=[node.output[0]])
     return True
 
 
@@ -185,10 +192,30 @@ def cast_like(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     return True
 
 
+def einsum(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+    # tensors with the same axes: their product, summed over the axes that the result lacks
+    equation = attributes_of(node).get("equation", b"").decode().replace(" ", "")
+    terms, arrow, result = equation.partition("->")
+    labels = terms.split(",")
+    axes = labels[0]
+    kept = "".join(label for label in axes if label in result)
+    if not arrow or "." in axes or len(set(axes)) < len(axes) or set(labels) != {axes} or kept != result:
+        return False
+    first, *rest = node.input
+    product = reduce(op.Mul, rest, first)
+    summed = [place for place, label in enumerate(axes) if label not in result]
+    if summed:
+        op.ReduceSum(product, summed, keepdims=0, outputs=[node.output[0]])
+    else:
+        op.Identity(product, outputs=[node.output[0]])
+    return True
+
+
 #: Rewrites by operator.
 RULES = {
     "CastLike": cast_like,
     "Clip": clip,
+    "Einsum": einsum,
     "MatMul": matmul,
     "Pad": pad,
     "Pow": power,
