@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,9 @@ from .tree_attributes import label_attributes, leaf_attributes, leaves_of, nodes
 from .writing import add_nodes, float_input, new_builder, write_output
 
 __all__ = ["convert"]
+
+#: Least sum of shares that others are divided by.
+TINY = 1e-30
 
 
 def convert(scope: Any, operator: Any, container: Any) -> None:
@@ -83,17 +87,36 @@ def _write_classes(op: Any, operator: Any, members: list[Any]) -> None:
 def _write_several_outputs(op: Any, operator: Any, members: list[Any]) -> None:
     """Write labels (rows, outputs) and probabilities (outputs, rows, classes).
 
-    Outputs with fewer classes than others have zeros in the place of those they lack.
+    Of two classes the leaves have the second's share, of more classes all. Outputs with fewer classes
+    than others have zeros in the place of those they lack.
     """
     estimator = operator.raw_operator
     shares = [_leaf_shares(tree) / len(members) for tree in members]
     _, n_outputs, n_classes = shares[0].shape
-    sums = _sums(op, operator, members, [own.reshape(len(own), -1) for own in shares])
-    table = op.Reshape(sums, [-1, n_outputs, n_classes])
-    write_output(op, op.Transpose(table, perm=[1, 0, 2]), operator.outputs[1])
-    places = op.Add(op.ArgMax(table, axis=2, keepdims=0), np.arange(n_outputs) * n_classes)
+    kept, places = _columns(estimator.n_classes_, n_classes)
+    sums = _sums(op, operator, members, [own.reshape(len(own), -1)[:, kept] for own in shares])
+    # The sums, what is left of each to one, and zero.
+    columns = op.Pad(op.Concat(sums, op.Sub(1.0, sums), axis=1), [0, 0, 0, 1])
+    table = op.Reshape(op.Gather(columns, places, axis=1), [-1, n_outputs, n_classes])
+    positive = op.Relu(table)
+    total = op.Max(op.ReduceSum(positive, [2]), TINY)
+    write_output(op, op.Transpose(op.Div(positive, total), perm=[1, 0, 2]), operator.outputs[1])
+    best = op.Add(op.ArgMax(table, axis=2, keepdims=0), np.arange(n_outputs) * n_classes)
     label = operator.outputs[0].full_name
-    op.node("Gather", op.constant(_all_classes(estimator, n_classes)), places, outputs=[label], axis=0)
+    op.node("Gather", op.constant(_all_classes(estimator, n_classes)), best, outputs=[label], axis=0)
+
+
+def _columns(sizes: Sequence[int], n_classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the columns of the leaves' shares to keep, and where each share is among these.
+
+    Kept are the second of two classes and all of more; after them come their rests to one, then zero.
+    """
+    kept = [k * n_classes + c for k, size in enumerate(sizes) for c in range(int(size == 2), size)]
+    place = {column: number for number, column in enumerate(kept)}
+    rests = {k * n_classes: len(kept) + place[k * n_classes + 1] for k, size in enumerate(sizes) if size == 2}
+    known = {**place, **rests}
+    places = [known.get(column, 2 * len(kept)) for column in range(len(sizes) * n_classes)]
+    return np.array(kept), np.array(places)
 
 
 def _leaf_shares(tree: Any) -> np.ndarray:

@@ -11,6 +11,11 @@ from .tree_nodes import Trees, numbers, read_trees
 
 __all__ = ["decompose"]
 
+#: What sums of shares may differ from one by.
+ROUNDING = 1e-3
+#: Added to shares: where all are zero the classes are equally likely.
+TINY = 1e-30
+
 
 def decompose(fused: Fused) -> bool:
     """Write a classification by trees as sums of trainable leaf values, probabilities and a label.
@@ -18,7 +23,10 @@ def decompose(fused: Fused) -> bool:
     Two classes whose leaves have one value each are one column of scores s. Where no value is negative,
     it is the probability of the second class, as forests have it: (1 - s, s), and the second class wins
     above 1/2. Otherwise it is a raw score, as boosting has it: (-s, s), through a sigmoid where the
-    operator says so, and the second class wins above 0.
+    operator says so, and the second class wins above 0. onnxruntime-training 1.19.2 leaves the sigmoid
+    out where no value is negative, and it and newer versions then ask for 1/2 of the raw score.
+    Shares of a forest stay probabilities whatever their leaves become: negative ones count as zero, and
+    they are divided by their sum.
     """
     classes = _classes(fused)
     trees = read_trees(fused, "class", len(classes)) if len(classes) > 1 else None
@@ -52,14 +60,14 @@ def _write_classes(
     fused: Fused, trees: Trees, classes: np.ndarray, link: str, base: np.ndarray | None
 ) -> bool:
     """Write one column of scores for each class; the first of the largest wins."""
-    if base is not None and base.size != len(classes):
-        return False
-    raw = aggregated_leaves(fused, trees)
+    if base is not None and (base.size != len(classes) or base.size == 2):
+        return False  # of two classes with base values onnxruntime reads the scores of one
+    raw = _raw_scores(fused, trees, base)
     if raw is None:
         return False
-    if base is not None:
-        raw = fused.op.Add(raw, fused.weight("base_values", base))
-    apply_link(fused.op, link, raw, fused.scores_name())
+    are_shares = link == "NONE" and base is None and _is_one(_largest(trees, trees.values.sum(axis=1)))
+    scores = _normalised(fused, raw) if are_shares and trees.values.min() >= 0 else raw
+    apply_link(fused.op, link, scores, fused.scores_name())
     _write_label(fused, classes, raw)
     return True
 
@@ -73,22 +81,44 @@ def _write_binary(
         return False
     if not trees.used[:, 0].all():
         return False
-    raw = aggregated_leaves(fused, trees.of_output(0))
+    raw = _raw_scores(fused, trees.of_output(0), base)
     if raw is None:
         return False
-    if base is not None:
-        raw = op.Add(raw, fused.weight("base_values", base))
-    if link == "NONE" and trees.values.min() >= 0:
+    positive = trees.values.min() >= 0
+    if link == "NONE" and positive:
         columns = scores = op.Concat(op.Sub(1.0, raw), raw, axis=1)
+        if base is None and _largest(trees, trees.values[:, 0]) <= 1 + ROUNDING:
+            scores = _normalised(fused, columns)
     else:
         columns = scores = op.Concat(op.Neg(raw), raw, axis=1)
         if link == "LOGISTIC":
-            positive = op.Sigmoid(raw)
-            scores = op.Concat(op.Sub(1.0, positive), positive, axis=1)
+            probability = op.Sigmoid(raw)
+            scores = op.Concat(op.Sub(1.0, probability), probability, axis=1)
     fused.write("Identity", scores, outputs=[fused.scores_name()])
     # From raw scores: two sigmoids of large ones are equal.
     _write_label(fused, classes, columns)
     return True
+
+
+def _raw_scores(fused: Fused, trees: Trees, base: np.ndarray | None) -> str | None:
+    raw = aggregated_leaves(fused, trees)
+    return raw if raw is None or base is None else fused.op.Add(raw, fused.weight("base_values", base))
+
+
+def _largest(trees: Trees, values: np.ndarray) -> float:
+    """Return the largest sum over trees of one value per leaf."""
+    return float(np.maximum.reduceat(values, trees.first_leaves).sum())
+
+
+def _is_one(value: float) -> bool:
+    return abs(value - 1) <= ROUNDING
+
+
+def _normalised(fused: Fused, shares: str) -> str:
+    """Write shares that are probabilities also once their leaves have been trained on their own."""
+    op = fused.op
+    positive = op.Add(op.Relu(shares), TINY)
+    return op.Div(positive, op.ReduceSum(positive, [1]))
 
 
 def _write_label(fused: Fused, classes: np.ndarray, columns: str) -> None:

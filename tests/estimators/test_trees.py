@@ -1,0 +1,200 @@
+"""The leaves of trees and forests are refined by gradient, their splits stay."""
+
+import numpy as np
+import pytest
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    AdaBoostRegressor,
+    BaggingClassifier,
+    BaggingRegressor,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    IsolationForest,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.metrics import log_loss, mean_squared_error
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import (
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ExtraTreeClassifier,
+    ExtraTreeRegressor,
+)
+
+from ortlearn import OrtGradientOptimizer
+from ortlearn.conversion import to_trainable
+from ortlearn.training import Data, hoist, parse_device
+
+FEW = {"n_estimators": 5, "random_state": 0}
+REGRESSORS = [
+    DecisionTreeRegressor(max_depth=3),
+    ExtraTreeRegressor(max_depth=3, random_state=0),
+    RandomForestRegressor(max_depth=3, **FEW),
+    ExtraTreesRegressor(max_depth=3, **FEW),
+    GradientBoostingRegressor(loss="absolute_error", **FEW),
+    HistGradientBoostingRegressor(max_iter=5),
+    BaggingRegressor(DecisionTreeRegressor(max_depth=3), max_features=0.6, **FEW),
+    AdaBoostRegressor(**FEW),
+]
+CLASSIFIERS = [
+    DecisionTreeClassifier(max_depth=2),
+    ExtraTreeClassifier(max_depth=3, random_state=0),
+    RandomForestClassifier(max_depth=2, **FEW),
+    ExtraTreesClassifier(max_depth=2, **FEW),
+    GradientBoostingClassifier(**FEW),
+    HistGradientBoostingClassifier(max_iter=5),
+    BaggingClassifier(DecisionTreeClassifier(max_depth=2), **FEW),
+    AdaBoostClassifier(**FEW),
+]
+
+
+#: Probabilities that count as this one in the training: leaves give zeros.
+LOWEST = 1e-5
+BACKENDS = ["rules", pytest.param("ort", marks=pytest.mark.needs_training)]
+
+
+def name_of(estimator):
+    return type(estimator).__name__
+
+
+def refined(estimator, X, y, **settings):
+    settings = {"learning_rate": 1e-2, "max_iter": 5, "random_state": 0, **settings}
+    return OrtGradientOptimizer(estimator, warm_start=True, **settings).fit(X, y)
+
+
+def surprise(y, probabilities):
+    """Return the log loss of classes 0, 1, ..., as the training counts it."""
+    return -np.log(np.maximum(probabilities[np.arange(len(y)), y], LOWEST)).mean()
+
+
+def routes(model):
+    """Return the splits of a graph."""
+    nodes = [node for node in model.graph.node if node.op_type.startswith("TreeEnsemble")]
+    return [a.SerializeToString() for node in nodes for a in node.attribute if a.name.startswith("nodes_")]
+
+
+def check_refined(model, fitted, X, run_onnx):
+    """Check that a training lowered the loss, left the splits alone, and exports what it predicts."""
+    assert model.train_losses_[-1] < model.train_losses_[0]
+    assert any(name.startswith("leaf_values") for name in model.weights_to_train_)
+    assert routes(model.onnx_) == routes(to_trainable(fitted).model)
+    first = next(iter(run_onnx(model.onnx_, X).values()))
+    np.testing.assert_array_equal(np.ravel(first), np.ravel(model.predict(X)))
+
+
+@pytest.mark.parametrize("gradient", BACKENDS)
+@pytest.mark.parametrize("estimator", REGRESSORS, ids=name_of)
+def test_regressors(estimator, gradient, diabetes_units, run_onnx):
+    X, y = (part[:150] for part in diabetes_units)
+    fitted = estimator.fit(X, y + 0.2)
+    model = refined(fitted, X, y, gradient=gradient)
+    check_refined(model, fitted, X, run_onnx)
+
+
+@pytest.mark.parametrize("gradient", BACKENDS)
+@pytest.mark.parametrize("estimator", CLASSIFIERS, ids=name_of)
+def test_classifiers(estimator, gradient, wine, run_onnx):
+    X, y = wine
+    fitted = estimator.fit(X[::2], y[::2])
+    model = refined(fitted, X, y, gradient=gradient, learning_rate=2e-3, max_iter=10)
+    check_refined(model, fitted, X, run_onnx)
+    probabilities = model.predict_proba(X)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-5)
+    assert probabilities.min() >= 0
+    assert surprise(y, probabilities) < surprise(y, fitted.predict_proba(X))
+
+
+@pytest.mark.parametrize("estimator", CLASSIFIERS[2:6], ids=name_of)
+def test_classifiers_of_two_named_classes(estimator, cancer, run_onnx):
+    X, y = cancer[0][:150], np.array(["no", "yes"])[cancer[1][:150]]
+    fitted = estimator.fit(X, y)
+    model = refined(fitted, X, y)
+    check_refined(model, fitted, X, run_onnx)
+    assert model.classes_.tolist() == ["no", "yes"]
+
+
+def test_both_optimizers_agree(both, diabetes_units):
+    X, y = (part[:100] for part in diabetes_units)
+    fitted = RandomForestRegressor(max_depth=3, **FEW).fit(X, y)
+    settings = {"warm_start": True, "learning_rate": 1e-2, "max_iter": 3, "random_state": 0}
+    tables = [kind(fitted, **settings).fit(X, y).trained_coef_["leaf_values"] for kind in both]
+    np.testing.assert_allclose(*tables, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("estimator", REGRESSORS[1:3], ids=name_of)
+def test_regressors_of_several_outputs(estimator, two_outputs, run_onnx):
+    X, y = (part[:150] for part in two_outputs)
+    fitted = estimator.fit(X, y + 0.2)
+    check_refined(refined(fitted, X, y, learning_rate=1e-3), fitted, X, run_onnx)
+
+
+@pytest.mark.parametrize("estimator", CLASSIFIERS[1:3], ids=name_of)
+def test_classifiers_of_several_outputs(estimator, wine, run_onnx):
+    X, y = wine[0], np.stack([wine[1], wine[1] == 1], axis=1).astype(int)
+    fitted = estimator.fit(X[::2], y[::2])
+    model = refined(fitted, X, y, learning_rate=1e-3)
+    check_refined(model, fitted, X, run_onnx)
+    for found in model.predict_proba(X):
+        np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-5)
+        assert found.min() >= 0
+
+
+@pytest.mark.parametrize("gradient", BACKENDS)
+def test_isolation_forest_learns_from_known_outliers(gradient, wine, run_onnx):
+    X, y = wine[0], np.where(wine[1] == 2, -1, 1)
+    fitted = IsolationForest(**FEW).fit(X)
+    model = refined(fitted, X, y, gradient=gradient, learning_rate=1.0)
+    check_refined(model, fitted, X, run_onnx)
+
+
+def test_forests_of_float64(diabetes_units):
+    X, y = (part[:100] for part in diabetes_units)
+    fitted = RandomForestRegressor(max_depth=3, **FEW).fit(X, y + 0.2)
+    model = refined(fitted, X, y, dtype="float64")
+    assert model.train_losses_[-1] < model.train_losses_[0]
+
+
+def test_rows_are_routed_once(diabetes_units):
+    X, y = (part[:100] for part in diabetes_units)
+    fitted = RandomForestRegressor(max_depth=3, **FEW).fit(X, y)
+    model = refined(fitted, X, y, max_iter=1)
+    data = Data(X.astype(np.float32), y[:, None].astype(np.float32))
+    left, data = hoist(model._problem.task(False), data, parse_device("cpu"), None)
+    assert [node.op_type for node in left.graph.graph.node] == ["Gather", "ReduceSum"]
+    ((_, numbers),) = data.features.items()
+    reached = fitted.apply(X)
+    assert numbers.shape == reached.shape and numbers.dtype == np.int64
+    for one, other in zip(numbers.T, reached.T, strict=True):
+        order, expected = (np.unique(column, return_inverse=True)[1] for column in (one, other))
+        np.testing.assert_array_equal(order, expected)
+
+
+def test_a_forest_after_other_steps(diabetes_units):
+    X, y = (part[:100] for part in diabetes_units)
+    fitted = make_pipeline(StandardScaler(), RandomForestRegressor(max_depth=3, **FEW)).fit(X, y)
+    model = refined(fitted, X, y + 0.2)
+    assert list(model.weights_to_train_) == ["leaf_values"]
+    assert model.train_losses_[-1] < model.train_losses_[0]
+
+
+def test_refinement_of_a_random_forest_lowers_the_held_out_loss(diabetes_units):
+    X, X_test, y, y_test = train_test_split(*diabetes_units, test_size=0.3, random_state=0)
+    fitted = RandomForestRegressor(100, max_depth=2, max_features=0.3, random_state=0).fit(X, y)
+    model = refined(fitted, X, y, learning_rate=1e-3, max_iter=10)
+    before = mean_squared_error(y_test, fitted.predict(X_test))
+    assert mean_squared_error(y_test, model.predict(X_test)) < 0.97 * before
+
+
+def test_refinement_of_boosting_does_not_raise_the_held_out_loss(cancer):
+    X, X_test, y, y_test = train_test_split(*cancer, test_size=0.3, random_state=0)
+    fitted = GradientBoostingClassifier(n_estimators=30, random_state=0).fit(X, y)
+    model = refined(fitted, X, y, learning_rate=1e-3, max_iter=10)
+    before = log_loss(y_test, fitted.predict_proba(X_test))
+    assert log_loss(y_test, model.predict_proba(X_test)) <= before
