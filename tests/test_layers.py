@@ -18,9 +18,10 @@ ALLOWED = {
     "_version": set(),
     "plugins": set(),
     "graphs": set(),
-    "learning_rates": {"graphs"},
-    "penalties": {"graphs"},
-    "losses": {"graphs", "penalties"},
+    "parameters": set(),
+    "learning_rates": {"graphs", "parameters"},
+    "penalties": {"graphs", "parameters"},
+    "losses": {"graphs", "penalties", "parameters"},
     "differentiation": {"graphs"},
     "conversion": {"graphs", "differentiation"},
     "training": BELOW_TRAINING,
@@ -28,7 +29,7 @@ ALLOWED = {
     "testing": BELOW_ESTIMATORS,
     "": {"estimators", "_version"},
 }
-NO_PLUGINS = {"exceptions", "_version", "graphs", "plugins"}
+NO_PLUGINS = {"exceptions", "_version", "graphs", "parameters", "plugins"}
 #: What everything but plugins and exceptions may import besides the standard library.
 THIRD_PARTY = {"google", "joblib", "numpy", "onnx", "scipy", "sklearn"}
 STANDARD_ONLY = {"exceptions", "_version", "plugins", ""}

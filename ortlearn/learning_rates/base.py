@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..graphs import GraphBuilder
-from .parameters import CheckedParameters
+from ..parameters import CheckedParameters
 
 __all__ = ["BaseLearningRate"]
 

@@ -2,10 +2,16 @@
 
 from .absolute_error import AbsoluteErrorLoss
 from .base import BaseLoss
+from .deviances import GammaLoss, PoissonLoss, TweedieLoss
 from .elastic import ElasticLoss
+from .epsilon_insensitive import EpsilonInsensitiveLoss, SquaredEpsilonInsensitiveLoss
+from .focal import FocalLoss
+from .huber import HuberLoss
 from .log_loss import LogLoss
 from .loss_graph import add_loss_output, resolve_loss
+from .margins import HingeLoss, ModifiedHuberLoss, PerceptronLoss, SquaredHingeLoss
 from .per_output import PerOutputLoss
+from .quantile import QuantileLoss
 from .row_objective import RowObjective
 from .squared_error import SquaredErrorLoss
 
@@ -13,10 +19,22 @@ __all__ = [
     "AbsoluteErrorLoss",
     "BaseLoss",
     "ElasticLoss",
+    "EpsilonInsensitiveLoss",
+    "FocalLoss",
+    "GammaLoss",
+    "HingeLoss",
+    "HuberLoss",
     "LogLoss",
+    "ModifiedHuberLoss",
     "PerOutputLoss",
+    "PerceptronLoss",
+    "PoissonLoss",
+    "QuantileLoss",
     "RowObjective",
+    "SquaredEpsilonInsensitiveLoss",
     "SquaredErrorLoss",
+    "SquaredHingeLoss",
+    "TweedieLoss",
     "add_loss_output",
     "resolve_loss",
 ]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from sklearn.base import BaseEstimator
-
 from ..graphs import GraphBuilder
+from ..parameters import CheckedParameters
 
 __all__ = ["BaseLoss"]
 
 
-class BaseLoss(BaseEstimator):
+class BaseLoss(CheckedParameters):
     """Base class of losses.
 
     A subclass stores its parameters in its constructor and writes :meth:`forward`. The gradient
@@ -25,6 +24,8 @@ class BaseLoss(BaseEstimator):
     integer_labels : bool
         Whether labels of several exclusive classes reach :meth:`forward` as int64 class numbers of
         shape (n,). Other labels are floats with the shape of the prediction.
+    link : {"identity", "log"}
+        What the raw output is of a regression's prediction: itself, or its logarithm.
     definition_params : dict
         Parameters under which :meth:`forward` is the definition found in textbooks, where the
         default is another one; :func:`ortlearn.losses.add_loss_output` applies them.
@@ -32,7 +33,12 @@ class BaseLoss(BaseEstimator):
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
     integer_labels: ClassVar[bool] = False
+    link: ClassVar[str] = "identity"
     definition_params: ClassVar[dict[str, float]] = {}
+
+    def domain(self) -> str:
+        """Return the interval that the labels of a regression come from, ``"[0, inf)"`` say."""
+        return "(-inf, inf)"
 
     def forward(self, op: GraphBuilder, expected: str, predicted: str) -> str:
         """Write the loss of each row.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .base import BaseLoss
+from .parts import softplus
 
 __all__ = ["LogLoss"]
 
@@ -19,10 +20,17 @@ class LogLoss(BaseLoss):
     - Float labels of shape (n, k), each in [0, 1]: the binary loss of every output, summed
       (one-vs-rest, multi-label).
 
+    Parameters
+    ----------
+    label_smoothing : float, default=0.0
+        Share s of a label that is spread over all classes: a class counts ``1 - s``, and each of k
+        classes ``s / k`` besides (binary: ``y (1 - s) + s / 2``).
+
     References
     ----------
     Bishop, C. M., "Pattern Recognition and Machine Learning", Springer, 2006, sections 4.3.2
-    and 4.3.4.
+    and 4.3.4. Label smoothing: Szegedy, C. et al., "Rethinking the Inception architecture for computer
+    vision", CVPR 2016, section 7.
 
     Examples
     --------
@@ -34,22 +42,35 @@ class LogLoss(BaseLoss):
     tasks = frozenset({"classification", "multilabel"})
     integer_labels = True
 
+    def __init__(self, label_smoothing=0.0):
+        self.label_smoothing = label_smoothing
+
+    def check(self):
+        """Check the parameters before training."""
+        self.check_number("label_smoothing", high=1.0, closed=True)
+
     def forward(self, op, expected, predicted):
         """Write the loss of each row."""
         n_outputs = op.shape(predicted)[1]
         dtype = op.dtype(expected)
         if dtype.kind in "iu" and n_outputs != 1:
-            # The second output, the log-probabilities, is what the C++ gradient builder starts from.
-            return op.SoftmaxCrossEntropyLoss(predicted, expected, n_outputs=2, reduction="none")[0]
+            return self._multinomial(op, expected, predicted)
         if dtype.kind in "iu":
             elem_type = op.type(predicted).elem_type
             expected = op.Reshape(op.Cast(expected, to=elem_type), [-1, 1])
-        return self.sum_outputs(op, self._binary(op, expected, predicted))
+        share = float(self.label_smoothing)
+        if share:
+            expected = op.Add(op.Mul(expected, 1.0 - share), share / 2)
+        return self.sum_outputs(op, op.Sub(softplus(op, predicted), op.Mul(expected, predicted)))
 
-    @staticmethod
-    def _binary(op, expected, predicted):
-        # max(z, 0) is (z + |z|) / 2, which shares |z| and has a gradient of 1/2 at zero.
-        magnitude = op.Abs(predicted)
-        positive = op.Mul(op.Add(predicted, magnitude), 0.5)
-        softplus = op.Add(positive, op.Log(op.Add(op.Exp(op.Neg(magnitude)), 1.0)))
-        return op.Sub(softplus, op.Mul(expected, predicted))
+    def _multinomial(self, op, expected, predicted):
+        # The second output, the log-probabilities, is what the C++ gradient builder starts from.
+        rows = op.SoftmaxCrossEntropyLoss(predicted, expected, n_outputs=2, reduction="none")[0]
+        share = float(self.label_smoothing)
+        if not share:
+            return rows
+        own = op.GatherElements(predicted, op.Reshape(expected, [-1, 1]), axis=1)
+        gap = op.Sub(
+            self.sum_outputs(op, own), op.Mul(self.sum_outputs(op, predicted), 1 / op.shape(predicted)[1])
+        )
+        return op.Add(rows, op.Mul(gap, share))

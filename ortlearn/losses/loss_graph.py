@@ -46,7 +46,7 @@ def resolve_loss(spec: Any, **params: Any) -> BaseLoss:
     Raises
     ------
     PluginError
-        If it is none of these, or unknown.
+        If it is none of these, or unknown, or if a parameter makes no sense.
 
     Examples
     --------
@@ -54,7 +54,9 @@ def resolve_loss(spec: Any, **params: Any) -> BaseLoss:
     >>> resolve_loss("elastic", l1_weight=0.1)
     ElasticLoss(l1_weight=0.1)
     """
-    return plugins.create(plugins.LOSSES, spec, BaseLoss, **params)
+    loss = plugins.create(plugins.LOSSES, spec, BaseLoss, **params)
+    loss.check()
+    return loss
 
 
 def add_loss_output(

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from ... import plugins
 from ...exceptions import PluginError
-from ..parameters import CheckedParameters
+from ...parameters import CheckedParameters
 
 __all__ = ["BaseSchedule", "resolve_schedule"]
 

@@ -8,13 +8,13 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..exceptions import PluginError
+from .exceptions import PluginError
 
 __all__ = ["CheckedParameters"]
 
 
 class CheckedParameters(BaseEstimator):
-    """Base class of learning rates and schedules: parameters, and how they are checked."""
+    """Base class of losses, penalties, learning rates and schedules: parameters, and how they are checked."""
 
     def check(self) -> None:
         """Check the parameters before training; everything is fine by default.

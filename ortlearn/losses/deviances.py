@@ -1,0 +1,121 @@
+"""Half deviances of Poisson, gamma and Tweedie distributions, on the logarithm of the mean."""
+
+from __future__ import annotations
+
+from ..exceptions import PluginError
+from .base import BaseLoss
+
+__all__ = ["GammaLoss", "PoissonLoss", "TweedieLoss"]
+
+
+class PoissonLoss(BaseLoss):
+    """Half Poisson deviance without its constant: ``exp(z) - y * z``, summed over outputs.
+
+    z is the logarithm of the prediction (log link); y >= 0.
+
+    References
+    ----------
+    McCullagh, P. and Nelder, J. A., "Generalized linear models", 2nd edition, Chapman and Hall,
+    1989, section 2.3.
+
+    Examples
+    --------
+    >>> from ortlearn.losses import PoissonLoss
+    >>> PoissonLoss().link, PoissonLoss().domain()
+    ('log', '[0, inf)')
+    """
+
+    link = "log"
+
+    def domain(self):
+        """Return the interval that labels come from."""
+        return "[0, inf)"
+
+    def forward(self, op, expected, predicted):
+        """Write the loss of each row."""
+        return self.sum_outputs(op, op.Sub(op.Exp(predicted), op.Mul(expected, predicted)))
+
+
+class GammaLoss(BaseLoss):
+    """Half gamma deviance without its constant: ``z + y * exp(-z)``, summed over outputs.
+
+    z is the logarithm of the prediction (log link); y > 0.
+
+    References
+    ----------
+    McCullagh, P. and Nelder, J. A., "Generalized linear models", 2nd edition, Chapman and Hall,
+    1989, section 8.3.
+
+    Examples
+    --------
+    >>> from ortlearn.losses import GammaLoss
+    >>> GammaLoss().domain()
+    '(0, inf)'
+    """
+
+    link = "log"
+
+    def domain(self):
+        """Return the interval that labels come from."""
+        return "(0, inf)"
+
+    def forward(self, op, expected, predicted):
+        """Write the loss of each row."""
+        return self.sum_outputs(op, op.Add(predicted, op.Mul(expected, op.Exp(op.Neg(predicted)))))
+
+
+class TweedieLoss(BaseLoss):
+    """Half Tweedie deviance without its constant, on the logarithm z of the prediction.
+
+    ``exp((2 - p) z) / (2 - p) - y * exp((1 - p) z) / (1 - p)``, summed over outputs, with the
+    limits ``exp(z) - y z`` for p = 1 (Poisson) and ``z + y exp(-z)`` for p = 2 (gamma). For p = 0 it
+    is ``(exp(z) - y) ** 2 / 2`` but for a constant.
+
+    Parameters
+    ----------
+    power : float, default=1.5
+        p, not between 0 and 1: the variance of y grows as the p-th power of its mean.
+
+    References
+    ----------
+    Jorgensen, B., "Exponential dispersion models", Journal of the Royal Statistical Society B 49
+    (1987), 127-162.
+
+    Examples
+    --------
+    >>> from ortlearn.losses import TweedieLoss
+    >>> TweedieLoss(power=1.9).domain()
+    '[0, inf)'
+    """
+
+    link = "log"
+
+    def __init__(self, power=1.5):
+        self.power = power
+
+    def check(self):
+        """Check the parameters before training."""
+        self.check_number("power", low=-float("inf"))
+        if 0 < self.power < 1:
+            raise PluginError(f"TweedieLoss: power={self.power!r} must not be between 0 and 1.")
+
+    def domain(self):
+        """Return the interval that labels come from."""
+        if self.power < 1:
+            return "(-inf, inf)"
+        return "[0, inf)" if self.power < 2 else "(0, inf)"
+
+    def forward(self, op, expected, predicted):
+        """Write the loss of each row."""
+        power = float(self.power)
+        first = predicted if power == 2 else self._scaled_exp(op, predicted, 2.0 - power)
+        if power == 1:
+            second = op.Mul(expected, predicted)
+        else:
+            second = op.Mul(expected, self._scaled_exp(op, predicted, 1.0 - power))
+        return self.sum_outputs(op, op.Sub(first, second))
+
+    @staticmethod
+    def _scaled_exp(op, scores, factor):
+        """Write ``exp(factor * z) / factor``."""
+        return op.Mul(op.Exp(op.Mul(scores, factor)), 1.0 / factor)

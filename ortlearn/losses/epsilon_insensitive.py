@@ -1,0 +1,67 @@
+"""Losses that are zero up to a distance."""
+
+from __future__ import annotations
+
+from .base import BaseLoss
+from .parts import positive_part
+
+__all__ = ["EpsilonInsensitiveLoss", "SquaredEpsilonInsensitiveLoss"]
+
+
+class EpsilonInsensitiveLoss(BaseLoss):
+    """Epsilon-insensitive loss: ``max(0, |f - y| - epsilon)``, summed over outputs.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.1
+        Distance that costs nothing, in units of y.
+
+    References
+    ----------
+    Vapnik, V., "The nature of statistical learning theory", Springer, 1995, section 6.1.
+
+    Examples
+    --------
+    >>> from ortlearn.losses import EpsilonInsensitiveLoss
+    >>> EpsilonInsensitiveLoss(epsilon=0.5)
+    EpsilonInsensitiveLoss(epsilon=0.5)
+    """
+
+    def __init__(self, epsilon=0.1):
+        self.epsilon = epsilon
+
+    def check(self):
+        """Check the parameters before training."""
+        self.check_number("epsilon", closed=True)
+
+    def forward(self, op, expected, predicted):
+        """Write the loss of each row."""
+        return self.sum_outputs(op, self._beyond(op, expected, predicted))
+
+    def _beyond(self, op, expected, predicted):
+        return positive_part(op, op.Sub(op.Abs(op.Sub(predicted, expected)), float(self.epsilon)))
+
+
+class SquaredEpsilonInsensitiveLoss(EpsilonInsensitiveLoss):
+    """Squared epsilon-insensitive loss: ``max(0, |f - y| - epsilon) ** 2``, summed over outputs.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.1
+        Distance that costs nothing, in units of y.
+
+    References
+    ----------
+    Vapnik, V., "The nature of statistical learning theory", Springer, 1995, section 6.1.
+
+    Examples
+    --------
+    >>> from ortlearn.losses import SquaredEpsilonInsensitiveLoss
+    >>> SquaredEpsilonInsensitiveLoss()
+    SquaredEpsilonInsensitiveLoss()
+    """
+
+    def forward(self, op, expected, predicted):
+        """Write the loss of each row."""
+        beyond = self._beyond(op, expected, predicted)
+        return self.sum_outputs(op, op.Mul(beyond, beyond))

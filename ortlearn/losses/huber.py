@@ -1,0 +1,47 @@
+"""Huber's loss."""
+
+from __future__ import annotations
+
+from .base import BaseLoss
+from .parts import positive_part
+
+__all__ = ["HuberLoss"]
+
+
+class HuberLoss(BaseLoss):
+    """Huber's loss: ``r ** 2 / 2`` up to ``|r| = delta``, ``delta * (|r| - delta / 2)`` beyond.
+
+    r is ``f - y``, and the loss is summed over outputs. Few labels far away weigh less than in the
+    squared error.
+
+    Parameters
+    ----------
+    delta : float, default=1.0
+        Where the square ends and the absolute value begins, in units of y.
+
+    References
+    ----------
+    Huber, P. J., "Robust estimation of a location parameter", Annals of Mathematical Statistics 35
+    (1964), 73-101.
+
+    Examples
+    --------
+    >>> from ortlearn.losses import HuberLoss
+    >>> HuberLoss(delta=1.5)
+    HuberLoss(delta=1.5)
+    """
+
+    def __init__(self, delta=1.0):
+        self.delta = delta
+
+    def check(self):
+        """Check the parameters before training."""
+        self.check_number("delta")
+
+    def forward(self, op, expected, predicted):
+        """Write the loss of each row."""
+        delta = float(self.delta)
+        magnitude = op.Abs(op.Sub(predicted, expected))
+        beyond = positive_part(op, op.Sub(magnitude, delta))
+        within = op.Sub(magnitude, beyond)
+        return self.sum_outputs(op, op.Add(op.Mul(op.Mul(within, within), 0.5), op.Mul(beyond, delta)))

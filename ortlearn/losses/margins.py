@@ -1,0 +1,113 @@
+"""Losses of the margin ``m = t * z`` of a score z and a label t in {-1, 1}."""
+
+from __future__ import annotations
+
+from .base import BaseLoss
+from .parts import margin, positive_part
+
+__all__ = ["HingeLoss", "ModifiedHuberLoss", "PerceptronLoss", "SquaredHingeLoss"]
+
+
+class MarginLoss(BaseLoss):
+    """Base class of losses of the margin; several classes are one against the rest, summed."""
+
+    tasks = frozenset({"classification", "multilabel"})
+
+    def of_margin(self, op, margins):
+        """Write the loss of each margin."""
+        raise NotImplementedError(f"{type(self).__name__} must write the loss of a margin.")
+
+    def forward(self, op, expected, predicted):
+        """Write the loss of each row."""
+        return self.sum_outputs(op, self.of_margin(op, margin(op, expected, predicted)))
+
+
+class HingeLoss(MarginLoss):
+    """Hinge loss: ``max(0, 1 - m)``, that of linear support vector machines.
+
+    The margin is ``m = t * z`` with labels t in {-1, 1}; several classes are one against the rest.
+
+    References
+    ----------
+    Cortes, C. and Vapnik, V., "Support-vector networks", Machine Learning 20 (1995), 273-297.
+
+    Examples
+    --------
+    >>> from ortlearn.losses import HingeLoss
+    >>> sorted(HingeLoss.tasks)
+    ['classification', 'multilabel']
+    """
+
+    def of_margin(self, op, margins):
+        """Write the loss of each margin."""
+        return positive_part(op, op.Sub(1.0, margins))
+
+
+class SquaredHingeLoss(MarginLoss):
+    """Squared hinge loss: ``max(0, 1 - m) ** 2``, the default of LinearSVC.
+
+    The margin is ``m = t * z`` with labels t in {-1, 1}; several classes are one against the rest.
+
+    References
+    ----------
+    Chang, K.-W., Hsieh, C.-J. and Lin, C.-J., "Coordinate descent method for large-scale L2-loss
+    linear support vector machines", JMLR 9 (2008), 1369-1398.
+
+    Examples
+    --------
+    >>> from ortlearn.losses import SquaredHingeLoss
+    >>> SquaredHingeLoss()
+    SquaredHingeLoss()
+    """
+
+    def of_margin(self, op, margins):
+        """Write the loss of each margin."""
+        short = positive_part(op, op.Sub(1.0, margins))
+        return op.Mul(short, short)
+
+
+class ModifiedHuberLoss(MarginLoss):
+    """Modified Huber loss: ``max(0, 1 - m) ** 2`` for m >= -1, ``-4 m`` below.
+
+    The margin is ``m = t * z`` with labels t in {-1, 1}; several classes are one against the rest.
+
+    References
+    ----------
+    Zhang, T., "Solving large scale linear prediction problems using stochastic gradient descent
+    algorithms", ICML 2004.
+
+    Examples
+    --------
+    >>> from ortlearn.losses import ModifiedHuberLoss
+    >>> ModifiedHuberLoss()
+    ModifiedHuberLoss()
+    """
+
+    def of_margin(self, op, margins):
+        """Write the loss of each margin."""
+        short = positive_part(op, op.Sub(1.0, margins))
+        beyond = positive_part(op, op.Sub(short, 2.0))
+        within = op.Sub(short, beyond)
+        return op.Add(op.Mul(within, within), op.Mul(beyond, 4.0))
+
+
+class PerceptronLoss(MarginLoss):
+    """Perceptron loss: ``max(0, -m)``: only rows on the wrong side count.
+
+    The margin is ``m = t * z`` with labels t in {-1, 1}; several classes are one against the rest.
+
+    References
+    ----------
+    Rosenblatt, F., "The perceptron: a probabilistic model for information storage and organization
+    in the brain", Psychological Review 65 (1958), 386-408.
+
+    Examples
+    --------
+    >>> from ortlearn.losses import PerceptronLoss
+    >>> PerceptronLoss()
+    PerceptronLoss()
+    """
+
+    def of_margin(self, op, margins):
+        """Write the loss of each margin."""
+        return positive_part(op, op.Neg(margins))
