@@ -182,3 +182,53 @@ def test_thresholds_that_float32_cannot_hold(run_onnx):
     fitted = DecisionTreeClassifier(random_state=0).fit(X, y.astype(int))
     label, _ = run_onnx(sklearn_to_onnx(fitted, 1), X)
     assert label.tolist() == fitted.predict(X).tolist()
+
+
+CATEGORIES = np.array([10.0, -3.0, 2.5, 7.0, 100.0])
+
+
+def with_categories(missing):
+    """Return rows with two columns of categories, and numbers they decide."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 4, size=(200, 2))
+    X = np.column_stack([rng.normal(size=200), CATEGORIES[codes[:, 0]], rng.normal(size=200), codes[:, 1]])
+    y = np.array([3.0, -2.0, 5.0, 0.0])[codes[:, 0]] + (codes[:, 1] % 2) * X[:, 0]
+    if missing:
+        X[rng.uniform(size=X.shape) < 0.1] = np.nan
+    return X.astype(np.float32), y
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_splits_on_categories(run_onnx, missing, dtype):
+    X, y = with_categories(missing)
+    fitted = HistGradientBoostingRegressor(max_iter=8, categorical_features=[1, 3]).fit(X, y)
+    assert any(predictor.nodes["is_categorical"].any() for (predictor,) in fitted._predictors)
+    # Categories that the training has not seen go where missing ones go.
+    rows = np.concatenate([X, X])
+    rows[200:, 1], rows[200:300, 3] = CATEGORIES[4], 17
+    (found,) = run_onnx(sklearn_to_onnx(fitted, 4, dtype), rows.astype(dtype))
+    np.testing.assert_allclose(found.ravel(), fitted.predict(rows), rtol=1e-4, atol=1e-4)
+
+
+def test_classes_by_splits_on_categories(run_onnx):
+    X, y = with_categories(missing=True)
+    labels = np.digitize(y, [-1.0, 2.0])
+    fitted = HistGradientBoostingClassifier(max_iter=4, categorical_features=[1, 3]).fit(X, labels)
+    label, scores = run_onnx(sklearn_to_onnx(fitted, 4), X)
+    np.testing.assert_allclose(scores, fitted.predict_proba(X), rtol=1e-4, atol=1e-5)
+    assert label.tolist() == fitted.predict(X).tolist()
+
+
+@pytest.mark.parametrize("loss", ["poisson", "gamma", "absolute_error", "quantile"])
+def test_losses_of_boosting_on_histograms(run_onnx, loss):
+    more = {"quantile": 0.3} if loss == "quantile" else {}
+    fitted = HistGradientBoostingRegressor(max_iter=6, loss=loss, **more).fit(ROWS, np.exp(Y[:, 0] / 100))
+    (found,) = run_onnx(sklearn_to_onnx(fitted, ROWS.shape[1]), ROWS)
+    np.testing.assert_allclose(found.ravel(), fitted.predict(ROWS), rtol=1e-4)
+
+
+def test_a_classifier_of_one_class(run_onnx):
+    fitted = DecisionTreeClassifier().fit(ROWS, np.full(len(ROWS), 3))
+    label, scores = run_onnx(sklearn_to_onnx(fitted, ROWS.shape[1]), ROWS)
+    assert set(label.ravel().tolist()) == {3} and set(scores.ravel().tolist()) == {1.0}
