@@ -17,7 +17,7 @@ STAMP := $(VENV)/.installed
 LINT_STAMP := $(VENV)/.installed-lint
 PLUGIN := $(shell find tests/example_plugin -name '*.py' -o -name '*.cfg' -o -name '*.toml' 2>/dev/null | grep -v build/)
 
-.PHONY: demo test test-slow test-all test-3.11 test-3.12 test-3.13 lint format bench coverage docs clean
+.PHONY: demo test test-slow test-all test-3.11 test-3.12 test-3.13 lint format bench against-torch coverage docs clean
 
 $(STAMP): setup.cfg pyproject.toml $(PLUGIN)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -70,6 +70,12 @@ bench:
 # Measures every model of scikit-learn and writes docs/coverage.md; fails where a target is missed.
 coverage: $(STAMP)
 	$(BIN)/python -m tests.model_zoo --jobs 2 --write docs/coverage.md --check
+
+# Updates and schedules against torch.optim, with the peers of the benchmark.
+against-torch:
+	$(MAKE) $(BENCH_VENV)/.installed VENV=$(BENCH_VENV) PYTHON=$(or $(call find_python,3.11),$(PYTHON))
+	$(BENCH_VENV)/bin/python -m benchmarks.install_peers
+	$(BENCH_VENV)/bin/python -m pytest -q tests/against_torch
 
 docs: $(STAMP)
 	$(BIN)/python -m pytest -q README.md docs
