@@ -43,6 +43,7 @@ NO_EXAMPLE = {
         "Data",
         "Device",
         "ForwardBackwardStep",
+        "FullBatchStep",
         "LoopSettings",
         "OrtGradientForwardBackwardFunction",
         "EpochStep",

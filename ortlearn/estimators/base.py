@@ -16,9 +16,9 @@ from ..conversion import accepts_missing, draw_weights, is_onnx_source, source_t
 from ..differentiation import require_gradients
 from ..exceptions import PluginError
 from ..graphs import initializer_arrays
-from ..learning_rates import resolve_learning_rate
+from ..learning_rates import BaseLearningRate, resolve_learning_rate
 from ..losses import resolve_loss
-from ..training import Data, LoopSettings, hoist, parse_device, run_training
+from ..training import Data, FullBatchStep, LoopSettings, hoist, parse_device, run_training
 from ..training.base_step import BaseStep
 from ..training.hoisting import needs_hoisting
 from ..training.step_graphs import OBJECTIVE, objective_graph
@@ -260,6 +260,7 @@ class BaseOrtGradientEstimator(RowsMixin, PredictionMixin, MetaEstimatorMixin, B
 
     def _partial_fit(self, X, y, classes, sample_weight):
         self._validate_params()
+        _check_goes_epoch_by_epoch(resolve_learning_rate(self.learning_rate))
         random_state = check_random_state(self.random_state)
         begun = hasattr(self, "onnx_")
         if begun:
@@ -290,7 +291,8 @@ class BaseOrtGradientEstimator(RowsMixin, PredictionMixin, MetaEstimatorMixin, B
             task, data = hoist(task, data, device, self.n_jobs)
         names = problem.trainable.original_names
         require_gradients(objective_graph(task), OBJECTIVE, task.weights, task.origin, names)
-        self._step = self._step_class(task, device, self.n_jobs)
+        step_class = FullBatchStep if task.learning_rate.full_batch else self._step_class
+        self._step = step_class(task, device, self.n_jobs)
         return data
 
     def _device(self):
@@ -318,6 +320,7 @@ class BaseOrtGradientEstimator(RowsMixin, PredictionMixin, MetaEstimatorMixin, B
             batch_size=self.batch_size,
             shuffle=self.shuffle,
             first_epoch=self._epoch,
+            past_losses=self.train_losses_[: self._epoch] if self._epoch else (),
             validation_every=max(1, round(every * max_iter)) if isinstance(every, float) else every,
             exc=self.exc,
             verbose=self.verbose,
@@ -360,3 +363,11 @@ def _same_classes(classes, known) -> bool:
     if isinstance(known, list):
         return len(classes) == len(known) and all(map(_same_classes, classes, known))
     return np.array_equal(np.unique(classes), known)
+
+
+def _check_goes_epoch_by_epoch(learning_rate: BaseLearningRate) -> None:
+    if learning_rate.full_batch:
+        raise PluginError(
+            f"{type(learning_rate).__name__} trains on all rows at once and keeps no state: use fit, or "
+            "another learning rate for partial_fit."
+        )

@@ -27,7 +27,8 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
     learning_loss : str or BaseLoss, default="auto"
         Loss; by default ``"squared_error"`` for a regressor, ``"log_loss"`` for a classifier.
     learning_rate : str, float or BaseLearningRate, default="SGD"
-        Schedule and update; a number is SGD with that ``eta0``.
+        Schedule and update; a number is SGD with that ``eta0``. ``"LBFGS"`` is a solver, which takes all
+        rows at once: ``batch_size`` and ``shuffle`` have no effect then, ``max_iter`` counts iterations.
     learning_penalty : str or BasePenalty, default=None
         Penalty on the weights; none by default.
     max_iter : int, default=100

@@ -7,6 +7,7 @@ from .epoch_step import EpochStep
 from .forward_backward import OrtGradientForwardBackward
 from .forward_backward_function import OrtGradientForwardBackwardFunction
 from .forward_backward_step import ForwardBackwardStep
+from .full_batch import FullBatchStep
 from .hoisting import hoist
 from .loop import LoopSettings, TrainingResult, run_training
 from .sessions import Device, make_session, parse_device
@@ -19,6 +20,7 @@ __all__ = [
     "Device",
     "EpochStep",
     "ForwardBackwardStep",
+    "FullBatchStep",
     "LoopSettings",
     "OrtGradientForwardBackward",
     "OrtGradientForwardBackwardFunction",
