@@ -54,9 +54,10 @@ class ModelKind:
 
 
 def last_step(estimator: Any) -> Any:
-    """Return the estimator at the end of pipelines, which may be nested."""
+    """Return the estimator at the end of pipelines, which may be nested; idle steps do not count."""
     while isinstance(estimator, Pipeline):
-        estimator = estimator.steps[-1][1]
+        steps = [step for _, step in estimator.steps if step not in (None, "passthrough")]
+        estimator = steps[-1] if steps else None
     return estimator
 
 

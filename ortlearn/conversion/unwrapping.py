@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.ensemble import VotingClassifier
+from sklearn.ensemble import BaggingClassifier, VotingClassifier, VotingRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import LabelEncoder
 
 from ..exceptions import ConversionError
 
@@ -84,10 +85,6 @@ def unwrap(estimator: BaseEstimator) -> Unwrapped:
             return Unwrapped(estimator)
         steps = [*estimator.steps[:-1], (name, inner.estimator)]
         return replace(inner, estimator=Pipeline(steps))
-    if isinstance(estimator, VotingClassifier) and estimator.flatten_transform:
-        estimator = copy.copy(estimator)  # only transform knows the difference
-        estimator.flatten_transform = False
-        return Unwrapped(estimator)
     for kind, function in WRAPPERS.items():
         if isinstance(estimator, kind):
             return function(estimator)
@@ -123,10 +120,36 @@ def _with_target(estimator: Any) -> Unwrapped:
     return replace(inner, target_transformers=(estimator.transformer_, *inner.target_transformers))
 
 
+def _voting(estimator: Any) -> Unwrapped:
+    estimator = copy.copy(estimator)
+    if estimator.weights is not None:
+        estimator.weights = np.asarray(estimator.weights, dtype=np.float64)
+    if isinstance(estimator, VotingClassifier):
+        estimator.flatten_transform = False  # only transform knows the difference
+    return Unwrapped(estimator)
+
+
+def _bagging(estimator: BaggingClassifier) -> Unwrapped:
+    """Return a vote in the place of members without probabilities, which skl2onnx adds up over rows."""
+    members = estimator.estimators_
+    whole = all(len(own) == estimator.n_features_in_ for own in estimator.estimators_features_)
+    if hasattr(members[0], "predict_proba") or not whole or estimator.bootstrap_features:
+        return Unwrapped(estimator)
+    named = [(str(number), member) for number, member in enumerate(members)]
+    vote = VotingClassifier(named, voting="hard", flatten_transform=False)
+    vote.estimators_ = members
+    vote.classes_ = estimator.classes_
+    vote.le_ = LabelEncoder().fit(estimator.classes_)
+    return Unwrapped(vote)
+
+
 WRAPPERS: dict[type, Callable[[Any], Unwrapped]] = {
     BaseSearchCV: _search,
     FixedThresholdClassifier: _thresholded,
     TunedThresholdClassifierCV: _thresholded,
     TransformedTargetRegressor: _with_target,
+    VotingClassifier: _voting,
+    VotingRegressor: _voting,
+    BaggingClassifier: _bagging,
     FrozenEstimator: lambda estimator: unwrap(estimator.estimator),
 }

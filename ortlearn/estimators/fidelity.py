@@ -72,7 +72,7 @@ def compare_with_sklearn(runner: Inference, estimator: BaseEstimator, X: Any, ro
     """
     chosen = np.unique(np.linspace(0, rows.shape[0] - 1, ROWS).astype(np.int64))
     method = _method(runner, estimator)
-    if method is None:
+    if method is None or not hasattr(estimator, method):
         return
     ours = METHODS[method](runner, rows[chosen])
     theirs = getattr(estimator, method)(_take(X, chosen))

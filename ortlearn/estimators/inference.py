@@ -86,8 +86,8 @@ class Inference:
         trainable, classes = self.problem.trainable, self.problem.classes
         head = trainable.head
         if head is not None and head.task == "multilabel":
-            labels = self._run(str(head.label), rows).reshape(len(rows), len(head.groups))
-            return labels.astype(np.result_type(*classes) if isinstance(classes, list) else np.int64)
+            several = self._run(str(head.label), rows).reshape(len(rows), len(head.groups))
+            return several.astype(np.result_type(*classes) if isinstance(classes, list) else np.int64)
         if classes is not None and head is not None:
             if head.label is None:
                 return classes[np.argmax(self._probabilities(rows), axis=1)]
@@ -120,14 +120,15 @@ class Inference:
     def _probabilities(self, rows: np.ndarray) -> np.ndarray:
         head = self._head()
         assert isinstance(head.probabilities, str)
-        values: np.ndarray = self._run(head.probabilities, rows)
+        values = self._run(head.probabilities, rows)
         if head.label is None and head.probabilities == head.score:  # a graph that ends with raw scores
             values = expit(values) if values.shape[1] == 1 else softmax(values, axis=1)
         one = values.shape[1] == 1 and head.task == "classification"
         return np.hstack([1 - values, values]) if one else values
 
     def _scores(self, rows: np.ndarray) -> np.ndarray:
-        return self._run(self._head().score, rows)
+        head = self._head()
+        return self._run(head.decision or head.score, rows)
 
     def losses(
         self, rows: Any, labels: np.ndarray, weights: Mapping[str, np.ndarray] | None = None

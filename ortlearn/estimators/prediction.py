@@ -152,7 +152,7 @@ class PredictionMixin:
 
     @available_if(_has_decisions)
     def decision_function(self, X):
-        """Return the raw scores that the loss is computed from.
+        """Return the raw scores that the loss is computed from, votes where pairs of classes vote.
 
         Parameters
         ----------

@@ -273,6 +273,8 @@ def extract_model(
     starts = [value.name for value in model.graph.input] if inputs is None else list(inputs)
     part = copy_model(model)
     cut = [node for node in part.graph.node if not set(node.output) <= {*starts, ""}]
+    for node in cut:  # an output that is given comes from outside, the node is kept for its others
+        node.output[:] = [f"{name}_not_used" if name in starts else name for name in node.output]
     _replace(part.graph.node, cut)
     _replace(part.graph.output, [make_value_info(name, types.get(name)) for name in outputs])
     part = prune(part)

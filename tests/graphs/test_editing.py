@@ -226,6 +226,20 @@ def test_extraction_cuts_at_a_node_with_an_omitted_output():
     assert [node.op_type for node in part.graph.node] == ["Neg"]
 
 
+def test_extraction_from_one_of_two_outputs_of_a_node(run_onnx):
+    model = parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 18]> g (float[N,3] x) => (float[N,2] y) <int64[1] two = {2}>
+        { values, places = TopK (x, two)  floats = Cast <to = 1> (places)  y = Add (values, floats) }"""
+    )
+    x = np.array([[3, 1, 2]], dtype=np.float32)
+    part = graphs.extract_model(model, ["y"], ["x", "places"])
+    checker.check_model(part)
+    (result,) = run_onnx(part, x=x, places=np.array([[10, 20]]))
+    np.testing.assert_array_equal(result, [[13, 22]])
+    alone = graphs.extract_model(model, ["floats"], ["x", "places"])
+    assert [node.op_type for node in alone.graph.node] == ["Cast"]
+
+
 def test_extraction_keeps_the_defaults_of_an_old_model(run_onnx):
     part = graphs.extract_model(parser.parse_model(OLD), ["y"])
     checker.check_model(part)

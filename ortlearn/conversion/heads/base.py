@@ -43,6 +43,8 @@ class Head:
         Tensor that ``predict`` returns; None for the label, or the score of a regression.
     transformed : str or None
         Tensor that ``transform`` returns.
+    decision : str or None
+        Tensor that ``decision_function`` returns; None for the score.
     likelihood : str or None
         Log-likelihoods of the rows of a mixture, of shape (n, 1).
     groups : tuple of int
@@ -59,6 +61,7 @@ class Head:
     classes: Any = None
     prediction: str | None = None
     transformed: str | None = None
+    decision: str | None = None
     likelihood: str | None = None
     groups: tuple[int, ...] = ()
 

@@ -51,7 +51,15 @@ def classification_head(end: GraphEnd, kind: ModelKind, weights: Mapping[str, We
     if label is not None and kind.classes is not None:
         label = _own_label(end, kind, label, output, raw, np.asarray(kind.classes))
     return make_head(
-        end, "classification", raw.name, raw.link, label=label, probabilities=output, classes=classes
+        end,
+        "classification",
+        raw.name,
+        raw.link,
+        label=label,
+        probabilities=output,
+        classes=classes,
+        # Votes, which the label follows, where the scores of their pairs are trained.
+        decision=output if kind.has_probabilities is False and raw.link == "softmax" else None,
     )
 
 
@@ -68,6 +76,9 @@ def _scores(
     single = single_score(end, found.name) if found.link == "sigmoid" else None
     if single is not None or end.width(found.name) == 1:
         return RawScore(single or found.name, "sigmoid")
+    if found.link == "sigmoid" and kind.classes is not None and len(kind.classes) == 2:
+        whole = found.name if end.width(found.name) == 2 else end.as_matrix(found.name, 2)
+        return RawScore(end.column(whole, 1), "sigmoid")
     return found
 
 

@@ -60,7 +60,8 @@ def _confidences(end: GraphEnd, node: NodeProto) -> RawScore | None:
         if any(
             n.op_type == "Abs" and end.origin(n.input[0]) == score for n in _factors(end, quotient.input[1])
         ):
-            return RawScore(score, "softmax")
+            single = single_score(end, score)
+            return RawScore(score, "softmax") if single is None else RawScore(single, "sigmoid")
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -44,15 +45,26 @@ def _as_matrix(end: GraphEnd, kind: ModelKind, name: str) -> str:
         return name
     if shape is not None and len(shape) == 1:
         return end.as_matrix(name, 1)
-    if kind.core is None or not hasattr(kind.core, "n_features_in_"):
+    if kind.core is None:
         return name
     # Shape inference does not see through every graph; the estimator knows.
-    row = kind.core.predict(np.zeros((1, kind.core.n_features_in_)))
-    end.note_columns(end.outputs[0], int(np.size(row)))
-    return end.as_matrix(name, int(np.size(row)))
+    columns = _columns_of(kind.core)
+    if columns is None:
+        return name
+    end.note_columns(end.outputs[0], columns)
+    return end.as_matrix(name, columns)
+
+
+def _columns_of(core: Any) -> int | None:
+    """Return the number of columns that an estimator gives, where it can tell."""
+    if hasattr(core, "get_feature_names_out"):
+        return len(core.get_feature_names_out())
+    if not hasattr(core, "predict"):
+        return None
+    return int(np.size(core.predict(np.zeros((1, core.n_features_in_)))))
 
 
 def transformation_head(end: GraphEnd, kind: ModelKind, weights: Mapping[str, Weight]) -> Head:
     """Return the head of a transformer, trained on targets of the shape of its output."""
     output = split_outputs(end)[0][0]
-    return make_head(end, "regression", end.origin(output), "identity", transformed=output)
+    return make_head(end, "regression", _as_matrix(end, kind, output), "identity", transformed=output)
