@@ -128,8 +128,8 @@ def flat_steps(estimator: Any) -> Steps:
     """Return the steps of a pipeline that do something, those of a pipeline at its end included."""
     if not isinstance(estimator, Pipeline):
         return [("", estimator)]
-    steps = [step for step in estimator.steps[:-1] if step[1] not in IDLE_STEPS]
-    name, last = estimator.steps[-1]
+    steps = [step for step in estimator.steps if step[1] not in IDLE_STEPS] or [estimator.steps[-1]]
+    name, last = steps.pop()
     inner = flat_steps(last)
     if len(inner) == 1:
         return [*steps, (name, inner[0][1])]

@@ -60,11 +60,13 @@ _POSTERIOR = "it follows from the rows and the other numbers of the fit, as the 
 HELD = {
     ("BayesianGaussianMixture", "_estimate_log_weights()"): "ONNX has no function that gives it",
     ("*", "_gamma"): "hyper-parameter of the kernel, set when it was fitted",
+    ("*", "gamma_"): "hyper-parameter of the kernel, set when it was fitted",
     ("LocalOutlierFactor", "_distances_fit_X_"): _POSTERIOR,
     ("LocalOutlierFactor", "_fit_X"): _POSTERIOR,
     ("QuantileTransformer", "references_"): "levels of the quantiles, not learned",
     ("_BinaryGaussianProcessClassifierLaplace", "L_"): _POSTERIOR,
     ("_BinaryGaussianProcessClassifierLaplace", "W_sr_"): _POSTERIOR,
+    ("_BinaryGaussianProcessClassifierLaplace", "inv(L_) * W_sr_"): _POSTERIOR,
     ("_BinaryGaussianProcessClassifierLaplace", "X_train_"): _POSTERIOR,
 }
 KERNEL = "fitted hyper-parameter of the kernel"
@@ -74,7 +76,10 @@ COMBINED: dict[str, tuple[tuple[str, Callable[[Any], np.ndarray]], ...]] = {
     "KernelPCA": (
         ("eigenvectors_ / sqrt(eigenvalues_)", lambda e: e.eigenvectors_ / np.sqrt(e.eigenvalues_)),
     ),
-    "_BinaryGaussianProcessClassifierLaplace": (("y_train_ - pi_", lambda e: e.y_train_ - e.pi_),),
+    "_BinaryGaussianProcessClassifierLaplace": (
+        ("y_train_ - pi_", lambda e: e.y_train_ - e.pi_),
+        ("inv(L_) * W_sr_", lambda e: np.linalg.inv(e.L_) * e.W_sr_),
+    ),
 }
 _INDEX = re.compile(r"\[\d+\]")
 

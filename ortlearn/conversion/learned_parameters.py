@@ -158,6 +158,8 @@ def match_parameters(
             match = matching.same_order(arrays[name], name in frozen, proven=False)
             if match is not None:
                 found[name] = match
+    left = {name: array for name, array in arrays.items() if name not in found}
+    found.update(matching.only_one(left, frozen))
     return {name: found[name] for name in arrays if name in found}
 
 
@@ -257,6 +259,17 @@ class _Matching:
                     self._used.add(i)
                     return Match((self.fitted[i],), transform)
         return None
+
+    def only_one(self, left: Mapping[str, np.ndarray], frozen: Collection[str]) -> dict[str, Match]:
+        """Find attributes that nothing matched, and that one initializer alone of their size equals."""
+        found: dict[str, Match] = {}
+        for i, array in enumerate(self.fitted):
+            if i in self._used or array.held or array.values.size < 2:
+                continue
+            same = [n for n, a in left.items() if a.size == array.values.size and _equal(a, array.values)]
+            if len(same) == 1 and same[0] not in found and (same[0] in frozen) != array.trained:
+                found[same[0]] = Match((array,))
+        return found
 
     def same_numbers(self, array: np.ndarray, frozen: bool) -> Match | None:
         """Find an attribute of the same size whose numbers are the same under a transform."""

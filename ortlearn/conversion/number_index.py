@@ -62,9 +62,14 @@ def evidence(array: np.ndarray) -> int:
     """
     numbers = np.unique(np.abs(array.ravel()[:1000]).astype(np.float64))[:100]
     numbers = numbers[np.isfinite(numbers) & (numbers > 1e-12)]
-    halves = _near(2 * numbers, np.round(2 * numbers))
-    short = _near(1000 * numbers, np.round(1000 * numbers)) & ~halves
+    halves = _is_round(2 * numbers)
+    short = _is_round(1000 * numbers) & ~halves
     return int(short.sum() + 4 * (~halves & ~short).sum())
+
+
+def _is_round(numbers: np.ndarray) -> np.ndarray:
+    """Tell which float32 numbers are integers, or the nearest to one."""
+    return np.abs(numbers - np.round(numbers)) <= np.finfo(np.float32).eps * numbers
 
 
 class NumberIndex:

@@ -31,6 +31,7 @@ from .fitted_attributes import fitted_arrays
 from .inputs import InputSchema, matrix_schema
 from .opposite_columns import merge_opposite_columns
 from .output_shapes import with_computed_shapes
+from .single_columns import take_columns_directly
 from .versions import ML_OPSET, OPSET, pin_versions
 
 __all__ = ["preprocessing_graph", "sklearn_to_onnx"]
@@ -121,6 +122,7 @@ def _convert(estimator: BaseEstimator, schema: InputSchema) -> ModelProto:
     model = _with_input_names(model, schema)
     model = _untied(decompose_operators(_with_named_rows(correct_graph(_at_opset(pin_versions(model))))))
     model = merge_opposite_columns(_keep_targets_apart(model) if is_regressor(estimator) else model)
+    model = take_columns_directly(model)
     return with_computed_shapes(model)
 
 
@@ -228,5 +230,8 @@ def _preprocessing(estimator: BaseEstimator) -> list[tuple[str, Any]]:
     """Return the steps before the last estimator, which may be at the end of a pipeline in a pipeline."""
     if not isinstance(estimator, Pipeline):
         return []
-    inner = [(f"inner_{name}", step) for name, step in _preprocessing(estimator.steps[-1][1])]
-    return [*estimator.steps[:-1], *inner]
+    steps = [step for step in estimator.steps if step[1] not in IDLE_STEPS]
+    if not steps:
+        return []
+    inner = [(f"inner_{name}", step) for name, step in _preprocessing(steps[-1][1])]
+    return [*steps[:-1], *inner]

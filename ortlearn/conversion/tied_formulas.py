@@ -77,7 +77,7 @@ def _power(estimator: Any) -> list[Formula]:
 def _quantiles(estimator: Any) -> list[Formula]:
     n = len(estimator.quantiles_)
     # The search that the converter writes halves intervals: it repeats the first row up to a power of two.
-    padded = [0] * (2 ** (n - 1).bit_length() - n + 1) + list(range(n))
+    padded = [0] * (2 ** n.bit_length() - n + 1) + list(range(n))
     backwards = [n - 1 - i for i in padded]
 
     def rows(op: GraphBuilder, quantiles: str, numbers: list[int]) -> str:

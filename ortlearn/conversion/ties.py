@@ -79,7 +79,7 @@ def _holders(formula: Formula, member: Any, arrays: Mapping[str, np.ndarray]) ->
         name
         for name, array in arrays.items()
         if array.size == value.size
-        and (evidence(array) > 1 or len(np.unique(array)) > 1)
+        and (evidence(array) > 0 or len(np.unique(array)) > 1)
         and np.allclose(array.ravel(), value.ravel(), rtol=TOLERANCE, atol=scale)
     ]
 
