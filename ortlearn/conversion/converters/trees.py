@@ -22,27 +22,28 @@ def convert(scope: Any, operator: Any, container: Any) -> None:
 
     skl2onnx sends missing values right at every split, gives a classifier of several outputs zeros and
     ones as the probabilities of a tree, and an operator for each tree of a forest, with a class for each
-    node. It also takes seconds where the arrays of the trees take milliseconds.
+    node. It also takes seconds where the arrays of the trees take milliseconds. Further outputs (paths,
+    numbers of leaves) and classifiers of one class, which have nothing to learn, are left to it.
     """
+    from skl2onnx.common._registration import get_converter
+
     estimator = operator.raw_operator
+    if len(operator.outputs) > 1 + is_classifier(estimator) or _is_constant(estimator):
+        get_converter(operator.type)(scope, operator, container)
+        return
+    op, write = new_builder(scope), _write_targets
     if is_classifier(estimator):
-        classes = estimator.classes_ if estimator.n_outputs_ > 1 else [estimator.classes_]
-        if max(map(len, classes)) < 2:
-            _convert_constant(scope, operator, container)
-            return
         write = _write_classes if estimator.n_outputs_ == 1 else _write_several_outputs
-    else:
-        write = _write_targets
-    op = new_builder(scope)
     write(op, operator, [member.tree_ for member in getattr(estimator, "estimators_", [estimator])])
     add_nodes(container, op)
 
 
-def _convert_constant(scope: Any, operator: Any, container: Any) -> None:
-    """Write a classifier of a single class, which has nothing to learn, as skl2onnx does."""
-    from skl2onnx.common._registration import get_converter
-
-    get_converter(operator.type)(scope, operator, container)
+def _is_constant(estimator: Any) -> bool:
+    """Tell whether a classifier knows a single class."""
+    if not is_classifier(estimator):
+        return False
+    classes = estimator.classes_ if estimator.n_outputs_ > 1 else [estimator.classes_]
+    return max(map(len, classes)) < 2
 
 
 def _write_targets(op: Any, operator: Any, members: list[Any]) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from .common import Fused
 from .links import LINKS, apply_link
 from .tree_leaves import aggregated_leaves
-from .tree_nodes import Trees, numbers, read_trees
+from .tree_nodes import Trees, base_values, read_trees
 
 __all__ = ["decompose"]
 
@@ -30,12 +30,12 @@ def decompose(fused: Fused) -> bool:
     """
     classes = _classes(fused)
     trees = read_trees(fused, "class", len(classes)) if len(classes) > 1 else None
-    link, base = fused.text("post_transform", "NONE"), numbers(fused, "base_values")
+    link = fused.text("post_transform", "NONE")
     if trees is None or link not in LINKS or _votes_for_leaves(trees):
         return False
     if len(classes) == 2 and not trees.used.all(axis=1).any():
-        return _write_binary(fused, trees, classes, link, base)
-    return _write_classes(fused, trees, classes, link, base)
+        return _write_binary(fused, trees, classes, link, base_values(fused, 1))
+    return _write_classes(fused, trees, classes, link, base_values(fused, len(classes)))
 
 
 def _classes(fused: Fused) -> np.ndarray:

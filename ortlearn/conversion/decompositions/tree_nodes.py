@@ -9,7 +9,7 @@ from onnx import AttributeProto, numpy_helper
 
 from .common import Fused
 
-__all__ = ["Trees", "numbers", "read_trees"]
+__all__ = ["Trees", "base_values", "numbers", "read_trees"]
 
 #: What a TreeEnsembleRegressor needs to route a row.
 ROUTING = (
@@ -82,6 +82,12 @@ def numbers(fused: Fused, name: str) -> np.ndarray | None:
     tensor = fused.attribute(f"{name}_as_tensor")
     values = fused.attribute(name, []) if tensor is None else numpy_helper.to_array(tensor).ravel()
     return np.asarray(values, dtype=np.float32) if len(values) else None
+
+
+def base_values(fused: Fused, n_outputs: int) -> np.ndarray | None:
+    """Return what is added to every row; None for nothing, as for zeros of another number than outputs."""
+    base = numbers(fused, "base_values")
+    return None if base is None or (base.size != n_outputs and not base.any()) else base
 
 
 def read_trees(fused: Fused, prefix: str, n_outputs: int) -> Trees | None:

@@ -7,7 +7,7 @@ import numpy as np
 from .common import Fused
 from .links import LINKS, apply_link
 from .tree_leaves import aggregated_leaves
-from .tree_nodes import Trees, numbers, read_trees
+from .tree_nodes import Trees, base_values, read_trees
 
 __all__ = ["decompose", "write_regression"]
 
@@ -23,7 +23,7 @@ def decompose(fused: Fused) -> bool:
         trees,
         fused.text("aggregate_function", "SUM"),
         fused.text("post_transform", "NONE"),
-        numbers(fused, "base_values"),
+        base_values(fused, n_targets),
     )
 
 

@@ -56,6 +56,7 @@ CLASSIFIERS = [
     RandomForestClassifier(max_depth=4, **FEW),
     ExtraTreesClassifier(max_depth=4, criterion="log_loss", **FEW),
     GradientBoostingClassifier(**FEW),
+    GradientBoostingClassifier(init="zero", **FEW),
     HistGradientBoostingClassifier(max_iter=6),
     BaggingClassifier(DecisionTreeClassifier(max_depth=3), max_features=0.6, **FEW),
     AdaBoostClassifier(**FEW),
