@@ -14,6 +14,16 @@ __all__ = ["in_float64"]
 FLOAT, DOUBLE = TensorProto.FLOAT, TensorProto.DOUBLE
 #: Operators of the default domain that only know float32.
 _SINGLE = {"TfIdfVectorizer"}
+#: Operators of ai.onnx.ml that take and give numbers, where their types are not known.
+_NUMBERS = {
+    "Binarizer",
+    "Imputer",
+    "LinearRegressor",
+    "Normalizer",
+    "Scaler",
+    "SVMRegressor",
+    "TreeEnsembleRegressor",
+}
 
 
 def in_float64(model: ModelProto) -> ModelProto:
@@ -79,12 +89,12 @@ def _cast_around(graph: GraphProto, types: Mapping[str, TensorType]) -> None:
             continue
         after = []
         for position, name in enumerate(node.input):
-            if name in types and types[name].elem_type == FLOAT:
+            if _is_float(node, types.get(name)):
                 single = f"{name}_single_{index}_{position}"
                 nodes.append(helper.make_node("Cast", [name], [single], to=FLOAT))
                 node.input[position] = single
         for position, name in enumerate(node.output):
-            if name in types and types[name].elem_type == FLOAT:
+            if _is_float(node, types.get(name)):
                 single = f"{name}_single_{index}"
                 after.append(helper.make_node("Cast", [single], [name], to=DOUBLE))
                 node.output[position] = single
@@ -92,3 +102,7 @@ def _cast_around(graph: GraphProto, types: Mapping[str, TensorType]) -> None:
     copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
     del graph.node[:]
     graph.node.extend(copies)
+
+
+def _is_float(node: NodeProto, known: TensorType | None) -> bool:
+    return node.op_type in _NUMBERS if known is None else known.elem_type == FLOAT

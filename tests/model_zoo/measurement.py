@@ -149,6 +149,9 @@ class Measurement:
             found = gradients_at(posed.objective, posed.output, posed.columns, self.point, backend)
         except GradientError as error:
             return {"ok": False, "reason": say(error), "plain": True}
+        endless = [name for name, gradient in found.items() if not np.isfinite(gradient).all()]
+        if endless:  # training stops there, and says so
+            return {"ok": False, "reason": f"the gradient of {endless} is not finite", "plain": True}
         errors = {"float32": gradient_errors(found, slopes), "float64": self._exact_errors(backend, slopes)}
         wrong = {
             f"{name} ({kind})": error

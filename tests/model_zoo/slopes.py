@@ -19,8 +19,9 @@ __all__ = ["Slopes", "gradient_errors", "gradients_at", "measure_slopes"]
 #: Random directions along which every weight is moved.
 DIRECTIONS = 2
 ATTEMPTS = 12
-#: Lengths of a step, relative to the size of the weight; both must give the same slope.
-STEPS = (2e-5, 5e-6)
+#: Lengths of a step, relative to the size of the weight, in pairs that must give the same slope. The shorter
+#: ones are for weights with kinks close by, such as tables that are searched.
+STEPS = ((2e-5, 5e-6), (1e-6, 2.5e-7))
 #: How much two slopes may differ, relative to the slope, where there is no kink between.
 SAME = 1e-5
 #: How much the slopes ahead and behind may differ, relative to the largest: more is a kink at the point.
@@ -104,22 +105,26 @@ def _slope(
     value: Callable[[np.ndarray], float], array: np.ndarray, direction: np.ndarray, center: float
 ) -> tuple[float, float] | None:
     """Return the slope along a direction and its rounding error; None where a kink is in the way."""
-    slopes, gaps = [], []
-    noise = 0.0
-    for step in STEPS:
-        ahead, behind = (value(np.asarray(array + sign * step * direction)) for sign in (1, -1))
-        slopes.append((ahead - behind) / (2 * step))
-        gaps.append(abs(ahead + behind - 2 * center) / step)
-        noise = 8 * np.finfo(float).eps * max(abs(ahead), abs(behind)) / step
-    if not np.isfinite(slopes).all():
-        return None
+    for steps in STEPS:
+        slopes, gaps = [], []
+        noise = 0.0
+        for step in steps:
+            ahead, behind = (value(np.asarray(array + sign * step * direction)) for sign in (1, -1))
+            slopes.append((ahead - behind) / (2 * step))
+            gaps.append(abs(ahead + behind - 2 * center) / step)
+            noise = 8 * np.finfo(float).eps * max(abs(ahead), abs(behind)) / step
+        if _is_smooth(slopes, gaps, noise):
+            return slopes[1], noise
+    return None
+
+
+def _is_smooth(slopes: list[float], gaps: list[float], noise: float) -> bool:
+    """Tell whether two steps give one slope, the same ahead and behind."""
     size = max(map(abs, slopes))
-    if abs(slopes[0] - slopes[1]) > SAME * size + 4 * noise:
-        return None
+    if not np.isfinite(slopes).all() or abs(slopes[0] - slopes[1]) > SAME * size + 4 * noise:
+        return False
     # Ahead and behind differ by curvature, which shrinks with the step, or by a kink, which does not.
-    if gaps[1] > ONE_SIDED * size + 4 * noise and gaps[1] > 0.6 * gaps[0]:
-        return None
-    return slopes[1], noise
+    return gaps[1] <= ONE_SIDED * size + 4 * noise or gaps[1] <= 0.6 * gaps[0]
 
 
 def gradients_at(
