@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +18,7 @@ __all__ = ["FittedArray", "fitted_arrays", "trained_members"]
 #: What fit leaves behind that no prediction is made of, or that names things.
 NOT_LEARNED = {
     "best_loss_",
+    "class_weight_",
     "classes_",
     "code_book_",
     "cv_results_",
@@ -56,11 +58,16 @@ PRIVATE = {
     "_y_train_std",
 }
 _POSTERIOR = "it follows from the rows and the other numbers of the fit, as the rest of the graph expects it"
+_PLACES = "it says where the thresholds are; their values are trained"
 #: Attributes that are not trained unless somebody names them, and why; ``*`` stands for any class.
 HELD = {
     ("BayesianGaussianMixture", "_estimate_log_weights()"): "ONNX has no function that gives it",
     ("*", "_gamma"): "hyper-parameter of the kernel, set when it was fitted",
     ("*", "gamma_"): "hyper-parameter of the kernel, set when it was fitted",
+    ("IsotonicRegression", "X_max_"): _PLACES,
+    ("IsotonicRegression", "X_min_"): _PLACES,
+    ("IsotonicRegression", "X_thresholds_"): _PLACES,
+    ("IsotonicRegression", "diff(X_thresholds_)"): _PLACES,
     ("LocalOutlierFactor", "_distances_fit_X_"): _POSTERIOR,
     ("LocalOutlierFactor", "_fit_X"): _POSTERIOR,
     ("QuantileTransformer", "references_"): "levels of the quantiles, not learned",
@@ -73,8 +80,10 @@ KERNEL = "fitted hyper-parameter of the kernel"
 #: What converters store of several attributes together: how to write it, and how to compute it.
 COMBINED: dict[str, tuple[tuple[str, Callable[[Any], np.ndarray]], ...]] = {
     "BayesianGaussianMixture": (("_estimate_log_weights()", lambda e: e._estimate_log_weights()),),
+    "IsotonicRegression": (("diff(X_thresholds_)", lambda e: np.diff(e.X_thresholds_)),),
     "KernelPCA": (
         ("eigenvectors_ / sqrt(eigenvalues_)", lambda e: e.eigenvectors_ / np.sqrt(e.eigenvalues_)),
+        ("normalize(X_fit_)", lambda e: e.X_fit_ / np.linalg.norm(e.X_fit_, axis=1, keepdims=True)),
     ),
     "_BinaryGaussianProcessClassifierLaplace": (
         ("y_train_ - pi_", lambda e: e.y_train_ - e.pi_),
@@ -312,8 +321,11 @@ def _attributes(value: Any) -> Iterator[Part]:
     if getattr(value, "fit_intercept", True) is False:
         names = [name for name in names if name != "intercept_"]
     if isinstance(value, BaseEstimator):
-        names = [name for name in names if not name.startswith("_") or name in PRIVATE]
+        # What fit learns ends with an underscore; SVC has a "nu", and others such leftovers too.
+        public = [name for name in names if name.endswith("_") and not name.startswith("_")]
+        names = public + [name for name in names if name in PRIVATE]
     for name in sorted(names, key=lambda name: name.startswith("_")):
         yield vars(value)[name], f".{name}", True
     for expression, compute in COMBINED.get(type(value).__name__, ()):
-        yield compute(value), f".{expression}", True
+        with suppress(AttributeError), np.errstate(all="ignore"):
+            yield compute(value), f".{expression}", True

@@ -10,7 +10,7 @@ from onnx import TensorProto
 from .common import Fused
 from .links import apply_link
 from .svm_coupling import coupled_probabilities, pair_table
-from .svm_kernels import KERNELS, float_array, kernel_matrix
+from .svm_kernels import KERNELS, as_double, as_float, float_array, kernel_matrix
 from .svm_linear import write_linear_scores
 
 __all__ = ["decompose"]
@@ -76,14 +76,16 @@ def _is_consistent(fused: Fused, counts: list[int], n_classes: int) -> bool:
 
 
 def _kernel(fused: Fused, total: int) -> str:
-    return kernel_matrix(fused, float_array(fused, "support_vectors").reshape(total, -1))
+    vectors = float_array(fused, "support_vectors").reshape(total, -1)
+    return as_double(fused.op, kernel_matrix(fused, vectors))
 
 
 def _binary_score(fused: Fused, total: int) -> str:
     """Return the score of the second class, of shape (rows, 1)."""
     op, kernel = fused.op, _kernel(fused, total)
     coefficients = -float_array(fused, "coefficients")[:total].reshape(1, -1)
-    product = op.MatMul(kernel, op.Transpose(fused.weight("dual_coef", coefficients), perm=[1, 0]))
+    weights = as_double(op, fused.weight("dual_coef", coefficients))
+    product = as_float(op, op.Gemm(kernel, weights, transB=1))
     return op.Add(product, fused.weight("intercept", -float_array(fused, "rho")[:1]))
 
 
@@ -96,17 +98,18 @@ def _pair_scores(fused: Fused, counts: list[int]) -> str:
     op, total, n_classes = fused.op, sum(counts), len(counts)
     kernel = _kernel(fused, total)
     coefficients = float_array(fused, "coefficients")[: (n_classes - 1) * total].reshape(-1, total)
-    weights = op.Transpose(fused.weight("dual_coef", coefficients), perm=[1, 0])
+    weights = as_double(op, fused.weight("dual_coef", coefficients))
     present = [c for c in range(n_classes) if counts[c]]
     sizes = np.array([counts[c] for c in present])
     columns = op.Split(kernel, sizes, axis=1, outputs=_names(fused, "kernel", present))
-    blocks = op.Split(weights, sizes, axis=0, outputs=_names(fused, "block", present))
-    sides = [op.MatMul(*pair) for pair in zip(_list(columns), _list(blocks), strict=True)]
+    blocks = op.Split(weights, sizes, axis=1, outputs=_names(fused, "block", present))
+    pairs = zip(_list(columns), _list(blocks), strict=True)
+    sides = [as_float(op, op.Gemm(column, block, transB=1)) for column, block in pairs]
     # Integers, cast: a product with floats would be taken for one with weights.
-    both = op.Cast(_sides_of_pairs(n_classes, present), to=TensorProto.FLOAT)
+    both = as_float(op, op.constant(_sides_of_pairs(n_classes, present)))
     product = op.MatMul(op.Concat(*sides, axis=1), both)
-    pairs = n_classes * (n_classes - 1) // 2
-    return op.Add(product, fused.weight("intercept", float_array(fused, "rho")[:pairs]))
+    n_pairs = n_classes * (n_classes - 1) // 2
+    return op.Add(product, fused.weight("intercept", float_array(fused, "rho")[:n_pairs]))
 
 
 def _names(fused: Fused, stem: str, present: list[int]) -> list[str]:

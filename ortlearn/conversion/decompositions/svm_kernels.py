@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from onnx import TensorProto
 
 from ...graphs import GraphBuilder
 from .common import Fused
 
-__all__ = ["KERNELS", "float_array", "kernel_matrix"]
+__all__ = ["KERNELS", "as_double", "as_float", "float_array", "kernel_matrix"]
 
 #: Largest power written as a chain of products, whose gradient is exact at zero too.
 MAX_CHAIN = 16
@@ -39,6 +40,19 @@ def kernel_matrix(fused: Fused, vectors: np.ndarray) -> str:
     kind = fused.text("kernel_type", "LINEAR")
     params = list(fused.attribute("kernel_params", [])) or [0.0, 0.0, 0.0]
     return KERNELS[kind](fused, vectors, params)
+
+
+def as_double(op: GraphBuilder, name: str) -> str:
+    """Return a tensor as float64: sums over support vectors are much smaller than their terms.
+
+    Never put a Transpose next to it: onnxruntime 1.19 fuses both into an operator it has not for float64.
+    """
+    return op.Cast(name, to=TensorProto.DOUBLE)
+
+
+def as_float(op: GraphBuilder, name: str) -> str:
+    """Return a tensor as float32."""
+    return op.Cast(name, to=TensorProto.FLOAT)
 
 
 def float_array(fused: Fused, name: str) -> np.ndarray:
