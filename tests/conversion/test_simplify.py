@@ -104,3 +104,11 @@ def test_skip_idle_nodes(name, source):
     model = parse("g (float[N,2] x) => (float[N,2] d) <int64[2] keep = {-1, 2}> "
                   "{ a = Identity (x) b = Neg (a) c = Cast <to = 1> (b) d = Reshape (c, keep) }")  # fmt: skip
     assert skip_idle_nodes(model, name, value_types(model)) == source
+
+
+def test_a_number_made_a_vector_stays():
+    model = parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 18]>
+        g (float x) => (float[1] y) <int64[1] vector = {-1}> { z = Reshape (x, vector) y = Neg (z) }"""
+    )
+    assert [node.op_type for node in remove_idle_nodes(model).graph.node] == ["Reshape", "Neg"]

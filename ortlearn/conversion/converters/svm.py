@@ -88,11 +88,11 @@ def _kernel_attributes(model: Any) -> dict[str, Any]:
 def _classifier_attributes(svc: Any) -> dict[str, Any]:
     """Return the attributes without calibration; of two classes the operator scores the first one."""
     sign = -1 if len(svc.classes_) == 2 else 1
-    classes = svc.classes_
-    if classes.dtype.kind in "OUS":
-        labels = {"classlabels_strings": [str(c) for c in classes]}
+    labels: dict[str, list]
+    if svc.classes_.dtype.kind in "OUS":
+        labels = {"classlabels_strings": [str(c) for c in svc.classes_]}
     else:
-        labels = {"classlabels_ints": [int(c) for c in classes]}
+        labels = {"classlabels_ints": [int(c) for c in svc.classes_]}
     return {
         "coefficients": _flat(sign * svc.dual_coef_),
         "rho": _flat(sign * svc.intercept_),
