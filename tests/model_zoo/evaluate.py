@@ -7,6 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from onnx import ModelProto
 from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
+from scipy.special import erf
 
 from ortlearn.graphs import subgraphs
 from ortlearn.training import Device, make_session
@@ -17,6 +19,15 @@ __all__ = ["runner"]
 _IMPRECISE = {"ReduceL2", "Shrink"}
 
 
+class Erf(OpRun):
+    """The error function; onnx's own is of float32 precision whatever the type."""
+
+    op_domain = ""
+
+    def _run(self, x):
+        return (np.asarray(erf(x)),)
+
+
 def runner(model: ModelProto) -> Callable[[dict[str, np.ndarray]], list]:
     """Return what runs a graph: onnxruntime where it has the kernels, else onnx's reference evaluator."""
     if _IMPRECISE.isdisjoint(_operators(model.graph)):
@@ -25,7 +36,7 @@ def runner(model: ModelProto) -> Callable[[dict[str, np.ndarray]], list]:
             return lambda feeds: session.run(None, feeds)
         except Exception:  # onnxruntime raises errors of every kind: one has no float64 kernel
             pass
-    evaluator = ReferenceEvaluator(model)
+    evaluator = ReferenceEvaluator(model, new_ops=[Erf])
     return lambda feeds: list(evaluator.run(None, feeds))
 
 

@@ -10,13 +10,23 @@ from .verdict import is_trained, reason, silently_wrong
 
 CASES = catalogue()
 TRAINED = [
-    "Ridge:outputs",
+    "GaussianMixture:diag",
+    "GaussianNB:classes",
+    "GaussianProcessRegressor:regression",
+    "HistGradientBoostingClassifier:binary",
+    "IsolationForest:rows",
+    "KMeans:rows",
+    "KNeighborsRegressor:regression",
     "LogisticRegression:classes",
-    "MLPClassifier:binary",
+    "MLPClassifier:labels",
     "PCA:rows",
+    "RandomForestRegressor:outputs",
+    "SVC:classes",
+    "StackingRegressor:regression",
+    "TransformedTargetRegressor:regression",
+    "one_hot+logistic:frame",
+    "spline+logistic:classes",
 ]
-
-
 NOT_TRAINED = ["KNeighborsClassifier:classes", "KBinsDiscretizer:rows", "SelectKBest:rows"]
 
 
