@@ -16,6 +16,7 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
+from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from sklearn.tree import (
     DecisionTreeClassifier,
@@ -24,7 +25,7 @@ from sklearn.tree import (
     ExtraTreeRegressor,
 )
 
-from . import boosting, isolation_forest, svm, trees
+from . import boosting, gaussian_process, isolation_forest, svm, trees
 
 __all__ = ["CONVERTERS"]
 
@@ -36,6 +37,8 @@ CONVERTERS: dict[type, Callable] = {
     ExtraTreeRegressor: trees.convert,
     ExtraTreesClassifier: trees.convert,
     ExtraTreesRegressor: trees.convert,
+    GaussianProcessClassifier: gaussian_process.convert_classifier,
+    GaussianProcessRegressor: gaussian_process.convert_regressor,
     HistGradientBoostingClassifier: boosting.convert,
     HistGradientBoostingRegressor: boosting.convert,
     IsolationForest: isolation_forest.convert,
