@@ -1,13 +1,13 @@
 """scikit-learn estimators and ONNX models -> graphs that can be trained, their weights named."""
 
-from .columns import check_categories, read_columns
+from .column_reading import check_categories, read_columns
 from .decompositions import decompose_operators
 from .explanation import Explanation, explain
-from .fallback import Converted, convert_with_fallback
+from .fallback import convert_with_fallback
 from .fitting import fit_clone, is_fitted
 from .heads import Head, attach_head
 from .initial_weights import draw_weights
-from .inputs import Input, InputSchema
+from .inputs import InputSchema
 from .learned_parameters import Match, learned_parameters
 from .loading import is_onnx_source, load_onnx
 from .missing import accepts_missing, missing_columns
@@ -20,10 +20,8 @@ from .weight_selection import Weight, find_weights, select_weights
 __all__ = [
     "IR_VERSION",
     "OPSET",
-    "Converted",
     "Explanation",
     "Head",
-    "Input",
     "InputSchema",
     "Match",
     "TrainableModel",

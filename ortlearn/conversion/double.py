@@ -60,9 +60,8 @@ def is_double(model: ModelProto) -> bool:
 
 def _mixes(node: NodeProto, types: Mapping[str, int], version: int) -> bool:
     """Tell whether tensors that must be of one type are of two."""
-    try:
-        schema = defs.get_schema(node.op_type, version, node.domain)
-    except defs.SchemaError:
+    schema = _schema(node, version)
+    if schema is None:
         return False
     seen: dict[str, set[int]] = {}
     for names, formal in ((node.input, schema.inputs), (node.output, schema.outputs)):
@@ -111,7 +110,7 @@ def to_double(model: ModelProto, exact: Iterable[np.ndarray] = ()) -> ModelProto
     axes = {
         name: array.tolist() for name, array in initializer_arrays(model).items() if array.dtype == np.int64
     }
-    floats = {name for name, known in types.items() if known.elem_type == FLOAT}
+    floats = _float_tensors(model, types)
     result = copy_model(model)
     _widen_initializers(result, list(exact))
     op = GraphBuilder(
@@ -129,6 +128,39 @@ def to_double(model: ModelProto, exact: Iterable[np.ndarray] = ()) -> ModelProto
         if value.type.tensor_type.elem_type == FLOAT:
             value.type.tensor_type.elem_type = DOUBLE
     return result
+
+
+def _float_tensors(model: ModelProto, types: Mapping[str, TensorType]) -> set[str]:
+    """Return the float32 tensors, also those after operators that onnx cannot tell the type of."""
+    floats = {name for name, known in types.items() if known.elem_type == FLOAT}
+    versions = opset_versions(model)
+    for node in model.graph.node:
+        if floats.isdisjoint(node.input) or all(name in types for name in node.output):
+            continue
+        schema = _schema(node, versions.get(node.domain, 1))
+        for position, name in enumerate(node.output):
+            if name in types:
+                continue
+            same = [
+                i for i in range(len(node.input)) if schema is None or _is_of_one_type(schema, i, position)
+            ]
+            if any(node.input[i] in floats for i in same):
+                floats.add(name)
+    return floats
+
+
+def _schema(node: NodeProto, version: int) -> Any:
+    try:
+        return defs.get_schema(node.op_type, version, node.domain)
+    except defs.SchemaError:
+        return None
+
+
+def _is_of_one_type(schema: Any, position: int, output: int) -> bool:
+    """Tell whether an input and an output are of one type."""
+    last_input, last_output = len(schema.inputs) - 1, len(schema.outputs) - 1
+    result = schema.outputs[min(output, last_output)].type_str
+    return schema.inputs[min(position, last_input)].type_str == result
 
 
 def _widen_initializers(model: ModelProto, exact: list[np.ndarray]) -> None:
@@ -150,7 +182,7 @@ def _exact(array: np.ndarray, candidates: list[np.ndarray]) -> np.ndarray:
             forms = [form.ravel() for form in (candidate, candidate.T, 1 / candidate)]
             for values in (sign * form for form in forms for sign in (1.0, -1.0)):
                 if np.array_equal(values.astype(np.float32), flat, equal_nan=True):
-                    return values.reshape(array.shape)
+                    return values.astype(np.float64).reshape(array.shape)
     return array.astype(np.float64)
 
 
@@ -196,10 +228,9 @@ def _append_product(
 
 def _wide_positions(node: NodeProto, version: int) -> tuple[Callable[[int], bool], Callable[[int], bool]]:
     """Return which inputs and outputs of a node may be float64, as two functions of their position."""
-    try:
-        schema = defs.get_schema(node.op_type, version, node.domain)
-    except defs.SchemaError:
-        return (lambda position: False), (lambda position: False)
+    schema = _schema(node, version)
+    if schema is None or (node.domain == "ai.onnx.ml" and node.op_type != "ArrayFeatureExtractor"):
+        return (lambda position: False), (lambda position: False)  # onnxruntime has few of them in float64
     allowed = {c.type_param_str: set(c.allowed_type_strs) for c in schema.type_constraints}
 
     def check(formal: Sequence[Any]) -> Callable[[int], bool]:

@@ -11,6 +11,7 @@ from onnx import ModelProto
 from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 
+from .column_reading import read_columns
 from .columns import (
     as_columns,
     column_keys,
@@ -19,7 +20,6 @@ from .columns import (
     count_rows,
     is_frame,
     is_missing,
-    read_columns,
     with_new_columns,
 )
 from .inputs import InputSchema

@@ -69,6 +69,8 @@ def input_schema(X: Any, estimator: Any, dtype: Any = np.float32) -> InputSchema
     by_name = is_frame(X) and selects_by_name(estimator)
     keys = list(estimator.feature_names_in_) if by_name else column_keys(X)
     _check_count(len(keys), estimator)
+    if by_name:
+        _check_names(estimator, keys, column_keys(X))
     readers = list(first_readers(estimator, range(len(keys))))
     categories = _categories(readers, keys)
     if not by_name and _are_numbers(X, keys, readers, dtype):
@@ -87,6 +89,13 @@ def input_schema(X: Any, estimator: Any, dtype: Any = np.float32) -> InputSchema
         for name, p in zip(names, used, strict=True)
     )
     return InputSchema(inputs, categories, len(keys), by_name)
+
+
+def _check_names(estimator: Any, keys: list[Hashable], known: list[Hashable]) -> None:
+    used = {keys[reader.position] for reader in first_readers(estimator, range(len(keys)))}
+    missing = sorted(str(key) for key in used.difference(known))
+    if missing:
+        raise ValueError(f"Columns are missing: {missing}; X has {sorted(map(str, known))}.")
 
 
 def _check_count(n_columns: int, estimator: Any) -> None:

@@ -110,7 +110,9 @@ def _convert(estimator: BaseEstimator, schema: InputSchema) -> ModelProto:
             try:
                 model = convert_sklearn(estimator, options=options, **arguments)
             except NameError:  # a classifier whose converter has no such option
-                options = {key: value for key, value in (options or {}).items() if key != id(estimator)}
+                # skl2onnx has added options of members to those it was given
+                options = conversion_options(estimator) or {}
+                options.pop(id(estimator), None)
                 model = convert_sklearn(estimator, options=options or None, **arguments)
     except (MissingConverter, MissingShapeCalculator) as error:
         raise ConversionError(

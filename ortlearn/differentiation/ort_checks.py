@@ -149,12 +149,26 @@ def refuse_known_wrong(model: ModelProto, outputs: Sequence[str], wrt: Sequence[
     read = set(outputs).union(*(node_inputs(node) for node in nodes))
     constants = constant_names(model)
     for node in nodes:
+        known = types.get(node.output[0])
+        if node.op_type == "Concat" and known is not None and known.elem_type == TensorProto.DOUBLE:
+            raise GradientError(
+                f"onnxruntime-training has no float64 form of the gradient of Concat (node {node.name!r}). "
+                "Use gradient='rules'."
+            )
         reason = _wrong(node, types, reached, read, constants)
         if reason:
             raise GradientError(
                 f"onnxruntime-training gives a wrong gradient for {node.op_type} (node {node.name!r}): "
                 f"{reason}."
             )
+
+
+def _differ(one: tuple | None, other: tuple | None) -> bool:
+    """Tell whether two shapes are known to differ; what may differ has been expanded by then."""
+    if one is None or other is None:
+        return False
+    known = [(a, b) for a, b in zip(one, other, strict=False) if isinstance(a, int) and isinstance(b, int)]
+    return len(one) != len(other) or any(a != b for a, b in known)
 
 
 def _wrong(
@@ -172,7 +186,7 @@ def _wrong(
     if node.op_type in ("Where", "Pow"):
         output = types[node.output[0]].shape if node.output[0] in types else None
         for name, shape in zip(node.input, shapes, strict=True):
-            if _is_float(types.get(name)) and name in reached and shape is not None and shape != output:
+            if _is_float(types.get(name)) and name in reached and _differ(shape, output):
                 return f"its operand {name!r} is broadcast; expand it to the shape of the result"
     if node.op_type == "Dropout" and len(node.input) > 2 and node.input[2] not in constants:
         return f"its mode {node.input[2]!r} is not constant"

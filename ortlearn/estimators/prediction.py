@@ -17,6 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..conversion import Head, is_onnx_source
+from ..conversion.columns import count_rows
 from ..training import Device
 from ..training.base_step import BaseStep
 from .inference import Inference
@@ -262,7 +263,7 @@ class PredictionMixin:
         ndarray of shape (n_samples,)
             Losses.
         """
-        check_consistent_length(X, y)
+        check_consistent_length(np.empty(count_rows(X)), y)
         rows = self._rows(X)
         return self._runner().losses(rows, self._problem.encoder.encode(y, rows.shape[0]))
 

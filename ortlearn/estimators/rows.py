@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.utils import check_array
+from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ..conversion import (
@@ -38,13 +38,9 @@ def check_lengths(X: Any, y: Any) -> None:
     y : array-like or None
         Labels.
     """
-    if y is None:
-        count_rows(X)
-    elif count_rows(X) != count_rows(y):
-        raise ValueError(
-            "Found input variables with inconsistent numbers of samples: "
-            f"{[int(count_rows(X)), int(count_rows(y))]}"
-        )
+    n_rows = count_rows(X)
+    if y is not None:
+        check_consistent_length(np.empty(n_rows), y)
 
 
 class RowsMixin:
@@ -107,12 +103,18 @@ class RowsMixin:
             Rows.
         """
         front, schema = problem.trainable.front, problem.trainable.schema
-        if front is None and schema.is_number_matrix and not isinstance(X, Mapping):
+        if isinstance(X, Mapping) and schema.is_matrix and schema.inputs[0].name in X:
+            X = X[schema.inputs[0].name]
+        if front is None and schema.is_number_matrix:
+            may_miss = bool(problem.missing)
             if rows is None or rows.dtype != schema.float_dtype:
-                rows = self._validate_rows(X, schema.float_dtype, reset, bool(problem.missing))
+                rows = self._validate_rows(X, schema.float_dtype, reset, may_miss)
+            else:
+                may_miss = may_miss or accepts_missing(self.estimator)
             problem.check_features(rows.shape[1])
             check_categories(rows, schema)
-            _check_missing(rows, problem.missing)
+            if may_miss:
+                _check_missing(rows, problem.missing)
             return rows
         self._check_columns(X, reset, problem)
         if front is not None:
@@ -179,7 +181,7 @@ def _numbers(X: Any, schema: InputSchema, missing: frozenset) -> Any:
 
 def _check_missing(rows: Any, allowed: frozenset) -> None:
     """Raise an error for missing values in columns where the model takes none."""
-    if not allowed or len(allowed) == rows.shape[1]:
+    if len(allowed) == rows.shape[1]:
         return
     values = rows.data if issparse(rows) else rows
     with np.errstate(over="ignore", invalid="ignore"):

@@ -39,8 +39,6 @@ CLASSIFIERS = {
         MinMaxScaler(), StandardScaler(), PCA(5), MLPClassifier((8,), max_iter=30, random_state=0)
     ),
 }
-#: What skl2onnx does not write for doubles.
-NO_DOUBLE = {"svc", "ridge"}
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -86,10 +84,6 @@ def test_classifiers(wine, run_onnx, name, kind, dtype):
     scale = StandardScaler().fit(wine.X_train)
     X_train, X_test = (scale.transform(X).astype(np.float32) for X in (wine.X_train, wine.X_test))
     estimator = fit_clone(CLASSIFIERS[name], X_train, labels_of(kind, wine))
-    if dtype is np.float64 and name in NO_DOUBLE:
-        with pytest.raises(ConversionError, match="double"):
-            sklearn_to_onnx(estimator, 13, dtype)
-        return
     model = sklearn_to_onnx(estimator, 13, dtype)
     check_versions(model)
     X = X_test.astype(dtype)
