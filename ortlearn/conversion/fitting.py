@@ -22,6 +22,7 @@ from sklearn.linear_model import (
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.svm import LinearSVC, LinearSVR
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 __all__ = ["fit_clone", "is_fitted"]
@@ -85,7 +86,10 @@ def is_fitted(estimator: BaseEstimator) -> bool:
         check_is_fitted(last)
     except NotFittedError:
         return False
-    return True
+    # A Gaussian process predicts before it is fitted, and counts as fitted then: its attributes tell.
+    return get_tags(last).requires_fit or any(
+        name.endswith("_") and not name.startswith("_") for name in vars(last)
+    )
 
 
 def _make_cheap(estimator: BaseEstimator) -> None:

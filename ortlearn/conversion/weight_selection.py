@@ -255,10 +255,10 @@ def select_weights(
                 )
             chosen |= matches
     if not chosen:
+        hint = f" Name some in weights_to_train if these are: {_known(weights, original_names)}."
         raise NoTrainableWeightError(
             "The model has no weight to train: no initializer is a factor of a product, an intercept, a "
-            "table or a fitted attribute. Name some in weights_to_train if these are weights: "
-            f"{_known(weights, original_names)}."
+            f"table or a fitted attribute.{hint if weights else ''}"
         )
     return sorted(chosen)
 

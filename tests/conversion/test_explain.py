@@ -1,0 +1,232 @@
+"""explain tells what is trained, and of everything else why it is not and what to do."""
+
+import pickle
+import sys
+
+import numpy as np
+import pytest
+from onnx import parser
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.ensemble import RandomForestClassifier, VotingRegressor
+from sklearn.feature_selection import SelectKBest, VarianceThreshold
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.mixture import BayesianGaussianMixture
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    KBinsDiscretizer,
+    Normalizer,
+    OneHotEncoder,
+    PolynomialFeatures,
+    SplineTransformer,
+    StandardScaler,
+)
+
+from ortlearn.conversion import explain, is_fitted, to_trainable
+from ortlearn.estimators import OrtGradientOptimizer
+from ortlearn.exceptions import ConversionError, NoTrainableWeightError
+
+RNG = np.random.RandomState(0)
+X = RNG.randn(60, 3).astype(np.float32)
+Y = (X @ [1.0, -2.0, 0.5] + 0.3 * RNG.randn(60)).astype(np.float32)
+LABELS = np.digitize(Y, [-1.0, 1.0])
+CATEGORIES = RNG.randint(0, 3, (60, 2)).astype(np.int64)
+
+
+def only(rows, **wanted):
+    """Return the one row that has these values."""
+    (row,) = [row for row in rows if all(getattr(row, name) == value for name, value in wanted.items())]
+    return row
+
+
+def test_a_pipeline_step_by_step():
+    table = explain(make_pipeline(StandardScaler(), PCA(2), LogisticRegression()).fit(X, LABELS))
+    assert table.trainable and table.problem == ""
+    assert [row.step for row in table.rows if row.step] == [
+        *["standardscaler"] * 2,
+        *["pca"] * 2,
+        *["logisticregression"] * 2,
+    ]
+    coefficients = only(table.rows, attribute="coef_")
+    assert (coefficients.operator, coefficients.weights) == ("MatMul", ("coef",))
+    assert coefficients.trainable and not coefficients.reason and not coefficients.advice
+    components = only(table.rows, attribute="components_")
+    assert not components.trainable and components.reason == "prepares the features of what is trained"
+    assert components.advice == "weights_to_train='pca.components_' trains it"
+
+
+@pytest.mark.parametrize("attribute", ["components_", "scale_"])
+def test_the_advice_works(attribute):
+    model = make_pipeline(StandardScaler(), PCA(2), LogisticRegression()).fit(X, LABELS)
+    row = only(explain(model).rows, attribute=attribute)
+    pattern = row.advice.partition("=")[2].split("'")[1]
+    trained = to_trainable(model, pattern)
+    assert list(trained.origins().values()) == [f"{row.step}: {attribute}"]
+
+
+def test_the_advice_for_all_members_works():
+    members = [("a", make_pipeline(PCA(2), Ridge())), ("b", make_pipeline(PCA(1), Ridge()))]
+    model = VotingRegressor(members).fit(X, Y)
+    row = only(explain(model).rows, attribute="estimators_[*]['pca'].components_")
+    pattern = row.advice.partition("=")[2].split("'")[1]
+    assert sorted(to_trainable(model, pattern).origins().values()) == [
+        "estimators_[0]['pca'].components_",
+        "estimators_[1]['pca'].components_",
+    ]
+
+
+def test_members_share_a_row():
+    table = explain(VotingRegressor([(str(i), Ridge(i)) for i in range(5)]).fit(X, Y))
+    row = only(table.rows, attribute="estimators_[*].coef_")
+    assert len(row.weights) == 5 and row.trainable
+    assert "coef, coef_0, coef_1, ... (5)" in str(table)
+
+
+def test_what_is_kept():
+    reasons = {row.attribute: row.reason for row in explain(GaussianNB(), X, LABELS).rows if row.attribute}
+    assert reasons == {"theta_": "", "var_": "kept positive", "class_prior_": "kept on the simplex"}
+
+
+def test_what_belongs_to_the_fit():
+    table = explain(GaussianProcessRegressor(alpha=0.1), X, Y)
+    assert {row.attribute for row in table.rows if row.trainable} == {"X_train_", "alpha_", "_y_train_mean"}
+    mixture = explain(BayesianGaussianMixture(n_components=2, random_state=0), X)
+    row = only(mixture.rows, attribute="_estimate_log_weights()")
+    assert not row.trainable and row.reason == "ONNX has no function that gives it"
+
+
+def test_constants_come_last_in_a_row_of_their_own():
+    rows = explain(GaussianNB(), X, LABELS).rows
+    assert rows[-1].reason == "constant of a formula" and not rows[-1].trainable
+    assert "prod_operand" in rows[-1].weights and rows[-1].attribute == rows[-1].operator == ""
+
+
+#: Estimators with nothing to train, rows to fit them on, and a part of the reason.
+HOPELESS = {
+    "votes": (KNeighborsClassifier(3), X, "votes of the nearest training rows"),
+    "bins": (KBinsDiscretizer(3, encode="ordinal", strategy="uniform"), X, "number of a bin"),
+    "categories": (OneHotEncoder(sparse_output=False), CATEGORIES, "categories or words"),
+    "selector": (SelectKBest(k=2), X, "picks columns"),
+    "threshold": (VarianceThreshold(), X, "picks columns"),
+    "polynomials": (PolynomialFeatures(2), X, "no parameters"),
+    "norms": (Normalizer(), X, "no parameters"),
+}
+
+
+@pytest.mark.parametrize("case", HOPELESS)
+def test_an_estimator_with_nothing_to_train_says_why(case):
+    estimator, features, reason = HOPELESS[case]
+    fitted = estimator.fit(features, LABELS)
+    table = explain(fitted)
+    assert not table.trainable and table.problem.startswith("The model has no weight to train")
+    row = only(table.rows, operator=type(estimator).__name__)
+    assert reason in row.reason and row.advice
+    with pytest.raises(NoTrainableWeightError, match=reason) as caught:
+        to_trainable(fitted)
+    assert list(caught.value.facts) == table.rows and row.advice in str(caught.value)
+
+
+def test_the_error_of_an_estimator_has_the_same_facts():
+    with pytest.raises(
+        NoTrainableWeightError, match=r"votes of the nearest training rows.*no gradient passes"
+    ):
+        OrtGradientOptimizer(KNeighborsClassifier(3)).fit(X, LABELS)
+
+
+def test_the_error_is_pickled_with_its_facts():
+    with pytest.raises(NoTrainableWeightError) as caught:
+        to_trainable(SelectKBest(k=2).fit(X, LABELS))
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert again.facts == caught.value.facts and str(again) == str(caught.value)
+
+
+def test_bins_that_do_not_convert_say_why_all_the_same():
+    table = explain(KBinsDiscretizer(3, strategy="uniform").fit(X))
+    assert "cannot be converted" in table.problem and "number of a bin" in table.rows[0].reason
+
+
+def test_a_selector_in_front_of_a_model():
+    table = explain(make_pipeline(SelectKBest(k=2), LogisticRegression()), X, LABELS)
+    row = only(table.rows, step="selectkbest")
+    assert not row.trainable and "picks columns" in row.reason and row.advice == ""
+    assert only(table.rows, attribute="coef_").trainable
+
+
+@pytest.mark.filterwarnings("ignore::ortlearn.exceptions.FallbackWarning")
+def test_a_step_without_converter_stays_in_scikit_learn():
+    table = explain(make_pipeline(StandardScaler(), SplineTransformer(), Ridge()), X, Y)
+    for step in ("standardscaler", "splinetransformer"):
+        assert "runs in scikit-learn, once" in only(table.rows, step=step).reason
+    assert only(table.rows, attribute="coef_").step == "ridge"
+
+
+def test_an_onnx_model():
+    model = parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 18]>
+        g (float[N,2] x, int64[N] row) => (float[N,3] y)
+        <float[2] mean = {0.1, 0.7}, float[2,3] w = {1, 2, 3, 4, 5, 6}, float[4,3] embedding = {1, 2, 3}>
+        { c = Sub (x, mean) z = MatMul (c, w) e = Gather (embedding, row) y = Add (z, e) }"""
+    )
+    model.graph.initializer[2].float_data.extend(range(9))
+    table = explain(model)
+    assert {row.weights[0]: row.trainable for row in table.rows} == {
+        "mean": False,
+        "w": True,
+        "embedding": True,
+    }
+    row = only(table.rows, weights=("mean",))
+    assert row.operator == "Sub" and row.advice == "weights_to_train='mean' trains it"
+    assert row.reason == "neither a factor of a product, nor added to one, nor a table"
+    assert table.rows[0].step == table.rows[0].attribute == ""
+
+
+def test_a_gradient_that_stops_names_the_operator():
+    model = parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 18]> g (float[N,2] x) => (float[N,1] y)
+        <float[2,1] w = {1, 2}, float[2,1] v = {3, 4}>
+        { a = MatMul (x, w) r = Round (a) b = MatMul (x, v) y = Add (r, b) }"""
+    )
+    assert to_trainable(model).trained == ["I1_v"]
+    row = only(explain(model).rows, weights=("w",))
+    assert row.reason == "reaches what is trained only through Round, where no gradient passes"
+
+
+def test_as_columns_and_as_a_frame():
+    table = explain(RandomForestClassifier(3, random_state=0), X, LABELS)
+    columns = table.to_dict()
+    assert list(columns) == ["step", "operator", "weights", "attribute", "trainable", "reason", "advice"]
+    assert columns["attribute"][0] == "estimators_[*].tree_.value"
+    pandas = pytest.importorskip("pandas")
+    frame = table.to_frame()
+    assert isinstance(frame, pandas.DataFrame) and frame.shape == (len(table.rows), 7)
+    assert frame["trainable"].tolist() == columns["trainable"]
+
+
+def test_without_pandas_a_frame_is_an_error(monkeypatch):
+    table = explain(LinearRegression().fit(X, Y))
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"Explanation.to_frame requires pandas"):
+        table.to_frame()
+
+
+def test_an_estimator_that_is_not_fitted_needs_rows_and_is_not_changed():
+    with pytest.raises(ConversionError, match=r"Ridge is not fitted: fit it first, or pass X"):
+        explain(Ridge())
+    model = Ridge()
+    assert explain(model, X, Y).trainable and not hasattr(model, "coef_")
+
+
+def test_the_text_is_a_table():
+    lines = str(explain(make_pipeline(StandardScaler(), Ridge()), X, Y)).splitlines()
+    assert lines[0].split() == ["step", "operator", "weights", "attribute", "trainable", "reason", "advice"]
+    place = lines[0].index("attribute")
+    assert [line[place:].split()[0] for line in lines[1:5]] == ["mean_", "scale_", "coef_", "intercept_"]
+
+
+def test_an_estimator_that_predicts_before_it_is_fitted_is_fitted():
+    model = GaussianProcessRegressor(alpha=0.1)
+    assert not is_fitted(model) and is_fitted(clone(model).fit(X, Y))
+    assert is_fitted(Normalizer().fit(X)) and not is_fitted(Ridge())
