@@ -99,7 +99,7 @@ def _like(op: GraphBuilder, name: str, value: Any) -> str:
 def _standard(scaler: StandardScaler) -> tuple[Any, Any]:
     return (
         1.0 if scaler.scale_ is None else scaler.scale_,
-        0.0 if scaler.mean_ is None else scaler.mean_,
+        scaler.mean_ if scaler.with_mean else 0.0,
     )
 
 

@@ -1,0 +1,85 @@
+"""A graph that is not what scikit-learn computes is told, once, with the difference."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ortlearn import OrtGradientOptimizer
+from ortlearn.estimators import fidelity
+from ortlearn.estimators.fidelity import ROWS, compare_with_sklearn, is_known_faithful
+from ortlearn.estimators.inference import Inference
+from ortlearn.estimators.problem import Problem
+from ortlearn.exceptions import FidelityWarning
+from ortlearn.training.sessions import Device
+
+X, CLASSES = load_iris(return_X_y=True)
+X = X.astype(np.float32)
+STILL = {"warm_start": True, "max_iter": 1, "learning_rate": 1e-30}
+
+
+def runner_of(model, y):
+    problem = Problem.pose(OrtGradientOptimizer(model, **STILL), X, y, None, np.random.RandomState(0))
+    return Inference(problem, problem.trainable.model, Device("cpu"), None)
+
+
+def test_what_is_known_to_be_faithful():
+    class Ridge(BaseEstimator):
+        pass
+
+    assert is_known_faithful(make_pipeline(StandardScaler(), "passthrough", LinearRegression()))
+    assert not is_known_faithful(make_pipeline(StandardScaler(), KNeighborsRegressor()))
+    assert not is_known_faithful(Ridge())
+
+
+def test_every_faithful_name_is_an_estimator():
+    from sklearn.utils.discovery import all_estimators
+
+    assert {name for name, _ in all_estimators()} >= fidelity.FAITHFUL
+
+
+@pytest.mark.parametrize("changed", [True, False])
+def test_a_difference_of_values(changed):
+    model = Ridge().fit(X, X[:, 0] * 2)
+    runner = runner_of(model, X[:, 0] * 2)
+    if changed:
+        model.intercept_ += np.float32(0.5)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        compare_with_sklearn(runner, model, X, X)
+    if not changed:
+        assert not caught
+        return
+    (warning,) = caught
+    assert warning.category is FidelityWarning
+    message = str(warning.message)
+    assert re.search(r"ONNX model of Ridge differs from scikit-learn's predict by up to 0\.0", message)
+    assert f"{ROWS} of {ROWS} rows" in message and "compare both on your data" in message
+
+
+def test_a_difference_of_probabilities_names_the_row():
+    model = LogisticRegression(max_iter=500).fit(X, CLASSES)
+    runner = runner_of(model, CLASSES)
+    model.coef_[0] *= 3
+    with pytest.warns(FidelityWarning, match="predict_proba by up to .* at row [0-9]+ "):
+        compare_with_sklearn(runner, model, X, X)
+
+
+def test_fit_compares_and_looks_at_few_rows(monkeypatch):
+    model = KNeighborsRegressor().fit(X, X[:, 0])
+    seen = []
+    monkeypatch.setattr(
+        KNeighborsRegressor, "predict", lambda self, rows: seen.append(rows) or rows[:, 0] + 9
+    )
+    with pytest.warns(FidelityWarning, match="KNeighborsRegressor"):
+        trained = OrtGradientOptimizer(model, weights_to_train="*Extractor*", **STILL).fit(X, X[:, 0])
+    (rows,) = seen
+    assert len(rows) == ROWS
+    assert trained._problem.source is None
