@@ -2,16 +2,20 @@
 
 from .base import BasePenalty
 from .elastic import ElasticPenalty
+from .group_lasso import GroupLassoPenalty
 from .l1 import L1Penalty
 from .l2 import L2Penalty
+from .max_norm import MaxNormPenalty
 from .none import NoPenalty
 from .penalty_graph import penalty_loss_onnx, resolve_penalty
 
 __all__ = [
     "BasePenalty",
     "ElasticPenalty",
+    "GroupLassoPenalty",
     "L1Penalty",
     "L2Penalty",
+    "MaxNormPenalty",
     "NoPenalty",
     "penalty_loss_onnx",
     "resolve_penalty",

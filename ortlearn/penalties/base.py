@@ -2,27 +2,42 @@
 
 from __future__ import annotations
 
-from sklearn.base import BaseEstimator
+import re
+from fnmatch import fnmatchcase
 
+from ..exceptions import PluginError
 from ..graphs import GraphBuilder
+from ..parameters import CheckedParameters
 
 __all__ = ["BasePenalty"]
 
 
-class BasePenalty(BaseEstimator):
+class BasePenalty(CheckedParameters):
     """Base class of penalties.
 
     A subclass stores its parameters in its constructor and writes :meth:`forward`. The gradient
-    comes from differentiation: use operators that have one.
+    comes from differentiation: use operators that have one. A penalty that makes weights exactly
+    zero, or keeps them in a set, writes :meth:`proximal_step` too.
 
     Parameters
     ----------
     intercept : bool, default=False
         Whether intercepts are penalised too.
+    weights : str, sequence of str or None, default=None
+        Names or glob patterns of the weights it is for, with or without their number
+        (``"I0_coef"``, ``"coef*"``); all of them by default.
     """
 
-    def __init__(self, intercept=False):
+    def __init__(self, intercept=False, weights=None):
         self.intercept = intercept
+        self.weights = weights
+
+    def check(self):
+        """Check the parameters before training."""
+        self.check_flag("intercept")
+        patterns = [self.weights] if isinstance(self.weights, str) else self.weights
+        if patterns is not None and not all(isinstance(pattern, str) for pattern in patterns):
+            raise PluginError(f"{type(self).__name__}: weights={self.weights!r} must be names or patterns.")
 
     @property
     def smooth(self) -> bool:
@@ -46,6 +61,56 @@ class BasePenalty(BaseEstimator):
         """
         raise NotImplementedError(f"{type(self).__name__} must write its forward expression.")
 
-    def applies_to(self, is_intercept: bool) -> bool:
-        """Tell whether a weight is penalised."""
-        return self.intercept or not is_intercept
+    def is_proximal(self) -> bool:
+        """Tell whether :meth:`proximal_step` takes the place of the gradient of what is not smooth."""
+        return False
+
+    def smooth_part(self, op: GraphBuilder, weight: str) -> str | None:
+        """Write the part that is differentiated: all of it, unless there is a proximal step."""
+        return self.forward(op, weight)
+
+    def proximal_step(self, op: GraphBuilder, weight: str, rate: str) -> str:
+        """Write what follows the update of a weight.
+
+        It is ``argmin_v ||v - w||^2 / 2 + rate * penalty(v)`` for the part that is not smooth
+        (Parikh, N. and Boyd, S., "Proximal algorithms", Foundations and Trends in Optimization 1
+        (2014), 127-239).
+
+        Parameters
+        ----------
+        op : GraphBuilder
+            Where the nodes go; it knows type and shape of the weight.
+        weight : str
+            Name of the updated weight.
+        rate : str
+            Name of the learning rate, a scalar of shape ().
+
+        Returns
+        -------
+        str
+            Name of the weight that training goes on with.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must write its proximal step.")
+
+    def applies_to(self, is_intercept: bool, name: str = "") -> bool:
+        """Tell whether a weight is penalised.
+
+        Parameters
+        ----------
+        is_intercept : bool
+            Whether it is an intercept.
+        name : str, default=""
+            Its name.
+
+        Returns
+        -------
+        bool
+            Whether it is.
+        """
+        if is_intercept and not self.intercept:
+            return False
+        if self.weights is None:
+            return True
+        patterns = [self.weights] if isinstance(self.weights, str) else self.weights
+        names = (name, re.sub(r"^I\d+_", "", name))
+        return any(fnmatchcase(known, pattern) for known in names for pattern in patterns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .base import BasePenalty
+from .terms import absolute_values, soft_threshold, squares
 
 __all__ = ["ElasticPenalty"]
 
@@ -20,6 +21,11 @@ class ElasticPenalty(BasePenalty):
         Factor of the squares.
     intercept : bool, default=False
         Whether intercepts are penalised too.
+    weights : str, sequence of str or None, default=None
+        Names or glob patterns of the weights it is for; all of them by default.
+    proximal : bool, default=True
+        Whether the l1 term acts by its proximal step after each update, which makes weights exactly
+        zero, instead of by its gradient.
 
     References
     ----------
@@ -33,23 +39,40 @@ class ElasticPenalty(BasePenalty):
     ElasticPenalty(l1=0.0, l2=0.1)
     """
 
-    def __init__(self, l1=0.5, l2=0.5, intercept=False):
-        super().__init__(intercept=intercept)
+    def __init__(self, l1=0.5, l2=0.5, intercept=False, weights=None, proximal=True):
+        super().__init__(intercept=intercept, weights=weights)
         self.l1 = l1
         self.l2 = l2
+        self.proximal = proximal
+
+    def check(self):
+        """Check the parameters before training."""
+        super().check()
+        self.check_number("l1", closed=True)
+        self.check_number("l2", closed=True)
+        self.check_flag("proximal")
 
     @property
     def smooth(self):
         """Whether it has a gradient everywhere."""
         return not self.l1
 
+    def is_proximal(self):
+        """Tell whether there is a proximal step."""
+        return bool(self.proximal and self.l1)
+
     def forward(self, op, weight):
         """Write the penalty of one weight."""
-        terms = []
-        if self.l1:
-            terms.append(op.Mul(op.ReduceSum(op.Abs(weight), keepdims=0), float(self.l1)))
-        if self.l2:
-            terms.append(op.Mul(op.ReduceSum(op.Mul(weight, weight), keepdims=0), float(self.l2)))
-        if not terms:
-            return None
-        return terms[0] if len(terms) == 1 else op.Add(*terms)
+        terms = [absolute_values(op, weight, self.l1), squares(op, weight, self.l2)]
+        found = [term for term in terms if term is not None]
+        if len(found) < 2:
+            return found[0] if found else None
+        return op.Add(*found)
+
+    def smooth_part(self, op, weight):
+        """Write the part that is differentiated."""
+        return squares(op, weight, self.l2) if self.is_proximal() else self.forward(op, weight)
+
+    def proximal_step(self, op, weight, rate):
+        """Write what follows the update of a weight."""
+        return soft_threshold(op, weight, op.Mul(rate, float(self.l1)))

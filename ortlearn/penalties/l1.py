@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .base import BasePenalty
-from .elastic import ElasticPenalty
+from .terms import absolute_values, soft_threshold
 
 __all__ = ["L1Penalty"]
 
@@ -17,6 +17,11 @@ class L1Penalty(BasePenalty):
         Factor.
     intercept : bool, default=False
         Whether intercepts are penalised too.
+    weights : str, sequence of str or None, default=None
+        Names or glob patterns of the weights it is for; all of them by default.
+    proximal : bool, default=True
+        Whether it acts by its proximal step after each update, ``sign(w) * max(|w| - rate * l1, 0)``,
+        which makes weights exactly zero, instead of by its gradient.
 
     References
     ----------
@@ -30,15 +35,34 @@ class L1Penalty(BasePenalty):
     L1Penalty(l1=0.01)
     """
 
-    def __init__(self, l1=0.5, intercept=False):
-        super().__init__(intercept=intercept)
+    def __init__(self, l1=0.5, intercept=False, weights=None, proximal=True):
+        super().__init__(intercept=intercept, weights=weights)
         self.l1 = l1
+        self.proximal = proximal
+
+    def check(self):
+        """Check the parameters before training."""
+        super().check()
+        self.check_number("l1", closed=True)
+        self.check_flag("proximal")
 
     @property
     def smooth(self):
         """Whether it has a gradient everywhere."""
         return not self.l1
 
+    def is_proximal(self):
+        """Tell whether there is a proximal step."""
+        return bool(self.proximal and self.l1)
+
     def forward(self, op, weight):
         """Write the penalty of one weight."""
-        return ElasticPenalty(l1=self.l1, l2=0.0).forward(op, weight)
+        return absolute_values(op, weight, self.l1)
+
+    def smooth_part(self, op, weight):
+        """Write the part that is differentiated."""
+        return None if self.is_proximal() else self.forward(op, weight)
+
+    def proximal_step(self, op, weight, rate):
+        """Write what follows the update of a weight."""
+        return soft_threshold(op, weight, op.Mul(rate, float(self.l1)))

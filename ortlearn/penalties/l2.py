@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .base import BasePenalty
-from .elastic import ElasticPenalty
+from .terms import squares
 
 __all__ = ["L2Penalty"]
 
@@ -17,6 +17,8 @@ class L2Penalty(BasePenalty):
         Factor; scikit-learn's ``alpha`` of an MLP is ``2 * l2``.
     intercept : bool, default=False
         Whether intercepts are penalised too.
+    weights : str, sequence of str or None, default=None
+        Names or glob patterns of the weights it is for; all of them by default.
 
     References
     ----------
@@ -29,10 +31,15 @@ class L2Penalty(BasePenalty):
     L2Penalty(l2=0.01)
     """
 
-    def __init__(self, l2=0.5, intercept=False):
-        super().__init__(intercept=intercept)
+    def __init__(self, l2=0.5, intercept=False, weights=None):
+        super().__init__(intercept=intercept, weights=weights)
         self.l2 = l2
+
+    def check(self):
+        """Check the parameters before training."""
+        super().check()
+        self.check_number("l2", closed=True)
 
     def forward(self, op, weight):
         """Write the penalty of one weight."""
-        return ElasticPenalty(l1=0.0, l2=self.l2).forward(op, weight)
+        return squares(op, weight, self.l2)

@@ -30,7 +30,7 @@ def resolve_penalty(spec: Any) -> BasePenalty:
     Raises
     ------
     PluginError
-        If it is none of these, or unknown.
+        If it is none of these, or unknown, or if a parameter makes no sense.
 
     Examples
     --------
@@ -38,7 +38,9 @@ def resolve_penalty(spec: Any) -> BasePenalty:
     >>> resolve_penalty("l1")
     L1Penalty()
     """
-    return plugins.create(plugins.PENALTIES, "none" if spec is None else spec, BasePenalty)
+    penalty = plugins.create(plugins.PENALTIES, "none" if spec is None else spec, BasePenalty)
+    penalty.check()
+    return penalty
 
 
 def penalty_loss_onnx(

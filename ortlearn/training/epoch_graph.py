@@ -29,6 +29,7 @@ from .step_graphs import (
     StepGraph,
     append_updates,
     copy_value,
+    differentiated,
     objective_graph,
     renamed_value,
 )
@@ -78,11 +79,11 @@ def batch_graph(task: TrainingTask, size: int, packing: Packing | None = None) -
     if task.learning_rate.scales_gradient:
         # Differentiating rate * objective puts the rate into the gradient of the loss, once.
         op = GraphBuilder(opset_versions(objective)[""], existing_names=graph_names(objective.graph))
-        op.node("Mul", OBJECTIVE, RATE, outputs=[SCALED])
+        op.node("Mul", differentiated(task), RATE, outputs=[SCALED])
         scalar = TensorType(helper.np_dtype_to_tensor_dtype(task.dtype), ())
         outputs = [make_value_info(SCALED, scalar), make_value_info(OBJECTIVE, scalar)]
         objective = append_nodes(objective, op, inputs=[make_value_info(RATE, scalar)], outputs=outputs)
-    target = SCALED if task.learning_rate.scales_gradient else OBJECTIVE
+    target = SCALED if task.learning_rate.scales_gradient else differentiated(task)
     gradient = gradient_of_loss(
         objective, target, task.weights, task.gradient, keep_outputs=True, origin=task.origin
     )

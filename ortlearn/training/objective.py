@@ -36,7 +36,9 @@ def mean_loss(op: GraphBuilder, rows: str, sample_weight: str | None) -> str:
     return op.Div(total, op.Max(op.ReduceSum(sample_weight, keepdims=0), tiny))
 
 
-def penalty_terms(op: GraphBuilder, penalty: BasePenalty, intercepts: Mapping[str, bool]) -> list[str]:
+def penalty_terms(
+    op: GraphBuilder, penalty: BasePenalty, intercepts: Mapping[str, bool], smooth_only: bool = False
+) -> list[str]:
     """Write the penalty of every weight it applies to.
 
     Parameters
@@ -47,18 +49,23 @@ def penalty_terms(op: GraphBuilder, penalty: BasePenalty, intercepts: Mapping[st
         Penalty.
     intercepts : mapping of str to bool
         Whether a weight, by name, is an intercept.
+    smooth_only : bool, default=False
+        Whether to write only what is differentiated.
 
     Returns
     -------
     list of str
         Scalars of shape ().
     """
-    # Behind an Identity: a weight used twice in one node, and nowhere else, makes the C++ builder fail.
-    terms = [
-        penalty.forward(op, op.Identity(name))
-        for name, is_intercept in intercepts.items()
-        if penalty.applies_to(is_intercept)
-    ]
+    terms = []
+    for name, is_intercept in intercepts.items():
+        if penalty.applies_to(is_intercept, name):
+            # A weight used twice in one node, and nowhere else, makes the C++ builder fail.
+            weight = op.Identity(name)
+            known = op.type(name)
+            if known is not None:
+                op.set_type(weight, *known)
+            terms.append(penalty.smooth_part(op, weight) if smooth_only else penalty.forward(op, weight))
     return [term for term in terms if term is not None]
 
 

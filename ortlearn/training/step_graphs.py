@@ -28,6 +28,7 @@ SAMPLE_WEIGHT = "ortlearn_sample_weight"
 ROWS = "ortlearn_rows"
 RATE = "ortlearn_rate"
 OBJECTIVE = "ortlearn_objective"
+SMOOTH = "ortlearn_smooth_objective"
 BATCH = "batch"
 
 
@@ -130,7 +131,11 @@ def row_loss_graph(task: TrainingTask) -> tuple[ModelProto, str]:
 
 
 def objective_graph(task: TrainingTask, batch: int | str = BATCH) -> ModelProto:
-    """Return the graph of the objective of a batch, penalty included."""
+    """Return the graph of the objective of a batch, penalty included.
+
+    Where the penalty has a proximal step, a second output is the objective without what that step
+    is for.
+    """
     model = _with_batch_dimension(task, batch)
     op = _builder(task, model, "loss_")
     if task.loss is None:
@@ -139,10 +144,25 @@ def objective_graph(task: TrainingTask, batch: int | str = BATCH) -> ModelProto:
             value = op.ReduceSum(value, keepdims=0)
     else:
         value = mean_loss(op, _row_losses(task, op, batch), SAMPLE_WEIGHT if task.weighted else None)
+    for info in model.graph.input:
+        if info.name in task.intercepts:
+            shape = tuple(dim.dim_value for dim in info.type.tensor_type.shape.dim)
+            op.set_type(info.name, _elem_type(task), shape)
     terms = [value, *penalty_terms(op, task.penalty, task.intercepts)]
     op.node("Identity", add_terms(op, terms), outputs=[OBJECTIVE])
-    output = make_value_info(OBJECTIVE, TensorType(_elem_type(task), ()))
-    return append_nodes(model, op, inputs=_batch_inputs(task, batch), outputs=[output])
+    outputs = [OBJECTIVE]
+    if task.penalty.is_proximal():
+        smooth = [value, *penalty_terms(op, task.penalty, task.intercepts, smooth_only=True)]
+        op.node("Identity", add_terms(op, smooth), outputs=[SMOOTH])
+        outputs.append(SMOOTH)
+    scalar = TensorType(_elem_type(task), ())
+    infos = [make_value_info(name, scalar) for name in outputs]
+    return append_nodes(model, op, inputs=_batch_inputs(task, batch), outputs=infos)
+
+
+def differentiated(task: TrainingTask) -> str:
+    """Return the output of the objective's graph whose gradient the updates take."""
+    return SMOOTH if task.penalty.is_proximal() else OBJECTIVE
 
 
 def step_graph(task: TrainingTask) -> StepGraph:
@@ -152,7 +172,12 @@ def step_graph(task: TrainingTask) -> StepGraph:
     (``ortlearn_rows``), the learning rate (``ortlearn_rate``), then what is carried.
     """
     gradient = gradient_of_loss(
-        objective_graph(task), OBJECTIVE, task.weights, task.gradient, origin=task.origin
+        objective_graph(task),
+        differentiated(task),
+        task.weights,
+        task.gradient,
+        keep_outputs=True,
+        origin=task.origin,
     )
     n_weights = len(task.weights)
     columns = [value.name for value in gradient.graph.input if value.name not in task.weights]
@@ -201,11 +226,11 @@ def append_updates(
     op = _builder(task, model, "update_")
     types = {v.name: v for v in model.graph.input}
     inputs = []
+    rate = RATE
     if RATE in types:
         rate = op.constant(1.0)
     else:
         inputs.append(make_value_info(RATE, TensorType(_elem_type(task), ())))
-        rate = RATE
     outputs = [copy_value(v) for v in model.graph.output if v.name == value]
     carried: list[Carried] = []
     for name in task.weights:
@@ -213,6 +238,9 @@ def append_updates(
         names, infos = _state_inputs(task, op, name, shape)
         inputs += infos
         new, states = task.learning_rate.update(op, name, gradients[name], names, rate)
+        if task.penalty.is_proximal() and task.penalty.applies_to(task.intercepts[name], name):
+            op.set_type(new, _elem_type(task), shape)
+            new = task.penalty.proximal_step(op, new, RATE)
         results: list[tuple[str | None, str]] = [(None, new), *states.items()]
         for state, result in results:
             known = types[name] if state is None else next(i for i in infos if i.name == names[state])
@@ -284,13 +312,30 @@ def update_graph(task: TrainingTask) -> StepGraph:
         model.graph.input.extend(received)
         return append_updates(task, model, gradients, None)
     op.node("Identity", add_terms(op, terms), outputs=[OBJECTIVE])
-    output = make_value_info(OBJECTIVE, TensorType(_elem_type(task), ()))
-    penalty = append_nodes(model, op, outputs=[output])
-    reached = [name for name in task.weights if task.penalty.applies_to(task.intercepts[name])]
-    own = gradient_of_loss(penalty, OBJECTIVE, reached, task.gradient)
+    scalar = TensorType(_elem_type(task), ())
+    outputs = [make_value_info(OBJECTIVE, scalar)]
+    if task.penalty.is_proximal():
+        terms = penalty_terms(op, task.penalty, task.intercepts, smooth_only=True)
+        if terms:
+            op.node("Identity", add_terms(op, terms), outputs=[SMOOTH])
+            outputs.append(make_value_info(SMOOTH, scalar))
+    penalty = append_nodes(model, op, outputs=outputs)
+    if not terms:
+        penalty.graph.input.extend(received)
+        return append_updates(task, penalty, gradients, OBJECTIVE)
+    return _with_penalty_gradients(task, penalty, gradients, [*values, *received])
+
+
+def _with_penalty_gradients(
+    task: TrainingTask, penalty: ModelProto, gradients: dict[str, str], inputs: list[ValueInfoProto]
+) -> StepGraph:
+    """Append the updates to the graph of a penalty, whose gradients are added to those of the loss."""
+    applies = task.penalty.applies_to
+    reached = [name for name in task.weights if applies(task.intercepts[name], name)]
+    own = gradient_of_loss(penalty, differentiated(task), reached, task.gradient, keep_outputs=True)
     own = map_names(own, {f"{name}_grad": f"{name}_penalty_grad" for name in reached})
-    missing = [v for v in values if v.name not in {i.name for i in own.graph.input}]
-    own.graph.input.extend([*missing, *received])
+    known = {value.name for value in own.graph.input}
+    own.graph.input.extend(value for value in inputs if value.name not in known)
     op = _builder(task, own, "sum_")
     totals = {name: op.Add(gradients[name], f"{name}_penalty_grad") for name in reached}
     return append_updates(task, append_nodes(own, op), {**gradients, **totals}, OBJECTIVE)

@@ -26,7 +26,9 @@ CASES = {
     "l2": [(L2Penalty(), 0.0, 0.5), (L2Penalty(2.0), 0.0, 2.0)],
     "elastic": [(ElasticPenalty(), 0.5, 0.5), (ElasticPenalty(0.1, 3.0), 0.1, 3.0)],
 }
-ALIASES = {"l1l2": "elastic"}
+ALIASES = {"elasticnet": "elastic", "l1l2": "elastic"}
+#: Those that are more than l1 and l2: tested in test_proximal.py.
+OTHERS = {"group_lasso", "max_norm"}
 ALL = [pytest.param(*case, id=f"{name}-{i}") for name, cases in CASES.items() for i, case in enumerate(cases)]
 
 
@@ -49,7 +51,7 @@ def value_of(weight, l1, l2):
 def test_every_built_in_penalty_has_a_record():
     infos = plugins.list_plugins(plugins.PENALTIES)
     built_in = {info.name for info in infos if info.distribution == "ortlearn"}
-    assert built_in == set(CASES) | set(ALIASES)
+    assert built_in == set(CASES) | set(ALIASES) | OTHERS
     for name, cases in CASES.items():
         assert all(isinstance(penalty, plugins.get(plugins.PENALTIES, name)) for penalty, *_ in cases)
     for alias, name in ALIASES.items():
@@ -124,7 +126,7 @@ def test_what_a_penalty_may_be_given_as():
     assert resolve_penalty(L1Penalty).l1 == 0.5
     given = L2Penalty(3.0, intercept=True)
     assert resolve_penalty(given) is not given
-    assert resolve_penalty(given).get_params() == {"l2": 3.0, "intercept": True}
+    assert resolve_penalty(given).get_params() == {"l2": 3.0, "intercept": True, "weights": None}
 
 
 @pytest.mark.parametrize(

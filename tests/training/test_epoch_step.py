@@ -77,7 +77,7 @@ def trained():
                 name: np.random.RandomState(1).normal(0, 0.5, size=_shape(task, name)).astype(dtype)
                 for name in task.weights
             }
-            made[name, dtype] = task, Data(X, fitted._problem.encoder.encode(labels(X))), weights
+            made[name, dtype] = task, Data(X, fitted._problem.encoder.encode(labels(X), len(X))), weights
         return made[name, dtype]
 
     return train

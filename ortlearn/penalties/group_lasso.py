@@ -1,0 +1,83 @@
+"""Penalty on the norms of groups of weights."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .base import BasePenalty
+
+__all__ = ["GroupLassoPenalty"]
+
+
+class GroupLassoPenalty(BasePenalty):
+    """Group lasso: ``strength * sqrt(p) * ||w_g||``, summed over groups g of p weights each.
+
+    A group is a row of a weight: all that a feature, or a unit of the layer before, is multiplied
+    with. Its proximal step makes whole rows exactly zero, which selects features.
+
+    Parameters
+    ----------
+    strength : float, default=0.01
+        Factor.
+    intercept : bool, default=False
+        Whether intercepts are penalised too.
+    weights : str, sequence of str or None, default=None
+        Names or glob patterns of the weights it is for; all of them by default.
+
+    References
+    ----------
+    Yuan, M. and Lin, Y., "Model selection and estimation in regression with grouped variables",
+    Journal of the Royal Statistical Society B 68 (2006), 49-67.
+
+    Examples
+    --------
+    >>> from ortlearn.penalties import GroupLassoPenalty
+    >>> GroupLassoPenalty(strength=0.1, weights="coef*")
+    GroupLassoPenalty(strength=0.1, weights='coef*')
+    """
+
+    def __init__(self, strength=0.01, intercept=False, weights=None):
+        super().__init__(intercept=intercept, weights=weights)
+        self.strength = strength
+
+    def check(self):
+        """Check the parameters before training."""
+        super().check()
+        self.check_number("strength", closed=True)
+
+    @property
+    def smooth(self):
+        """Whether it has a gradient everywhere."""
+        return not self.strength
+
+    def is_proximal(self):
+        """Tell whether there is a proximal step."""
+        return bool(self.strength)
+
+    def forward(self, op, weight):
+        """Write the penalty of one weight."""
+        if not self.strength:
+            return None
+        norms = self._norms(op, weight)
+        return op.Mul(op.ReduceSum(norms, keepdims=0), self._factor(op, weight))
+
+    def smooth_part(self, op, weight):
+        """Write the part that is differentiated: none."""
+        return None
+
+    def proximal_step(self, op, weight, rate):
+        """Write what follows the update of a weight: norms shrink, the smallest to zero."""
+        tiny = float(np.finfo(op.float_dtype).tiny)
+        ratio = op.Div(op.Mul(rate, self._factor(op, weight)), op.Max(self._norms(op, weight), tiny))
+        return op.Mul(weight, op.Max(op.Sub(1.0, ratio), 0.0))
+
+    def _factor(self, op, weight):
+        return float(self.strength) * math.sqrt(math.prod(op.shape(weight)[1:]))
+
+    @staticmethod
+    def _norms(op, weight):
+        axes = list(range(1, len(op.shape(weight))))
+        squared = op.Mul(weight, weight)
+        return op.Sqrt(op.ReduceSum(squared, axes, keepdims=1) if axes else squared)

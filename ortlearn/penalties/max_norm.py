@@ -1,0 +1,68 @@
+"""Bound on the norms of units."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .base import BasePenalty
+
+__all__ = ["MaxNormPenalty"]
+
+
+class MaxNormPenalty(BasePenalty):
+    """Max-norm: the weights of each unit are kept within a ball, ``||w_j|| <= max_norm``.
+
+    A unit is a column of a weight of shape (inputs, units), the first axis of a convolution, or all
+    of a vector. It costs nothing: after each update, columns outside are scaled back.
+
+    Parameters
+    ----------
+    max_norm : float, default=3.0
+        Radius of the ball.
+    intercept : bool, default=False
+        Whether intercepts are kept within it too.
+    weights : str, sequence of str or None, default=None
+        Names or glob patterns of the weights it is for; all of them by default.
+
+    References
+    ----------
+    Srebro, N., Rennie, J. and Jaakkola, T., "Maximum-margin matrix factorization", NIPS 2004; for
+    units, Hinton, G. E. et al., "Improving neural networks by preventing co-adaptation of feature
+    detectors", arXiv:1207.0580, 2012.
+
+    Examples
+    --------
+    >>> from ortlearn.penalties import MaxNormPenalty
+    >>> MaxNormPenalty().max_norm
+    3.0
+    """
+
+    def __init__(self, max_norm=3.0, intercept=False, weights=None):
+        super().__init__(intercept=intercept, weights=weights)
+        self.max_norm = max_norm
+
+    def check(self):
+        """Check the parameters before training."""
+        super().check()
+        self.check_number("max_norm")
+
+    @property
+    def smooth(self):
+        """Whether it has a gradient everywhere: a bound has none."""
+        return False
+
+    def is_proximal(self):
+        """Tell whether there is a proximal step."""
+        return True
+
+    def forward(self, op, weight):
+        """Write the penalty of one weight: none within the ball."""
+        return None
+
+    def proximal_step(self, op, weight, rate):
+        """Write what follows the update of a weight: the projection onto the ball."""
+        rank = len(op.shape(weight))
+        axes = list(range(1, rank)) if rank > 2 else [0]
+        norms = op.Sqrt(op.ReduceSum(op.Mul(weight, weight), axes, keepdims=1))
+        tiny = float(np.finfo(op.float_dtype).tiny)
+        return op.Mul(weight, op.Min(op.Div(float(self.max_norm), op.Max(norms, tiny)), 1.0))
