@@ -104,15 +104,22 @@ def conversion_options(estimator: BaseEstimator) -> dict[Any, dict] | None:
             options[id(vectorizer)]["tokenexp"] = WORDS_IN_ONNX
     if is_classifier(estimator):
         options[id(estimator)] = {"zipmap": False}
-    for meta in _deciding_against_rest(estimator):
+    last = _last_step(estimator)
+    if isinstance(last, LinearSVC) and last is not estimator:
+        options[id(last)] = {"nocl": False}  # the default: else skl2onnx gives it an option it has not
+    for meta in _deciding_against_rest(last):
         options.setdefault(id(meta), {})["raw_scores"] = True
     return options or None
 
 
-def _deciding_against_rest(estimator: Any) -> Iterator[OneVsRestClassifier]:
-    """Yield a one-against-rest classifier by decisions, which skl2onnx else divides by their sum."""
+def _last_step(estimator: Any) -> Any:
     while isinstance(estimator, Pipeline):
         estimator = estimator.steps[-1][1]
+    return estimator
+
+
+def _deciding_against_rest(estimator: Any) -> Iterator[OneVsRestClassifier]:
+    """Yield a one-against-rest classifier by decisions, which skl2onnx else divides by their sum."""
     if isinstance(estimator, OneVsRestClassifier) and not hasattr(estimator, "predict_proba"):
         members = estimator.estimators_
         # Of LinearSVC it takes both columns, of a regressor the threshold would be another one.

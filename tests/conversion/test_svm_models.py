@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris
+from sklearn.linear_model import Perceptron
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from sklearn.svm import SVC, SVR, LinearSVC, NuSVC, NuSVR, OneClassSVM
 
 from ortlearn.conversion import sklearn_to_onnx
 from ortlearn.exceptions import ConversionError
@@ -134,3 +136,27 @@ def test_other_kernels_are_told_plainly(kernel, kind):
     model = kind(kernel=kernel).fit(X, [0, 1, 0, 1, 0, 1])
     with pytest.raises(ConversionError, match=r"a kernel .* has no form in ONNX"):
         sklearn_to_onnx(model, 6)
+
+
+def test_linear_machines_at_the_end_of_pipelines(run_onnx, iris):
+    X, y = iris
+    model = make_pipeline(StandardScaler(), make_pipeline(StandardScaler(), LinearSVC())).fit(X, y)
+    label, decision = run_onnx(sklearn_to_onnx(model, 4), X)
+    assert label.tolist() == model.predict(X).tolist()
+    np.testing.assert_allclose(decision, model.decision_function(X), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("member", [SVC(), LinearSVC(), Perceptron()], ids=str)
+def test_decisions_of_one_against_rest_stay_as_they_are(run_onnx, iris, member):
+    X, y = iris
+    model = make_pipeline(StandardScaler(), OneVsRestClassifier(member)).fit(X, y)
+    label, decision = run_onnx(sklearn_to_onnx(model, 4), X)
+    assert label.ravel().tolist() == model.predict(X).tolist()
+    if not isinstance(member, LinearSVC):  # whose decisions skl2onnx divides by their sum
+        np.testing.assert_allclose(decision, model.decision_function(X), rtol=1e-4, atol=1e-4)
+
+
+def test_calibration_of_decisions_becomes_plain_operators(iris):
+    X, y = iris
+    model = CalibratedClassifierCV(SVC(), cv=2).fit(X, y)
+    assert {node.domain for node in sklearn_to_onnx(model, 4).graph.node} == {""}

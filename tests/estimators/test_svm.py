@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import BaggingClassifier, VotingClassifier
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
@@ -25,6 +27,7 @@ CLASSIFIERS = {
     "one against one": (OneVsOneClassifier(SVC()), 3),
     "vote": (VotingClassifier([("a", SVC(probability=True, random_state=0))], voting="soft"), 3),
     "bagging of votes": (BaggingClassifier(SVC(), 2, random_state=0), 3),
+    "calibration": (CalibratedClassifierCV(SVC(), cv=2), 3),
     "bagging": (BaggingClassifier(SVC(probability=True, random_state=0), 2, random_state=0), 3),
 }
 
@@ -125,3 +128,15 @@ def test_the_width_of_a_kernel_is_trained_by_name(wine):
     ).fit(X, y)
     assert list(after.trained_coef_) == ["gamma"]
     assert after.train_losses_[-1] < after.train_losses_[0]
+
+
+def test_one_machine_per_label(run_onnx, wine):
+    X, y = wine
+    X, labels = X.astype(np.float32), np.stack([y == 0, y == 1], axis=1).astype(int)
+    model = MultiOutputClassifier(SVC()).fit(X, labels)
+    after = trained(OrtGradientOptimizer, model, X, labels)
+    assert np.mean(after.losses(X, labels)) < 0.9995 * after.train_losses_[0]
+    assert len(after.trained_coef_) == 6
+    exported = next(iter(run_onnx(after.get_trained_onnx(), X).values()))
+    assert exported.tolist() == after.predict(X).tolist()
+    assert np.mean(after.predict(X) == model.predict(X)) > 0.98

@@ -43,7 +43,8 @@ def convert_classifier(scope: Any, operator: Any, container: Any) -> None:
     )
     decisions = scores
     if decides and binary:
-        decisions = op.Neg(scores)
+        decision = op.Slice(scores, [0], [1], [1])  # the operator has it first
+        decisions = op.Concat(op.Neg(decision), decision, axis=1)
     elif decides and confident:
         decisions = _votes_and_confidences(op, scores, len(svc.classes_))
         if svc.break_ties:

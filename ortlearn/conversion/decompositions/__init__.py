@@ -54,6 +54,9 @@ DECOMPOSITIONS = {
     ("com.microsoft", "CDist"): cdist.decompose,
 }
 
+#: Those that depend on the shapes of their inputs.
+SHAPED = (("", "LpNormalization"), ("ai.onnx.ml", "ArrayFeatureExtractor"), ("com.microsoft", "CDist"))
+
 
 def decompose_operators(model: ModelProto) -> ModelProto:
     """Return a model whose fused operators are plain ones with weights, in forms that have gradients.
@@ -80,7 +83,10 @@ def decompose_operators(model: ModelProto) -> ModelProto:
     >>> [node.op_type for node in decompose_operators(model).graph.node]
     ['MatMul', 'Add']
     """
-    plain = replace_nodes(model, {key: partial(_replace, key) for key in DECOMPOSITIONS})
+    rules = {key: partial(_replace, key) for key in DECOMPOSITIONS}
+    plain = replace_nodes(model, rules)
+    # onnx knows no shapes behind fused operators: what needs them could not be written before.
+    plain = replace_nodes(plain, {key: rules[key] for key in SHAPED})
     return rewrite_forms(with_tree_opset(plain))
 
 
