@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -85,12 +86,12 @@ class TrainableModel:
     front: Pipeline | None = None
     selects_by_name: bool = False
 
-    @property
+    @cached_property
     def input_name(self) -> str:
         """Name of the input that takes X, the first one of several."""
         return self.schema.inputs[0].name
 
-    @property
+    @cached_property
     def input_dtype(self) -> np.dtype:
         """Floating-point type of X in the graph."""
         return self.schema.float_dtype
@@ -100,7 +101,7 @@ class TrainableModel:
         """Number of columns of X, where it is known."""
         return self.schema.n_features
 
-    @property
+    @cached_property
     def takes_numbers(self) -> bool:
         """Whether the graph takes X as it is: a matrix of floating-point numbers, of any values."""
         return self.front is None and self.schema.is_number_matrix and not self.schema.categories
