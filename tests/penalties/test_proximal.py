@@ -156,12 +156,13 @@ def test_both_estimators_train_alike(penalty, rate, diabetes):
 def test_features_are_selected(diabetes):
     X, y = diabetes
     X = np.hstack([X, np.random.RandomState(0).normal(size=X.shape).astype(np.float32)])
-    penalty = GroupLassoPenalty(0.1, weights="coefficient")
+    penalty = GroupLassoPenalty(0.02, weights="coefficient")
     trained = OrtGradientOptimizer(
         MLPRegressor(hidden_layer_sizes=(8,), random_state=0),
-        learning_rate=LearningRateSGDNesterov(5e-3, learning_rate="constant"),
+        learning_rate=LearningRateSGD(0.1, learning_rate="constant"),
         learning_penalty=penalty,
-        max_iter=60,
+        max_iter=400,
+        batch_size=len(X),
         random_state=0,
     ).fit(X, y)
     rows = np.abs(trained.trained_coef_["coefficient"]).sum(axis=1)
