@@ -12,13 +12,15 @@ __all__ = ["LearningRateLBFGS"]
 #: A line search that finds nothing better has come as far as it can if the last step gained less
 #: than this many rounding errors.
 ROUNDING_ERRORS = 100
+#: Widths of rounded kinks, one after the other, as shares of the objective.
+WIDTHS = (1e-1, 1e-2, 1e-3)
 
 
 class LearningRateLBFGS(BaseSolver):
     """L-BFGS: quasi-Newton steps on all rows at once, by scipy's L-BFGS-B.
 
-    The objective must be smooth: an l1 penalty is refused. Losses with a kink, such as
-    ``"absolute_error"``, often work but without guarantee.
+    The kinks of a loss such as ``"absolute_error"`` are rounded, less and less; an l1 penalty is
+    refused.
 
     Parameters
     ----------
@@ -35,7 +37,8 @@ class LearningRateLBFGS(BaseSolver):
     References
     ----------
     Zhu, C., Byrd, R. H., Lu, P. and Nocedal, J., "Algorithm 778: L-BFGS-B", ACM Transactions on
-    Mathematical Software 23 (1997), 550-560.
+    Mathematical Software 23 (1997), 550-560. Chen, X., "Smoothing methods for nonsmooth, nonconvex
+    minimization", Mathematical Programming 134 (2012), 71-99.
 
     Examples
     --------
@@ -64,14 +67,32 @@ class LearningRateLBFGS(BaseSolver):
 
     def minimize(self, objective, weights, max_iter, note, precision):
         """Minimise the objective of all rows, penalty included."""
-        values: list[float] = []
+        if not objective.has_kinks:
+            return self._run(objective, weights, max_iter, note, max(self.ftol, precision))[0]
+        left, value = max_iter, objective(weights)[0]
+        found = Solution(weights, True, "The objective is zero")
+        for share in WIDTHS:
+            if left <= 0 or value <= 0:
+                break
+            rounded, ftol = objective.rounded(share * value), max(self.ftol, precision * min(value, 1.0))
+            found, n_iter = self._run(rounded, weights, left, note, ftol)
+            weights, left, value = found.weights, left - n_iter, objective(found.weights)[0]
+        return found
 
-        def noted(current):
-            values.append(objective(current)[0])
+    def _run(self, objective, weights, max_iter, note, ftol):
+        """Return what one run finds, and how many iterations it took."""
+        values, last = [], [0.0]
+
+        def evaluate(current):
+            last[0], slopes = objective(current)
+            return last[0], slopes
+
+        def noted(current):  # the weights evaluated last
+            values.append(last[0])
             note(current)
 
         result = minimize(
-            objective,
+            evaluate,
             weights,
             jac=True,
             method="L-BFGS-B",
@@ -81,12 +102,12 @@ class LearningRateLBFGS(BaseSolver):
                 "maxfun": (self.max_line_search + 1) * (max_iter + 1),
                 "maxcor": self.memory,
                 "gtol": self.gtol,
-                "ftol": max(self.ftol, precision),
+                "ftol": ftol,
                 "maxls": self.max_line_search,
             },
         )
-        stuck = result.status == 2 and _is_rounding(values, precision)
-        return Solution(np.asarray(result.x), bool(result.success or stuck), str(result.message))
+        done = result.success or (result.status == 2 and _is_rounding(values, ftol))
+        return Solution(np.asarray(result.x), bool(done), str(result.message)), result.nit
 
 
 def _is_rounding(values: list[float], precision: float) -> bool:

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from .base import BaseLearningRate
 
-__all__ = ["BaseSolver", "Solution"]
+__all__ = ["BaseSolver", "Objective", "Solution"]
 
-#: From a vector of weights to the objective and its gradient.
-Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
+
+class Objective(Protocol):
+    """The objective of all rows, penalty included, of all weights as one vector in float64."""
+
+    @property
+    def has_kinks(self) -> bool:
+        """Whether it has no gradient at some places, as the absolute value at zero."""
+
+    def __call__(self, weights: np.ndarray, /) -> tuple[float, np.ndarray]:
+        """Return its value and its gradient, in float64."""
+
+    def rounded(self, width: float) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
+        """Return the same with rounded kinks: ``sqrt(r ** 2 + width ** 2)`` for ``|r|``."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +67,9 @@ class BaseSolver(BaseLearningRate):
 
         Parameters
         ----------
-        objective : callable
-            From weights, a vector in float64, to the objective and its gradient, in float64.
+        objective : Objective
+            Called with weights, a vector in float64, it returns its value and its gradient; see
+            :class:`Objective` for what to do about kinks.
         weights : ndarray of shape (n,), float64
             Where to start.
         max_iter : int

@@ -17,6 +17,8 @@ class AbsoluteErrorLoss(BaseLoss):
     AbsoluteErrorLoss()
     """
 
+    kinks = True
+
     def forward(self, op, expected, predicted):
         """Write the loss of each row."""
         return self.sum_outputs(op, op.Abs(op.Sub(predicted, expected)))

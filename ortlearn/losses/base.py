@@ -26,6 +26,9 @@ class BaseLoss(CheckedParameters):
         shape (n,). Other labels are floats with the shape of the prediction.
     link : {"identity", "log"}
         What the raw output is of a regression's prediction: itself, or its logarithm.
+    kinks : bool
+        Whether its slope jumps somewhere, as that of the absolute value at zero. Solvers such as
+        L-BFGS round such places; write them with ``op.Abs`` or ``op.Relu``.
     definition_params : dict
         Parameters under which :meth:`forward` is the definition found in textbooks, where the
         default is another one; :func:`ortlearn.losses.add_loss_output` applies them.
@@ -34,6 +37,7 @@ class BaseLoss(CheckedParameters):
     tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
     integer_labels: ClassVar[bool] = False
     link: ClassVar[str] = "identity"
+    kinks: ClassVar[bool] = False
     definition_params: ClassVar[dict[str, float]] = {}
 
     def domain(self) -> str:

@@ -24,6 +24,8 @@ class ElasticLoss(BaseLoss):
     ElasticLoss(l1_weight=0.1)
     """
 
+    kinks = True
+
     def __init__(self, l1_weight=0.5, l2_weight=0.5):
         self.l1_weight = l1_weight
         self.l2_weight = l2_weight

@@ -27,6 +27,8 @@ class EpsilonInsensitiveLoss(BaseLoss):
     EpsilonInsensitiveLoss(epsilon=0.5)
     """
 
+    kinks = True
+
     def __init__(self, epsilon=0.1):
         self.epsilon = epsilon
 
@@ -60,6 +62,8 @@ class SquaredEpsilonInsensitiveLoss(EpsilonInsensitiveLoss):
     >>> SquaredEpsilonInsensitiveLoss()
     SquaredEpsilonInsensitiveLoss()
     """
+
+    kinks = False
 
     def forward(self, op, expected, predicted):
         """Write the loss of each row."""

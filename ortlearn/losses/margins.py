@@ -38,6 +38,8 @@ class HingeLoss(MarginLoss):
     ['classification', 'multilabel']
     """
 
+    kinks = True
+
     def of_margin(self, op, margins):
         """Write the loss of each margin."""
         return positive_part(op, op.Sub(1.0, margins))
@@ -107,6 +109,8 @@ class PerceptronLoss(MarginLoss):
     >>> PerceptronLoss()
     PerceptronLoss()
     """
+
+    kinks = True
 
     def of_margin(self, op, margins):
         """Write the loss of each margin."""

@@ -30,6 +30,11 @@ class PerOutputLoss(BaseLoss):
         self.loss = loss
         self.groups = groups
 
+    @property
+    def kinks(self):  # type: ignore[override]
+        """Whether the slope of the loss of one output jumps somewhere."""
+        return self.loss.kinks
+
     def forward(self, op, expected, predicted):
         """Write the loss of each row.
 

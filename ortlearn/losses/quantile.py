@@ -29,6 +29,8 @@ class QuantileLoss(BaseLoss):
     QuantileLoss(quantile=0.9)
     """
 
+    kinks = True
+
     def __init__(self, quantile=0.5):
         self.quantile = quantile
 

@@ -161,13 +161,27 @@ def _check_scale(learning_rate: BaseLearningRate, name: str, rng: Any, run: Run)
     )
 
 
+class _Quadratic:
+    """A convex quadratic as the objective of a solver; rounded, it is the same."""
+
+    has_kinks = False
+
+    def __init__(self, name: str):
+        self.name = name
+        self.scales = np.linspace(0.5, 2.0, 5)
+
+    def __call__(self, weights):
+        assert weights.shape == (5,), f"{self.name}: asks for weights of shape {weights.shape}"
+        return float(self.scales @ (weights - 1.0) ** 2 / 2), self.scales * (weights - 1.0)
+
+    def rounded(self, width):
+        """Return itself."""
+        return self
+
+
 def _check_solver(solver: BaseSolver, name: str, rng: Any) -> None:
-    scales, start, noted = np.linspace(0.5, 2.0, 5), rng.normal(size=5), []
-
-    def objective(weights):
-        assert weights.shape == start.shape, f"{name}: asks for weights of shape {weights.shape}"
-        return float(scales @ (weights - 1.0) ** 2 / 2), scales * (weights - 1.0)
-
+    start, noted = rng.normal(size=5), []
+    objective = _Quadratic(name)
     before, given = repr(vars(solver)), start.copy()
     eps = float(np.finfo(np.float64).eps)
     found = solver.minimize(objective, given, 100, lambda weights: noted.append(np.array(weights)), eps)

@@ -19,6 +19,7 @@ from .hoisting import CHUNK_BYTES
 from .loop_records import LoopSettings, TrainingResult
 from .progress import progress_bar
 from .sessions import Device, ort_value
+from .smoothing import WIDTH, smoothed_objective
 from .step_graphs import OBJECTIVE, objective_graph
 from .task import TrainingTask
 
@@ -28,9 +29,10 @@ __all__ = ["FullBatchStep", "run_full_batch"]
 class FullBatchGraph:
     """The graph from all rows and weights to the objective and the gradients of all weights."""
 
-    def __init__(self, task: TrainingTask):
+    def __init__(self, task: TrainingTask, rounded: bool):
+        objective = smoothed_objective(task) if rounded else objective_graph(task)
         self.model: ModelProto = gradient_of_loss(
-            objective_graph(task), OBJECTIVE, task.weights, task.gradient, origin=task.origin
+            objective, OBJECTIVE, task.weights, task.gradient, origin=task.origin
         )
         names = [value.name for value in self.model.graph.output]
         self.gradients = names[-len(task.weights) :]
@@ -62,13 +64,23 @@ class FullBatchStep:
             )
         self.task = task
         self.device = device
-        self._graph, self.session = cached_session(
-            task, "full batch", device, n_jobs, lambda: FullBatchGraph(task)
+        self._n_jobs = n_jobs
+        self._compiled(rounded=False)
+
+    def _compiled(self, rounded: bool) -> tuple[FullBatchGraph, Any]:
+        key = ("all rows", rounded)
+        return cached_session(
+            self.task, key, self.device, self._n_jobs, lambda: FullBatchGraph(self.task, rounded)
         )
+
+    @property
+    def has_kinks(self) -> bool:
+        """Whether the objective has no gradient at some places."""
+        return self.task.loss is not None and self.task.loss.kinks
 
     def graphs(self) -> dict[str, ModelProto]:
         """Return the graph of objective and gradients."""
-        return {"objective": self._graph.model}
+        return {"objective": self._compiled(rounded=False)[0].model}
 
     def start(self, data: Data, weights: dict[str, np.ndarray]) -> None:
         """Bind data, weights and results."""
@@ -76,21 +88,29 @@ class FullBatchStep:
         self._weights = {name: ort_value(np.array(array), self.device) for name, array in weights.items()}
         self._shapes = {name: array.shape for name, array in weights.items()}
         self._objective = ort_value(np.zeros((), dtype=self.task.dtype), self.device)
+        self._width = ort_value(np.zeros((), dtype=self.task.dtype), self.device)
         self._gradients = [ort_value(np.zeros_like(weights[n]), self.device) for n in self.task.weights]
-        binding = self._binding = self.session.io_binding()
-        self._inputs = {value.name for value in self.session.get_inputs()}
-        for name, value in self._weights.items():
-            if name in self._inputs:
-                binding.bind_ortvalue_input(name, value)
-        binding.bind_ortvalue_output(OBJECTIVE, self._objective)
-        for name, value in zip(self._graph.gradients, self._gradients, strict=True):
-            binding.bind_ortvalue_output(name, value)
+        self._bindings: dict[bool, tuple[Any, Any, set[str]]] = {}
         self._whole = None if self._needs_chunks(data) else self._values(slice(0, len(data)))
 
+    def _bound(self, rounded: bool) -> tuple[Any, Any, set[str]]:
+        """Return a session, bound to weights and results, and the names of its inputs."""
+        if rounded not in self._bindings:
+            graph, session = self._compiled(rounded)
+            binding, names = session.io_binding(), {value.name for value in session.get_inputs()}
+            for name, value in {**self._weights, WIDTH: self._width}.items():
+                if name in names:
+                    binding.bind_ortvalue_input(name, value)
+            binding.bind_ortvalue_output(OBJECTIVE, self._objective)
+            for name, value in zip(graph.gradients, self._gradients, strict=True):
+                binding.bind_ortvalue_output(name, value)
+            self._bindings[rounded] = session, binding, names
+        return self._bindings[rounded]
+
     def release(self) -> None:
-        """Let go of data and weights; graph and session stay."""
-        self._data = self._whole = self._binding = None  # type: ignore[assignment]
-        self._weights, self._gradients = {}, []
+        """Let go of data and weights; graphs and sessions stay."""
+        self._data = self._whole = None  # type: ignore[assignment]
+        self._weights, self._gradients, self._bindings = {}, [], {}
 
     def _needs_chunks(self, data: Data) -> bool:
         # A graph's own loss may be anything of its rows: it gets them all.
@@ -103,7 +123,7 @@ class FullBatchStep:
             numbers = np.arange(rows.start, rows.stop)
         columns = data.columns(self.task).items()
         arrays = {name: a[rows] if numbers is None else take_rows(a, numbers) for name, a in columns}
-        return {name: ort_value(a, self.device) for name, a in arrays.items() if name in self._inputs}
+        return {name: ort_value(array, self.device) for name, array in arrays.items()}
 
     def _parts(self) -> Iterator[tuple[float, dict[str, Any]]]:
         """Yield the shares of the objective and their rows: all rows, or chunks made dense."""
@@ -118,15 +138,20 @@ class FullBatchStep:
             rows = slice(start, min(start + size, n_rows))
             yield counts[rows].sum() / counts.sum(), self._values(rows)
 
-    def evaluate(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the objective of all rows and its gradient, of a vector of all weights, in float64."""
+    def evaluate(self, vector: np.ndarray, width: float = 0.0) -> tuple[float, np.ndarray]:
+        """Return the objective of all rows and its gradient, of a vector of all weights, in float64.
+
+        A width above zero rounds the kinks of the loss.
+        """
+        session, binding, names = self._bound(rounded=width > 0)
         for name, array in self.unpack(vector).items():
             self._weights[name].update_inplace(array)
+        self._width.update_inplace(np.array(width, dtype=self.task.dtype))
         value, gradient = 0.0, np.zeros_like(vector)
         for share, inputs in self._parts():
-            for name, tensor in inputs.items():
-                self._binding.bind_ortvalue_input(name, tensor)
-            self.session.run_with_iobinding(self._binding)
+            for name in names & inputs.keys():
+                binding.bind_ortvalue_input(name, inputs[name])
+            session.run_with_iobinding(binding)
             value += share * float(self._objective.numpy())
             parts = [np.ravel(tensor.numpy()) for tensor in self._gradients]
             gradient += share * np.concatenate(parts).astype(np.float64)
@@ -152,7 +177,7 @@ class _NotFinite(Exception):
 
 
 class _Run:
-    """One training: what was evaluated last, and the last weights with a finite objective."""
+    """One training: the objective for a solver, and the last weights at which it was finite."""
 
     def __init__(
         self, step: FullBatchStep, settings: LoopSettings, result: TrainingResult, start: np.ndarray
@@ -164,16 +189,25 @@ class _Run:
         self.validate: Callable[[dict[str, np.ndarray]], float] | None = None
         self._last: tuple[np.ndarray, tuple[float, np.ndarray]] | None = None
 
-    def objective(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
+    def __call__(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
         """Return objective and gradient; asking twice for the same weights costs nothing."""
         if self._last is None or not np.array_equal(self._last[0], vector):
             self._last = np.array(vector), self.step.evaluate(vector)
         value, gradient = self._last[1]
         return value, gradient.copy()
 
+    @property
+    def has_kinks(self) -> bool:
+        """Whether the objective has no gradient at some places."""
+        return self.step.has_kinks
+
+    def rounded(self, width: float) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
+        """Return the objective with its kinks rounded."""
+        return lambda vector: self.step.evaluate(vector, width)
+
     def accept(self, vector: np.ndarray) -> float:
         """Keep weights, if their objective is finite, and return it."""
-        value = self.objective(vector)[0]
+        value = self(vector)[0]
         if not np.isfinite(value):
             raise _NotFinite(f"{value}")
         self.best = np.array(vector)
@@ -232,7 +266,7 @@ def run_full_batch(
         with progress_bar(settings.max_iter, settings.description, bool(settings.verbose)) as advance:
             run.accept(start)
             found = solver.minimize(
-                run.objective, start, settings.max_iter, lambda vector: run.note(vector, advance), precision
+                run, start, settings.max_iter, lambda vector: run.note(vector, advance), precision
             )
         run.accept(found.weights)
         if not found.converged:

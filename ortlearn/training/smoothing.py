@@ -1,0 +1,76 @@
+"""Objectives whose losses have no kinks, for solvers that need a gradient everywhere."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from onnx import ModelProto, helper
+
+from ..graphs import GraphBuilder, TensorType, make_value_info
+from ..losses import BaseLoss
+from .step_graphs import objective_graph
+from .task import TrainingTask
+
+__all__ = ["WIDTH", "SmoothedLoss", "smoothed_objective"]
+
+#: Input of the graph: how wide the rounded kinks are.
+WIDTH = "ortlearn_width"
+
+
+class _RoundingBuilder:
+    """A builder that writes ``sqrt(x ** 2 + width ** 2)`` for ``|x|``, and Relu by means of it."""
+
+    def __init__(self, op: GraphBuilder):
+        self._op = op
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._op, name)
+
+    def Abs(self, values: str) -> str:
+        squares = self._op.Mul(values, values)
+        return self._op.Sqrt(self._op.Add(squares, self._op.Mul(WIDTH, WIDTH)))
+
+    def Relu(self, values: str) -> str:
+        return self._op.Mul(self._op.Add(values, self.Abs(values)), 0.5)
+
+
+class SmoothedLoss(BaseLoss):
+    """A loss whose kinks are rounded; a loss of slope s is never more than s times the width too high.
+
+    Parameters
+    ----------
+    loss : BaseLoss
+        Loss, its kinks written with Abs or Relu.
+    """
+
+    def __init__(self, loss):
+        self.loss = loss
+
+    def forward(self, op, expected, predicted):
+        """Write the loss of each row; it reads the width."""
+        return self.loss.forward(_RoundingBuilder(op), expected, predicted)
+
+
+def smoothed_objective(task: TrainingTask) -> ModelProto:
+    """Return the graph of the objective of a batch with a rounded loss; its last input is the width.
+
+    Parameters
+    ----------
+    task : TrainingTask
+        What is trained.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Graph.
+
+    References
+    ----------
+    Nesterov, Y., "Smooth minimization of non-smooth functions", Mathematical Programming 103 (2005),
+    127-152.
+    """
+    model = objective_graph(replace(task, loss=SmoothedLoss(task.loss)))
+    elem_type = helper.np_dtype_to_tensor_dtype(task.dtype)
+    model.graph.input.append(make_value_info(WIDTH, TensorType(elem_type, ())))
+    return model
