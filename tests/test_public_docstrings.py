@@ -36,7 +36,6 @@ NO_EXAMPLE = {
         "BasePenalty",
         "BaseSchedule",
         "BaseSolver",
-        "Objective",
         "ScheduledLearningRate",
     },
     "a record that functions return": {"Head", "Solution", "TrainableModel", "TrainingResult", "Weight"},

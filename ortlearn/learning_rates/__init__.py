@@ -27,7 +27,7 @@ from .schedules import (
 )
 from .sgd import LearningRateSGD
 from .sgd_nesterov import LearningRateSGDNesterov
-from .solver import BaseSolver, Objective, Solution
+from .solver import BaseSolver, Solution
 
 __all__ = [
     "AdaptiveSchedule",
@@ -47,7 +47,6 @@ __all__ = [
     "LearningRateRMSprop",
     "LearningRateSGD",
     "LearningRateSGDNesterov",
-    "Objective",
     "OneCycleSchedule",
     "OptimalSchedule",
     "PlateauSchedule",
