@@ -129,7 +129,7 @@ PARAMETERS = [
     ({"learning_penalty": "elastik"}, UnknownPluginError, "Did you mean 'elastic'"),
     ({"learning_rate": "Adamm"}, UnknownPluginError, "Did you mean 'Adam'"),
     ({"learning_loss": 3}, PluginError, "is not a plugin of 'ortlearn.losses'"),
-    ({"learning_loss": "log_loss"}, PluginError, "LogLoss is for classification, the model for regression"),
+    ({"learning_loss": "log_loss"}, PluginError, "LogLoss is for classification or multilabel, the model for regression"),
     ({"learning_rate": 0.0}, PluginError, "eta0=0.0 must be"),
     ({"learning_rate": -1}, PluginError, "eta0=-1.0 must be"),
     ({"learning_rate": float("nan")}, PluginError, "eta0=nan must be"),
