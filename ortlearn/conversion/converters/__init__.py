@@ -17,6 +17,7 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
+from sklearn.preprocessing import PowerTransformer, QuantileTransformer
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from sklearn.tree import (
     DecisionTreeClassifier,
@@ -25,7 +26,15 @@ from sklearn.tree import (
     ExtraTreeRegressor,
 )
 
-from . import boosting, gaussian_process, isolation_forest, svm, trees
+from . import (
+    boosting,
+    gaussian_process,
+    isolation_forest,
+    power_transformer,
+    quantile_transformer,
+    svm,
+    trees,
+)
 
 __all__ = ["CONVERTERS"]
 
@@ -45,6 +54,8 @@ CONVERTERS: dict[type, Callable] = {
     NuSVC: svm.convert_classifier,
     NuSVR: svm.convert_regressor,
     OneClassSVM: svm.convert_regressor,
+    PowerTransformer: power_transformer.convert,
+    QuantileTransformer: quantile_transformer.convert,
     RandomForestClassifier: trees.convert,
     RandomForestRegressor: trees.convert,
     SVC: svm.convert_classifier,

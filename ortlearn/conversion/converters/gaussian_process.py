@@ -10,8 +10,8 @@ from sklearn.gaussian_process import _gpc
 
 from ...exceptions import ConversionError
 from ...graphs import GraphBuilder
-from .kernels import Rows, add_weight, kernel_diagonal, kernel_matrix
-from .writing import add_nodes, float_input, is_double, new_builder
+from .kernels import Rows, kernel_diagonal, kernel_matrix
+from .writing import add_nodes, add_weight, start, write_as
 
 __all__ = ["convert_classifier", "convert_regressor"]
 
@@ -23,7 +23,7 @@ def convert_regressor(scope: Any, operator: Any, container: Any) -> None:
     algorithm 2.1, line 4.
     """
     process = operator.raw_operator
-    op, x = _start(scope, operator)
+    op, x = start(scope, operator)
     alpha = process.alpha_.reshape(len(process.alpha_), -1)
     rows = Rows(op, process.X_train_)
     mean = op.MatMul(
@@ -32,14 +32,14 @@ def convert_regressor(scope: Any, operator: Any, container: Any) -> None:
     if np.any(process._y_train_std != 1):
         mean = op.Mul(mean, add_weight(op, "y_train_std", np.atleast_1d(process._y_train_std)))
     mean = op.Add(mean, add_weight(op, "y_train_mean", np.atleast_1d(process._y_train_mean)))
-    _cast(op, mean, operator.outputs[0])
+    write_as(op, mean, operator.outputs[0])
     add_nodes(container, op)
 
 
 def convert_classifier(scope: Any, operator: Any, container: Any) -> None:
     """Write the label and the probabilities of a Gaussian process, one process for each class of several."""
     classifier = operator.raw_operator
-    op, x = _start(scope, operator)
+    op, x = start(scope, operator)
     members = getattr(classifier.base_estimator_, "estimators_", None)
     if members is None:
         latent, positive = _binary(op, classifier.base_estimator_, x)
@@ -54,22 +54,8 @@ def convert_classifier(scope: Any, operator: Any, container: Any) -> None:
     classes = np.asarray(classifier.classes_)
     table = classes.astype(object if classes.dtype.kind in "OUS" else np.int64)
     op.node("Gather", op.constant(table), best, axis=0, outputs=[operator.outputs[0].full_name])
-    _cast(op, probabilities, operator.outputs[1])
+    write_as(op, probabilities, operator.outputs[1])
     add_nodes(container, op)
-
-
-def _start(scope: Any, operator: Any) -> tuple[GraphBuilder, str]:
-    """Return a builder of the type of the input, and the input."""
-    op = new_builder(scope)
-    if is_double(operator.inputs[0]):
-        op.float_dtype = np.dtype(np.float64)
-        return op, operator.inputs[0].full_name
-    return op, float_input(op, operator)
-
-
-def _cast(op: GraphBuilder, values: str, variable: Any) -> None:
-    kind = TensorProto.DOUBLE if is_double(variable) else TensorProto.FLOAT
-    op.node("Cast", values, outputs=[variable.full_name], to=kind)
 
 
 def _full(op: GraphBuilder, matrix: str, x: str, rows: Rows) -> str:

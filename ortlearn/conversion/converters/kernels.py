@@ -12,22 +12,15 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from onnx import helper, numpy_helper
+from onnx import helper
 from sklearn.gaussian_process import kernels
 
 from ...exceptions import ConversionError
 from ...graphs import GraphBuilder
 from ..rewrites.pairwise import pairwise_distances
+from .writing import add_weight
 
-__all__ = ["Rows", "add_weight", "kernel_diagonal", "kernel_matrix"]
-
-
-def add_weight(op: GraphBuilder, stem: str, values: Any) -> str:
-    """Add an initializer of its own, of the builder's floating-point type, and return its name."""
-    array = np.ascontiguousarray(values, dtype=op.float_dtype)
-    name = op.unique(stem)
-    op.initializers.append(numpy_helper.from_array(array, name))
-    return op.set_type(name, op.initializers[-1].data_type, array.shape)
+__all__ = ["Rows", "kernel_diagonal", "kernel_matrix"]
 
 
 class Rows:

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from onnx import TensorProto, helper
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
 
 from ...graphs import GraphBuilder
 from ..versions import ML_OPSET, OPSET
 
-__all__ = ["add_nodes", "float_input", "is_double", "new_builder", "write_output"]
+__all__ = [
+    "add_nodes",
+    "add_weight",
+    "float_input",
+    "is_double",
+    "new_builder",
+    "start",
+    "write_as",
+    "write_output",
+]
 
 
 def new_builder(scope: Any) -> GraphBuilder:
@@ -29,6 +39,29 @@ def float_input(op: GraphBuilder, operator: Any) -> str:
 
 def write_output(op: GraphBuilder, values: str, variable: Any) -> None:
     """Write float32 values as an output of an estimator, in its type."""
+    kind = TensorProto.DOUBLE if is_double(variable) else TensorProto.FLOAT
+    op.node("Cast", values, outputs=[variable.full_name], to=kind)
+
+
+def start(scope: Any, operator: Any) -> tuple[GraphBuilder, str]:
+    """Return a builder of the type of an estimator's input, float64 or float32, and that input."""
+    op = new_builder(scope)
+    if is_double(operator.inputs[0]):
+        op.float_dtype = np.dtype(np.float64)
+        return op, operator.inputs[0].full_name
+    return op, float_input(op, operator)
+
+
+def add_weight(op: GraphBuilder, stem: str, values: Any) -> str:
+    """Add an initializer of its own, of the builder's floating-point type, and return its name."""
+    array = np.ascontiguousarray(values, dtype=op.float_dtype)
+    name = op.unique(stem)
+    op.initializers.append(numpy_helper.from_array(array, name))
+    return op.set_type(name, op.initializers[-1].data_type, array.shape)
+
+
+def write_as(op: GraphBuilder, values: str, variable: Any) -> None:
+    """Write values of either type as an output of an estimator, in its type."""
     kind = TensorProto.DOUBLE if is_double(variable) else TensorProto.FLOAT
     op.node("Cast", values, outputs=[variable.full_name], to=kind)
 
