@@ -37,8 +37,9 @@ def model_of(kind, kernel, **settings):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("kind", [SVC, NuSVC])
-@pytest.mark.parametrize("n_classes, labels", [(2, "ints"), (2, "text"), (3, "ints"), (3, "text")])
+@pytest.mark.parametrize(
+    "kind, n_classes, labels", [(SVC, 2, "ints"), (NuSVC, 2, "text"), (NuSVC, 3, "ints"), (SVC, 3, "text")]
+)
 def test_classifiers(run_onnx, iris, kernel, kind, n_classes, labels):
     X, y = iris
     model = model_of(kind, kernel, **({"nu": 0.2} if kind is NuSVC else {}))
@@ -79,9 +80,8 @@ def test_probabilities(run_onnx, iris, n_classes):
     np.testing.assert_allclose(probabilities, model.predict_proba(X), atol=1e-5)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("kind", [SVR, NuSVR])
+@pytest.mark.parametrize("kind, dtype", [(SVR, np.float64), (NuSVR, np.float32)])
 def test_regressors(run_onnx, iris, kernel, kind, dtype):
     X, _ = iris
     model = model_of(kind, kernel).fit(X[:, :3], X[:, 3])

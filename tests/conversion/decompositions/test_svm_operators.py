@@ -193,6 +193,18 @@ def test_a_score_of_zero_votes_for_the_second_class(run_onnx):
     assert set(run_onnx(plain, X)[0].tolist()) == {11}
 
 
+@pytest.mark.parametrize("opset", [13, 17, 21])
+@pytest.mark.parametrize("calibrated", [False, True])
+def test_opsets_of_files(run_onnx, opset, calibrated):
+    model = classifier((4, 5, 3), calibrated=calibrated)
+    expected = run_onnx(model, X)
+    model.opset_import[1].version = opset
+    check_same(run_onnx, model, X, expected)
+    score = to_trainable(model).score_graph()
+    checker.check_model(score, full_check=True)
+    assert {node.domain for node in score.graph.node} == {""}
+
+
 @pytest.mark.parametrize("link", ["LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"])
 @pytest.mark.parametrize("counts, calibrated", [((2, 3), True), ((2, 3, 2), False), ((2, 3, 2), True)])
 def test_transforms(run_onnx, link, counts, calibrated):
