@@ -1,4 +1,4 @@
-"""Print the table of plugins: ``python -m ortlearn.plugins [--load] [group]``."""
+"""Print the table of plugins: ``python -m ortlearn.plugins [--no-load] [group]``."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ def _parser() -> argparse.ArgumentParser:
         help=f"one of {', '.join(short)}; all by default",
     )
     parser.add_argument(
-        "--load", action="store_true", help="import each plugin, to show whether it works and what it is"
+        "--load",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="import each plugin, to show whether it works and what it is (the default)",
     )
     return parser
 

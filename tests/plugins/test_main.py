@@ -21,7 +21,7 @@ def run(*arguments, path=None, **variables):
 
 
 def test_table_without_loading():
-    done = run()
+    done = run("--no-load")
     assert (done.returncode, done.stderr) == (0, "")
     table = rows(done.stdout)
     assert table[0] == ["group", "name", "distribution", "version", "status", "target"]
@@ -35,6 +35,18 @@ def test_table_without_loading():
     assert "ok" not in {row[4] for row in table}
 
 
+def test_every_built_in_plugin_has_a_summary():
+    done = run()
+    assert (done.returncode, done.stderr) == (0, "")
+    header, *lines = done.stdout.splitlines()
+    assert header.split()[-1] == "summary"
+    start = header.index("summary")
+    built_in = [line for line in lines if " ortlearn  " in line]
+    assert len(built_in) > 30
+    assert all(" ok " in line and len(line) > start for line in built_in)
+    assert any(line.startswith("schedules") and line[start:].startswith("Cosine: ") for line in built_in)
+
+
 def test_load_shows_what_works_and_what_is_broken_and_exits_with_zero(site):
     site.add(
         "mixed",
@@ -43,7 +55,7 @@ def test_load_shows_what_works_and_what_is_broken_and_exits_with_zero(site):
         mixed_fine='class rules:\n    """Rules that work \N{GREEK SMALL LETTER ALPHA}."""\n',
         mixed_bad="import a_module_nobody_has",
     )
-    done = run("--load", "gradients", path=site.folder, PYTHONIOENCODING="ascii")
+    done = run("gradients", path=site.folder, PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, "")
     header, *lines = done.stdout.splitlines()
     bad, fine = (line for line in lines if " mixed " in line)
