@@ -67,31 +67,6 @@ def _ada_boost(estimator: Any) -> list[Formula]:
     return [*one, Formula(weights, lambda op, w: op.ReduceSum(w, keepdims=0))]
 
 
-def _power(estimator: Any) -> list[Formula]:
-    if estimator.method != "yeo-johnson":
-        return []
-    lambdas = ("lambdas_",)
-    return [Formula(lambdas, _itself), Formula(lambdas, lambda op, v: op.Sub(2.0, v))]
-
-
-def _quantiles(estimator: Any) -> list[Formula]:
-    n = len(estimator.quantiles_)
-    # The search that the converter writes halves intervals: it repeats the first row up to a power of two.
-    padded = [0] * (2 ** n.bit_length() - n + 1) + list(range(n))
-    backwards = [n - 1 - i for i in padded]
-
-    def rows(op: GraphBuilder, quantiles: str, numbers: list[int]) -> str:
-        return _transposed(op, op.Gather(quantiles, numbers, axis=0))
-
-    quantiles = ("quantiles_",)
-    return [
-        Formula(quantiles, lambda op, q: rows(op, q, padded)),
-        Formula(quantiles, lambda op, q: op.Neg(rows(op, q, backwards))),
-        Formula(quantiles, lambda op, q: _row(op, q, 0)),
-        Formula(quantiles, lambda op, q: _row(op, q, n - 1)),
-    ]
-
-
 def _mixture(estimator: Any) -> list[Formula]:
     return MIXTURES[estimator.covariance_type](*estimator.means_.shape)
 
@@ -174,6 +149,4 @@ FORMULAS: dict[str, Callable[[Any], list[Formula]]] = {
     "GaussianNB": _gaussian_nb,
     "KMeans": _kmeans,
     "MiniBatchKMeans": _kmeans,
-    "PowerTransformer": _power,
-    "QuantileTransformer": _quantiles,
 }

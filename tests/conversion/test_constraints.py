@@ -11,7 +11,7 @@ from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 from sklearn.ensemble import AdaBoostClassifier
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
-from sklearn.preprocessing import PowerTransformer, QuantileTransformer, StandardScaler
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
@@ -176,9 +176,6 @@ TIED = {
         for kind in (GaussianMixture, BayesianGaussianMixture)
         for covariance in ("full", "tied", "diag", "spherical")
     },
-    "power": (lambda: PowerTransformer().fit(X), ["lambdas_"]),
-    "quantiles": (lambda: QuantileTransformer(n_quantiles=9).fit(X), ["quantiles_"]),
-    "quantiles, a power of two": (lambda: QuantileTransformer(n_quantiles=8).fit(X), ["quantiles_"]),
     "votes": (
         lambda: AdaBoostClassifier(DecisionTreeClassifier(max_depth=2), n_estimators=3).fit(X, LABELS),
         ["estimator_weights_"],

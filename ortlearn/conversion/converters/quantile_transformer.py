@@ -24,7 +24,7 @@ def convert(scope: Any, operator: Any, container: Any) -> None:
     estimator = operator.raw_operator
     if estimator.output_distribution != "uniform":
         raise ConversionError(
-            "output_distribution='normal' is not converted: ONNX lacks the quantiles of the normal distribution"
+            "output_distribution='normal' is not converted: ONNX lacks quantiles of the normal distribution"
         )
     op, x = start(scope, operator)
     n = len(estimator.quantiles_)
