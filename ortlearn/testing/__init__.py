@@ -2,5 +2,7 @@
 
 from .gradient_rules import check_gradient_rule, make_node_model
 from .learning_rates import check_learning_rate
+from .losses import check_loss
+from .penalties import check_penalty
 
-__all__ = ["check_gradient_rule", "check_learning_rate", "make_node_model"]
+__all__ = ["check_gradient_rule", "check_learning_rate", "check_loss", "check_penalty", "make_node_model"]

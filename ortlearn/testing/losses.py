@@ -1,0 +1,133 @@
+"""Check a loss: its parameters, its values row by row, and its gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, checker, helper
+
+from ..graphs import GraphBuilder, TensorType, make_value_info
+from ..losses import BaseLoss
+from .gradient_rules import check_gradient_rule
+from .parameters import check_parameters
+from .updates import run_reference
+
+__all__ = ["check_loss"]
+
+Run = Callable[[ModelProto, dict[str, np.ndarray]], list]
+
+ROWS = 7
+TASKS = {"classification", "multilabel", "regression", "unsupervised"}
+
+
+def check_loss(
+    loss: BaseLoss,
+    *,
+    n_outputs: Sequence[int] = (1, 3),
+    run: Run | None = None,
+    rtol: float = 1e-6,
+    random_state: int = 0,
+) -> None:
+    """Check that a loss keeps its promises.
+
+    Its parameters survive a clone and pickle. Its forward expression is valid ONNX of standard
+    operators; it gives one finite loss per row, of the type of the predictions (float32 and float64),
+    which does not depend on other rows; its gradient is that of finite differences. Labels are drawn
+    from its domain: numbers, classes, or several classes at once, as its ``tasks`` say.
+
+    Parameters
+    ----------
+    loss : BaseLoss
+        What to check.
+    n_outputs : sequence of int, default=(1, 3)
+        Numbers of outputs it is tried with.
+    run : callable, default=None
+        ``run(model, feeds)`` returns the outputs of a model; onnx's reference evaluator by default.
+    rtol : float, default=1e-6
+        Tolerance of the gradient.
+    random_state : int, default=0
+        Seed of labels and predictions.
+
+    Raises
+    ------
+    AssertionError
+        If a promise is not kept; the message says which.
+    PluginError
+        If a parameter makes no sense.
+
+    Examples
+    --------
+    >>> from ortlearn.losses import HuberLoss
+    >>> from ortlearn.testing import check_loss
+    >>> check_loss(HuberLoss(delta=0.5))
+    """
+    name = type(loss).__name__
+    loss.check()
+    check_parameters(loss)
+    assert loss.tasks and loss.tasks <= TASKS, f"{name}: tasks={sorted(loss.tasks)} must be some of {TASKS}"
+    assert loss.link in ("identity", "log"), f"{name}: link={loss.link!r} must be 'identity' or 'log'"
+    rng, run = np.random.default_rng(random_state), run or run_reference
+    for task in sorted(loss.tasks):
+        for count in n_outputs:
+            predicted = rng.normal(scale=1.5, size=(ROWS, count))
+            expected = _labels(loss, task, count, rng)
+            for dtype in (np.float32, np.float64):
+                _check_rows(loss, expected, predicted.astype(dtype), run)
+            model, _ = _model(loss, expected, predicted)
+            check_gradient_rule(model, expected, predicted, wrt=[1], run=run, rtol=rtol, atol=1e-8)
+
+
+def _labels(loss: BaseLoss, task: str, count: int, rng: np.random.Generator) -> np.ndarray:
+    if task in ("classification", "multilabel"):
+        if loss.integer_labels and task == "classification":
+            return rng.integers(0, max(count, 2), size=ROWS)
+        return rng.integers(0, 2, size=(ROWS, count)).astype(np.float64)
+    if task == "unsupervised":
+        return np.zeros((ROWS, count))
+    low, high = (float(bound) for bound in loss.domain()[1:-1].split(","))
+    values = rng.normal(size=(ROWS, count))
+    if np.isfinite(low) and np.isfinite(high):
+        return low + (high - low) * rng.uniform(0.1, 0.9, size=values.shape)
+    if np.isfinite(low):
+        return low + np.abs(values) + 0.1
+    return values if not np.isfinite(high) else high - np.abs(values) - 0.1
+
+
+def _model(loss: BaseLoss, expected: np.ndarray, predicted: np.ndarray) -> tuple[ModelProto, GraphBuilder]:
+    """Return the graph from labels and predictions to the loss of each row."""
+    arrays = {"expected": expected, "predicted": predicted}
+    types = {
+        key: TensorType(helper.np_dtype_to_tensor_dtype(array.dtype), ("N", *array.shape[1:]))
+        for key, array in arrays.items()
+    }
+    op = GraphBuilder(dtype=predicted.dtype, existing_names=types, types=types)
+    output = loss.forward(op, "expected", "predicted")
+    inputs = [make_value_info(key, known) for key, known in types.items()]
+    outputs = [make_value_info(output, TensorType(types["predicted"].elem_type, ("N",)))]
+    graph = helper.make_graph(op.nodes, type(loss).__name__, inputs, outputs, op.initializers)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", op.opset)], ir_version=10), op
+
+
+def _check_rows(loss: BaseLoss, expected: np.ndarray, predicted: np.ndarray, run: Run) -> None:
+    name = f"{type(loss).__name__} with {predicted.shape[1]} output(s)"
+    if expected.dtype.kind == "f":
+        expected = expected.astype(predicted.dtype)
+    model, op = _model(loss, expected, predicted)
+    others = sorted(set(op.opsets) - {""})
+    assert not others, f"{name}: uses operators of {others}, which are not standard"
+    checker.check_model(model, full_check=True)
+
+    def values(rows: Any) -> np.ndarray:
+        return np.asarray(run(model, {"expected": expected[rows], "predicted": predicted[rows]})[0])
+
+    every = values(slice(None))
+    assert every.shape == (ROWS,), (
+        f"{name}: gives shape {every.shape} for {ROWS} rows, it must be one per row"
+    )
+    assert every.dtype == predicted.dtype, f"{name}: gives {every.dtype}, not {predicted.dtype}"
+    assert np.isfinite(every).all(), f"{name}: gives {every}, which is not finite"
+    some = [5, 0, 3]
+    same = np.allclose(values(some), every[some], rtol=1e-5, atol=1e-6)
+    assert same, f"{name}: the loss of a row depends on the other rows, or on their order"

@@ -1,0 +1,119 @@
+"""Check a penalty: its parameters, its value and gradient, and its proximal step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from onnx import ModelProto, checker, helper
+
+from ..graphs import GraphBuilder, TensorType, make_value_info
+from ..penalties import BasePenalty
+from .gradient_rules import check_gradient_rule
+from .parameters import check_parameters
+from .updates import RATE, SHAPES, run_reference
+
+__all__ = ["check_penalty"]
+
+Run = Callable[[ModelProto, dict[str, np.ndarray]], list]
+
+#: Shapes of weights: what an update takes, without a number, and a convolution.
+WEIGHTS = (*SHAPES[:2], (2, 3, 2, 2))
+
+
+def check_penalty(penalty: BasePenalty, *, run: Run | None = None, random_state: int = 0) -> None:
+    """Check that a penalty keeps its promises.
+
+    Its parameters survive a clone and pickle. Its value is a finite scalar, not negative, of the
+    weight's type (float32 and float64), written with standard operators; the gradient of what is
+    differentiated is that of finite differences. A proximal step keeps shape and type, and never
+    ends with a higher ``||v - w||^2 / 2 + rate * (penalty(v) - smooth part(v))`` than it starts with.
+
+    Parameters
+    ----------
+    penalty : BasePenalty
+        What to check.
+    run : callable, default=None
+        ``run(model, feeds)`` returns the outputs of a model; onnx's reference evaluator by default.
+    random_state : int, default=0
+        Seed of the weights.
+
+    Raises
+    ------
+    AssertionError
+        If a promise is not kept; the message says which.
+    PluginError
+        If a parameter makes no sense.
+
+    Examples
+    --------
+    >>> from ortlearn.penalties import GroupLassoPenalty
+    >>> from ortlearn.testing import check_penalty
+    >>> check_penalty(GroupLassoPenalty(0.1))
+    """
+    penalty.check()
+    check_parameters(penalty)
+    rng, run = np.random.default_rng(random_state), run or run_reference
+    for shape in WEIGHTS:
+        weight = rng.normal(size=shape)
+        for dtype in (np.float32, np.float64):
+            _check_value(penalty, weight.astype(dtype), run)
+            if penalty.is_proximal():
+                _check_step(penalty, weight.astype(dtype), run)
+        smooth = _model(penalty, weight, penalty.smooth_part)
+        if smooth is not None:
+            check_gradient_rule(smooth, weight, run=run)
+
+
+def _model(penalty: BasePenalty, weight: np.ndarray, write: Callable) -> ModelProto | None:
+    """Return the graph of a part of the penalty, None where there is none."""
+    elem_type = helper.np_dtype_to_tensor_dtype(weight.dtype)
+    types = {"weight": TensorType(elem_type, weight.shape), "rate": TensorType(elem_type, ())}
+    op = GraphBuilder(dtype=weight.dtype, existing_names=types, types=types)
+    stepping = write == penalty.proximal_step
+    output = write(op, "weight", "rate") if stepping else write(op, "weight")
+    if output is None:
+        return None
+    others = sorted(set(op.opsets) - {""})
+    assert not others, f"{type(penalty).__name__}: uses operators of {others}, which are not standard"
+    inputs = [
+        make_value_info(name, types[name]) for name in (("weight", "rate") if stepping else ("weight",))
+    ]
+    outputs = [make_value_info(output, TensorType(elem_type, weight.shape if stepping else ()))]
+    graph = helper.make_graph(op.nodes, type(penalty).__name__, inputs, outputs, op.initializers)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", op.opset)], ir_version=10)
+    checker.check_model(model, full_check=True)
+    return model
+
+
+def _value(penalty: BasePenalty, weight: np.ndarray, write: Callable, run: Run) -> np.ndarray:
+    model = _model(penalty, weight, write)
+    return np.zeros((), weight.dtype) if model is None else np.asarray(run(model, {"weight": weight})[0])
+
+
+def _check_value(penalty: BasePenalty, weight: np.ndarray, run: Run) -> None:
+    name, value = type(penalty).__name__, _value(penalty, weight, penalty.forward, run)
+    assert value.shape == (), f"{name}: its value has shape {value.shape}, it must be a scalar"
+    assert value.dtype == weight.dtype, f"{name}: its value is {value.dtype}, not {weight.dtype}"
+    assert np.isfinite(value) and value >= 0, f"{name}: its value is {value}, it must be 0 or above"
+
+
+def _check_step(penalty: BasePenalty, weight: np.ndarray, run: Run) -> None:
+    name, model = type(penalty).__name__, _model(penalty, weight, penalty.proximal_step)
+    assert model is not None, f"{name}: proximal_step must return the name of a weight"
+    rate = np.array(RATE, weight.dtype)
+    moved = np.asarray(run(model, {"weight": weight, "rate": rate})[0])
+    assert moved.shape == weight.shape and moved.dtype == weight.dtype, (
+        f"{name}: its proximal step gives {moved.dtype} of shape {moved.shape}"
+    )
+    assert np.isfinite(moved).all(), f"{name}: its proximal step gives values that are not finite"
+
+    def rest(values: np.ndarray) -> float:
+        whole = _value(penalty, values, penalty.forward, run)
+        return float(whole - _value(penalty, values, penalty.smooth_part, run))
+
+    before, after = RATE * rest(weight), ((moved - weight) ** 2).sum() / 2 + RATE * rest(moved)
+    if rest(weight):  # a bound has no value to compare
+        assert after <= before * (1 + 1e-5), (
+            f"{name}: its proximal step goes from {before:.6g} to {after:.6g}"
+        )

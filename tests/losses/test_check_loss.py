@@ -1,0 +1,76 @@
+"""The checker of losses: it passes what is built in, and catches what is wrong."""
+
+import numpy as np
+import pytest
+
+from ortlearn import plugins
+from ortlearn.losses import AbsoluteErrorLoss, BaseLoss, PerOutputLoss, SquaredErrorLoss, resolve_loss
+from ortlearn.testing import check_loss
+
+
+def built_in():
+    return sorted(i.name for i in plugins.list_plugins(plugins.LOSSES) if i.distribution == "ortlearn")
+
+
+@pytest.mark.parametrize("name", built_in())
+def test_built_in_losses(name):
+    check_loss(resolve_loss(name))
+
+
+class Summed(SquaredErrorLoss):
+    def forward(self, op, expected, predicted):
+        return op.ReduceSum(super().forward(op, expected, predicted), keepdims=0)
+
+
+class OfTheBatch(SquaredErrorLoss):
+    def forward(self, op, expected, predicted):
+        rows = super().forward(op, expected, predicted)
+        return op.Sub(rows, op.ReduceMean(rows, keepdims=0))
+
+
+class Infinite(BaseLoss):
+    def forward(self, op, expected, predicted):
+        return self.sum_outputs(op, op.Log(op.Sub(predicted, predicted)))
+
+
+class Forgetful(AbsoluteErrorLoss):
+    def __init__(self, power=1.0):
+        self.power = float(power) + 1.0
+
+
+class Other(SquaredErrorLoss):
+    tasks = frozenset({"ranking"})
+
+
+class Foreign(BaseLoss):
+    def forward(self, op, expected, predicted):
+        return self.sum_outputs(op, op.node("Gelu", op.Sub(predicted, expected), domain="com.microsoft"))
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero")
+@pytest.mark.parametrize(
+    "loss, message",
+    [
+        (Summed(), "not one per row|shape"),
+        (OfTheBatch(), "depends on the other rows"),
+        (Infinite(), "not finite"),
+        (Other(), "tasks="),
+        (Foreign(), "not standard"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_wrong_losses(loss, message):
+    with pytest.raises(Exception, match=message) as caught:
+        check_loss(loss)
+    assert isinstance(caught.value, AssertionError) or type(loss) is Summed
+
+
+def test_a_loss_that_changes_its_parameters():
+    with pytest.raises((AssertionError, RuntimeError), match="power|parameter"):
+        check_loss(Forgetful())
+
+
+def test_a_loss_of_several_outputs():
+    loss = PerOutputLoss(resolve_loss("hinge"), groups=(1, 2))
+    check_loss(loss, n_outputs=[3])
+    assert np.sum(loss.groups) == 3
