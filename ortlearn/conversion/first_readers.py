@@ -16,6 +16,8 @@ __all__ = ["IDLE_STEPS", "Reader", "first_readers", "selects_by_name", "with_pos
 
 #: Steps that change nothing.
 IDLE_STEPS = (None, "passthrough")
+#: Attributes of ensembles and wrappers whose estimators are given all columns.
+MEMBERS = ("estimators_", "estimator_", "calibrated_classifiers_")
 
 
 @dataclass(frozen=True)
@@ -109,11 +111,39 @@ def first_readers(estimator: Any, columns: Sequence[int], imputed: bool = False)
         for _, step in estimator.transformer_list:
             if not (isinstance(step, str) and step == "drop"):
                 yield from first_readers(step, columns, imputed)
+    elif members := _members(estimator):
+        for member in members:
+            yield from first_readers(member, columns, imputed)
     elif isinstance(estimator, ColumnTransformer):
         for _, step, indices in column_indices(estimator):
             yield from first_readers(step, [columns[index] for index in indices], imputed)
     else:
         yield from (Reader(column, estimator, index, imputed) for index, column in enumerate(columns))
+
+
+def _members(estimator: Any) -> list[Any]:
+    """Return the members of an ensemble that select columns themselves."""
+    found = [value for name in _member_names(estimator) for value in _as_list(estimator, name)]
+    return found if any(_selects(member) for member in found) else []
+
+
+def _member_names(estimator: Any) -> tuple[str, ...]:
+    # Parameters of constructors are not fitted, but this one is a private object, not an estimator.
+    return ("estimator",) if type(estimator).__name__ == "_CalibratedClassifier" else MEMBERS
+
+
+def _as_list(estimator: Any, name: str) -> list[Any]:
+    value = getattr(estimator, "__dict__", {}).get(name, [])
+    return value if isinstance(value, list) else [value]
+
+
+def _selects(estimator: Any) -> bool:
+    """Tell whether an estimator begins with a selection of columns."""
+    if isinstance(estimator, Pipeline):
+        return any(_selects(step) for _, step in estimator.steps)
+    if isinstance(estimator, FeatureUnion):
+        return any(_selects(step) for _, step in estimator.transformer_list)
+    return isinstance(estimator, ColumnTransformer) or bool(_members(estimator))
 
 
 def _fills_only(step: Any, n_columns: int) -> bool:
@@ -148,6 +178,8 @@ def selects_by_name(estimator: Any) -> bool:
         return bool(steps) and selects_by_name(steps[0])
     if isinstance(estimator, FeatureUnion):
         return all(selects_by_name(step) for _, step in estimator.transformer_list)
+    if members := _members(estimator):
+        return all(selects_by_name(member) for member in members)
     return isinstance(estimator, ColumnTransformer) and hasattr(estimator, "feature_names_in_")
 
 
@@ -182,4 +214,12 @@ def with_positions(estimator: Any, positions: Mapping[int, int] | None) -> Any:
             for name, step, indices in column_indices(estimator)
         ]
         return chosen
+    if _members(estimator):
+        ensemble = copy.copy(estimator)
+        for name in _member_names(estimator):
+            if name in ensemble.__dict__:
+                members = [with_positions(member, positions) for member in _as_list(estimator, name)]
+                one = not isinstance(ensemble.__dict__[name], list)
+                ensemble.__dict__[name] = members[0] if one else members
+        return ensemble
     return estimator

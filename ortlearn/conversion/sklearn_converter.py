@@ -120,6 +120,11 @@ def _convert(estimator: BaseEstimator, schema: InputSchema) -> ModelProto:
             "Replace the step, or register a converter with skl2onnx.update_registered_converter."
         ) from error
     except Exception as error:  # skl2onnx raises errors of every kind
+        if type(error).__name__ == "InvalidInputLengthException":
+            raise ConversionError(
+                f"{name} takes one matrix in ONNX, not columns of several kinds: put what encodes the columns "
+                f"before it, as in make_pipeline(make_column_transformer(...), {name}(...))."
+            ) from error
         raise ConversionError(f"{name} cannot be converted by skl2onnx: {error}") from error
     model = _with_input_names(model, schema)
     model = _untied(decompose_operators(_with_named_rows(correct_graph(_at_opset(pin_versions(model))))))

@@ -11,6 +11,7 @@ from onnx import checker, parser
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
+from sklearn.ensemble import StackingRegressor, VotingRegressor
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import Nystroem
@@ -155,6 +156,27 @@ def test_a_step_without_converter(name, dtype, numbers):
     assert len(converted.front.steps) == n_steps and converted.schema.float_dtype == dtype
     assert str(converted.schema.n_features) in str(caught[0].message)
     assert pickle.loads(pickle.dumps(converted.front)).transform(numbers[0]).shape[0] == N_ROWS
+
+
+def test_members_that_select_their_columns(people):
+    X, y = people
+    members = [
+        (str(i), make_pipeline(ColumnTransformer([("o", OneHotEncoder(), [name])], remainder=rest), Ridge()))
+        for i, (name, rest) in enumerate([("city", "drop"), ("kind", "drop")])
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        converted = check(VotingRegressor(members).fit(X, y), X)
+    assert list(converted.schema.types()) == ["city", "kind"] and converted.front is None
+    stack = StackingRegressor(members).fit(X, y)
+    with pytest.raises(ConversionError, match="takes one matrix in ONNX, not columns of several kinds"):
+        convert_with_fallback(stack, X, run=run)
+
+
+def test_members_that_select_numbers(people):
+    X, y = people[0][["age", "fare"]], people[1]
+    inner = make_pipeline(ColumnTransformer([("n", StandardScaler(), ["age"])]), Ridge())
+    assert check(StackingRegressor([("a", inner), ("b", Ridge())]).fit(X, y), X).schema.is_number_matrix
 
 
 def test_what_converts_is_not_cut(numbers):

@@ -488,6 +488,25 @@ def test_onnx_models_of_several_inputs_refuse_the_rest(optimizer, houses):
         model.fit({**X, "size": X["city"]}, y)
 
 
+OWN_LOSS = """<ir_version: 8, opset_import: ["": 18]>
+    g (float[N,1] size, int64[N,1] floor, float[N,1] label) => (float loss, float[N,1] price)
+    <float[2,1] coef = {0.1, 0.2}>
+    { f = Cast <to = 1> (floor) a = Concat <axis = 1> (size, f) price = MatMul (a, coef)
+      d = Sub (price, label) q = Mul (d, d) loss = ReduceMean <keepdims = 0> (q) }"""
+
+
+@pytest.mark.parametrize("hoist", [True, False])
+def test_onnx_models_of_several_inputs_with_their_own_loss(hoist, optimizer, houses):
+    X, _ = houses
+    y = 2 * X["size"] - X["floor"]
+    model = optimizer(
+        parser.parse_model(OWN_LOSS), learning_rate=0.05, max_iter=40, random_state=0, hoist=hoist
+    )
+    model.fit({"size": X["size"], "floor": X["floor"]}, y)
+    np.testing.assert_allclose(model.trained_coef_["coef"].ravel(), [2, -1], atol=0.1)
+    assert model.predict({"size": X["size"][:3], "floor": X["floor"][:3]}).shape == (3,)
+
+
 def test_onnx_models_of_one_input_by_name(optimizer, numbers):
     X, y = numbers
     model = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
