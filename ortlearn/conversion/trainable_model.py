@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -85,6 +85,10 @@ class TrainableModel:
     parameters: dict[str, str] = field(default_factory=dict)
     front: Pipeline | None = None
     selects_by_name: bool = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Without what is computed from the fields: the same object always pickles the same.
+        return {item.name: getattr(self, item.name) for item in fields(self)}
 
     @cached_property
     def input_name(self) -> str:
