@@ -20,6 +20,7 @@ FACTS = (
     "forward",
     "falls_rules",
     "falls_ort",
+    "two_calls",
     "exported",
 )
 #: What a fact builds on: without these it is not asked for.
@@ -32,6 +33,7 @@ _NEEDS = {
     "forward": ("poses",),
     "falls_rules": ("gradient_rules",),
     "falls_ort": ("gradient_ort",),
+    "two_calls": ("falls_rules",),
     "exported": ("poses",),
 }
 

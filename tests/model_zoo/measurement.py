@@ -26,6 +26,8 @@ __all__ = ["Fact", "Measurement", "TOLERANCES", "plainly", "say"]
 TOLERANCES = {"float32": 1e-2, "float64": 1e-5}
 #: Largest difference between our predictions and those of the exported file.
 SAME = 1e-5
+#: Largest relative difference between the losses of two ways to train.
+SAME_LOSS = 1e-3
 EPOCHS = 6
 #: The share of the objective that a step should take off, tried in turn.
 SHARES = (0.05, 0.005, 0.0005, 5e-5, 5e-6)
@@ -52,6 +54,7 @@ class Measurement:
         self.slopes: Slopes | None = None
         self.target: Any = None
         self.trained: dict[str, Any] = {}
+        self.rate = 0.0
 
     def fits(self) -> Fact:
         """Fit with scikit-learn."""
@@ -229,7 +232,7 @@ class Measurement:
                     continue
             losses = ours.train_losses_
             if losses[-1] < losses[0]:
-                self.trained[gradient] = ours
+                self.trained[gradient], self.rate = ours, rate
                 origins = ours.weights_to_train_
                 return {
                     "ok": True,
@@ -238,6 +241,18 @@ class Measurement:
                     "unknown": [name for name, origin in origins.items() if not origin],
                 }
         return {"ok": False, "reason": f"the loss does not fall: {losses}"}
+
+    def two_calls(self) -> Fact:
+        """Train the same with forward and backward apart: the losses must be the same."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ours = train_from(
+                self.model, self.rows.X, self.target, self.point, self.rate, EPOCHS, "auto", apart=True
+            )
+        expected = self.trained["rules"].train_losses_
+        if np.allclose(ours.train_losses_, expected, rtol=SAME_LOSS):
+            return {"ok": True}
+        return {"ok": False, "reason": f"losses {ours.train_losses_}, in one graph they are {expected}"}
 
     def _rate(self, share: float) -> float:
         """Return the rate at which a step would take a share off the objective, were it a plane."""

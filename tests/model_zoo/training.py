@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from ortlearn.estimators import OrtGradientOptimizer
+from ortlearn.estimators import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.exceptions import OrtlearnError
 from ortlearn.learning_rates import LearningRateSGD
 from ortlearn.training import Data, TrainingTask
@@ -125,15 +125,23 @@ def untouched(model: Any, X: Any, y: Any) -> OrtGradientOptimizer:
 
 
 def train_from(
-    model: Any, X: Any, y: Any, weights: dict[str, np.ndarray], rate: float, epochs: int, gradient: str
-) -> OrtGradientOptimizer:
+    model: Any,
+    X: Any,
+    y: Any,
+    weights: dict[str, np.ndarray],
+    rate: float,
+    epochs: int,
+    gradient: str,
+    apart: bool = False,
+) -> OrtGradientOptimizer | OrtGradientForwardBackwardOptimizer:
     """Return our estimator of a fitted model after a few steps on all rows from given weights."""
+    kind: type = OrtGradientForwardBackwardOptimizer if apart else OrtGradientOptimizer
 
-    class Step(OrtGradientOptimizer._step_class):  # type: ignore[name-defined]
+    class Step(kind._step_class):
         def start(self, data, sizes, _, states=None):
             return super().start(data, sizes, weights, states)
 
-    class Optimizer(OrtGradientOptimizer):
+    class Optimizer(kind):
         _step_class = Step
 
     return Optimizer(

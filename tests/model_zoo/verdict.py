@@ -45,7 +45,15 @@ def silently_wrong(facts: Facts) -> list[str]:
     """Return the facts that do not hold although nothing said so: no error, no warning."""
     return [
         name
-        for name in ("gradient_rules", "gradient_ort", "forward", "falls_rules", "falls_ort", "exported")
+        for name in (
+            "gradient_rules",
+            "gradient_ort",
+            "forward",
+            "falls_rules",
+            "falls_ort",
+            "two_calls",
+            "exported",
+        )
         if facts.get(name, {}).get("ok") is False and not facts[name].keys() & {"plain", "crash"}
     ]
 
