@@ -13,9 +13,9 @@ __all__ = ["EXACT", "MANY", "guarded_sqrt", "pairwise_distances"]
 
 #: Numbers that each row may take for the differences to the rows of the other matrix: beyond, squared
 #: distances are computed by a product, |a|^2 + |b|^2 - 2 a b', which takes no more than its result.
-EXACT = 2**15
+EXACT = 2**13
 #: The same for metrics that no product gives: beyond, a Scan stays as it is.
-MANY = 2**18
+MANY = 2**16
 
 
 def pairwise_distances(
