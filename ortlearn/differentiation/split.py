@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from onnx import ModelProto, NodeProto
 
+from ..graphs import value_types
 from ..graphs.editing import make_value_info, node_inputs
 from .cleanup import drop_unused
 from .gradient_model import Parts, build_parts, make_model_of
@@ -90,7 +91,8 @@ def split_gradient_model(
     forward = make_model_of(model, parts.op, first, model.graph.input, [*model.graph.output, *infos])
     read = set().union(*(node_inputs(node) for node in late)) | set(names.values())
     inputs = [value for value in model.graph.input if value.name in read]
-    inputs += [make_value_info(name, parts.op.type(name)) for name in saved]
+    types = value_types(forward)  # of what is saved, onnxruntime needs to know at least the element type
+    inputs += [make_value_info(name, parts.op.type(name) or types.get(name)) for name in saved]
     inputs += parts.grad_input_infos()
     results = [make_value_info(name, parts.op.type(weight)) for weight, name in names.items()]
     return SplitModels(forward, make_model_of(model, parts.op, late, inputs, results), saved)
