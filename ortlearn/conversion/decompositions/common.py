@@ -38,6 +38,13 @@ class Fused:
         value = self._attributes.get(name, default)
         return value.decode() if isinstance(value, bytes) else value
 
+    def classes(self, integers: str = "classlabels_ints") -> np.ndarray:
+        """Return the classes of a classifier, int64 or text, by the attribute that lists integers."""
+        numbers = self._attributes.get(integers)
+        if numbers is not None and len(numbers):
+            return np.asarray(numbers, dtype=np.int64)
+        return np.asarray([c.decode() for c in self._attributes.get("classlabels_strings", [])], dtype=object)
+
     def float_input(self, index: int = 0) -> str:
         """Return an input as float32, which fused operators compute in."""
         name = self.node.input[index]
@@ -64,6 +71,6 @@ class Fused:
         """Tell the builder the type of the first output, which onnx does not infer for fused operators."""
         self.op.set_type(self.node.output[0], elem_type, shape)
 
-    def write(self, op_type: str, *inputs: str, outputs: list[str], **attributes: Any) -> None:
+    def write(self, op_type: str, *inputs: Any, outputs: list[str], **attributes: Any) -> None:
         """Append the node that gives an output of the fused one."""
         self.op.node(op_type, *inputs, outputs=outputs, **attributes)

@@ -19,7 +19,7 @@ def decompose(fused: Fused) -> bool:
     Two classes whose rows are opposite become one score column, as scikit-learn has it.
     """
     link = fused.text("post_transform", "NONE")
-    classes = _classes(fused)
+    classes = fused.classes()
     coefficients = np.asarray(fused.attribute("coefficients", []), dtype=np.float32)
     intercepts = np.asarray(fused.attribute("intercepts", []), dtype=np.float32)
     if link not in LINKS or len(classes) < 2 or coefficients.size == 0:
@@ -45,13 +45,6 @@ def decompose(fused: Fused) -> bool:
 
 def _opposite(values: np.ndarray) -> bool:
     return bool(np.array_equal(values[0], -values[1]))
-
-
-def _classes(fused: Fused) -> np.ndarray:
-    numbers = fused.attribute("classlabels_ints", None)
-    if numbers is not None and len(numbers):
-        return np.asarray(numbers, dtype=np.int64)
-    return np.asarray([c.decode() for c in fused.attribute("classlabels_strings", [])], dtype=object)
 
 
 def _write_scores(fused: Fused, raw: str, link: str, binary: bool) -> None:

@@ -28,7 +28,7 @@ def decompose(fused: Fused) -> bool:
     of j against i is ``sigmoid(prob_a s_ij + prob_b)`` (Platt, "Probabilistic outputs for support vector
     machines", 1999) and those of the classes follow by coupling.
     """
-    classes = _classes(fused)
+    classes = fused.classes()
     counts = [int(count) for count in fused.attribute("vectors_per_class", [])]
     link = fused.text("post_transform", "NONE")
     if link not in LINKS or len(classes) < 2 or fused.text("kernel_type", "LINEAR") not in KERNELS:
@@ -52,13 +52,6 @@ def decompose(fused: Fused) -> bool:
     else:
         _write(fused, first, link)
     return True
-
-
-def _classes(fused: Fused) -> np.ndarray:
-    numbers = fused.attribute("classlabels_ints", None)
-    if numbers is not None and len(numbers):
-        return np.asarray(numbers, dtype=np.int64)
-    return np.asarray([c.decode() for c in fused.attribute("classlabels_strings", [])], dtype=object)
 
 
 def _is_consistent(fused: Fused, counts: list[int], n_classes: int) -> bool:

@@ -28,7 +28,7 @@ def decompose(fused: Fused) -> bool:
     Shares of a forest stay probabilities whatever their leaves become: negative ones count as zero, and
     they are divided by their sum.
     """
-    classes = _classes(fused)
+    classes = fused.classes("classlabels_int64s")
     trees = read_trees(fused, "class", len(classes)) if len(classes) > 1 else None
     link = fused.text("post_transform", "NONE")
     if trees is None or link not in LINKS or _votes_for_leaves(trees):
@@ -36,13 +36,6 @@ def decompose(fused: Fused) -> bool:
     if len(classes) == 2 and not trees.used.all(axis=1).any():
         return _write_binary(fused, trees, classes, link, base_values(fused, 1))
     return _write_classes(fused, trees, classes, link, base_values(fused, len(classes)))
-
-
-def _classes(fused: Fused) -> np.ndarray:
-    ints = fused.attribute("classlabels_int64s")
-    if ints:
-        return np.asarray(ints, dtype=np.int64)
-    return np.asarray([c.decode() for c in fused.attribute("classlabels_strings", [])], dtype=object)
 
 
 def _votes_for_leaves(trees: Trees) -> bool:
