@@ -10,7 +10,8 @@ __all__ = ["RULES", "scatter_add_flat", "scatter_add_rows"]
 
 RULES = RuleSet("gather_scatter")
 
-#: Scatter operators add from this version on.
+#: Scatter operators add from this version on. ScatterElements does: in onnxruntime 1.19 several threads
+#: of ScatterND add to the same place at once, and lose values.
 _ADDING = 16
 
 
@@ -21,7 +22,8 @@ def scatter_add_rows(op, rows, indices, updates):
     """
     if op.opset >= _ADDING:
         zeros = op.fill(op.Concat(rows, op.dim(updates, 1), axis=0))
-        return op.ScatterND(zeros, op.unsqueeze(indices, [1]), updates, reduction="add")
+        places = op.Expand(op.unsqueeze(indices, [1]), op.Shape(updates))
+        return op.ScatterElements(zeros, places, updates, axis=0, reduction="add")
     depth = op.Reshape(rows, np.array([], np.int64))
     return op.Gemm(op.one_hot(indices, depth, axis=1), updates, transA=1)
 
@@ -64,8 +66,26 @@ def gather_gradient(op, node, grad, axis, index):
             one = op.squeeze(grad, list(range(axis, axis + indices.ndim - 1)))
         return op.Pad(one, pads) if any(pads) else one
     if axis == 0 and op.opset >= _ADDING:
-        return op.ScatterND(op.fill_like(x), op.unsqueeze(index, [-1]), grad, reduction="add")
+        return _gather_of_first_axis(op, node, grad, index)
     return _gather_by_rows(op, node, grad, axis, index)
+
+
+def _gather_of_first_axis(op, node, grad, index):
+    x = node.I(0)
+    rank = node.rank(x)
+    if node.rank(index) != 1:
+        shape = node.shape(x)[1:]
+        if all(isinstance(dim, int) and dim > 0 for dim in shape):
+            grad = op.Reshape(grad, [-1, *shape])
+        else:
+            rest = [op.dim(x, other) for other in range(1, rank)]
+            grad = op.Reshape(
+                grad, op.Concat(op.Reshape(op.Size(index), [1]), *rest, axis=0), **_allow_zero(op)
+            )
+    places = op.Reshape(index, [-1] + [1] * (rank - 1))
+    if rank > 1:
+        places = op.Expand(places, op.Shape(grad))
+    return op.ScatterElements(op.fill_like(x), places, grad, axis=0, reduction="add")
 
 
 def _gather_by_rows(op, node, grad, axis, index):
@@ -110,7 +130,7 @@ def gather_elements(op, node, grad):
 def gather_nd(op, node, grad):
     # y = x[i, j, ...], dx[i, j, ...] += dy
     x, indices = node.I(0), _full_indices(op, node)
-    if op.opset >= _ADDING:
+    if not isinstance((node.shape(node.I(1)) or (None,))[-1], int) and op.opset >= _ADDING:
         return op.ScatterND(op.fill_like(x), indices, grad, reduction="add"), None
     width = _last_dim(node) + node.attribute("batch_dims", 0)
     return _scatter_nd_by_rows(op, x, indices, grad, width), None

@@ -13,6 +13,7 @@ from .arithmetic import (
 )
 from .body import Body
 from .gemm import fuse_matmul_add, fuse_updates
+from .scatter import scatter_into_weights
 from .uniform import use_scalars
 
 __all__ = ["PASSES", "Body", "fuse_step"]
@@ -26,6 +27,7 @@ PASSES = (
     sign_of_relu,
     fuse_matmul_add,
     fuse_updates,
+    scatter_into_weights,
     drop_identities,
 )
 

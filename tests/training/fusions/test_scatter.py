@@ -1,0 +1,54 @@
+"""A table is changed where a batch has read it."""
+
+import numpy as np
+import pytest
+
+from ortlearn.training.fusions.scatter import scatter_into_weights
+
+ZEROS = "zeros = ConstantOfShape <value = float[1] {0}> (size)"
+ADD = 'd = ScatterElements <axis = 0, reduction = "add"> (zeros, i, g)'
+#: Places that come twice.
+PLACES = {"i": np.array([1, 5, 1, 0, -1])}
+
+
+def table(body, more="", inputs=""):
+    return f"""g (float[7] w, float[5] g, int64[5] i{inputs}) => (float[7] new{more})
+        <int64[1] size = {{7}}> {{ {body} }}"""
+
+
+def test_a_gradient_goes_into_its_table(fuse):
+    text = table(f"{ZEROS} {ADD} new = Sub (w, d)")
+    assert fuse(text, scatter_into_weights, feeds=PLACES) == {"Neg": 1, "ScatterElements": 1}
+
+
+def test_a_momentum_too(fuse):
+    text = table(f"{ZEROS} {ADD} v = Mul (w, w) new = Sub (v, d)")
+    assert fuse(text, scatter_into_weights, feeds=PLACES) == {"Mul": 1, "Neg": 1, "ScatterElements": 1}
+
+
+def test_rows_of_a_matrix(fuse):
+    text = """g (double[7,2] w, double[3,2] g, int64[3,2] i) => (double[7,2] new)
+        <int64[2] size = {7, 2}> {
+            zeros = ConstantOfShape <value = double[1] {0}> (size)
+            d = ScatterElements <axis = 0, reduction = "add"> (zeros, i, g)
+            new = Sub (w, d)
+        }"""
+    feeds = {"i": np.array([[1, 1], [4, 1], [1, 0]])}
+    assert fuse(text, scatter_into_weights, feeds=feeds) == {"Neg": 1, "ScatterElements": 1}
+
+
+OTHERS = {
+    "gradient is a result": table(f"{ZEROS} {ADD} new = Sub (w, d)", ", float[7] d"),
+    "gradient read twice": table(f"{ZEROS} {ADD} e = Sub (w, d) new = Add (e, d)"),
+    "not from zero": table(f"ones = ConstantOfShape <value = float[1] {{1}}> (size) "
+                           f"{ADD.replace('zeros', 'ones')} new = Sub (w, d)"),
+    "written, not added": table(f"{ZEROS} d = ScatterElements <axis = 0> (zeros, j, g) new = Sub (w, d)",
+                                inputs=", int64[5] j"),
+    "other way round": table(f"{ZEROS} {ADD} new = Sub (d, w)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", list(OTHERS))
+def test_a_gradient_that_stays(fuse, case):
+    feeds = {**PLACES, "j": np.array([1, 5, 2, 0, -1])}
+    assert fuse(OTHERS[case], scatter_into_weights, feeds=feeds)["Neg"] == 0
