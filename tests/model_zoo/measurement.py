@@ -158,8 +158,8 @@ class Measurement:
         errors = {"float32": gradient_errors(found, slopes), "float64": self._exact_errors(backend, slopes)}
         wrong = {
             f"{name} ({kind})": error
-            for kind, found in errors.items()
-            for name, error in found.items()
+            for kind, own in errors.items()
+            for name, error in own.items()
             if not error <= TOLERANCES[kind]
         }
         fact: Fact = {
@@ -171,8 +171,8 @@ class Measurement:
             fact.update(reason=f"gradient of {worst} is off by {wrong[worst]:.2g}", wrong=sorted(wrong))
         elif not slopes.found or not any(slope for *_, slope, _ in slopes.found):
             fact.update(ok=False, reason="the objective does not change with any weight")
-        elif slopes.kinks:
-            fact["kinks"] = slopes.kinks
+        fact["idle"] = [name for name, gradient in found.items() if not gradient.any()]
+        fact["kinks"] = slopes.kinks
         return fact
 
     def _exact_errors(self, backend: str, slopes: Slopes) -> dict[str, float]:
