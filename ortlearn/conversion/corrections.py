@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, helper
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from ..graphs import GraphBuilder, copy_model, graph_names, initializer_arrays, opset_versions, prune
 
@@ -20,6 +21,8 @@ def correct_graph(model: ModelProto) -> ModelProto:
     - Isotonic calibration: the value of the nearest threshold; scikit-learn interpolates.
     - Neighbours weighted by distance: distances are negated, and every weight is the same then.
     - A vote for the best of a single column of scores: the first class whatever the score.
+    - Targets of neighbours kept in another type than what is computed with them: in that type at once,
+      so that they can be trained with the other weights.
 
     Parameters
     ----------
@@ -143,10 +146,52 @@ def _votes_of_one_column(model: ModelProto) -> ModelProto:
     return model
 
 
+def _tables_of_one_type(model: ModelProto) -> ModelProto:
+    """cast(table[i]): cast(table)[i]."""
+    readers: dict[str, list[NodeProto]] = defaultdict(list)
+    for node in model.graph.node:
+        for name in node.input:
+            readers[name].append(node)
+    wanted = {}
+    labels = {v.type.tensor_type.elem_type for v in model.graph.output} - {
+        TensorProto.FLOAT,
+        TensorProto.DOUBLE,
+    }
+    others = (TensorProto.DOUBLE,) if labels else (TensorProto.DOUBLE, TensorProto.INT64)  # tables of classes
+    for tensor in model.graph.initializer:
+        if tensor.data_type in others and len(tensor.dims):
+            target = _cast_after_lookup(tensor.name, readers)
+            if target in (TensorProto.FLOAT, TensorProto.DOUBLE) and target != tensor.data_type:
+                wanted[tensor.name] = helper.tensor_dtype_to_np_dtype(target)
+    if not wanted:
+        return model
+    model = copy_model(model)
+    for tensor in model.graph.initializer:
+        if tensor.name in wanted:
+            values = numpy_helper.to_array(tensor).astype(wanted[tensor.name])
+            tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
+    return model
+
+
+def _cast_after_lookup(name: str, readers: Mapping[str, list[NodeProto]]) -> int | None:
+    """Return the type that what is looked up in a table is cast to, if nothing else is done with it."""
+    looked_up = False
+    while len(readers[name]) == 1:
+        node = readers[name][0]
+        if node.op_type == "Cast":
+            return helper.get_node_attr_value(node, "to") if looked_up else None
+        if node.op_type not in ("ArrayFeatureExtractor", "Reshape", "Transpose") or node.input[0] != name:
+            return None
+        looked_up |= node.op_type == "ArrayFeatureExtractor"
+        name = node.output[0]
+    return None
+
+
 #: Operators that must be there, and what is put right.
 CORRECTIONS: list[tuple[set[str], Callable[[ModelProto], ModelProto]]] = [
     ({"LinearClassifier"}, _sigmoid_of_two),
     ({"ArgMin", "Abs", "ArrayFeatureExtractor"}, _interpolation),
     ({"TopK", "Max", "Reciprocal"}, _positive_distances),
+    ({"ArrayFeatureExtractor", "Cast"}, _tables_of_one_type),
     ({"ArgMax", "ArrayFeatureExtractor", "LinearClassifier"}, _votes_of_one_column),
 ]

@@ -16,7 +16,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from ortlearn.conversion import sklearn_to_onnx
 from ortlearn.conversion.corrections import correct_graph
 from ortlearn.conversion.output_shapes import with_computed_shapes
-from ortlearn.graphs import value_types
+from ortlearn.graphs import initializer_arrays, value_types
 
 X, CLASSES = load_iris(return_X_y=True)
 X = X.astype(np.float32) + np.random.RandomState(0).uniform(0, 0.01, X.shape).astype(np.float32)
@@ -47,6 +47,15 @@ def test_neighbours_weighted_by_distance(rows, metric, run_onnx):
     fitted = KNeighborsRegressor(weights="distance", metric=metric).fit(X, X[:, 0] ** 2)
     (predicted,) = run_onnx(sklearn_to_onnx(fitted, 4), rows)
     np.testing.assert_allclose(predicted.ravel(), fitted.predict(rows), rtol=1e-4)
+
+
+@pytest.mark.parametrize("target", [X[:, 0].astype(np.float64), CLASSES], ids=["float64", "int64"])
+def test_targets_of_neighbours_have_the_type_of_the_graph(target, run_onnx):
+    fitted = KNeighborsRegressor().fit(X, target)
+    model = sklearn_to_onnx(fitted, 4)
+    tables = [a for a in initializer_arrays(model).values() if a.shape == target.shape]
+    assert [table.dtype for table in tables] == [np.float32]
+    np.testing.assert_allclose(run_onnx(model, ROWS)[0].ravel(), fitted.predict(ROWS), rtol=1e-5)
 
 
 def test_a_vote_for_the_best_of_one_column(run_onnx):
