@@ -27,6 +27,15 @@ class Explanation:
         What becomes of some weights, or of a step of a pipeline without any.
     problem : str
         Why nothing can be trained; empty where something can.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from ortlearn.conversion import explain
+    >>> print(explain(Ridge().fit([[0.1], [1.3]], [0.7, 3.1])))
+    operator  weights    attribute   trainable
+    MatMul    coef       coef_       yes
+    Add       intercept  intercept_  yes
     """
 
     rows: list[Fact]

@@ -56,6 +56,15 @@ class Match:
         What the converter did with its numbers: ``identity``, ``negative``, ``log``, ...
     row : int or None
         The row it holds of the attribute, where it holds one.
+
+    Examples
+    --------
+    >>> from sklearn.decomposition import PCA
+    >>> from ortlearn.conversion import learned_parameters, sklearn_to_onnx
+    >>> pca = PCA(1).fit([[0.12, 0.31], [1.37, 0.93], [2.51, 1.13]])
+    >>> match = learned_parameters(sklearn_to_onnx(pca, 2), pca)["transform_matrix"]
+    >>> match.attribute, match.transform, match.learned
+    ('components_', 'identity', True)
     """
 
     arrays: tuple[FittedArray, ...]

@@ -59,3 +59,12 @@ def test_the_same_seed_gives_the_same_weights_in_any_order():
 
 def test_weights_that_are_not_asked_for_are_not_drawn():
     assert set(draw(0, {"b": ARRAYS["b"]})) == {"b"}
+
+
+def test_what_makes_no_sense_without_its_values_keeps_them():
+    weights = {"a": Weight("a", "table", True, drawn=False), "b": Weight("b", "weight", True, drawn=False)}
+    arrays = {"a": np.arange(3.0), "b": np.full((2, 2), 7.0, np.float32)}
+    drawn = draw_weights(arrays, weights, np.random.RandomState(0))
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(drawn[name], array)
+        assert drawn[name].dtype == array.dtype and drawn[name] is not array

@@ -48,6 +48,11 @@ AFFINE = {"w": (2, 3), "b": (3,)}
         ("z = Sub (x, b)  y = Mul (z, s)", {"b": (2,), "s": (2,)}, ["b", "s"]),
         ("z = Mul (x, s)  y = Mul (z, two)", {"s": (2,), "two": ()}, ["s"]),
         ("y = Pow (x, two)", {"two": (1,)}, []),
+        # rows of a table looked up under computed numbers; a constant number is no such thing
+        ("i = ArgMax (x)  y = Gather (t, i)", {"t": (4, 3)}, ["t"]),
+        ("i = ArgMax (x)  u = Identity (t)  y = GatherElements (u, i)", {"t": (4, 3)}, ["t"]),
+        ("z = Gather (t, k)  y = Pow (x, z)", {"t": (4, 2), "k": [1, 2]}, []),
+        ("k = Constant <value_ints = [1]> ()  z = Gather (t, k)  y = Pow (x, z)", {"t": (4, 2)}, []),
     ],
 )
 def test_use_decides(body, initializers, expected):
