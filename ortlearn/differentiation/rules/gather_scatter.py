@@ -73,7 +73,8 @@ def gather_gradient(op, node, grad, axis, index):
 def _gather_of_first_axis(op, node, grad, index):
     x = node.I(0)
     rank = node.rank(x)
-    if node.rank(index) != 1:
+    known = node.shape(index)
+    if known is None or len(known) != 1:
         shape = node.shape(x)[1:]
         if all(isinstance(dim, int) and dim > 0 for dim in shape):
             grad = op.Reshape(grad, [-1, *shape])
