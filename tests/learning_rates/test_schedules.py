@@ -64,9 +64,8 @@ def test_definition(name, schedule, definition):
 
 
 @pytest.mark.parametrize("name, schedule, definition", ALL)
-@pytest.mark.parametrize("make", [LearningRateSGD, LearningRateSGDNesterov])
-def test_promises_with_an_update(name, schedule, definition, make):
-    check_learning_rate(make(learning_rate=schedule), steps=5)
+def test_promises_with_an_update(name, schedule, definition):
+    check_learning_rate(LearningRateSGDNesterov(learning_rate=schedule), steps=5)
 
 
 @pytest.mark.parametrize("name", sorted(SCHEDULES))
