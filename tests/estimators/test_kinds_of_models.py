@@ -22,7 +22,12 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, Ri
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
-from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
+from sklearn.multioutput import (
+    ClassifierChain,
+    MultiOutputClassifier,
+    MultiOutputRegressor,
+    RegressorChain,
+)
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
@@ -78,11 +83,15 @@ CLASSIFIERS = {
     "labels by decisions": (OneVsRestClassifier(LinearSVC()), LABELS),
     "labels of a ridge": (RidgeClassifier(), LABELS),
     "labels of a forest": (RandomForestClassifier(4, max_depth=3, random_state=0), LABELS),
+    "chain": (ClassifierChain(logistic(), order=[2, 0, 1]), LABELS),
+    "chain by decisions": (ClassifierChain(RidgeClassifier()), LABELS),
+    "chain by probabilities": (ClassifierChain(logistic(), chain_method="predict_proba"), LABELS),
     "outputs": (MultiOutputClassifier(logistic()), OUTPUTS),
     "outputs by decisions": (MultiOutputClassifier(RidgeClassifier()), LABELS),
 }
 REGRESSORS = {
     "outputs": (MultiOutputRegressor(Ridge()), PAIRS),
+    "chain": (RegressorChain(Ridge(), order=[1, 0]), PAIRS),
     "latent": (PLSRegression(2), PAIRS),
     "stack": (StackingRegressor([("a", Ridge()), ("b", LinearRegression())], cv=2), VALUES),
     "scaled target": (

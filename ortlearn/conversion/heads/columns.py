@@ -59,7 +59,10 @@ def column_of(end: GraphEnd, node: NodeProto) -> tuple[str, int] | None:
         index = end.constant(node.input[1])
         if index is None or index.size != 1:
             return None
-        return end.origin(node.input[0]), int(np.ravel(index)[0])
+        place, width = int(np.ravel(index)[0]), end.width(node.input[0])
+        if place < 0 and width is None:
+            return None
+        return end.origin(node.input[0]), place + (width or 0) if place < 0 else place
     return None
 
 

@@ -25,7 +25,7 @@ def multilabel_head(end: GraphEnd, kind: ModelKind, weights: Mapping[str, Weight
     more classes has a score for each, under a softmax of their own.
     """
     label, output = end.outputs[0], end.outputs[1]
-    if not isinstance(kind.classes, list):
+    if not isinstance(kind.classes, list) or _has_a_column_per_label(end, kind, output):
         scores = _indicator_scores(end, kind, output, len(kind.classes))
         groups = (1,) * len(kind.classes)
         probabilities: str | tuple[str, ...] = output
@@ -58,6 +58,11 @@ def multilabel_head(end: GraphEnd, kind: ModelKind, weights: Mapping[str, Weight
         classes=kind.classes,
         groups=groups,
     )
+
+
+def _has_a_column_per_label(end: GraphEnd, kind: ModelKind, output: str) -> bool:
+    """Tell whether outputs of two classes share one matrix, as those of a chain do."""
+    return end.width(output) == len(kind.classes) and all(len(classes) == 2 for classes in kind.classes)
 
 
 def _indicator_scores(end: GraphEnd, kind: ModelKind, output: str, n_labels: int) -> list[str]:
