@@ -122,15 +122,12 @@ def _white(op: GraphBuilder, kernel: Any, x: str, rows: Rows) -> str:
 
 def _distances(op: GraphBuilder, x: str, rows: Rows, metric: str, scale: Any = None) -> str:
     """Return the distances of X to the rows, both divided by the length scale."""
-    centre = rows.values.mean(axis=0)
     if scale is None:
-        return pairwise_distances(op, x, rows.name, metric, centre=centre.astype(op.float_dtype))
-    scale = np.atleast_1d(np.asarray(scale, dtype=np.float64))
-    weight = add_weight(op, "length_scale", scale)
+        return pairwise_distances(op, x, rows.name, metric)
+    weight = add_weight(op, "length_scale", np.atleast_1d(scale))
     scaled = op.Div(rows.name, weight)
     op.set_type(scaled, helper.np_dtype_to_tensor_dtype(op.float_dtype), rows.values.shape)
-    centre = (centre / scale).astype(op.float_dtype)
-    return pairwise_distances(op, op.Div(x, weight), scaled, metric, centre=centre)
+    return pairwise_distances(op, op.Div(x, weight), scaled, metric)
 
 
 def _rbf(op: GraphBuilder, kernel: Any, x: str, rows: Rows) -> str:
@@ -175,7 +172,8 @@ def _exp_sine_squared(op: GraphBuilder, kernel: Any, x: str, rows: Rows) -> str:
 
 
 def _products(op: GraphBuilder, x: str, rows: Rows) -> str:
-    return op.MatMul(x, op.Transpose(rows.name, perm=[1, 0]))
+    # not MatMul of a Transpose: onnxruntime fuses them into an operator that has no float64 kernel
+    return op.Gemm(x, rows.name, transB=1)
 
 
 def _dot_product(op: GraphBuilder, kernel: Any, x: str, rows: Rows) -> str:

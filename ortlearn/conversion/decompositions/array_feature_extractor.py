@@ -20,6 +20,7 @@ def decompose(fused: Fused) -> bool:
     if places is None or len(places) != 1:
         columns = op.Reshape(columns, [-1])
     if len(shape) == 1:
-        x = op.Unsqueeze(x, [0])
-    fused.write("Gather", x, columns, outputs=[fused.node.output[0]], axis=-1)
+        fused.write("Unsqueeze", op.Gather(x, columns, axis=0), [0], outputs=[fused.node.output[0]])
+    else:
+        fused.write("Gather", x, columns, outputs=[fused.node.output[0]], axis=-1)
     return True

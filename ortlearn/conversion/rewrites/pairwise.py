@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from onnx import TensorProto
 
 from ...graphs import GraphBuilder
 
@@ -18,9 +19,7 @@ EXACT = 2**13
 MANY = 2**16
 
 
-def pairwise_distances(
-    op: GraphBuilder, a: str, b: str, metric: str, power: Any = None, centre: np.ndarray | None = None
-) -> str:
+def pairwise_distances(op: GraphBuilder, a: str, b: str, metric: str, power: Any = None) -> str:
     """Return the distances between the rows of two matrices.
 
     Parameters
@@ -33,8 +32,6 @@ def pairwise_distances(
         Metric; ``"minkowski"`` is the sum of ``|a - b| ** power``.
     power : str or array-like, default=None
         Exponent of ``"minkowski"``.
-    centre : ndarray of shape (columns,), default=None
-        A point near the rows of ``b``: products lose fewer digits around it than around zero.
 
     Returns
     -------
@@ -43,7 +40,7 @@ def pairwise_distances(
     """
     if metric in ("sqeuclidean", "euclidean"):
         large = _size(op, b) > EXACT
-        squares = _squares_by_product(op, a, b, centre) if large else _squares(op, a, b)
+        squares = _squares_by_product(op, a, b) if large else _squares(op, a, b)
         return guarded_sqrt(op, squares, op.dtype(b)) if metric == "euclidean" else squares
     size = op.Abs(_differences(op, a, b))
     if metric == "minkowski":
@@ -68,16 +65,19 @@ def _squares(op: GraphBuilder, a: str, b: str) -> str:
     return _reduce(op, "ReduceSumSquare", _differences(op, a, b), 2, keepdims=0)
 
 
-def _squares_by_product(op: GraphBuilder, a: str, b: str, centre: np.ndarray | None) -> str:
-    if centre is not None:
-        a, b = op.Sub(a, centre), op.Sub(b, centre)
-    products = op.MatMul(a, op.Transpose(b, perm=[1, 0]))
+def _squares_by_product(op: GraphBuilder, a: str, b: str) -> str:
+    # in float64: the difference of nearly equal numbers keeps seven digits then
+    single = op.dtype(b) == np.float32
+    if single:
+        a, b = (op.Cast(name, to=TensorProto.DOUBLE) for name in (a, b))
+    # not MatMul of a Transpose: onnxruntime fuses them into an operator that has no float64 kernel
+    products = op.Gemm(a, b, transB=1, alpha=2.0)
     lengths = op.Add(
         _reduce(op, "ReduceSumSquare", a, 1),
         op.Transpose(_reduce(op, "ReduceSumSquare", b, 1), perm=[1, 0]),
     )
-    squares = op.Sub(lengths, op.Add(products, products))
-    return op.Max(squares, op.constant(0.0, op.dtype(b)))
+    squares = op.Max(op.Sub(lengths, products), op.constant(np.zeros(())))
+    return op.Cast(squares, to=TensorProto.FLOAT) if single else squares
 
 
 def _reduce(op: GraphBuilder, op_type: str, name: str, axis: int, keepdims: int = 1) -> str:

@@ -44,9 +44,7 @@ def rewrite_scan_distances(model: ModelProto) -> ModelProto:
         matrix, rows = node.input
         if distance.metric not in ("sqeuclidean", "euclidean") and _size(op, rows) > MANY:
             return False
-        values = arrays.get(rows)
-        centre = None if values is None else values.mean(axis=0)
-        result = pairwise_distances(op, matrix, rows, *distance, centre)
+        result = pairwise_distances(op, matrix, rows, *distance)
         transposed[node.output[1]] = result
         op.Transpose(result, perm=[1, 0], outputs=[node.output[1]])
         if node.output[0]:
