@@ -14,9 +14,12 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import LinearSVC
 
+from .converters.elementwise import as_elementwise
 from .first_readers import IDLE_STEPS
+from .thawing import thawed
 
 __all__ = ["conversion_options", "convertible"]
 
@@ -30,8 +33,8 @@ LOCALE = "C.UTF-8" if sys.platform == "linux" else None
 def convertible(estimator: BaseEstimator) -> BaseEstimator:
     """Return a fitted estimator without what skl2onnx trips over.
 
-    That is steps of pipelines that do nothing, the intercept of a linear model without one (a
-    number where others have an array), and missing texts, which a graph knows as ``"nan"``.
+    That is steps of pipelines that do nothing, members wrapped as ``FrozenEstimator``, the intercept of a linear model without one (a
+    number where others have an array), missing texts, which a graph knows as ``"nan"``, and functions.
 
     Parameters
     ----------
@@ -51,6 +54,7 @@ def convertible(estimator: BaseEstimator) -> BaseEstimator:
     >>> convertible(Pipeline([("nothing", "passthrough"), ("ridge", Ridge())])).steps
     [('ridge', Ridge())]
     """
+    estimator = thawed(estimator)
     if isinstance(estimator, Pipeline):
         steps = [(name, convertible(step)) for name, step in estimator.steps if step not in IDLE_STEPS]
         return Pipeline(steps) if steps else estimator
@@ -66,6 +70,8 @@ def convertible(estimator: BaseEstimator) -> BaseEstimator:
         return union
     if isinstance(estimator, SimpleImputer):
         return _imputer_of_text(estimator)
+    if isinstance(estimator, FunctionTransformer):
+        return as_elementwise(estimator)
     if not isinstance(getattr(estimator, "intercept_", None), float):
         return estimator
     estimator = copy.copy(estimator)

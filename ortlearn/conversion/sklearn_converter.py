@@ -21,7 +21,7 @@ from ..graphs import (
     prune,
     value_types,
 )
-from .converters import CONVERTERS
+from .converters import CONVERTERS, SHAPES
 from .convertible import conversion_options, convertible
 from .corrections import correct_graph
 from .decompositions import decompose_operators
@@ -100,6 +100,7 @@ def _convert(estimator: BaseEstimator, schema: InputSchema) -> ModelProto:
         "initial_types": _initial_types(schema),
         "target_opset": {"": OPSET, "ai.onnx.ml": ML_OPSET},
         "custom_conversion_functions": CONVERTERS,
+        "custom_shape_calculators": SHAPES,
     }
     name = type(estimator).__name__
     estimator = convertible(with_positions(estimator, schema.positions()))
@@ -122,8 +123,8 @@ def _convert(estimator: BaseEstimator, schema: InputSchema) -> ModelProto:
     except Exception as error:  # skl2onnx raises errors of every kind
         if type(error).__name__ == "InvalidInputLengthException":
             raise ConversionError(
-                f"{name} takes one matrix in ONNX, not columns of several kinds: put what encodes the columns "
-                f"before it, as in make_pipeline(make_column_transformer(...), {name}(...))."
+                f"{name} takes one matrix in ONNX, not columns of several kinds: put what encodes the "
+                f"columns before it, as in make_pipeline(make_column_transformer(...), {name}(...))."
             ) from error
         raise ConversionError(f"{name} cannot be converted by skl2onnx: {error}") from error
     model = _with_input_names(model, schema)

@@ -30,6 +30,7 @@ from sklearn.preprocessing import (
 )
 
 from ortlearn.conversion import convert_with_fallback, read_columns, to_trainable
+from ortlearn.conversion.converters.elementwise import FUNCTIONS
 from ortlearn.conversion.faithfulness import difference, probe_rows
 from ortlearn.conversion.fallback import flat_steps
 from ortlearn.conversion.schemas import input_schema
@@ -126,7 +127,7 @@ STAY = {
         2,
     ),
     "the last of two": (
-        make_pipeline(SplineTransformer(), PCA(5), FunctionTransformer(np.tanh), PCA(3), Ridge()),
+        make_pipeline(SplineTransformer(), PCA(5), FunctionTransformer(np.cbrt), PCA(3), Ridge()),
         "functiontransformer",
         3,
     ),
@@ -187,6 +188,47 @@ def test_what_converts_is_not_cut(numbers):
         warnings.simplefilter("error")
         converted = check(fitted, numbers[0])
     assert converted.front is None and converted.estimator is fitted and converted.preprocessing is not None
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+def test_functions_of_numpy_convert(function, dtype, numbers):
+    X, y = np.abs(numbers[0]) + 0.1, numbers[1]
+    fitted = make_pipeline(StandardScaler(with_mean=False), FunctionTransformer(function), Ridge()).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        converted = check(fitted, X, dtype)
+    got = run(converted.preprocessing, read_columns(X, converted.schema))
+    assert got.dtype == dtype
+    expected = fitted[:-1].transform(X)
+    np.testing.assert_allclose(got, expected, rtol=1e-5 if dtype == np.float32 else 1e-12, atol=1e-6)
+
+
+def test_functions_with_arguments_stay(numbers):
+    class Unhashable:
+        __hash__ = None
+        __name__ = "unhashable"
+
+        def __call__(self, X):
+            return np.exp(X)
+
+    for transformer in (
+        FunctionTransformer(np.square, kw_args={"where": True}),
+        FunctionTransformer(Unhashable()),
+    ):
+        fitted = make_pipeline(transformer, Ridge()).fit(*numbers)
+        with pytest.warns(FallbackWarning, match="functiontransformer"):
+            check(fitted, numbers[0])
+
+
+def test_functions_among_columns(people):
+    X, y = people
+    columns = ColumnTransformer(
+        [("log", FunctionTransformer(np.log1p), ["fare", "age"]), ("o", OneHotEncoder(), ["city"])]
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert check(make_pipeline(columns, Ridge()).fit(X, y), X).front is None
 
 
 def test_the_last_step_must_convert(numbers):

@@ -17,6 +17,7 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
+from sklearn.multioutput import ClassifierChain, RegressorChain
 from sklearn.preprocessing import PowerTransformer, QuantileTransformer
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from sklearn.tree import (
@@ -28,6 +29,8 @@ from sklearn.tree import (
 
 from . import (
     boosting,
+    chains,
+    elementwise,
     gaussian_process,
     isolation_forest,
     power_transformer,
@@ -36,14 +39,16 @@ from . import (
     trees,
 )
 
-__all__ = ["CONVERTERS"]
+__all__ = ["CONVERTERS", "SHAPES"]
 
 #: Converters by type of the estimator.
 CONVERTERS: dict[type, Callable] = {
+    ClassifierChain: chains.convert_classifier,
     DecisionTreeClassifier: trees.convert,
     DecisionTreeRegressor: trees.convert,
     ExtraTreeClassifier: trees.convert,
     ExtraTreeRegressor: trees.convert,
+    elementwise.Elementwise: elementwise.convert,
     ExtraTreesClassifier: trees.convert,
     ExtraTreesRegressor: trees.convert,
     GaussianProcessClassifier: gaussian_process.convert_classifier,
@@ -58,6 +63,14 @@ CONVERTERS: dict[type, Callable] = {
     QuantileTransformer: quantile_transformer.convert,
     RandomForestClassifier: trees.convert,
     RandomForestRegressor: trees.convert,
+    RegressorChain: chains.convert_regressor,
     SVC: svm.convert_classifier,
     SVR: svm.convert_regressor,
+}
+
+#: What tells skl2onnx the shapes of types that it does not know.
+SHAPES: dict[type, Callable] = {
+    ClassifierChain: chains.shape_classifier,
+    RegressorChain: chains.shape_regressor,
+    elementwise.Elementwise: elementwise.output_shape,
 }
