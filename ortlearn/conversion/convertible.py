@@ -33,8 +33,9 @@ LOCALE = "C.UTF-8" if sys.platform == "linux" else None
 def convertible(estimator: BaseEstimator) -> BaseEstimator:
     """Return a fitted estimator without what skl2onnx trips over.
 
-    That is steps of pipelines that do nothing, members wrapped as ``FrozenEstimator``, the intercept of a linear model without one (a
-    number where others have an array), missing texts, which a graph knows as ``"nan"``, and functions.
+    That is steps of pipelines that do nothing, members wrapped as ``FrozenEstimator``, the intercept of
+    a linear model without one (a number where others have an array), missing texts, which a graph knows
+    as ``"nan"``, and functions.
 
     Parameters
     ----------

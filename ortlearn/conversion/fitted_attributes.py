@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
-__all__ = ["FittedArray", "fitted_arrays", "trained_members"]
+__all__ = ["FittedArray", "common_expression", "fitted_arrays", "trained_members"]
 
 #: What fit leaves behind that no prediction is made of, or that names things.
 NOT_LEARNED = {
@@ -50,6 +50,7 @@ PRIVATE = {
     "_probA",
     "_probB",
     "_scaler",
+    "_tfidf",
     "_x_mean",
     "_x_std",
     "_y",
@@ -136,6 +137,29 @@ class FittedArray:
         """Step and expression of the object that has it."""
         name = self.key[1]
         return self.step, self.attribute[: self.attribute.rindex(name)]
+
+
+def common_expression(attributes: Sequence[str]) -> str:
+    """Return the expression of several members' attribute, ``[*]`` for the numbers in which they differ.
+
+    Parameters
+    ----------
+    attributes : sequence of str
+        Expressions that are equal but for numbers.
+
+    Returns
+    -------
+    str
+        Expression.
+
+    Examples
+    --------
+    >>> from ortlearn.conversion.fitted_attributes import common_expression
+    >>> common_expression(["estimators_[2].trees_[0].value", "estimators_[2].trees_[1].value"])
+    'estimators_[2].trees_[*].value'
+    """
+    parts = [re.split(f"({_INDEX.pattern})", attribute) for attribute in attributes]
+    return "".join(same[0] if len(set(same)) == 1 else "[*]" for same in zip(*parts, strict=True))
 
 
 def fitted_arrays(estimator: Any) -> list[FittedArray]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from .fitted_attributes import FittedArray, fitted_arrays
+from .fitted_attributes import FittedArray, common_expression, fitted_arrays
 from .number_index import NumberIndex, evidence, within
 from .weight_names import get_train_initializer
 from .weight_selection import Weight
@@ -75,7 +75,7 @@ class Match:
     def attribute(self) -> str:
         """Expression that gives the attribute; ``[*]`` stands for every member."""
         row = "" if self.row is None else f"[{self.row}]"
-        return self.arrays[0].attribute + row if len(self.arrays) == 1 else self.arrays[0].group[1]
+        return common_expression([array.attribute for array in self.arrays]) + row
 
     @property
     def step(self) -> str | None:
@@ -213,15 +213,15 @@ def with_attributes(
         for array in match.arrays
         if match.learned and array.key[1] not in DRAWN
     }
-    trees = {array.group for array in fitted if array.owner in TREES and array.trained}
+    trees = [array for array in fitted if array.owner in TREES and array.trained]
+    leaves = Match(tuple(trees)) if len({array.group for array in trees}) == 1 else None
     result = {}
     for name, weight in weights.items():
         match = matches.get(name)
         if match is not None:
             weight = _with_match(weight, match, fixed)
-        elif weight.role == "table" and len(trees) == 1:
-            ((step, attribute),) = trees
-            weight = replace(weight, attribute=attribute, step=step)
+        elif weight.role == "table" and leaves is not None:
+            weight = replace(weight, attribute=leaves.attribute, step=leaves.step)
         elif matches:
             telling = weight.role == "table" or evidence(arrays[name]) >= ENOUGH
             weight = replace(weight, learned=weight.learned and telling, drawn=False)

@@ -102,7 +102,7 @@ TRAINED = {
         GradientBoostingRegressor(n_estimators=4, random_state=0),
         X,
         Y,
-        ["estimators_[*][*].tree_.value", "init_.constant_"],
+        ["estimators_[*][0].tree_.value", "init_.constant_"],
     ),
     "bagging": (
         BaggingRegressor(make_pipeline(StandardScaler(), Ridge()), 2, random_state=0),
@@ -374,3 +374,14 @@ def test_evidence_and_index():
     assert index.hold_together([3, 5], np.array([0.1, 0.3]))
     assert not index.hold_together([3, 5], np.array([0.1, 0.4]))
     assert index.holders(np.zeros(2)) == []
+
+
+@pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
+def test_the_calibration_of_a_frozen_classifier_is_trained_alone(method):
+    member = FrozenEstimator(make_pipeline(StandardScaler(), LogisticRegression()).fit(X, BINARY))
+    model = CalibratedClassifierCV(member, method=method).fit(X, BINARY)
+    names = {"sigmoid": ["a_", "b_"], "isotonic": ["y_thresholds_"]}[method]
+    found = sorted(to_trainable(model).origins().values())
+    assert found == [f"calibrated_classifiers_[0].calibrators[0].{name}" for name in names]
+    frozen = "calibrated_classifiers_[0].estimator.estimator['logisticregression'].coef_"
+    assert list(to_trainable(model, frozen).origins().values()) == [frozen]
