@@ -87,7 +87,7 @@ def is_idle(
         return False
     if node.op_type == "Cast":
         return helper.get_node_attr_value(node, "to") == known.elem_type
-    if node.op_type == "Reshape" and known.shape is not None and not node.attribute:
+    if node.op_type == "Reshape" and known.shape is not None and len(node.input) > 1:
         target = shapes.get(node.input[1])
         # (-1, k, ...) of a tensor (n, k, ...) with every k known is the tensor itself.
         return (
