@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from skl2onnx import to_onnx
 from sklearn.ensemble import (
     AdaBoostClassifier,
     AdaBoostRegressor,
@@ -152,6 +153,17 @@ def test_isolation_forest_learns_from_known_outliers(gradient, wine, run_onnx):
     fitted = IsolationForest(**FEW).fit(X)
     model = refined(fitted, X, y, gradient=gradient, learning_rate=1.0)
     check_refined(model, fitted, X, run_onnx)
+
+
+@pytest.mark.parametrize("estimator", [REGRESSORS[2], REGRESSORS[4], CLASSIFIERS[2]], ids=name_of)
+def test_files(estimator, diabetes_units, wine):
+    X, y = diabetes_units if estimator in REGRESSORS else wine
+    fitted = estimator.fit(X, y)
+    options = {"zipmap": False} if estimator in CLASSIFIERS else None
+    file = to_onnx(fitted, X[:1].astype(np.float32), options=options, target_opset={"": 18, "ai.onnx.ml": 3})
+    model = refined(file, X, y + 0.2 if estimator in REGRESSORS else y)
+    assert list(model.weights_to_train_) == ["leaf_values"]
+    assert model.train_losses_[-1] < model.train_losses_[0]
 
 
 def test_forests_of_float64(diabetes_units):

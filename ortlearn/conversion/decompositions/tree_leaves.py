@@ -110,7 +110,8 @@ def _leaf_numbers(fused: Fused, trees: Trees, places: np.ndarray | None = None, 
     )
     for attribute in trees.routing:
         op.add_attribute(attribute)
-    number = op.Cast(route, to=TensorProto.INT64)
+    # onnx infers no shape of the operator's first version.
+    number = op.Reshape(op.Cast(route, to=TensorProto.INT64), [-1, n_places])
     starts = np.zeros(n_places, dtype=np.int64)
     starts[places] = first
     return op.Add(number, op.constant(starts)) if starts.any() else number

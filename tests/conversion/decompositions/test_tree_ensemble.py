@@ -5,7 +5,7 @@ import pytest
 from onnx import TensorProto, checker, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from ortlearn.conversion import decompose_operators
+from ortlearn.conversion import decompose_operators, to_trainable
 from ortlearn.graphs import initializer_arrays, opset_versions
 
 LEQ, LT, GTE, GT, EQ, NEQ, MEMBER = range(7)
@@ -136,3 +136,9 @@ def test_transforms(run_onnx, link, apply):
     expected = apply(raw) / (np.exp(raw).sum(axis=1, keepdims=True) if link == 1 else 1)
     plain = decompose_operators(tree_ensemble(SPLITS, leaves, [0, 3], post_transform=link))
     np.testing.assert_allclose(run_onnx(plain, X)[0], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_file_can_be_trained():
+    trainable = to_trainable(tree_ensemble(SPLITS, [(0, value) for value in VALUES], [0, 3]))
+    assert [trainable.original_names[name] for name in trainable.trained] == ["leaf_values"]
+    assert (trainable.head.task, trainable.head.n_outputs) == ("regression", 1)

@@ -5,7 +5,7 @@ import pytest
 from onnx import TensorProto, checker, helper, numpy_helper
 
 from ortlearn.conversion import decompose_operators
-from ortlearn.graphs import initializer_arrays
+from ortlearn.graphs import initializer_arrays, value_types
 
 MODES = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"]
 X = np.random.default_rng(0).integers(-3, 4, size=(60, 4)).astype(np.float32)
@@ -240,3 +240,11 @@ def test_a_sigmoid_of_two_classes(run_onnx, classes, base):
     values = entries(leaves, lambda tree, node: [0])
     model = classifier(classes, post_transform="LOGISTIC", **nodes, **weights("class", values), **more)
     check_same(run_onnx, model)
+
+
+@pytest.mark.parametrize("version", [1, 3])
+def test_the_number_of_targets_is_known(version):
+    nodes, leaves = grown()
+    model = regressor(2, version=version, **nodes, **weights("target", entries(leaves, lambda t, n: [0, 1])))
+    types = value_types(decompose_operators(model))
+    assert [known.shape[1:] for name, known in types.items() if name.startswith("ReduceSum")] == [(2,)]
