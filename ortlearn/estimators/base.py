@@ -188,8 +188,9 @@ class BaseOrtGradientEstimator(RowsMixin, PredictionMixin, MetaEstimatorMixin, B
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features), or dict
+            Features: numbers, or columns of several kinds for a pipeline that encodes them; a dictionary of
+            arrays for an ONNX model of several inputs.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
             Labels: several columns for several outputs, values of the shape that ``transform`` gives for
             a transformer, 1 and -1 for an outlier detector, none for a mixture or KMeans.

@@ -20,6 +20,9 @@ from .problem import Problem
 
 __all__ = ["Inference"]
 
+#: Rows of a chunk where inputs are columns: a text may become thousands of numbers.
+ROWS_OF_COLUMNS = 4096
+
 
 class Inference:
     """Sessions on a trained model, made when they are first needed.
@@ -167,11 +170,16 @@ class Inference:
 
 
 def _by_chunks(function: Callable[..., np.ndarray], rows: Any, *others: np.ndarray) -> np.ndarray:
-    """Run a function on rows; sparse ones are made dense a chunk at a time."""
-    if not issparse(rows):
+    """Run a function on rows: sparse ones are made dense, columns of text encoded, a chunk at a time."""
+    if issparse(rows):
+        size = max(1, CHUNK_BYTES // max(1, rows.shape[1] * rows.dtype.itemsize))
+    elif isinstance(rows, Columns) and len(rows) > ROWS_OF_COLUMNS:
+        size = ROWS_OF_COLUMNS
+    else:
         return function(rows, *others)
-    size = max(1, CHUNK_BYTES // max(1, rows.shape[1] * rows.dtype.itemsize))
-    parts = [slice(start, start + size) for start in range(0, rows.shape[0], size)]
-    return np.concatenate(
-        [function(rows[part].toarray(), *(other[part] for other in others)) for part in parts]
-    )
+    results = []
+    for start in range(0, rows.shape[0], size):
+        part = slice(start, start + size)
+        some = rows[part].toarray() if issparse(rows) else rows[part]
+        results.append(function(some, *(other[part] for other in others)))
+    return np.concatenate(results)

@@ -29,6 +29,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.svm import LinearSVC
 
+from ortlearn.estimators import inference
 from ortlearn.exceptions import ConversionError, FallbackWarning
 
 N_ROWS = 160
@@ -523,3 +524,12 @@ def test_float64_where_the_converter_has_float32_only(optimizer, cancer):
         model.decision_function(cancer[0]), fitted.decision_function(cancer[0]), rtol=1e-8, atol=1e-8
     )
     assert {array.dtype.name for array in model.trained_coef_.values()} == {"float64"}
+
+
+def test_columns_are_predicted_in_chunks(pipeline, people, both, monkeypatch):
+    X, y = people
+    model = small_step(both[0], pipeline).fit(X, y)
+    expected, losses = model.predict(X), model.losses(X, y)
+    monkeypatch.setattr(inference, "ROWS_OF_COLUMNS", 7)
+    np.testing.assert_allclose(model.predict(X), expected, rtol=1e-6)
+    np.testing.assert_allclose(model.losses(X, y), losses, rtol=1e-4, atol=1e-6)
