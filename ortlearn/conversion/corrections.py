@@ -54,6 +54,28 @@ def _sigmoid_of_two(model: ModelProto) -> ModelProto:
     return model
 
 
+def _sigmoid_of_two_columns(model: ModelProto) -> ModelProto:
+    """The same where skl2onnx writes products, in float64."""
+    arrays = initializer_arrays(model)
+    producers = {name: node for node in model.graph.node for name in node.output}
+    opposite = []
+    for node in model.graph.node:
+        add = producers.get(node.input[0]) if node.op_type == "Softmax" else None
+        product = producers.get(add.input[0]) if add is not None and add.op_type == "Add" else None
+        if add is None or product is None or product.op_type != "MatMul":
+            continue
+        parts = [arrays.get(product.input[1]), arrays.get(add.input[1])]
+        if all(part is not None and part.shape[-1:] == (2,) for part in parts):
+            if all(np.array_equal(part[..., 0], -part[..., 1]) for part in parts if part is not None):
+                opposite.append(node.output[0])
+    model = copy_model(model)
+    for node in model.graph.node:
+        if node.output[0] in opposite:
+            node.op_type = "Sigmoid"
+            del node.attribute[:]
+    return model
+
+
 def _interpolation(model: ModelProto) -> ModelProto:
     arrays = initializer_arrays(model)
     producers = {name: node for node in model.graph.node for name in node.output}
@@ -190,6 +212,7 @@ def _cast_after_lookup(name: str, readers: Mapping[str, list[NodeProto]]) -> int
 #: Operators that must be there, and what is put right.
 CORRECTIONS: list[tuple[set[str], Callable[[ModelProto], ModelProto]]] = [
     ({"LinearClassifier"}, _sigmoid_of_two),
+    ({"MatMul", "Add", "Softmax"}, _sigmoid_of_two_columns),
     ({"ArgMin", "Abs", "ArrayFeatureExtractor"}, _interpolation),
     ({"TopK", "Max", "Reciprocal"}, _positive_distances),
     ({"ArrayFeatureExtractor", "Cast"}, _tables_of_one_type),

@@ -21,6 +21,22 @@ from ..graphs import GraphBuilder
 
 __all__ = ["write_inverse"]
 
+
+# By functions that onnxruntime has in float64, too.
+def _sinh(op: GraphBuilder, x: str) -> str:
+    return op.Mul(op.Sub(op.Exp(x), op.Exp(op.Neg(x))), _like(op, x, 0.5))
+
+
+def _arcsinh(op: GraphBuilder, x: str) -> str:
+    root = op.Sqrt(op.Add(op.Mul(x, x), _like(op, x, 1.0)))
+    return op.Mul(op.Sign(x), op.Log(op.Add(op.Abs(x), root)))
+
+
+def _arctanh(op: GraphBuilder, x: str) -> str:
+    one = _like(op, x, 1.0)
+    return op.Mul(op.Log(op.Div(op.Add(one, x), op.Sub(one, x))), _like(op, x, 0.5))
+
+
 #: Inverse functions that have an ONNX expression.
 FUNCTIONS: dict[Any, Callable[[GraphBuilder, str], str]] = {
     np.exp: lambda op, x: op.Exp(x),
@@ -31,10 +47,10 @@ FUNCTIONS: dict[Any, Callable[[GraphBuilder, str], str]] = {
     np.square: lambda op, x: op.Mul(x, x),
     np.negative: lambda op, x: op.Neg(x),
     np.reciprocal: lambda op, x: op.Reciprocal(x),
-    np.sinh: lambda op, x: op.Sinh(x),
-    np.arcsinh: lambda op, x: op.Asinh(x),
+    np.sinh: lambda op, x: _sinh(op, x),
+    np.arcsinh: lambda op, x: _arcsinh(op, x),
     np.tanh: lambda op, x: op.Tanh(x),
-    np.arctanh: lambda op, x: op.Atanh(x),
+    np.arctanh: lambda op, x: _arctanh(op, x),
     special.expit: lambda op, x: op.Sigmoid(x),
     None: lambda op, x: x,
 }

@@ -41,6 +41,14 @@ def test_probabilities(model, y, run_onnx):
     np.testing.assert_array_equal(labels, fitted.predict(ROWS))
 
 
+def test_discriminants_of_two_classes_in_float64(run_onnx):
+    fitted = LinearDiscriminantAnalysis().fit(X, TWO)
+    rows = ROWS.astype(np.float64)
+    labels, probabilities = run_onnx(sklearn_to_onnx(fitted, 4, np.float64), rows)
+    np.testing.assert_allclose(probabilities, fitted.predict_proba(rows), atol=1e-9)
+    np.testing.assert_array_equal(labels, fitted.predict(rows))
+
+
 @pytest.mark.parametrize("rows", [X, ROWS], ids=["training", "others"])
 @pytest.mark.parametrize("metric", ["euclidean", "manhattan"])
 def test_neighbours_weighted_by_distance(rows, metric, run_onnx):

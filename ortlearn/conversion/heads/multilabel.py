@@ -45,8 +45,10 @@ def multilabel_head(end: GraphEnd, kind: ModelKind, weights: Mapping[str, Weight
     end.note_columns(label, len(groups))
     if isinstance(probabilities, str):
         end.note_columns(probabilities, len(groups))
-    if not kind.has_probabilities and isinstance(kind.core, OneVsRestClassifier):
-        write_signs(end, label, end.concat(scores))  # skl2onnx compares with 0.5, as for probabilities
+    against_rest = not kind.has_probabilities and isinstance(kind.core, OneVsRestClassifier)
+    if against_rest or any(node.op_type == "Binarizer" for node in end.nodes_before(label)):
+        # skl2onnx compares scores with 0.5, as if probabilities; onnxruntime has no Binarizer in float64.
+        write_signs(end, label, end.concat(scores))
     link = "sigmoid" if max(groups) == 1 else "softmax"
     return make_head(
         end,
