@@ -14,8 +14,9 @@ from .missing import accepts_missing, missing_columns
 from .sklearn_converter import sklearn_to_onnx
 from .trainable import TrainableModel, source_task, to_trainable
 from .versions import IR_VERSION, OPSET, pin_versions
+from .weight_choice import select_weights
 from .weight_names import get_train_initializer, onnx_rename_weights
-from .weight_selection import Weight, find_weights, select_weights
+from .weight_selection import Weight, find_weights
 
 __all__ = [
     "IR_VERSION",

@@ -26,9 +26,10 @@ from .kinds import ModelKind
 from .learned_parameters import Match, with_attributes
 from .reparametrisation import constrain
 from .trainable_model import TrainableModel
+from .weight_choice import reached_weights, select_weights
 from .weight_facts import Examined, explained
 from .weight_names import renamed_weights
-from .weight_selection import Weight, find_weights, reached_weights, select_weights
+from .weight_selection import Weight, find_weights
 
 __all__ = ["Incoming", "assemble"]
 

@@ -71,7 +71,6 @@ CONSTRAINED: dict[tuple[str, str], Callable[[Match, np.ndarray], Constraint | No
     ("GaussianProcessRegressor", "_y_train_std"): _positive,
     ("IsotonicRegression", "y_thresholds_"): _increasing,
     ("LocalOutlierFactor", "_lrd"): _positive,
-    ("MaxAbsScaler", "max_abs_"): _positive,
     ("MaxAbsScaler", "scale_"): _positive,
     ("MinMaxScaler", "scale_"): _positive,
     ("MultinomialNB", "class_log_prior_"): _log_shares,
