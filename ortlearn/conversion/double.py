@@ -127,6 +127,9 @@ def to_double(model: ModelProto, exact: Iterable[np.ndarray] = ()) -> ModelProto
     for value in (*result.graph.input, *result.graph.output):
         if value.type.tensor_type.elem_type == FLOAT:
             value.type.tensor_type.elem_type = DOUBLE
+        members = value.type.sequence_type.elem_type.tensor_type
+        if value.type.HasField("sequence_type") and members.elem_type == FLOAT:
+            members.elem_type = DOUBLE
     return result
 
 

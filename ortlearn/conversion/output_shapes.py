@@ -13,8 +13,7 @@ def with_computed_shapes(model: ModelProto) -> ModelProto:
     """Return the model with the shape of each output as shape inference finds it.
 
     skl2onnx declares the number of columns from the estimator's attributes, not always from the right
-    one (PLSRegression, trees of several targets). What inference does not find stays as declared. The
-    type of a sequence is that of its members.
+    one (PLSRegression, trees of several targets). What inference does not find stays as declared.
 
     Parameters
     ----------
@@ -42,11 +41,7 @@ def with_computed_shapes(model: ModelProto) -> ModelProto:
             value.type.tensor_type.ClearField("shape")
     computed = value_types(bare)
     result = copy_model(model)
-    made_by = {name: node for node in model.graph.node for name in node.output}
     for value in result.graph.output:
-        members = made_by.get(value.name)
-        if members is not None and members.op_type == "SequenceConstruct" and members.input[0] in computed:
-            value.type.sequence_type.elem_type.tensor_type.elem_type = computed[members.input[0]].elem_type
         known = computed.get(value.name)
         if known is None or known.shape is None or not value.type.HasField("tensor_type"):
             continue

@@ -113,9 +113,10 @@ def quietly(model, X, y):
         return model.fit(X, y)
 
 
-def still(optimizer, model, y):
+def still(optimizer, model, y, **options):
     """Return our estimator with the weights of scikit-learn's."""
-    return optimizer(model, warm_start=True, max_iter=1, learning_rate=1e-30, random_state=0).fit(X, y)
+    options = {"max_iter": 1, "learning_rate": 1e-30, "random_state": 0, **options}
+    return optimizer(model, warm_start=True, **options).fit(X, y)
 
 
 def spoiled(y):
@@ -170,6 +171,18 @@ def test_classifiers(name, run_onnx):
     assert hasattr(same, "predict_proba") == hasattr(fitted, "predict_proba")
     assert better.losses(X, y).shape == (90,)
     assert better.score(X, y) == (better.predict(X) == y).reshape(90, -1).all(axis=1).mean()
+
+
+@pytest.mark.parametrize("name", ["discriminant", "labels of a network", "outputs by decisions", "hard vote"])
+def test_classifiers_in_float64(name, run_onnx):
+    model, y = CLASSIFIERS[name]
+    fitted = quietly(model, X, y)
+    same = still(OrtGradientOptimizer, fitted, y, dtype="float64")
+    assert_alike(same.predict(X), fitted.predict(X))
+    if hasattr(fitted, "predict_proba"):
+        assert_alike(same.predict_proba(X), fitted.predict_proba(X), atol=1e-9)
+    assert all(array.dtype == np.float64 for array in same.trained_coef_.values())
+    np.testing.assert_array_equal(run_onnx(same.onnx_, X.astype(np.float64))["label"], same.predict(X))
 
 
 @pytest.mark.parametrize("name", REGRESSORS)
