@@ -1,0 +1,157 @@
+"""What the estimators are given: their parameters, and the tags that follow."""
+
+from __future__ import annotations
+
+import copy
+from numbers import Integral, Real
+
+from sklearn.base import BaseEstimator
+from sklearn.utils import get_tags
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from ..conversion import accepts_missing, is_onnx_source, source_task
+from ..exceptions import PluginError
+from ..losses import resolve_loss
+from .problem import only_classifies
+
+__all__ = ["Parameters"]
+
+#: An object for each parameter that also takes a name.
+OBJECTS = {
+    "learning_loss": "ElasticLoss()",
+    "learning_penalty": "ElasticPenalty()",
+    "learning_rate": "LearningRateSGD()",
+}
+#: Types of estimators with an objective of their own.
+NEEDS_NO_LABELS = ("clusterer", "density_estimator")
+
+
+class Parameters(BaseEstimator):
+    """Parameters of both estimators, described there."""
+
+    _parameter_constraints: dict = {
+        "estimator": "no_validation",
+        "weights_to_train": [str, list, tuple, set, None],
+        "learning_loss": "no_validation",
+        "learning_rate": "no_validation",
+        "learning_penalty": "no_validation",
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "shuffle": ["boolean"],
+        "random_state": ["random_state"],
+        "warm_start": ["boolean"],
+        "gradient": [StrOptions({"auto", "rules", "ort"})],
+        "device": [str],
+        "n_jobs": [Integral, None],
+        "validation_every": [
+            Interval(Real, 0, 1, closed="right"),
+            Interval(Integral, 1, None, closed="left"),
+        ],
+        "verbose": ["verbose"],
+        "exc": ["boolean"],
+        "dtype": [StrOptions({"float32", "float64"})],
+        "hoist": ["boolean"],
+        "loss_output_name": [str],
+        "label_name": [str],
+    }
+
+    def __init__(
+        self,
+        estimator,
+        weights_to_train=None,
+        *,
+        learning_loss="auto",
+        learning_rate="SGD",
+        learning_penalty=None,
+        max_iter=100,
+        batch_size=10,
+        shuffle=True,
+        random_state=None,
+        warm_start=False,
+        gradient="auto",
+        device="cpu",
+        n_jobs=None,
+        validation_every=0.1,
+        verbose=0,
+        exc=True,
+        dtype="float32",
+        hoist=True,
+        loss_output_name="loss",
+        label_name="label",
+    ):
+        self.estimator = estimator
+        self.weights_to_train = weights_to_train
+        self.learning_loss = learning_loss
+        self.learning_rate = learning_rate
+        self.learning_penalty = learning_penalty
+        self.max_iter = max_iter
+        self.batch_size = batch_size
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.gradient = gradient
+        self.device = device
+        self.n_jobs = n_jobs
+        self.validation_every = validation_every
+        self.verbose = verbose
+        self.exc = exc
+        self.dtype = dtype
+        self.hoist = hoist
+        self.loss_output_name = loss_output_name
+        self.label_name = label_name
+
+    def set_params(self, **params):
+        """Set parameters, those of nested objects too (``learning_rate__eta0``).
+
+        Parameters
+        ----------
+        **params
+            Parameters.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter is unknown, or belongs to a plugin that is given by its name or a number.
+        """
+        for key in params:
+            name, nested, _ = key.partition("__")
+            value = params.get(name, getattr(self, name, None))
+            if nested and hasattr(self, name) and not hasattr(value, "set_params"):
+                raise ValueError(
+                    f"{key!r} cannot be set while {name}={value!r} is not an object: pass one instead, "
+                    f"such as {name}={OBJECTS.get(name, '...')}."
+                )
+        return super().set_params(**params)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        if is_onnx_source(self.estimator):
+            kind = {"classification": "classifier", "regression": "regressor"}
+            task = "classification" if self._asks_for_classes() else source_task(self.estimator)
+            tags.estimator_type = kind.get(task or "")
+        elif hasattr(self.estimator, "__sklearn_tags__") and not isinstance(self.estimator, type):
+            inner = copy.deepcopy(get_tags(self.estimator))
+            tags.estimator_type = inner.estimator_type
+            tags.classifier_tags = inner.classifier_tags
+            tags.regressor_tags = inner.regressor_tags
+            tags.target_tags = inner.target_tags
+            if tags.regressor_tags is not None:
+                tags.regressor_tags.poor_score = True
+            if tags.classifier_tags is not None:
+                tags.classifier_tags.poor_score = True
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = accepts_missing(self.estimator)
+        tags.target_tags.required = tags.estimator_type not in NEEDS_NO_LABELS
+        tags.non_deterministic = False
+        return tags
+
+    def _asks_for_classes(self) -> bool:
+        """Tell whether the loss is for classification alone."""
+        try:
+            return self.learning_loss != "auto" and only_classifies(resolve_loss(self.learning_loss))
+        except PluginError:  # fit will say so
+            return False
