@@ -75,6 +75,8 @@ GRAPHS = {
     "ReduceLogSum": ("h = ReduceLogSum (q, one)", LAST),
     "ReduceLogSumExp": ("a = ReduceLogSumExp <keepdims = 0> (p, one) h = Unsqueeze (a, one)", LAST),
     "ReduceLogSumExp of everything": ("a = ReduceLogSumExp <keepdims = 0> (p) h = Mul (a, x)", LAST),
+    "sums of a number": ("a = Mul (v, w) b = ReduceSum <keepdims = 0> (a, k0) d = ReduceSum (b) "
+                         "f = ReduceMean <keepdims = 0> (d) h = Mul (x, f)", LAST),
     "Elu": ("h = Elu <alpha = 0.5> (p)", LAST),
     "Celu": ("h = Celu <alpha = 0.5> (p)", LAST),
     "Selu": ("h = Selu (p)", LAST),
@@ -93,7 +95,10 @@ GRAPHS = {
     "Dropout out of training": ("k = Constant <value = bool {{0}}> () h, n = Dropout (p, low, k)", LAST),
 }  # fmt: skip
 #: Constants read by some graphs only, not to be there for the others.
-EXTRA = {"ScatterElements that adds": "z0 = Constant <value = int64[3,2] {{0, 0, 1, 1, 0, 1}}> () "}
+EXTRA = {
+    "sums of a number": "k0 = Constant <value_ints = [0]> () ",
+    "ScatterElements that adds": "z0 = Constant <value = int64[3,2] {{0, 0, 1, 1, 0, 1}}> () ",
+}
 
 
 def model_of(name, dtype="float"):
@@ -228,3 +233,18 @@ def test_fused_matmul(flags, vector):
     np.testing.assert_allclose(da, expected.T if "transA" in flags else expected, rtol=1e-5)
     expected = 2 * alpha * a.T @ y
     np.testing.assert_allclose(db, expected.T if "transB" in flags else expected, rtol=1e-5)
+
+
+@needs_training
+@pytest.mark.parametrize("operator", ["Sqrt", "Cos", "Erf", "Tan", "Elu", "Pow", "Softsign", "Atan"])
+def test_the_gradient_of_a_number_has_no_axis(operator):
+    second = "w" if operator == "Pow" else ""
+    model = parse(f"""g (float[4] x, float w) => (float loss)
+        {{ axis = Constant <value_ints = [0]> () s = ReduceSum <keepdims = 0> (x, axis) p = Mul (s, w)
+           loss = {operator} (p{", " * bool(second)}{second}) }}""")
+    feeds = {"x": np.array([0.1, 0.2, 0.3, 0.1], np.float32), "w": np.array(0.5, np.float32)}
+    ort, rules = (run_onnxruntime(gradient_of_loss(model, "loss", ["x", "w"], backend), feeds)
+                  for backend in ("ort", "rules"))  # fmt: skip
+    assert [value.shape for value in ort] == [(), (4,), ()]
+    for got, expected in zip(ort, rules, strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-5)

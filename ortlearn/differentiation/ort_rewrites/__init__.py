@@ -7,7 +7,7 @@ and says whether it did. What is left goes to :func:`..ort_checks.refuse_known_w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from onnx import ModelProto, NodeProto, helper, numpy_helper
 
@@ -20,6 +20,7 @@ from ...graphs import (
 )
 from ..ort_checks import nodes_on_the_way
 from . import activations, forms, normalizations, reductions
+from .numbers import keep_numbers
 from .reading import read_once, slices_apart
 from .way import Way
 
@@ -33,6 +34,8 @@ REWRITES: dict[tuple[str, str], Rule] = {
     **{("", name): rule for part in PARTS for name, rule in part.RULES.items()},
     **{("com.microsoft", name): rule for name, rule in forms.MICROSOFT_RULES.items()},
 }
+#: What comes after them.
+LAST_REWRITES: dict[tuple[str, str], Rule] = {("", name): r for name, r in reductions.LAST_RULES.items()}
 
 
 def rewrite_for_ort(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str]) -> ModelProto:
@@ -52,16 +55,26 @@ def rewrite_for_ort(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str
     onnx.ModelProto
         Graph with the same inputs and outputs; the one given where it is right already.
     """
-    if any((node.domain, node.op_type) in REWRITES for node in model.graph.node):
-        nodes = nodes_on_the_way(model, outputs, wrt, value_types(model))
-        way = Way(
-            reached=set(wrt).union(*(node.output for node in nodes)),
-            read=set(outputs).union(*(node_inputs(node) for node in nodes)),
-            constants=_constants(model),
-        )
-        places = {name for node in nodes for name in node.output if name}
-        model = replace_nodes(model, {key: _on_the_way(rule, way, places) for key, rule in REWRITES.items()})
-    return read_once(slices_apart(model, outputs, wrt), wrt)
+    for rules in (REWRITES, LAST_REWRITES):
+        model = _rewritten(model, outputs, wrt, rules)
+    for finish in (slices_apart, keep_numbers):
+        model = finish(model, outputs, wrt)
+    return read_once(model, wrt)
+
+
+def _rewritten(
+    model: ModelProto, outputs: Sequence[str], wrt: Sequence[str], rules: Mapping[tuple[str, str], Rule]
+) -> ModelProto:
+    if not any((node.domain, node.op_type) in rules for node in model.graph.node):
+        return model
+    nodes = nodes_on_the_way(model, outputs, wrt, value_types(model))
+    way = Way(
+        reached=set(wrt).union(*(node.output for node in nodes)),
+        read=set(outputs).union(*(node_inputs(node) for node in nodes)),
+        constants=_constants(model),
+    )
+    places = {name for node in nodes for name in node.output if name}
+    return replace_nodes(model, {key: _on_the_way(rule, way, places) for key, rule in rules.items()})
 
 
 def _on_the_way(rule: Rule, way: Way, places: set[str]) -> Callable[[NodeProto, GraphBuilder], bool]:

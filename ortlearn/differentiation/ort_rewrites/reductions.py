@@ -11,7 +11,7 @@ from onnx import NodeProto
 from ...graphs import GraphBuilder
 from .way import Way, attributes_of
 
-__all__ = ["RULES"]
+__all__ = ["LAST_RULES", "RULES"]
 
 
 def _reduce_sum(op: GraphBuilder, node: NodeProto, x: str, **changed: Any) -> str:
@@ -19,6 +19,14 @@ def _reduce_sum(op: GraphBuilder, node: NodeProto, x: str, **changed: Any) -> st
     attributes = attributes_of(node)
     axes: Any = node.input[1] if len(node.input) > 1 else attributes.pop("axes", "")
     return op.ReduceSum(x, axes, **{**attributes, **changed})
+
+
+def of_a_number(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+    # a number is its own sum and mean; the builder gives its gradient an axis
+    if op.shape(node.input[0]) != ():
+        return False
+    op.Identity(node.input[0], outputs=[node.output[0]])
+    return True
 
 
 def sum_of_squares(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
@@ -83,6 +91,8 @@ def mean_of_tensors(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     return True
 
 
+#: Rewrites of what is left after the others, when more shapes are known.
+LAST_RULES = {"ReduceMean": of_a_number, "ReduceSum": of_a_number}
 #: Rewrites by operator.
 RULES = {
     "Mean": mean_of_tensors,

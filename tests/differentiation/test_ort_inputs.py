@@ -1,0 +1,65 @@
+"""No input of an operator is left out of the C++ builder's gradient because something else reads it too.
+
+Where nothing else does, the builder complains of what it cannot follow.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ortlearn.differentiation import gradient_of_loss
+from ortlearn.exceptions import GradientError
+from ortlearn.graphs import (
+    GraphBuilder,
+    TensorType,
+    append_nodes,
+    graph_names,
+    make_value_info,
+    opset_versions,
+    value_types,
+)
+from ortlearn.training.sessions import Device, make_session
+
+from .records import RECORDS
+from .test_ort_backend import NOT_RUN
+from .test_rules import node_model
+
+
+def floats_of(record):
+    return [array for array in record.arrays() if array is not None and array.dtype.kind == "f"]
+
+
+#: Operators of several floating-point inputs; Dropout in training is random.
+SEVERAL = [r for r in RECORDS if len(floats_of(r)) > 1 and not str(r).startswith((*NOT_RUN, "Dropout"))]
+
+
+def with_loss(model, feeds):
+    """Return a graph with a loss that depends on every output, and on every input by itself."""
+    op = GraphBuilder(opset_versions(model)[""], existing_names=graph_names(model.graph))
+    types = value_types(model)
+    outputs = [value.name for value in model.graph.output if types[value.name].elem_type == 1]
+    inputs = [name for name, value in feeds.items() if value.dtype == np.float32]
+    terms = [op.ReduceSum(op.Cos(name), keepdims=0) for name in outputs]
+    terms += [op.ReduceSum(op.Sin(name), keepdims=0) for name in inputs]
+    loss = terms[0]
+    for term in terms[1:]:
+        loss = op.Add(loss, term)
+    op.Identity(loss, outputs=["loss"])
+    return append_nodes(model, op, outputs=[make_value_info("loss", TensorType(1, ()))]), inputs
+
+
+@pytest.mark.needs_training
+@pytest.mark.parametrize("record", SEVERAL, ids=str)
+def test_every_input_counts(record):
+    model, feeds, _ = node_model(record, record.opsets[-1], np.float32)
+    model, inputs = with_loss(model, feeds)
+    try:
+        ort = gradient_of_loss(model, "loss", inputs, "ort")
+    except GradientError:
+        return  # what it cannot do it says
+    rules = gradient_of_loss(model, "loss", inputs, "rules")
+    found, expected = (make_session(onx, Device("cpu")).run(None, feeds) for onx in (ort, rules))
+    for got, right in zip(found, expected, strict=True):
+        assert got.shape == right.shape
+        np.testing.assert_allclose(got, right, rtol=2e-3, atol=2e-4)
