@@ -73,9 +73,20 @@ HELD = {
     ("_BinaryGaussianProcessClassifierLaplace", "X_train_"): _POSTERIOR,
 }
 KERNEL = "fitted hyper-parameter of the kernel"
+
+
+def _first_score(estimator: Any) -> np.ndarray:
+    """Return the score that boosting starts from, where it is the same for every row."""
+    if estimator.init is not None:
+        raise AttributeError("a member of its own gives the first score")
+    row = np.zeros((1, estimator.n_features_in_), dtype=np.float32)
+    return estimator._raw_predict_init(row).ravel()
+
+
 #: What converters store of several attributes together: how to write it, and how to compute it.
 COMBINED: dict[str, tuple[tuple[str, Callable[[Any], np.ndarray]], ...]] = {
     "BayesianGaussianMixture": (("_estimate_log_weights()", lambda e: e._estimate_log_weights()),),
+    "GradientBoostingClassifier": (("_raw_predict_init(X)", _first_score),),
     "IsotonicRegression": (("diff(X_thresholds_)", lambda e: np.diff(e.X_thresholds_)),),
     "KernelPCA": (
         ("eigenvectors_ / sqrt(eigenvalues_)", lambda e: e.eigenvectors_ / np.sqrt(e.eigenvalues_)),

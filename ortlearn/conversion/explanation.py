@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..exceptions import ConversionError, NoTrainableWeightError
+from ..exceptions import ConversionError, FallbackWarning, NoTrainableWeightError
 from .fitting import fit_clone, is_fitted
 from .loading import is_onnx_source
 from .trainable import to_trainable
@@ -116,7 +117,9 @@ def explain(estimator_or_onnx: Any, X: Any = None, y: Any = None, *, dtype: Any 
             raise ConversionError(f"{type(source).__name__} is not fitted: fit it first, or pass X (and y).")
         source = fit_clone(source, X, y)
     try:
-        trainable = to_trainable(source, X=X, dtype=dtype)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FallbackWarning)  # the table tells it
+            trainable = to_trainable(source, X=X, dtype=dtype)
     except NoTrainableWeightError as error:
         return Explanation(list(error.facts), str(error).partition("\n")[0])
     except ConversionError as error:

@@ -155,7 +155,6 @@ def test_a_selector_in_front_of_a_model():
     assert only(table.rows, attribute="coef_").trainable
 
 
-@pytest.mark.filterwarnings("ignore::ortlearn.exceptions.FallbackWarning")
 def test_a_step_without_converter_stays_in_scikit_learn():
     table = explain(make_pipeline(StandardScaler(), SplineTransformer(), Ridge()), X, Y)
     for step in ("standardscaler", "splinetransformer"):
