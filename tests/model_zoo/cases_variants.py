@@ -70,6 +70,7 @@ _OTHERS: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("KNeighborsClassifier", "distance", "classifier", "classes", {"weights": "distance"}),
     ("KNeighborsRegressor", "distance", "regressor", "regression", {"weights": "distance"}),
     ("KNeighborsRegressor", "manhattan", "regressor", "regression", {"p": 1, "weights": "distance"}),
+    ("RadiusNeighborsClassifier", "distance", "classifier", "classes", {"weights": "distance"}),
     ("RadiusNeighborsRegressor", "distance", "regressor", "regression", {"weights": "distance"}),
     ("NearestCentroid", "manhattan", "classifier", "classes", {"metric": "manhattan"}),
     ("LinearDiscriminantAnalysis", "lsqr", "classifier", "classes", {"solver": "lsqr"}),

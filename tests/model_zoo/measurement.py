@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ortlearn.conversion import explain
 from ortlearn.differentiation import ort_backend
-from ortlearn.exceptions import GradientError, OrtlearnError
+from ortlearn.exceptions import GradientError, NoTrainableWeightError, OrtlearnError
 
 from .case import Case
 from .convert import convert
@@ -99,7 +100,11 @@ class Measurement:
                 "warnings": self.posed.messages,
             }
         assert error is not None
-        return {"ok": False, "reason": say(error), **plainly(error)}
+        fact = {"ok": False, "reason": say(error), **plainly(error)}
+        if isinstance(error, NoTrainableWeightError):
+            rows = explain(self.model, self.rows.X, self.rows.y).rows
+            fact["explained"] = next((row.reason for row in rows if row.advice), "")
+        return fact
 
     def _targets(self) -> Iterator[tuple[str, Any]]:
         """Yield what the model may be trained on: y, nothing, or what the model itself gives."""
@@ -280,7 +285,9 @@ def _doubles(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def say(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:600]
+    """Return the kind of an error and its first line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"[:600]
 
 
 def plainly(error: Exception) -> Fact:

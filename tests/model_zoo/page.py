@@ -99,8 +99,8 @@ def _remark(facts: Facts) -> str:
         return _said(facts, "poses") or _said(facts, "converts") or _said(facts, "fits")
     if not converts(facts):
         return "skl2onnx has no converter"
-    if state(facts) == "nothing learned":
-        return "nothing is learned that a gradient could change"
+    if facts.get("poses", {}).get("explained"):
+        return str(facts["poses"]["explained"])
     order = ("poses", "gradient_rules", "falls_rules", "exported", "forward", "gradient_ort", "falls_ort")
     found = next((name for name in order if facts.get(name, {}).get("ok") is False), None)
     if found is None:
