@@ -33,7 +33,7 @@ def decompose(fused: Fused) -> bool:
     link = fused.text("post_transform", "NONE")
     if trees is None or link not in LINKS or _votes_for_leaves(trees):
         return False
-    if len(classes) == 2 and not trees.used.all(axis=1).any():
+    if len(classes) == 2 and not trees.used[:, 1].any():
         return _write_binary(fused, trees, classes, link, base_values(fused, 1))
     return _write_classes(fused, trees, classes, link, base_values(fused, len(classes)))
 
@@ -53,8 +53,10 @@ def _write_classes(
     fused: Fused, trees: Trees, classes: np.ndarray, link: str, base: np.ndarray | None
 ) -> bool:
     """Write one column of scores for each class; the first of the largest wins."""
-    if base is not None and (base.size != len(classes) or base.size == 2):
-        return False  # of two classes with base values onnxruntime reads the scores of one
+    if base is not None and base.size != len(classes):
+        return False
+    if len(classes) == 2 and (base is not None or not trees.used.all()):
+        return False  # onnxruntime then reads the scores of one class only
     raw = _raw_scores(fused, trees, base)
     if raw is None:
         return False
@@ -71,8 +73,6 @@ def _write_binary(
     """Write one column of scores for the second class."""
     op = fused.op
     if link not in ("NONE", "LOGISTIC") or (base is not None and base.size != 1):
-        return False
-    if not trees.used[:, 0].all():
         return False
     raw = _raw_scores(fused, trees.of_output(0), base)
     if raw is None:

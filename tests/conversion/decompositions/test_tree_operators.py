@@ -134,7 +134,7 @@ def test_smallest_leaf_of_several_targets_stays_fused():
     nodes, leaves = grown()
     values = entries(leaves, lambda tree, node: range(2))
     model = regressor(2, aggregate_function="MIN", **nodes, **weights("target", values))
-    assert decompose_operators(model).SerializeToString() == model.SerializeToString()
+    assert stays(model)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -248,3 +248,58 @@ def test_the_number_of_targets_is_known(version):
     model = regressor(2, version=version, **nodes, **weights("target", entries(leaves, lambda t, n: [0, 1])))
     types = value_types(decompose_operators(model))
     assert [known.shape[1:] for name, known in types.items() if name.startswith("ReduceSum")] == [(2,)]
+
+
+def stays(model):
+    return decompose_operators(model).SerializeToString() == model.SerializeToString()
+
+
+def test_leaves_without_a_value_add_nothing(run_onnx):
+    nodes, leaves = grown()
+    values = entries(leaves[::2], lambda tree, node: [0])
+    check_same(run_onnx, regressor(**nodes, **weights("target", values)))
+    check_same(run_onnx, classifier([0, 1], post_transform="LOGISTIC", **nodes, **weights("class", values)))
+
+
+def test_a_value_for_each_of_two_classes(run_onnx):
+    nodes, leaves = grown()
+    values = entries(leaves, lambda tree, node: [0, 1])
+    model = classifier([4, 9], post_transform="SOFTMAX", **nodes, **weights("class", values))
+    label, scores = run_onnx(decompose_operators(model), X)
+    np.testing.assert_allclose(scores, run_onnx(model, X)[1], atol=1e-6)
+    # onnxruntime asks whether the score of the second class is above zero.
+    assert label.tolist() == np.array([4, 9])[scores.argmax(axis=1)].tolist()
+
+
+@pytest.mark.parametrize("base", [[0.5, 0.25], [0.5]])
+def test_two_classes_that_onnxruntime_reads_one_of_stay_fused(base):
+    nodes, leaves = grown()
+    for outputs in ([0, 1], [1]):
+        values = entries(leaves, lambda tree, node, outputs=outputs: outputs)
+        assert stays(classifier([0, 1], base_values=base, **nodes, **weights("class", values)))
+
+
+def test_votes_for_leaves_stay_fused():
+    nodes, leaves = grown(n_trees=1)
+    values = [(tree, node, node, 1.0) for tree, node in leaves]
+    classes = list(range(1 + max(node for _, node in leaves)))
+    assert stays(classifier(classes, **nodes, **weights("class", values)))
+    numbers = [(tree, node, 0, float(node)) for tree, node in leaves]
+    assert stays(regressor(**nodes, **weights("target", numbers)))
+
+
+def test_leaves_that_float32_cannot_number_stay_fused(monkeypatch):
+    nodes, leaves = grown()
+    model = regressor(**nodes, **weights("target", entries(leaves, lambda tree, node: [0])))
+    assert not stays(model)
+    monkeypatch.setattr("ortlearn.conversion.decompositions.tree_leaves.MAX_LEAVES", 10)
+    assert stays(model)
+
+
+def test_the_order_of_the_trees_is_that_of_the_operator(run_onnx):
+    nodes, leaves = grown(n_trees=4)
+    nodes["nodes_treeids"] = [100 - tree for tree in nodes["nodes_treeids"]]
+    values = entries([(100 - tree, node) for tree, node in leaves], lambda tree, node: [0])
+    plain = check_same(run_onnx, regressor(**nodes, **weights("target", values)))
+    table = initializer_arrays(plain)["leaf_values"]
+    np.testing.assert_allclose(table, [value for *_, value in values], rtol=1e-6)
