@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.multiclass import OneVsRestClassifier
@@ -19,6 +20,7 @@ from sklearn.svm import LinearSVC
 
 from .converters.elementwise import as_elementwise
 from .first_readers import IDLE_STEPS
+from .text_categories import with_codes
 from .thawing import thawed
 
 __all__ = ["conversion_options", "convertible"]
@@ -35,7 +37,7 @@ def convertible(estimator: BaseEstimator) -> BaseEstimator:
 
     That is steps of pipelines that do nothing, members wrapped as ``FrozenEstimator``, the intercept of
     a linear model without one (a number where others have an array), missing texts, which a graph knows
-    as ``"nan"``, and functions.
+    as ``"nan"``, functions, and categories that are text within a model.
 
     Parameters
     ----------
@@ -73,6 +75,8 @@ def convertible(estimator: BaseEstimator) -> BaseEstimator:
         return _imputer_of_text(estimator)
     if isinstance(estimator, FunctionTransformer):
         return as_elementwise(estimator)
+    if isinstance(estimator, HistGradientBoostingClassifier | HistGradientBoostingRegressor):
+        return with_codes(estimator)
     if not isinstance(getattr(estimator, "intercept_", None), float):
         return estimator
     estimator = copy.copy(estimator)

@@ -12,7 +12,7 @@ import scipy.sparse
 from onnx import parser
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_transformer
-from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
@@ -372,6 +372,23 @@ def test_trees_that_know_missing_values(both, numbers):
     fitted = HistGradientBoostingRegressor(max_iter=5).fit(X, y)
     model = small_step(both[0], fitted).fit(X, y)
     np.testing.assert_allclose(model.predict(X), fitted.predict(X), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [HistGradientBoostingRegressor, HistGradientBoostingClassifier])
+def test_trees_that_know_categories(kind, both, people):
+    """Missing categories, and one that fit has not seen, go where scikit-learn sends them."""
+    X, y = people[0][["age", "city", "fare", "kind"]], people[1]
+    X = X.astype({"city": "category"})
+    y = y if kind is HistGradientBoostingRegressor else np.where(y > 3, "much", "little")
+    fitted = kind(max_iter=10, categorical_features=["city", "kind"], min_samples_leaf=5).fit(X, y)
+    model = small_step(both[0], fitted).fit(X, y)
+    assert sorted(value.name for value in model.onnx_.graph.input) == ["age", "city", "fare", "kind"]
+    method = "predict" if kind is HistGradientBoostingRegressor else "predict_proba"
+    for rows in (X, X.astype({"city": object}).assign(city="Quito"), X.assign(kind=None, fare=np.nan)):
+        expected = getattr(fitted, method)(rows)
+        np.testing.assert_allclose(getattr(model, method)(rows), expected, rtol=1e-4, atol=1e-5)
+    trained = both[0](fitted, warm_start=True, max_iter=5, learning_rate=0.05, random_state=0).fit(X, y)
+    assert trained.train_losses_[-1] < trained.train_losses_[0]
 
 
 def test_a_step_in_scikit_learn(optimizer, numbers):
