@@ -59,7 +59,7 @@ def log_loss(scores, y):
     return -np.log(p[hot > 0]), p - hot
 
 
-def train(loss, X, y, weights, rule, sample_weight=None, l1=0.0, l2=0.0):
+def train(loss, X, y, weights, rule, sample_weight=None, l1=0.0, l2=0.0, proximal=False):
     """Return coefficients, intercepts and the mean loss of each epoch."""
     coef, intercept = weights
     sample_weight = np.ones(len(X)) if sample_weight is None else sample_weight
@@ -73,8 +73,10 @@ def train(loss, X, y, weights, rule, sample_weight=None, l1=0.0, l2=0.0):
             values, slopes = loss(X[rows] @ coef + intercept, y[rows])
             objective = w @ values / w.sum() + l1 * np.abs(coef).sum() + l2 * (coef**2).sum()
             slopes = slopes * (w / w.sum())[:, None]
-            gradient = X[rows].T @ slopes + l1 * np.sign(coef) + 2 * l2 * coef
+            gradient = X[rows].T @ slopes + (not proximal) * l1 * np.sign(coef) + 2 * l2 * coef
             coef = rule.step("coef", coef, gradient, rate)
+            if proximal:
+                coef = np.sign(coef) * np.maximum(np.abs(coef) - rate * l1, 0)
             intercept = rule.step("intercept", intercept, slopes.sum(axis=0), rate)
             total += objective * w.sum()
         means.append(total / sample_weight.sum())
@@ -105,16 +107,17 @@ def case(request):
 
 
 @pytest.mark.parametrize("rate", list(RATES))
-@pytest.mark.parametrize("option", ["plain", "weighted", "penalty"])
+@pytest.mark.parametrize("option", ["plain", "weighted", "penalty", "proximal"])
 def test_two_epochs(case, rate, option, optimizer):
     model, X, y, loss = case
     plugin, rule = RATES[rate]
     weights = np.random.RandomState(0).uniform(0.1, 3, len(X)) if option == "weighted" else None
-    l1, l2 = (0.02, 0.03) if option == "penalty" else (0.0, 0.0)
+    penalised, proximal = option in ("penalty", "proximal"), option == "proximal"
+    l1, l2 = (0.02, 0.03) if penalised else (0.0, 0.0)
     trained = optimizer(
         model,
         learning_rate=plugin,
-        learning_penalty=ElasticPenalty(l1=l1, l2=l2) if option == "penalty" else None,
+        learning_penalty=ElasticPenalty(l1=l1, l2=l2, proximal=proximal) if penalised else None,
         max_iter=EPOCHS,
         batch_size=SIZE,
         shuffle=False,
@@ -122,7 +125,7 @@ def test_two_epochs(case, rate, option, optimizer):
         dtype="float64",
     ).fit(X, y, sample_weight=weights)
     begin = np.atleast_2d(model.coef_).T, np.atleast_1d(model.intercept_)
-    coef, intercept, means = train(loss, X, y, begin, rule(), weights, l1, l2)
+    coef, intercept, means = train(loss, X, y, begin, rule(), weights, l1, l2, proximal)
     got = trained.trained_coef_
     near = {"rtol": 1e-7, "atol": 1e-7}
     np.testing.assert_allclose(got["coef"], coef, **near)
