@@ -179,20 +179,13 @@ def test_kinds_of_models(tmp_path, diabetes):
     assert source_task(converted.SerializeToString()) == "regression"
 
 
-def test_a_second_input_is_refused():
-    model = linear()
-    model.graph.input.append(helper.make_tensor_value_info("more", TensorProto.FLOAT, [1]))
-    with pytest.raises(ConversionError, match=r"one input for X, it has \['x', 'more'\]"):
-        to_trainable(model)
-
-
-def test_an_input_of_integers_is_refused():
-    model = linear()
-    model.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
-    model.graph.node[0].input[0] = "floats"
-    model.graph.node.insert(0, helper.make_node("Cast", ["x"], ["floats"], to=TensorProto.FLOAT))
-    with pytest.raises(ConversionError, match="'x' of the graph must be a float32 or float64 tensor"):
-        to_trainable(model)
+def test_an_output_of_one_dimension_is_one_column():
+    model = parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 18]> g (float[N,2] x) => (float[N] y)
+        <float[2,1] w = {1, 2}, int64[1] column = {-1}> { z = MatMul (x, w) y = Reshape (z, column) }"""
+    )
+    head = to_trainable(model).head
+    assert (head.task, head.n_outputs) == ("regression", 1)
 
 
 @pytest.mark.parametrize("shape", [["N", "K"], ["N", 2, 2]])
