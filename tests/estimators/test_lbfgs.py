@@ -125,6 +125,18 @@ def test_going_on_where_it_stopped(optimizer, cancer, fit_quietly):
     assert model.set_params(max_iter=200).fit(X, y).train_losses_[0] < first
 
 
+def test_at_the_optimum_nothing_happens(optimizer, diabetes_units):
+    X, y = diabetes_units
+    options = {"learning_rate": "LBFGS", "learning_penalty": L2Penalty(0.01), "dtype": "float64"}
+    model = optimizer(Ridge(), warm_start=True, random_state=0, **options).fit(X, y)
+    first = model.trained_coef_["coef"]
+    model.fit(X, y)
+    assert (model.n_iter_, model.train_losses_) == (0, [])
+    np.testing.assert_array_equal(model.trained_coef_["coef"], first)
+    assert model.predict(X).shape == y.shape
+    assert model.set_params(learning_rate="SGD").partial_fit(X, y).n_iter_ == 1
+
+
 def test_it_needs_all_rows(optimizer, diabetes):
     X, y = diabetes
     with pytest.raises(PluginError, match="LearningRateLBFGS trains on all rows at once.*fit"):
@@ -139,8 +151,9 @@ def test_it_needs_all_rows(optimizer, diabetes):
     np.testing.assert_array_equal(model.trained_coef_["coef"], before)
 
 
-def test_an_l1_penalty_is_refused(optimizer, diabetes):
-    model = optimizer(Ridge(), learning_rate="LBFGS", learning_penalty="l1")
+@pytest.mark.parametrize("penalty", ["l1", "elastic", "group_lasso", "max_norm"])
+def test_a_penalty_with_a_kink_is_refused(penalty, optimizer, diabetes):
+    model = optimizer(Ridge(), learning_rate="LBFGS", learning_penalty=penalty)
     with pytest.raises(PluginError, match="needs a smooth objective"):
         model.fit(*diabetes)
 
