@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 
 from .attribute_tables import COMBINED, HELD, KERNEL, NOT_LEARNED, PRIVATE
 
-__all__ = ["FittedArray", "common_expression", "fitted_arrays", "trained_members"]
+__all__ = ["FittedArray", "common_expression", "fitted_arrays", "known_class", "trained_members"]
 
 _INDEX = re.compile(r"\[\d+\]")
 
@@ -33,7 +33,7 @@ class FittedArray:
     values : ndarray
         Its values; those of the leaves only, for a tree.
     owner : str
-        Class of the object that has it.
+        Class of the object that has it, as :func:`known_class` gives it.
     trained : bool
         Whether it belongs to a final estimator, rather than to what prepares its features.
     held : str
@@ -145,7 +145,7 @@ def trained_members(estimator: Any, kinds: Container[str]) -> list[Any]:
         if parts is None or id(value) in seen:
             continue
         seen[id(value)] = value
-        if type(value).__name__ in kinds:
+        if known_class(value) in kinds:
             found.append(value)
         waiting += [part for part, _, trained in parts(value) if trained][::-1]
     return found
@@ -180,12 +180,29 @@ class _Walk:
         self._alive.append(value)
         held = held or (KERNEL if "Kernel" in _class_names(value) else "")
         for part, name, still in parts(value):
-            inner = type(value).__name__ if name.startswith(".") else owner
+            inner = known_class(value) if name.startswith(".") else owner
             yield from self.visit(part, f"{path}{name}".lstrip("."), trained and still, inner, held)
 
 
 #: A part of an object, how to write it after the object, and whether it is trained.
 Part = tuple[Any, str, bool]
+
+
+def known_class(value: Any) -> str:
+    """Return the name of an object's class, that of scikit-learn's own for a subclass of one.
+
+    Parameters
+    ----------
+    value : object
+        Object.
+
+    Returns
+    -------
+    str
+        Name.
+    """
+    kinds = type(value).__mro__
+    return next((kind for kind in kinds if kind.__module__.startswith("sklearn.")), kinds[0]).__name__
 
 
 def _class_names(value: Any) -> list[str]:
@@ -276,6 +293,6 @@ def _attributes(value: Any) -> Iterator[Part]:
         names = public + [name for name in names if name in PRIVATE]
     for name in sorted(names, key=lambda name: name.startswith("_")):
         yield vars(value)[name], f".{name}", True
-    for expression, compute in COMBINED.get(type(value).__name__, ()):
+    for expression, compute in COMBINED.get(known_class(value), ()):
         with suppress(AttributeError), np.errstate(all="ignore"):
             yield compute(value), f".{expression}", True

@@ -15,7 +15,7 @@ import numpy as np
 from onnx import ModelProto, helper, numpy_helper
 
 from ..graphs import GraphBuilder, append_nodes, graph_names, initializer_arrays, opset_versions, prune
-from .fitted_attributes import trained_members
+from .fitted_attributes import known_class, trained_members
 from .number_index import evidence
 from .tied_formulas import FORMULAS, Formula
 
@@ -60,7 +60,7 @@ def tie_parameters(model: ModelProto, estimator: Any) -> tuple[ModelProto, list[
     op = GraphBuilder(opset_versions(model).get("", 18), existing_names=graph_names(model.graph))
     loose: list[str] = []
     for member in members:
-        formulas = FORMULAS[type(member).__name__](member)
+        formulas = FORMULAS[known_class(member)](member)
         found = [(formula, _holders(formula, member, arrays)) for formula in formulas]
         names = [name for _, holders in found for name in holders]
         if len(found) > 1 and all(holders for _, holders in found):

@@ -24,6 +24,7 @@ from ortlearn.conversion.constraints import (
     Simplex,
     Triangular,
 )
+from ortlearn.conversion.fitted_attributes import fitted_arrays
 from ortlearn.conversion.reparametrisation import constrain, release
 from ortlearn.conversion.ties import tie_parameters
 from ortlearn.differentiation import gradient_of_loss
@@ -290,3 +291,11 @@ def test_a_calibration_that_falls_is_trained_freely():
     for fitted in model.calibrated_classifiers_:
         fitted.calibrators[0].a_ = 0.8
     assert to_trainable(model).constraints == {}
+
+
+def test_a_subclass_has_the_attributes_of_its_class():
+    class Renamed(GaussianNB):
+        pass
+
+    fitted = {array.key for array in fitted_arrays(Renamed().fit(X, LABELS))}
+    assert ("GaussianNB", "var_") in fitted and not any(owner == "Renamed" for owner, _ in fitted)
