@@ -108,7 +108,22 @@ def _exact_logit(end: GraphEnd, name: str) -> str | None:
 
 
 def column_logit(end: GraphEnd, matrix: str, index: int) -> str | None:
-    """Return the score of a column of a matrix of probabilities."""
+    """Return the score whose sigmoid a column of a matrix of probabilities is.
+
+    Parameters
+    ----------
+    end : GraphEnd
+        Graph.
+    matrix : str
+        Probabilities of shape (n, k).
+    index : int
+        Column.
+
+    Returns
+    -------
+    str or None
+        Tensor of shape (n, 1); None where the graph has no such score.
+    """
     columns = parts_of(end, matrix)
     if columns is not None and index < len(columns):
         return _exact_logit(end, columns[index])
