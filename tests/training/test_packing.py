@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from onnx import helper, parser
 
+from ortlearn import plugins
 from ortlearn.graphs import TensorType
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD
 from ortlearn.training import Device, EpochStep, SingleGraphStep, packing
@@ -56,6 +57,27 @@ def test_the_same_weights_and_states(gradient, task, rows):
     for key, array in expected.items():
         assert found[key].shape == array.shape
         np.testing.assert_allclose(found[key], array, rtol=1e-4, atol=1e-6, err_msg=str(key))
+
+
+def packable():
+    """Every registered update that may be packed, with all of its states."""
+    for info in plugins.list_plugins(plugins.LEARNING_RATES):
+        rate = plugins.get(info.group, info.name)()
+        if rate.elementwise and not rate.scales_gradient:
+            options = {"momentum": 0.5, "centered": True} if info.name == "RMSprop" else {}
+            yield pytest.param(rate.set_params(**options), id=info.name)
+
+
+@pytest.mark.parametrize("rate", list(packable()))
+def test_every_update_that_goes_element_by_element(rate, task, rows):
+    task = replace(task, learning_rate=rate)
+    assert packing.is_worth_packing(task)
+    expected_values, expected = trained(SingleGraphStep(task, CPU), rows)
+    values, found = trained(EpochStep(task, CPU), rows)
+    np.testing.assert_allclose(values, expected_values, rtol=1e-4)
+    assert found.keys() == expected.keys()
+    for key, array in expected.items():
+        np.testing.assert_allclose(found[key], array, rtol=1e-3, atol=1e-5, err_msg=str(key))
 
 
 def test_going_on_from_states(task, rows):
