@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
 
 from .base import BaseLearningRate
+from .scheduled import ScheduledLearningRate
 
 __all__ = ["Rates"]
 
@@ -31,6 +33,9 @@ class Rates:
     """
 
     def __init__(self, learning_rate: BaseLearningRate, losses: Iterable[float] = ()):
+        if isinstance(learning_rate, ScheduledLearningRate):  # its schedule is looked up once
+            schedule, learning_rate = learning_rate.schedule(), copy.copy(learning_rate)
+            learning_rate.learning_rate = schedule
         self._learning_rate = learning_rate
         self._memory = learning_rate.start()
         for loss in () if self._memory is None else losses:
