@@ -179,8 +179,23 @@ def _few_rows(X: Any, y: Any, by_class: bool):
     return _take(X, rows), y[rows]
 
 
+def _missing_rows(y: np.ndarray, classes: Any) -> np.ndarray:
+    """Return copies of the first row of labels, each with a class that its column lacks."""
+    y = y.astype(np.result_type(y.dtype, *(np.asarray(known).dtype for known in classes)))
+    missing = []
+    for column, known in enumerate(classes):
+        # Labels of zeros and ones are not classes of their column: there is nothing to add.
+        for value in np.setdiff1d(known, y[:, column]) if np.ndim(known) == 1 else ():
+            missing.append(y[0].copy())
+            missing[-1][column] = value
+    return np.array(missing, dtype=y.dtype).reshape(-1, y.shape[1])
+
+
 def _with_all_classes(X: Any, y: Any, sample_weight: np.ndarray | None, classes: Any):
-    missing = np.setdiff1d(classes, y)
+    if np.ndim(y) == 2 and np.shape(y)[1] > 1:
+        missing = _missing_rows(np.asarray(y), classes)
+    else:
+        missing = np.setdiff1d(classes, y)
     rows = np.zeros(len(missing), dtype=int)
     X = _take(X, np.concatenate([np.arange(len(y)), rows]))
     y = np.concatenate([np.asarray(y), missing])

@@ -203,6 +203,17 @@ def test_labels_are_encoded_as_they_are(optimizer):
             model.losses(X, wrong)
 
 
+def test_classes_of_several_outputs_that_come_later():
+    known = [np.unique(column) for column in OUTPUTS.T]
+    model = OrtGradientOptimizer(MultiOutputClassifier(logistic()), learning_rate=0.05, random_state=0)
+    first = (THREE > 0) & (TWO == 0)
+    model.partial_fit(X[first], OUTPUTS[first], classes=known)
+    assert_alike(model.classes_, known)
+    assert model.partial_fit(X, OUTPUTS, classes=known).predict(X).shape == OUTPUTS.shape
+    with pytest.raises(ValueError, match="not those of the first call"):
+        model.partial_fit(X, OUTPUTS, classes=known[::-1])
+
+
 @pytest.mark.parametrize("optimizer", BOTH)
 def test_a_mixture_raises_the_likelihood(optimizer, run_onnx):
     start = GaussianMixture(2, random_state=0).fit(X[:30])
