@@ -14,6 +14,8 @@ class NoPenalty(BasePenalty):
     ----------
     intercept : bool, default=False
         Without effect.
+    weights : str, sequence of str or None, default=None
+        No effect.
 
     Examples
     --------
