@@ -30,7 +30,9 @@ TYPES = {"Cast": "to", "EyeLike": "dtype", "RandomNormal": "dtype", "RandomUnifo
 
 
 def is_double(model: ModelProto) -> bool:
-    """Tell whether a graph is one in float64: no output is float32, and no operator mixes both types.
+    """Tell whether a graph is one in float64.
+
+    No output is float32, nor is a table that rows are read from, and no operator mixes both types.
 
     Parameters
     ----------
@@ -54,6 +56,9 @@ def is_double(model: ModelProto) -> bool:
     if any(value.type.tensor_type.elem_type == FLOAT for value in model.graph.output):
         return False
     types = {name: known.elem_type for name, known in value_types(model).items()}
+    tables = {node.input[0] for node in model.graph.node if node.op_type == "Gather"}
+    if any(tensor.data_type == FLOAT and tensor.name in tables for tensor in model.graph.initializer):
+        return False
     versions = opset_versions(model)
     return not any(_mixes(node, types, versions.get(node.domain, 1)) for node in model.graph.node)
 

@@ -166,10 +166,13 @@ def test_files(estimator, diabetes_units, wine):
     assert model.train_losses_[-1] < model.train_losses_[0]
 
 
-def test_forests_of_float64(diabetes_units):
-    X, y = (part[:100] for part in diabetes_units)
-    fitted = RandomForestRegressor(max_depth=3, **FEW).fit(X, y + 0.2)
-    model = refined(fitted, X, y, dtype="float64")
+@pytest.mark.parametrize("gradient", BACKENDS)
+@pytest.mark.parametrize("estimator", [REGRESSORS[2], REGRESSORS[5], CLASSIFIERS[2]], ids=name_of)
+def test_float64(estimator, gradient, diabetes_units, wine):
+    X, y = diabetes_units if estimator in REGRESSORS else wine
+    fitted = estimator.fit(X[::2], y[::2])
+    model = refined(fitted, X, y, dtype="float64", gradient=gradient, learning_rate=2e-3)
+    assert model.trained_coef_["leaf_values"].dtype == np.float64
     assert model.train_losses_[-1] < model.train_losses_[0]
 
 

@@ -99,7 +99,7 @@ def _write_several_outputs(op: Any, operator: Any, members: list[Any]) -> None:
     # The sums, what is left of each to one, and zero.
     columns = op.Pad(op.Concat(sums, op.Sub(1.0, sums), axis=1), [0, 0, 0, 1])
     table = op.Reshape(op.Gather(columns, places, axis=1), [-1, n_outputs, n_classes])
-    positive = op.Relu(table)
+    positive = op.Max(table, 0.0)
     total = op.Max(op.ReduceSum(positive, [2]), TINY)
     write_output(op, op.Transpose(op.Div(positive, total), perm=[1, 0, 2]), operator.outputs[1])
     best = op.Add(op.ArgMax(table, axis=2, keepdims=0), np.arange(n_outputs) * n_classes)

@@ -110,7 +110,7 @@ def _is_one(value: float) -> bool:
 def _normalised(fused: Fused, shares: str) -> str:
     """Write shares that are probabilities also once their leaves have been trained on their own."""
     op = fused.op
-    positive = op.Add(op.Relu(shares), TINY)
+    positive = op.Add(op.Max(shares, 0.0), TINY)
     return op.Div(positive, op.ReduceSum(positive, [1]))
 
 
