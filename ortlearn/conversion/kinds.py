@@ -43,6 +43,8 @@ class ModelKind:
         What the targets of a regressor go through, the outermost first.
     core : estimator or None
         Estimator at the end of the pipeline.
+    link : {"identity", "log"}
+        What the scores of a regressor are of its predictions: themselves, or their logarithms.
     """
 
     kind: str | None = None
@@ -51,6 +53,7 @@ class ModelKind:
     threshold: Threshold | None = None
     target_transformers: tuple[Any, ...] = ()
     core: BaseEstimator | None = None
+    link: str = "identity"
 
 
 def last_step(estimator: Any) -> Any:

@@ -36,6 +36,7 @@ def to_trainable(
     loss_output_name: str = "loss",
     label_name: str = "label",
     forced_task: str | None = None,
+    link: str = "identity",
 ) -> TrainableModel:
     """Convert a model into a graph that can be trained.
 
@@ -58,6 +59,8 @@ def to_trainable(
         An ONNX model with such an output and such an input is trained as it is.
     forced_task : {"regression", "classification"}, default=None
         Kind of the model where its outputs do not tell: an ONNX classifier without an output of labels.
+    link : {"identity", "log"}, default="identity"
+        What the scores of a regressor are to be of its predictions.
 
     Returns
     -------
@@ -79,6 +82,7 @@ def to_trainable(
     ['I0_coef', 'I1_intercept']
     """
     incoming, converted = _incoming(source, X, run, n_features, dtype, forced_task)
+    incoming = replace(incoming, kind=replace(incoming.kind, link=link))
     trainable = assemble(incoming, weights_to_train, loss_output_name, label_name)
     return trainable if converted is None else _with_inputs(trainable, converted)
 

@@ -115,6 +115,7 @@ class Problem:
             loss_output_name=owner.loss_output_name,
             label_name=owner.label_name,
             forced_task="classification" if is_onnx_source(source) and only_classifies(loss) else None,
+            link="identity" if loss is None else loss.link,
         )
         loss = _check_loss(loss, trainable)
         found = _find_classes(trainable, y, classes)

@@ -111,7 +111,22 @@ class TargetEncoder:
             values = np.asarray(transformer.transform(values)).reshape(len(values), -1)
         if values.shape[1] != self.head.n_outputs:
             raise ValueError(f"y has {values.shape[1]} outputs, the model has {self.head.n_outputs}.")
+        self._check_domain(values)
         return np.ascontiguousarray(values, dtype=self.head.dtype)
+
+    def _check_domain(self, values: np.ndarray) -> None:
+        if self.loss is None:
+            return
+        domain = self.loss.domain()
+        low, high = (float(bound) for bound in domain[1:-1].split(","))
+        above = values >= low if domain[0] == "[" else values > low
+        below = values <= high if domain[-1] == "]" else values < high
+        if not (above & below).all():
+            outside = values[~(above & below)][0]
+            raise ValueError(
+                f"y has values outside of {domain}, such as {outside:g}: {type(self.loss).__name__} is for "
+                "labels inside. Choose another loss, or another target."
+            )
 
     def _encode_classes(self, y: Any) -> np.ndarray:
         assert self.classes is not None and self.head is not None

@@ -26,7 +26,7 @@ class Head:
         ``"unsupervised"`` has a loss of its own for each row, and no labels.
     score : str
         Tensor that the loss compares with the labels, of shape (n, k).
-    link : {"identity", "sigmoid", "softmax"}
+    link : {"identity", "log", "sigmoid", "softmax"}
         What turns scores into predictions or probabilities.
     n_outputs : int
         k.

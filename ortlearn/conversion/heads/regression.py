@@ -21,14 +21,31 @@ def regression_head(end: GraphEnd, kind: ModelKind, weights: Mapping[str, Weight
     """Return the head of a regressor.
 
     A regressor of transformed targets is trained on these, as scikit-learn does, and predicts the
-    targets themselves.
+    targets themselves. With a log link the scores are what an Exp at the end of the graph takes, and
+    where there is none, one is appended: the model then predicts ``exp(score)``.
     """
     output = split_outputs(end)[0][0]
-    if not kind.target_transformers:
-        return make_head(end, "regression", _as_matrix(end, kind, output), "identity")
+    own = _logarithm(end, output) if kind.link == "log" else None
+    if not kind.target_transformers and (own is not None or kind.link == "identity"):
+        score = _as_matrix(end, kind, output if own is None else own)
+        prediction = None if own is None else output
+        return make_head(end, "regression", score, kind.link, prediction=prediction)
     score = end.replace_output(output, columns=end.width(output) or 1)
-    end.op.node("Identity", _inverted(end, kind, score), outputs=[output])
-    return make_head(end, "regression", _as_matrix(end, kind, score), "identity", prediction=output)
+    given = score
+    if own is not None:
+        score = own
+    elif kind.link == "log":
+        given = end.op.Exp(score)
+    end.op.node("Identity", _inverted(end, kind, given), outputs=[output])
+    return make_head(end, "regression", _as_matrix(end, kind, score), kind.link, prediction=output)
+
+
+def _logarithm(end: GraphEnd, output: str) -> str | None:
+    """Return what a prediction is the exponential of, where the graph ends so."""
+    node = end.producer(output)
+    while node is not None and node.op_type in ("Identity", "Reshape"):
+        node = end.producer(node.input[0])
+    return node.input[0] if node is not None and node.op_type == "Exp" else None
 
 
 def _inverted(end: GraphEnd, kind: ModelKind, name: str) -> str:
