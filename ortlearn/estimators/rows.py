@@ -73,6 +73,11 @@ class RowsMixin:
 
     def _check_before_fit(self, X: Any) -> Any:
         """Check rows before a model is fitted on them; numbers are returned in the graph's type."""
+        if isinstance(X, Mapping):
+            raise ValueError(
+                "X is a dictionary, which only ONNX models of several inputs take: pass a frame, such as "
+                "pandas.DataFrame(X)."
+            )
         if _are_numbers(X):
             return self._validate_rows(X, np.dtype(self.dtype), True, accepts_missing(self.estimator))
         self._check_columns(X, reset=True)

@@ -224,6 +224,12 @@ def test_columns_that_lack(optimizer, pipeline, people, unchanged):
     unchanged(model, X, fails)
 
 
+def test_dictionaries_are_for_onnx_models(optimizer, people):
+    X, y = people
+    with pytest.raises(ValueError, match="X is a dictionary, which only ONNX models"):
+        optimizer(make_pipeline(columns(), Ridge())).fit(dict(X), y)
+
+
 def test_names_are_checked_where_nobody_selects_by_name(optimizer, people):
     X, y = people[0][["city", "kind"]].fillna("?"), people[1]
     model = optimizer(make_pipeline(OneHotEncoder(), Ridge()), max_iter=2, random_state=0).fit(X, y)
