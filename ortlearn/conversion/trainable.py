@@ -18,6 +18,7 @@ from .fallback import Converted, convert_with_fallback
 from .first_readers import selects_by_name
 from .kinds import ModelKind, describe
 from .loading import is_onnx_source, load_onnx
+from .output_shapes import with_computed_shapes
 from .ties import tie_parameters
 from .trainable_model import TrainableModel
 from .unwrapping import unwrap
@@ -92,7 +93,9 @@ def _incoming(
 ) -> tuple[Incoming, Converted | None]:
     """Return a model read or converted, and how an estimator was."""
     if is_onnx_source(source):
-        return Incoming(decompose_operators(load_onnx(source)), ModelKind(forced_task)), None
+        return Incoming(
+            with_computed_shapes(decompose_operators(load_onnx(source))), ModelKind(forced_task)
+        ), None
     if not isinstance(source, BaseEstimator) and not hasattr(source, "get_params"):
         raise ConversionError(
             f"{type(source).__name__} is neither a scikit-learn estimator nor an ONNX model (ModelProto, "

@@ -30,7 +30,7 @@ class TargetEncoder:
     loss : BaseLoss or None
         Loss; None for a graph with its own.
     classes : ndarray, list of ndarray or None
-        Classes of a classifier, sorted; one array per output where each has its own.
+        Classes of a classifier; one array per output where each has its own.
     own_type : TensorType or None
         Type of the label input of a graph with its own loss.
     transformers : tuple of transformer
@@ -188,7 +188,8 @@ def _numbers(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
         raise ValueError(
             f"y has classes {unknown.tolist()} that the model does not know: it has {classes.tolist()}."
         )
-    return np.searchsorted(classes, values).astype(np.int64)
+    order = np.argsort(classes)  # those of a file may come in any order
+    return order[np.searchsorted(classes, values, sorter=order)].astype(np.int64)
 
 
 def _numeric(y: Any, dtype: np.dtype) -> np.ndarray:

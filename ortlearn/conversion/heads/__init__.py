@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import numpy as np
 from onnx import ModelProto
 
 from ...graphs import TensorType
@@ -16,7 +17,7 @@ from ..weight_selection import Weight
 from .base import Head
 from .classification import classification_head
 from .graph_end import APPENDED, FLOATS, GraphEnd
-from .links import LOWEST
+from .links import LOWEST, raw_score
 from .multilabel import multilabel_head
 from .regression import regression_head, transformation_head
 from .unsupervised import cluster_head, mixture_head, outlier_head
@@ -81,12 +82,20 @@ def attach_head(
     >>> head.task, head.score, head.link, head.n_outputs
     ('classification', 'z', 'softmax', 2)
     """
-    kind = kind or ModelKind()
-    name = kind.kind
-    if name is None:
-        known = (types.get(value.name) for value in model.graph.output)
-        labels = [k for k in known if k is None or k.elem_type not in FLOATS]
-        name = "classification" if labels else "regression"
     end = GraphEnd(model, types)
-    head = HEADS[name](end, kind, weights)
+    if kind is None or kind.kind is None:
+        kind = _kind_of_graph(end)
+    head = HEADS[str(kind.kind)](end, kind, weights)
     return end.result(), head
+
+
+def _kind_of_graph(end: GraphEnd) -> ModelKind:
+    """Return what a graph of unknown origin is for, as its outputs tell."""
+    known = [end.type(name) for name in end.outputs]
+    if all(k is not None and k.elem_type in FLOATS for k in known):
+        return ModelKind("regression")
+    columns = [end.width(name) or 0 for name in end.outputs]
+    if len(columns) == 2 and columns[0] == columns[1] > 1:
+        # A matrix of labels beside one of scores.
+        return ModelKind("multilabel", np.arange(columns[0]), raw_score(end, end.outputs[1]) is not None)
+    return ModelKind("classification")

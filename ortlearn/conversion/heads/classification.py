@@ -6,21 +6,28 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
+from onnx import NodeProto
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 
 from ...exceptions import ConversionError
 from ..kinds import ModelKind
 from ..weight_selection import Weight
 from .base import Head, make_head
-from .decisions import decision_score, single_score
+from .decisions import confidence_score, decision_score, single_score
 from .graph_end import GraphEnd
 from .labels import are_integers, class_table, write_best_class, write_by_threshold
-from .links import RawScore, log_probabilities, raw_score
+from .links import RawScore, divided_by_sum, log_probabilities, raw_score
 from .outputs import split_outputs
 from .pair_votes import vote_score
 from .votes import with_shared_votes
 
 __all__ = ["classification_head"]
+
+#: What may follow the last weight of decision scores.
+COLUMNS_AND_SUMS = {
+    *("Add", "Cast", "Concat", "Div", "Flatten", "Gather", "Identity", "Mul", "Neg", "Reshape", "Slice"),
+    *("Squeeze", "Sub", "Unsqueeze"),
+}
 
 
 def classification_head(end: GraphEnd, kind: ModelKind, weights: Mapping[str, Weight]) -> Head:
@@ -48,6 +55,8 @@ def classification_head(end: GraphEnd, kind: ModelKind, weights: Mapping[str, We
     classes = kind.classes
     if classes is None and label is not None:
         classes = class_table(end, label)
+        if classes is not None and len(classes) != max(end.width(raw.name) or 0, 2):
+            classes = label = None  # numbers of classes, say: y tells which they are
     if label is not None and kind.classes is not None:
         label = _own_label(end, kind, label, output, raw, np.asarray(kind.classes))
     return make_head(
@@ -85,11 +94,15 @@ def _scores(
 def _after_weights(
     end: GraphEnd, output: str, weights: Mapping[str, Weight], has_label: bool
 ) -> RawScore | None:
-    """Return what the last product or sum with a learned weight gives; None for a table of values.
+    """Return what the last product or sum with a learned weight gives, in a graph of unknown origin.
 
-    That is what a graph of unknown origin is trained on, whatever follows a link function; without
-    one, its output is taken for scores.
+    That is where a link function follows it and everything passes through it. Where only sums and
+    choices of columns follow, the output is taken for scores. None for tables of values, averages of
+    members and the like, which are taken for probabilities.
     """
+    confidences = confidence_score(end, output)
+    if confidences is not None:
+        return confidences
     learned = {name for name, weight in weights.items() if weight.learned}
     after: set[str] = set()
     for node in end.nodes_before(output):
@@ -97,11 +110,26 @@ def _after_weights(
             if node.op_type == "Gather":
                 return None
             if after & {"Softmax", "LogSoftmax", "Sigmoid"}:
-                return RawScore(node.output[0], "sigmoid" if "Sigmoid" in after else "softmax")
+                link = "sigmoid" if "Sigmoid" in after else "softmax"
+                return RawScore(node.output[0], link) if _is_bottleneck(end, node, output) else None
             break
         after.add(node.op_type)
+    last = end.producer(output)
+    if last is not None and last.op_type == "Div" and divided_by_sum(end, *last.input) is not None:
+        after -= {"Abs", "Equal", "ReduceSum", "Where"}
+    if after - COLUMNS_AND_SUMS:
+        return None
     raw = decision_score(end, output)
     return raw if has_label or end.width(raw.name) == 1 else RawScore(raw.name, "softmax")
+
+
+def _is_bottleneck(end: GraphEnd, node: NodeProto, output: str) -> bool:
+    """Tell whether an output depends on the inputs of the graph through one node only."""
+    needed, inputs = {output}, {value.name for value in end.model.graph.input}
+    for other in reversed(end.model.graph.node):
+        if other.output[0] != node.output[0] and needed.intersection(other.output):
+            needed.update(other.input)
+    return not needed & inputs
 
 
 def _own_label(

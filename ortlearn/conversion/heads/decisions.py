@@ -8,7 +8,7 @@ from .columns import column_of, parts_of
 from .graph_end import GraphEnd
 from .links import RawScore, divided_by_sum
 
-__all__ = ["decision_score", "single_score"]
+__all__ = ["confidence_score", "decision_score", "single_score"]
 
 
 def decision_score(end: GraphEnd, name: str) -> RawScore:
@@ -39,6 +39,12 @@ def decision_score(end: GraphEnd, name: str) -> RawScore:
             if found is not None:
                 return found
     return RawScore(end.origin(name), "sigmoid")
+
+
+def confidence_score(end: GraphEnd, name: str) -> RawScore | None:
+    """Return the sums of pairwise scores that votes are refined with, None where there are no votes."""
+    node = end.producer(name)
+    return None if node is None else _confidences(end, node)
 
 
 def single_score(end: GraphEnd, name: str) -> str | None:

@@ -13,13 +13,17 @@ __all__ = ["are_integers", "class_table", "write_best_class", "write_by_threshol
 
 def class_table(end: GraphEnd, label: str) -> np.ndarray | None:
     """Return the one-dimensional table of numbers or texts that the label is taken from."""
-    for node in end.nodes_before(label):
+    needed = {label}
+    for node in reversed(end.model.graph.node):
+        if not needed.intersection(node.output) or node.op_type in ("ArgMax", "ArgMin"):
+            continue  # before the choice of a class are the labels of members
         if node.op_type in ("ArrayFeatureExtractor", "Gather"):
-            classes = end.constant(node.input[0])
-            if classes is not None:
-                classes = np.ravel(classes)
+            table = end.constant(end.before(node.input[0], ("Cast", "Reshape", "Unsqueeze")))
+            if table is not None and table.dtype.kind != "f":
+                classes = np.ravel(table)
                 texts = [c.decode() if isinstance(c, bytes) else c for c in classes]
                 return np.asarray(texts) if classes.dtype.kind == "O" else classes
+        needed.update(node.input)
     return None
 
 

@@ -1,0 +1,74 @@
+"""ONNX files do not say what they are for: their outputs and nodes do."""
+
+import numpy as np
+import pytest
+from onnx import parser
+from skl2onnx import to_onnx
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_iris
+from sklearn.ensemble import BaggingClassifier
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.preprocessing import scale
+
+from ortlearn import OrtGradientOptimizer
+from ortlearn.conversion import to_trainable
+
+X, CLASSES = load_iris(return_X_y=True)
+X = scale(X).astype(np.float32)
+TWO = (CLASSES == 1).astype(int)
+LABELS = np.stack([CLASSES > 0, CLASSES > 1, X[:, 0] > 0], axis=1).astype(int)
+STILL = {"warm_start": True, "max_iter": 1, "learning_rate": 1e-30}
+
+
+def exported(model, y):
+    fitted = model.fit(X, y)
+    options = {"zipmap": False} if hasattr(fitted, "predict_proba") else None
+    return fitted, to_onnx(fitted, X[:1], options=options, target_opset={"": 18, "ai.onnx.ml": 3})
+
+
+@pytest.mark.parametrize(
+    "model, y, link, n_scores, n_weights",
+    [
+        (BaggingClassifier(LogisticRegression(), n_estimators=3, random_state=0), CLASSES, "softmax", 3, 6),
+        (CalibratedClassifierCV(RidgeClassifier(), cv=2), TWO, "softmax", 2, 4),
+        (OneVsRestClassifier(LogisticRegression()), CLASSES, "sigmoid", 3, 6),
+        (RidgeClassifier(), TWO, "sigmoid", 1, 2),
+    ],
+    ids=["members", "calibrated", "rest", "decisions"],
+)
+def test_all_members_of_a_file_train(model, y, link, n_scores, n_weights):
+    fitted, onx = exported(model, y)
+    trained = OrtGradientOptimizer(onx, **STILL).fit(X, y)
+    head = trained._problem.trainable.head
+    assert (head.link, head.n_outputs, len(trained.weights_to_train_)) == (link, n_scores, n_weights)
+    np.testing.assert_array_equal(trained.predict(X), fitted.predict(X))
+
+
+def test_pairs_of_a_file():
+    fitted, onx = exported(OneVsOneClassifier(LogisticRegression()), CLASSES)
+    assert to_trainable(onx).head.score == "Csvcconc"
+    trained = OrtGradientOptimizer(onx, **STILL).fit(X, CLASSES)
+    np.testing.assert_array_equal(trained.predict(X), fitted.predict(X))
+
+
+@pytest.mark.parametrize("model", [OneVsRestClassifier(LogisticRegression()), RidgeClassifier()])
+def test_a_matrix_of_labels(model):
+    fitted, onx = exported(model, LABELS)
+    trained = OrtGradientOptimizer(onx, **STILL).fit(X, LABELS)
+    head = trained._problem.trainable.head
+    assert (head.task, head.link, head.n_outputs) == ("multilabel", "sigmoid", 3)
+    np.testing.assert_array_equal(trained.predict(X), fitted.predict(X))
+
+
+def test_classes_in_any_order():
+    model = parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 18]> g (float[N,1] x) => (int64[N] label, float[N,3] p)
+        <float[1,3] w = {1, -1, 0}, float[3] b = {0, 0, 0}, int64[3] classes = {7, 3, 5}>
+        { m = MatMul (x, w) z = Add (m, b) p = Softmax (z)
+          best = ArgMax <axis = 1, keepdims = 0> (p) label = Gather (classes, best) }"""
+    )
+    rows = np.array([[3.0], [-3.0]], dtype=np.float32)
+    trained = OrtGradientOptimizer(model, **STILL).fit(rows, [7, 3])
+    assert trained.predict(rows).tolist() == [7, 3]
+    np.testing.assert_allclose(trained.losses(rows, [7, 3]), np.log(1 + np.exp(-3) + np.exp(-6)), rtol=1e-4)
