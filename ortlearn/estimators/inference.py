@@ -161,11 +161,17 @@ class Inference:
     def _loss_run(self, rows, labels, weights) -> np.ndarray:
         if "losses" not in self._sessions:
             task = self.problem.task(False)
-            graph = task.graph if task.loss is None else row_loss_graph(task)[0]
+            whole = task.loss is None or task.loss.in_python
+            graph = task.graph if whole else row_loss_graph(task)[0]
             self._sessions["losses"] = make_session(graph, self.device, self.n_jobs), task.label
             self._weights = initializer_arrays(self.model, task.weights)
         session, label = self._sessions["losses"]
         feeds = {**self._feeds(rows, session), label: labels, **(weights or self._weights)}
+        loss = self.problem.loss
+        if loss is not None and loss.in_python:
+            names = {value.name for value in session.get_inputs()}
+            feeds = {name: value for name, value in feeds.items() if name in names}
+            return loss.evaluate(labels, session.run(None, feeds)[0])[0]
         return session.run(None, feeds)[0]
 
 

@@ -6,6 +6,7 @@ from .deviances import GammaLoss, PoissonLoss, TweedieLoss
 from .elastic import ElasticLoss
 from .epsilon_insensitive import EpsilonInsensitiveLoss, SquaredEpsilonInsensitiveLoss
 from .focal import FocalLoss
+from .function import FunctionLoss
 from .huber import HuberLoss
 from .log_loss import LogLoss
 from .loss_graph import add_loss_output, resolve_loss
@@ -21,6 +22,7 @@ __all__ = [
     "ElasticLoss",
     "EpsilonInsensitiveLoss",
     "FocalLoss",
+    "FunctionLoss",
     "GammaLoss",
     "HingeLoss",
     "HuberLoss",

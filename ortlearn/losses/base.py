@@ -24,6 +24,8 @@ class BaseLoss(CheckedParameters):
     integer_labels : bool
         Whether labels of several exclusive classes reach :meth:`forward` as int64 class numbers of
         shape (n,). Other labels are floats with the shape of the prediction.
+    in_python : bool
+        Whether there is an ``evaluate`` in Python instead of an expression.
     link : {"identity", "log"}
         What the raw output is of a regression's prediction: itself, or its logarithm.
     kinks : bool
@@ -36,6 +38,7 @@ class BaseLoss(CheckedParameters):
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
     integer_labels: ClassVar[bool] = False
+    in_python: ClassVar[bool] = False
     link: ClassVar[str] = "identity"
     kinks: ClassVar[bool] = False
     definition_params: ClassVar[dict[str, float]] = {}

@@ -19,6 +19,7 @@ from ..graphs import (
 )
 from ..penalties import ElasticPenalty
 from .base import BaseLoss
+from .function import FunctionLoss
 
 __all__ = ["add_loss_output", "resolve_loss"]
 
@@ -29,12 +30,12 @@ MIN_OPSET = 13
 
 
 def resolve_loss(spec: Any, **params: Any) -> BaseLoss:
-    """Return the loss a user asked for: a name, a class or an object.
+    """Return the loss a user asked for: a name, a class, an object or a Python function.
 
     Parameters
     ----------
-    spec : str, type or BaseLoss
-        Loss.
+    spec : str, type, BaseLoss or callable
+        Loss; a function is one of :class:`~ortlearn.losses.FunctionLoss`.
     **params
         Parameters of its constructor, for a name or a class.
 
@@ -54,6 +55,8 @@ def resolve_loss(spec: Any, **params: Any) -> BaseLoss:
     >>> resolve_loss("elastic", l1_weight=0.1)
     ElasticLoss(l1_weight=0.1)
     """
+    if callable(spec) and not isinstance(spec, type | BaseLoss):
+        return FunctionLoss(spec, **params)
     loss = plugins.create(plugins.LOSSES, spec, BaseLoss, **params)
     loss.check()
     return loss

@@ -11,7 +11,7 @@ from .base_step import BaseStep
 from .buffers import BatchBuffer, CarriedBuffers, Data
 from .forward_backward import OrtGradientForwardBackward
 from .sessions import ort_value, session_options
-from .step_graphs import OBJECTIVE, RATE, Carried, loss_gradient_graph, update_graph
+from .step_graphs import OBJECTIVE, RATE, SAMPLE_WEIGHT, Carried, loss_gradient_graph, update_graph
 from .task import TrainingTask
 
 __all__ = ["ForwardBackwardStep"]
@@ -37,7 +37,7 @@ class ForwardBackwardStep(BaseStep):
         self.models = {"update": update.model}
         self.update_session = self.make_session(update.model)
         self.loss_session: Any = None
-        if self.task.loss is not None:
+        if self.task.loss is not None and not self.task.loss.in_python:
             self.models["loss"] = loss_gradient_graph(self.task)
             self.loss_session = self.make_session(self.models["loss"])
         self.function = OrtGradientForwardBackward(
@@ -141,14 +141,28 @@ class _Lane:
         for buffer, array in self.columns.values():
             buffer.load(array, rows)
         step.function.forward(self.feeds[copy], training=True, forward_outputs_cache=self.outputs)
-        if step.loss_session is None:
-            value = float(np.sum(self.output.numpy()))
-        else:
+        if step.loss_session is not None:
             step.loss_session.run_with_iobinding(self.loss_binding)
             value = float(self.objective.numpy())
+        elif step.task.loss is None:
+            value = float(np.sum(self.output.numpy()))
+        else:
+            value = self._evaluate(step.task.loss)
         step.function.backward(self.output_gradients, backward_outputs_cache=self.gradient_vector)
         step.update_session.run_with_iobinding(self.update_bindings[copy])
         return value + float(self.penalty.numpy()) if step.penalised else value
+
+    def _evaluate(self, loss: Any) -> float:
+        """Return the objective of a loss in Python, its gradient written where backward reads it."""
+        columns = {name: buffer.value.numpy() for name, (buffer, _) in self.columns.items()}
+        rows, gradient = loss.evaluate(columns[self.step.task.label], self.output.numpy())
+        weights = columns.get(SAMPLE_WEIGHT)
+        if weights is None:
+            weights = np.ones(len(rows), dtype=rows.dtype)
+        # as mean_loss has it: nothing where no row counts
+        shares = weights / max(weights.sum(), np.finfo(rows.dtype).tiny)
+        self.output_gradient.update_inplace(gradient * shares.reshape(-1, 1))
+        return float(rows @ shares)
 
 
 def _output_shape(task: TrainingTask, size: int) -> tuple[int, ...]:

@@ -1,0 +1,82 @@
+"""A loss written as a Python function."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..exceptions import PluginError
+from .base import BaseLoss
+
+__all__ = ["FunctionLoss"]
+
+
+class FunctionLoss(BaseLoss):
+    """What a Python function says, for :class:`~ortlearn.OrtGradientForwardBackwardOptimizer`.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(expected, predicted)`` takes labels and raw outputs of a batch, float arrays of
+        shape (n, k), and returns the loss of each row, of shape (n,), and the gradient of their sum
+        with respect to ``predicted``, of shape (n, k).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ortlearn.losses import FunctionLoss
+    >>> loss = FunctionLoss(lambda y, f: (((f - y) ** 4).sum(axis=1), 4 * (f - y) ** 3))
+    >>> rows, gradient = loss.evaluate(np.zeros((2, 1)), np.array([[1.0], [2.0]]))
+    >>> rows.tolist(), gradient.ravel().tolist()
+    ([1.0, 16.0], [4.0, 32.0])
+    """
+
+    tasks = frozenset({"classification", "multilabel", "regression"})
+    in_python = True
+
+    def __init__(self, function):
+        self.function = function
+
+    def forward(self, op, expected, predicted):
+        """Refuse: there is no expression to write."""
+        raise PluginError(
+            "A loss that is a Python function has no ONNX expression: train with "
+            "OrtGradientForwardBackwardOptimizer, or write the loss as a subclass of BaseLoss."
+        )
+
+    def evaluate(self, expected: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the loss of each row and the gradient of their sum.
+
+        Parameters
+        ----------
+        expected, predicted : ndarray of shape (n, k)
+            Labels and raw outputs.
+
+        Returns
+        -------
+        rows : ndarray of shape (n,)
+            Losses, of the type of the outputs.
+        gradient : ndarray of shape (n, k)
+            Gradient with respect to the outputs, of their type.
+
+        Raises
+        ------
+        PluginError
+            If the function returns something else.
+        """
+        result = self.function(expected, predicted)
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise PluginError(
+                f"The loss function must return (losses, gradient), not {type(result).__name__}."
+            )
+        rows, gradient = (np.asarray(part) for part in result)
+        if rows.shape != (len(predicted),):
+            raise PluginError(
+                f"The loss function returned losses of shape {rows.shape}, it must be one per row: "
+                f"{(len(predicted),)}."
+            )
+        if gradient.shape != predicted.shape:
+            raise PluginError(
+                f"The loss function returned a gradient of shape {gradient.shape}, it must be that of the "
+                f"outputs: {predicted.shape}."
+            )
+        return rows.astype(predicted.dtype), np.ascontiguousarray(gradient, dtype=predicted.dtype)
