@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, TensorProto, version_converter
 from sklearn.base import BaseEstimator, is_regressor
-from sklearn.pipeline import Pipeline
 
 from ..exceptions import ConversionError
 from ..graphs import (
@@ -26,7 +25,7 @@ from .convertible import conversion_options, convertible
 from .corrections import correct_graph
 from .decompositions import decompose_operators
 from .double import is_double, to_double
-from .first_readers import IDLE_STEPS, with_positions
+from .first_readers import with_positions
 from .fitted_attributes import fitted_arrays
 from .inputs import InputSchema, matrix_schema
 from .opposite_columns import merge_opposite_columns
@@ -34,7 +33,7 @@ from .output_shapes import with_computed_shapes
 from .single_columns import take_columns_directly
 from .versions import ML_OPSET, OPSET, pin_versions
 
-__all__ = ["preprocessing_graph", "sklearn_to_onnx"]
+__all__ = ["sklearn_to_onnx"]
 
 #: Name of an input while skl2onnx writes the graph: it changes names that are no identifiers.
 INPUT = "ortlearn_input_{}"
@@ -224,22 +223,3 @@ def _at_opset(model: ModelProto) -> ModelProto:
         return version_converter.convert_version(model, OPSET)
     except Exception:  # onnx raises errors of every kind; the model is valid as it is
         return model
-
-
-def preprocessing_graph(
-    estimator: BaseEstimator, n_features: int | InputSchema, dtype: Any = np.float32
-) -> ModelProto | None:
-    """Return the graph of a pipeline's steps before the last estimator; None where there are none."""
-    steps = [step for step in _preprocessing(estimator) if step[1] not in IDLE_STEPS]
-    return sklearn_to_onnx(Pipeline(steps), n_features, dtype) if steps else None
-
-
-def _preprocessing(estimator: BaseEstimator) -> list[tuple[str, Any]]:
-    """Return the steps before the last estimator, which may be at the end of a pipeline in a pipeline."""
-    if not isinstance(estimator, Pipeline):
-        return []
-    steps = [step for step in estimator.steps if step[1] not in IDLE_STEPS]
-    if not steps:
-        return []
-    inner = [(f"inner_{name}", step) for name, step in _preprocessing(steps[-1][1])]
-    return [*steps[:-1], *inner]

@@ -357,6 +357,8 @@ def test_flat_steps():
     assert [step for _, step in steps] == [scaler, spline, ridge]
     assert [name for name, _ in steps] == ["scale", "last__scale", "ridge"]
     assert flat_steps(ridge) == [("", ridge)]
+    ends_idle = Pipeline([("a", scaler), ("b", spline), ("c", "passthrough")])
+    assert flat_steps(ends_idle) == [("a", scaler), ("b", spline)]
     assert flat_steps(make_pipeline(scaler, make_pipeline(ridge))) == [
         ("standardscaler", scaler),
         ("pipeline", ridge),
