@@ -89,7 +89,7 @@ def _message(estimator: Any, method: str, difference: np.ndarray, row: int) -> s
         f"The ONNX model of {type(last).__name__} differs from scikit-learn's {method} by up to "
         f"{difference.max():.3g}, at row {row} ({many} of {len(difference)} rows looked at differ by more "
         f"than {TOLERANCE}). The ONNX model is what is trained and what predicts: compare both on your data "
-        f"before you rely on it, or train another kind of model."
+        f"before you rely on it; where scaled features tie with thresholds of trees, dtype='float64' helps."
     )
 
 
