@@ -1,22 +1,32 @@
-"""scikit-learn estimators and ONNX models -> graphs that can be trained, their weights named."""
+"""scikit-learn estimators and ONNX models -> graphs that can be trained, their weights named.
 
-from .column_reading import check_categories, read_columns
-from .decompositions import decompose_operators
-from .explanation import Explanation, explain
-from .fallback import convert_with_fallback
-from .fitting import fit_clone, is_fitted
-from .heads import Head, attach_head
-from .initial_weights import draw_weights
-from .inputs import InputSchema
-from .learned_parameters import Match, learned_parameters
-from .loading import is_onnx_source, load_onnx
-from .missing import accepts_missing, missing_columns
-from .sklearn_converter import sklearn_to_onnx
-from .trainable import TrainableModel, source_task, to_trainable
-from .versions import IR_VERSION, OPSET, pin_versions
-from .weight_choice import select_weights
-from .weight_names import get_train_initializer, onnx_rename_weights
-from .weight_selection import Weight, find_weights
+Names are looked up when they are first asked for: the parts of scikit-learn that conversion knows
+take longer to import than all of ortlearn.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .column_reading import check_categories, read_columns
+    from .decompositions import decompose_operators
+    from .explanation import Explanation, explain
+    from .fallback import convert_with_fallback
+    from .fitting import fit_clone, is_fitted
+    from .heads import Head, attach_head
+    from .initial_weights import draw_weights
+    from .inputs import InputSchema
+    from .learned_parameters import Match, learned_parameters
+    from .loading import is_onnx_source, load_onnx
+    from .missing import accepts_missing, missing_columns
+    from .sklearn_converter import sklearn_to_onnx
+    from .trainable import TrainableModel, source_task, to_trainable
+    from .versions import IR_VERSION, OPSET, pin_versions
+    from .weight_choice import select_weights
+    from .weight_names import get_train_initializer, onnx_rename_weights
+    from .weight_selection import Weight, find_weights
 
 __all__ = [
     "IR_VERSION",
@@ -50,3 +60,48 @@ __all__ = [
     "source_task",
     "to_trainable",
 ]
+
+#: Module of each name.
+_MODULES = {
+    "IR_VERSION": ".versions",
+    "OPSET": ".versions",
+    "Explanation": ".explanation",
+    "Head": ".heads",
+    "InputSchema": ".inputs",
+    "Match": ".learned_parameters",
+    "TrainableModel": ".trainable",
+    "Weight": ".weight_selection",
+    "accepts_missing": ".missing",
+    "attach_head": ".heads",
+    "check_categories": ".column_reading",
+    "convert_with_fallback": ".fallback",
+    "decompose_operators": ".decompositions",
+    "draw_weights": ".initial_weights",
+    "explain": ".explanation",
+    "find_weights": ".weight_selection",
+    "fit_clone": ".fitting",
+    "get_train_initializer": ".weight_names",
+    "is_fitted": ".fitting",
+    "is_onnx_source": ".loading",
+    "learned_parameters": ".learned_parameters",
+    "load_onnx": ".loading",
+    "missing_columns": ".missing",
+    "onnx_rename_weights": ".weight_names",
+    "pin_versions": ".versions",
+    "read_columns": ".column_reading",
+    "select_weights": ".weight_choice",
+    "sklearn_to_onnx": ".sklearn_converter",
+    "source_task": ".trainable",
+    "to_trainable": ".trainable",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_MODULES[name], __name__), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

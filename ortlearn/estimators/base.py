@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import MetaEstimatorMixin
 from sklearn.utils import check_random_state, get_tags
 
-from ..conversion import draw_weights
+from .. import conversion
 from ..differentiation import require_gradients
 from ..exceptions import PluginError
 from ..graphs import initializer_arrays
@@ -176,7 +176,7 @@ class BaseOrtGradientEstimator(RowsMixin, PredictionMixin, MetaEstimatorMixin, P
             return {name: array.copy() for name, array in last.items()}
         if self.warm_start:
             return own
-        return draw_weights(own, trainable.weights, random_state)
+        return conversion.draw_weights(own, trainable.weights, random_state)
 
     def _train(self, problem: Problem, data: Data, weights, random_state, max_iter, validation) -> None:
         every = self.validation_every

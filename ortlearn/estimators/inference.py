@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from onnx import ModelProto
 from scipy.sparse import issparse
 from scipy.special import expit, softmax
 
-from ..conversion import Head
 from ..exceptions import ConversionError
 from ..graphs import extract_model, initializer_arrays
 from ..training import Columns, Device, make_session
 from ..training.hoisting import CHUNK_BYTES
 from ..training.step_graphs import row_loss_graph
 from .problem import Problem
+
+if TYPE_CHECKING:
+    from ..conversion import Head
 
 __all__ = ["Inference"]
 

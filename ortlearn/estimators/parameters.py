@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..conversion import accepts_missing, is_onnx_source, source_task
+from .. import conversion
 from ..exceptions import PluginError
 from ..losses import resolve_loss
 from .problem import only_classifies
@@ -129,9 +129,9 @@ class Parameters(BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        if is_onnx_source(self.estimator):
+        if conversion.is_onnx_source(self.estimator):
             kind = {"classification": "classifier", "regression": "regressor"}
-            task = "classification" if self._asks_for_classes() else source_task(self.estimator)
+            task = "classification" if self._asks_for_classes() else conversion.source_task(self.estimator)
             tags.estimator_type = kind.get(task or "")
         elif hasattr(self.estimator, "__sklearn_tags__") and not isinstance(self.estimator, type):
             inner = copy.deepcopy(get_tags(self.estimator))
@@ -144,7 +144,7 @@ class Parameters(BaseEstimator):
             if tags.classifier_tags is not None:
                 tags.classifier_tags.poor_score = True
         tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = accepts_missing(self.estimator)
+        tags.input_tags.allow_nan = conversion.accepts_missing(self.estimator)
         tags.target_tags.required = tags.estimator_type not in NEEDS_NO_LABELS
         tags.non_deterministic = False
         return tags

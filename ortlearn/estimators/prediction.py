@@ -5,23 +5,25 @@ from __future__ import annotations
 import copy
 import math
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import onnx
 from onnx import ModelProto
 from scipy.sparse import issparse
-from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_consistent_length, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ..conversion import Head, is_onnx_source
+from .. import conversion
 from ..conversion.columns import count_rows
 from ..training import Device
 from ..training.base_step import BaseStep
 from .inference import Inference
 from .problem import Problem
+
+if TYPE_CHECKING:
+    from ..conversion import Head
 
 __all__ = ["PredictionMixin"]
 
@@ -47,18 +49,24 @@ def _has_probabilities(self) -> bool:
     """Tell whether probabilities mean something: the wrapped classifier has them."""
     if _type(self) not in ("classifier", "density_estimator"):
         raise AttributeError("predict_proba is for classifiers and mixtures; this model is neither.")
-    return is_onnx_source(self.estimator) or hasattr(self.estimator, "predict_proba")
+    return conversion.is_onnx_source(self.estimator) or hasattr(self.estimator, "predict_proba")
 
 
 def _predicts(self) -> bool:
     """Tell whether there is something to predict: a transformer only transforms."""
     wrapped = self.estimator
-    return is_onnx_source(wrapped) or hasattr(wrapped, "predict") or not hasattr(wrapped, "transform")
+    return (
+        conversion.is_onnx_source(wrapped) or hasattr(wrapped, "predict") or not hasattr(wrapped, "transform")
+    )
 
 
 def _transforms(self) -> bool:
     """Tell whether the wrapped model transforms, and that is what it is for, or it is KMeans."""
-    is_one = not is_onnx_source(self.estimator) and _type(self) in (None, "transformer", "clusterer")
+    is_one = not conversion.is_onnx_source(self.estimator) and _type(self) in (
+        None,
+        "transformer",
+        "clusterer",
+    )
     return is_one and hasattr(self.estimator, "transform")
 
 
@@ -198,6 +206,8 @@ class PredictionMixin:
             return -float(
                 total(losses) if sample_weight is None else np.average(losses, weights=sample_weight)
             )
+        from sklearn.metrics import accuracy_score, r2_score  # longer to import than all of ortlearn
+
         if self._is_multilabel():
             right = (np.asarray(self.predict(X)) == _dense(y)).all(axis=1)
             return float(np.average(right, weights=sample_weight))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from onnx import ModelProto, helper
 from sklearn.base import BaseEstimator
 
-from ..conversion import Head, TrainableModel, fit_clone, is_fitted, is_onnx_source, to_trainable
+from .. import conversion
 from ..exceptions import ConversionError, PluginError
 from ..graphs import TensorType, value_types
 from ..learning_rates import BaseLearningRate, resolve_learning_rate
@@ -18,6 +18,9 @@ from ..penalties import BasePenalty, resolve_penalty
 from ..training import Device, TrainingTask, make_session
 from ..training.sessions import session_options
 from .targets import TargetEncoder
+
+if TYPE_CHECKING:
+    from ..conversion import Head, TrainableModel
 
 __all__ = ["Problem"]
 
@@ -104,9 +107,9 @@ class Problem:
         penalty = resolve_penalty(owner.learning_penalty)
         loss = None if owner.learning_loss == "auto" else resolve_loss(owner.learning_loss)
         source = owner.estimator
-        if not is_onnx_source(source):
+        if not conversion.is_onnx_source(source):
             source = _fitted(owner, X, y, sample_weight, random_state, classes)
-        trainable = to_trainable(
+        trainable = conversion.to_trainable(
             source,
             owner.weights_to_train,
             X=X,
@@ -114,7 +117,9 @@ class Problem:
             dtype=np.dtype(owner.dtype),
             loss_output_name=owner.loss_output_name,
             label_name=owner.label_name,
-            forced_task="classification" if is_onnx_source(source) and only_classifies(loss) else None,
+            forced_task="classification"
+            if conversion.is_onnx_source(source) and only_classifies(loss)
+            else None,
             link="identity" if loss is None else loss.link,
         )
         loss = _check_loss(loss, trainable)
@@ -133,7 +138,7 @@ class Problem:
             found,
             np.ndim(y),
             owner.gradient,
-            None if is_onnx_source(source) else source,
+            None if conversion.is_onnx_source(source) else source,
         )
 
     @property
@@ -233,9 +238,9 @@ def _fitted(owner: Any, X: Any, y: Any, sample_weight, random_state, classes) ->
         raise ConversionError(
             f"estimator must be a scikit-learn estimator object or an ONNX model, not {estimator!r}."
         )
-    if is_fitted(estimator):
+    if conversion.is_fitted(estimator):
         return estimator
-    return fit_clone(
+    return conversion.fit_clone(
         estimator,
         X,
         y,

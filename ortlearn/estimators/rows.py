@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from ..conversion import (
-    InputSchema,
-    accepts_missing,
-    check_categories,
-    is_onnx_source,
-    missing_columns,
-    read_columns,
-)
+from .. import conversion
 from ..conversion.columns import as_columns, column_keys, column_kind, column_values, count_rows, is_frame
 from ..training import Columns, Data, Device
 from .fidelity import compare_with_sklearn, is_known_faithful
 from .inference import Inference
 from .problem import Problem
+
+if TYPE_CHECKING:
+    from ..conversion import InputSchema
 
 __all__ = ["RowsMixin", "check_lengths"]
 
@@ -59,12 +55,12 @@ class RowsMixin:
         self._device()
         check_lengths(X, y)
         weights = rows = None
-        if not is_onnx_source(self.estimator):
+        if not conversion.is_onnx_source(self.estimator):
             rows = self._check_before_fit(X)
             weights = None if sample_weight is None else _check_weights(sample_weight, count_rows(X))
         problem = Problem.pose(self, X, y, weights, random_state, classes)
-        if problem.source is not None and accepts_missing(problem.source):
-            problem = replace(problem, missing=missing_columns(problem.source, X))
+        if problem.source is not None and conversion.accepts_missing(problem.source):
+            problem = replace(problem, missing=conversion.missing_columns(problem.source, X))
         rows = self._read(problem, X, reset=True, rows=rows)
         if problem.source is not None and not is_known_faithful(problem.source):
             runner = Inference(problem, problem.trainable.model, self._device(), self.n_jobs)
@@ -79,7 +75,9 @@ class RowsMixin:
                 "pandas.DataFrame(X)."
             )
         if _are_numbers(X):
-            return self._validate_rows(X, np.dtype(self.dtype), True, accepts_missing(self.estimator))
+            return self._validate_rows(
+                X, np.dtype(self.dtype), True, conversion.accepts_missing(self.estimator)
+            )
         self._check_columns(X, reset=True)
         return None
 
@@ -115,9 +113,9 @@ class RowsMixin:
             if rows is None or rows.dtype != schema.float_dtype:
                 rows = self._validate_rows(X, schema.float_dtype, reset, may_miss)
             else:
-                may_miss = may_miss or accepts_missing(self.estimator)
+                may_miss = may_miss or conversion.accepts_missing(self.estimator)
             problem.check_features(rows.shape[1])
-            check_categories(rows, schema)
+            conversion.check_categories(rows, schema)
             if may_miss:
                 _check_missing(rows, problem.missing)
             return rows
@@ -126,7 +124,7 @@ class RowsMixin:
             X = front.transform(X)
             if schema.is_number_matrix:
                 return _numbers(X, schema, problem.missing)
-        columns = read_columns(X, schema)
+        columns = conversion.read_columns(X, schema)
         _check_finite(columns, schema, problem.missing)
         return Columns(columns)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from onnx import TensorProto, helper
@@ -12,9 +12,11 @@ from scipy.sparse import issparse
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from ..conversion import Head
 from ..graphs import TensorType
 from ..losses import BaseLoss
+
+if TYPE_CHECKING:
+    from ..conversion import Head
 
 __all__ = ["TargetEncoder"]
 
