@@ -102,8 +102,8 @@ def test_only_ready_arrays_skip_the_checks(fitted, validated, X):
     model.predict(ready)
     model.predict(ready[3:7])
     assert not validated
-    for rows in (ready.astype(other), np.asfortranarray(ready), ready[::2], ready.tolist()):
-        model.predict(rows)
+    for given in (ready.astype(other), np.asfortranarray(ready), ready[::2], ready.tolist()):
+        model.predict(given)
     assert len(validated) == 4
 
 
