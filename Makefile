@@ -17,6 +17,9 @@ STAMP := $(VENV)/.installed
 LINT_STAMP := $(VENV)/.installed-lint
 PLUGIN := $(shell find tests/example_plugin -name '*.py' -o -name '*.cfg' -o -name '*.toml' 2>/dev/null | grep -v build/)
 
+# Tests are handed out to a few processes.
+PARALLEL := -q -n auto --maxprocesses 4 --dist worksteal
+
 .PHONY: demo test test-slow test-all test-3.11 test-3.12 test-3.13 lint format bench against-torch coverage docs clean
 
 $(STAMP): setup.cfg pyproject.toml $(PLUGIN)
@@ -38,7 +41,7 @@ demo: $(STAMP)
 	$(BIN)/python examples/demo.py
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" $(PARALLEL)
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow

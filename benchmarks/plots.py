@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from .contenders import CONTENDERS, OURS
-from .figures import median, ratio, slope
+from benchmarks.contenders import CONTENDERS, OURS
+from benchmarks.figures import median, ratio, slope
 
 __all__ = ["plot_growth", "plot_ratios"]
 

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from .cases import Case, write_data
+from benchmarks.cases import Case, write_data
 
 __all__ = ["Failed", "Process"]
 

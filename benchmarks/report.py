@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from . import tables
-from .contenders import CONTENDERS
-from .figures import median
-from .measures.agreement import EPOCHS
-from .plots import plot_growth, plot_ratios
+from benchmarks import tables
+from benchmarks.contenders import CONTENDERS
+from benchmarks.figures import median
+from benchmarks.measures.agreement import EPOCHS
+from benchmarks.plots import plot_growth, plot_ratios
 
 __all__ = ["write_report"]
 

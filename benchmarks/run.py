@@ -15,17 +15,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import machine
-from .cases import CASES, LARGE, TINY, TO_LOSS
-from .contenders import CONTENDERS
-from .measures.agreement import agreement
-from .measures.batches import per_batch
-from .measures.footprint import memory, start_up
-from .measures.growth import growth
-from .measures.to_loss import batch_sizes, to_loss
-from .processes import ROOT, Failed
-from .report import write_report
-from .team import Plan, Team
+from benchmarks import machine
+from benchmarks.cases import CASES, LARGE, TINY, TO_LOSS
+from benchmarks.contenders import CONTENDERS
+from benchmarks.measures.agreement import agreement
+from benchmarks.measures.batches import per_batch
+from benchmarks.measures.footprint import memory, start_up
+from benchmarks.measures.growth import growth
+from benchmarks.measures.to_loss import batch_sizes, to_loss
+from benchmarks.processes import ROOT, Failed
+from benchmarks.report import write_report
+from benchmarks.team import Plan, Team
 
 __all__ = ["SECTIONS", "main", "measure"]
 

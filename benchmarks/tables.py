@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .contenders import CONTENDERS, OURS
-from .figures import median, number, ratio, slope, spread
-from .targets import evaluate
+from benchmarks.contenders import CONTENDERS, OURS
+from benchmarks.figures import median, number, ratio, slope, spread
+from benchmarks.targets import evaluate
 
 __all__ = [
     "agreement_table",

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .contenders import OURS
-from .figures import median, ratio, slope
+from benchmarks.contenders import OURS
+from benchmarks.figures import median, ratio, slope
 
 __all__ = ["TARGETS", "Target", "evaluate"]
 

@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from .cases import Case
-from .contenders import CONTENDERS, installed
-from .processes import Failed, Process
+from benchmarks.cases import Case
+from benchmarks.contenders import CONTENDERS, installed
+from benchmarks.processes import Failed, Process
 
 __all__ = ["Plan", "Team"]
 

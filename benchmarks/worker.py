@@ -58,7 +58,7 @@ class Worker:
         import sklearn.neural_network  # noqa: F401
 
         middle = time.perf_counter()
-        from .contenders import CONTENDERS
+        from benchmarks.contenders import CONTENDERS
 
         self.kind = CONTENDERS[self.name].load()
         end = time.perf_counter()
@@ -72,7 +72,7 @@ class Worker:
         """Make the contender of a case; it is the one that is asked from now on."""
         import numpy as np
 
-        from .cases import Case
+        from benchmarks.cases import Case
 
         self.case = Case(**{**case, "layers": tuple(case["layers"])})
         if not self.kind.supports(self.case):
@@ -86,7 +86,7 @@ class Worker:
 
     def fit(self, epochs: int | None = None, shuffle: bool = True, loss: bool = False) -> dict[str, Any]:
         """Train, as the library does by default where the number of epochs is None."""
-        from .cases import mean_loss
+        from benchmarks.cases import mean_loss
 
         gc.collect()
         start = time.perf_counter()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..cases import Case, Weights
+from benchmarks.cases import Case, Weights
 
 __all__ = ["Contender"]
 

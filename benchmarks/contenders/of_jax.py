@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..cases import Case, Weights, initial_weights
-from .base import Contender
+from benchmarks.cases import Case, Weights, initial_weights
+from benchmarks.contenders.base import Contender
 
 __all__ = ["Jax"]
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from benchmarks.cases import Weights
+from benchmarks.contenders.base import Contender
+from benchmarks.contenders.of_sklearn import model_with
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.learning_rates import LearningRateSGD, LearningRateSGDNesterov
-
-from ..cases import Weights
-from .base import Contender
-from .of_sklearn import model_with
 
 __all__ = ["ForwardBackward", "SingleGraph"]
 

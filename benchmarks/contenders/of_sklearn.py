@@ -10,8 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier, SGDRegressor
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
-from ..cases import Case, Weights, initial_weights
-from .base import Contender
+from benchmarks.cases import Case, Weights, initial_weights
+from benchmarks.contenders.base import Contender
 
 __all__ = ["Linear", "Perceptron", "model_with", "perceptron"]
 

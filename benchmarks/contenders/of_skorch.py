@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from skorch import NeuralNet
 
-from ..cases import Weights
-from .base import Contender
-from .of_torch import as_tensors, loss_of, make_module, weights_of
+from benchmarks.cases import Weights
+from benchmarks.contenders.base import Contender
+from benchmarks.contenders.of_torch import as_tensors, loss_of, make_module, weights_of
 
 __all__ = ["Skorch"]
 

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..cases import Case, Weights, initial_weights
-from .base import Contender
+from benchmarks.cases import Case, Weights, initial_weights
+from benchmarks.contenders.base import Contender
 
 __all__ = ["HalfSquaredError", "Torch", "as_tensors", "loss_of", "make_module", "weights_of"]
 

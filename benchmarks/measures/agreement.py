@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from ..cases import Case
-from ..team import Team
+from benchmarks.cases import Case
+from benchmarks.team import Team
 
 __all__ = ["EPOCHS", "TOLERANCE", "agreement"]
 

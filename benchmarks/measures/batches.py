@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from ..cases import Case
-from ..processes import Process
-from ..team import Plan, Team
+from benchmarks.cases import Case
+from benchmarks.processes import Process
+from benchmarks.team import Plan, Team
 
 __all__ = ["calibrate", "measure_case", "per_batch", "round_of"]
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ..cases import Case
-from ..processes import Process
-from ..team import Plan, Team
+from benchmarks.cases import Case
+from benchmarks.processes import Process
+from benchmarks.team import Plan, Team
 
 __all__ = ["memory", "start_up"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..cases import scaling_cases
-from ..team import Plan, Team
-from .batches import calibrate, round_of
+from benchmarks.cases import scaling_cases
+from benchmarks.measures.batches import calibrate, round_of
+from benchmarks.team import Plan, Team
 
 __all__ = ["growth"]
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ..cases import Case
-from ..contenders import OURS
-from ..processes import Failed, Process
-from ..team import Plan, Team
+from benchmarks.cases import Case
+from benchmarks.contenders import OURS
+from benchmarks.processes import Failed, Process
+from benchmarks.team import Plan, Team
 
 __all__ = ["batch_sizes", "epochs_to", "to_loss"]
 

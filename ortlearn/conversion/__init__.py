@@ -10,23 +10,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .column_reading import check_categories, read_columns
     from .decompositions import decompose_operators
     from .explanation import Explanation, explain
-    from .fallback import convert_with_fallback
-    from .fitting import fit_clone, is_fitted
+    from .fallbacks.fallback import convert_with_fallback
     from .heads import Head, attach_head
-    from .initial_weights import draw_weights
-    from .inputs import InputSchema
-    from .learned_parameters import Match, learned_parameters
+    from .inputs.column_reading import check_categories, read_columns
+    from .inputs.inputs import InputSchema
+    from .inputs.missing import accepts_missing, missing_columns
     from .loading import is_onnx_source, load_onnx
-    from .missing import accepts_missing, missing_columns
+    from .preparation.fitting import fit_clone, is_fitted
     from .sklearn_converter import sklearn_to_onnx
     from .trainable import TrainableModel, source_task, to_trainable
     from .versions import IR_VERSION, OPSET, pin_versions
-    from .weight_choice import select_weights
-    from .weight_names import get_train_initializer, onnx_rename_weights
-    from .weight_selection import Weight, find_weights
+    from .weights.initial_weights import draw_weights
+    from .weights.learned_parameters import Match, learned_parameters
+    from .weights.weight_choice import select_weights
+    from .weights.weight_names import get_train_initializer, onnx_rename_weights
+    from .weights.weight_selection import Weight, find_weights
 
 __all__ = [
     "IR_VERSION",
@@ -67,29 +67,29 @@ _MODULES = {
     "OPSET": ".versions",
     "Explanation": ".explanation",
     "Head": ".heads",
-    "InputSchema": ".inputs",
-    "Match": ".learned_parameters",
+    "InputSchema": ".inputs.inputs",
+    "Match": ".weights.learned_parameters",
     "TrainableModel": ".trainable",
-    "Weight": ".weight_selection",
-    "accepts_missing": ".missing",
+    "Weight": ".weights.weight_selection",
+    "accepts_missing": ".inputs.missing",
     "attach_head": ".heads",
-    "check_categories": ".column_reading",
-    "convert_with_fallback": ".fallback",
+    "check_categories": ".inputs.column_reading",
+    "convert_with_fallback": ".fallbacks.fallback",
     "decompose_operators": ".decompositions",
-    "draw_weights": ".initial_weights",
+    "draw_weights": ".weights.initial_weights",
     "explain": ".explanation",
-    "find_weights": ".weight_selection",
-    "fit_clone": ".fitting",
-    "get_train_initializer": ".weight_names",
-    "is_fitted": ".fitting",
+    "find_weights": ".weights.weight_selection",
+    "fit_clone": ".preparation.fitting",
+    "get_train_initializer": ".weights.weight_names",
+    "is_fitted": ".preparation.fitting",
     "is_onnx_source": ".loading",
-    "learned_parameters": ".learned_parameters",
+    "learned_parameters": ".weights.learned_parameters",
     "load_onnx": ".loading",
-    "missing_columns": ".missing",
-    "onnx_rename_weights": ".weight_names",
+    "missing_columns": ".inputs.missing",
+    "onnx_rename_weights": ".weights.weight_names",
     "pin_versions": ".versions",
-    "read_columns": ".column_reading",
-    "select_weights": ".weight_choice",
+    "read_columns": ".inputs.column_reading",
+    "select_weights": ".weights.weight_choice",
     "sklearn_to_onnx": ".sklearn_converter",
     "source_task": ".trainable",
     "to_trainable": ".trainable",

@@ -16,20 +16,20 @@ from ..graphs import (
     name_nodes,
     value_types,
 )
-from .constrained_attributes import constraint_of
-from .constraints import Constraint
+from .constraints.constrained_attributes import constraint_of
+from .constraints.constraints import Constraint
+from .constraints.reparametrisation import constrain
 from .decompositions import exact_couplings
-from .fitted_attributes import fitted_arrays
 from .heads import attach_head
-from .inputs import graph_inputs, schema_of_graph
-from .kinds import ModelKind
-from .learned_parameters import Match, with_attributes
-from .reparametrisation import constrain
+from .inputs.inputs import graph_inputs, schema_of_graph
+from .preparation.kinds import ModelKind
 from .trainable_model import TrainableModel
-from .weight_choice import reached_weights, select_weights
-from .weight_facts import Examined, explained
-from .weight_names import renamed_weights
-from .weight_selection import Weight, find_weights
+from .weights.fitted_attributes import fitted_arrays
+from .weights.learned_parameters import Match, with_attributes
+from .weights.weight_choice import reached_weights, select_weights
+from .weights.weight_facts import Examined, explained
+from .weights.weight_names import renamed_weights
+from .weights.weight_selection import Weight, find_weights
 
 __all__ = ["Incoming", "assemble"]
 

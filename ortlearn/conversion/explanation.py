@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..exceptions import ConversionError, FallbackWarning, NoTrainableWeightError
-from .fitting import fit_clone, is_fitted
 from .loading import is_onnx_source
+from .preparation.fitting import fit_clone, is_fitted
 from .trainable import to_trainable
 from .trainable_model import TrainableModel, examined_model
-from .weight_facts import COLUMNS, Fact, facts_of, facts_table, hopeless_steps
+from .weights.weight_facts import COLUMNS, Fact, facts_of, facts_table, hopeless_steps
 
 __all__ = ["Explanation", "explain"]
 

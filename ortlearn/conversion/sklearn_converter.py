@@ -21,17 +21,17 @@ from ..graphs import (
     value_types,
 )
 from .converters import CONVERTERS, SHAPES
-from .convertible import conversion_options, convertible
 from .corrections import correct_graph
 from .decompositions import decompose_operators
 from .double import is_double, to_double
-from .first_readers import with_positions
-from .fitted_attributes import fitted_arrays
-from .inputs import InputSchema, matrix_schema
+from .inputs.first_readers import with_positions
+from .inputs.inputs import InputSchema, matrix_schema
+from .inputs.single_columns import take_columns_directly
 from .opposite_columns import merge_opposite_columns
 from .output_shapes import with_computed_shapes
-from .single_columns import take_columns_directly
+from .preparation.convertible import conversion_options, convertible
 from .versions import ML_OPSET, OPSET, pin_versions
+from .weights.fitted_attributes import fitted_arrays
 
 __all__ = ["sklearn_to_onnx"]
 

@@ -12,16 +12,16 @@ from sklearn.pipeline import Pipeline
 
 from ..exceptions import ConversionError
 from .assembling import Incoming, assemble
+from .constraints.ties import tie_parameters
 from .decompositions import decompose_operators
-from .faithfulness import Run
-from .fallback import Converted, convert_with_fallback
-from .first_readers import selects_by_name
-from .kinds import ModelKind, describe
+from .fallbacks.faithfulness import Run
+from .fallbacks.fallback import Converted, convert_with_fallback
+from .inputs.first_readers import selects_by_name
 from .loading import is_onnx_source, load_onnx
 from .output_shapes import with_computed_shapes
-from .ties import tie_parameters
+from .preparation.kinds import ModelKind, describe
+from .preparation.unwrapping import unwrap
 from .trainable_model import TrainableModel
-from .unwrapping import unwrap
 
 __all__ = ["TrainableModel", "source_task", "to_trainable"]
 

@@ -18,17 +18,17 @@ from ..graphs import (
     prune,
     set_initializers,
 )
-from .constraints import Constraint
+from .constraints.constraints import Constraint
+from .constraints.reparametrisation import release
 from .decompositions import exact_couplings
 from .heads import APPENDED, Head
-from .inputs import InputSchema
-from .kinds import ModelKind
-from .reparametrisation import release
+from .inputs.inputs import InputSchema
+from .preparation.kinds import ModelKind
+from .preparation.unwrapping import unwrap
 from .simplify import remove_idle_nodes
-from .unwrapping import unwrap
-from .weight_facts import Examined
-from .weight_names import restored_names
-from .weight_selection import Weight
+from .weights.weight_facts import Examined
+from .weights.weight_names import restored_names
+from .weights.weight_selection import Weight
 
 __all__ = ["TrainableModel", "examined_model"]
 
@@ -161,7 +161,7 @@ class TrainableModel:
 
 
 def examined_model(trainable: TrainableModel, fitted: Any) -> Examined:
-    """Return what :func:`~ortlearn.conversion.weight_facts.facts_of` asks of a model that can be trained."""
+    """Return what ``weights.weight_facts.facts_of`` asks of a model that can be trained."""
     target = trainable.objective_tensor
     return Examined(
         release(trainable.model, trainable.constraints, trainable.parameters),

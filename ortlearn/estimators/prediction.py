@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .. import conversion
-from ..conversion.columns import count_rows
+from ..conversion.inputs.columns import count_rows
 from ..training import Device
 from ..training.base_step import BaseStep
 from .inference import Inference

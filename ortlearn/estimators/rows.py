@@ -12,7 +12,14 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from .. import conversion
-from ..conversion.columns import as_columns, column_keys, column_kind, column_values, count_rows, is_frame
+from ..conversion.inputs.columns import (
+    as_columns,
+    column_keys,
+    column_kind,
+    column_values,
+    count_rows,
+    is_frame,
+)
 from ..training import Columns, Data, Device
 from .fidelity import compare_with_sklearn, is_known_faithful
 from .inference import Inference

@@ -96,7 +96,7 @@ def find(group: str | None = None) -> list[PluginInfo]:
     --------
     >>> from ortlearn.plugins.discovery import find
     >>> [info.name for info in find("ortlearn.penalties") if info.distribution == "ortlearn"]
-    ['elastic', 'l1', 'l1l2', 'l2', 'none'...]
+    ['elastic', 'elasticnet', 'group_lasso', 'l1', 'l1l2', 'l2', 'max_norm', 'none']
     """
     groups = GROUPS if group is None else (check_group(group),)
     found = {info for dist in _distributions() for info in _declared(dist) if info.group in groups}

@@ -8,9 +8,8 @@ from onnx import checker
 
 from ortlearn.differentiation.gradient_model import gradient_model
 from ortlearn.testing import check_gradient_rule
-
-from .evaluation import run_onnxruntime
-from .models import parse
+from tests.differentiation.evaluation import run_onnxruntime
+from tests.differentiation.models import parse
 
 RNG = np.random.default_rng(0)
 X, W = RNG.normal(size=(2, 3)), RNG.normal(size=3)

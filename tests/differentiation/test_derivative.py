@@ -20,9 +20,8 @@ from ortlearn.exceptions import GradientError, MissingRuntimeError
 from ortlearn.graphs import initializer_arrays, make_inputs_of
 from ortlearn.training.engines import _training_session
 from ortlearn.training.sessions import Device, ort_device, ort_vector
-
-from .evaluation import run_onnxruntime
-from .models import parse
+from tests.differentiation.evaluation import run_onnxruntime
+from tests.differentiation.models import parse
 
 ORT = pytest.param("ort", marks=pytest.mark.needs_training)
 BACKENDS = ["rules", ORT, "auto"]

@@ -9,8 +9,7 @@ from onnx import parser
 from ortlearn.differentiation.gradient_model import gradient_model
 from ortlearn.differentiation.registry import load_rules
 from ortlearn.testing import check_gradient_rule
-
-from .evaluation import run, run_reference
+from tests.differentiation.evaluation import run, run_reference
 
 X = np.random.default_rng(0).normal(size=(2, 4, 3))
 

@@ -11,9 +11,8 @@ from ortlearn.differentiation.registry import gradient_rule, temporary_rules
 from ortlearn.exceptions import GradientError
 from ortlearn.graphs import append_nodes, graph_to_text, make_inputs_of
 from ortlearn.graphs.builder import GraphBuilder
-
-from .evaluation import run, run_onnxruntime, run_reference
-from .models import chain, mlp, parse
+from tests.differentiation.evaluation import run, run_onnxruntime, run_reference
+from tests.differentiation.models import chain, mlp, parse
 
 SQUARES = """g (double[N,3] x, double[3] w) => (double y) {
     p = Mul(x, w) s = Mul(p, p) y = ReduceSum<keepdims=0>(s) }"""

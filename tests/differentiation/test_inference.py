@@ -10,8 +10,7 @@ from ortlearn.differentiation.dimensions import broadcast_shapes, reduced_axes, 
 from ortlearn.differentiation.gradient_model import gradient_model
 from ortlearn.differentiation.inference import infer_types
 from ortlearn.graphs import value_types
-
-from .evaluation import run_onnxruntime
+from tests.differentiation.evaluation import run_onnxruntime
 
 TEXT = """<ir_version: 8, opset_import: ["": 18, "com.microsoft": 1, "ai.onnx.ml": 3]>
     g (float[N,3] x, float[5,3] c) => (float y) {

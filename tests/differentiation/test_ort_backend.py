@@ -10,11 +10,10 @@ from ortlearn.differentiation.random_feed import random_feed
 from ortlearn.exceptions import GradientError, MissingRuntimeError
 from ortlearn.graphs import make_initializers_of
 from ortlearn.training.sessions import Device, make_session
-
-from .evaluation import run
-from .models import parse
-from .records import RECORDS
-from .test_rules import node_model, seeds_of
+from tests.differentiation.evaluation import run
+from tests.differentiation.models import parse
+from tests.differentiation.records import RECORDS
+from tests.differentiation.test_rules import node_model, seeds_of
 
 needs_training = pytest.mark.needs_training
 

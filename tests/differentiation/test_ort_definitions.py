@@ -14,9 +14,8 @@ from ortlearn.differentiation.ort_definitions import fixed_nodes
 from ortlearn.differentiation.random_feed import random_feed
 from ortlearn.differentiation.registry import temporary_rules
 from ortlearn.exceptions import GradientError
-
-from .evaluation import run, run_onnxruntime
-from .models import parse
+from tests.differentiation.evaluation import run, run_onnxruntime
+from tests.differentiation.models import parse
 
 needs_training = pytest.mark.needs_training
 

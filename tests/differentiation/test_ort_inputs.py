@@ -20,10 +20,9 @@ from ortlearn.graphs import (
     value_types,
 )
 from ortlearn.training.sessions import Device, make_session
-
-from .records import RECORDS
-from .test_ort_backend import NOT_RUN
-from .test_rules import node_model
+from tests.differentiation.records import RECORDS
+from tests.differentiation.test_ort_backend import NOT_RUN
+from tests.differentiation.test_rules import node_model
 
 
 def floats_of(record):

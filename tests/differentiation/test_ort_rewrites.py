@@ -9,9 +9,8 @@ from ortlearn.differentiation import gradient_of_loss, onnx_derivative
 from ortlearn.differentiation.ort_rewrites import REWRITES, rewrite_for_ort
 from ortlearn.differentiation.random_feed import random_feed
 from ortlearn.graphs import make_initializers_of
-
-from .evaluation import run, run_onnxruntime
-from .models import parse
+from tests.differentiation.evaluation import run, run_onnxruntime
+from tests.differentiation.models import parse
 
 needs_training = pytest.mark.needs_training
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from ortlearn.differentiation.random_feed import random_feed
-
-from .evaluation import _load_onnxruntime
-from .models import parse
+from tests.differentiation.evaluation import _load_onnxruntime
+from tests.differentiation.models import parse
 
 MODEL = parse("""g (float[N,M,3] x, double[2] d, int64[N] i, bool b, string[N] s, float[1] w)
     => (float[N,M,3] y) <float[1] w = {1.0}> { y = Mul(x, w) }""")

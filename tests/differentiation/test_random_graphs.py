@@ -12,8 +12,7 @@ from onnx import TensorProto, helper
 
 from ortlearn.graphs import GraphBuilder
 from ortlearn.testing import check_gradient_rule
-
-from .evaluation import run
+from tests.differentiation.evaluation import run
 
 
 class Step(NamedTuple):

@@ -11,9 +11,8 @@ from ortlearn.differentiation.registry import load_rules
 from ortlearn.exceptions import GradientError
 from ortlearn.graphs import copy_model
 from ortlearn.testing import check_gradient_rule, make_node_model
-
-from .evaluation import run, run_onnxruntime, run_reference
-from .records import ELSEWHERE, RECORDS
+from tests.differentiation.evaluation import run, run_onnxruntime, run_reference
+from tests.differentiation.records import ELSEWHERE, RECORDS
 
 CASES = [pytest.param(r, v, id=f"{r}-opset{v}") for r in RECORDS for v in r.opsets]
 LAST = [pytest.param(r, r.opsets[-1], id=f"{r}") for r in RECORDS]

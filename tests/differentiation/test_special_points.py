@@ -7,9 +7,8 @@ import pytest
 
 from ortlearn.differentiation.gradient_model import gradient_model
 from ortlearn.testing import make_node_model
-
-from .evaluation import run
-from .models import parse
+from tests.differentiation.evaluation import run
+from tests.differentiation.models import parse
 
 
 def gradients(op_type, *inputs, **options):

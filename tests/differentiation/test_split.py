@@ -9,9 +9,8 @@ from onnx import checker
 from ortlearn.differentiation.gradient_model import gradient_model
 from ortlearn.differentiation.split import split_gradient_model
 from ortlearn.graphs import extract_model, make_inputs_of
-
-from .evaluation import run, run_onnxruntime
-from .models import mlp, parse
+from tests.differentiation.evaluation import run, run_onnxruntime
+from tests.differentiation.models import mlp, parse
 
 
 def names(values):

@@ -4,8 +4,7 @@ import math
 from functools import partial
 
 from ortlearn import learning_rates as lr
-
-from . import definitions
+from tests.learning_rates import definitions
 
 #: Learning rates by name: parameters, and the update in numpy with the same ones.
 UPDATES = {

@@ -19,8 +19,7 @@ from ortlearn.learning_rates import (
     WarmUpSchedule,
     resolve_learning_rate,
 )
-
-from .records import REFUSED, REFUSED_BY_SCHEDULES, SCHEDULES, SOLVERS
+from tests.learning_rates.records import REFUSED, REFUSED_BY_SCHEDULES, SCHEDULES, SOLVERS
 
 NO_NUMBER = [math.nan, math.inf, "fast", None, [0.1], np.array([0.1])]
 FLAGS = {"nesterov", "centered", "restarts"}

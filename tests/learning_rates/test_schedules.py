@@ -26,8 +26,7 @@ from ortlearn.learning_rates import (
     resolve_schedule,
 )
 from ortlearn.testing import check_learning_rate
-
-from .records import SCHEDULES
+from tests.learning_rates.records import SCHEDULES
 
 ALL = [
     pytest.param(name, *case, id=f"{name}-{i}")

@@ -17,8 +17,7 @@ from ortlearn.learning_rates import (
 )
 from ortlearn.testing import check_learning_rate
 from ortlearn.testing.updates import SHAPES, Updates
-
-from .records import ALIASES, REFUSED, SOLVERS, UPDATES
+from tests.learning_rates.records import ALIASES, REFUSED, SOLVERS, UPDATES
 
 
 def make(name, params):

@@ -8,9 +8,9 @@ import sys
 import time
 from pathlib import Path
 
-from .cases import catalogue, choose
-from .processes import LIMIT, measure_all
-from .verdict import reason, state
+from tests.model_zoo.cases import catalogue, choose
+from tests.model_zoo.processes import LIMIT, measure_all
+from tests.model_zoo.verdict import reason, state
 
 __all__ = ["main"]
 
@@ -48,8 +48,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _finish(options, cases, results) -> int:
-    from .page import page
-    from .report import Summary
+    from tests.model_zoo.page import page
+    from tests.model_zoo.report import Summary
 
     summary = Summary(cases, results)
     print(summary.text())

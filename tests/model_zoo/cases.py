@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
-from .case import Case
-from .cases_all import NO_CASE, cases_of_all, estimator_classes
-from .cases_pipelines import cases_of_pipelines
-from .cases_variants import cases_of_variants
+from tests.model_zoo.case import Case
+from tests.model_zoo.cases_all import NO_CASE, cases_of_all, estimator_classes
+from tests.model_zoo.cases_pipelines import cases_of_pipelines
+from tests.model_zoo.cases_variants import cases_of_variants
 
 __all__ = ["NO_CASE", "catalogue", "choose", "estimator_classes"]
 

@@ -12,9 +12,9 @@ from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.utils import get_tags
 from sklearn.utils.discovery import all_estimators
 
-from .case import Case
-from .construct import construct, required
-from .data import load
+from tests.model_zoo.case import Case
+from tests.model_zoo.construct import construct, required
+from tests.model_zoo.data import load
 
 __all__ = ["NO_CASE", "cases_of_all", "estimator_classes"]
 

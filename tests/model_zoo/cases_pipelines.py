@@ -70,7 +70,7 @@ from sklearn.preprocessing import (
 from sklearn.svm import SVC, SVR, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from .case import Case
+from tests.model_zoo.case import Case
 
 __all__ = ["cases_of_pipelines"]
 

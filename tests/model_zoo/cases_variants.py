@@ -11,9 +11,9 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from .case import Case
-from .cases_all import estimator_classes
-from .construct import construct
+from tests.model_zoo.case import Case
+from tests.model_zoo.cases_all import estimator_classes
+from tests.model_zoo.construct import construct
 
 __all__ = ["cases_of_variants"]
 

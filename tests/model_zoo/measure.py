@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .case import Case
-from .measurement import Fact, Measurement, plainly, say
+from tests.model_zoo.case import Case
+from tests.model_zoo.measurement import Fact, Measurement, plainly, say
 
 __all__ = ["FACTS", "measure"]
 

@@ -11,15 +11,14 @@ import numpy as np
 from ortlearn.conversion import explain
 from ortlearn.differentiation import ort_backend
 from ortlearn.exceptions import GradientError, NoTrainableWeightError, OrtlearnError
-
-from .case import Case
-from .convert import convert
-from .data import load
-from .in_float64 import in_float64
-from .learned import learned_attributes
-from .predictions import LARGE, difference, predictions, run_file, same_outputs
-from .slopes import Slopes, gradient_errors, gradients_at, measure_slopes
-from .training import DISTANCES, Posed, messages, perturbed, pose, train_from, untouched
+from tests.model_zoo.case import Case
+from tests.model_zoo.convert import convert
+from tests.model_zoo.data import load
+from tests.model_zoo.in_float64 import in_float64
+from tests.model_zoo.learned import learned_attributes
+from tests.model_zoo.predictions import LARGE, difference, predictions, run_file, same_outputs
+from tests.model_zoo.slopes import Slopes, gradient_errors, gradients_at, measure_slopes
+from tests.model_zoo.training import DISTANCES, Posed, messages, perturbed, pose, train_from, untouched
 
 __all__ = ["Fact", "Measurement", "TOLERANCES", "plainly", "say"]
 

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .case import KINDS
-from .cases import NO_CASE, estimator_classes
-from .report import Summary
-from .verdict import converts, is_trained, state
+from tests.model_zoo.case import KINDS
+from tests.model_zoo.cases import NO_CASE, estimator_classes
+from tests.model_zoo.report import Summary
+from tests.model_zoo.verdict import converts, is_trained, state
 
 __all__ = ["page"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .case import Case
-from .verdict import converts, crashed, has_learned, is_trained, reason, silently_wrong
+from tests.model_zoo.case import Case
+from tests.model_zoo.verdict import converts, crashed, has_learned, is_trained, reason, silently_wrong
 
 __all__ = ["Summary", "TARGETS"]
 

@@ -10,9 +10,8 @@ from onnx import ModelProto
 
 from ortlearn.differentiation import gradient_of_loss
 from ortlearn.training import Device, make_session
-
-from .evaluate import runner
-from .in_float64 import in_float64
+from tests.model_zoo.evaluate import runner
+from tests.model_zoo.in_float64 import in_float64
 
 __all__ = ["Slopes", "gradient_errors", "gradients_at", "measure_slopes"]
 

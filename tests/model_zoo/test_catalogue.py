@@ -2,9 +2,9 @@
 
 import pytest
 
-from .case import KINDS
-from .cases import NO_CASE, catalogue, choose, estimator_classes
-from .data import DATA, load
+from tests.model_zoo.case import KINDS
+from tests.model_zoo.cases import NO_CASE, catalogue, choose, estimator_classes
+from tests.model_zoo.data import DATA, load
 
 
 @pytest.fixture(scope="module")

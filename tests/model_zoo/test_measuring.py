@@ -9,15 +9,15 @@ from sklearn.feature_selection import SelectKBest
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from .convert import convert
-from .data import load
-from .in_float64 import in_float64
-from .learned import learned_attributes
-from .measurement import TOLERANCES
-from .predictions import difference, same_outputs
-from .slopes import Slopes, gradient_errors, gradients_at, measure_slopes
-from .training import perturbed
-from .verdict import is_trained, reason, silently_wrong, state
+from tests.model_zoo.convert import convert
+from tests.model_zoo.data import load
+from tests.model_zoo.in_float64 import in_float64
+from tests.model_zoo.learned import learned_attributes
+from tests.model_zoo.measurement import TOLERANCES
+from tests.model_zoo.predictions import difference, same_outputs
+from tests.model_zoo.slopes import Slopes, gradient_errors, gradients_at, measure_slopes
+from tests.model_zoo.training import perturbed
+from tests.model_zoo.verdict import is_trained, reason, silently_wrong, state
 
 CUBIC = parser.parse_model("""
     <ir_version: 8, opset_import: ["": 18]>

@@ -2,7 +2,7 @@
 
 import pytest
 
-from .processes import Worker
+from tests.model_zoo.processes import Worker
 
 
 @pytest.fixture

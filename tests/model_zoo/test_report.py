@@ -2,9 +2,9 @@
 
 import pytest
 
-from .case import Case
-from .page import page
-from .report import TARGETS, Summary
+from tests.model_zoo.case import Case
+from tests.model_zoo.page import page
+from tests.model_zoo.report import TARGETS, Summary
 
 YES = {"ok": True}
 TRAINED = {

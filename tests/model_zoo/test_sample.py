@@ -3,10 +3,9 @@
 import pytest
 
 from ortlearn.differentiation import ort_backend
-
-from .cases import catalogue
-from .measure import measure
-from .verdict import is_trained, reason, silently_wrong
+from tests.model_zoo.cases import catalogue
+from tests.model_zoo.measure import measure
+from tests.model_zoo.verdict import is_trained, reason, silently_wrong
 
 CASES = catalogue()
 TRAINED = [

@@ -53,7 +53,7 @@ def group_norms(weight):
         (ElasticPenalty(l1=0.8, l2=0.0), lambda w: 0.8 * np.abs(w).sum()),
         (GroupLassoPenalty(0.9), lambda w: 0.9 * group_norms(w)),
     ],
-    ids=repr,
+    ids=["l1", "elastic", "group_lasso"],
 )
 def test_the_step_minimises_its_definition(penalty, value, shape, run_onnx):
     weight = np.random.default_rng(1).normal(size=shape)

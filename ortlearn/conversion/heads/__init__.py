@@ -12,8 +12,8 @@ import numpy as np
 from onnx import ModelProto
 
 from ...graphs import TensorType
-from ..kinds import ModelKind
-from ..weight_selection import Weight
+from ..preparation.kinds import ModelKind
+from ..weights.weight_selection import Weight
 from .base import Head
 from .classification import classification_head
 from .graph_end import APPENDED, FLOATS, GraphEnd

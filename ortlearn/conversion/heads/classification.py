@@ -10,8 +10,8 @@ from onnx import NodeProto
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 
 from ...exceptions import ConversionError
-from ..kinds import ModelKind
-from ..weight_selection import Weight
+from ..preparation.kinds import ModelKind
+from ..weights.weight_selection import Weight
 from .base import Head, make_head
 from .decisions import confidence_score, decision_score, single_score
 from .graph_end import GraphEnd

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto
 
-from ..unwrapping import Threshold
+from ..preparation.unwrapping import Threshold
 from .graph_end import GraphEnd
 
 __all__ = ["are_integers", "class_table", "write_best_class", "write_by_threshold", "write_signs"]

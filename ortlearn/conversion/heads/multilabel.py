@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from sklearn.multiclass import OneVsRestClassifier
 
 from ...exceptions import ConversionError
-from ..kinds import ModelKind
-from ..weight_selection import Weight
+from ..preparation.kinds import ModelKind
+from ..weights.weight_selection import Weight
 from .base import Head, make_head
 from .decisions import decision_score
 from .graph_end import GraphEnd

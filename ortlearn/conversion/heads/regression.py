@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..kinds import ModelKind
-from ..target_transforms import write_inverse
-from ..weight_selection import Weight
+from ..preparation.kinds import ModelKind
+from ..preparation.target_transforms import write_inverse
+from ..weights.weight_selection import Weight
 from .base import Head, make_head
 from .graph_end import GraphEnd
 from .outputs import split_outputs

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...exceptions import ConversionError
-from ..kinds import ModelKind
-from ..weight_selection import Weight
+from ..preparation.kinds import ModelKind
+from ..weights.weight_selection import Weight
 from .base import Head, make_head
 from .graph_end import GraphEnd
 from .links import raw_score

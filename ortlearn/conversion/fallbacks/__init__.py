@@ -1,0 +1,1 @@
+"""Steps that stay in scikit-learn, because ONNX has none or does something else."""

@@ -1,0 +1,212 @@
+"""Steps without an ONNX form, before the trained part of a pipeline, stay in scikit-learn."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+from sklearn.pipeline import Pipeline
+
+from ...exceptions import ConversionError, FallbackWarning
+from ..inputs.first_readers import IDLE_STEPS
+from ..inputs.inputs import InputSchema, matrix_schema
+from ..inputs.schemas import input_schema
+from ..sklearn_converter import sklearn_to_onnx
+from .faithfulness import Run, difference, probe_rows
+
+__all__ = ["Converted", "convert_with_fallback"]
+
+Steps = list[tuple[str, Any]]
+
+
+class FrontPipeline(Pipeline):
+    """Fitted steps before the graph; they need not end with one that has fitted attributes."""
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class Converted:
+    """A fitted estimator as a graph, and what of it stays in scikit-learn.
+
+    Attributes
+    ----------
+    model : onnx.ModelProto
+        Graph of the estimator, from its inputs or from the result of ``front``.
+    schema : InputSchema
+        Inputs of the graph.
+    estimator : estimator
+        What the graph was converted from.
+    preprocessing : onnx.ModelProto or None
+        Graph of the steps before the last one alone.
+    front : Pipeline or None
+        Fitted steps that run in scikit-learn, before the graph.
+    """
+
+    model: ModelProto
+    schema: InputSchema
+    estimator: Any
+    preprocessing: ModelProto | None = None
+    front: Pipeline | None = None
+
+
+def convert_with_fallback(
+    estimator: Any,
+    X: Any = None,
+    *,
+    n_features: int | None = None,
+    dtype: Any = np.float32,
+    run: Run | None = None,
+) -> Converted:
+    """Convert a fitted estimator, but for steps that scikit-learn must run itself.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted estimator or pipeline.
+    X : array-like, sparse matrix or frame, default=None
+        Rows to train on. Without any, the model takes a matrix of ``n_features`` columns, and every step
+        must convert.
+    n_features : int, default=None
+        Number of columns where X is None.
+    dtype : dtype, default=numpy.float32
+        Floating-point type of the graph.
+    run : callable, default=None
+        Runs a graph; steps before the last one whose graph gives something else than they do are
+        then left to scikit-learn, too.
+
+    Returns
+    -------
+    Converted
+        Graph, inputs, and the steps before it.
+
+    Raises
+    ------
+    ConversionError
+        If the last step has no ONNX form, or any step where X is None.
+
+    Warns
+    -----
+    FallbackWarning
+        If steps stay in scikit-learn.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import SplineTransformer
+    >>> from ortlearn.conversion.fallbacks.fallback import convert_with_fallback
+    >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
+    >>> model = make_pipeline(SplineTransformer(), Ridge()).fit(X, X.ravel())
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     converted = convert_with_fallback(model, X)
+    >>> converted.front.steps[-1][0], converted.schema.n_features, caught[0].category.__name__
+    ('splinetransformer', 7, 'FallbackWarning')
+    """
+    steps = flat_steps(estimator)
+    if X is None:
+        schema = matrix_schema(n_features, dtype)
+        graph = sklearn_to_onnx(Pipeline(steps[:-1]), schema, dtype) if len(steps) > 1 else None
+        return Converted(sklearn_to_onnx(estimator, schema, dtype), schema, estimator, graph)
+    probe = probe_rows(X) if len(steps) > 1 else X
+    trial = _try(steps[:-1], X, probe, dtype, run)
+    if trial.fault is None:
+        assert trial.schema is not None
+        schema = trial.schema if steps[:-1] else input_schema(X, estimator, dtype)
+        return Converted(sklearn_to_onnx(estimator, schema, dtype), schema, estimator, trial.graph)
+    return _split(steps, X, probe, dtype, run, trial.fault)
+
+
+def flat_steps(estimator: Any) -> Steps:
+    """Return the steps of a pipeline that do something, those of a pipeline at its end included."""
+    if not isinstance(estimator, Pipeline):
+        return [("", estimator)]
+    steps = [step for step in estimator.steps if step[1] not in IDLE_STEPS] or [estimator.steps[-1]]
+    name, last = steps.pop()
+    inner = flat_steps(last)
+    if len(inner) == 1:
+        return [*steps, (name, inner[0][1])]
+    taken = {own for own, _ in steps}
+    return [*steps, *((f"{name}__{own}" if own in taken else own, step) for own, step in inner)]
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """What came of converting some steps."""
+
+    schema: InputSchema | None = None
+    graph: ModelProto | None = None
+    fault: str | None = None
+
+
+def _try(steps: Steps, X: Any, probe: Any, dtype: Any, run: Run | None) -> _Trial:
+    """Convert transformers, and compare the graph's results with theirs."""
+    if not steps:
+        return _Trial(matrix_schema(None, dtype))
+    transformer = FrontPipeline(steps)
+    try:
+        schema = input_schema(X, transformer, dtype)
+        graph = sklearn_to_onnx(transformer, schema, dtype)
+    except ConversionError as error:
+        return _Trial(fault=_reason(error))
+    if run is not None:
+        gap = difference(transformer, graph, schema, probe, run)
+        if gap is not None:
+            return _Trial(fault=gap)
+    return _Trial(schema, graph)
+
+
+def _reason(error: ConversionError) -> str:
+    """Say in a few words why a step does not convert."""
+    cause = error.__cause__
+    if cause is None:
+        return str(error).rstrip(".")
+    if type(cause).__name__ in ("MissingConverter", "MissingShapeCalculator"):
+        return "skl2onnx has no converter for it"
+    return f"skl2onnx cannot convert it ({str(cause).splitlines()[0].partition('. ')[0].rstrip('.')})"
+
+
+def _split(steps: Steps, X: Any, probe: Any, dtype: Any, run: Run | None, fault: str) -> Converted:
+    """Cut a pipeline after the last step that has no faithful ONNX form, and convert the rest."""
+    position, fault = _last_fault(steps[:-1], probe, dtype, run, fault)
+    front, rest = FrontPipeline(steps[:position]), Pipeline(steps[position:])
+    some = _transform(front, probe)
+    if not hasattr(some, "dtype"):  # of a frame, few rows may not show every kind of value
+        some = _transform(front, X)
+    schema = input_schema(some, rest, dtype)
+    model = sklearn_to_onnx(rest, schema, dtype)
+    graph = sklearn_to_onnx(Pipeline(rest.steps[:-1]), schema, dtype) if len(rest.steps) > 1 else None
+    name, step = steps[position - 1]
+    warnings.warn(
+        f"Step {name!r} ({type(step).__name__}) stays in scikit-learn: {fault}. It runs once before the "
+        f"training and before every prediction. The trained ONNX model begins after it and takes its "
+        f"{schema.n_features} columns.",
+        FallbackWarning,
+        stacklevel=2,
+    )
+    return Converted(model, schema, rest, graph, front)
+
+
+def _last_fault(steps: Steps, probe: Any, dtype: Any, run: Run | None, fault: str) -> tuple[int, str]:
+    """Return the number of steps up to the last one at fault, and what is wrong with it."""
+    inputs = [probe]
+    for step in steps[:-1]:
+        inputs.append(_transform(FrontPipeline([step]), inputs[-1]))
+    for index in range(len(steps) - 1, -1, -1):
+        trial = _try([steps[index]], inputs[index], inputs[index], dtype, run)
+        if trial.fault is not None:
+            return index + 1, trial.fault
+    return len(steps), fault  # each step converts, all of them together do not
+
+
+def _transform(front: Pipeline, X: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return front.transform(X)

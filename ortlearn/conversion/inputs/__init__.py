@@ -1,0 +1,1 @@
+"""From rows as people have them to the inputs of a graph."""

@@ -1,0 +1,271 @@
+"""What becomes of each weight of a model and each step of a pipeline: trained, or why not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from onnx import ModelProto
+from sklearn.pipeline import Pipeline
+
+from ...differentiation import gradient_reach
+from ...exceptions import NoTrainableWeightError
+from ..constraints.constraints import Constraint
+from ..fallbacks.step_reasons import is_hopeless, reason_of
+from .learned_parameters import CONSTANT
+from .weight_selection import Weight
+
+__all__ = ["COLUMNS", "Examined", "Fact", "explained", "facts_of", "facts_table", "hopeless_steps"]
+
+_INDEX = re.compile(r"\[\d+\]")
+_BRACKETS = re.compile(r"(\[[^\]]*\])+")
+IN_FRONT = "has no ONNX converter, or comes before a step without one: it runs in scikit-learn, once"
+NO_USE = "neither a factor of a product, nor added to one, nor a table"
+
+
+@dataclass(frozen=True)
+class Fact:
+    """What becomes of some weights, or of a step without any.
+
+    Attributes
+    ----------
+    step : str
+        Step of the pipeline; empty where there is none.
+    operator : str
+        ONNX operators that read the weights.
+    weights : tuple of str
+        Names in the graph, as the model came with.
+    attribute : str
+        Fitted attribute, empty where it is not known; ``[*]`` stands for every member.
+    trainable : bool
+        Whether they are trained unless told otherwise.
+    reason : str
+        What is kept of them, or why they are not trained.
+    advice : str
+        What to do; empty where there is nothing.
+    """
+
+    step: str
+    operator: str
+    weights: tuple[str, ...]
+    attribute: str
+    trainable: bool
+    reason: str = ""
+    advice: str = ""
+
+
+@dataclass(frozen=True)
+class Examined:
+    """A converted model, and what was found out about its weights.
+
+    Attributes
+    ----------
+    model : onnx.ModelProto
+        Graph.
+    part : onnx.ModelProto
+        The part of it up to what is trained.
+    target : str
+        What is trained.
+    weights : dict of str to Weight
+        Weights by name.
+    original_names : dict of str to str
+        Names they came with.
+    fitted : estimator or None
+        Where the model comes from.
+    constraints : dict of str to Constraint
+        What trained weights must keep.
+    in_front : sequence of str
+        Steps that stay in scikit-learn.
+    """
+
+    model: ModelProto
+    part: ModelProto
+    target: str
+    weights: Mapping[str, Weight]
+    original_names: Mapping[str, str]
+    fitted: Any = None
+    constraints: Mapping[str, Constraint] = field(default_factory=dict)
+    in_front: Sequence[str] = ()
+
+
+def facts_of(examined: Examined, trained: Collection[str]) -> list[Fact]:
+    """Return what becomes of each weight, those of one kind together, then of each step without weights.
+
+    Parameters
+    ----------
+    examined : Examined
+        Model and weights.
+    trained : collection of str
+        Weights that are trained.
+
+    Returns
+    -------
+    list of Fact
+        In the order of the steps.
+    """
+    groups: dict[tuple, list[str]] = {}
+    reached, stops = gradient_reach(examined.part, examined.target)
+    blockers = ", ".join(sorted({node.op_type for node in stops}))
+    present = {tensor.name for tensor in examined.part.graph.initializer}
+    operators = _readers(examined.model)
+    for name, weight in examined.weights.items():
+        reason, advice = _verdict(name, weight, examined, trained, present, reached, blockers)
+        attribute = _INDEX.sub("[*]", weight.attribute or "")
+        operator = "" if reason == CONSTANT else ", ".join(sorted(operators.get(name, ())))
+        key = (weight.step or "", operator, attribute, name in trained, reason, advice)
+        groups.setdefault(key, []).append(name)
+    facts = [_fact(key, names, examined) for key, names in groups.items()]
+    order = [name for name, _ in _steps(examined.fitted)]
+    facts += list(_without_weights(examined, facts))
+    return sorted(facts, key=lambda fact: _position(fact, order))
+
+
+def _position(fact: Fact, order: list[str]) -> tuple[int, bool]:
+    """Return where a fact goes: steps in their order, constants last."""
+    place = order.index(fact.step) if fact.step in order else len(order)
+    return (len(order) if fact.reason == CONSTANT else place), fact.reason == CONSTANT
+
+
+def _fact(key: tuple, names: list[str], examined: Examined) -> Fact:
+    step, operator, attribute, trainable, reason, advice = key
+    if len(names) == 1:
+        attribute = examined.weights[names[0]].attribute or ""
+    originals = tuple(examined.original_names.get(name, name) for name in names)
+    return Fact(step, operator, originals, attribute, trainable, reason, advice)
+
+
+def _verdict(
+    name: str,
+    weight: Weight,
+    examined: Examined,
+    trained: Collection[str],
+    present: Collection[str],
+    reached: Collection[str],
+    blockers: str,
+) -> tuple[str, str]:
+    """Return why a weight is not trained, or what is kept of it, and what to do."""
+    if name in trained:
+        constraint = examined.constraints.get(name)
+        return ("" if constraint is None else constraint.text), ""
+    if weight.reason == CONSTANT:
+        return CONSTANT, ""
+    if weight.learned and name not in present:
+        return "comes after what is trained", ""
+    if name in present and name not in reached:
+        return f"reaches what is trained only through {blockers}, where no gradient passes", ""
+    named = f"{weight.step}.{weight.attribute}" if weight.step and weight.attribute else weight.attribute
+    pattern = _BRACKETS.sub("*", named or examined.original_names.get(name, name))
+    advice = f"weights_to_train={pattern!r} trains it" if name in present else ""
+    return weight.reason or NO_USE, advice
+
+
+def _readers(model: ModelProto) -> dict[str, set[str]]:
+    readers: dict[str, set[str]] = {}
+    for node in model.graph.node:
+        for name in node.input:
+            readers.setdefault(name, set()).add(node.op_type)
+    return readers
+
+
+def _steps(fitted: Any) -> list[tuple[str, Any]]:
+    """Return the steps of a pipeline that do something; a model of one nameless step for others."""
+    if fitted is None:
+        return []
+    if isinstance(fitted, Pipeline):
+        return [(name, step) for name, step in fitted.steps if step not in (None, "passthrough")]
+    return [("", fitted)]
+
+
+def _without_weights(examined: Examined, facts: list[Fact]) -> Iterator[Fact]:
+    """Yield a fact for each step that no weight belongs to, and for a last one without any to train."""
+    steps = _steps(examined.fitted)
+    for name, step in steps:
+        mine = [fact for fact in facts if fact.step == name and fact.attribute]
+        last = name == steps[-1][0]
+        if mine and not (last and not any(fact.trainable for fact in facts)):
+            continue
+        if name in examined.in_front:
+            yield Fact(name, type(step).__name__, (), "", False, IN_FRONT)
+            continue
+        reason, advice = reason_of(step)
+        yield Fact(name, type(step).__name__, (), "", False, reason, advice if last else "")
+
+
+def hopeless_steps(fitted: Any) -> list[Fact]:
+    """Return a fact for each step that is known to have nothing to train, for a model that does not convert.
+
+    Parameters
+    ----------
+    fitted : estimator
+        Fitted estimator or pipeline.
+
+    Returns
+    -------
+    list of Fact
+        Facts.
+    """
+    return [
+        Fact(name, type(step).__name__, (), "", False, *reason_of(step))
+        for name, step in _steps(fitted)
+        if is_hopeless(step)
+    ]
+
+
+#: Columns of a table of facts.
+COLUMNS = ("step", "operator", "weights", "attribute", "trainable", "reason", "advice")
+#: Names of weights that a table shows of many.
+SHOWN = 3
+
+
+def facts_table(facts: Collection[Fact]) -> str:
+    """Return facts as a table, columns without any text left out.
+
+    Parameters
+    ----------
+    facts : collection of Fact
+        Facts.
+
+    Returns
+    -------
+    str
+        One line for each, after a line of titles.
+    """
+    rows = [[_cell(getattr(fact, column)) for column in COLUMNS] for fact in facts]
+    titles = list(COLUMNS)
+    kept = [i for i in range(len(COLUMNS)) if any(row[i] for row in rows)]
+    widths = {i: max(len(line[i]) for line in [titles, *rows]) for i in kept}
+    lines = ["  ".join(line[i].ljust(widths[i]) for i in kept).rstrip() for line in [titles, *rows]]
+    return "\n".join(lines)
+
+
+def _cell(value: str | bool | tuple[str, ...]) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        more = f", ... ({len(value)})" if len(value) > SHOWN else ""
+        return ", ".join(value[:SHOWN]) + more
+    return value
+
+
+@contextmanager
+def explained(examined: Examined, weights_to_train: Any) -> Iterator[None]:
+    """Put the facts into the error that there is nothing to train.
+
+    Parameters
+    ----------
+    examined : Examined
+        Model and weights.
+    weights_to_train : object
+        What somebody asked for; None where the model was to decide.
+    """
+    try:
+        yield
+    except NoTrainableWeightError as error:
+        if weights_to_train is not None:
+            raise
+        facts = facts_of(examined, ())
+        message = f"{error}\n{facts_table(facts)}" if facts else str(error)
+        raise NoTrainableWeightError(message, facts) from None

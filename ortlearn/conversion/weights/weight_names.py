@@ -1,0 +1,161 @@
+"""Names of weights that sort in the graph's own order, as onnxruntime requires of weights to train."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import numpy as np
+from onnx import GraphProto, ModelProto, TensorProto, numpy_helper
+
+from ...graphs import copy_model, graph_names, subgraphs
+
+__all__ = ["get_train_initializer", "onnx_rename_weights", "renamed_weights", "restored_names"]
+
+_PREFIX = re.compile(r"^I\d+_")
+
+
+def _all_graphs(graph: GraphProto):
+    yield graph
+    for node in graph.node:
+        for inner in subgraphs(node):
+            yield from _all_graphs(inner)
+
+
+def renamed_weights(onx: ModelProto) -> tuple[ModelProto, dict[str, str]]:
+    """Return the model with numbered initializers, and the old name of each new one.
+
+    Parameters
+    ----------
+    onx : onnx.ModelProto
+        Model; it is not changed.
+
+    Returns
+    -------
+    model : onnx.ModelProto
+        Renamed model.
+    names : dict of str to str
+        Old name by new name, initializers of subgraphs included.
+    """
+    model = copy_model(onx)
+    total = sum(len(graph.initializer) for graph in _all_graphs(model.graph))
+    width = len(str(max(total - 1, 0)))
+    tensors = {tensor.name for graph in _all_graphs(model.graph) for tensor in graph.initializer}
+    new_names = _new_names(total, width, graph_names(model.graph) - tensors)
+    names: dict[str, str] = {}
+    _rename(model.graph, {}, new_names, names)
+    return model, names
+
+
+def _new_names(total: int, width: int, taken: set[str]):
+    """Return a function from an initializer's name to its new one, numbered call after call."""
+    counter = iter(range(total))
+
+    def new_name(old: str) -> str:
+        name = f"I{next(counter):0{width}d}_{_PREFIX.sub('', old)}"
+        while name in taken:
+            name += "_"
+        return name
+
+    return new_name
+
+
+def restored_names(model: ModelProto, names: Mapping[str, str]) -> ModelProto:
+    """Return a renamed model, or a part of it, under its old names.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        What :func:`renamed_weights` returned, or a part of it.
+    names : mapping of str to str
+        Old name by new name.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Model.
+    """
+    model = copy_model(model)
+    # New names are unique in the whole model, so that no scope has to be looked at.
+    for graph in _all_graphs(model.graph):
+        for value in (*graph.initializer, *graph.input, *graph.output, *graph.value_info):
+            value.name = names.get(value.name, value.name)
+        for node in graph.node:
+            node.input[:] = [names.get(name, name) for name in node.input]
+    return model
+
+
+def _rename(graph: GraphProto, outer: dict[str, str], new_name, names: dict[str, str]) -> None:
+    own = {tensor.name: new_name(tensor.name) for tensor in graph.initializer}
+    names.update({new: old for old, new in own.items()})
+    hidden = {value.name for value in graph.input} | {name for node in graph.node for name in node.output}
+    mapping = {old: new for old, new in outer.items() if old not in hidden} | own
+    for value in (*graph.initializer, *graph.input, *graph.output, *graph.value_info):
+        value.name = mapping.get(value.name, value.name)
+    for node in graph.node:
+        node.input[:] = [mapping.get(name, name) for name in node.input]
+        for inner in subgraphs(node):
+            _rename(inner, mapping, new_name, names)
+
+
+def onnx_rename_weights(onx: ModelProto) -> ModelProto:
+    """Return the model with its initializers renamed ``I0_coef``, ``I1_intercept``, ...
+
+    The numbers are zero-padded to one width, so that alphabetical order is the order of the graph.
+    Initializers of subgraphs are renamed too, and numbered after those of the main graph. Renaming
+    a renamed model changes nothing.
+
+    Parameters
+    ----------
+    onx : onnx.ModelProto
+        Model; it is not changed.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Renamed model.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.conversion import onnx_rename_weights
+    >>> model = parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]>
+    ...     g (float[N,1] x) => (float[N,1] y) <float[1,1] weight = {2}, float[1] bias = {1}>
+    ...     { z = MatMul (x, weight) y = Add (z, bias) }''')
+    >>> [tensor.name for tensor in onnx_rename_weights(model).graph.initializer]
+    ['I0_weight', 'I1_bias']
+    """
+    return renamed_weights(onx)[0]
+
+
+def get_train_initializer(onx: ModelProto) -> dict[str, tuple[np.ndarray, TensorProto]]:
+    """Return the floating-point initializers of the main graph.
+
+    Parameters
+    ----------
+    onx : onnx.ModelProto
+        Model.
+
+    Returns
+    -------
+    dict of str to (ndarray, onnx.TensorProto)
+        Value and tensor of every float32 and float64 initializer, in the graph's order. Not every
+        one is a weight: see :func:`ortlearn.conversion.find_weights`.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.conversion import get_train_initializer
+    >>> model = parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]>
+    ...     g (float[N,1] x) => (float[1,M] y) <float[1,1] w = {2}, int64[2] shape = {1, -1}>
+    ...     { z = MatMul (x, w) y = Reshape (z, shape) }''')
+    >>> {name: array.tolist() for name, (array, tensor) in get_train_initializer(model).items()}
+    {'w': [[2.0]]}
+    """
+    return {
+        tensor.name: (numpy_helper.to_array(tensor), tensor)
+        for tensor in onx.graph.initializer
+        if tensor.data_type in (TensorProto.FLOAT, TensorProto.DOUBLE)
+    }

@@ -1,0 +1,427 @@
+"""Steps without a faithful ONNX form stay in scikit-learn, everything after them is a graph."""
+
+import pickle
+import warnings
+
+import numpy as np
+import onnxruntime
+import pandas as pd
+import pytest
+from onnx import checker, parser
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
+from sklearn.ensemble import StackingRegressor, VotingRegressor
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
+from sklearn.impute import SimpleImputer
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import Pipeline, make_pipeline, make_union
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    SplineTransformer,
+    StandardScaler,
+    TargetEncoder,
+)
+
+from ortlearn.conversion import convert_with_fallback, read_columns, to_trainable
+from ortlearn.conversion.converters.elementwise import FUNCTIONS
+from ortlearn.conversion.fallbacks.faithfulness import difference, probe_rows
+from ortlearn.conversion.fallbacks.fallback import flat_steps
+from ortlearn.conversion.inputs.schemas import input_schema
+from ortlearn.exceptions import ConversionError, FallbackWarning
+
+N_ROWS = 120
+CITIES = ["Oslo", "Lima", "Rome"]
+
+
+class Squares(TransformerMixin, BaseEstimator):
+    """A transformer of one's own that fit leaves nothing in."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return np.asarray(X) ** 2
+
+
+class Names(TransformerMixin, BaseEstimator):
+    """A transformer of one's own that gives a frame with text."""
+
+    def fit(self, X, y=None):
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def transform(self, X):
+        side = np.where(np.asarray(X)[:, 0] > 0, "right", "left")
+        return pd.DataFrame({"side": side, "far": np.abs(np.asarray(X)[:, 1])})
+
+
+class Mine(BaseEstimator):
+    """An estimator that nobody converts."""
+
+    def fit(self, X, y):
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+
+def run(model, feeds):
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    names = {value.name for value in session.get_inputs()}
+    return session.run(None, {name: array for name, array in feeds.items() if name in names})[0]
+
+
+def dense(X):
+    return X.toarray() if hasattr(X, "toarray") else X
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    X = np.random.RandomState(0).normal(size=(N_ROWS, 3))
+    return X, X[:, 0] + X[:, 1] ** 2
+
+
+@pytest.fixture(scope="module")
+def people():
+    random = np.random.RandomState(0)
+    words = ["the", "quick", "Brown", "fox", "jumps", "don't", "x-ray", "a", "Été", "99", "o_o"]
+    X = pd.DataFrame(
+        {
+            "city": random.choice(CITIES, N_ROWS),
+            "kind": pd.Categorical(random.choice(["a", "b"], N_ROWS)),
+            "age": random.randint(18, 80, N_ROWS),
+            "fare": random.uniform(0, 30, N_ROWS),
+            "note": [" ".join(random.choice(words, 5)) for _ in range(N_ROWS)],
+        }
+    )
+    return X, (X["city"] == "Oslo") + X["age"] / 30 + X["note"].str.contains("fox")
+
+
+def check(fitted, X, dtype=np.float32):
+    """Check that what was converted predicts as the whole does; return it."""
+    converted = convert_with_fallback(fitted, X, dtype=dtype, run=run)
+    checker.check_model(converted.model)
+    rows = X if converted.front is None else converted.front.transform(X)
+    got = run(converted.model, read_columns(dense(rows), converted.schema)).ravel()
+    np.testing.assert_allclose(got, fitted.predict(X), rtol=1e-4, atol=1e-5)
+    return converted
+
+
+STAY = {
+    "spline": (make_pipeline(SplineTransformer(), Ridge()), "splinetransformer", 1),
+    "in the middle": (
+        make_pipeline(StandardScaler(), Nystroem(n_components=10), MinMaxScaler(), Ridge()),
+        "nystroem",
+        2,
+    ),
+    "the last of two": (
+        make_pipeline(SplineTransformer(), PCA(5), FunctionTransformer(np.cbrt), PCA(3), Ridge()),
+        "functiontransformer",
+        3,
+    ),
+    "without fitted attributes": (make_pipeline(StandardScaler(), Squares(), Ridge()), "squares", 2),
+    "in a union": (make_pipeline(make_union(PCA(2), SplineTransformer()), Ridge()), "featureunion", 1),
+    "in columns": (
+        make_pipeline(ColumnTransformer([("s", SplineTransformer(), [1])]), StandardScaler(), Ridge()),
+        "columntransformer",
+        1,
+    ),
+    "in a pipeline at the end": (
+        make_pipeline(StandardScaler(), make_pipeline(SplineTransformer(), Ridge())),
+        "splinetransformer",
+        2,
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", list(STAY))
+def test_a_step_without_converter(name, dtype, numbers):
+    model, step, n_steps = STAY[name]
+    fitted = model.fit(*numbers)
+    with pytest.warns(FallbackWarning, match=f"Step '{step}' .* stays in scikit-learn") as caught:
+        converted = check(fitted, numbers[0], dtype)
+    assert len(caught) == 1
+    assert len(converted.front.steps) == n_steps and converted.schema.float_dtype == dtype
+    assert str(converted.schema.n_features) in str(caught[0].message)
+    assert pickle.loads(pickle.dumps(converted.front)).transform(numbers[0]).shape[0] == N_ROWS
+
+
+def test_members_that_select_their_columns(people):
+    X, y = people
+    members = [
+        (str(i), make_pipeline(ColumnTransformer([("o", OneHotEncoder(), [name])], remainder=rest), Ridge()))
+        for i, (name, rest) in enumerate([("city", "drop"), ("kind", "drop")])
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        converted = check(VotingRegressor(members).fit(X, y), X)
+    assert list(converted.schema.types()) == ["city", "kind"] and converted.front is None
+    stack = StackingRegressor(members).fit(X, y)
+    with pytest.raises(ConversionError, match="takes one matrix in ONNX, not columns of several kinds"):
+        convert_with_fallback(stack, X, run=run)
+
+
+def test_members_that_select_numbers(people):
+    X, y = people[0][["age", "fare"]], people[1]
+    inner = make_pipeline(ColumnTransformer([("n", StandardScaler(), ["age"])]), Ridge())
+    assert check(StackingRegressor([("a", inner), ("b", Ridge())]).fit(X, y), X).schema.is_number_matrix
+
+
+def test_what_converts_is_not_cut(numbers):
+    fitted = make_pipeline(StandardScaler(), PolynomialFeatures(), Normalizer(), PCA(4), Ridge()).fit(
+        *numbers
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        converted = check(fitted, numbers[0])
+    assert converted.front is None and converted.estimator is fitted and converted.preprocessing is not None
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+def test_functions_of_numpy_convert(function, dtype, numbers):
+    X, y = np.abs(numbers[0]) + 0.1, numbers[1]
+    fitted = make_pipeline(StandardScaler(with_mean=False), FunctionTransformer(function), Ridge()).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        converted = check(fitted, X, dtype)
+    got = run(converted.preprocessing, read_columns(X, converted.schema))
+    assert got.dtype == dtype
+    expected = fitted[:-1].transform(X)
+    np.testing.assert_allclose(got, expected, rtol=1e-5 if dtype == np.float32 else 1e-12, atol=1e-6)
+
+
+def test_functions_with_arguments_stay(numbers):
+    class Unhashable:
+        __hash__ = None
+        __name__ = "unhashable"
+
+        def __call__(self, X):
+            return np.exp(X)
+
+    for transformer in (
+        FunctionTransformer(np.square, kw_args={"where": True}),
+        FunctionTransformer(Unhashable()),
+    ):
+        fitted = make_pipeline(transformer, Ridge()).fit(*numbers)
+        with pytest.warns(FallbackWarning, match="functiontransformer"):
+            check(fitted, numbers[0])
+
+
+def test_functions_among_columns(people):
+    X, y = people
+    columns = ColumnTransformer(
+        [("log", FunctionTransformer(np.log1p), ["fare", "age"]), ("o", OneHotEncoder(), ["city"])]
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert check(make_pipeline(columns, Ridge()).fit(X, y), X).front is None
+
+
+def test_the_last_step_must_convert(numbers):
+    fitted = make_pipeline(StandardScaler(), Mine()).fit(*numbers)
+    with pytest.raises(ConversionError, match="skl2onnx"):
+        convert_with_fallback(fitted, numbers[0], run=run)
+
+
+def test_without_rows_every_step_must_convert(numbers):
+    fitted = make_pipeline(SplineTransformer(), Ridge()).fit(*numbers)
+    with pytest.raises(ConversionError, match="skl2onnx"):
+        to_trainable(fitted)
+    with pytest.warns(FallbackWarning):
+        trainable = to_trainable(fitted, X=numbers[0], run=run)
+    assert trainable.front is not None and not trainable.takes_numbers
+    assert trainable.trained and trainable.n_features == trainable.front[-1].n_features_out_
+
+
+COLUMNS = {
+    "encoders": [
+        ("o", OneHotEncoder(handle_unknown="ignore"), ["city", "kind"]),
+        ("n", StandardScaler(), ["age", "fare"]),
+    ],
+    "whole numbers too": [("o", OneHotEncoder(), ["city", "age"]), ("n", "passthrough", ["fare"])],
+    "ordinal": [
+        ("o", OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1), ["kind", "city"]),
+        ("n", "passthrough", ["fare"]),
+    ],
+    "target": [("t", TargetEncoder(), ["city"]), ("n", StandardScaler(), ["age"])],
+    "drop first": [("o", OneHotEncoder(drop="first"), ["city", "kind"]), ("n", MinMaxScaler(), ["fare"])],
+    "words": [("w", TfidfVectorizer(), "note"), ("o", OneHotEncoder(), ["kind"])],
+    "pairs of words": [("w", CountVectorizer(ngram_range=(1, 2), lowercase=False), "note")],
+    "stop words": [("w", TfidfVectorizer(stop_words=["the", "fox"]), "note")],
+    "pipelines": [
+        ("o", make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder()), ["city"]),
+        ("n", make_pipeline(SimpleImputer(), StandardScaler()), ["age", "fare"]),
+    ],
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", list(COLUMNS))
+def test_columns_of_several_kinds_convert(name, dtype, people):
+    X, y = people
+    fitted = make_pipeline(ColumnTransformer(COLUMNS[name]), StandardScaler(with_mean=False), Ridge()).fit(
+        X, y
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        converted = check(fitted, X, dtype)
+    read = sorted({column for _, _, columns in COLUMNS[name] for column in np.atleast_1d(columns)})
+    assert converted.front is None and sorted(converted.schema.types()) == read
+
+
+def test_missing_values_convert(people):
+    X, y = people[0].copy(), people[1]
+    X.loc[::5, "city"] = np.nan
+    X.loc[::7, "fare"] = np.nan
+    for strategy in ({"strategy": "most_frequent"}, {"strategy": "constant", "fill_value": "?"}):
+        text = make_pipeline(SimpleImputer(**strategy), OneHotEncoder())
+        columns = ColumnTransformer([("o", text, ["city"]), ("n", SimpleImputer(), ["fare"])])
+        assert check(make_pipeline(columns, Ridge()).fit(X, y), X).front is None
+    as_category = ColumnTransformer([("o", OneHotEncoder(), ["city"]), ("n", SimpleImputer(), ["fare"])])
+    assert check(make_pipeline(as_category, Ridge()).fit(X, y), X).front is None
+
+
+UNFAITHFUL = {
+    "a tokenizer of one's own": (
+        TfidfVectorizer(tokenizer=str.split, token_pattern=None),
+        "note",
+        "tokenizer",
+    ),
+    "letters within words": (TfidfVectorizer(analyzer="char_wb"), "note", "CountVectorizer"),
+    "logarithms of counts": (TfidfVectorizer(sublinear_tf=True, stop_words=["the"]), "note", "differs"),
+    "hashes": (HashingVectorizer(n_features=32), "note", "no converter"),
+    "rare categories": (
+        OneHotEncoder(min_frequency=45, handle_unknown="infrequent_if_exist"),
+        ["city"],
+        "Unknown Category|Infrequent",
+    ),
+    "categories with decimals": (OneHotEncoder(), ["half"], "not an int64"),
+}
+
+
+@pytest.mark.parametrize("name", list(UNFAITHFUL))
+def test_options_that_onnx_has_not(name, people):
+    step, columns, reason = UNFAITHFUL[name]
+    X = people[0].assign(half=people[0]["age"] // 20 / 2)
+    fitted = make_pipeline(ColumnTransformer([("it", step, columns)]), Ridge()).fit(X, people[1])
+    with pytest.warns(FallbackWarning, match=reason):
+        converted = check(fitted, X)
+    assert converted.schema.is_number_matrix
+
+
+def test_missing_values_that_onnx_encodes_otherwise(people):
+    X, y = people[0].copy(), people[1]
+    X.loc[::5, "city"] = np.nan
+    filled = make_pipeline(OrdinalEncoder(), SimpleImputer())
+    fitted = make_pipeline(ColumnTransformer([("o", filled, ["city"])]), Ridge()).fit(X, y)
+    with pytest.warns(FallbackWarning, match="ONNX form"):
+        check(fitted, X)
+
+
+def test_after_a_frame_of_several_kinds(numbers):
+    columns = ColumnTransformer([("o", OneHotEncoder(), ["side"]), ("n", StandardScaler(), ["far"])])
+    fitted = make_pipeline(Names(), columns, Ridge()).fit(*numbers)
+    with pytest.warns(FallbackWarning, match="Step 'names'"):
+        converted = check(fitted, numbers[0])
+    assert list(converted.schema.types()) == ["side", "far"]
+
+
+def test_texts_beyond_ascii():
+    texts = ["Ångström und Über", "naïve café", "ПРИВЕТ мир", "中文 字符", "x2 y3 _z", "don't re-do"] * 4
+    y = np.arange(len(texts)) % 5
+    fitted = make_pipeline(CountVectorizer(), Ridge()).fit(texts, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert check(fitted, texts).front is None
+
+
+def test_flat_steps():
+    ridge, scaler, spline = Ridge(), StandardScaler(), SplineTransformer()
+    inner = Pipeline([("scale", spline), ("ridge", ridge)])
+    outer = Pipeline([("scale", scaler), ("nothing", "passthrough"), ("last", inner)])
+    steps = flat_steps(outer)
+    assert [step for _, step in steps] == [scaler, spline, ridge]
+    assert [name for name, _ in steps] == ["scale", "last__scale", "ridge"]
+    assert flat_steps(ridge) == [("", ridge)]
+    ends_idle = Pipeline([("a", scaler), ("b", spline), ("c", "passthrough")])
+    assert flat_steps(ends_idle) == [("a", scaler), ("b", spline)]
+    assert flat_steps(make_pipeline(scaler, make_pipeline(ridge))) == [
+        ("standardscaler", scaler),
+        ("pipeline", ridge),
+    ]
+
+
+def test_probes_have_a_missing_value_of_each_column():
+    X = np.zeros((1000, 2))
+    X[777, 0] = X[778, 1] = np.nan
+    assert np.isnan(probe_rows(X)).any(axis=0).all()
+    frame = pd.DataFrame({"a": ["x"] * 1000, "b": [1.0] * 1000})
+    frame.loc[777, "a"] = np.nan
+    frame.loc[778, "b"] = np.nan
+    assert probe_rows(frame).isna().any(axis=0).all()
+    assert len(probe_rows(["x"] * 10)) == 10
+
+
+SCALED = """<ir_version: 8, opset_import: ["": 18]>
+    g (float[N,2] X) => (float[N,2] Y) <float[1,2] shift = {%s}> { Y = Sub (X, shift) }"""
+
+
+@pytest.mark.parametrize("error, found", [(0.0, False), (5e-4, False), (5e-3, True)])
+def test_a_difference_is_found(error, found):
+    X = np.random.RandomState(0).normal(size=(20, 2))
+    scaler = StandardScaler(with_std=False).fit(X)
+    graph = parser.parse_model(SCALED % ", ".join(str(mean + error) for mean in scaler.mean_))
+    gap = difference(scaler, graph, input_schema(X, scaler), X, run)
+    assert (gap is not None) is found
+    if found:
+        assert "differs from scikit-learn by 0.005" in gap
+
+
+def test_rounding_is_no_difference():
+    X = 1e6 + np.random.RandomState(0).normal(size=(50, 2))
+    scaler = StandardScaler(with_std=False).fit(X)
+    graph = parser.parse_model(SCALED % ", ".join(str(mean) for mean in scaler.mean_))
+    schema = input_schema(X, scaler)
+    assert np.abs(run(graph, read_columns(X, schema)) - scaler.transform(X)).max() > 1e-2
+    assert difference(scaler, graph, schema, X, run) is None
+
+
+def test_graphs_that_fail_or_have_other_shapes():
+    X = np.ones((4, 2))
+    scaler = StandardScaler().fit(X)
+    schema = input_schema(X, scaler)
+    graph = parser.parse_model(SCALED % "0, 0")
+    assert "the shape (4, 1) instead of (4, 2)" in difference(
+        scaler, graph, schema, X, lambda model, feeds: np.ones((4, 1))
+    )
+    assert "missing values" in difference(scaler, graph, schema, X, lambda m, f: np.full((4, 2), np.nan))
+
+    def fails(model, feeds):
+        raise RuntimeError("[ONNX] : 1 : no such kernel")
+
+    assert "fails (no such kernel)" in difference(scaler, graph, schema, X, fails)
+
+
+def test_classes_and_names_are_kept(people):
+    X, y = people
+    pipeline = Pipeline(
+        [("columns", ColumnTransformer([("s", SplineTransformer(), ["fare"])])), ("it", LogisticRegression())]
+    )
+    with pytest.warns(FallbackWarning, match="Step 'columns'"):
+        trainable = to_trainable(pipeline.fit(X, np.where(y > y.mean(), "hi", "lo")), X=X, run=run)
+    assert trainable.head.classes.tolist() == ["hi", "lo"]
+    assert trainable.origin == "LogisticRegression (step 'it')" and trainable.selects_by_name
