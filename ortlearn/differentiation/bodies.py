@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from onnx import GraphProto, NodeProto, helper
 
 from ..graphs.builder import TensorType
-from ..graphs.editing import make_value_info, map_names, node_inputs, value_types
+from ..graphs.editing import map_names
+from ..graphs.queries import make_value_info, node_inputs, value_types
 from .cleanup import drop_unused, simplify
 from .gradient_builder import GradientBuilder
 from .inference import infer_body

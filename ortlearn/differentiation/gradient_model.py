@@ -9,15 +9,8 @@ import numpy as np
 from onnx import ModelProto, NodeProto, helper, inliner
 
 from ..exceptions import GradientError
-from ..graphs.editing import (
-    copy_model,
-    graph_names,
-    make_value_info,
-    map_names,
-    node_inputs,
-    opset_versions,
-    value_types,
-)
+from ..graphs.editing import copy_model, map_names
+from ..graphs.queries import graph_names, make_value_info, node_inputs, opset_versions, value_types
 from .cleanup import drop_unused, simplify
 from .gradient_builder import GradientBuilder
 from .inference import infer_types

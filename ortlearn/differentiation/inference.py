@@ -8,7 +8,7 @@ from typing import Any
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, shape_inference
 
 from ..graphs.builder import TensorType
-from ..graphs.editing import make_value_info, node_inputs, opset_versions, subgraphs, value_types
+from ..graphs.queries import make_value_info, node_inputs, opset_versions, subgraphs, value_types
 from .dimensions import broadcast_shapes
 
 __all__ = ["infer_body", "infer_types", "output_type"]

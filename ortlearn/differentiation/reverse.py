@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from onnx import NodeProto
 
 from ..exceptions import GradientError
-from ..graphs.editing import node_inputs
+from ..graphs.queries import node_inputs
 from .expand import expand_node
 from .gradient_builder import GradientBuilder
 from .registry import Rule, RuleTable, load_rules

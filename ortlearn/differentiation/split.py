@@ -8,7 +8,7 @@ from typing import NamedTuple
 from onnx import ModelProto, NodeProto
 
 from ..graphs import value_types
-from ..graphs.editing import make_value_info, node_inputs
+from ..graphs.queries import make_value_info, node_inputs
 from .cleanup import drop_unused
 from .gradient_model import Parts, build_parts, make_model_of
 

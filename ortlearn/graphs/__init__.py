@@ -2,17 +2,8 @@
 
 from .builder import GraphBuilder, TensorType
 from .drawing import draw_graph, graph_to_dot
-from .editing import (
-    append_nodes,
-    copy_model,
-    extract_model,
-    make_initializers_of,
-    make_inputs_of,
-    map_names,
-    name_nodes,
-    prune,
-    set_initializers,
-)
+from .editing import append_nodes, copy_model, map_names, name_nodes, set_initializers
+from .parts import extract_model, make_initializers_of, make_inputs_of, prune
 from .queries import (
     graph_names,
     initializer_arrays,

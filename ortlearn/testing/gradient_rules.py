@@ -11,7 +11,7 @@ from onnx.reference import ReferenceEvaluator
 
 from ..differentiation.gradient_model import gradient_model
 from ..graphs.builder import TensorType
-from ..graphs.editing import make_value_info, value_types
+from ..graphs.queries import make_value_info, value_types
 
 __all__ = ["check_gradient_rule", "make_node_model"]
 

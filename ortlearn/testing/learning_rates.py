@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-import pickle
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from onnx import ModelProto
-from sklearn.base import BaseEstimator, clone
 
 from ..learning_rates import BaseLearningRate, BaseSolver, Rates
+from .parameters import check_parameters
 from .updates import RATE, SHAPES, Updates, run_reference
 
 __all__ = ["check_learning_rate"]
@@ -67,7 +65,8 @@ def check_learning_rate(
     """
     name = type(learning_rate).__name__
     learning_rate.check()
-    _check_parameters(learning_rate, name)
+    check_parameters(learning_rate)
+    hash(learning_rate.graph_key())
     rng = np.random.default_rng(random_state)
     if isinstance(learning_rate, BaseSolver):
         _check_solver(learning_rate, name, rng)
@@ -84,24 +83,6 @@ def check_learning_rate(
     if learning_rate.scales_gradient:
         _check_scale(learning_rate, name, rng, run)
     assert repr(vars(learning_rate)) == before, f"{name}: training changed the object"
-
-
-def _check_parameters(learning_rate: BaseLearningRate, name: str) -> None:
-    copies = {"clone": clone(learning_rate)}
-    if _is_importable(learning_rate):
-        copies["pickle"] = pickle.loads(pickle.dumps(learning_rate))
-    for how, copied in copies.items():
-        same = repr(copied.get_params()) == repr(learning_rate.get_params())
-        assert same, f"{name}: {how} changes the parameters to {copied.get_params()}"
-        assert copied.graph_key() == learning_rate.graph_key(), f"{name}: {how} changes graph_key()"
-    hash(learning_rate.graph_key())
-
-
-def _is_importable(learning_rate: BaseLearningRate) -> bool:
-    """Tell whether pickle can find its class and those of its parameters, which some notebooks hide."""
-    kinds = {type(value) for value in (learning_rate, *learning_rate.get_params().values())}
-    own = [kind for kind in kinds if issubclass(kind, BaseEstimator)]
-    return all(getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind for kind in own)
 
 
 def _check_schedule(learning_rate: BaseLearningRate, name: str, losses: np.ndarray) -> None:

@@ -11,8 +11,9 @@ from .base_step import BaseStep
 from .buffers import BatchBuffer, CarriedBuffers, Data
 from .forward_backward import OrtGradientForwardBackward
 from .sessions import ort_value, session_options
-from .step_graphs import OBJECTIVE, RATE, SAMPLE_WEIGHT, Carried, loss_gradient_graph, update_graph
+from .step_graphs import OBJECTIVE, RATE, SAMPLE_WEIGHT, Carried
 from .task import TrainingTask
+from .two_call_graphs import loss_gradient_graph, update_graph
 
 __all__ = ["ForwardBackwardStep"]
 

@@ -22,7 +22,15 @@ from ..graphs import (
 from .objective import add_terms, mean_loss, penalty_terms
 from .task import TrainingTask
 
-__all__ = ["Carried", "StepGraph", "loss_gradient_graph", "row_loss_graph", "step_graph", "update_graph"]
+__all__ = [
+    "Carried",
+    "StepGraph",
+    "append_updates",
+    "differentiated",
+    "objective_graph",
+    "row_loss_graph",
+    "step_graph",
+]
 
 SAMPLE_WEIGHT = "ortlearn_sample_weight"
 ROWS = "ortlearn_rows"
@@ -71,13 +79,15 @@ class StepGraph:
     carried: list[Carried]
 
 
-def _batch_type(known: TensorType, batch: int | str) -> TensorType:
+def batch_type(known: TensorType, batch: int | str) -> TensorType:
+    """Return the type of the rows of a batch."""
     if not known.shape:
         return known
     return TensorType(known.elem_type, (batch, *known.shape[1:]))
 
 
-def _builder(task: TrainingTask, model: ModelProto, prefix: str) -> GraphBuilder:
+def builder(task: TrainingTask, model: ModelProto, prefix: str) -> GraphBuilder:
+    """Return a builder of nodes that follow a graph of a task."""
     return GraphBuilder(
         opset_versions(model)[""],
         dtype=task.dtype,
@@ -87,17 +97,18 @@ def _builder(task: TrainingTask, model: ModelProto, prefix: str) -> GraphBuilder
     )
 
 
-def _batch_inputs(task: TrainingTask, batch: int | str) -> list[ValueInfoProto]:
+def batch_inputs(task: TrainingTask, batch: int | str) -> list[ValueInfoProto]:
     """Return the inputs of the objective besides X and the weights."""
     inputs = []
     if task.loss is not None:
-        inputs.append(make_value_info(task.label, _batch_type(task.label_type, batch)))
+        inputs.append(make_value_info(task.label, batch_type(task.label_type, batch)))
     if task.weighted:
-        inputs.append(make_value_info(SAMPLE_WEIGHT, TensorType(_elem_type(task), (batch,))))
+        inputs.append(make_value_info(SAMPLE_WEIGHT, TensorType(elem_type(task), (batch,))))
     return inputs
 
 
-def _elem_type(task: TrainingTask) -> int:
+def elem_type(task: TrainingTask) -> int:
+    """Return the ONNX type of scores, weights and states."""
     return helper.np_dtype_to_tensor_dtype(task.dtype)
 
 
@@ -106,27 +117,28 @@ def _with_batch_dimension(task: TrainingTask, batch: int | str) -> ModelProto:
     features = task.feature_types()
     for value in model.graph.input:
         if value.name in features:
-            value.CopyFrom(make_value_info(value.name, _batch_type(features[value.name], batch)))
+            value.CopyFrom(make_value_info(value.name, batch_type(features[value.name], batch)))
         elif value.name == task.label:
-            value.CopyFrom(make_value_info(task.label, _batch_type(task.label_type, batch)))
+            value.CopyFrom(make_value_info(task.label, batch_type(task.label_type, batch)))
     del model.graph.value_info[:]
     return model
 
 
-def _row_losses(task: TrainingTask, op: GraphBuilder, batch: int | str) -> str:
+def row_losses(task: TrainingTask, op: GraphBuilder, batch: int | str) -> str:
+    """Write the loss of each row of a batch."""
     assert task.loss is not None
-    op.set_type(task.label, *_batch_type(task.label_type, batch))
-    op.set_type(task.output, *_batch_type(task.output_type, batch))
+    op.set_type(task.label, *batch_type(task.label_type, batch))
+    op.set_type(task.output, *batch_type(task.output_type, batch))
     return task.loss.forward(op, task.label, task.output)
 
 
 def row_loss_graph(task: TrainingTask) -> tuple[ModelProto, str]:
     """Return the graph of the loss of each row, and the name of its output of shape (n,)."""
     model = _with_batch_dimension(task, BATCH)
-    op = _builder(task, model, "loss_")
-    rows = _row_losses(task, op, BATCH)
-    inputs = [value for value in _batch_inputs(task, BATCH) if value.name != SAMPLE_WEIGHT]
-    output = make_value_info(rows, TensorType(_elem_type(task), (BATCH,)))
+    op = builder(task, model, "loss_")
+    rows = row_losses(task, op, BATCH)
+    inputs = [value for value in batch_inputs(task, BATCH) if value.name != SAMPLE_WEIGHT]
+    output = make_value_info(rows, TensorType(elem_type(task), (BATCH,)))
     return append_nodes(model, op, inputs=inputs, outputs=[output]), rows
 
 
@@ -137,17 +149,17 @@ def objective_graph(task: TrainingTask, batch: int | str = BATCH) -> ModelProto:
     is for.
     """
     model = _with_batch_dimension(task, batch)
-    op = _builder(task, model, "loss_")
+    op = builder(task, model, "loss_")
     if task.loss is None:
         value = task.output
         if len(task.output_type.shape or ()) > 0:
             value = op.ReduceSum(value, keepdims=0)
     else:
-        value = mean_loss(op, _row_losses(task, op, batch), SAMPLE_WEIGHT if task.weighted else None)
+        value = mean_loss(op, row_losses(task, op, batch), SAMPLE_WEIGHT if task.weighted else None)
     for info in model.graph.input:
         if info.name in task.intercepts:
             shape = tuple(dim.dim_value for dim in info.type.tensor_type.shape.dim)
-            op.set_type(info.name, _elem_type(task), shape)
+            op.set_type(info.name, elem_type(task), shape)
     terms = [value, *penalty_terms(op, task.penalty, task.intercepts)]
     op.node("Identity", add_terms(op, terms), outputs=[OBJECTIVE])
     outputs = [OBJECTIVE]
@@ -155,9 +167,9 @@ def objective_graph(task: TrainingTask, batch: int | str = BATCH) -> ModelProto:
         smooth = [value, *penalty_terms(op, task.penalty, task.intercepts, smooth_only=True)]
         op.node("Identity", add_terms(op, smooth), outputs=[SMOOTH])
         outputs.append(SMOOTH)
-    scalar = TensorType(_elem_type(task), ())
+    scalar = TensorType(elem_type(task), ())
     infos = [make_value_info(name, scalar) for name in outputs]
-    return append_nodes(model, op, inputs=_batch_inputs(task, batch), outputs=infos)
+    return append_nodes(model, op, inputs=batch_inputs(task, batch), outputs=infos)
 
 
 def differentiated(task: TrainingTask) -> str:
@@ -186,7 +198,7 @@ def step_graph(task: TrainingTask) -> StepGraph:
         zip(task.weights, (v.name for v in list(gradient.graph.output)[-n_weights:]), strict=True)
     )
     gradient = map_names(gradient, {name: f"ortlearn_batch_{name}" for name in columns})
-    op = _builder(task, gradient, "gather_")
+    op = builder(task, gradient, "gather_")
     for name in columns:
         op.node("Gather", name, ROWS, outputs=[f"ortlearn_batch_{name}"], axis=0)
     rows = make_value_info(ROWS, TensorType(TensorProto.INT64, (BATCH,)))
@@ -223,14 +235,14 @@ def append_updates(
 
     Where the learning rate is in the gradients already, the update gets a rate of one.
     """
-    op = _builder(task, model, "update_")
+    op = builder(task, model, "update_")
     types = {v.name: v for v in model.graph.input}
     inputs = []
     rate = RATE
     if RATE in types:
         rate = op.constant(1.0)
     else:
-        inputs.append(make_value_info(RATE, TensorType(_elem_type(task), ())))
+        inputs.append(make_value_info(RATE, TensorType(elem_type(task), ())))
     outputs = [copy_value(v) for v in model.graph.output if v.name == value]
     carried: list[Carried] = []
     for name in task.weights:
@@ -239,7 +251,7 @@ def append_updates(
         inputs += infos
         new, states = task.learning_rate.update(op, name, gradients[name], names, rate)
         if task.penalty.is_proximal() and task.penalty.applies_to(task.intercepts[name], name):
-            op.set_type(new, _elem_type(task), shape)
+            op.set_type(new, elem_type(task), shape)
             new = task.penalty.proximal_step(op, new, RATE)
         results: list[tuple[str | None, str]] = [(None, new), *states.items()]
         for state, result in results:
@@ -261,81 +273,3 @@ def _state_inputs(
         infos.append(make_value_info(names[state], known))
         op.set_type(names[state], *known)
     return names, infos
-
-
-def _empty_model(task: TrainingTask, inputs: list[ValueInfoProto]) -> ModelProto:
-    model = copy_model(task.graph)
-    for field in (
-        model.graph.node,
-        model.graph.initializer,
-        model.graph.input,
-        model.graph.output,
-        model.graph.value_info,
-    ):
-        del field[:]
-    model.graph.input.extend(inputs)
-    return model
-
-
-def loss_gradient_graph(task: TrainingTask) -> ModelProto:
-    """Return the graph from labels and scores to the objective (without penalty) and its gradient.
-
-    Outputs are ``ortlearn_objective`` and ``<output>_grad``.
-    """
-    scores = make_value_info(task.output, _batch_type(task.output_type, BATCH))
-    model = _empty_model(task, [scores])
-    op = _builder(task, model, "loss_")
-    value = mean_loss(op, _row_losses(task, op, BATCH), SAMPLE_WEIGHT if task.weighted else None)
-    op.node("Identity", value, outputs=[OBJECTIVE])
-    output = make_value_info(OBJECTIVE, TensorType(_elem_type(task), ()))
-    model = append_nodes(model, op, inputs=_batch_inputs(task, BATCH), outputs=[output])
-    return gradient_of_loss(model, OBJECTIVE, [task.output], task.gradient)
-
-
-def update_graph(task: TrainingTask) -> StepGraph:
-    """Return the graph that adds the penalty's gradient and updates all weights.
-
-    Its inputs are the weights, ``<weight>_grad`` of each, the learning rate and the states; its
-    value is the penalty, None where there is none.
-    """
-    values = [copy_value(v) for v in task.graph.graph.input if v.name in task.weights]
-    model = _empty_model(task, values)
-    gradients = {name: f"{name}_grad" for name in task.weights}
-    received = []
-    for value in values:
-        gradient = copy_value(value)
-        gradient.name = f"{value.name}_grad"
-        received.append(gradient)
-    op = _builder(task, model, "penalty_")
-    terms = penalty_terms(op, task.penalty, task.intercepts)
-    if not terms:
-        model.graph.input.extend(received)
-        return append_updates(task, model, gradients, None)
-    op.node("Identity", add_terms(op, terms), outputs=[OBJECTIVE])
-    scalar = TensorType(_elem_type(task), ())
-    outputs = [make_value_info(OBJECTIVE, scalar)]
-    if task.penalty.is_proximal():
-        terms = penalty_terms(op, task.penalty, task.intercepts, smooth_only=True)
-        if terms:
-            op.node("Identity", add_terms(op, terms), outputs=[SMOOTH])
-            outputs.append(make_value_info(SMOOTH, scalar))
-    penalty = append_nodes(model, op, outputs=outputs)
-    if not terms:
-        penalty.graph.input.extend(received)
-        return append_updates(task, penalty, gradients, OBJECTIVE)
-    return _with_penalty_gradients(task, penalty, gradients, [*values, *received])
-
-
-def _with_penalty_gradients(
-    task: TrainingTask, penalty: ModelProto, gradients: dict[str, str], inputs: list[ValueInfoProto]
-) -> StepGraph:
-    """Append the updates to the graph of a penalty, whose gradients are added to those of the loss."""
-    applies = task.penalty.applies_to
-    reached = [name for name in task.weights if applies(task.intercepts[name], name)]
-    own = gradient_of_loss(penalty, differentiated(task), reached, task.gradient, keep_outputs=True)
-    own = map_names(own, {f"{name}_grad": f"{name}_penalty_grad" for name in reached})
-    known = {value.name for value in own.graph.input}
-    own.graph.input.extend(value for value in inputs if value.name not in known)
-    op = _builder(task, own, "sum_")
-    totals = {name: op.Add(gradients[name], f"{name}_penalty_grad") for name in reached}
-    return append_updates(task, append_nodes(own, op), {**gradients, **totals}, OBJECTIVE)

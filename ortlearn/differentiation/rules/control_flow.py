@@ -6,7 +6,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from ...graphs.builder import TensorType
-from ...graphs.editing import make_value_info
+from ...graphs.queries import make_value_info
 from ..bodies import Body
 from ..rule_context import is_differentiable
 from ..rule_set import RuleSet
