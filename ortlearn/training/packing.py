@@ -90,7 +90,8 @@ class Packing:
         parts = op.node("Split", PACKED, self._sizes, n_outputs=len(self._sizes), axis=0)
         for part, (name, shape) in zip(parts, self._shapes.items(), strict=True):
             op.node("Reshape", part, np.array(shape, dtype=np.int64), outputs=[name])
-        model = append_nodes(objective, op, inputs=[self._info(PACKED, (int(self._sizes.sum()),))], first=True)
+        vector = self._info(PACKED, [int(self._sizes.sum())])
+        model = append_nodes(objective, op, inputs=[vector], first=True)
         inputs = [value for value in model.graph.input if value.name not in self._shapes]
         del model.graph.input[:]
         model.graph.input.extend(inputs)
