@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from onnx import ModelProto, helper
 from sklearn.base import BaseEstimator
 
 from .. import conversion
-from ..exceptions import ConversionError, PluginError
+from ..exceptions import ConversionError, NoTrainableWeightError, PluginError
 from ..graphs import TensorType, value_types
 from ..learning_rates import BaseLearningRate, resolve_learning_rate
 from ..losses import BaseLoss, PerOutputLoss, RowObjective, resolve_loss
@@ -123,6 +124,7 @@ class Problem:
             link="identity" if loss is None else loss.link,
         )
         loss = _check_loss(loss, trainable)
+        penalty = _check_penalty(penalty, learning_rate, trainable)
         found = _find_classes(trainable, y, classes)
         types = value_types(trainable.model) if trainable.label else {}
         own_type = types[trainable.label] if trainable.label else None
@@ -267,6 +269,26 @@ def _check_loss(loss: BaseLoss | None, trainable: TrainableModel) -> BaseLoss | 
             f"{type(loss).__name__} is for {' or '.join(sorted(loss.tasks))}, the model for {task}."
         )
     return loss
+
+
+def _check_penalty(
+    penalty: BasePenalty, learning_rate: BaseLearningRate, trainable: TrainableModel
+) -> BasePenalty:
+    """Return a penalty for the weights it names, under the names they have in the graph."""
+    if penalty.needs_step and learning_rate.proximal_scale is None and not learning_rate.full_batch:
+        raise PluginError(
+            f"{type(penalty).__name__} acts by a proximal step, which {type(learning_rate).__name__} has no "
+            "length for: use SGD or SGDNesterov."
+        )
+    if penalty.weights is None:
+        return penalty
+    weights = {name: trainable.weights[name] for name in trainable.trained}
+    try:
+        chosen = conversion.select_weights(weights, penalty.weights, trainable.original_names)
+    except NoTrainableWeightError as error:
+        what = f"{type(penalty).__name__}: weights={penalty.weights!r} must name weights that are trained"
+        raise PluginError(f"{what}. {error}") from error
+    return copy.deepcopy(penalty).set_params(weights=chosen)
 
 
 def _find_classes(trainable: TrainableModel, y: Any, classes: Any) -> Any:

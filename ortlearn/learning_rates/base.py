@@ -54,6 +54,15 @@ class BaseLearningRate(CheckedParameters):
         """
         raise NotImplementedError(f"{type(self).__name__} must define its schedule.")
 
+    @property
+    def proximal_scale(self) -> float | None:
+        """How far a gradient that stays the same moves a weight, in rates per update.
+
+        It is the length of the proximal step of a penalty, so that both balance each other where the
+        objective has its minimum. None where elements of a weight move at rates of their own.
+        """
+        return None
+
     def start(self) -> Any:
         """Return what is remembered before the first epoch; None where losses do not matter."""
         return None

@@ -36,6 +36,11 @@ class LearningRateSGD(ScheduledLearningRate):
     def __init__(self, eta0=0.01, alpha=0.0001, power_t=0.25, learning_rate="invscaling"):
         super().__init__(eta0=eta0, alpha=alpha, power_t=power_t, learning_rate=learning_rate)
 
+    @property
+    def proximal_scale(self):
+        """How far a gradient that stays the same moves a weight, in rates per update."""
+        return 1.0
+
     def update(self, op, weight, gradient, state, rate):
         """Write the update of one weight."""
         return op.Sub(weight, op.Mul(gradient, rate)), {}

@@ -63,6 +63,11 @@ class LearningRateSGDNesterov(ScheduledLearningRate):
         self.check_number("momentum", high=1.0, closed=True)
         self.check_flag("nesterov")
 
+    @property
+    def proximal_scale(self):
+        """How far a gradient that stays the same moves a weight, in rates per update."""
+        return 1.0 / (1.0 - float(self.momentum))
+
     def init(self, weight):
         """Return the initial state of one weight: no velocity."""
         return {"velocity": np.zeros_like(weight)}

@@ -24,8 +24,9 @@ class BasePenalty(CheckedParameters):
     intercept : bool, default=False
         Whether intercepts are penalised too.
     weights : str, sequence of str or None, default=None
-        Names or glob patterns of the weights it is for, with or without their number
-        (``"I0_coef"``, ``"coef*"``); all of them by default.
+        Names or glob patterns of the weights it is for, as ``weights_to_train`` takes them: names in
+        the graph, fitted attributes (``"coef_"``), steps and attributes. All of them by default; what
+        is named is penalised, intercepts too.
     """
 
     def __init__(self, intercept=False, weights=None):
@@ -65,6 +66,16 @@ class BasePenalty(CheckedParameters):
         """Tell whether :meth:`proximal_step` takes the place of the gradient of what is not smooth."""
         return False
 
+    @property
+    def needs_step(self) -> bool:
+        """Whether its gradient is no substitute for its proximal step."""
+        return False
+
+    @property
+    def projects(self) -> bool:
+        """Whether the proximal step is the same at any rate: a projection onto a set."""
+        return False
+
     def smooth_part(self, op: GraphBuilder, weight: str) -> str | None:
         """Write the part that is differentiated: all of it, unless there is a proximal step."""
         return self.forward(op, weight)
@@ -83,7 +94,8 @@ class BasePenalty(CheckedParameters):
         weight : str
             Name of the updated weight.
         rate : str
-            Name of the learning rate, a scalar of shape ().
+            Name of the length of the step, a scalar of shape (): the learning rate, times how far
+            the update goes per rate.
 
         Returns
         -------
@@ -107,10 +119,8 @@ class BasePenalty(CheckedParameters):
         bool
             Whether it is.
         """
-        if is_intercept and not self.intercept:
-            return False
         if self.weights is None:
-            return True
+            return self.intercept or not is_intercept
         patterns = [self.weights] if isinstance(self.weights, str) else self.weights
         names = (name, re.sub(r"^I\d+_", "", name))
         return any(fnmatchcase(known, pattern) for known in names for pattern in patterns)

@@ -15,7 +15,8 @@ class GroupLassoPenalty(BasePenalty):
     """Group lasso: ``strength * sqrt(p) * ||w_g||``, summed over groups g of p weights each.
 
     A group is a row of a weight: all that a feature, or a unit of the layer before, is multiplied
-    with. Its proximal step makes whole rows exactly zero, which selects features.
+    with. Its proximal step makes whole rows exactly zero, which selects features. It trains with SGD and
+    its momentum only.
 
     Parameters
     ----------
@@ -62,6 +63,11 @@ class GroupLassoPenalty(BasePenalty):
             return None
         norms = self._norms(op, weight)
         return op.Mul(op.ReduceSum(norms, keepdims=0), self._factor(op, weight))
+
+    @property
+    def needs_step(self):
+        """Whether its gradient is no substitute for its proximal step: it has none at zero."""
+        return self.is_proximal()
 
     def smooth_part(self, op, weight):
         """Write the part that is differentiated: none."""

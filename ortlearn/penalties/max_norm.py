@@ -55,6 +55,11 @@ class MaxNormPenalty(BasePenalty):
         """Tell whether there is a proximal step."""
         return True
 
+    @property
+    def projects(self):
+        """Whether the proximal step is the same at any rate."""
+        return True
+
     def forward(self, op, weight):
         """Write the penalty of one weight: none within the ball."""
         return None

@@ -44,7 +44,7 @@ def is_worth_packing(task: TrainingTask) -> bool:
         and the weights are several and small.
     """
     rate = task.learning_rate
-    if not rate.elementwise or rate.scales_gradient or len(task.weights) < 2 or task.penalty.is_proximal():
+    if not rate.elementwise or rate.scales_gradient or len(task.weights) < 2 or task.is_proximal:
         return False
     return sum(int(np.prod(shape)) for shape in _shapes(task).values()) <= MAX_ELEMENTS
 

@@ -163,7 +163,7 @@ def objective_graph(task: TrainingTask, batch: int | str = BATCH) -> ModelProto:
     terms = [value, *penalty_terms(op, task.penalty, task.intercepts)]
     op.node("Identity", add_terms(op, terms), outputs=[OBJECTIVE])
     outputs = [OBJECTIVE]
-    if task.penalty.is_proximal():
+    if task.is_proximal:
         smooth = [value, *penalty_terms(op, task.penalty, task.intercepts, smooth_only=True)]
         op.node("Identity", add_terms(op, smooth), outputs=[SMOOTH])
         outputs.append(SMOOTH)
@@ -174,7 +174,7 @@ def objective_graph(task: TrainingTask, batch: int | str = BATCH) -> ModelProto:
 
 def differentiated(task: TrainingTask) -> str:
     """Return the output of the objective's graph whose gradient the updates take."""
-    return SMOOTH if task.penalty.is_proximal() else OBJECTIVE
+    return SMOOTH if task.is_proximal else OBJECTIVE
 
 
 def step_graph(task: TrainingTask) -> StepGraph:
@@ -250,9 +250,11 @@ def append_updates(
         names, infos = _state_inputs(task, op, name, shape)
         inputs += infos
         new, states = task.learning_rate.update(op, name, gradients[name], names, rate)
-        if task.penalty.is_proximal() and task.penalty.applies_to(task.intercepts[name], name):
+        if task.is_proximal and task.penalty.applies_to(task.intercepts[name], name):
             op.set_type(new, elem_type(task), shape)
-            new = task.penalty.proximal_step(op, new, RATE)
+            scale = task.learning_rate.proximal_scale
+            length = RATE if scale in (None, 1.0) else op.Mul(RATE, float(scale))
+            new = task.penalty.proximal_step(op, new, length)
         results: list[tuple[str | None, str]] = [(None, new), *states.items()]
         for state, result in results:
             known = types[name] if state is None else next(i for i in infos if i.name == names[state])

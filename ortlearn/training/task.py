@@ -77,6 +77,12 @@ class TrainingTask:
     origin: str | None = None
     dtype: np.dtype = field(default_factory=lambda: np.dtype(np.float32))
 
+    @property
+    def is_proximal(self) -> bool:
+        """Whether updates are followed by the proximal step of the penalty, in place of a gradient."""
+        step = self.penalty.projects or self.learning_rate.proximal_scale is not None
+        return self.penalty.is_proximal() and step
+
     def feature_types(self) -> dict[str, TensorType]:
         """Return the inputs that take the features of a batch, and their types."""
         return self.features or {self.data: self.data_type}

@@ -78,7 +78,7 @@ def update_graph(task: TrainingTask) -> StepGraph:
     op.node("Identity", add_terms(op, terms), outputs=[OBJECTIVE])
     scalar = TensorType(elem_type(task), ())
     outputs = [make_value_info(OBJECTIVE, scalar)]
-    if task.penalty.is_proximal():
+    if task.is_proximal:
         terms = penalty_terms(op, task.penalty, task.intercepts, smooth_only=True)
         if terms:
             op.node("Identity", add_terms(op, terms), outputs=[SMOOTH])

@@ -12,11 +12,15 @@ ETA, POWER, MOMENTUM = 0.03, 0.25, 0.9
 
 
 class Sgd:
+    reach = 1.0  # rates that a gradient which stays the same moves a weight by
+
     def step(self, key, w, g, rate):
         return w - rate * g
 
 
 class Momentum:
+    reach = 1 / (1 - MOMENTUM)
+
     def __init__(self, nesterov):
         self.nesterov, self.velocity = nesterov, {}
 
@@ -26,6 +30,8 @@ class Momentum:
 
 
 class Adam:
+    reach = None
+
     def __init__(self):
         self.memory = {}
 
@@ -73,10 +79,11 @@ def train(loss, X, y, weights, rule, sample_weight=None, l1=0.0, l2=0.0, proxima
             values, slopes = loss(X[rows] @ coef + intercept, y[rows])
             objective = w @ values / w.sum() + l1 * np.abs(coef).sum() + l2 * (coef**2).sum()
             slopes = slopes * (w / w.sum())[:, None]
-            gradient = X[rows].T @ slopes + (not proximal) * l1 * np.sign(coef) + 2 * l2 * coef
+            steps = proximal and rule.reach is not None
+            gradient = X[rows].T @ slopes + (not steps) * l1 * np.sign(coef) + 2 * l2 * coef
             coef = rule.step("coef", coef, gradient, rate)
-            if proximal:
-                coef = np.sign(coef) * np.maximum(np.abs(coef) - rate * l1, 0)
+            if steps:
+                coef = np.sign(coef) * np.maximum(np.abs(coef) - rule.reach * rate * l1, 0)
             intercept = rule.step("intercept", intercept, slopes.sum(axis=0), rate)
             total += objective * w.sum()
         means.append(total / sample_weight.sum())

@@ -5,8 +5,9 @@ import pytest
 import scipy.optimize
 from onnx import helper
 from sklearn.datasets import load_diabetes
-from sklearn.linear_model import Lasso, LinearRegression
+from sklearn.linear_model import Lasso, LinearRegression, Ridge
 from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
@@ -102,12 +103,23 @@ def diabetes():
     return StandardScaler().fit_transform(X).astype(np.float32), ((y - y.mean()) / y.std()).astype(np.float32)
 
 
+CONSTANT = {"learning_rate": "constant"}
+
+
 @pytest.mark.parametrize("kind", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
-def test_the_lasso_of_scikit_learn(kind, diabetes):
+@pytest.mark.parametrize(
+    "rate",
+    [
+        LearningRateSGD(eta0=0.2, **CONSTANT),
+        LearningRateSGDNesterov(eta0=0.02, momentum=0.8, **CONSTANT),
+        LearningRateSGDNesterov(eta0=0.02, momentum=0.8, nesterov=False, **CONSTANT),
+    ],
+    ids=repr,
+)
+def test_the_lasso_of_scikit_learn(kind, rate, diabetes):
     """Full batches with a proximal step are ISTA: the same weights, the same exact zeros."""
     X, y = diabetes
     expected = Lasso(alpha=0.1, tol=1e-8).fit(X, y)
-    rate = LearningRateSGD(eta0=0.2, learning_rate="constant")
     trained = kind(
         LinearRegression(),
         learning_rate=rate,
@@ -126,6 +138,53 @@ def test_the_lasso_of_scikit_learn(kind, diabetes):
     np.testing.assert_allclose(trained.train_losses_[-1], objective, rtol=1e-4)
 
 
+def test_the_lasso_by_an_adaptive_rate(diabetes):
+    """Elements move at rates of their own, so that l1 acts by its gradient: near zero, not at it."""
+    X, y = diabetes
+    expected = Lasso(alpha=0.1, tol=1e-8).fit(X, y)
+    trained = OrtGradientOptimizer(
+        LinearRegression(),
+        learning_rate=LearningRateAdam(eta0=0.001),
+        learning_penalty=L1Penalty(0.1),
+        batch_size=len(X),
+        max_iter=2000,
+        random_state=0,
+    ).fit(X, y)
+    np.testing.assert_allclose(trained.trained_coef_["coef"].ravel(), expected.coef_, atol=5e-3)
+
+
+def test_a_group_lasso_needs_a_step(diabetes):
+    trainer = OrtGradientOptimizer(LinearRegression(), learning_penalty="group_lasso", learning_rate="Adam")
+    with pytest.raises(PluginError, match="GroupLassoPenalty acts by a proximal step.*SGDNesterov"):
+        trainer.fit(*diabetes)
+
+
+@pytest.mark.parametrize("names", ["coef_", "ridge.coef_", "coef", ["co*"], "I0_coef"])
+def test_weights_are_named_as_elsewhere(names, diabetes):
+    X, y = diabetes
+    found = []
+    for penalty in (None, L2Penalty(5.0, weights=names)):
+        trainer = OrtGradientOptimizer(make_pipeline(Ridge()), learning_penalty=penalty, random_state=0)
+        found.append(np.abs(trainer.fit(X, y).trained_coef_["coef"]).max())
+    assert found[1] < 0.3 * found[0]
+
+
+def test_a_named_intercept_is_penalised(diabetes):
+    X, y = diabetes
+    trainer = OrtGradientOptimizer(
+        Ridge(), learning_penalty=L2Penalty(5.0, weights="intercept_"), max_iter=20, random_state=0
+    ).fit(X, y + 3)
+    assert abs(trainer.trained_coef_["intercept"].item()) < 1 < np.abs(y + 3).mean()
+
+
+@pytest.mark.parametrize("names", ["typo", "coefs_[0]", ["coef_", "typo"]])
+def test_names_that_match_nothing(names, diabetes):
+    trainer = OrtGradientOptimizer(Ridge(), learning_penalty=L2Penalty(5.0, weights=names))
+    with pytest.raises(PluginError, match="L2Penalty: weights=.* must name weights that are trained"):
+        trainer.fit(*diabetes)
+    assert not hasattr(trainer, "onnx_")
+
+
 def test_without_the_step_nothing_is_zero(diabetes):
     X, y = diabetes
     trained = OrtGradientOptimizer(
@@ -141,6 +200,8 @@ def test_without_the_step_nothing_is_zero(diabetes):
     "penalty", [ElasticPenalty(0.05, 0.01), GroupLassoPenalty(0.02), MaxNormPenalty(0.5)], ids=repr
 )
 def test_both_estimators_train_alike(penalty, rate, diabetes):
+    if penalty.needs_step and rate.proximal_scale is None:
+        rate = LearningRateSGD(1e-3)
     X, y = diabetes
     weights = []
     for kind in (OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer):
@@ -183,7 +244,7 @@ def test_features_are_selected(diabetes):
 )
 def test_chosen_weights(patterns, name, expected):
     assert L2Penalty(weights=patterns).applies_to(False, name) is expected
-    assert not L2Penalty(weights=patterns).applies_to(True, name)
+    assert L2Penalty(weights=patterns).applies_to(True, name) is (expected and patterns is not None)
 
 
 @pytest.mark.parametrize(
