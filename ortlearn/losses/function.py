@@ -40,7 +40,8 @@ class FunctionLoss(BaseLoss):
         """Refuse: there is no expression to write."""
         raise PluginError(
             "A loss that is a Python function has no ONNX expression: train with "
-            "OrtGradientForwardBackwardOptimizer, or write the loss as a subclass of BaseLoss."
+            "OrtGradientForwardBackwardOptimizer and an update other than a solver, or write the loss as a "
+            "subclass of BaseLoss."
         )
 
     def evaluate(self, expected: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
