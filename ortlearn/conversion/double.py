@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, defs, helper, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, defs, helper, numpy_helper
 
 from ..exceptions import ConversionError
 from ..graphs import (
@@ -32,7 +32,7 @@ TYPES = {"Cast": "to", "EyeLike": "dtype", "RandomNormal": "dtype", "RandomUnifo
 def is_double(model: ModelProto) -> bool:
     """Tell whether a graph is one in float64.
 
-    No output is float32, nor is a table that rows are read from, and no operator mixes both types.
+    No output is float32, nor is a vector or a matrix that it holds, and no operator mixes both types.
 
     Parameters
     ----------
@@ -56,8 +56,8 @@ def is_double(model: ModelProto) -> bool:
     if any(value.type.tensor_type.elem_type == FLOAT for value in model.graph.output):
         return False
     types = {name: known.elem_type for name, known in value_types(model).items()}
-    tables = {node.input[0] for node in model.graph.node if node.op_type == "Gather"}
-    if any(tensor.data_type == FLOAT and tensor.name in tables for tensor in model.graph.initializer):
+    # Support vector machines and tables of trees are written in float32 between casts.
+    if any(tensor.data_type == FLOAT and tensor.dims for tensor in model.graph.initializer):
         return False
     versions = opset_versions(model)
     return not any(_mixes(node, types, versions.get(node.domain, 1)) for node in model.graph.node)
@@ -95,7 +95,7 @@ def to_double(model: ModelProto, exact: Iterable[np.ndarray] = ()) -> ModelProto
     Raises
     ------
     ConversionError
-        If the graph has branches or loops.
+        If a branch or the body of a loop has an operator without a form in float64.
 
     Examples
     --------
@@ -109,33 +109,62 @@ def to_double(model: ModelProto, exact: Iterable[np.ndarray] = ()) -> ModelProto
     >>> initializer_arrays(to_double(model, [np.array([0.1])]))["w"]
     array([[0.1]])
     """
-    if any(True for node in model.graph.node for _ in subgraphs(node)):
-        raise ConversionError("A graph with branches or loops cannot be written in float64.")
     types = value_types(model)
     axes = {
         name: array.tolist() for name, array in initializer_arrays(model).items() if array.dtype == np.int64
     }
     floats = _float_tensors(model, types)
     result = copy_model(model)
-    _widen_initializers(result, list(exact))
+    _widen_initializers(result.graph, list(exact))
     op = GraphBuilder(
         opset_versions(model).get("", 18), existing_names=graph_names(model.graph), prefix="double_"
     )
     versions = opset_versions(model)
     for node in result.graph.node:
+        for body in subgraphs(node):
+            _widen_body(body, versions)
         if node.op_type != "ReduceProd" or not _append_product(op, node, types, axes):
             _append(op, node, floats, versions.get(node.domain, 1))
     del result.graph.node[:]
     result.graph.node.extend(op.nodes)
     result.graph.initializer.extend(op.initializers)
-    del result.graph.value_info[:]
-    for value in (*result.graph.input, *result.graph.output):
+    _widen_declarations(result.graph)
+    return result
+
+
+def _widen_declarations(graph: GraphProto) -> None:
+    """Declare inputs and outputs as float64."""
+    del graph.value_info[:]
+    for value in (*graph.input, *graph.output):
         if value.type.tensor_type.elem_type == FLOAT:
             value.type.tensor_type.elem_type = DOUBLE
         members = value.type.sequence_type.elem_type.tensor_type
         if value.type.HasField("sequence_type") and members.elem_type == FLOAT:
             members.elem_type = DOUBLE
-    return result
+
+
+def _widen_body(body: GraphProto, versions: Mapping[str, int]) -> None:
+    """Change a branch, or the body of a loop, to float64: it has no room for casts."""
+    for node in body.node:
+        if not _has_double_form(node, versions.get(node.domain, 1)):
+            raise ConversionError(f"{node.op_type} in a branch or a loop has no form in float64.")
+        for inner in subgraphs(node):
+            _widen_body(inner, versions)
+        _widen_attributes(node)
+    _widen_initializers(body, [])
+    _widen_declarations(body)
+
+
+def _has_double_form(node: NodeProto, version: int) -> bool:
+    """Tell whether an operator takes float64 wherever it takes float32."""
+    schema = _schema(node, version)
+    if schema is None or node.domain == "ai.onnx.ml":
+        return False
+    kinds = {
+        constraint.type_param_str: constraint.allowed_type_strs for constraint in schema.type_constraints
+    }
+    formal = [kinds.get(value.type_str, [value.type_str]) for value in (*schema.inputs, *schema.outputs)]
+    return all("tensor(float)" not in allowed or "tensor(double)" in allowed for allowed in formal)
 
 
 def _float_tensors(model: ModelProto, types: Mapping[str, TensorType]) -> set[str]:
@@ -171,11 +200,11 @@ def _is_of_one_type(schema: Any, position: int, output: int) -> bool:
     return schema.inputs[min(position, last_input)].type_str == result
 
 
-def _widen_initializers(model: ModelProto, exact: list[np.ndarray]) -> None:
+def _widen_initializers(graph: GraphProto, exact: list[np.ndarray]) -> None:
     by_size: dict[int, list[np.ndarray]] = {}
     for array in exact:
         by_size.setdefault(array.size, []).append(array)
-    for tensor in model.graph.initializer:
+    for tensor in graph.initializer:
         if tensor.data_type == FLOAT:
             array = numpy_helper.to_array(tensor)
             wide = _exact(array, by_size.get(array.size, []))

@@ -73,12 +73,30 @@ def test_mixed_types_are_found():
     assert is_double(cast)
 
 
-def test_branches_are_refused():
-    model = parser.parse_model(f"""{HEADER} g (float[N] x, bool c) => (float[N] y) {{
-        y = If (c) <then_branch = a () => (float[N] p) {{ p = Neg (x) }},
+def branches(operator):
+    return parser.parse_model(f"""{HEADER} g (float[N] x, bool c) => (float[N] y) {{
+        y = If (c) <then_branch = a () => (float[N] p) <float s = {{0.25}}> {{ r = {operator} (x) p = Mul (r, s) }},
                     else_branch = b () => (float[N] q) {{ q = Abs (x) }}> }}""")
-    with pytest.raises(ConversionError, match="branches or loops"):
-        to_double(model)
+
+
+def test_branches(run_onnx):
+    wide = to_double(branches("Neg"))
+    checker.check_model(wide, full_check=True)
+    x = np.array([1 / 3, -2.0])
+    for condition, expected in ((True, -x / 4), (False, abs(x))):
+        got = run_onnx(wide, x=x, c=np.array(condition))[0]
+        assert got.tolist() == expected.tolist()
+
+
+def test_branches_without_a_form_in_float64_are_refused():
+    with pytest.raises(ConversionError, match="Binarizer in a branch or a loop"):
+        to_double(branches("ai.onnx.ml.Binarizer"))
+
+
+def test_vectors_in_float32_are_no_double(run_onnx):
+    model = parser.parse_model(f"""{HEADER} g (double[N,2] x) => (double[N,2] y) <float[2] w = {{0.5, 1.5}}>
+        {{ a = Cast <to = 1> (x) b = Mul (a, w) y = Cast <to = 11> (b) }}""")
+    assert not is_double(model)
 
 
 @pytest.mark.parametrize("kind", ["binary", "multi-class"])

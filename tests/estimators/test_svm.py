@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.ensemble import BaggingClassifier, VotingClassifier
+from sklearn.ensemble import BaggingClassifier, StackingRegressor, VotingClassifier
+from sklearn.linear_model import Ridge
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
@@ -87,6 +88,33 @@ def test_both_estimators_give_the_same_weights(both, wine):
     assert set(one) == {"support_vectors", "dual_coef", "intercept"}
     for name, array in one.items():
         np.testing.assert_allclose(other[name], array, rtol=1e-4, atol=1e-6, err_msg=name)
+
+
+IN_FLOAT64 = {
+    "SVR": SVR(),
+    "NuSVR": NuSVR(),
+    "OneClassSVM": OneClassSVM(),
+    "SVC": SVC(probability=True, random_state=0),
+    "a stack with SVR": StackingRegressor([("svr", SVR()), ("ridge", Ridge())]),
+}
+
+
+@pytest.mark.parametrize("name", IN_FLOAT64)
+def test_float64_from_end_to_end(both, wine, name):
+    X, y = wine
+    target = np.where(y == 0, 1, -1) if name == "OneClassSVM" else y
+    model = IN_FLOAT64[name].fit(X, target)
+    settings = {"max_iter": 2, "dtype": "float64", "gradient": "rules"}
+    one, other = (trained(optimizer, model, X, target, **settings) for optimizer in both)
+    for weight, array in one.trained_coef_.items():
+        assert array.dtype == np.float64, weight
+        np.testing.assert_allclose(other.trained_coef_[weight], array, rtol=1e-10, atol=1e-12, err_msg=weight)
+    if name != "SVC":  # the coupling of pairs has a tolerance of its own
+        start = trained(both[0], model, X, target, rate=1e-300, max_iter=1, dtype="float64")
+        method = "decision_function" if name == "OneClassSVM" else "predict"
+        np.testing.assert_allclose(
+            getattr(start, method)(X), getattr(model, method)(X), rtol=1e-10, atol=1e-10
+        )
 
 
 @pytest.mark.needs_training

@@ -152,11 +152,13 @@ def _write_minimum(node: NodeProto, op: GraphBuilder) -> bool:
     if body.name != STEP:
         return False
     matrix = next(inner.input[0] for inner in body.node if inner.op_type == "MatMul")
-    n_classes = body.input[2].type.tensor_type.shape.dim[1].dim_value
-    bordered = op.Add(matrix, 1.0)
-    ones = op.Add(op.Mul(op.Slice(bordered, [0], [1], [2]), 0.0), 1.0)
+    known = body.input[2].type.tensor_type
+    n_classes, dtype = known.shape.dim[1].dim_value, helper.tensor_dtype_to_np_dtype(known.elem_type)
+    zero, one = np.array(0, dtype), np.array(1, dtype)
+    bordered = op.Add(matrix, one)
+    ones = op.Add(op.Mul(op.Slice(bordered, [0], [1], [2]), zero), one)
     system = op.Concat(bordered, ones, axis=2)
-    eye = np.eye(n_classes, dtype=np.float32).reshape(1, n_classes, n_classes, 1)
+    eye = np.eye(n_classes, dtype=dtype).reshape(1, n_classes, n_classes, 1)
     for i in range(n_classes):
         row, column = op.Slice(system, [i], [i + 1], [1]), op.Slice(system, [i], [i + 1], [2])
         pivot = op.Slice(row, [i], [i + 1], [2])
