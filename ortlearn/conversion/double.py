@@ -20,7 +20,7 @@ from ..graphs import (
     value_types,
 )
 
-__all__ = ["is_double", "to_double"]
+__all__ = ["compares_in_double", "is_double", "to_double"]
 
 FLOAT, DOUBLE = TensorProto.FLOAT, TensorProto.DOUBLE
 #: Factors of a product up to which it is written factor by factor.
@@ -74,6 +74,23 @@ def _mixes(node: NodeProto, types: Mapping[str, int], version: int) -> bool:
             if name in types:
                 seen.setdefault(formal[min(position, len(formal) - 1)].type_str, set()).add(types[name])
     return any({FLOAT, DOUBLE} <= found for found in seen.values())
+
+
+def compares_in_double(node: NodeProto) -> bool:
+    """Tell whether an operator of trees compares float64 with float64 thresholds.
+
+    Parameters
+    ----------
+    node : onnx.NodeProto
+        Node.
+
+    Returns
+    -------
+    bool
+        Whether it does; what it returns is float32 all the same.
+    """
+    tensors = {a.name: a.t.data_type for a in node.attribute}
+    return node.domain == "ai.onnx.ml" and tensors.get("nodes_values_as_tensor") == DOUBLE
 
 
 def to_double(model: ModelProto, exact: Iterable[np.ndarray] = ()) -> ModelProto:
@@ -265,6 +282,8 @@ def _append_product(
 
 def _wide_positions(node: NodeProto, version: int) -> tuple[Callable[[int], bool], Callable[[int], bool]]:
     """Return which inputs and outputs of a node may be float64, as two functions of their position."""
+    if compares_in_double(node):
+        return (lambda position: True), (lambda position: False)
     schema = _schema(node, version)
     if schema is None or (node.domain == "ai.onnx.ml" and node.op_type != "ArrayFeatureExtractor"):
         return (lambda position: False), (lambda position: False)  # onnxruntime has few of them in float64

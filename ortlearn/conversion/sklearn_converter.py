@@ -23,7 +23,7 @@ from ..graphs import (
 from .converters import CONVERTERS, SHAPES
 from .corrections import correct_graph
 from .decompositions import decompose_operators
-from .double import is_double, to_double
+from .double import compares_in_double, is_double, to_double
 from .inputs.first_readers import with_positions
 from .inputs.inputs import InputSchema, matrix_schema
 from .inputs.single_columns import take_columns_directly
@@ -83,6 +83,10 @@ def sklearn_to_onnx(
         return model
     try:
         exact = [array.values for array in fitted_arrays(estimator)]
+        if model is not None and any(compares_in_double(node) for node in model.graph.node):
+            wide = to_double(model, exact)  # a conversion in float32 would round their thresholds
+            if is_double(wide):
+                return wide
         return to_double(_convert(estimator, schema.narrowed()), exact)
     except ConversionError:
         if failure is not None:

@@ -9,7 +9,7 @@ from onnx import TensorProto
 from sklearn.base import is_classifier
 
 from .categories import Categories
-from .tree_attributes import label_attributes, leaf_attributes, routing_attributes
+from .tree_attributes import label_attributes, leaf_attributes, rounded_like_rows, routing_attributes
 from .writing import add_nodes, is_double, new_builder, write_output
 
 __all__ = ["convert"]
@@ -32,7 +32,7 @@ def convert(scope: Any, operator: Any, container: Any) -> None:
     double = is_double(operator.inputs[0])
     x = operator.inputs[0].full_name
     attributes = {
-        **routing_attributes(trees, double),
+        **routing_attributes(trees, double, rounded_like_rows),
         "base_values": np.ravel(model._baseline_prediction).astype(np.float32).tolist(),
         "domain": "ai.onnx.ml",
     }

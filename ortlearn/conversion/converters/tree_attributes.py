@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from onnx import numpy_helper
 
-__all__ = ["NodeArrays", "label_attributes", "leaf_attributes", "leaves_of", "nodes_of", "routing_attributes"]
+__all__ = [
+    "NodeArrays",
+    "label_attributes",
+    "leaf_attributes",
+    "leaves_of",
+    "nodes_of",
+    "rounded_down",
+    "rounded_like_rows",
+    "routing_attributes",
+]
 
 
 class NodeArrays(NamedTuple):
@@ -61,7 +70,33 @@ def nodes_of(tree: Any, columns: np.ndarray | None = None) -> NodeArrays:
     )
 
 
-def routing_attributes(trees: Sequence[NodeArrays], in_float64: bool = False) -> dict[str, Any]:
+def rounded_down(thresholds: np.ndarray) -> np.ndarray:
+    """Return the largest float32 up to each threshold t: rows that are float32 are on the same side of it."""
+    with np.errstate(over="ignore"):  # beyond float32 is infinite
+        rounded = thresholds.astype(np.float32)
+    return np.where(rounded > thresholds, np.nextafter(rounded, np.float32(-np.inf)), rounded)
+
+
+def rounded_like_rows(thresholds: np.ndarray) -> np.ndarray:
+    """Return the float32 nearest to each threshold t, the smaller of two: for rows that were float64.
+
+    Rounding is monotone, so that x <= t stays so; x > t does unless both are the same in float32, where
+    no threshold would do. Only a threshold in the middle of two neighbours would not do for rows that are
+    float32: there the smaller one does.
+    """
+    with np.errstate(over="ignore"):
+        rounded = thresholds.astype(np.float32)
+    below = rounded_down(thresholds)
+    with np.errstate(invalid="ignore"):
+        is_middle = rounded.astype(np.float64) - thresholds == thresholds - below.astype(np.float64)
+    return np.where(is_middle, below, rounded)
+
+
+def routing_attributes(
+    trees: Sequence[NodeArrays],
+    in_float64: bool = False,
+    rounded: Callable[[np.ndarray], np.ndarray] = rounded_down,
+) -> dict[str, Any]:
     """Return the splits of some trees.
 
     Parameters
@@ -69,7 +104,9 @@ def routing_attributes(trees: Sequence[NodeArrays], in_float64: bool = False) ->
     trees : sequence of NodeArrays
         Trees.
     in_float64 : bool, default=False
-        Whether X is float64; for float32 thresholds are rounded down, so that x <= t for the same x.
+        Whether X is float64, so that thresholds stay as they are.
+    rounded : callable, default=rounded_down
+        Rounds the thresholds to float32 otherwise.
 
     Returns
     -------
@@ -90,13 +127,7 @@ def routing_attributes(trees: Sequence[NodeArrays], in_float64: bool = False) ->
     if in_float64:
         thresholds = numpy_helper.from_array(whole.thresholds.astype(np.float64))
         return {**attributes, "nodes_values_as_tensor": thresholds}
-    return {**attributes, "nodes_values": _rounded_down(whole.thresholds).tolist()}
-
-
-def _rounded_down(thresholds: np.ndarray) -> np.ndarray:
-    with np.errstate(over="ignore"):  # beyond float32 is infinite
-        rounded = thresholds.astype(np.float32)
-    return np.where(rounded > thresholds, np.nextafter(rounded, np.float32(-np.inf)), rounded)
+    return {**attributes, "nodes_values": rounded(whole.thresholds).tolist()}
 
 
 def leaf_attributes(

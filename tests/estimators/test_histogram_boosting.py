@@ -1,0 +1,121 @@
+"""Boosting on histograms sends every row where scikit-learn sends it: its thresholds are float64."""
+
+import warnings
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestRegressor,
+    StackingRegressor,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ortlearn import OrtGradientOptimizer
+from ortlearn.conversion.converters.tree_attributes import rounded_like_rows
+from ortlearn.exceptions import FidelityWarning
+
+CANCER, DIABETES = load_breast_cancer(return_X_y=True), load_diabetes(return_X_y=True)
+
+
+def trained(source, X, y, **arguments):
+    arguments = {"learning_rate": 1e-12, "max_iter": 1, "warm_start": True, **arguments}
+    return OrtGradientOptimizer(source, **arguments).fit(X, y)
+
+
+@pytest.mark.parametrize("gradient", ["rules", "ort"])
+def test_float64_after_scaling(gradient):
+    X, y = CANCER
+    fitted = make_pipeline(StandardScaler(), HistGradientBoostingClassifier(max_iter=3)).fit(X, y)
+    model = trained(fitted, X, y, dtype="float64", gradient=gradient)
+    np.testing.assert_allclose(model.predict_proba(X), fitted.predict_proba(X), atol=1e-6)
+    X, y = DIABETES
+    fitted = make_pipeline(StandardScaler(), HistGradientBoostingRegressor(max_iter=3)).fit(X, y)
+    model = trained(fitted, X, y, dtype="float64", gradient=gradient)
+    np.testing.assert_allclose(model.predict(X), fitted.predict(X), rtol=1e-6)
+
+
+def test_float64_beside_other_members():
+    X, y = DIABETES
+    members = [
+        ("a", HistGradientBoostingRegressor(max_iter=3)),
+        ("b", RandomForestRegressor(3, random_state=0)),
+    ]
+    fitted = make_pipeline(StandardScaler(), StackingRegressor(members, cv=2)).fit(X, y)
+    model = trained(fitted, X, y, dtype="float64")
+    np.testing.assert_allclose(model.predict(X), fitted.predict(X), rtol=1e-6)
+
+
+def test_float32_without_scaling():
+    # More than 255 distinct values a column: thresholds are values of rows.
+    X, y = CANCER
+    fitted = HistGradientBoostingClassifier(max_iter=5).fit(X, y)
+    np.testing.assert_allclose(trained(fitted, X, y).predict_proba(X), fitted.predict_proba(X), atol=1e-5)
+    X, y = DIABETES
+    fitted = HistGradientBoostingRegressor(max_iter=5).fit(X, y)
+    np.testing.assert_allclose(trained(fitted, X, y).predict(X), fitted.predict(X), rtol=1e-5)
+
+
+def test_float32_warns_after_scaling():
+    X, y = CANCER
+    fitted = make_pipeline(StandardScaler(), HistGradientBoostingClassifier(max_iter=5)).fit(X, y)
+    with pytest.warns(FidelityWarning, match=r"dtype='float64' helps"):
+        trained(fitted, X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FidelityWarning)
+        trained(fitted, X, y, dtype="float64")
+
+
+def test_rounding_keeps_rows_on_their_side():
+    rng = np.random.RandomState(0)
+    rows = np.sort(rng.normal(size=2_000))
+    for threshold in rows[::100]:  # as percentiles have it
+        above = rows.astype(np.float32) > rounded_like_rows(np.array([threshold]))
+        np.testing.assert_array_equal(above, rows > threshold)
+    narrow = np.sort(rng.normal(size=500).astype(np.float32))
+    narrow = np.sort(np.concatenate([narrow, np.nextafter(narrow, np.float32(np.inf))])).astype(np.float64)
+    middles = (narrow[1:] + narrow[:-1]) / 2  # as few distinct values have it
+    rounded = rounded_like_rows(middles).astype(np.float64)
+    assert (narrow[:-1] <= rounded).all() and (narrow[1:] > rounded)[narrow[1:] > narrow[:-1]].all()
+    assert rounded_like_rows(np.array([np.inf, 1e308])).tolist() == [np.inf, np.inf]
+
+
+@pytest.mark.parametrize("gradient", ["rules", "ort"])
+def test_files_with_float64_thresholds(gradient):
+    """One split at 1 + 1e-12: rows on both sides of it are the same in float32."""
+    node = helper.make_node(
+        "TreeEnsembleRegressor",
+        ["X"],
+        ["raw"],
+        domain="ai.onnx.ml",
+        n_targets=1,
+        nodes_treeids=[0, 0, 0],
+        nodes_nodeids=[0, 1, 2],
+        nodes_featureids=[0, 0, 0],
+        nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"],
+        nodes_truenodeids=[1, 0, 0],
+        nodes_falsenodeids=[2, 0, 0],
+        nodes_missing_value_tracks_true=[0, 0, 0],
+        nodes_values_as_tensor=numpy_helper.from_array(np.array([1 + 1e-12, 0.0, 0.0])),
+        target_treeids=[0, 0],
+        target_nodeids=[1, 2],
+        target_ids=[0, 0],
+        target_weights_as_tensor=numpy_helper.from_array(np.array([-1.5, 2.5])),
+    )
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [helper.make_tensor_value_info("X", TensorProto.DOUBLE, [None, 1])],
+        [helper.make_tensor_value_info("raw", TensorProto.FLOAT, [None, 1])],
+    )
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", 3)]
+    source = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    X, y = np.array([[1.0], [1 + 2e-12], [1.0], [1 + 2e-12]]), np.array([1.0, 2.0, 1.0, 2.0])
+    model = trained(source, X, y, gradient=gradient)
+    np.testing.assert_allclose(model.predict(X).ravel(), [-1.5, 2.5, -1.5, 2.5])
+    model = trained(source, X, y, gradient=gradient, learning_rate=0.5, max_iter=200, random_state=0)
+    np.testing.assert_allclose(model.predict(X).ravel(), y, atol=1e-3)
