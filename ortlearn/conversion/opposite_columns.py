@@ -16,7 +16,9 @@ __all__ = ["merge_opposite_columns"]
 def merge_opposite_columns(model: ModelProto) -> ModelProto:
     """Return the model with one column of scores where two classes had opposite ones.
 
-    Trained on their own the two columns would not stay opposite, and each would add its loss.
+    Trained on their own the two columns would not stay opposite, and each would add its loss. Two columns
+    that no ArgMax chooses from are no classes: those of two targets, labels or units may be opposite by
+    chance, or all zero.
 
     Parameters
     ----------
@@ -59,10 +61,11 @@ def _is_opposite(
     if coefficients is None or coefficients.ndim != 2 or coefficients.shape[1] != 2:
         return False
     names = (*product.input[1:], *add.input)
-    softmax = any(reader.op_type == "Softmax" for reader in readers[add.output[0]])
+    reading = {reader.op_type for reader in readers[add.output[0]]}
     return (
         all(len(readers[name]) == 1 for name in names)
-        and not softmax
+        and "ArgMax" in reading
+        and "Softmax" not in reading
         and np.array_equal(coefficients[:, 0], -coefficients[:, 1])
         and intercept.ravel()[0] == -intercept.ravel()[1]
     )

@@ -8,17 +8,13 @@ from typing import Any
 
 import numpy as np
 from onnx import ModelProto, TensorProto, version_converter
-from sklearn.base import BaseEstimator, is_regressor
+from sklearn.base import BaseEstimator
 
 from ..exceptions import ConversionError
 from ..graphs import (
     copy_model,
     graph_names,
-    initializer_arrays,
-    make_value_info,
     map_names,
-    prune,
-    value_types,
 )
 from .converters import CONVERTERS, SHAPES
 from .corrections import correct_graph
@@ -132,8 +128,7 @@ def _convert(estimator: BaseEstimator, schema: InputSchema) -> ModelProto:
         raise ConversionError(f"{name} cannot be converted by skl2onnx: {error}") from error
     model = _with_input_names(model, schema)
     model = _untied(decompose_operators(_with_named_rows(correct_graph(_at_opset(pin_versions(model))))))
-    model = merge_opposite_columns(_keep_targets_apart(model) if is_regressor(estimator) else model)
-    model = take_columns_directly(model)
+    model = take_columns_directly(merge_opposite_columns(model))
     return with_computed_shapes(model)
 
 
@@ -201,24 +196,6 @@ def _with_input_names(model: ModelProto, schema: InputSchema) -> ModelProto:
             f"{name}_{i}" for i in count(1) if f"{name}_{i}" not in names | set(own.values())
         )
     return map_names(model, renamed)
-
-
-def _keep_targets_apart(model: ModelProto) -> ModelProto:
-    """Undo the reshape to one column that skl2onnx puts after a network of several targets."""
-    name = model.graph.output[0].name
-    node = next(node for node in model.graph.node if name in node.output)
-    shape = initializer_arrays(model).get(node.input[1]) if node.op_type == "Reshape" else None
-    known = value_types(model).get(node.input[0])
-    if shape is None or shape.tolist() != [-1, 1] or known is None or known.shape is None:
-        return model
-    if len(known.shape) != 2 or known.shape[1] == 1 or not isinstance(known.shape[1], int):
-        return model
-    model = copy_model(model)
-    node = next(node for node in model.graph.node if name in node.output)
-    node.op_type = "Identity"
-    del node.input[1:], node.attribute[:]
-    model.graph.output[0].CopyFrom(make_value_info(name, known))
-    return prune(model)
 
 
 def _at_opset(model: ModelProto) -> ModelProto:

@@ -10,11 +10,11 @@ from ortlearn.graphs import initializer_arrays
 X = np.array([[1, 2], [-3, 0.5], [0, 0]], dtype=np.float32)
 
 
-def model(w="-1, 1, 2, -2", b="-3, 3", link="Sigmoid", more="", outputs=""):
+def model(w="-1, 1, 2, -2", b="-3, 3", link="Sigmoid", more="", outputs="", label="ArgMax <axis = 1>"):
     return parser.parse_model(
-        f"""<ir_version: 8, opset_import: ["": 18]> g (float[N,2] x) => (float[N,2] y{outputs})
+        f"""<ir_version: 8, opset_import: ["": 18]> g (float[N,2] x) => (float[N,2] y, int64[N,M] c{outputs})
         <float[2,2] w = {{{w}}}, float[1,2] b = {{{b}}}>
-        {{ z = MatMul (x, w)  s = Add (z, b)  y = {link} (s) {more} }}"""
+        {{ z = MatMul (x, w)  s = Add (z, b)  y = {link} (s)  c = {label} (s)  {more} }}"""
     )
 
 
@@ -35,11 +35,20 @@ def test_opposite_columns(run_onnx):
         {"w": "-1, 1, 2, -3"},
         {"b": "-3, 2"},
         {"link": "Softmax"},
+        {"label": "Cast <to = 7>"},
         {"more": "t = MatMul (x, w)  u = Neg (t)", "outputs": ", float[N,2] u"},
         {"more": "u = Neg (z)", "outputs": ", float[N,2] u"},
         {"more": "u = Neg (b)", "outputs": ", float[1,2] u"},
     ],
-    ids=["coefficients", "intercepts", "softmax", "weight twice", "product twice", "intercept twice"],
+    ids=[
+        "coefficients",
+        "intercepts",
+        "softmax",
+        "labels",
+        "weight twice",
+        "product twice",
+        "intercept twice",
+    ],
 )
 def test_what_stays(options):
     before = model(**options)

@@ -22,7 +22,12 @@ AMOUNTS = RNG.gamma(2.0, MEAN / 2)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "model",
-    [PoissonRegressor(), LinearRegression(), MLPRegressor(hidden_layer_sizes=(5,), max_iter=10)],
+    [
+        PoissonRegressor(),
+        LinearRegression(),
+        MLPRegressor(hidden_layer_sizes=(5,), max_iter=10),
+        MLPRegressor("poisson", hidden_layer_sizes=(5,), max_iter=10),
+    ],
     ids=repr,
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

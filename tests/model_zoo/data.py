@@ -86,6 +86,12 @@ def labels() -> Rows:
     return Rows(X, (_signal(rng, X, 3) + 0.3 * rng.normal(size=(N_ROWS, 3)) > 0).astype(np.int64))
 
 
+def two_labels() -> Rows:
+    """Two labels a row may or may not have: as many columns as two classes have."""
+    X, y = labels()
+    return Rows(X, y[:, :2])
+
+
 def _above_zero(rows: Rows) -> Rows:
     return Rows(np.abs(rows.X), rows.y)
 
@@ -141,6 +147,7 @@ DATA: dict[str, Callable[[], Rows]] = {
     "texts": texts,
     "classes": classes,
     "labels": labels,
+    "two_labels": two_labels,
     "binary_positive": lambda: _above_zero(binary()),
     "classes_positive": lambda: _above_zero(classes()),
     "regression_positive": lambda: _above_zero(regression()),

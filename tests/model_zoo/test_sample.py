@@ -18,6 +18,8 @@ TRAINED = [
     "KNeighborsRegressor:regression",
     "LogisticRegression:classes",
     "MLPClassifier:labels",
+    "MLPClassifier:two_labels",
+    "MLPRegressor:poisson",
     "PCA:rows",
     "RandomForestRegressor:outputs",
     "SVC:classes",

@@ -17,7 +17,9 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
+from sklearn.linear_model import RidgeClassifier, RidgeClassifierCV
 from sklearn.multioutput import ClassifierChain, RegressorChain
+from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.preprocessing import PowerTransformer, QuantileTransformer
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from sklearn.tree import (
@@ -33,8 +35,10 @@ from . import (
     elementwise,
     gaussian_process,
     isolation_forest,
+    networks,
     power_transformer,
     quantile_transformer,
+    ridge_labels,
     svm,
     trees,
 )
@@ -56,6 +60,8 @@ CONVERTERS: dict[type, Callable] = {
     HistGradientBoostingClassifier: boosting.convert,
     HistGradientBoostingRegressor: boosting.convert,
     IsolationForest: isolation_forest.convert,
+    MLPClassifier: networks.convert_classifier,
+    MLPRegressor: networks.convert_regressor,
     NuSVC: svm.convert_classifier,
     NuSVR: svm.convert_regressor,
     OneClassSVM: svm.convert_regressor,
@@ -64,13 +70,16 @@ CONVERTERS: dict[type, Callable] = {
     RandomForestClassifier: trees.convert,
     RandomForestRegressor: trees.convert,
     RegressorChain: chains.convert_regressor,
+    RidgeClassifier: ridge_labels.convert,
+    RidgeClassifierCV: ridge_labels.convert,
     SVC: svm.convert_classifier,
     SVR: svm.convert_regressor,
 }
 
-#: What tells skl2onnx the shapes of types that it does not know.
+#: What tells skl2onnx the shapes of types that it does not know, or not right.
 SHAPES: dict[type, Callable] = {
     ClassifierChain: chains.shape_classifier,
+    MLPRegressor: networks.shape_regressor,
     RegressorChain: chains.shape_regressor,
     elementwise.Elementwise: elementwise.output_shape,
 }

@@ -11,6 +11,7 @@ from ...graphs import GraphBuilder
 from ..versions import ML_OPSET, OPSET
 
 __all__ = [
+    "add_named_weight",
     "add_nodes",
     "add_weight",
     "float_input",
@@ -58,6 +59,13 @@ def add_weight(op: GraphBuilder, stem: str, values: Any) -> str:
     name = op.unique(stem)
     op.initializers.append(numpy_helper.from_array(array, name))
     return op.set_type(name, op.initializers[-1].data_type, array.shape)
+
+
+def add_named_weight(op: GraphBuilder, scope: Any, stem: str, values: Any) -> str:
+    """Add an initializer as :func:`add_weight` does, named as skl2onnx would name it."""
+    name = scope.get_unique_variable_name(stem)
+    op.initializers.append(numpy_helper.from_array(np.ascontiguousarray(values, dtype=op.float_dtype), name))
+    return op.set_type(name, op.initializers[-1].data_type, np.shape(values))
 
 
 def write_as(op: GraphBuilder, values: str, variable: Any) -> None:
