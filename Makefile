@@ -80,7 +80,9 @@ against-torch:
 	$(BENCH_VENV)/bin/python -m benchmarks.install_peers
 	$(BENCH_VENV)/bin/python -m pytest -q tests/against_torch
 
+# Writes docs/reference from the plugins that are installed, then runs every example of the documents.
 docs: $(STAMP)
+	$(BIN)/python -m docs.reference_pages
 	$(BIN)/python -m pytest -q README.md docs
 
 clean:

@@ -24,10 +24,10 @@ class ElasticPenalty(BasePenalty):
     weights : str, sequence of str or None, default=None
         Names or glob patterns of the weights it is for; all of them by default.
     proximal : bool, default=True
-        With SGD and its momentum only; other updates move every element at a rate of its own, and
-        take the gradient.
         Whether the l1 term acts by its proximal step after each update, which makes weights exactly
         zero, instead of by its gradient.
+        That is with SGD and its momentum; other updates move every element at a rate of its own, and
+        take the gradient.
 
     References
     ----------

@@ -20,10 +20,10 @@ class L1Penalty(BasePenalty):
     weights : str, sequence of str or None, default=None
         Names or glob patterns of the weights it is for; all of them by default.
     proximal : bool, default=True
-        With SGD and its momentum only; other updates move every element at a rate of its own, and
-        take the gradient.
         Whether it acts by its proximal step after each update, ``sign(w) * max(|w| - rate * l1, 0)``,
         which makes weights exactly zero, instead of by its gradient.
+        That is with SGD and its momentum; other updates move every element at a rate of its own, and
+        take the gradient.
 
     References
     ----------

@@ -1,0 +1,94 @@
+"""Losses: their labels in words, and the picture of a loss and its slope over the prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from docs.reference_pages.pictures import Line, Panel, Picture
+from docs.reference_pages.running import run, write_model
+from ortlearn.differentiation import gradient_of_loss
+from ortlearn.losses import BaseLoss
+
+__all__ = ["loss_facts", "loss_picture"]
+
+LABELS = (-1.0, 0.0, 0.5, 1.0, 3.0)
+
+
+def loss_facts(loss: BaseLoss) -> Iterator[str]:
+    """Yield what a loss is for, in sentences."""
+    yield f"Tasks: {', '.join(sorted(loss.tasks))}."
+    if "regression" in loss.tasks:
+        yield f"Labels of a regression: numbers in `{loss.domain()}`, of the shape of the prediction."
+        link = "the prediction" if loss.link == "identity" else "the logarithm of the prediction"
+        yield f"Link: {loss.link}; the model's raw output is {link}."
+    if "classification" in loss.tasks:
+        several = "their numbers, under one softmax" if loss.integer_labels else "one against the rest"
+        yield f"Labels of a classification: two classes, 0 or 1 for one score; several, {several}."
+    if "multilabel" in loss.tasks:
+        yield "Several columns of labels: 0 or 1 for each score, the losses summed."
+    if "unsupervised" in loss.tasks:
+        yield "No labels: it is also for models trained without them."
+    if loss.kinks:
+        yield "Its slope jumps somewhere: L-BFGS rounds such places."
+
+
+def loss_picture(loss: BaseLoss) -> Picture:
+    """Return the loss and its gradient, over the prediction or the score, for a few labels."""
+    over, rows, slopes = _prediction(loss), [], []
+    for label, expected, outputs in _cases(loss):
+        row, slope = _values(loss, expected, outputs)
+        rows.append(Line(outputs[:, 0], row, label))
+        slopes.append(Line(outputs[:, 0], slope, label))
+    panels = [Panel("loss of a row", over, "", rows), Panel("gradient", over, "", slopes)]
+    labels = ", ".join(line.label for line in rows)
+    return Picture(panels, f"loss and gradient over the {over}, for {labels}")
+
+
+def _prediction(loss: BaseLoss) -> str:
+    if not loss.tasks & {"regression", "unsupervised"}:
+        return "score z"
+    return "prediction f" if loss.link == "identity" else "raw output z = log f"
+
+
+def _cases(loss: BaseLoss) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Yield the name of a label, the label of every row, and the raw outputs."""
+    if "regression" in loss.tasks:
+        ends = (-3.0, 5.0) if loss.link == "identity" else (-2.0, 2.0)
+        outputs = np.linspace(*ends, 161, dtype=np.float32)[:, None]
+        inside = [label for label in LABELS if _within(label, loss.domain())]
+        for label in sorted({inside[0], inside[len(inside) // 2], inside[-1]}):
+            yield f"y = {label:g}", np.full_like(outputs, label), outputs
+        return
+    outputs = np.linspace(-4, 4, 161, dtype=np.float32)[:, None]
+    if not loss.tasks & {"classification", "multilabel"}:
+        yield "y = 0", np.zeros_like(outputs), outputs
+        return
+    for label in (0, 1):
+        numbers = loss.integer_labels and "classification" in loss.tasks
+        shape, dtype = (len(outputs), np.int64) if numbers else (outputs.shape, np.float32)
+        yield f"class {label}", np.full(shape, label, dtype), outputs
+
+
+def _within(value: float, interval: str) -> bool:
+    low, high = (float(bound) for bound in interval.strip()[1:-1].split(","))
+    closed = (interval.strip()[0] == "[" and value == low) or (interval.strip()[-1] == "]" and value == high)
+    return closed or low < value < high
+
+
+def _values(loss: BaseLoss, expected: np.ndarray, outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the loss of each row and its gradient, by our own differentiation."""
+    if loss.in_python:
+        rows, slopes = loss.evaluate(expected, outputs)  # type: ignore[attr-defined]
+        return rows, slopes[:, 0]
+    feeds = {"expected": expected, "predicted": outputs}
+
+    def write(op):
+        rows = loss.forward(op, "expected", "predicted")
+        return {"total": op.ReduceSum(rows, keepdims=0), "rows": rows}
+
+    model = write_model(write, feeds, {"total": (), "rows": ("N",)})
+    model = gradient_of_loss(model, "total", ["predicted"], backend="rules", keep_outputs=True)
+    found = run(model, feeds)
+    return found["rows"], found["predicted_grad"][:, 0]

@@ -1,0 +1,199 @@
+"""The pages: text from docstrings and objects, pictures from their graphs."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from docs.reference_pages.docstrings import Parameter, parse_docstring
+from docs.reference_pages.entries import FAULTS, Entry, find_entries, one_line
+from docs.reference_pages.learning_rates import (
+    learning_rate_facts,
+    learning_rate_picture,
+    schedule_facts,
+    schedule_picture,
+)
+from docs.reference_pages.losses import loss_facts, loss_picture
+from docs.reference_pages.penalties import penalty_facts, penalty_picture
+from docs.reference_pages.pictures import Picture, draw
+from ortlearn import plugins
+
+__all__ = ["KINDS", "Kind", "Page", "make_page", "write_pages"]
+
+PICTURES = "images/reference"
+MADE = (
+    "`python -m docs.reference_pages` makes this page from the plugins that are installed, whoever wrote "
+    "them; `make docs` runs it."
+)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A group of plugins: its page, how a plugin is asked for, what its pictures show."""
+
+    group: str
+    stem: str
+    title: str
+    use: str
+    facts: Callable[[Any], Iterator[str]]
+    picture: Callable[[Any], Picture | None]
+    pictures: str
+
+
+KINDS = (
+    Kind(
+        plugins.LOSSES,
+        "losses",
+        "Losses",
+        "`learning_loss` of an estimator is a name of this page, or an object.",
+        loss_facts,
+        loss_picture,
+        "The pictures show the loss of a row and its gradient, by our own differentiation, over the raw "
+        "output of the model: the prediction f of a regression, its logarithm z under a log link, the score "
+        "z of a class.",
+    ),
+    Kind(
+        plugins.PENALTIES,
+        "penalties",
+        "Penalties",
+        "`penalty` of an estimator is a name of this page, or an object; intercepts are left out unless "
+        "asked for.",
+        penalty_facts,
+        penalty_picture,
+        "The pictures show the value for one weight and for two weights of a row, the gradient, by our own "
+        "differentiation, of what is smooth, and the proximal step, at a rate so high that it can be seen.",
+    ),
+    Kind(
+        plugins.LEARNING_RATES,
+        "learning_rates",
+        "Learning rates",
+        "`learning_rate` of an estimator is a name of this page, an object, or a number, which is the rate "
+        "of `SGD`.",
+        learning_rate_facts,
+        learning_rate_picture,
+        "g is the gradient of the objective. The pictures show 100 steps on a quadratic of two weights with "
+        "curvatures 1 and 25, at one rate throughout: of 0.001, 0.003, ..., 10 the one with the lowest mean "
+        "loss. What does well there may do badly elsewhere.",
+    ),
+    Kind(
+        plugins.SCHEDULES,
+        "schedules",
+        "Schedules",
+        "`learning_rate` of a learning rate is a name of this page, or an object: "
+        '`LearningRateAdam(learning_rate="cosine")`.',
+        schedule_facts,
+        schedule_picture,
+        "The pictures show the rate of 100 epochs for `eta0=1` and the default parameters. A schedule that "
+        "looks at losses is given some that fall for 30 epochs, then stay.",
+    ),
+)
+
+
+@dataclass
+class Page:
+    """Text of a page, and its pictures by file name."""
+
+    text: str
+    pictures: dict[str, Picture]
+
+
+def write_pages(folder: Path, distributions: Collection[str] | None = None) -> list[Path]:
+    """Write the pages of all kinds, and their pictures.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of documentation; ``reference`` and ``images/reference`` are made in it.
+    distributions : collection of str, default=None
+        Whose plugins; all by default.
+
+    Returns
+    -------
+    list of Path
+        Pages.
+    """
+    pictures, paths = folder / PICTURES, []
+    for path in (pictures, folder / "reference"):
+        path.mkdir(parents=True, exist_ok=True)
+    for kind in KINDS:
+        page = make_page(kind, distributions)
+        for old in pictures.glob(f"{kind.stem}-*.svg"):
+            old.unlink()
+        for name, picture in page.pictures.items():
+            draw(picture, pictures / name)
+        paths.append(folder / "reference" / f"{kind.stem}.md")
+        paths[-1].write_text(page.text, encoding="utf-8")
+    return paths
+
+
+def make_page(kind: Kind, distributions: Collection[str] | None = None) -> Page:
+    """Make the page of one kind; a plugin that fails is listed as broken, and stops nothing."""
+    sections: dict[str, list[str]] = {}
+    pictures: dict[str, Picture] = {}
+    broken = []
+    for entry in find_entries(kind.group, distributions):
+        if entry.plugin is not None:
+            try:
+                facts = _section(kind, entry)
+            except FAULTS as error:
+                entry.plugin, entry.reason = None, one_line(error)
+            else:
+                sections[entry.names[0]] = [*facts, _picture(kind, entry, pictures), *_references(entry)]
+        if entry.plugin is None:
+            names = ", ".join(f"`{name}`" for name in entry.names)
+            broken.append(f"- {names} ({entry.owner}): broken, {entry.reason}")
+    links = " | ".join(f"[{name}](#{name.lower()})" for name in sections)
+    parts = [f"# {kind.title}", MADE, f"{kind.use} {kind.pictures}", links]
+    parts += [part for section in sections.values() for part in section]
+    parts += ["## Broken plugins", "\n".join(broken)] if broken else []
+    return Page("\n\n".join(filter(None, parts)) + "\n", pictures)
+
+
+def _section(kind: Kind, entry: Entry) -> list[str]:
+    """Return heading, text, facts and parameters."""
+    cls = type(entry.plugin)
+    doc = parse_docstring(cls)
+    also = f", also named {', '.join(f'`{name}`' for name in entry.names[1:])}" if entry.names[1:] else ""
+    origin = "" if cls.__module__.startswith("ortlearn.") else f", from {entry.owner}"
+    facts = [f"`{_public_path(cls)}`{also}{origin}.", *kind.facts(entry.plugin)]
+    parts = [f"## {entry.names[0]}", doc.text, "At a glance:\n\n" + "\n".join(f"- {fact}" for fact in facts)]
+    if doc.parameters:
+        parts.append("Parameters:\n\n" + "\n".join(map(_parameter, doc.parameters)))
+    return parts
+
+
+def _parameter(parameter: Parameter) -> str:
+    default = f" = {parameter.default}" if parameter.default else ""
+    return f"- `{parameter.name}{default}`{parameter.text and f': {parameter.text}'}"
+
+
+def _references(entry: Entry) -> list[str]:
+    references = parse_docstring(type(entry.plugin)).references
+    return [f"References: {references}"] if references else []
+
+
+def _public_path(cls: type) -> str:
+    """Return the shortest import path of a class."""
+    parts = cls.__module__.split(".")
+    for count in range(1, len(parts)):
+        package = ".".join(parts[:count])
+        if getattr(sys.modules.get(package), cls.__name__, None) is cls:
+            return f"{package}.{cls.__name__}"
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _picture(kind: Kind, entry: Entry, pictures: dict[str, Picture]) -> str:
+    """Return the link to the picture of a plugin, or why there is none."""
+    try:
+        picture = kind.picture(entry.plugin)
+    except FAULTS as error:
+        return f"No picture: {one_line(error)}"
+    if picture is None:
+        return "Nothing to draw."
+    name = f"{kind.stem}-{re.sub('[^A-Za-z0-9_.]', '-', entry.names[0])}.svg"
+    pictures[name] = picture
+    return f"![{entry.names[0]}: {picture.alt}](../{PICTURES}/{name})"
