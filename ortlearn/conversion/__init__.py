@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .fallbacks.fallback import convert_with_fallback
     from .heads import Head, attach_head
     from .inputs.column_reading import check_categories, read_columns
+    from .inputs.feature_names import check_feature_names
     from .inputs.inputs import InputSchema
     from .inputs.missing import accepts_missing, missing_columns
     from .loading import is_onnx_source, load_onnx
@@ -40,6 +41,7 @@ __all__ = [
     "accepts_missing",
     "attach_head",
     "check_categories",
+    "check_feature_names",
     "convert_with_fallback",
     "decompose_operators",
     "draw_weights",
@@ -74,6 +76,7 @@ _MODULES = {
     "accepts_missing": ".inputs.missing",
     "attach_head": ".heads",
     "check_categories": ".inputs.column_reading",
+    "check_feature_names": ".inputs.feature_names",
     "convert_with_fallback": ".fallbacks.fallback",
     "decompose_operators": ".decompositions",
     "draw_weights": ".weights.initial_weights",

@@ -18,6 +18,7 @@ from ..losses import BaseLoss, PerOutputLoss, RowObjective, resolve_loss
 from ..penalties import BasePenalty, resolve_penalty
 from ..training import Device, TrainingTask, make_session
 from ..training.sessions import session_options
+from .sources import fitted_source
 from .targets import TargetEncoder
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ class Problem:
         loss = None if owner.learning_loss == "auto" else resolve_loss(owner.learning_loss)
         source = owner.estimator
         if not conversion.is_onnx_source(source):
-            source = _fitted(owner, X, y, sample_weight, random_state, classes)
+            source = fitted_source(owner, X, y, sample_weight, random_state, classes)
         trainable = conversion.to_trainable(
             source,
             owner.weights_to_train,
@@ -232,25 +233,6 @@ def _for_groups(loss: BaseLoss | None, head: Head | None) -> BaseLoss | None:
     if loss is None or head is None or max(head.groups, default=1) == 1:
         return loss
     return PerOutputLoss(loss, head.groups)
-
-
-def _fitted(owner: Any, X: Any, y: Any, sample_weight, random_state, classes) -> BaseEstimator:
-    estimator = owner.estimator
-    if isinstance(estimator, type) or not hasattr(estimator, "fit"):
-        raise ConversionError(
-            f"estimator must be a scikit-learn estimator object or an ONNX model, not {estimator!r}."
-        )
-    if conversion.is_fitted(estimator):
-        return estimator
-    return conversion.fit_clone(
-        estimator,
-        X,
-        y,
-        sample_weight=sample_weight,
-        shapes_only=not owner.warm_start and owner.weights_to_train is None,
-        random_state=random_state,
-        classes=classes,
-    )
 
 
 def _check_loss(loss: BaseLoss | None, trainable: TrainableModel) -> BaseLoss | None:

@@ -24,6 +24,7 @@ from ..training import Columns, Data, Device
 from .fidelity import compare_with_sklearn, is_known_faithful
 from .inference import Inference
 from .problem import Problem
+from .sources import check_source
 
 if TYPE_CHECKING:
     from ..conversion import InputSchema
@@ -52,7 +53,9 @@ class RowsMixin:
     estimator: Any
     dtype: str
     n_jobs: int | None
+    warm_start: bool
     n_features_in_: int
+    _problem: Problem
 
     def _device(self) -> Device:
         raise NotImplementedError
@@ -60,7 +63,9 @@ class RowsMixin:
     def _pose(self, X, y, sample_weight, random_state, classes=None) -> tuple[Problem, Data]:
         """Resolve plugins, convert the model, and check the rows."""
         self._device()
+        check_source(self.estimator)
         check_lengths(X, y)
+        self._check_names_of_last_fit(X)
         weights = rows = None
         if not conversion.is_onnx_source(self.estimator):
             rows = self._check_before_fit(X)
@@ -73,6 +78,13 @@ class RowsMixin:
             runner = Inference(problem, problem.trainable.model, self._device(), self.n_jobs)
             compare_with_sklearn(runner, problem.source, X, rows)
         return problem, self._data(problem, rows, y, sample_weight)
+
+    def _check_names_of_last_fit(self, X: Any) -> None:
+        """Check that training goes on with the columns it began with, by name and in their order."""
+        if not conversion.is_onnx_source(self.estimator) and conversion.is_fitted(self.estimator):
+            conversion.check_feature_names(self.estimator, X)
+        elif self.warm_start and hasattr(self, "_trained") and not self._problem.trainable.selects_by_name:
+            conversion.check_feature_names(self, X)
 
     def _check_before_fit(self, X: Any) -> Any:
         """Check rows before a model is fitted on them; numbers are returned in the graph's type."""
