@@ -30,6 +30,9 @@ __all__ = [
     "session_options",
 ]
 
+#: Optimizations that onnxruntime goes without: this one stops at a Gemm of the third output of a Split, or
+#: a later one, whose result is summed, as the gradients of slices are.
+FAULTY = frozenset({"GemmSumFusion"})
 _DEVICE = re.compile(r"^(cpu|cuda)(?::(\d+))?$")
 
 
@@ -165,6 +168,7 @@ def make_session(
         session_options(n_jobs) if options is None else options,
         providers=device.providers() if providers is None else providers,
         provider_options=provider_options,
+        disabled_optimizers=FAULTY,
     )
 
 

@@ -98,3 +98,13 @@ def test_workers_share_the_cores_and_do_not_spin():
     found = joblib.Parallel(n_jobs=2)(joblib.delayed(_threads_of_a_worker)(-1) for _ in range(2))
     assert {threads for threads, _ in found} == {max(joblib.cpu_count() // 2, 1)}
     assert {spinning for _, spinning in found} == {"0"}
+
+
+def test_sums_of_products_of_the_last_part():
+    model = parser.parse_model("""
+        <ir_version: 8, opset_import: ["": 18]> g (float[6,2] x, float[2,2] z) => (float[2,2] y)
+        { a, b, c = Split <axis = 0, num_outputs = 3> (x)  p = Gemm (c, z)  y = Sum (p, z) }""")
+    x = np.arange(12, dtype=np.float32).reshape(6, 2)
+    z = np.array([[1, 2], [3, 5]], dtype=np.float32)
+    found = make_session(model, Device("cpu")).run(None, {"x": x, "z": z})[0]
+    np.testing.assert_array_equal(found, x[4:] @ z + z)
