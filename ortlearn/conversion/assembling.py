@@ -26,7 +26,7 @@ from .preparation.kinds import ModelKind
 from .trainable_model import TrainableModel
 from .weights.fitted_attributes import fitted_arrays
 from .weights.learned_parameters import Match, with_attributes
-from .weights.weight_choice import reached_weights, select_weights
+from .weights.weight_choice import asked_for, reached_weights, select_weights
 from .weights.weight_facts import Examined, explained
 from .weights.weight_names import renamed_weights
 from .weights.weight_selection import Weight, find_weights
@@ -104,8 +104,8 @@ def assemble(
         target = head.score
     part = exact_couplings(extract_model(model, [target]))
     with explained(Examined(model, part, target, weights, original_names, incoming.fitted), weights_to_train):
-        explicit = weights_to_train is not None
-        trained = reached_weights(part, trained, target, original_names, explicit)
+        named = None if weights_to_train is None else asked_for(weights, weights_to_train, original_names)
+        trained = reached_weights(part, trained, target, original_names, named)
     constraints = _constraints_of(model, trained, matches)
     model, parameters = constrain(model, constraints)
     return TrainableModel(

@@ -21,9 +21,11 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
         An estimator that is not fitted is cloned and fitted to get its shapes; with
         ``warm_start=False`` and all learned weights trained, by as little work as possible.
     weights_to_train : str or list of str, default=None
-        Names or glob patterns of the weights to train, such as ``"coef*"``: names in the ONNX graph,
-        fitted attributes (``"estimators_[3].coef_"``), or step and attribute (``"pca.*"``). By default
-        what the last step has learned, not the parameters of preprocessing.
+        Names or patterns of the weights to train, such as ``"coef*"``: names in the ONNX graph, fitted
+        attributes (``"estimators_[3].coef_"``), or step and attribute (``"pca.*"``). ``*`` stands for
+        any text and ``?`` for any character; brackets are indices (``"coefs_[*]"``). What comes after
+        the scores is never meant by a wildcard, nor are constants of formulas, only by its name. By
+        default what the last step has learned, not the parameters of preprocessing.
     learning_loss : str or BaseLoss, default="auto"
         Loss; by default ``"squared_error"`` for a regressor, ``"log_loss"`` for a classifier.
     learning_rate : str, float or BaseLearningRate, default="SGD"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from fnmatch import fnmatchcase
 
 from ..exceptions import PluginError
 from ..graphs import GraphBuilder
+from ..graphs.name_patterns import matches_pattern
 from ..parameters import CheckedParameters
 
 __all__ = ["BasePenalty"]
@@ -24,7 +24,7 @@ class BasePenalty(CheckedParameters):
     intercept : bool, default=False
         Whether intercepts are penalised too.
     weights : str, sequence of str or None, default=None
-        Names or glob patterns of the weights it is for, as ``weights_to_train`` takes them: names in
+        Names or patterns of the weights it is for, as ``weights_to_train`` takes them: names in
         the graph, fitted attributes (``"coef_"``), steps and attributes. All of them by default; what
         is named is penalised, intercepts too.
     """
@@ -123,4 +123,4 @@ class BasePenalty(CheckedParameters):
             return self.intercept or not is_intercept
         patterns = [self.weights] if isinstance(self.weights, str) else self.weights
         names = (name, re.sub(r"^I\d+_", "", name))
-        return any(fnmatchcase(known, pattern) for known in names for pattern in patterns)
+        return any(matches_pattern(known, pattern) for known in names for pattern in patterns)

@@ -2,6 +2,7 @@
 
 import pickle
 import sys
+from ast import literal_eval
 
 import numpy as np
 import pytest
@@ -62,7 +63,7 @@ def test_a_pipeline_step_by_step():
 def test_the_advice_works(attribute):
     model = make_pipeline(StandardScaler(), PCA(2), LogisticRegression()).fit(X, LABELS)
     row = only(explain(model).rows, attribute=attribute)
-    pattern = row.advice.partition("=")[2].split("'")[1]
+    pattern = literal_eval(row.advice.partition("=")[2].removesuffix(" trains it"))
     trained = to_trainable(model, pattern)
     assert list(trained.origins().values()) == [f"{row.step}: {attribute}"]
 
@@ -71,7 +72,7 @@ def test_the_advice_for_all_members_works():
     members = [("a", make_pipeline(PCA(2), Ridge())), ("b", make_pipeline(PCA(1), Ridge()))]
     model = VotingRegressor(members).fit(X, Y)
     row = only(explain(model).rows, attribute="estimators_[*]['pca'].components_")
-    pattern = row.advice.partition("=")[2].split("'")[1]
+    pattern = literal_eval(row.advice.partition("=")[2].removesuffix(" trains it"))
     assert sorted(to_trainable(model, pattern).origins().values()) == [
         "estimators_[0]['pca'].components_",
         "estimators_[1]['pca'].components_",

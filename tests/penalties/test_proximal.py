@@ -239,6 +239,8 @@ def test_features_are_selected(diabetes):
         ("I0_*", "I0_coef", True),
         (["b", "c*"], "I0_coef", True),
         ("coef", "I0_coef1", False),
+        ("coefs_[*]", "coefs_[12]", True),
+        ("coefs_[1]", "coefs_1", False),
         ([], "I0_coef", False),
     ],
 )

@@ -2,16 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 
 from onnx import ModelProto
 
 from ...differentiation import gradient_reach
 from ...exceptions import ConversionError, NoTrainableWeightError
+from ...graphs.name_patterns import matches_pattern
+from .learned_parameters import CONSTANT
 from .weight_selection import Weight
 
-__all__ = ["reached_weights", "select_weights"]
+__all__ = ["Asked", "asked_for", "reached_weights", "select_weights"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The weights that one pattern is for.
+
+    Attributes
+    ----------
+    exact : frozenset of str
+        Those that it names.
+    matched : frozenset of str
+        Those that its wildcards match. They are trained where they can be; constants of formulas are
+        none of them.
+    """
+
+    exact: frozenset[str]
+    matched: frozenset[str]
+
+    @property
+    def names(self) -> frozenset[str]:
+        """All of them."""
+        return self.exact | self.matched
+
+
+def asked_for(
+    weights: dict[str, Weight], patterns: Sequence[str] | str, original_names: dict[str, str]
+) -> list[Asked]:
+    """Return the weights that each pattern is for.
+
+    Parameters
+    ----------
+    weights : dict of str to Weight
+        Weights under stable names.
+    patterns : str or sequence of str
+        Names or patterns, see :func:`select_weights`.
+    original_names : dict of str to str
+        Original name by stable name.
+
+    Returns
+    -------
+    list of Asked
+        One for each pattern.
+
+    Raises
+    ------
+    NoTrainableWeightError
+        If a pattern matches nothing.
+    """
+    found = []
+    known = {name: weight.names(original_names.get(name, name)) for name, weight in weights.items()}
+    for pattern in [patterns] if isinstance(patterns, str) else patterns:
+        exact = frozenset(name for name, names in known.items() if pattern in names)
+        wild = {name for name, names in known.items() if any(matches_pattern(n, pattern) for n in names)}
+        matched = frozenset(name for name in wild - exact if weights[name].reason != CONSTANT)
+        if not exact and not matched:
+            what = "constants of formulas only; name one exactly to train it" if wild else ""
+            raise NoTrainableWeightError(
+                f"weights_to_train: {pattern!r} matches {what or 'no floating-point initializer'} among "
+                f"{_known(weights, original_names)}."
+            )
+        found.append(Asked(exact, matched))
+    return found
 
 
 def select_weights(
@@ -26,8 +90,9 @@ def select_weights(
     weights : dict of str to Weight
         What :func:`find_weights` found, under stable names.
     patterns : str, sequence of str or None
-        Names or glob patterns, of stable or original names, of attributes (``coef_``) or of steps and
-        attributes (``pca.*``); None takes the learned ones.
+        Names or patterns, of stable or original names, of attributes (``coef_``) or of steps and
+        attributes (``pca.*``); ``*`` stands for any text, ``?`` for any character, brackets for
+        themselves (``coefs_[*]``, ``estimators_[3]*``). None takes the learned ones.
     original_names : dict of str to str
         Original name by stable name.
 
@@ -53,20 +118,7 @@ def select_weights(
     if patterns is None:
         chosen = {name for name, weight in weights.items() if weight.learned}
     else:
-        chosen = set()
-        for pattern in [patterns] if isinstance(patterns, str) else patterns:
-            matches = {
-                name
-                for name, weight in weights.items()
-                for known in weight.names(original_names.get(name, name))
-                if known == pattern or fnmatchcase(known, pattern)
-            }
-            if not matches:
-                raise NoTrainableWeightError(
-                    f"weights_to_train: {pattern!r} matches no floating-point initializer among "
-                    f"{_known(weights, original_names)}."
-                )
-            chosen |= matches
+        chosen = {name for asked in asked_for(weights, patterns, original_names) for name in asked.names}
     if not chosen:
         hint = f" Name some in weights_to_train if these are: {_known(weights, original_names)}."
         raise NoTrainableWeightError(
@@ -77,7 +129,11 @@ def select_weights(
 
 
 def reached_weights(
-    part: ModelProto, trained: list[str], output: str, original: dict[str, str], explicit: bool
+    part: ModelProto,
+    trained: list[str],
+    output: str,
+    original: dict[str, str],
+    asked: Sequence[Asked] | None = None,
 ) -> list[str]:
     """Return the weights that what is trained depends on, with a gradient.
 
@@ -91,13 +147,14 @@ def reached_weights(
         What is trained.
     original : dict of str to str
         Original names, for errors.
-    explicit : bool
-        Whether somebody asked for these weights.
+    asked : sequence of Asked, default=None
+        What somebody asked for; None where the model was to decide.
 
     Returns
     -------
     list of str
-        Those that can be trained; asked for, all of them.
+        Those that can be trained, and those that somebody named: what is wrong with these is told
+        later.
 
     Raises
     ------
@@ -107,17 +164,13 @@ def reached_weights(
         If none is left.
     """
     kept = {tensor.name for tensor in part.graph.initializer}
-    lost = [original.get(name, name) for name in trained if name not in kept]
-    if lost and explicit:
-        raise ConversionError(
-            f"Weights {lost} come after the scores that are trained ({output!r}): leave them out of "
-            "weights_to_train."
-        )
-    if explicit:  # require_gradients tells what stands in the way of those without gradient
-        return trained
     reached, blockers = gradient_reach(part, output)
+    if asked is not None:
+        chosen = {name for own in asked for name in _present(own, kept, reached, output, original)}
+        return [name for name in trained if name in chosen]
     left = [name for name in trained if name in reached]
     if not left:
+        lost = [original.get(name, name) for name in trained if name not in kept]
         raise NoTrainableWeightError(
             "The model has no weight to train: what is learned reaches what is trained only through "
             f"{', '.join(sorted({node.op_type for node in blockers}))}, and no gradient passes there."
@@ -125,6 +178,20 @@ def reached_weights(
             else f"The model has no weight to train: {lost} do not reach what is trained ({output!r})."
         )
     return left
+
+
+def _present(
+    asked: Asked, kept: Collection[str], reached: Collection[str], output: str, original: dict[str, str]
+) -> Iterable[str]:
+    """Return what to train for one pattern: without anything that can be, what does not reach the scores."""
+    matched = asked.matched & set(kept)
+    lost = asked.exact - set(kept) or (not matched and not asked.exact and asked.matched)
+    if lost:
+        raise ConversionError(
+            f"Weights {sorted(original.get(name, name) for name in lost)} come after the scores that are "
+            f"trained ({output!r}): leave them out of weights_to_train."
+        )
+    return asked.exact | ({*matched} & {*reached}) or matched
 
 
 def _known(weights: dict[str, Weight], original_names: dict[str, str]) -> str:

@@ -21,7 +21,6 @@ from .weight_selection import Weight
 __all__ = ["COLUMNS", "Examined", "Fact", "explained", "facts_of", "facts_table", "hopeless_steps"]
 
 _INDEX = re.compile(r"\[\d+\]")
-_BRACKETS = re.compile(r"(\[[^\]]*\])+")
 IN_FRONT = "has no ONNX converter, or comes before a step without one: it runs in scikit-learn, once"
 NO_USE = "neither a factor of a product, nor added to one, nor a table"
 
@@ -157,7 +156,7 @@ def _verdict(
     if name in present and name not in reached:
         return f"reaches what is trained only through {blockers}, where no gradient passes", ""
     named = f"{weight.step}.{weight.attribute}" if weight.step and weight.attribute else weight.attribute
-    pattern = _BRACKETS.sub("*", named or examined.original_names.get(name, name))
+    pattern = _INDEX.sub("[*]", named or examined.original_names.get(name, name))
     advice = f"weights_to_train={pattern!r} trains it" if name in present else ""
     return weight.reason or NO_USE, advice
 

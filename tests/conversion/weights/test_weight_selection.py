@@ -1,15 +1,18 @@
 """Weights are what a graph multiplies by and adds to products; nothing else unless it is named."""
 
+from ast import literal_eval
+
 import numpy as np
 import pytest
-from onnx import numpy_helper, parser
+from onnx import helper, numpy_helper, parser
 from sklearn.decomposition import PCA
-from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from ortlearn.conversion import Weight, find_weights, select_weights, to_trainable
+from ortlearn.conversion import Weight, explain, find_weights, select_weights, to_trainable
+from ortlearn.conversion.weights.learned_parameters import CONSTANT
 from ortlearn.exceptions import ConversionError, NoTrainableWeightError
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -159,7 +162,7 @@ ORIGINAL = {"I0_mean": "scaler.mean", "I1_coef": "net.coef", "I2_intercept": "ne
         ("net.*", ["I1_coef", "I2_intercept"]),
         (["I2_*", "I1_*"], ["I1_coef", "I2_intercept"]),
         (["net.coef", "I1_coef"], ["I1_coef"]),
-        ("I[01]_*", ["I0_mean", "I1_coef"]),
+        ("I?_m*", ["I0_mean"]),
         (("scaler.mean",), ["I0_mean"]),
     ],
 )
@@ -192,3 +195,69 @@ def test_a_weight_after_the_scores_cannot_be_trained():
     model.graph.output[1].name = "s"
     with pytest.raises(ConversionError, match=r"\['tail'\] come after the scores"):
         to_trainable(model, ["w", "tail"])
+
+
+@pytest.mark.parametrize(
+    "pattern, expected",
+    [
+        ("coefs_[*]", ["coefs_[0]", "coefs_[1]"]),
+        ("coefs_[1]*", ["coefs_[1]"]),
+        ("coefs_[1]", ["coefs_[1]"]),
+        ("*s_[?]", ["coefs_[0]", "coefs_[1]", "intercepts_[0]", "intercepts_[1]"]),
+        (["intercepts_[*]", "coefs_[0]"], ["coefs_[0]", "intercepts_[0]", "intercepts_[1]"]),
+    ],
+)
+def test_brackets_are_indices(pattern, expected):
+    """Names are accepted as they are printed: ``[*]`` and ``[1]`` are no sets of letters."""
+    X = np.random.RandomState(0).normal(size=(20, 3))
+    trainable = to_trainable(MLPRegressor(hidden_layer_sizes=4, max_iter=5).fit(X, X[:, 0]), pattern)
+    assert sorted(trainable.origins().values()) == expected
+
+
+def test_what_explain_prints_is_accepted():
+    X = np.random.RandomState(0).normal(size=(40, 3))
+    network = make_pipeline(StandardScaler(), MLPClassifier((4,), max_iter=5)).fit(X, X[:, 0] > 0)
+    for row in explain(network).rows:
+        if row.attribute:
+            trainable = to_trainable(network, f"{row.step}.{row.attribute}")
+            assert len(trainable.trained) == len(row.weights)
+        assert (
+            not row.advice
+            or to_trainable(
+                network, literal_eval(row.advice.partition("=")[2].removesuffix(" trains it"))
+            ).trained
+        )
+
+
+def test_wildcards_are_for_weights():
+    """Constants of formulas, and what comes after the scores, are trained for their names only."""
+    X, y = np.random.RandomState(0).normal(size=(30, 3)), np.arange(30) % 3
+    classifier = LogisticRegression().fit(X, y)
+    default = to_trainable(classifier)
+    assert to_trainable(classifier, "*").trained == default.trained
+    scaled = make_pipeline(StandardScaler(), classifier).fit(X, y)
+    assert sorted(to_trainable(scaled, "*").origins().values()) == [
+        "logisticregression: coef_",
+        "logisticregression: intercept_",
+        "standardscaler: mean_",
+        "standardscaler: scale_",
+    ]
+    constants = [name for name, weight in default.weights.items() if weight.reason == CONSTANT]
+    assert constants
+    for name in constants:
+        with pytest.raises(ConversionError, match="come after the scores"):
+            to_trainable(classifier, name)
+        with pytest.raises(NoTrainableWeightError, match="constants of formulas only"):
+            to_trainable(classifier, f"{name[:-1]}?")
+        assert to_trainable(classifier, ["coef*", "*"]).trained == default.trained
+
+
+def test_wildcards_leave_out_what_comes_after_the_scores():
+    model = graph("y = MatMul (x, w)  z = MatMul (y, w_t)", w=(2, 3), w_t=(3, 2))
+    model.graph.output.append(helper.make_tensor_value_info("z", 1, ["N", 2]))
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", 1, ["N", 3]))
+    assert list(to_trainable(model, "w*").origins()) == ["w"]
+    with pytest.raises(ConversionError, match=r"\['w_t'\] come after the scores"):
+        to_trainable(model, "w_*")
+    with pytest.raises(ConversionError, match=r"\['w_t'\] come after the scores"):
+        to_trainable(model, ["w*", "w_t"])

@@ -1,0 +1,41 @@
+"""Patterns of names: ``*`` and ``?``, everything else stands for itself."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+__all__ = ["matches_pattern"]
+
+
+def matches_pattern(name: str, pattern: str) -> bool:
+    """Tell whether a name is what a pattern says, upper and lower case apart.
+
+    Brackets are index notation in the names of attributes, no sets of letters: ``coefs_[*]`` is every
+    member of ``coefs_``.
+
+    Parameters
+    ----------
+    name : str
+        Name.
+    pattern : str
+        Name, or pattern: ``*`` stands for any text, ``?`` for any character.
+
+    Returns
+    -------
+    bool
+        Whether it is.
+
+    Examples
+    --------
+    >>> from ortlearn.graphs.name_patterns import matches_pattern
+    >>> [matches_pattern(name, "coefs_[*]") for name in ("coefs_[0]", "coefs_[12]", "coefs_*")]
+    [True, True, False]
+    """
+    return name == pattern or _expression(pattern).fullmatch(name) is not None
+
+
+@lru_cache(maxsize=256)
+def _expression(pattern: str) -> re.Pattern:
+    wild = {"*": ".*", "?": "."}
+    return re.compile("".join(wild.get(letter) or re.escape(letter) for letter in pattern), re.DOTALL)
