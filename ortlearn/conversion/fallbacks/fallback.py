@@ -15,6 +15,7 @@ from ..inputs.first_readers import IDLE_STEPS
 from ..inputs.inputs import InputSchema, matrix_schema
 from ..inputs.schemas import input_schema
 from ..sklearn_converter import sklearn_to_onnx
+from .culprits import find_culprit
 from .faithfulness import Run, difference, probe_rows
 
 __all__ = ["Converted", "convert_with_fallback"]
@@ -183,15 +184,28 @@ def _split(steps: Steps, X: Any, probe: Any, dtype: Any, run: Run | None, fault:
     schema = input_schema(some, rest, dtype)
     model = sklearn_to_onnx(rest, schema, dtype)
     graph = sklearn_to_onnx(Pipeline(rest.steps[:-1]), schema, dtype) if len(rest.steps) > 1 else None
-    name, step = steps[position - 1]
-    warnings.warn(
-        f"Step {name!r} ({type(step).__name__}) stays in scikit-learn: {fault}. It runs once before the "
-        f"training and before every prediction. The trained ONNX model begins after it and takes its "
-        f"{schema.n_features} columns.",
-        FallbackWarning,
-        stacklevel=2,
+    before = _transform(FrontPipeline(steps[: position - 1]), probe) if position > 1 else probe
+    guilty, cause = find_culprit(
+        steps[position - 1], before, fault, lambda inner, rows: _try([inner], rows, rows, dtype, run).fault
     )
+    warnings.warn(_message(steps[position - 1], guilty, cause, schema), FallbackWarning, stacklevel=2)
     return Converted(model, schema, rest, graph, front)
+
+
+def _message(step: tuple[str, Any], guilty: tuple[str, Any], cause: str, schema: InputSchema) -> str:
+    """Say which step stays in scikit-learn, what inside it is the reason, and what to do about it."""
+    name, culprit = _title(step), _title(guilty)
+    reason = f": {cause}" if guilty is step else f", because of {culprit} in it: {cause}"
+    return (
+        f"Step {name} stays in scikit-learn{reason}. It runs once before the training and before every "
+        f"prediction. The trained ONNX model begins after it and takes its {schema.n_features} columns. For "
+        f"an ONNX model that takes the columns of X, replace {guilty[0]!r} by a step that converts, or "
+        f"register a converter of {type(guilty[1]).__name__} with skl2onnx.update_registered_converter."
+    )
+
+
+def _title(step: tuple[str, Any]) -> str:
+    return f"{step[0]!r} ({type(step[1]).__name__})"
 
 
 def _last_fault(steps: Steps, probe: Any, dtype: Any, run: Run | None, fault: str) -> tuple[int, str]:

@@ -183,6 +183,18 @@ def selects_by_name(estimator: Any) -> bool:
     return isinstance(estimator, ColumnTransformer) and hasattr(estimator, "feature_names_in_")
 
 
+def _moved(
+    name: str, step: Any, indices: list[int], positions: Mapping[int, int] | None
+) -> tuple[str, Any, list[int]]:
+    """Return a part of a ColumnTransformer with the new positions of the columns that are left."""
+    if positions is None:
+        return name, with_positions(step, None), indices
+    left = [place for place, index in enumerate(indices) if index in positions]
+    # A step that selects columns itself may be given some that nobody reads.
+    own = None if len(left) == len(indices) else {place: new for new, place in enumerate(left)}
+    return name, with_positions(step, own), [positions[indices[place]] for place in left]
+
+
 def with_positions(estimator: Any, positions: Mapping[int, int] | None) -> Any:
     """Return a copy whose first ColumnTransformers select columns by their new positions.
 
@@ -209,10 +221,7 @@ def with_positions(estimator: Any, positions: Mapping[int, int] | None) -> Any:
         return union
     if isinstance(estimator, ColumnTransformer):
         chosen = copy.copy(estimator)
-        chosen.transformers_ = [
-            (name, with_positions(step, None), [i if positions is None else positions[i] for i in indices])
-            for name, step, indices in column_indices(estimator)
-        ]
+        chosen.transformers_ = [_moved(*item, positions) for item in column_indices(estimator)]
         return chosen
     if _members(estimator):
         ensemble = copy.copy(estimator)

@@ -159,6 +159,39 @@ def test_a_step_without_converter(name, dtype, numbers):
     assert pickle.loads(pickle.dumps(converted.front)).transform(numbers[0]).shape[0] == N_ROWS
 
 
+def bent(number):
+    return ColumnTransformer([("scale", StandardScaler(), ["b"]), ("bend", SplineTransformer(), [number])])
+
+
+INNER = {
+    "columns by name": bent("a"),
+    "a pipeline": ColumnTransformer(
+        [("all", make_pipeline(StandardScaler(), SplineTransformer()), ["a", "b"])]
+    ),
+    "a union": make_union(StandardScaler(), SplineTransformer()),
+    "columns in columns": make_pipeline(ColumnTransformer([("deep", bent("b"), ["a", "b"])])),
+    "what is left": ColumnTransformer([("scale", StandardScaler(), ["b"])], remainder=SplineTransformer()),
+}
+
+
+@pytest.mark.parametrize("name", INNER)
+def test_the_step_at_fault_is_named(name, numbers):
+    frame = pd.DataFrame(numbers[0][:, :2], columns=["a", "b"])
+    fitted = make_pipeline(INNER[name], Ridge()).fit(frame, numbers[1])
+    with pytest.warns(FallbackWarning) as caught:
+        assert convert_with_fallback(fitted, frame, run=run).front is not None
+    (text,) = (str(warning.message) for warning in caught)
+    assert "(SplineTransformer) in it: skl2onnx has no converter for it" in text
+    assert "register a converter of SplineTransformer" in text
+
+
+def test_documents_of_a_column_are_named(people):
+    words = ColumnTransformer([("bag", HashingVectorizer(n_features=8), "note")])
+    fitted = make_pipeline(words, Ridge()).fit(*people)
+    with pytest.warns(FallbackWarning, match="because of 'bag' .HashingVectorizer. in it"):
+        convert_with_fallback(fitted, people[0], run=run)
+
+
 def test_members_that_select_their_columns(people):
     X, y = people
     members = [
