@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from ..inputs.columns import (
     is_missing,
     with_new_columns,
 )
+from ..inputs.first_readers import first_readers, selects_by_name
 from ..inputs.inputs import InputSchema
 
 __all__ = ["Run", "difference", "probe_rows", "transformed"]
@@ -171,12 +172,26 @@ def _rounding(transformer: Any, probe: Any, expected: np.ndarray, schema: InputS
     if issparse(probe) or schema.inputs[0].column is None and not schema.is_number_matrix:
         return 0.0
     step = 1 + np.finfo(schema.float_dtype).eps
+    rows = probe if is_frame(probe) else as_columns(probe)
+    keys, encoded = iter(column_keys(rows)), _encoded_columns(transformer, rows)
 
     def nudge(values: np.ndarray, kind: str) -> Any:
-        return values if kind in ("text", "other") else np.asarray(values, dtype=np.float64) * step
+        exact = next(keys) in encoded or kind in ("text", "other")
+        return values if exact else np.asarray(values, dtype=np.float64) * step
 
-    rows = probe if is_frame(probe) else as_columns(probe)
-    return 8 * np.nan_to_num(np.abs(transformed(transformer, with_new_columns(rows, nudge)) - expected))
+    try:
+        nudged = transformed(transformer, with_new_columns(rows, nudge))
+    except ValueError:  # a step that takes some numbers only
+        return 0.0
+    return 8 * np.nan_to_num(np.abs(nudged - expected))
+
+
+def _encoded_columns(transformer: Any, rows: Any) -> set[Hashable]:
+    """Return the columns whose numbers are categories: next to one there is none."""
+    by_name = is_frame(rows) and selects_by_name(transformer)
+    keys = list(transformer.feature_names_in_) if by_name else column_keys(rows)
+    readers = first_readers(transformer, range(len(keys)))
+    return {keys[reader.position] for reader in readers if hasattr(reader.step, "categories_")}
 
 
 def _with_unknown_texts(probe: Any) -> Any:

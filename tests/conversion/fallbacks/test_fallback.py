@@ -192,6 +192,21 @@ def test_documents_of_a_column_are_named(people):
         convert_with_fallback(fitted, people[0], run=run)
 
 
+# Rows of one encoder: three of them numbers that float32 rounds, one missing.
+FLOATS = pd.DataFrame({"g": [1.1, 2.7, np.nan, 2.7] * 20, "f": np.linspace(1e6, 2e6, 80)})
+
+
+@pytest.mark.parametrize("unknown", [{}, {"handle_unknown": "use_encoded_value", "unknown_value": -1}])
+def test_numbers_as_categories_are_compared_as_they_are(unknown):
+    encoder = OrdinalEncoder(encoded_missing_value=-5, **unknown)
+    columns = ColumnTransformer([("codes", encoder, ["g"]), ("scale", StandardScaler(), ["f"])])
+    fitted = make_pipeline(columns, Ridge()).fit(FLOATS, np.arange(80))
+    with pytest.warns(FallbackWarning, match="because of 'codes' .OrdinalEncoder."):
+        converted = convert_with_fallback(fitted, FLOATS, run=run)
+    assert converted.front is not None
+    np.testing.assert_allclose(converted.front.transform(FLOATS)[:4, 0], [0, 1, -5, 1])
+
+
 def test_members_that_select_their_columns(people):
     X, y = people
     members = [
