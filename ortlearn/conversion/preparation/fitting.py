@@ -81,7 +81,7 @@ def is_fitted(estimator: BaseEstimator) -> bool:
     >>> is_fitted(Ridge()), is_fitted(Ridge().fit([[0.0], [1.0]], [0.0, 1.0]))
     (False, True)
     """
-    last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+    last = _last(estimator)
     try:
         check_is_fitted(last)
     except NotFittedError:
@@ -92,8 +92,18 @@ def is_fitted(estimator: BaseEstimator) -> bool:
     )
 
 
+def _last(estimator: BaseEstimator) -> Any:
+    """Return the last step of a pipeline, any other estimator as it is."""
+    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+
+
+def _requires_labels(estimator: BaseEstimator) -> bool:
+    """Tell whether an estimator needs y to be fitted, by scikit-learn's tags."""
+    return get_tags(estimator).target_tags.required or get_tags(_last(estimator)).target_tags.required
+
+
 def _make_cheap(estimator: BaseEstimator) -> None:
-    last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+    last = _last(estimator)
     last.set_params(**CHEAP.get(type(last), {}))
 
 
@@ -140,6 +150,11 @@ def fit_clone(
     estimator
         Fitted clone.
 
+    Raises
+    ------
+    ValueError
+        If y is None for an estimator that needs it.
+
     Examples
     --------
     >>> from sklearn.linear_model import LogisticRegression
@@ -147,6 +162,11 @@ def fit_clone(
     >>> fit_clone(LogisticRegression(), [[0.0], [1.0]], ["a", "b"], classes=["a", "b", "c"]).classes_
     array(['a', 'b', 'c'], dtype='<U1')
     """
+    if y is None and _requires_labels(estimator):
+        raise ValueError(
+            f"Training {type(_last(estimator)).__name__} requires y to be passed, but the target y is None: "
+            "it must have a value or a class for each row."
+        )
     fitted = clone(estimator)
     if shapes_only:
         _make_cheap(fitted)
