@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .inputs.missing import accepts_missing, missing_columns
     from .loading import is_onnx_source, load_onnx
     from .preparation.fitting import fit_clone, is_fitted
+    from .preparation.refusal import check_is_a_model
     from .sklearn_converter import sklearn_to_onnx
     from .trainable import TrainableModel, source_task, to_trainable
     from .versions import IR_VERSION, OPSET, pin_versions
@@ -42,6 +43,7 @@ __all__ = [
     "attach_head",
     "check_categories",
     "check_feature_names",
+    "check_is_a_model",
     "convert_with_fallback",
     "decompose_operators",
     "draw_weights",
@@ -77,6 +79,7 @@ _MODULES = {
     "attach_head": ".heads",
     "check_categories": ".inputs.column_reading",
     "check_feature_names": ".inputs.feature_names",
+    "check_is_a_model": ".preparation.refusal",
     "convert_with_fallback": ".fallbacks.fallback",
     "decompose_operators": ".decompositions",
     "draw_weights": ".weights.initial_weights",

@@ -11,6 +11,7 @@ import numpy as np
 from ..exceptions import ConversionError, FallbackWarning, NoTrainableWeightError
 from .loading import is_onnx_source
 from .preparation.fitting import fit_clone, is_fitted
+from .preparation.refusal import check_is_a_model, is_trainer
 from .trainable import to_trainable
 from .trainable_model import TrainableModel, examined_model
 from .weights.weight_facts import COLUMNS, Fact, facts_of, facts_table, hopeless_steps
@@ -79,8 +80,8 @@ def explain(estimator_or_onnx: Any, X: Any = None, y: Any = None, *, dtype: Any 
     Parameters
     ----------
     estimator_or_onnx : estimator, onnx.ModelProto, bytes, str or os.PathLike
-        What would be given to :class:`~ortlearn.OrtGradientOptimizer`. An estimator that is not fitted
-        is cloned and fitted.
+        What would be given to :class:`~ortlearn.OrtGradientOptimizer`, or one of those: the model that it
+        has trained is looked at. An estimator that is not fitted is cloned and fitted.
     X : array-like or frame of shape (n_samples, n_features), default=None
         Rows; needed where the estimator is not fitted, or takes columns of several kinds.
     y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
@@ -96,7 +97,7 @@ def explain(estimator_or_onnx: Any, X: Any = None, y: Any = None, *, dtype: Any 
     Raises
     ------
     ConversionError
-        If an estimator is not fitted and there are no rows to fit it on.
+        If an estimator is not fitted and there are no rows to fit it on, or ends without a model.
 
     Examples
     --------
@@ -111,7 +112,7 @@ def explain(estimator_or_onnx: Any, X: Any = None, y: Any = None, *, dtype: Any 
     >>> print(table.rows[0].reason, "->", table.rows[0].advice)
     prepares the features of what is trained -> weights_to_train='pca.components_' trains it
     """
-    source = estimator_or_onnx
+    source = _model_of(estimator_or_onnx)
     if not is_onnx_source(source) and not is_fitted(source):
         if X is None:
             raise ConversionError(f"{type(source).__name__} is not fitted: fit it first, or pass X (and y).")
@@ -125,6 +126,16 @@ def explain(estimator_or_onnx: Any, X: Any = None, y: Any = None, *, dtype: Any 
     except ConversionError as error:
         return Explanation(hopeless_steps(source), str(error))
     return _explanation(trainable, source)
+
+
+def _model_of(source: Any) -> Any:
+    """Return the model that a trainer has trained, or else was given; other sources as they are."""
+    if is_onnx_source(source):
+        return source
+    if is_trainer(source):
+        return _model_of(getattr(source, "onnx_", source.estimator))
+    check_is_a_model(source)
+    return source
 
 
 def _explanation(trainable: TrainableModel, source: Any) -> Explanation:

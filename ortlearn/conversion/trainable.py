@@ -20,6 +20,7 @@ from .inputs.first_readers import selects_by_name
 from .loading import is_onnx_source, load_onnx
 from .output_shapes import with_computed_shapes
 from .preparation.kinds import ModelKind, describe
+from .preparation.refusal import check_is_a_model
 from .preparation.unwrapping import unwrap
 from .trainable_model import TrainableModel
 
@@ -105,6 +106,7 @@ def _incoming(
     if count is None and X is None:
         raise ConversionError(f"The number of features of {type(source).__name__} is unknown: fit it first.")
     unwrapped = unwrap(source)
+    check_is_a_model(unwrapped.estimator)
     converted = convert_with_fallback(unwrapped.estimator, X, n_features=count, dtype=dtype, run=run)
     model, loose = tie_parameters(converted.model, converted.estimator)
     incoming = Incoming(

@@ -150,7 +150,9 @@ class RowsMixin:
     def _check_columns(self, X: Any, reset: bool, problem: Problem | None = None) -> None:
         """Check number and names of columns of several kinds."""
         if count_rows(X) < 1:
-            raise ValueError(f"Found array with 0 sample(s) while a minimum of 1 is required by {self!r}.")
+            raise ValueError(
+                f"Found array with 0 sample(s) while a minimum of 1 is required by {type(self).__name__}."
+            )
         if isinstance(X, Mapping):
             if reset:
                 self.n_features_in_, self.feature_names_in_ = len(X), np.array(list(X), dtype=object)

@@ -24,7 +24,7 @@ def check_source(source: Any) -> None:
     Raises
     ------
     ConversionError
-        If it is a class, or has no ``fit``.
+        If it is a class, has no ``fit``, is itself one that trains others, or ends without a model.
     """
     if conversion.is_onnx_source(source):
         return
@@ -32,6 +32,7 @@ def check_source(source: Any) -> None:
         raise ConversionError(
             f"estimator must be a scikit-learn estimator object or an ONNX model, not {source!r}."
         )
+    conversion.check_is_a_model(source)
 
 
 def fitted_source(
