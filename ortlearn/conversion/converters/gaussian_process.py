@@ -29,7 +29,7 @@ def convert_regressor(scope: Any, operator: Any, container: Any) -> None:
     mean = op.MatMul(
         _full(op, kernel_matrix(op, process.kernel_, x, rows), x, rows), add_weight(op, "alpha", alpha)
     )
-    if np.any(process._y_train_std != 1):
+    if process.normalize_y:
         mean = op.Mul(mean, add_weight(op, "y_train_std", np.atleast_1d(process._y_train_std)))
     mean = op.Add(mean, add_weight(op, "y_train_mean", np.atleast_1d(process._y_train_mean)))
     write_as(op, mean, operator.outputs[0])

@@ -11,6 +11,7 @@ import numpy as np
 
 from .fitted_attributes import FittedArray, common_expression
 from .number_index import NumberIndex, evidence, within
+from .weight_names import is_named_after
 
 __all__ = ["ENOUGH", "FROZEN", "Match", "TREES", "match_parameters"]
 
@@ -122,6 +123,11 @@ def match_parameters(
                 match = find(array, name in frozen)
                 if match is not None:
                     found[name] = match
+    for name, array in arrays.items():
+        if name not in found and array.size:
+            match = matching.same_name(name, array, name in frozen)
+            if match is not None:
+                found[name] = match
     for name in arrays:
         if (name in likely or name in frozen) and name not in found and arrays[name].size:
             match = matching.same_order(arrays[name], name in frozen, proven=False)
@@ -155,6 +161,18 @@ class _Matching:
                         continue
                     self._used.add(i)
                     return Match((self.fitted[i],), transform)
+        return None
+
+    def same_name(self, name: str, array: np.ndarray, frozen: bool) -> Match | None:
+        """Find an attribute of the same numbers that the initializer is named after, whatever the numbers.
+
+        A mean of 133.56 proves nothing by itself, nor does one of 0: what is trained must not depend on it.
+        """
+        candidates = self._preferred(self._by_size.get(array.size, ()), frozen)
+        for i in sorted(candidates, key=lambda i: -len(self.fitted[i].key[1])):
+            if is_named_after(name, self.fitted[i].key[1]) and _equal(array, self.fitted[i].values):
+                self._used.add(i)
+                return Match((self.fitted[i],))
         return None
 
     def only_one(self, left: Mapping[str, np.ndarray], frozen: Collection[str]) -> dict[str, Match]:

@@ -10,9 +10,46 @@ from onnx import GraphProto, ModelProto, TensorProto, numpy_helper
 
 from ...graphs import copy_model, graph_names, subgraphs
 
-__all__ = ["get_train_initializer", "onnx_rename_weights", "renamed_weights", "restored_names"]
+__all__ = [
+    "get_train_initializer",
+    "is_named_after",
+    "onnx_rename_weights",
+    "renamed_weights",
+    "restored_names",
+]
 
 _PREFIX = re.compile(r"^I\d+_")
+
+
+#: Attributes that initializers of other names hold, by the stems of these names.
+OTHER_STEMS = {"base_values": ("_baseline_prediction", "_raw_predict_init(X)", "constant_")}
+
+
+def is_named_after(name: str, attribute: str) -> bool:
+    """Tell whether the name of an initializer says that it holds an attribute.
+
+    Parameters
+    ----------
+    name : str
+        Name, numbers and prefixes included.
+    attribute : str
+        Attribute without the object that has it, ``_y_train_mean``.
+
+    Returns
+    -------
+    bool
+        Whether it does.
+
+    Examples
+    --------
+    >>> from ortlearn.conversion.weights.weight_names import is_named_after
+    >>> [is_named_after("I10_own_y_train_mean_0", name) for name in ("_y_train_mean", "_y_train_std")]
+    [True, False]
+    """
+    stem = f"_{name.rstrip('_0123456789')}"
+    if stem.endswith(f"_{attribute.strip('_')}"):
+        return True
+    return any(stem.endswith(f"_{other}") and attribute in held for other, held in OTHER_STEMS.items())
 
 
 def _all_graphs(graph: GraphProto):
