@@ -249,6 +249,26 @@ def test_documents(optimizer, people):
         np.testing.assert_allclose(model.predict(form[:1]), fitted.predict(form[:1]), rtol=1e-5)
 
 
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+def test_missing_documents(missing, optimizer, people, unchanged):
+    texts, y = people[0][["note"]].astype(object), people[1]
+    columns = make_column_transformer((TfidfVectorizer(), "note"))
+    fitted = make_pipeline(columns, Ridge()).fit(texts, y)
+    model = small_step(optimizer, fitted).fit(texts, y)
+    with_none = texts.copy()
+    with_none.iloc[[3, 5], 0] = missing
+
+    def fails():
+        for call in (model.predict, lambda X: model.fit(X, y), lambda X: model.partial_fit(X, y)):
+            with pytest.raises(ValueError, match=r"Column 'note' of X has missing texts, in rows \[3, 5\]"):
+                call(with_none)
+
+    unchanged(model, texts, fails)
+    alone = small_step(optimizer, make_pipeline(TfidfVectorizer(), Ridge()).fit(texts["note"], y))
+    with pytest.raises(ValueError, match=r"X has missing texts, in rows \[3, 5\].* Put ''"):
+        alone.fit(texts["note"], y).predict(with_none["note"])
+
+
 def test_arrays_of_text(optimizer, people):
     texts, y = people[0][["city", "kind"]].fillna("?").to_numpy().astype(str), people[1]
     fitted = make_pipeline(OneHotEncoder(), Ridge()).fit(texts, y)

@@ -130,7 +130,7 @@ def difference(
 def _compare(transformer: Any, graph: ModelProto, schema: InputSchema, probe: Any, run: Run) -> str | None:
     try:
         expected = transformed(transformer, probe)
-    except ValueError:  # rows that scikit-learn refuses
+    except (AttributeError, TypeError, ValueError):  # rows that scikit-learn refuses
         return None
     try:
         got = run(graph, read_columns(probe.toarray() if issparse(probe) else probe, schema))

@@ -31,7 +31,7 @@ def read_columns(X: Any, schema: InputSchema) -> dict[str, np.ndarray]:
     Raises
     ------
     ValueError
-        If a column is missing, or has values of another kind.
+        If a column is missing, has values of another kind, or documents that are missing.
 
     Examples
     --------
@@ -56,14 +56,17 @@ def read_columns(X: Any, schema: InputSchema) -> dict[str, np.ndarray]:
                 f"The model takes the columns {names} by name: pass a frame or a dictionary, not "
                 f"{type(X).__name__}."
             )
-    return {item.name: _read(X, item, schema.categories.get(item.column)) for item in schema.inputs}
+    return {item.name: _read(X, item, schema) for item in schema.inputs}
 
 
-def _read(X: Any, item: Input, categories: frozenset | None) -> np.ndarray:
+def _read(X: Any, item: Input, schema: InputSchema) -> np.ndarray:
     values = np.asarray(X) if item.column is None else column_values(X, item.column)
+    categories = schema.categories.get(item.column)
     if categories is not None:
         _check_categories(values, item.column, categories)
     where = "X" if item.column is None else f"Column {item.column!r} of X"
+    if item.column in schema.documents:
+        _check_documents(values, where)
     if item.dtype == object:
         array = _as_text(values)
     elif item.dtype.kind in "iu":
@@ -94,6 +97,16 @@ def _as_text(values: np.ndarray) -> np.ndarray:
     items = values.ravel().tolist()
     texts = [value if type(value) is str else _text(value) for value in items]
     return np.array(texts, dtype=object).reshape(values.shape)
+
+
+def _check_documents(values: np.ndarray, where: str) -> None:
+    """Raise an error for missing texts, which no vectorizer takes."""
+    missing = [row for row, value in enumerate(values.ravel().tolist()) if is_missing(value)]
+    if missing:
+        raise ValueError(
+            f"{where} has missing texts, in rows {missing[:10]}: a vectorizer takes none. Put '' in their "
+            "place."
+        )
 
 
 def _text(value: Any) -> str:

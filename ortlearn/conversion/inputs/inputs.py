@@ -75,6 +75,8 @@ class InputSchema:
         Number of columns of X, those that no input takes included; None where it is unknown.
     by_name : bool
         Whether columns are found by name, in whatever order they come.
+    documents : frozenset of hashable or None
+        Columns that a vectorizer reads, None for all of X: none of its texts may be missing.
 
     Examples
     --------
@@ -87,6 +89,7 @@ class InputSchema:
     categories: Mapping[Hashable, frozenset] = field(default_factory=dict)
     n_features: int | None = None
     by_name: bool = False
+    documents: frozenset[Hashable | None] = frozenset()
 
     @property
     def is_matrix(self) -> bool:

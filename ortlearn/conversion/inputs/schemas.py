@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 from scipy.sparse import issparse
+from sklearn.feature_extraction.text import _VectorizerMixin
 
 from ...exceptions import ConversionError
 from ...graphs import TensorType
@@ -65,7 +66,9 @@ def input_schema(X: Any, estimator: Any, dtype: Any = np.float32) -> InputSchema
     if not is_frame(X):
         X = as_columns(X)
         if X.ndim == 1 and X.dtype.kind in "OUT":  # documents
-            return InputSchema((Input("X", TensorType(TensorProto.STRING, (None, 1))),), n_features=1)
+            texts = Input("X", TensorType(TensorProto.STRING, (None, 1)))
+            vectorized = any(map(_vectorizes, first_readers(estimator, [0])))
+            return InputSchema((texts,), n_features=1, documents=frozenset([None] if vectorized else []))
     by_name = is_frame(X) and selects_by_name(estimator)
     keys = list(estimator.feature_names_in_) if by_name else column_keys(X)
     _check_count(len(keys), estimator)
@@ -88,7 +91,10 @@ def input_schema(X: Any, estimator: Any, dtype: Any = np.float32) -> InputSchema
         Input(name, TensorType(_elem_type(X, keys[p], readers, p, dtype), (None, 1)), keys[p], p)
         for name, p in zip(names, used, strict=True)
     )
-    return InputSchema(inputs, categories, len(keys), by_name)
+    documents: frozenset[Hashable | None] = frozenset(
+        keys[reader.position] for reader in readers if _vectorizes(reader)
+    )
+    return InputSchema(inputs, categories, len(keys), by_name, documents)
 
 
 def _check_names(estimator: Any, keys: list[Hashable], known: list[Hashable]) -> None:
@@ -123,6 +129,10 @@ def _are_numbers(X: Any, keys: list[Hashable], readers: list[Reader], dtype: np.
 
 def _encodes(reader: Reader) -> bool:
     return hasattr(reader.step, "categories_")
+
+
+def _vectorizes(reader: Reader) -> bool:
+    return isinstance(reader.step, _VectorizerMixin)
 
 
 def _elem_type(X: Any, key: Hashable, readers: Iterable[Reader], position: int, dtype: np.dtype) -> int:
