@@ -42,6 +42,11 @@ def _is_classifier(self) -> bool:
 
 
 def _has_decisions(self) -> bool:
+    """Tell whether there are scores to decide by; that the graph has none is known once it is converted."""
+    problem = self.__dict__.get("_problem")
+    head = None if problem is None else problem.trainable.head
+    if head is not None and not head.has_decisions:
+        raise AttributeError("The graph of this model has no tensor of scikit-learn's decision_function.")
     return _type(self) in ("classifier", "outlier_detector")
 
 
@@ -161,7 +166,10 @@ class PredictionMixin:
 
     @available_if(_has_decisions)
     def decision_function(self, X):
-        """Return the raw scores that the loss is computed from, votes where pairs of classes vote.
+        """Return what scikit-learn's ``decision_function`` gives, where the wrapped classifier has one.
+
+        Of other classifiers, and of ONNX models, these are the raw scores that the loss is computed from.
+        A graph that holds votes of members in the place of their decisions has no such method.
 
         Parameters
         ----------
@@ -171,7 +179,8 @@ class PredictionMixin:
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Scores before sigmoid or softmax; one per row for two classes with a single score.
+            Scores; one per row for two classes, one per pair of classes for ``SVC`` with
+            ``decision_function_shape="ovo"``.
         """
         rows = self._rows(X)
         scores = self._runner().scores(rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto
+from onnx import TensorProto, helper
 from scipy.sparse import issparse
 from sklearn.svm import OneClassSVM
 
@@ -14,7 +14,7 @@ from ...graphs import GraphBuilder
 from ..decompositions.svm_coupling import pair_table
 from .writing import add_nodes, float_input, new_builder
 
-__all__ = ["convert_classifier", "convert_regressor"]
+__all__ = ["convert_classifier", "convert_regressor", "votes_and_confidences"]
 
 ML = "ai.onnx.ml"
 KERNELS = ("linear", "poly", "rbf", "sigmoid")
@@ -38,7 +38,10 @@ def convert_classifier(scope: Any, operator: Any, container: Any) -> None:
         "SVMClassifier",
         float_input(op, operator),
         domain=ML,
-        outputs=[op.unique("label") if svc.break_ties and confident else label, op.unique("scores")],
+        outputs=[
+            op.unique("label") if svc.break_ties and confident and decides else label,
+            op.unique("scores"),
+        ],
         **attributes,
     )
     decisions = scores
@@ -46,7 +49,7 @@ def convert_classifier(scope: Any, operator: Any, container: Any) -> None:
         decision = op.Slice(scores, [0], [1], [1])  # the operator has it first
         decisions = op.Concat(op.Neg(decision), decision, axis=1)
     elif decides and confident:
-        decisions = _votes_and_confidences(op, scores, len(svc.classes_))
+        decisions = votes_and_confidences(op, scores, len(svc.classes_))
         if svc.break_ties:
             best = op.ArgMax(decisions, axis=1, keepdims=0)
             op.node("Gather", _class_table(svc.classes_), best, outputs=[label], axis=0)
@@ -121,15 +124,19 @@ def _float_type(variable: Any) -> int:
     return TensorProto.DOUBLE if is_double else TensorProto.FLOAT
 
 
-def _votes_and_confidences(op: GraphBuilder, pairs: str, n_classes: int) -> str:
+def votes_and_confidences(
+    op: GraphBuilder, pairs: str, n_classes: int, elem_type: int = TensorProto.FLOAT
+) -> str:
     """Return ``votes + s / (3 (|s| + 1))``, s the sum of the scores of a class in its pairs.
 
     As in ``_ovr_decision_function`` of scikit-learn; a pair is lost below zero.
     """
+    dtype = helper.tensor_dtype_to_np_dtype(elem_type)
+    zero, half, one, three, rest = (np.array(x, dtype) for x in (0, 0.5, 1, 3, n_classes - 1))
     table = pair_table(n_classes)
-    lost = op.Cast(op.Less(pairs, 0.0), to=TensorProto.INT32)
+    lost = op.Cast(op.Less(pairs, zero), to=TensorProto.INT32)
     signs = op.Sub(np.array(1, dtype=np.int32), op.Add(lost, lost))
-    balance = op.Cast(op.MatMul(signs, table), to=TensorProto.FLOAT)
-    votes = op.Mul(op.Add(balance, float(n_classes - 1)), 0.5)
-    sums = op.MatMul(pairs, op.Cast(table, to=TensorProto.FLOAT))
-    return op.Add(votes, op.Div(sums, op.Mul(op.Add(op.Abs(sums), 1.0), 3.0)))
+    balance = op.Cast(op.MatMul(signs, table), to=elem_type)
+    votes = op.Mul(op.Add(balance, rest), half)
+    sums = op.MatMul(pairs, op.Cast(table, to=elem_type))
+    return op.Add(votes, op.Div(sums, op.Mul(op.Add(op.Abs(sums), one), three)))

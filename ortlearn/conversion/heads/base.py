@@ -12,7 +12,10 @@ from ...exceptions import ConversionError
 from ...graphs import TensorType
 from .graph_end import GraphEnd
 
-__all__ = ["Head", "make_head"]
+__all__ = ["NO_DECISION", "Head", "make_head"]
+
+#: The decision of a head whose graph holds none.
+NO_DECISION = ""
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class Head:
     transformed : str or None
         Tensor that ``transform`` returns.
     decision : str or None
-        Tensor that ``decision_function`` returns; None for the score.
+        Tensor that ``decision_function`` returns; None for the score, empty where there is none.
     likelihood : str or None
         Log-likelihoods of the rows of a mixture, of shape (n, 1).
     groups : tuple of int
@@ -64,6 +67,11 @@ class Head:
     decision: str | None = None
     likelihood: str | None = None
     groups: tuple[int, ...] = ()
+
+    @property
+    def has_decisions(self) -> bool:
+        """Whether the graph has what ``decision_function`` returns."""
+        return self.decision != NO_DECISION
 
 
 def make_head(end: GraphEnd, task: str, score: str, link: str, **outputs: Any) -> Head:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 from onnx import NodeProto
+from sklearn.ensemble import StackingClassifier
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 
 from ...exceptions import ConversionError
@@ -18,6 +19,7 @@ from .graph_end import GraphEnd
 from .labels import are_integers, class_table, write_best_class, write_by_threshold
 from .links import RawScore, divided_by_sum, log_probabilities, raw_score
 from .outputs import split_outputs
+from .own_decisions import breaks_ties, own_decision
 from .pair_votes import vote_score
 from .votes import with_shared_votes
 
@@ -44,10 +46,11 @@ def classification_head(end: GraphEnd, kind: ModelKind, weights: Mapping[str, We
         )
     output = floats[0]
     label = labels[0] if labels else None
-    raw = vote_score(end, label, output)
+    raw, has_votes = vote_score(end, label, output), False
     if raw is None:
         shares = with_shared_votes(end, output)
-        if shares != output:  # they add up to one, as probabilities do
+        has_votes = shares != output
+        if has_votes:  # they add up to one, as probabilities do
             kind = replace(kind, has_probabilities=True)
         raw = _scores(end, kind, shares, weights, bool(labels))
     if end.width(raw.name) is None and kind.classes is not None:
@@ -57,8 +60,11 @@ def classification_head(end: GraphEnd, kind: ModelKind, weights: Mapping[str, We
         classes = class_table(end, label)
         if classes is not None and len(classes) != max(end.width(raw.name) or 0, 2):
             classes = label = None  # numbers of classes, say: y tells which they are
+    decision = own_decision(end, kind.core, output, raw, has_votes)
+    if decision is None and kind.has_probabilities is False and raw.link == "softmax":
+        decision = output  # votes, which the label follows, where the scores of their pairs are trained
     if label is not None and kind.classes is not None:
-        label = _own_label(end, kind, label, output, raw, np.asarray(kind.classes))
+        label = _own_label(end, kind, label, output, raw, np.asarray(kind.classes), decision)
     return make_head(
         end,
         "classification",
@@ -67,8 +73,7 @@ def classification_head(end: GraphEnd, kind: ModelKind, weights: Mapping[str, We
         label=label,
         probabilities=output,
         classes=classes,
-        # Votes, which the label follows, where the scores of their pairs are trained.
-        decision=output if kind.has_probabilities is False and raw.link == "softmax" else None,
+        decision=decision,
     )
 
 
@@ -133,7 +138,13 @@ def _is_bottleneck(end: GraphEnd, node: NodeProto, output: str) -> bool:
 
 
 def _own_label(
-    end: GraphEnd, kind: ModelKind, label: str, output: str, raw: RawScore, classes: np.ndarray
+    end: GraphEnd,
+    kind: ModelKind,
+    label: str,
+    output: str,
+    raw: RawScore,
+    classes: np.ndarray,
+    decision: str | None,
 ) -> str | None:
     """Return the label, made what scikit-learn predicts; None where no graph can hold the classes."""
     if not are_integers(classes):
@@ -142,6 +153,11 @@ def _own_label(
         of_probability = kind.threshold.of_probability and kind.has_probabilities
         score = _positive_score(end, output if of_probability else None, raw, kind.threshold.positive)
         write_by_threshold(end, label, score, kind.threshold, classes)
+    elif decision and kind.has_probabilities and breaks_ties(kind.core):
+        write_best_class(end, label, decision, classes)
+    elif isinstance(kind.core, StackingClassifier) and end.width(decision or raw.name) in (1, len(classes)):
+        # The last member predicts by its decisions: skl2onnx goes by probabilities, and by all of one column.
+        write_best_class(end, label, decision or raw.name, classes)
     elif isinstance(kind.core, OneVsOneClassifier):
         write_best_class(end, label, output, classes)  # skl2onnx gives the number of the class
     elif isinstance(kind.core, OneVsRestClassifier) and not kind.has_probabilities:

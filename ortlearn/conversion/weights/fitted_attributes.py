@@ -134,7 +134,7 @@ def trained_members(estimator: Any, kinds: Container[str]) -> list[Any]:
     Returns
     -------
     list of estimator
-        Each once.
+        Each once, where it is fitted.
     """
     found: list[Any] = []
     waiting = [estimator]
@@ -145,7 +145,8 @@ def trained_members(estimator: Any, kinds: Container[str]) -> list[Any]:
         if parts is None or id(value) in seen:
             continue
         seen[id(value)] = value
-        if known_class(value) in kinds:
+        # A wrapper may keep the estimator that its fitted members are clones of.
+        if known_class(value) in kinds and any(name.endswith("_") for name in vars(value)):
             found.append(value)
         waiting += [part for part, _, trained in parts(value) if trained][::-1]
     return found
