@@ -24,13 +24,14 @@ from .parameters import Parameters
 from .prediction import PredictionMixin
 from .problem import Problem
 from .rows import RowsMixin
+from .shortcuts import ShortcutsMixin
 
 __all__ = ["BaseOrtGradientEstimator"]
 
 NOT_PICKLED = ("_step", "_inference")
 
 
-class BaseOrtGradientEstimator(RowsMixin, PredictionMixin, MetaEstimatorMixin, Parameters):
+class BaseOrtGradientEstimator(RowsMixin, ShortcutsMixin, PredictionMixin, MetaEstimatorMixin, Parameters):
     """Base class of the estimators; a subclass names its training step."""
 
     _step_class: ClassVar[type[BaseStep]]
