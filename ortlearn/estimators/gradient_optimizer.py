@@ -71,10 +71,12 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
     onnx_ : onnx.ModelProto
         Trained model, for inference, its weights under the names they came with.
     trained_coef_ : dict of str to ndarray
-        Trained weights by name.
+        Trained weights by name, as the graph holds them: ``weights_to_train_`` tells what of an
+        attribute that is.
     weights_to_train_ : dict of str to str
         Where each trained weight comes from, by its name: ``"ridge: coef_"`` for an attribute of a
-        step, ``"coef_"`` where there are no steps, empty where it is not known.
+        step, ``"coef_"`` where there are no steps, ``"log(weights_)"`` or ``"1 / scale_"`` where the
+        graph holds that of the attribute, empty where it is not known.
     train_losses_ : list of float
         Mean loss of each epoch, penalty included.
     validation_losses_ : list of float

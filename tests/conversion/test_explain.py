@@ -65,7 +65,7 @@ def test_the_advice_works(attribute):
     row = only(explain(model).rows, attribute=attribute)
     pattern = literal_eval(row.advice.partition("=")[2].removesuffix(" trains it"))
     trained = to_trainable(model, pattern)
-    assert list(trained.origins().values()) == [f"{row.step}: {attribute}"]
+    assert list(trained.origins().values()) == [f"{row.step}: {'1 / ' * (attribute == 'scale_')}{attribute}"]
 
 
 def test_the_advice_for_all_members_works():

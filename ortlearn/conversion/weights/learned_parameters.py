@@ -124,6 +124,7 @@ def _with_match(weight: Weight, match: Match, fixed: Collection[Any]) -> Weight:
         weight,
         learned=match.learned,
         attribute=match.attribute,
+        form=match.form,
         step=match.step,
         drawn=weight.drawn and all(a.key[1] in DRAWN and a.place not in fixed for a in match.arrays),
         reason=match.reason,

@@ -25,6 +25,15 @@ TRANSFORMS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "exp": np.exp,
     "reciprocal sqrt": lambda values: 1 / np.sqrt(values),
 }
+#: How to write what they make of it, ``{}`` in the place of the attribute.
+FORMS = {
+    "log": "log({})",
+    "reciprocal": "1 / {}",
+    "square": "square({})",
+    "sqrt": "sqrt({})",
+    "exp": "exp({})",
+    "reciprocal sqrt": "1 / sqrt({})",
+}
 #: Evidence that a match needs, see :func:`ortlearn.conversion.weights.number_index.evidence`.
 ENOUGH = 4
 #: Evidence that a match with some of an attribute's numbers needs, by up to how many it has: among
@@ -70,6 +79,12 @@ class Match:
         """Expression that gives the attribute; ``[*]`` stands for every member."""
         row = "" if self.row is None else f"[{self.row}]"
         return common_expression([array.attribute for array in self.arrays]) + row
+
+    @property
+    def form(self) -> str:
+        """What the initializer holds of the attribute, ``{}`` in its place: ``"log({})"``."""
+        minus = "-" if self.transform.startswith("negative") else ""
+        return minus + FORMS.get(self.transform.removeprefix("negative").strip(), "{}")
 
     @property
     def step(self) -> str | None:

@@ -50,6 +50,8 @@ class Weight:
         Whether a training from fresh weights draws it anew, rather than start from its value.
     reason : str
         Why it is not trained unless told otherwise; empty where it is, or where the graph alone tells.
+    form : str
+        What the converter made of the attribute, ``{}`` in its place: ``"log({})"``, ``"1 / {}"``.
     """
 
     name: str
@@ -60,17 +62,23 @@ class Weight:
     step: str | None = None
     drawn: bool = True
     reason: str = ""
+    form: str = "{}"
+
+    @property
+    def expression(self) -> str | None:
+        """What it holds of the attribute: ``coef_``, ``log(weights_)``; None where it is not known."""
+        return None if self.attribute is None else self.form.format(self.attribute)
 
     @property
     def origin(self) -> str:
         """Where the weight comes from, ``"ridge: coef_"``; empty where it is not known."""
-        return ": ".join(part for part in (self.step, self.attribute) if part)
+        return ": ".join(part for part in (self.step, self.expression) if part)
 
     def names(self, original: str) -> list[str]:
         """Return what the weight may be called in ``weights_to_train``, given its original name."""
-        named = [self.name, original, self.attribute]
+        named = [self.name, original, self.attribute, self.expression]
         if self.step is not None and self.attribute is not None:
-            named.append(f"{self.step}.{self.attribute}")
+            named += [f"{self.step}.{self.attribute}", f"{self.step}.{self.expression}", self.origin]
         return [name for name in named if name]
 
 

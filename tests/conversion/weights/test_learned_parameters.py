@@ -20,6 +20,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB, MultinomialNB
@@ -234,7 +235,7 @@ def test_steps_and_origins():
     frozen = {w.origin for w in trainable.weights.values() if not w.learned and w.attribute}
     assert frozen == {
         "standardscaler: mean_",
-        "standardscaler: scale_",
+        "standardscaler: 1 / scale_",
         "pipeline: ['pca'].components_",
         "pipeline: ['pca'].mean_",
     }
@@ -385,3 +386,25 @@ def test_the_calibration_of_a_frozen_classifier_is_trained_alone(method):
     assert found == [f"calibrated_classifiers_[0].calibrators[0].{name}" for name in names]
     frozen = "calibrated_classifiers_[0].estimator.estimator['logisticregression'].coef_"
     assert list(to_trainable(model, frozen).origins().values()) == [frozen]
+
+
+def test_origins_tell_what_the_graph_holds():
+    """The numbers are the expression's, for every weight that has one."""
+    scaler = StandardScaler().fit(X)
+    trainable = to_trainable(scaler)
+    assert trainable.origins() == {"offset": "mean_", "scale": "1 / scale_"}
+    mixture = GaussianMixture(2, random_state=0).fit(X)
+    (name,) = [name for name, origin in to_trainable(mixture).origins().items() if "weights_" in origin]
+    assert to_trainable(mixture).origins()[name] == "log(weights_)"
+    trained = OrtGradientOptimizer(mixture, learning_rate=1e-12, max_iter=1, warm_start=True).fit(X)
+    np.testing.assert_allclose(np.ravel(trained.trained_coef_[name]), np.log(mixture.weights_), rtol=1e-5)
+    names = ["scale_", "1 / scale_"]
+    assert all(list(to_trainable(scaler, n).origins()) == ["scale"] for n in names)
+    bayes = make_pipeline(StandardScaler(), GaussianNB()).fit(X, np.arange(len(X)) % 2)
+    for n in (
+        "class_prior_",
+        "log(class_prior_)",
+        "gaussiannb.log(class_prior_)",
+        "gaussiannb: log(class_prior_)",
+    ):
+        assert list(to_trainable(bayes, n).origins().values()) == ["gaussiannb: log(class_prior_)"]
