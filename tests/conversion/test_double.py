@@ -75,7 +75,8 @@ def test_mixed_types_are_found():
 
 def branches(operator):
     return parser.parse_model(f"""{HEADER} g (float[N] x, bool c) => (float[N] y) {{
-        y = If (c) <then_branch = a () => (float[N] p) <float s = {{0.25}}> {{ r = {operator} (x) p = Mul (r, s) }},
+        y = If (c) <then_branch = a () => (float[N] p) <float s = {{0.25}}>
+                        {{ r = {operator} (x) p = Mul (r, s) }},
                     else_branch = b () => (float[N] q) {{ q = Abs (x) }}> }}""")
 
 
