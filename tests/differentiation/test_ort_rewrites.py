@@ -183,6 +183,19 @@ def test_ties_share_the_gradient_of_a_maximum():
 
 
 @needs_training
+@pytest.mark.parametrize(
+    "body", ["Max (x, c)", "Min (c, x)", "Max (x, c, x)", "Clip (x, c)", "Abs (x)", "Relu (x)"]
+)
+def test_both_give_the_same_at_kinks(body):
+    model = parse(f"""g (float[N] x) => (float loss) <float c = {{1}}> {{
+        y = {body}  loss = ReduceSum <keepdims = 0> (y) }}""")
+    feeds = {"x": np.array([-1.0, 0.0, 1.0, 2.0], np.float32)}
+    ort, rules = (run_onnxruntime(gradient_of_loss(model, "loss", ["x"], backend), feeds)
+                  for backend in ("ort", "rules"))  # fmt: skip
+    np.testing.assert_allclose(ort[1], rules[1], rtol=1e-6)
+
+
+@needs_training
 @pytest.mark.parametrize("operator", ["Elu", "Celu", "Selu"])
 def test_what_an_activation_does_not_take_may_overflow(operator):
     model = parse(

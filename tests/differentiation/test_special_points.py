@@ -50,9 +50,12 @@ def test_ties_share_the_gradient(op_type):
 
 
 @pytest.mark.parametrize("op_type", ["Max", "Min"])
-def test_one_of_equal_operands_has_the_gradient(op_type):
-    parts = gradients(op_type, np.ones(3), np.ones(3), np.ones(3))
-    np.testing.assert_array_equal(np.sum(parts, axis=0), np.ones(3))
+def test_equal_operands_share_the_gradient(op_type):
+    parts = gradients(op_type, np.ones(3), np.array([1.0, 2.0, 0.5]), np.ones(3))
+    middle = {"Max": [1 / 3, 1, 0], "Min": [1 / 3, 0, 1]}[op_type]
+    np.testing.assert_allclose(np.sum(parts, axis=0), np.ones(3))
+    np.testing.assert_allclose(parts[1], middle)
+    np.testing.assert_array_equal(parts[0], parts[2])
 
 
 def test_product_with_zeros():

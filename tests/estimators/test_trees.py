@@ -129,6 +129,17 @@ def test_both_optimizers_agree(both, diabetes_units):
     np.testing.assert_allclose(*tables, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "perceptron"])
+def test_both_optimizers_agree_where_leaves_have_the_lowest_probability(both, loss, wine):
+    X, y = wine
+    fitted = RandomForestClassifier(max_depth=3, **FEW).fit(X, y)
+    settings = {"warm_start": True, "learning_rate": 1e-2, "max_iter": 1, "random_state": 0}
+    tables = [
+        kind(fitted, learning_loss=loss, **settings).fit(X, y).trained_coef_["leaf_values"] for kind in both
+    ]
+    np.testing.assert_allclose(*tables, atol=1e-5)
+
+
 @pytest.mark.parametrize("estimator", REGRESSORS[1:3], ids=name_of)
 def test_regressors_of_several_outputs(estimator, two_outputs, run_onnx):
     X, y = (part[:150] for part in two_outputs)

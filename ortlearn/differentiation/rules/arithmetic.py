@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 import numpy as np
 
 from ..rule_set import RuleSet
@@ -120,15 +122,12 @@ def mean(op, node, grad):
 
 @RULES.rule("Max", "Min", broadcast=True)
 def extremum(op, node, grad):
-    # y = max(a, b, ...), da = dy where a is the first one equal to y, else 0
+    # y = max(a, b, ...), da = dy / n where a is one of the n that equal y, else 0
     if node.n_inputs == 1:
         return [grad]
-    grads, rest = [], grad
-    for index in range(node.n_inputs - 1):
-        chosen = op.mask(op.Equal(node.I(index), node.O(0)), grad)
-        grads.append(op.Mul(rest, chosen))
-        rest = op.Sub(rest, grads[-1])
-    return [*grads, rest]
+    chosen = [op.mask(op.Equal(node.I(index), node.O(0)), grad) for index in range(node.n_inputs)]
+    share = op.Div(grad, reduce(op.Add, chosen))
+    return [op.Mul(share, mask) if node.needs(index) else None for index, mask in enumerate(chosen)]
 
 
 @RULES.rule("Clip")
