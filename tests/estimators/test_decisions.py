@@ -18,6 +18,7 @@ from sklearn.ensemble import (
 from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.multioutput import ClassifierChain
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -116,3 +117,14 @@ def test_classifiers_without_decisions_give_what_is_trained():
     ours = converted(RandomForestClassifier(3, max_depth=3, random_state=0), THREE)
     scores = np.log(np.maximum(ours.predict_proba(X), 1e-5))
     np.testing.assert_allclose(ours.decision_function(X), scores, atol=1e-5)
+
+
+LABELS = np.stack([TWO, THREE > 0], axis=1).astype(int)
+
+
+@pytest.mark.parametrize("wrap", [OneVsRestClassifier, ClassifierChain])
+def test_several_labels(wrap):
+    for member in (logistic(), LinearSVC()):
+        ours = converted(wrap(member), LABELS)
+        np.testing.assert_allclose(ours.decision_function(X), ours.estimator.decision_function(X), atol=1e-3)
+    assert not hasattr(converted(wrap(boosting()), LABELS), "decision_function")

@@ -65,12 +65,14 @@ def _member(estimator: Any, operator: Any, container: Any, before: list[Any]) ->
     from skl2onnx.algebra.onnx_operator import OnnxSubEstimator
     from skl2onnx.algebra.onnx_ops import OnnxConcat
     from sklearn.base import is_classifier
+    from sklearn.svm import LinearSVC
 
     version = container.target_opset
     inputs = operator.inputs[0]
     if before:
         inputs = OnnxConcat(inputs, *before, axis=1, op_version=version)
-    options = {"zipmap": False} if is_classifier(estimator) else None
+    # Decisions of LinearSVC are never dictionaries, and it has no such option.
+    options = {"zipmap": False} if is_classifier(estimator) and not isinstance(estimator, LinearSVC) else None
     return OnnxSubEstimator(estimator, inputs, op_version=version, options=options)
 
 

@@ -14,6 +14,7 @@ from .decisions import decision_score
 from .graph_end import GraphEnd
 from .labels import write_signs
 from .links import column_logit, log_probabilities, logit, raw_score
+from .own_decisions import members_decision
 
 __all__ = ["multilabel_head"]
 
@@ -58,6 +59,7 @@ def multilabel_head(end: GraphEnd, kind: ModelKind, weights: Mapping[str, Weight
         label=label,
         probabilities=probabilities if kind.has_probabilities else None,
         classes=kind.classes,
+        decision=members_decision(kind.core),
         groups=groups,
     )
 

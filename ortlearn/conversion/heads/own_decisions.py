@@ -8,6 +8,7 @@ from typing import Any
 from onnx import NodeProto
 from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, StackingClassifier
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.multioutput import ClassifierChain
 from sklearn.svm import SVC, NuSVC
 
 from ..converters.svm import votes_and_confidences
@@ -18,7 +19,7 @@ from .decisions import single_score
 from .graph_end import GraphEnd
 from .links import RawScore, raw_score
 
-__all__ = ["breaks_ties", "own_decision"]
+__all__ = ["breaks_ties", "members_decision", "own_decision"]
 
 
 def own_decision(end: GraphEnd, estimator: Any, output: str, raw: RawScore, has_votes: bool) -> str | None:
@@ -51,10 +52,14 @@ def own_decision(end: GraphEnd, estimator: Any, output: str, raw: RawScore, has_
         return _of_bagging(end, core, output, raw)
     if isinstance(core, OneVsOneClassifier) and len(core.classes_) == 2:
         return end.column(output, 1)
-    against_rest = isinstance(core, OneVsRestClassifier) and hasattr(core, "decision_function")
-    if has_votes or (against_rest and not all(_decides_by_scores(m) for m in core.estimators_)):
-        return NO_DECISION
-    return None
+    return NO_DECISION if has_votes else members_decision(core)
+
+
+def members_decision(core: Any) -> str | None:
+    """Return None where the scores of members, one column each, are their decisions, or there are none."""
+    if not isinstance(core, OneVsRestClassifier | ClassifierChain) or not hasattr(core, "decision_function"):
+        return None
+    return None if all(_decides_by_scores(member) for member in core.estimators_) else NO_DECISION
 
 
 def breaks_ties(core: Any) -> bool:
