@@ -40,7 +40,7 @@ from ortlearn.conversion.weights.fitted_attributes import FittedArray, fitted_ar
 from ortlearn.conversion.weights.learned_parameters import Match, match_parameters
 from ortlearn.conversion.weights.number_index import NumberIndex, evidence
 from ortlearn.estimators import OrtGradientOptimizer
-from ortlearn.exceptions import NoTrainableWeightError
+from ortlearn.exceptions import ConversionError, NoTrainableWeightError
 from ortlearn.graphs import initializer_arrays
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -241,9 +241,9 @@ def test_steps_and_origins():
     }
 
 
-def test_a_last_step_that_does_nothing_leaves_the_one_before_to_train():
-    trainable = to_trainable(make_pipeline(PCA(2), "passthrough").fit(X))
-    assert set(trainable.origins().values()) == {"pca: components_", "pca: mean_"}
+def test_a_last_step_that_does_nothing_is_no_model():
+    with pytest.raises(ConversionError, match="ends with 'passthrough', where nothing is trained"):
+        to_trainable(make_pipeline(PCA(2), "passthrough").fit(X))
 
 
 def test_a_member_given_as_frozen_is_not_trained():
