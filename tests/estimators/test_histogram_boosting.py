@@ -21,13 +21,15 @@ from ortlearn.exceptions import FidelityWarning
 
 CANCER, DIABETES = load_breast_cancer(return_X_y=True), load_diabetes(return_X_y=True)
 
+BACKENDS = ["rules", pytest.param("ort", marks=pytest.mark.needs_training)]
+
 
 def trained(source, X, y, **arguments):
     arguments = {"learning_rate": 1e-12, "max_iter": 1, "warm_start": True, **arguments}
     return OrtGradientOptimizer(source, **arguments).fit(X, y)
 
 
-@pytest.mark.parametrize("gradient", ["rules", "ort"])
+@pytest.mark.parametrize("gradient", BACKENDS)
 def test_float64_after_scaling(gradient):
     X, y = CANCER
     fitted = make_pipeline(StandardScaler(), HistGradientBoostingClassifier(max_iter=3)).fit(X, y)
@@ -84,7 +86,7 @@ def test_rounding_keeps_rows_on_their_side():
     assert rounded_like_rows(np.array([np.inf, 1e308])).tolist() == [np.inf, np.inf]
 
 
-@pytest.mark.parametrize("gradient", ["rules", "ort"])
+@pytest.mark.parametrize("gradient", BACKENDS)
 def test_files_with_float64_thresholds(gradient):
     """One split at 1 + 1e-12: rows on both sides of it are the same in float32."""
     node = helper.make_node(
