@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterable
 from dataclasses import replace
@@ -73,14 +74,24 @@ class Scan:
             # The first thread wins, so that everyone gets the same object.
             self._loaded.setdefault(info.key, obj)
 
+    def _summary(self, info: PluginInfo) -> str:
+        """Return what a plugin is in one line; of an instance without docstring its module knows more."""
+        obj = self._loaded[info.key]
+        shared = not isinstance(obj, type) and getattr(obj, "__doc__", None) is type(obj).__doc__
+        return (summary_of(_module_of(info.value)) if shared else "") or summary_of(obj)
+
     def with_status(self, info: PluginInfo) -> PluginInfo:
         """Return a record that says how loading the plugin went, if it was tried."""
         with self._lock:
             if info.key in self._loaded:
-                return replace(info, status=OK, summary=summary_of(self._loaded[info.key]))
+                return replace(info, status=OK, summary=self._summary(info))
             if info.key in self._failures:
                 return replace(info, status=BROKEN + _one_line(self._failures[info.key]))
         return info
+
+
+def _module_of(value: str) -> Any:
+    return sys.modules.get(value.partition(":")[0])
 
 
 def summary_of(obj: Any) -> str:

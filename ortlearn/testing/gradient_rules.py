@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from onnx import ModelProto, checker, helper, numpy_helper
-from onnx.reference import ReferenceEvaluator
 
 from ..differentiation.gradient_model import gradient_model
 from ..graphs.builder import TensorType
 from ..graphs.queries import make_value_info, value_types
+from .running import Run, run_reference
 
 __all__ = ["check_gradient_rule", "make_node_model"]
 
-Run = Callable[[ModelProto, dict[str, np.ndarray]], list]
 
 #: Domains every onnxruntime has; gradients use no other.
 _STANDARD = {"", "ai.onnx", "ai.onnx.ml"}
@@ -107,7 +106,7 @@ def check_gradient_rule(
         )
     if wrt is None:
         wrt = [i for i, name in enumerate(names) if name in feeds and feeds[name].dtype.kind == "f"]
-    run = run or _run_reference
+    run = run or run_reference
     rng = np.random.default_rng(random_state)
     weights, grads = _gradients(model, feeds, [names[i] for i in wrt], run, rng)
     for index, grad in zip(wrt, grads, strict=True):
@@ -160,10 +159,6 @@ def _slope(model, feeds, name, direction, weights, run, step):
                 total += sign * float(products.sum())
                 size += float(np.abs(products).sum())
     return total / (2 * step), 2 * np.finfo(direction.dtype).eps * size / step
-
-
-def _run_reference(model: ModelProto, feeds: dict[str, np.ndarray]) -> list:
-    return list(ReferenceEvaluator(model).run(None, feeds))
 
 
 def make_node_model(
@@ -239,7 +234,7 @@ def make_node_model(
     graph = helper.make_graph([node], "operator", infos, [], initializers)
     version = helper.find_min_ir_version_for([o for o in opsets if o.domain in _STANDARD])
     model = helper.make_model(graph, opset_imports=opsets, ir_version=max(version, 7))
-    _declare_outputs(model, outputs, feeds, run or _run_reference)
+    _declare_outputs(model, outputs, feeds, run or run_reference)
     return model, feeds, names
 
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto
 
 from ..learning_rates import BaseLearningRate, BaseSolver, Rates
 from .parameters import check_parameters
-from .updates import RATE, SHAPES, Updates, run_reference
+from .running import Run, run_reference
+from .updates import RATE, SHAPES, Updates
 
 __all__ = ["check_learning_rate"]
 
-Run = Callable[[ModelProto, dict[str, np.ndarray]], list]
 
 #: Rate above which the descent of a quadratic of curvature 1 is not asked for.
 MAX_RATE = 0.1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,10 @@ from ..graphs import GraphBuilder, TensorType, make_value_info
 from ..losses import BaseLoss
 from .gradient_rules import check_gradient_rule
 from .parameters import check_parameters
-from .updates import run_reference
+from .running import Run, run_reference
 
 __all__ = ["check_loss"]
 
-Run = Callable[[ModelProto, dict[str, np.ndarray]], list]
 
 ROWS = 7
 TASKS = {"classification", "multilabel", "regression", "unsupervised"}

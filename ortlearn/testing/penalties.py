@@ -11,11 +11,11 @@ from ..graphs import GraphBuilder, TensorType, make_value_info
 from ..penalties import BasePenalty
 from .gradient_rules import check_gradient_rule
 from .parameters import check_parameters
-from .updates import RATE, SHAPES, run_reference
+from .running import Run, run_reference
+from .updates import RATE, SHAPES
 
 __all__ = ["check_penalty"]
 
-Run = Callable[[ModelProto, dict[str, np.ndarray]], list]
 
 #: Shapes of weights: what an update takes, without a number, and a convolution.
 WEIGHTS = (*SHAPES[:2], (2, 3, 2, 2))

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from onnx import ModelProto, checker, helper
-from onnx.reference import ReferenceEvaluator
 
 from ..graphs import GraphBuilder, TensorType, make_value_info
 from ..learning_rates import BaseLearningRate
+from .running import Run, run_reference
 
-__all__ = ["RATE", "SHAPES", "Updates", "run_reference", "update_model"]
+__all__ = ["RATE", "SHAPES", "Updates", "update_model"]
 
 #: Shapes of a matrix, a vector and a number.
 SHAPES = ((4, 3), (3,), ())
 #: A rate for where any will do.
 RATE = 0.05
-
-
-def run_reference(model: ModelProto, feeds: dict[str, np.ndarray]) -> list:
-    """Run a model by onnx's reference evaluator."""
-    return list(ReferenceEvaluator(model).run(None, feeds))
 
 
 def update_model(
@@ -83,7 +76,7 @@ class Updates:
         self,
         learning_rate: BaseLearningRate,
         weight: np.ndarray,
-        run: Callable[[ModelProto, dict[str, np.ndarray]], list] = run_reference,
+        run: Run = run_reference,
     ):
         self.name = type(learning_rate).__name__
         self.weight = weight

@@ -155,10 +155,12 @@ class _Lane:
 
     def _evaluate(self, loss: Any) -> float:
         """Return the objective of a loss in Python, its gradient written where backward reads it."""
-        columns = {name: buffer.value.numpy() for name, (buffer, _) in self.columns.items()}
-        rows, gradient = loss.evaluate(columns[self.step.task.label], self.output.numpy())
-        weights = columns.get(SAMPLE_WEIGHT)
-        if weights is None:
+        task = self.step.task
+        labels = self.columns[task.label][0].value.numpy()
+        rows, gradient = loss.evaluate(labels, self.output.numpy())
+        if task.weighted:
+            weights = self.columns[SAMPLE_WEIGHT][0].value.numpy()
+        else:
             weights = np.ones(len(rows), dtype=rows.dtype)
         # as mean_loss has it: nothing where no row counts
         shares = weights / max(weights.sum(), np.finfo(rows.dtype).tiny)
