@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import MetaEstimatorMixin
 from sklearn.utils import check_random_state, get_tags
 
 from .. import conversion
+from ..conversion.inputs.columns import count_rows
 from ..differentiation import require_gradients
-from ..exceptions import PluginError
 from ..graphs import initializer_arrays
-from ..learning_rates import BaseLearningRate, resolve_learning_rate
-from ..training import Data, FullBatchStep, LoopSettings, hoist, parse_device, run_training
+from ..learning_rates import resolve_learning_rate
+from ..training import Data, FullBatchStep, LoopSettings, Observer, hoist, parse_device, run_training
 from ..training.base_step import BaseStep
 from ..training.hoisting import needs_hoisting
 from ..training.step_graphs import OBJECTIVE, objective_graph
@@ -23,21 +23,33 @@ from .inference import Inference
 from .parameters import Parameters
 from .prediction import PredictionMixin
 from .problem import Problem
-from .rows import RowsMixin
+from .rows import RowsMixin, check_lengths, check_weights
+from .settings import check_epoch_by_epoch, check_stream, loop_settings
 from .shortcuts import ShortcutsMixin
+from .validation import Rows, Validation, split_off
 
 __all__ = ["BaseOrtGradientEstimator"]
 
 NOT_PICKLED = ("_step", "_inference")
+#: Attribute of each measured value of the epochs.
+CURVES = {
+    "loss": "train_losses_",
+    "validation_loss": "validation_losses_",
+    "validation_score": "validation_scores_",
+}
 
 
 class BaseOrtGradientEstimator(RowsMixin, ShortcutsMixin, PredictionMixin, MetaEstimatorMixin, Parameters):
     """Base class of the estimators; a subclass names its training step."""
 
     _step_class: ClassVar[type[BaseStep]]
+    history_: list[dict[str, Any]]
     train_losses_: list[float]
     validation_losses_: list[float]
+    validation_scores_: list[float]
     n_iter_: int
+    _raw_weights: dict[str, np.ndarray] | None
+    _states: dict[tuple[str, str], np.ndarray]
     _inference: Inference | None
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -47,7 +59,7 @@ class BaseOrtGradientEstimator(RowsMixin, ShortcutsMixin, PredictionMixin, MetaE
         state = super().__getstate__()
         return {key: value for key, value in state.items() if key not in NOT_PICKLED}
 
-    def fit(self, X, y=None, sample_weight=None, X_val=None, y_val=None):
+    def fit(self, X, y=None, sample_weight=None, X_val=None, y_val=None, sample_weight_val=None):
         """Train.
 
         Parameters
@@ -61,7 +73,10 @@ class BaseOrtGradientEstimator(RowsMixin, ShortcutsMixin, PredictionMixin, MetaE
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, not negative.
         X_val, y_val : array-like, default=None
-            Rows on which the loss is measured every ``validation_every`` epochs.
+            Rows on which loss and score are measured every ``validation_every`` epochs; without them,
+            ``early_stopping`` splits some off.
+        sample_weight_val : array-like of shape (n_validation_samples,), default=None
+            Weights of these rows.
 
         Returns
         -------
@@ -77,7 +92,8 @@ class BaseOrtGradientEstimator(RowsMixin, ShortcutsMixin, PredictionMixin, MetaE
         MissingRuntimeError
             If no suitable onnxruntime is installed.
         """
-        return self._commit(lambda twin: twin._fit(X, y, sample_weight, X_val, y_val))
+        held_out = self._held_out(X_val, y_val, sample_weight_val)
+        return self._commit(lambda twin: twin._fit(Rows(X, y, sample_weight), held_out))
 
     def partial_fit(self, X, y=None, classes=None, sample_weight=None):
         """Train one epoch on some rows, going on from the weights and the state of the last call.
@@ -108,46 +124,65 @@ class BaseOrtGradientEstimator(RowsMixin, ShortcutsMixin, PredictionMixin, MetaE
         self.__dict__ = twin.__dict__
         return self
 
-    def _fit(self, X, y, sample_weight, X_val, y_val):
+    def _fit(self, rows: Rows, held_out: Rows | None):
         self._validate_params()
+        check_epoch_by_epoch(self, resolve_learning_rate(self.learning_rate))
         random_state = check_random_state(self.random_state)
-        problem, data = self._pose(X, y, sample_weight, random_state)
-        validation = None
-        if (X_val is None) != (y_val is None) and problem.needs_labels:
-            raise ValueError("X_val and y_val go together: pass both or none.")
-        if X_val is not None:
-            validation = self._data(problem, self._check_rows(problem, X_val, y_val), y_val, None)
+        if self.early_stopping and held_out is None:
+            rows, held_out = self._split_off(rows, random_state)
+        problem, data = self._pose(rows.X, rows.y, rows.sample_weight, random_state)
+        self._source = problem.source
+        validation = None if held_out is None else self._validation(problem, held_out)
         weights = self._starting_weights(problem, random_state)
         data = self._make_step(problem, data)
-        self._epoch, self._states = 0, {}
-        self._train(problem, data, weights, random_state, self.max_iter, validation)
+        self._epoch, self._states, self.history_ = 0, {}, []
+        settings = loop_settings(self, self.max_iter, 0, ())
+        self._train(problem, data, weights, random_state, settings, validation)
         self._partial_random_state = copy.deepcopy(random_state)
 
     def _partial_fit(self, X, y, classes, sample_weight):
         self._validate_params()
-        _check_goes_epoch_by_epoch(resolve_learning_rate(self.learning_rate))
+        check_stream(self, resolve_learning_rate(self.learning_rate))
         random_state = check_random_state(self.random_state)
-        begun = hasattr(self, "onnx_")
-        if begun:
+        if hasattr(self, "onnx_"):
             problem = self._problem.with_rate(resolve_learning_rate(self.learning_rate))
             data = self._data(problem, self._check_rows(problem, X, y), y, sample_weight)
             known = problem.classes
             if classes is not None and known is not None and not _same_classes(classes, known):
                 raise ValueError(f"classes={classes!r} are not those of the first call: {known}.")
-            weights = initializer_arrays(self._trained, problem.trainable.trained)
+            weights = self._last_weights()
         else:
             problem, data = self._pose(X, y, sample_weight, random_state, classes)
+            self._source = problem.source
             weights = self._starting_weights(problem, random_state)
             self._epoch, self._states, self._partial_random_state = 0, {}, random_state
+            self.history_ = []
         order = getattr(self, "_partial_random_state", random_state)
         self._partial_random_state = order = copy.deepcopy(order)
         data = self._make_step(problem, data)
-        losses = (list(self.train_losses_), list(self.validation_losses_)) if begun else ([], [])
-        done = self.n_iter_ if begun else 0
-        self._train(problem, data, weights, order, 1, None)
-        self.train_losses_ = losses[0] + self.train_losses_
-        self.validation_losses_ = losses[1] + self.validation_losses_
-        self.n_iter_ += done
+        past = [record["loss"] for record in self.history_]
+        settings = loop_settings(self, 1, self._epoch, past, stream=True)
+        self._train(problem, data, weights, order, settings, None)
+
+    def _held_out(self, X_val, y_val, sample_weight_val) -> Rows | None:
+        """Return the rows to validate on that were given."""
+        if X_val is None and (y_val is not None or sample_weight_val is not None):
+            raise ValueError("X_val is missing: y_val and sample_weight_val belong to its rows.")
+        return None if X_val is None else Rows(X_val, y_val, sample_weight_val)
+
+    def _split_off(self, rows: Rows, random_state) -> tuple[Rows, Rows]:
+        """Split off rows to validate on, with the classes of one column of labels in their shares."""
+        check_lengths(rows.X, rows.y)
+        if rows.sample_weight is not None:
+            rows = replace(rows, sample_weight=check_weights(rows.sample_weight, count_rows(rows.X)))
+        one_label = get_tags(self).estimator_type == "classifier" and np.shape(rows.y)[1:] in ((), (1,))
+        return split_off(rows, self.validation_fraction, random_state, rows.y is not None and one_label)
+
+    def _validation(self, problem: Problem, rows: Rows) -> Validation:
+        if problem.needs_labels and rows.y is None:
+            raise ValueError("X_val and y_val go together: pass both or none.")
+        read = self._check_rows(problem, rows.X, rows.y)
+        return Validation(self, problem, rows, self._data(problem, read, rows.y, rows.sample_weight))
 
     def _make_step(self, problem: Problem, data: Data) -> Data:
         """Build the training step, and return the rows as it takes them."""
@@ -168,72 +203,98 @@ class BaseOrtGradientEstimator(RowsMixin, ShortcutsMixin, PredictionMixin, MetaE
         trainable = problem.trainable
         own = trainable.initial_weights()
         if self.warm_start and hasattr(self, "_trained"):
-            last = initializer_arrays(self._trained, trainable.trained)
+            last = self._last_weights(trainable.trained)
             if {k: v.shape for k, v in last.items()} != {k: v.shape for k, v in own.items()}:
                 raise ValueError(
                     "warm_start=True goes on from the last solution, whose weights have other shapes than "
                     "the model for these data: set warm_start=False, or fit a clone."
                 )
-            return {name: array.copy() for name, array in last.items()}
+            return last
         if self.warm_start:
             return own
         return conversion.draw_weights(own, trainable.weights, random_state)
 
-    def _train(self, problem: Problem, data: Data, weights, random_state, max_iter, validation) -> None:
-        every = self.validation_every
-        settings = LoopSettings(
-            max_iter=max_iter,
-            batch_size=self.batch_size,
-            shuffle=self.shuffle,
-            first_epoch=self._epoch,
-            past_losses=self.train_losses_[: self._epoch] if self._epoch else (),
-            validation_every=max(1, round(every * max_iter)) if isinstance(every, float) else every,
-            exc=self.exc,
-            verbose=self.verbose,
-            description=type(self).__name__,
-        )
-        validate = None
-        if validation is not None:
-            rows = Inference(problem, problem.trainable.model, self._device(), self.n_jobs)
+    def _last_weights(self, names: list[str] | None = None) -> dict[str, np.ndarray]:
+        """Return the weights that the last training would have updated next."""
+        names = self._problem.trainable.trained if names is None else names
+        last = initializer_arrays(self._trained, names)
+        if self._raw_weights is not None:
+            last |= {name: array for name, array in self._raw_weights.items() if name in names}
+        return {name: array.copy() for name, array in last.items()}
 
-            def validate(current):
-                return rows.mean_loss(validation.X, validation.y, current)
-
+    def _train(
+        self,
+        problem: Problem,
+        data: Data,
+        weights: dict[str, np.ndarray],
+        random_state: np.random.RandomState,
+        settings: LoopSettings,
+        validation: Validation | None,
+    ) -> None:
         result = run_training(
-            self._step, data, weights, settings, random_state, states=self._states, validate=validate
+            self._step,
+            data,
+            weights,
+            settings,
+            random_state,
+            states=self._states,
+            validate=None if validation is None else validation.measure,
+            observer=self._observer(problem, data),
         )
         self._step.release()
         self._epoch += result.n_iter
         self._states = result.states
-        self._set_fitted(problem, result)
+        self._raw_weights = None if result.raw_weights is result.weights else result.raw_weights
+        self._forget("classes_", "best_epoch_")
+        if result.best_epoch is not None:
+            self.best_epoch_ = result.best_epoch
+        self._note(result.history)
+        self.__dict__.update(self._fitted_kind(problem), **self._fitted_weights(problem, result.weights))
 
-    def _set_fitted(self, problem: Problem, result) -> None:
+    def _observer(self, problem: Problem, data: Data) -> Observer | None:
+        """Return what hears of every epoch."""
+        return None
+
+    def _note(self, history: list[dict]) -> None:
+        """Append the records of epochs to those before."""
+        self.history_ = [*self.history_, *history]
+        self.n_iter_ = len(self.history_)
+        for name in ("loss", "validation_loss", "validation_score"):
+            values = [record[name] for record in self.history_ if record[name] is not None]
+            setattr(self, CURVES[name], values)
+
+    def _forget(self, *names: str) -> None:
+        for name in names:
+            self.__dict__.pop(name, None)
+
+    def _fitted_kind(self, problem: Problem) -> dict[str, Any]:
+        """Return the attributes of a trained estimator that do not depend on its weights."""
+        kind = get_tags(self).estimator_type
+        found = {
+            "_problem": replace(problem, source=None),
+            "_kind": kind,
+            "weights_to_train_": problem.trainable.origins(),
+            "loss_": problem.loss,
+            "penalty_": problem.penalty,
+            "learning_rate_": problem.learning_rate,
+        }
+        if problem.classes is not None and kind != "outlier_detector":
+            found["classes_"] = problem.classes
+        return found
+
+    def _fitted_weights(self, problem: Problem, weights: dict[str, np.ndarray]) -> dict[str, Any]:
+        """Return the attributes of a trained estimator with some weights."""
         trainable = problem.trainable
-        self._problem = replace(problem, source=None)
-        self._kind = get_tags(self).estimator_type
-        self._trained = trainable.with_stable_weights(result.weights)
-        self.onnx_ = trainable.with_weights(result.weights)
-        self.trained_coef_ = trainable.coefficients(result.weights)
-        self.weights_to_train_ = trainable.origins()
-        self.train_losses_ = result.train_losses
-        self.validation_losses_ = result.validation_losses
-        self.n_iter_ = result.n_iter
-        self.loss_, self.penalty_, self.learning_rate_ = problem.loss, problem.penalty, problem.learning_rate
-        self.__dict__.pop("classes_", None)
-        if problem.classes is not None and self._kind != "outlier_detector":
-            self.classes_ = problem.classes
-        self._inference = Inference(problem, self._trained, self._device(), self.n_jobs)
+        trained = trainable.with_stable_weights(weights)
+        return {
+            "_trained": trained,
+            "_inference": Inference(problem, trained, self._device(), self.n_jobs),
+            "onnx_": trainable.with_weights(weights),
+            "trained_coef_": trainable.coefficients(weights),
+        }
 
 
 def _same_classes(classes, known) -> bool:
     if isinstance(known, list):
         return len(classes) == len(known) and all(map(_same_classes, classes, known))
     return np.array_equal(np.unique(classes), known)
-
-
-def _check_goes_epoch_by_epoch(learning_rate: BaseLearningRate) -> None:
-    if learning_rate.full_batch:
-        raise PluginError(
-            f"{type(learning_rate).__name__} trains on all rows at once and keeps no state: use fit, or "
-            "another learning rate for partial_fit."
-        )

@@ -11,16 +11,16 @@ from scipy.sparse import issparse
 from scipy.special import expit, softmax
 
 from ..exceptions import ConversionError
-from ..graphs import extract_model, initializer_arrays
+from ..graphs import extract_model, initializer_arrays, make_inputs_of
 from ..training import Columns, Device, make_session
 from ..training.hoisting import CHUNK_BYTES
-from ..training.step_graphs import row_loss_graph
+from ..training.step_graphs import SAMPLE_WEIGHT, row_loss_graph
 from .problem import Problem
 
 if TYPE_CHECKING:
     from ..conversion import Head
 
-__all__ = ["Inference"]
+__all__ = ["Inference", "LiveInference"]
 
 #: Rows of a chunk where inputs are columns: a text may become thousands of numbers.
 ROWS_OF_COLUMNS = 4096
@@ -50,9 +50,11 @@ class Inference:
 
     def _run(self, output: str, rows: np.ndarray) -> np.ndarray:
         if output not in self._sessions:
-            part = extract_model(self.model, [output])
-            self._sessions[output] = make_session(part, self.device, self.n_jobs)
+            self._sessions[output] = make_session(self._part(output), self.device, self.n_jobs)
         return self._sessions[output].run([output], self._feeds(rows, self._sessions[output]))[0]
+
+    def _part(self, output: str) -> ModelProto:
+        return extract_model(self.model, [output])
 
     def _feeds(self, rows: Any, session: Any) -> dict[str, np.ndarray]:
         """Return rows by the name of the input that takes them."""
@@ -149,18 +151,23 @@ class Inference:
         return _by_chunks(run, rows, labels)
 
     def mean_loss(
-        self, rows: Any, labels: np.ndarray, weights: Mapping[str, np.ndarray] | None = None
+        self,
+        rows: Any,
+        labels: np.ndarray,
+        weights: Mapping[str, np.ndarray] | None = None,
+        sample_weight: np.ndarray | None = None,
     ) -> float:
         """Return the mean of the losses; a graph's own loss is taken of all rows at once."""
         if self.problem.loss is None:
             whole = rows.toarray() if issparse(rows) else rows
-            return self._own_loss(whole, labels, weights)
-        return float(self.losses(rows, labels, weights).mean(dtype=np.float64))
+            return self._own_loss(whole, labels, weights, sample_weight)
+        losses = self.losses(rows, labels, weights).astype(np.float64)
+        return float(np.average(losses, weights=sample_weight))
 
-    def _own_loss(self, rows, labels, weights) -> float:
-        return float(np.sum(self._loss_run(rows, labels, weights)))
+    def _own_loss(self, rows, labels, weights, sample_weight=None) -> float:
+        return float(np.sum(self._loss_run(rows, labels, weights, sample_weight)))
 
-    def _loss_run(self, rows, labels, weights) -> np.ndarray:
+    def _loss_run(self, rows, labels, weights, sample_weight=None) -> np.ndarray:
         if "losses" not in self._sessions:
             task = self.problem.task(False)
             whole = task.loss is None or task.loss.in_python
@@ -169,12 +176,37 @@ class Inference:
             self._weights = initializer_arrays(self.model, task.weights)
         session, label = self._sessions["losses"]
         feeds = {**self._feeds(rows, session), label: labels, **(weights or self._weights)}
+        if self.problem.trainable.row_weight is not None:
+            ones = np.ones(len(labels), dtype=self.problem.dtype)
+            feeds[SAMPLE_WEIGHT] = ones if sample_weight is None else sample_weight
         loss = self.problem.loss
         if loss is not None and loss.in_python:
             names = {value.name for value in session.get_inputs()}
             feeds = {name: value for name, value in feeds.items() if name in names}
             return loss.evaluate(labels, session.run(None, feeds)[0])[0]
         return session.run(None, feeds)[0]
+
+
+class LiveInference(Inference):
+    """Sessions that take the trained weights as inputs, to look at a model while it is trained.
+
+    Attributes
+    ----------
+    weights : mapping of str to ndarray
+        Weights to run with, by stable name.
+    """
+
+    weights: Mapping[str, np.ndarray]
+
+    def _part(self, output: str) -> ModelProto:
+        part = super()._part(output)
+        names = {tensor.name for tensor in part.graph.initializer}
+        return make_inputs_of(part, [n for n in self.problem.trainable.trained if n in names])
+
+    def _feeds(self, rows: Any, session: Any) -> dict[str, np.ndarray]:
+        names = {value.name for value in session.get_inputs()}
+        live = {name: array for name, array in self.weights.items() if name in names}
+        return {**super()._feeds(rows, session), **live}
 
 
 def _by_chunks(function: Callable[..., np.ndarray], rows: Any, *others: np.ndarray) -> np.ndarray:

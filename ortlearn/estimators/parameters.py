@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from .. import conversion
 from ..exceptions import PluginError
 from ..losses import resolve_loss
+from .display import DisplayMixin
 from .problem import only_classifies
 
 __all__ = ["Parameters"]
@@ -26,7 +27,7 @@ OBJECTS = {
 NEEDS_NO_LABELS = ("clusterer", "density_estimator")
 
 
-class Parameters(BaseEstimator):
+class Parameters(DisplayMixin, BaseEstimator):
     """Parameters of both estimators, described there."""
 
     _parameter_constraints: dict = {
@@ -51,8 +52,18 @@ class Parameters(BaseEstimator):
         "exc": ["boolean"],
         "dtype": [StrOptions({"float32", "float64"})],
         "hoist": ["boolean"],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left"), None],
+        "scoring": [str, callable, None],
+        "average": ["boolean", Interval(Integral, 0, None, closed="left")],
+        "clip_norm": [Interval(Real, 0, None, closed="neither"), None],
+        "clip_value": [Interval(Real, 0, None, closed="neither"), None],
+        "class_weight": [dict, list, StrOptions({"balanced"}), None],
         "loss_output_name": [str],
         "label_name": [str],
+        "weight_name": [str],
     }
 
     def __init__(
@@ -76,8 +87,18 @@ class Parameters(BaseEstimator):
         exc=True,
         dtype="float32",
         hoist=True,
+        early_stopping=False,
+        validation_fraction=0.1,
+        n_iter_no_change=10,
+        tol=None,
+        scoring="loss",
+        average=False,
+        clip_norm=None,
+        clip_value=None,
+        class_weight=None,
         loss_output_name="loss",
         label_name="label",
+        weight_name="sample_weight",
     ):
         self.estimator = estimator
         self.weights_to_train = weights_to_train
@@ -97,8 +118,18 @@ class Parameters(BaseEstimator):
         self.exc = exc
         self.dtype = dtype
         self.hoist = hoist
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.scoring = scoring
+        self.average = average
+        self.clip_norm = clip_norm
+        self.clip_value = clip_value
+        self.class_weight = class_weight
         self.loss_output_name = loss_output_name
         self.label_name = label_name
+        self.weight_name = weight_name
 
     def set_params(self, **params):
         """Set parameters, those of nested objects too (``learning_rate__eta0``).

@@ -29,7 +29,7 @@ from .sources import check_source
 if TYPE_CHECKING:
     from ..conversion import InputSchema
 
-__all__ = ["RowsMixin", "check_lengths"]
+__all__ = ["RowsMixin", "check_lengths", "check_weights"]
 
 
 def check_lengths(X: Any, y: Any) -> None:
@@ -69,7 +69,7 @@ class RowsMixin:
         weights = rows = None
         if not conversion.is_onnx_source(self.estimator):
             rows = self._check_before_fit(X)
-            weights = None if sample_weight is None else _check_weights(sample_weight, count_rows(X))
+            weights = None if sample_weight is None else check_weights(sample_weight, count_rows(X))
         problem = Problem.pose(self, X, y, weights, random_state, classes)
         if problem.source is not None and conversion.accepts_missing(problem.source):
             problem = replace(problem, missing=conversion.missing_columns(problem.source, X))
@@ -172,7 +172,7 @@ class RowsMixin:
         """Return rows, labels and weights as the graph takes them."""
         weights = None
         if sample_weight is not None:
-            weights = _mean_one(_check_weights(sample_weight, rows.shape[0])).astype(problem.dtype)
+            weights = _mean_one(check_weights(sample_weight, rows.shape[0])).astype(problem.dtype)
         return Data(rows, problem.encoder.encode(y, rows.shape[0]), weights)
 
 
@@ -232,7 +232,26 @@ def _check_finite(columns: dict[str, np.ndarray], schema: InputSchema, allowed: 
             raise ValueError(f"Input X contains NaN{where}, where the model accepts no missing values.")
 
 
-def _check_weights(sample_weight, n_rows: int) -> np.ndarray:
+def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
+    """Return the weights of rows as an array.
+
+    Parameters
+    ----------
+    sample_weight : array-like of shape (n_samples,) or float
+        Weights.
+    n_rows : int
+        Number of rows.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,), float64
+        Weights.
+
+    Raises
+    ------
+    ValueError
+        If one is below zero or not finite, or all are zero.
+    """
     weights = _check_sample_weight(
         sample_weight, np.empty((n_rows, 1)), dtype=np.float64, ensure_non_negative=True
     )

@@ -10,6 +10,7 @@ from .forward_backward_step import ForwardBackwardStep
 from .full_batch import FullBatchStep
 from .hoisting import hoist
 from .loop import LoopSettings, TrainingResult, run_training
+from .loop_records import Measured, Observer, Snapshot
 from .sessions import Device, make_session, parse_device
 from .single_graph_step import SingleGraphStep
 from .task import TrainingTask
@@ -22,9 +23,12 @@ __all__ = [
     "ForwardBackwardStep",
     "FullBatchStep",
     "LoopSettings",
+    "Measured",
+    "Observer",
     "OrtGradientForwardBackward",
     "OrtGradientForwardBackwardFunction",
     "SingleGraphStep",
+    "Snapshot",
     "TrainingResult",
     "TrainingTask",
     "batch_sizes",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,7 +17,8 @@ from ..learning_rates import BaseSolver
 from .buffers import Data, take_rows
 from .cache import cached_session
 from .hoisting import CHUNK_BYTES
-from .loop_records import LoopSettings, TrainingResult
+from .loop_records import LoopSettings, Observer, Snapshot, TrainingResult
+from .monitor import Monitor, Validate
 from .progress import progress_bar
 from .sessions import Device, ort_value
 from .smoothing import WIDTH, smoothed_objective
@@ -176,18 +178,24 @@ class _NotFinite(Exception):
     """The objective stopped being finite."""
 
 
+class _Stopped(Exception):
+    """The training is to end."""
+
+
 class _Run:
     """One training: the objective for a solver, and the last weights at which it was finite."""
 
-    def __init__(
-        self, step: FullBatchStep, settings: LoopSettings, result: TrainingResult, start: np.ndarray
-    ):
+    def __init__(self, step: FullBatchStep, monitor: Monitor, start: np.ndarray):
         self.step = step
-        self.settings = settings
-        self.result = result
+        self.monitor = monitor
         self.best = start
-        self.validate: Callable[[dict[str, np.ndarray]], float] | None = None
         self._last: tuple[np.ndarray, tuple[float, np.ndarray]] | None = None
+        self._since = time.perf_counter()
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The last weights at which the objective was finite."""
+        return Snapshot(self.step.unpack(self.best), {})
 
     def __call__(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
         """Return objective and gradient; asking twice for the same weights costs nothing."""
@@ -213,14 +221,13 @@ class _Run:
         self.best = np.array(vector)
         return value
 
-    def note(self, vector: np.ndarray, advance: Callable[[float], None]) -> None:
+    def note(self, vector: np.ndarray) -> None:
         """Take note of the weights after an iteration."""
-        value, result = self.accept(vector), self.result
-        result.train_losses.append(value)
-        result.n_iter += 1
-        if self.validate is not None and result.n_iter % self.settings.validation_every == 0:
-            result.validation_losses.append(self.validate(self.step.unpack(vector)))
-        advance(value)
+        value = self.accept(vector)
+        self.monitor.begin(self._since)  # only now is it known that there is an iteration
+        if self.monitor.end(value, None, lambda: self.snapshot):
+            raise _Stopped
+        self._since = time.perf_counter()
 
 
 def run_full_batch(
@@ -228,7 +235,8 @@ def run_full_batch(
     data: Data,
     weights: dict[str, np.ndarray],
     settings: LoopSettings,
-    validate: Callable[[dict[str, np.ndarray]], float] | None = None,
+    validate: Validate | None = None,
+    observer: Observer | None = None,
 ) -> TrainingResult:
     """Train by a solver.
 
@@ -243,7 +251,9 @@ def run_full_batch(
     settings : LoopSettings
         How long, and what to do with an objective that is not finite.
     validate : callable, default=None
-        Takes weights, returns the loss on other data.
+        Takes weights, returns loss and score on other rows.
+    observer : Observer, default=None
+        Hears of every iteration, and may end the training.
 
     Returns
     -------
@@ -259,34 +269,33 @@ def run_full_batch(
     assert isinstance(solver, BaseSolver)
     step.start(data, weights)
     start = step.pack(weights)
-    run = _Run(step, settings, TrainingResult({}, {}), start)
-    run.validate = validate
     precision = float(np.finfo(step.task.dtype).eps)
-    try:
-        with progress_bar(settings.max_iter, settings.description, bool(settings.verbose)) as advance:
+    with progress_bar(settings.max_iter, settings.description, bool(settings.verbose)) as advance:
+        monitor = Monitor(settings, validate, observer, advance)
+        run = _Run(step, monitor, start)
+        try:
             run.accept(start)
-            found = solver.minimize(
-                run, start, settings.max_iter, lambda vector: run.note(vector, advance), precision
-            )
-        run.accept(found.weights)
-        if not found.converged:
-            _warn(
-                f"{type(solver).__name__} stopped after {run.result.n_iter} iterations: {found.message}. "
-                "Increase max_iter, or scale the features."
-            )
-    except _NotFinite as error:
-        _report(f"{error}", run)
-    run.result.weights = step.unpack(run.best)
-    return run.result
+            found = solver.minimize(run, start, settings.max_iter, run.note, precision)
+            run.accept(found.weights)
+            if not found.converged:
+                _warn(
+                    f"{type(solver).__name__} stopped after {monitor.result.n_iter} iterations: "
+                    f"{found.message}. Increase max_iter, or scale the features."
+                )
+        except _Stopped:
+            pass
+        except _NotFinite as error:
+            _report(f"{error}", monitor.result.train_losses, settings.exc)
+    return monitor.finish(run.snapshot)
 
 
-def _report(value: str, run: _Run) -> None:
-    losses = run.result.train_losses[-10:]
+def _report(value: str, past: list[float], exc: bool) -> None:
+    losses = past[-10:]
     message = (
-        f"The objective is {value} after {run.result.n_iter} iterations; last ones: "
+        f"The objective is {value} after {len(past)} iterations; last ones: "
         f"{', '.join(f'{loss:.6g}' for loss in losses) or 'none'}. Scale the features or the labels"
     )
-    if run.settings.exc:
+    if exc:
         raise ConvergenceError(message + ", or keep the last finite weights with exc=False.", losses=losses)
     _warn(message + "; the last finite weights are kept.")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections import deque
-from collections.abc import Callable
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -15,7 +14,8 @@ from .base_step import BaseStep
 from .batches import batch_sizes, epoch_order
 from .buffers import CarriedBuffers, Data
 from .full_batch import FullBatchStep, run_full_batch
-from .loop_records import LoopSettings, TrainingResult
+from .loop_records import LoopSettings, Observer, Snapshot, TrainingResult
+from .monitor import Monitor, Validate
 from .progress import progress_bar
 
 __all__ = ["LoopSettings", "TrainingResult", "run_training"]
@@ -37,7 +37,8 @@ def run_training(
     random_state: np.random.RandomState,
     *,
     states: dict | None = None,
-    validate: Callable[[dict[str, np.ndarray]], float] | None = None,
+    validate: Validate | None = None,
+    observer: Observer | None = None,
 ) -> TrainingResult:
     """Train.
 
@@ -56,7 +57,9 @@ def run_training(
     states : dict, default=None
         States of the update to go on from.
     validate : callable, default=None
-        Takes weights, returns the loss on other data.
+        Takes weights, returns loss and score on other rows.
+    observer : Observer, default=None
+        Hears of every epoch, and may end the training.
 
     Returns
     -------
@@ -69,34 +72,46 @@ def run_training(
         If a loss is not finite and ``settings.exc`` is True.
     """
     if isinstance(step, FullBatchStep):
-        return run_full_batch(step, data, weights, settings, validate)
+        return run_full_batch(step, data, weights, settings, validate, observer)
     buffers = step.start(data, batch_sizes(len(data), settings.batch_size), weights, states)
-    result = TrainingResult({}, {})
     recent: deque[float] = deque(maxlen=10)
     rates, rate = Rates(step.task.learning_rate, settings.past_losses), float("nan")
-    try:
-        with progress_bar(settings.max_iter, settings.description, bool(settings.verbose)) as advance:
+    with progress_bar(settings.max_iter, settings.description, bool(settings.verbose)) as advance:
+        monitor = Monitor(settings, validate, observer, advance)
+        try:
             for epoch in range(settings.first_epoch, settings.first_epoch + settings.max_iter):
+                monitor.begin()
                 rate = rates.of(epoch)
                 step.set_rate(rate)
                 order = random_state if settings.shuffle else None
                 loss, last = _run_epoch(step, data, buffers, settings.batch_size, order, recent)
-                result.train_losses.append(loss)
-                result.n_iter += 1
                 rates.note(loss)
-                if validate is not None and result.n_iter % settings.validation_every == 0:
-                    result.validation_losses.append(validate(_weights(buffers)))
-                advance(loss)
-        _check_last(step, buffers, last)
-    except _Diverged as diverged:
-        _report(diverged.value, recent, rate, settings, result)
-    result.weights = _weights(buffers)
-    result.states = {(w, s): value for (w, s), value in buffers.read().items() if s is not None}
-    return result
+                if monitor.end(loss, rate, lambda: _snapshot(buffers)):
+                    break
+            _check_last(step, buffers, last)
+        except _Diverged as diverged:
+            _report(diverged.value, recent, rate, settings, monitor.result)
+        else:
+            _warn_if_unfinished(monitor, settings)
+    return monitor.finish(_snapshot(buffers))
 
 
-def _weights(buffers: CarriedBuffers) -> dict[str, np.ndarray]:
-    return {weight: value for (weight, state), value in buffers.read().items() if state is None}
+def _snapshot(buffers: CarriedBuffers) -> Snapshot:
+    values = buffers.read()
+    return Snapshot(
+        {weight: value for (weight, state), value in values.items() if state is None},
+        {(weight, state): value for (weight, state), value in values.items() if state is not None},
+    )
+
+
+def _warn_if_unfinished(monitor: Monitor, settings: LoopSettings) -> None:
+    if monitor.missed_goal:
+        warnings.warn(
+            f"The training ran all of max_iter={settings.max_iter} epochs, and the {settings.watch} has not "
+            f"stopped getting better: increase max_iter, tol or the learning rate.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
 
 
 def _run_epoch(
@@ -124,7 +139,7 @@ def _run_epoch(
 def _check_last(step: BaseStep, buffers: CarriedBuffers, rows: np.ndarray) -> None:
     """Look at the weights after the last batch, whose loss nobody computed: once more on its rows."""
     value = step.run(rows, buffers)  # what it writes is not kept
-    if not np.isfinite(value) or not all(np.isfinite(w).all() for w in _weights(buffers).values()):
+    if not np.isfinite(value) or not all(np.isfinite(w).all() for w in _snapshot(buffers).raw.values()):
         buffers.step_back(1)
         raise _Diverged(value)
 

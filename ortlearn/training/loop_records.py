@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-__all__ = ["LoopSettings", "TrainingResult"]
+__all__ = ["LoopSettings", "Measured", "Observer", "Snapshot", "TrainingResult"]
+
+#: What the training may watch to stop by itself: what falls, and what rises.
+WATCHED = ("loss", "validation_loss", "validation_score")
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,13 @@ class LoopSettings:
         Mean losses of the epochs before it, for a schedule that reacts to them.
     validation_every : int
         Epochs between two validations.
+    watch : {"loss", "validation_loss", "validation_score"} or None
+        What must go on getting better; None trains ``max_iter`` epochs. Where it is measured on other
+        rows, the best weights are kept.
+    tol : float
+        What counts as better is so by more than this.
+    n_iter_no_change : int
+        Epochs (or validations) without that, after which the training stops.
     exc : bool
         Whether a loss that is not finite is an error, or a warning.
     verbose : int
@@ -42,9 +53,63 @@ class LoopSettings:
     first_epoch: int = 0
     past_losses: Sequence[float] = ()
     validation_every: int = 1
+    watch: str | None = None
+    tol: float = 0.0
+    n_iter_no_change: int = 10
     exc: bool = True
     verbose: int = 0
     description: str = "training"
+
+    @property
+    def keeps_best(self) -> bool:
+        """Whether the weights of the best validation are those that are kept."""
+        return self.watch is not None and self.watch.startswith("validation")
+
+
+class Measured(NamedTuple):
+    """What a validation measures.
+
+    Attributes
+    ----------
+    loss : float
+        Mean loss.
+    score : float or None
+        Score, where there is one.
+    """
+
+    loss: float
+    score: float | None = None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Weights and states after an epoch.
+
+    Attributes
+    ----------
+    raw : dict of str to ndarray
+        Weights that the next batch would update.
+    states : dict of (str, str) to ndarray
+        States of the update.
+    """
+
+    raw: dict[str, np.ndarray]
+    states: dict[tuple[str, str], np.ndarray]
+
+    @property
+    def weights(self) -> dict[str, np.ndarray]:
+        """Weights to predict with."""
+        return self.raw
+
+
+class Observer(Protocol):
+    """What hears of every epoch."""
+
+    def begin(self, epoch: int) -> None:
+        """Hear that an epoch begins, counted from 0."""
+
+    def end(self, record: dict[str, Any], weights: Callable[[], dict[str, np.ndarray]]) -> bool | None:
+        """Hear what an epoch has left; True ends the training."""
 
 
 @dataclass
@@ -57,16 +122,44 @@ class TrainingResult:
         Trained weights.
     states : dict of (str, str) to ndarray
         States of the update.
-    train_losses : list of float
-        Mean loss of each epoch.
-    validation_losses : list of float
-        Loss of each validation.
-    n_iter : int
-        Epochs run.
+    raw_weights : dict of str to ndarray
+        Weights that the next batch would update: others than the trained ones where these are averages.
+    history : list of dict
+        What each epoch has left: ``epoch`` (from 1), ``loss``, ``validation_loss``,
+        ``validation_score``, ``rate`` and ``seconds``; None where nothing was measured.
+    best_epoch : int or None
+        Epoch whose weights these are, where the best ones were kept.
     """
 
-    weights: dict[str, np.ndarray]
-    states: dict[tuple[str, str], np.ndarray]
-    train_losses: list[float] = field(default_factory=list)
-    validation_losses: list[float] = field(default_factory=list)
-    n_iter: int = 0
+    weights: dict[str, np.ndarray] = field(default_factory=dict)
+    states: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
+    raw_weights: dict[str, np.ndarray] = field(default_factory=dict)
+    history: list[dict[str, Any]] = field(default_factory=list)
+    best_epoch: int | None = None
+
+    @property
+    def n_iter(self) -> int:
+        """Epochs run."""
+        return len(self.history)
+
+    @property
+    def train_losses(self) -> list[float]:
+        """Mean loss of each epoch."""
+        return [record["loss"] for record in self.history]
+
+    @property
+    def validation_losses(self) -> list[float]:
+        """Loss of each validation."""
+        return self._measured("validation_loss")
+
+    @property
+    def validation_scores(self) -> list[float]:
+        """Score of each validation that has one."""
+        return self._measured("validation_score")
+
+    def _measured(self, key: str) -> list[float]:
+        return [record[key] for record in self.history if record[key] is not None]
+
+    def keep(self, snapshot: Snapshot) -> None:
+        """Make weights and states those of a snapshot."""
+        self.weights, self.raw_weights, self.states = snapshot.weights, snapshot.raw, snapshot.states

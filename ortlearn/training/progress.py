@@ -10,7 +10,7 @@ __all__ = ["progress_bar"]
 
 
 @contextmanager
-def progress_bar(total: int, description: str, enabled: bool) -> Iterator[Callable[[float], None]]:
+def progress_bar(total: int, description: str, enabled: bool) -> Iterator[Callable[[dict], None]]:
     """Show a bar while epochs pass.
 
     Parameters
@@ -25,10 +25,10 @@ def progress_bar(total: int, description: str, enabled: bool) -> Iterator[Callab
     Yields
     ------
     callable
-        To call with the loss after each epoch.
+        To call with the record of each epoch.
     """
     if not enabled:
-        yield lambda loss: None
+        yield lambda record: None
         return
     try:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -36,7 +36,7 @@ def progress_bar(total: int, description: str, enabled: bool) -> Iterator[Callab
         warnings.warn(
             "verbose needs rich for its progress bar: pip install 'ortlearn[progress]'.", stacklevel=3
         )
-        yield lambda loss: None
+        yield lambda record: None
         return
     columns = (
         TextColumn("{task.description}"),
@@ -47,4 +47,4 @@ def progress_bar(total: int, description: str, enabled: bool) -> Iterator[Callab
     )
     with Progress(*columns) as progress:
         bar = progress.add_task(description, total=total, loss=float("nan"))
-        yield lambda loss: progress.update(bar, advance=1, loss=loss)
+        yield lambda record: progress.update(bar, advance=1, loss=record["loss"])

@@ -10,7 +10,7 @@ from ortlearn.exceptions import ConvergenceError, PluginError
 from ortlearn.learning_rates import BaseSolver, LearningRateLBFGS, Solution
 from ortlearn.losses import LogLoss
 from ortlearn.penalties import ElasticPenalty, L1Penalty, L2Penalty
-from ortlearn.training import Data, Device, LoopSettings, full_batch, run_training
+from ortlearn.training import Data, Device, LoopSettings, Measured, full_batch, run_training
 from ortlearn.training.full_batch import FullBatchStep
 
 CPU = Device("cpu")
@@ -117,7 +117,7 @@ def test_validation_and_progress(network, rows, capsys):
 
     def validate(weights):
         seen.append(weights["second"].copy())
-        return float(len(seen))
+        return Measured(float(len(seen)))
 
     with pytest.warns(ConvergenceWarning, match="stopped after 7 iterations: .* Increase max_iter"):
         result = train(network(), rows, LAYERS, validate, max_iter=7, validation_every=3, verbose=1)

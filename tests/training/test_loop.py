@@ -12,6 +12,7 @@ from ortlearn.training import (
     Device,
     ForwardBackwardStep,
     LoopSettings,
+    Measured,
     SingleGraphStep,
     run_training,
 )
@@ -111,7 +112,7 @@ def test_validation(step_class, make_task, rows):
 
     def validate(weights):
         seen.append(weights["coef"].copy())
-        return float(len(seen))
+        return Measured(float(len(seen)))
 
     step = step_class(make_task(), Device("cpu"))
     result = train(step, rows, max_iter=7, validation_every=3, validate=validate)

@@ -1,0 +1,110 @@
+"""Parameters of an estimator -> what the training loop is told; what makes no sense is an error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..exceptions import PluginError
+from ..learning_rates import BaseLearningRate
+from ..training import LoopSettings
+from .class_weights import check_goes_by_batches
+
+__all__ = ["check_epoch_by_epoch", "check_stream", "loop_settings"]
+
+
+def loop_settings(
+    owner: Any, max_iter: int, first_epoch: int, past_losses: Sequence[float], stream: bool = False
+) -> LoopSettings:
+    """Return how long and in which order to train.
+
+    Parameters
+    ----------
+    owner : BaseOrtGradientEstimator
+        Whose parameters count.
+    max_iter : int
+        Epochs.
+    first_epoch : int
+        Number of the first one, from 0.
+    past_losses : sequence of float
+        Mean losses of the epochs before.
+    stream : bool, default=False
+        Whether this is ``partial_fit``, which never stops by itself.
+
+    Returns
+    -------
+    LoopSettings
+        Settings.
+    """
+    every = owner.validation_every
+    if isinstance(every, float):
+        every = 1 if owner.early_stopping else max(1, round(every * max_iter))
+    return LoopSettings(
+        max_iter=max_iter,
+        batch_size=owner.batch_size,
+        shuffle=owner.shuffle,
+        first_epoch=first_epoch,
+        past_losses=past_losses,
+        validation_every=every,
+        watch=None if stream else _watched(owner),
+        tol=owner.tol or 0.0,
+        n_iter_no_change=owner.n_iter_no_change,
+        exc=owner.exc,
+        verbose=owner.verbose,
+        description=type(owner).__name__,
+    )
+
+
+def _watched(owner: Any) -> str | None:
+    if owner.early_stopping:
+        return "validation_loss" if owner.scoring == "loss" else "validation_score"
+    return None if owner.tol is None else "loss"
+
+
+def check_stream(owner: Any, learning_rate: BaseLearningRate) -> None:
+    """Raise an error for parameters that mean nothing where rows come bit by bit.
+
+    Parameters
+    ----------
+    owner : BaseOrtGradientEstimator
+        Whose parameters count.
+    learning_rate : BaseLearningRate
+        Learning rate.
+
+    Raises
+    ------
+    ValueError
+        If there are such parameters.
+    """
+    if owner.early_stopping:
+        raise ValueError("partial_fit does not support early_stopping=True: use fit, or losses and score.")
+    check_goes_by_batches(owner.class_weight)
+    if learning_rate.full_batch:
+        raise PluginError(
+            f"{type(learning_rate).__name__} trains on all rows at once and keeps no state: use fit, or "
+            "another learning rate for partial_fit."
+        )
+
+
+def check_epoch_by_epoch(owner: Any, learning_rate: BaseLearningRate) -> None:
+    """Raise an error for parameters of single updates where a solver makes the updates.
+
+    Parameters
+    ----------
+    owner : BaseOrtGradientEstimator
+        Whose parameters count.
+    learning_rate : BaseLearningRate
+        Learning rate.
+
+    Raises
+    ------
+    ValueError
+        If there are such parameters.
+    """
+    given = {"average": owner.average, "clip_norm": owner.clip_norm, "clip_value": owner.clip_value}
+    wrong = [name for name, value in given.items() if value]
+    if learning_rate.full_batch and wrong:
+        raise ValueError(
+            f"{type(learning_rate).__name__} is a solver with steps of its own: {' and '.join(wrong)} "
+            "cannot be used with it."
+        )

@@ -1,0 +1,138 @@
+"""Rows to validate on: split off or given, and what is measured on them while the training runs."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils import _safe_indexing, check_random_state
+
+from ..conversion.inputs.columns import count_rows
+from ..training import Data, Measured
+from .inference import LiveInference
+from .problem import Problem
+
+__all__ = ["Rows", "Validation", "split_off"]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows as they were given.
+
+    Attributes
+    ----------
+    X : array-like, sparse matrix, frame or mapping
+        Features.
+    y : array-like or None
+        Labels.
+    sample_weight : array-like of shape (n_samples,) or None
+        Weights.
+    """
+
+    X: Any
+    y: Any
+    sample_weight: Any = None
+
+    def take(self, numbers: np.ndarray) -> Rows:
+        """Return some of the rows."""
+        if isinstance(self.X, Mapping):
+            X: Any = {key: _take(values, numbers) for key, values in self.X.items()}
+        else:
+            X = _take(self.X, numbers)
+        return Rows(X, _take(self.y, numbers), _take(self.sample_weight, numbers))
+
+
+def split_off(rows: Rows, fraction: float, random_state: Any, stratify: bool) -> tuple[Rows, Rows]:
+    """Split rows to validate on off the others.
+
+    Parameters
+    ----------
+    rows : Rows
+        All rows.
+    fraction : float
+        Share of the rows to validate on.
+    random_state : int, RandomState instance or None
+        Draws them.
+    stratify : bool
+        Whether both parts are to have the classes in the same shares.
+
+    Returns
+    -------
+    Rows, Rows
+        Rows to train on, rows to validate on.
+
+    Raises
+    ------
+    ValueError
+        If there are too few rows, or too few of a class.
+    """
+    from sklearn.model_selection import train_test_split  # longer to import than all of ortlearn
+
+    n_rows = count_rows(rows.X)
+    try:
+        kept, held_out = train_test_split(
+            np.arange(n_rows),
+            test_size=fraction,
+            random_state=check_random_state(random_state),
+            stratify=np.asarray(rows.y) if stratify else None,
+        )
+    except ValueError as error:
+        raise ValueError(
+            f"early_stopping needs rows to validate on, and validation_fraction={fraction} of {n_rows} rows "
+            f"cannot be split off: {error} Pass X_val and y_val, or set another validation_fraction."
+        ) from error
+    return rows.take(np.sort(kept)), rows.take(np.sort(held_out))
+
+
+class Validation:
+    """Loss and score on rows that are not trained on.
+
+    Parameters
+    ----------
+    owner : BaseOrtGradientEstimator
+        Whose ``scoring`` counts.
+    problem : Problem
+        What is trained.
+    rows : Rows
+        Rows as they were given, for scores.
+    data : Data
+        The same rows as the graph takes them, for losses.
+    """
+
+    def __init__(self, owner: Any, problem: Problem, rows: Rows, data: Data):
+        self._runner = LiveInference(problem, problem.trainable.model, owner._device(), owner.n_jobs)
+        self._rows = rows
+        self._data = data
+        self._score = _scorer(owner, problem)
+        self._view = copy.copy(owner)
+        self._view.__dict__.update(owner._fitted_kind(problem), _inference=self._runner, onnx_=None)
+
+    def measure(self, weights: Mapping[str, np.ndarray]) -> Measured:
+        """Return loss and score of the model with some weights."""
+        self._runner.weights = weights
+        rows, data = self._rows, self._data
+        loss = self._runner.mean_loss(data.X, data.y, weights, data.sample_weight)
+        if self._score is None:
+            return Measured(loss)
+        options = {} if rows.sample_weight is None else {"sample_weight": rows.sample_weight}
+        return Measured(loss, float(self._score(self._view, rows.X, rows.y, **options)))
+
+
+def _scorer(owner: Any, problem: Problem) -> Callable[..., float] | None:
+    """Return what scores an estimator; None for a graph with its own loss, which need not predict."""
+    if callable(owner.scoring):
+        return owner.scoring
+    if owner.scoring in ("loss", None):
+        if problem.trainable.head is None and owner.scoring == "loss":
+            return None
+        return type(owner).score
+    from sklearn.metrics import get_scorer
+
+    return get_scorer(owner.scoring)
+
+
+def _take(values: Any, numbers: np.ndarray) -> Any:
+    return None if values is None else _safe_indexing(values, numbers)
