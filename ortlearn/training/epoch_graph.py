@@ -76,14 +76,14 @@ def batch_graph(task: TrainingTask, size: int, packing: Packing | None = None) -
     objective = objective_graph(task, size)
     if packing is not None:
         objective, task = packing.objective(objective), packing.task()
-    if task.learning_rate.scales_gradient:
+    if task.folds_rate:
         # Differentiating rate * objective puts the rate into the gradient of the loss, once.
         op = GraphBuilder(opset_versions(objective)[""], existing_names=graph_names(objective.graph))
         op.node("Mul", differentiated(task), RATE, outputs=[SCALED])
         scalar = TensorType(helper.np_dtype_to_tensor_dtype(task.dtype), ())
         outputs = [make_value_info(SCALED, scalar), make_value_info(OBJECTIVE, scalar)]
         objective = append_nodes(objective, op, inputs=[make_value_info(RATE, scalar)], outputs=outputs)
-    target = SCALED if task.learning_rate.scales_gradient else differentiated(task)
+    target = SCALED if task.folds_rate else differentiated(task)
     gradient = gradient_of_loss(
         objective, target, task.weights, task.gradient, keep_outputs=True, origin=task.origin
     )

@@ -17,7 +17,7 @@ from ..graphs import (
     opset_versions,
     value_types,
 )
-from .step_graphs import Carried
+from .step_graphs import Carried, renamed_value
 from .task import TrainingTask
 
 __all__ = ["Packing", "is_worth_packing"]
@@ -43,8 +43,7 @@ def is_worth_packing(task: TrainingTask) -> bool:
         Whether the update goes element by element, is not fused with the product of the gradient,
         and the weights are several and small.
     """
-    rate = task.learning_rate
-    if not rate.elementwise or rate.scales_gradient or len(task.weights) < 2 or task.is_proximal:
+    if not task.learning_rate.elementwise or task.folds_rate or len(task.weights) < 2 or task.is_proximal:
         return False
     return sum(int(np.prod(shape)) for shape in _shapes(task).values()) <= MAX_ELEMENTS
 
@@ -90,15 +89,15 @@ class Packing:
         parts = op.node("Split", PACKED, self._sizes, n_outputs=len(self._sizes), axis=0)
         for part, (name, shape) in zip(parts, self._shapes.items(), strict=True):
             op.node("Reshape", part, np.array(shape, dtype=np.int64), outputs=[name])
-        vector = self._info(PACKED, [int(self._sizes.sum())])
+        vector = self._info(PACKED, [int(self._sizes.sum())], self._task.dtype)
         model = append_nodes(objective, op, inputs=[vector], first=True)
         inputs = [value for value in model.graph.input if value.name not in self._shapes]
         del model.graph.input[:]
         model.graph.input.extend(inputs)
         return model
 
-    def _info(self, name: str, shape: Sequence[int]) -> ValueInfoProto:
-        elem_type = helper.np_dtype_to_tensor_dtype(self._task.dtype)
+    def _info(self, name: str, shape: Sequence[int], dtype: np.dtype) -> ValueInfoProto:
+        elem_type = helper.np_dtype_to_tensor_dtype(dtype)
         return make_value_info(name, TensorType(elem_type, tuple(int(dim) for dim in shape)))
 
     def join(self, op: GraphBuilder, carried: Sequence[Carried]) -> tuple[list[str], list[ValueInfoProto]]:
@@ -137,14 +136,20 @@ class Packing:
                     op.node("Identity", part, outputs=[name])
                 else:
                     op.node("Reshape", part, np.array(shape, dtype=np.int64), outputs=[name])
-                found.append((Carried(piece.weight, piece.state, piece.name, name), self._info(name, shape)))
+                after = Carried(piece.weight, piece.state, piece.name, name)
+                found.append((after, renamed_value(piece.info, name)))
         return found
 
+    def _example(self, state: str | None) -> np.ndarray:
+        """Return a weight of two elements, or a state of one."""
+        weight = np.zeros(2, dtype=self._task.dtype)
+        return weight if state is None else self._task.learning_rate.init(weight)[state]
+
     def _is_shared(self, state: str | None) -> bool:
-        return state is not None and self._task.learning_rate.init(np.zeros(2))[state].ndim == 0
+        return self._example(state).ndim == 0
 
     def _piece(self, state: str | None, number: int) -> _Piece:
         weight = self._task.weights[number]
         name = PACKED_OF.format("weight" if state is None else f"state_{state}", weight)
         shape = () if self._is_shared(state) else self._shapes[weight]
-        return _Piece(weight, state, name, self._info(name, shape))
+        return _Piece(weight, state, name, self._info(name, shape, self._example(state).dtype))

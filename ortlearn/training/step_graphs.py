@@ -19,6 +19,8 @@ from ..graphs import (
     opset_versions,
     value_types,
 )
+from .averaging import append_sums
+from .clipping import clip_gradients
 from .objective import add_terms, mean_loss, penalty_terms
 from .task import TrainingTask
 
@@ -102,7 +104,7 @@ def batch_inputs(task: TrainingTask, batch: int | str) -> list[ValueInfoProto]:
     inputs = []
     if task.loss is not None:
         inputs.append(make_value_info(task.label, batch_type(task.label_type, batch)))
-    if task.weighted:
+    if task.weighted and task.loss is not None:
         inputs.append(make_value_info(SAMPLE_WEIGHT, TensorType(elem_type(task), (batch,))))
     return inputs
 
@@ -120,6 +122,8 @@ def _with_batch_dimension(task: TrainingTask, batch: int | str) -> ModelProto:
             value.CopyFrom(make_value_info(value.name, batch_type(features[value.name], batch)))
         elif value.name == task.label:
             value.CopyFrom(make_value_info(task.label, batch_type(task.label_type, batch)))
+        elif value.name == SAMPLE_WEIGHT:
+            value.CopyFrom(make_value_info(SAMPLE_WEIGHT, TensorType(elem_type(task), (batch,))))
     del model.graph.value_info[:]
     return model
 
@@ -233,7 +237,8 @@ def append_updates(
 ) -> StepGraph:
     """Append the update of every weight; outputs are the value, then the new weights and states.
 
-    Where the learning rate is in the gradients already, the update gets a rate of one.
+    Gradients are clipped first, where the task asks for it. Where the learning rate is in the
+    gradients already, the update gets a rate of one.
     """
     op = builder(task, model, "update_")
     types = {v.name: v for v in model.graph.input}
@@ -243,26 +248,34 @@ def append_updates(
         rate = op.constant(1.0)
     else:
         inputs.append(make_value_info(RATE, TensorType(elem_type(task), ())))
-    outputs = [copy_value(v) for v in model.graph.output if v.name == value]
-    carried: list[Carried] = []
+    gradients = clip_gradients(op, gradients, task.clip_value, task.clip_norm)
+    weights, before, after = {}, {}, {}
     for name in task.weights:
         shape = tuple(d.dim_value for d in types[name].type.tensor_type.shape.dim)
-        names, infos = _state_inputs(task, op, name, shape)
+        before[name], infos = _state_inputs(task, op, name, shape)
         inputs += infos
-        new, states = task.learning_rate.update(op, name, gradients[name], names, rate)
-        if task.is_proximal and task.penalty.applies_to(task.intercepts[name], name):
-            op.set_type(new, elem_type(task), shape)
-            scale = task.learning_rate.proximal_scale
-            length = RATE if scale in (None, 1.0) else op.Mul(RATE, float(scale))
-            new = task.penalty.proximal_step(op, new, length)
-        results: list[tuple[str | None, str]] = [(None, new), *states.items()]
-        for state, result in results:
-            known = types[name] if state is None else next(i for i in infos if i.name == names[state])
-            output = copy_value(known)
-            output.name = result
-            outputs.append(output)
-            carried.append(Carried(name, state, name if state is None else names[state], result))
+        new, after[name] = task.learning_rate.update(op, name, gradients[name], before[name], rate)
+        weights[name] = _proximal(task, op, name, new, shape)
+    sums = append_sums(task.learning_rate, op, weights, before)
+    types |= {info.name: info for info in inputs}
+    outputs = [copy_value(v) for v in model.graph.output if v.name == value]
+    carried = []
+    for name in task.weights:
+        carried.append(Carried(name, None, name, weights[name]))
+        for state, result in {**after[name], **sums[name]}.items():
+            carried.append(Carried(name, state, before[name][state], result))
+    outputs += [renamed_value(types[item.source], item.result) for item in carried]
     return StepGraph(append_nodes(model, op, inputs=inputs, outputs=outputs), value, carried)
+
+
+def _proximal(task: TrainingTask, op: GraphBuilder, name: str, new: str, shape: tuple[int, ...]) -> str:
+    """Append the proximal step of the penalty to the update of a weight, where there is one."""
+    if not task.is_proximal or not task.penalty.applies_to(task.intercepts[name], name):
+        return new
+    op.set_type(new, elem_type(task), shape)
+    scale = task.learning_rate.proximal_scale
+    length = RATE if scale in (None, 1.0) else op.Mul(RATE, float(scale))
+    return task.penalty.proximal_step(op, new, length)
 
 
 def _state_inputs(

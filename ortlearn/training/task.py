@@ -47,7 +47,7 @@ class TrainingTask:
     label : str
         Name of the label input of a graph with its own loss, a free name otherwise.
     weighted : bool
-        Whether rows have weights.
+        Whether rows have weights; those of a graph with its own loss are an input of it.
     features : dict of str to TensorType
         Inputs that take the features where there are several, or where a part of the graph was
         computed before; empty for ``data`` alone.
@@ -57,6 +57,10 @@ class TrainingTask:
         Where the graph comes from; shown where an operator has no gradient.
     dtype : numpy.dtype
         Floating-point type of scores, weights and states.
+    clip_norm : float or None
+        Bound of the norm of all gradients together, above 0.
+    clip_value : float or None
+        Bound of each entry of the gradients, above 0; applied first.
     """
 
     graph: ModelProto
@@ -76,12 +80,23 @@ class TrainingTask:
     gradient: str = "auto"
     origin: str | None = None
     dtype: np.dtype = field(default_factory=lambda: np.dtype(np.float32))
+    clip_norm: float | None = None
+    clip_value: float | None = None
 
     @property
     def is_proximal(self) -> bool:
         """Whether updates are followed by the proximal step of the penalty, in place of a gradient."""
         step = self.penalty.projects or self.learning_rate.proximal_scale is not None
         return self.penalty.is_proximal() and step
+
+    @property
+    def folds_rate(self) -> bool:
+        """Whether the rate may be a factor of the objective, before it is differentiated.
+
+        Clipping is of the gradient without the rate.
+        """
+        clips = self.clip_norm is not None or self.clip_value is not None
+        return self.learning_rate.scales_gradient and not clips
 
     def feature_types(self) -> dict[str, TensorType]:
         """Return the inputs that take the features of a batch, and their types."""
@@ -102,4 +117,6 @@ class TrainingTask:
             self.weighted,
             self.gradient,
             self.dtype.str,
+            self.clip_norm,
+            self.clip_value,
         )

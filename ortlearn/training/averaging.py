@@ -1,0 +1,175 @@
+"""Averaged stochastic gradient descent: the mean of the weights after each update."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+
+from ..graphs import GraphBuilder
+from ..learning_rates import BaseLearningRate
+
+__all__ = ["Averaged", "append_sums", "averages"]
+
+#: States of a weight besides those of its update.
+SUM = "averaged_sum"
+COUNT = "averaged_count"
+
+
+class Averaged(BaseLearningRate):
+    """A learning rate, and the mean of the weights after each update since one of them.
+
+    The training itself is that of the wrapped learning rate. A weight has two states more: the sum
+    of its values since averaging began, and their number, zero or less before. Both are in float64:
+    a sum or a count in float32 would stop growing after some million updates.
+
+    Parameters
+    ----------
+    learning_rate : BaseLearningRate
+        Schedule and update.
+    begin : int, default=1
+        Number of the first update, from 1, after which weights are part of the mean.
+
+    References
+    ----------
+    Polyak, B. T. and Juditsky, A. B., "Acceleration of stochastic approximation by averaging", SIAM
+    Journal on Control and Optimization 30 (1992), 838-855.
+
+    Examples
+    --------
+    >>> from ortlearn.learning_rates import LearningRateSGD
+    >>> from ortlearn.training.averaging import Averaged
+    >>> Averaged(LearningRateSGD(eta0=0.1, learning_rate="constant"), begin=100).rate(3)
+    0.1
+    """
+
+    def __init__(self, learning_rate, begin=1):
+        self.learning_rate = learning_rate
+        self.begin = begin
+
+    @property
+    def scales_gradient(self) -> bool:  # type: ignore[override]
+        """Whether the update uses the rate only as a factor of the gradient."""
+        return self.learning_rate.scales_gradient
+
+    @property
+    def elementwise(self) -> bool:  # type: ignore[override]
+        """Whether each element of a weight is updated by itself."""
+        return self.learning_rate.elementwise
+
+    @property
+    def full_batch(self) -> bool:  # type: ignore[override]
+        """Whether this is a solver."""
+        return self.learning_rate.full_batch
+
+    @property
+    def proximal_scale(self) -> float | None:
+        """How far a gradient that stays the same moves a weight, in rates per update."""
+        return self.learning_rate.proximal_scale
+
+    def check(self) -> None:
+        """Check the parameters before training."""
+        self.learning_rate.check()
+        self.check_count("begin")
+
+    def rate(self, epoch: int, memory: Any = None) -> float:
+        """Return the learning rate of an epoch."""
+        return self.learning_rate.rate(epoch, memory)
+
+    def start(self) -> Any:
+        """Return what is remembered before the first epoch."""
+        return self.learning_rate.start()
+
+    def remember(self, memory: Any, loss: float) -> Any:
+        """Return what is remembered once an epoch has ended."""
+        return self.learning_rate.remember(memory, loss)
+
+    def init(self, weight: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the initial state of one weight: that of the update, and an empty sum."""
+        own = {SUM: np.zeros(weight.shape), COUNT: np.array(1.0 - self.begin)}
+        return {**self.learning_rate.init(weight), **own}
+
+    def update(
+        self, op: GraphBuilder, weight: str, gradient: str, state: Mapping[str, str], rate: str
+    ) -> tuple[str, dict[str, str]]:
+        """Write the update of one weight; its sum is written by :func:`append_sums`."""
+        own = {name: value for name, value in state.items() if name not in (SUM, COUNT)}
+        return self.learning_rate.update(op, weight, gradient, own, rate)
+
+    def graph_key(self) -> Hashable:
+        """Return what the nodes depend on: when averaging begins is in the count."""
+        return type(self), self.learning_rate.graph_key(), self.begin == 1
+
+
+def append_sums(
+    learning_rate: BaseLearningRate,
+    op: GraphBuilder,
+    weights: Mapping[str, str],
+    states: Mapping[str, Mapping[str, str]],
+) -> dict[str, dict[str, str]]:
+    """Write the sums of the weights, once all of them have their new values.
+
+    Parameters
+    ----------
+    learning_rate : BaseLearningRate
+        Learning rate of the training.
+    op : GraphBuilder
+        Where the nodes go.
+    weights : mapping of str to str
+        New value of each weight, after its proximal step if there is one.
+    states : mapping of str to mapping of str to str
+        Names of the states of each weight, before the update.
+
+    Returns
+    -------
+    dict of str to dict of str to str
+        New states of each weight; empty ones where nothing is averaged.
+    """
+    if not isinstance(learning_rate, Averaged):
+        return {name: {} for name in weights}
+    counts = {name: op.Add(states[name][COUNT], np.array(1.0)) for name in weights}
+    counted = None
+    if learning_rate.begin > 1:  # one from the first update that counts, zero before: alike for all weights
+        counted = op.Clip(next(iter(counts.values())), np.array(0.0), np.array(1.0))
+    results = {}
+    for name, value in weights.items():
+        wide = value if op.float_dtype == np.float64 else op.Cast(value, to=TensorProto.DOUBLE)
+        term = wide if counted is None else op.Mul(wide, counted)
+        results[name] = {SUM: op.Add(states[name][SUM], term), COUNT: counts[name]}
+    return results
+
+
+def averages(
+    states: Mapping[tuple[str, str], np.ndarray], weights: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Return the mean of each weight since averaging began.
+
+    Parameters
+    ----------
+    states : mapping of (str, str) to ndarray
+        States of a training with :class:`Averaged`, by weight and name.
+    weights : mapping of str to ndarray
+        Weights after the last update.
+
+    Returns
+    -------
+    dict of str to ndarray
+        Means, of the types of the weights; the weights themselves until averaging begins.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from ortlearn.training.averaging import averages
+    >>> weights = {"coef": numpy.array([3.0])}
+    >>> states = {("coef", "averaged_sum"): numpy.array([4.0]), ("coef", "averaged_count"): numpy.array(2.0)}
+    >>> averages(states, weights)["coef"]
+    array([2.])
+    """
+    means = {}
+    for name, weight in weights.items():
+        count = float(states[name, COUNT])
+        mean = weight if count < 1 else states[name, SUM] / count
+        means[name] = np.array(mean, dtype=weight.dtype)
+    return means
