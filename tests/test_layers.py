@@ -26,6 +26,7 @@ ALLOWED = {
     "conversion": {"graphs", "differentiation"},
     "training": BELOW_TRAINING,
     "estimators": BELOW_ESTIMATORS,
+    "inspection": set(),
     "testing": BELOW_ESTIMATORS,
     "": {"estimators", "_version"},
 }
@@ -39,6 +40,7 @@ RESTRICTED = {
     "skl2onnx": {"conversion"},
     "rich": {"training.progress"},
     "graphviz": {"graphs.drawing"},
+    "matplotlib": {"inspection.training_curve"},
 }
 FORBIDDEN = ("torch", "onnxruntime.training")
 

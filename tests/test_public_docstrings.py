@@ -22,6 +22,7 @@ WITH_EXAMPLES = [
     "ortlearn",
     "ortlearn.conversion",
     "ortlearn.graphs",
+    "ortlearn.inspection",
     "ortlearn.learning_rates",
     "ortlearn.losses",
     "ortlearn.penalties",

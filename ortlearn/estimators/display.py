@@ -1,0 +1,90 @@
+"""How estimators look: an ONNX model that is a parameter is described, never printed whole."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from google.protobuf.message import DecodeError
+from onnx import ModelProto
+from sklearn.base import BaseEstimator
+from sklearn.utils.metaestimators import available_if
+
+from .. import conversion
+
+__all__ = ["DisplayMixin"]
+
+NAMES_SHOWN = 5
+
+
+class DisplayMixin:
+    """``repr`` and the diagram of notebooks, where what is wrapped is an ONNX model."""
+
+    estimator: Any
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        return BaseEstimator.__repr__(_described(self), N_CHAR_MAX)
+
+    def _get_params_html(self, *args, **kwargs) -> Any:
+        # The table of parameters in the diagram, from scikit-learn 1.7 on.
+        return BaseEstimator._get_params_html(_described(self), *args, **kwargs)
+
+    @available_if(lambda self: conversion.is_onnx_source(self.estimator))
+    def _sk_visual_block_(self) -> Any:
+        # Scikit-learn finds a wrapped estimator by itself, in a parameter that has fit.
+        text = str(_described(self).estimator)
+        return _visual_block_class()("parallel", [text], names=["estimator: ONNX model"], name_details=[text])
+
+
+class _Description:
+    """Text that stands for an ONNX model where parameters are printed."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def _described(estimator: Any) -> Any:
+    """Return the same parameters with words in place of an ONNX model, the object itself without one."""
+    source = estimator.estimator
+    if not isinstance(source, ModelProto | bytes | bytearray):
+        return estimator
+    twin = copy.copy(estimator)
+    twin.estimator = _Description(_describe(source))
+    return twin
+
+
+def _describe(source: ModelProto | bytes | bytearray) -> str:
+    if isinstance(source, ModelProto):
+        return f"<ONNX model: {_summary(source)}>"
+    size = f"{len(source)} bytes"
+    try:
+        return f"<ONNX model of {size}: {_summary(ModelProto.FromString(bytes(source)))}>"
+    except DecodeError:
+        return f"<{size}, not an ONNX model>"
+
+
+def _summary(model: ModelProto) -> str:
+    graph = model.graph
+    weights = {tensor.name for tensor in graph.initializer}
+    inputs = _names([value.name for value in graph.input if value.name not in weights])
+    return f"{inputs} -> {_names([value.name for value in graph.output])}, {_count(len(graph.node), 'node')}"
+
+
+def _names(names: list[str]) -> str:
+    more = len(names) - NAMES_SHOWN
+    return ", ".join(names[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _visual_block_class() -> type:
+    try:
+        from sklearn.utils._repr_html.estimator import _VisualBlock  # from 1.7 on
+    except ImportError:
+        from sklearn.utils._estimator_html_repr import _VisualBlock
+    return _VisualBlock

@@ -1,0 +1,258 @@
+"""Loss per epoch, drawn by matplotlib."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .history import check_history, history_of, measured
+
+__all__ = ["TrainingCurveDisplay"]
+
+#: Axes on the right: what they show, how their line is drawn, where their spine stands.
+SCORE = {"key": "validation_score", "label": "validation score", "linestyle": "-."}
+RATE = {"key": "rate", "label": "learning rate", "linestyle": ":"}
+BESIDE = 1.16  # of the width of the axes, where another axis is at 1 already
+
+
+class TrainingCurveDisplay:
+    """Training and validation loss per epoch.
+
+    It is made by :meth:`from_estimator`. Parameters are kept as attributes.
+
+    Parameters
+    ----------
+    history : list of dict
+        One dictionary per epoch, as ``history_`` of an estimator: ``"epoch"`` and ``"loss"``, and where they
+        were measured ``"validation_loss"``, ``"validation_score"`` and ``"rate"`` (None where not).
+    best_epoch : int, default=None
+        Epoch to mark, by its number.
+    estimator_name : str, default=None
+        Name of the curve, for the legend.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        Axes of the losses.
+    figure_ : matplotlib.figure.Figure
+        Their figure.
+    line_ : matplotlib.lines.Line2D
+        Training loss.
+    validation_line_ : matplotlib.lines.Line2D or None
+        Validation loss, where it was measured.
+    best_epoch_mark_ : matplotlib.lines.Line2D or None
+        Mark of the best epoch: on the validation loss where there is one, on the training loss otherwise.
+    score_ax_, rate_ax_ : matplotlib.axes.Axes or None
+        Axes of score and learning rate, on the right, where they are drawn.
+    score_line_, rate_line_ : matplotlib.lines.Line2D or None
+        Validation score and learning rate, where they are drawn.
+
+    See Also
+    --------
+    sklearn.model_selection.LearningCurveDisplay : Score by the number of rows.
+
+    Examples
+    --------
+    >>> from ortlearn.inspection import TrainingCurveDisplay
+    >>> history = [{"epoch": 1, "loss": 0.9}, {"epoch": 2, "loss": 0.4}]
+    >>> display = TrainingCurveDisplay(history).plot()
+    >>> [float(loss) for loss in display.line_.get_ydata()]
+    [0.9, 0.4]
+    """
+
+    ax_: Any
+    figure_: Any
+    line_: Any
+    validation_line_: Any
+    best_epoch_mark_: Any
+    score_ax_: Any
+    score_line_: Any
+    rate_ax_: Any
+    rate_line_: Any
+
+    def __init__(self, history, *, best_epoch=None, estimator_name=None):
+        self.history = history
+        self.best_epoch = best_epoch
+        self.estimator_name = estimator_name
+
+    @classmethod
+    def from_estimator(
+        cls, estimator, ax=None, *, name=None, log_scale=False, show_score=False, show_rate=False, **line_kw
+    ):
+        """Draw how an estimator was trained.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer.
+        ax : matplotlib.axes.Axes, default=None
+            Where to draw, for a comparison of several estimators; by default a new figure.
+        name : str, default=None
+            Name of the curve, for the legend.
+        log_scale : bool, default=False
+            Whether the axis of the losses is logarithmic.
+        show_score : bool, default=False
+            Whether the validation score is drawn too, on an axis of its own.
+        show_rate : bool, default=False
+            Whether the learning rate is drawn too, on an axis of its own.
+        **line_kw
+            Arguments of matplotlib's ``plot`` for the training loss; the other curves take its colour.
+
+        Returns
+        -------
+        TrainingCurveDisplay
+            Display, drawn.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted.
+        ValueError
+            If it has no history, or no score or rate that is asked for, or a loss that is not positive on a
+            logarithmic axis.
+        ImportError
+            If matplotlib is not installed.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.linear_model import Ridge
+        >>> from ortlearn import OrtGradientOptimizer
+        >>> from ortlearn.inspection import TrainingCurveDisplay
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> trainer = OrtGradientOptimizer(Ridge(), max_iter=8, random_state=0).fit(X, y)
+        >>> display = TrainingCurveDisplay.from_estimator(trainer, log_scale=True)
+        >>> display.ax_.get_xlabel(), display.ax_.get_ylabel(), len(display.line_.get_xdata())
+        ('epoch', 'loss', 8)
+        """
+        display = cls(
+            history_of(estimator), best_epoch=getattr(estimator, "best_epoch_", None), estimator_name=name
+        )
+        return display.plot(ax, log_scale=log_scale, show_score=show_score, show_rate=show_rate, **line_kw)
+
+    def plot(self, ax=None, *, name=None, log_scale=False, show_score=False, show_rate=False, **line_kw):
+        """Draw the curves.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default=None
+            Where to draw; by default a new figure.
+        name : str, default=None
+            Name of the curve, for the legend; ``estimator_name`` by default.
+        log_scale : bool, default=False
+            Whether the axis of the losses is logarithmic.
+        show_score : bool, default=False
+            Whether the validation score is drawn too, on an axis of its own.
+        show_rate : bool, default=False
+            Whether the learning rate is drawn too, on an axis of its own.
+        **line_kw
+            Arguments of matplotlib's ``plot`` for the training loss; the other curves take its colour.
+
+        Returns
+        -------
+        TrainingCurveDisplay
+            The object itself.
+
+        Raises
+        ------
+        ValueError
+            If the history makes no sense, has no score or rate that is asked for, or a loss that is not
+            positive on a logarithmic axis.
+        ImportError
+            If matplotlib is not installed.
+        """
+        check_history(self.history)
+        if log_scale:
+            self._check_positive()
+        scores = measured(self.history, "validation_score", required=show_score)
+        rates = measured(self.history, "rate", required=show_rate)
+        name = self.estimator_name if name is None else name
+        self.ax_ = _new_axes() if ax is None else ax
+        self.figure_ = self.ax_.figure
+        self._plot_losses(name, line_kw)
+        self.score_ax_ = self.score_line_ = self.rate_ax_ = self.rate_line_ = None
+        if show_score:
+            self.score_ax_, self.score_line_ = self._plot_aside(scores, SCORE, name)
+        if show_rate:
+            self.rate_ax_, self.rate_line_ = self._plot_aside(rates, RATE, name)
+        self._dress(log_scale)
+        return self
+
+    def _check_positive(self) -> None:
+        for key in ("loss", "validation_loss"):
+            _, values = measured(self.history, key)
+            if any(value <= 0 for value in values):
+                raise ValueError(
+                    f"A {key.replace('_', ' ')} of {min(values):.3g} has no place on a logarithmic axis: "
+                    "draw it with log_scale=False."
+                )
+
+    def _plot_losses(self, name, line_kw) -> None:
+        def draw(points, what, **style):
+            style = {"label": _label(name, what), "marker": "o" if len(points[0]) == 1 else None, **style}
+            return self.ax_.plot(*points, **style)[0]
+
+        training, validation = (measured(self.history, key) for key in ("loss", "validation_loss"))
+        self.line_ = draw(training, "training loss", **line_kw)
+        self.validation_line_ = self.best_epoch_mark_ = None
+        color = self.line_.get_color()
+        if validation[0]:
+            self.validation_line_ = draw(validation, "validation loss", color=color, linestyle="--")
+        if self.best_epoch is not None:
+            measures = [dict(zip(*points, strict=True)) for points in (validation, training)]
+            at = [values[self.best_epoch] for values in measures if self.best_epoch in values]
+            style = {"color": color, "marker": "*", "markersize": 12, "linestyle": "none"}
+            if at:
+                self.best_epoch_mark_ = draw(([self.best_epoch], at[:1]), "best epoch", **style)
+
+    def _plot_aside(self, points, kind, name):
+        axes = _axes_aside(self.ax_, kind["label"])
+        marker = "o" if len(points[0]) == 1 else None
+        style = {"color": self.line_.get_color(), "linestyle": kind["linestyle"], "marker": marker}
+        return axes, axes.plot(*points, label=_label(name, kind["label"]), **style)[0]
+
+    def _dress(self, log_scale) -> None:
+        self.ax_.set(xlabel="epoch", ylabel="loss")
+        if log_scale:
+            self.ax_.set_yscale("log")
+        self.ax_.xaxis.get_major_locator().set_params(integer=True)
+        beside = _shared_axes(self.ax_)
+        if beside:  # the legend is of the axes of the losses, which must not lie beneath the others
+            self.ax_.set_zorder(max(axes.get_zorder() for axes in beside) + 1)
+            self.ax_.patch.set_visible(False)
+        lines = [line for axes in (self.ax_, *beside) for line in axes.get_legend_handles_labels()[0]]
+        self.ax_.legend(handles=lines)
+
+
+def _new_axes() -> Any:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            "TrainingCurveDisplay.plot needs matplotlib: pip install 'ortlearn[plot]'."
+        ) from error
+    return plt.subplots()[1]
+
+
+def _shared_axes(ax) -> list:
+    """Return our axes on the right of others, in the order they were made in."""
+    siblings = ax.get_shared_x_axes().get_siblings(ax)
+    ours = {SCORE["label"], RATE["label"]}
+    return [axes for axes in ax.figure.axes if axes in siblings and axes.get_label() in ours]
+
+
+def _axes_aside(ax, label) -> Any:
+    """Return the axes on the right with a label: one for all estimators that are drawn on ``ax``."""
+    known = _shared_axes(ax)
+    for axes in known:
+        if axes.get_label() == label:
+            return axes
+    axes = ax.twinx()
+    axes.set_label(label)
+    axes.set_ylabel(label)
+    if known:
+        axes.spines["right"].set_position(("axes", BESIDE))
+    return axes
+
+
+def _label(name, what) -> str:
+    return what if name is None else f"{name}: {what}"
