@@ -66,7 +66,11 @@ class Incoming:
 
 
 def assemble(
-    incoming: Incoming, weights_to_train: Any, loss_output_name: str, label_name: str
+    incoming: Incoming,
+    weights_to_train: Any,
+    loss_output_name: str,
+    label_name: str,
+    weight_name: str = "sample_weight",
 ) -> TrainableModel:
     """Name the weights of a converted model, choose those to train, and find what is trained.
 
@@ -78,6 +82,8 @@ def assemble(
         Names or glob patterns.
     loss_output_name, label_name : str
         Output and input that make a graph one with its own loss.
+    weight_name : str, default="sample_weight"
+        Input of such a graph that takes the weights of the rows.
 
     Returns
     -------
@@ -89,7 +95,7 @@ def assemble(
     original_names = {new: reserved.get(old, old) for new, old in original_names.items()}
     types = value_types(model)
     weights, matches = _weights_of(model, original_names, incoming)
-    loss, label = _own_loss(model, loss_output_name, label_name)
+    loss, label, row_weight = _own_loss(model, loss_output_name, label_name, weight_name)
     target = loss or model.graph.output[-1].name
     with explained(
         Examined(model, model, target, weights, original_names, incoming.fitted), weights_to_train
@@ -110,13 +116,14 @@ def assemble(
     model, parameters = constrain(model, constraints)
     return TrainableModel(
         model=model,
-        schema=schema_of_graph(graph_inputs(model, types, label)),
+        schema=schema_of_graph(graph_inputs(model, types, label, row_weight)),
         head=head,
         weights=weights,
         trained=trained,
         original_names=original_names,
         loss=loss,
         label=label,
+        row_weight=row_weight,
         origin=incoming.origin,
         reserved_names=reserved,
         kind=replace(incoming.kind, core=None),
@@ -192,7 +199,12 @@ def _uses(model: ModelProto) -> dict[str, tuple]:
     }
 
 
-def _own_loss(model: ModelProto, loss: str, label: str) -> tuple[str | None, str | None]:
+def _own_loss(
+    model: ModelProto, loss: str, label: str, row_weight: str
+) -> tuple[str | None, str | None, str | None]:
+    """Return the output and the inputs that a graph with its own loss has, None for each without one."""
     outputs = {value.name for value in model.graph.output}
     inputs = {value.name for value in model.graph.input}
-    return (loss, label) if loss in outputs and label in inputs else (None, None)
+    if loss not in outputs or label not in inputs:
+        return None, None, None
+    return loss, label, row_weight if row_weight in inputs else None

@@ -37,6 +37,7 @@ def to_trainable(
     dtype: Any = np.float32,
     loss_output_name: str = "loss",
     label_name: str = "label",
+    weight_name: str = "sample_weight",
     forced_task: str | None = None,
     link: str = "identity",
 ) -> TrainableModel:
@@ -59,6 +60,8 @@ def to_trainable(
         Type that a scikit-learn estimator is converted to.
     loss_output_name, label_name : str
         An ONNX model with such an output and such an input is trained as it is.
+    weight_name : str, default="sample_weight"
+        Input of such a model that takes the weights of the rows, where it has one.
     forced_task : {"regression", "classification"}, default=None
         Kind of the model where its outputs do not tell: an ONNX classifier without an output of labels.
     link : {"identity", "log"}, default="identity"
@@ -85,7 +88,7 @@ def to_trainable(
     """
     incoming, converted = _incoming(source, X, run, n_features, dtype, forced_task)
     incoming = replace(incoming, kind=replace(incoming.kind, link=link))
-    trainable = assemble(incoming, weights_to_train, loss_output_name, label_name)
+    trainable = assemble(incoming, weights_to_train, loss_output_name, label_name, weight_name)
     return trainable if converted is None else _with_inputs(trainable, converted)
 
 

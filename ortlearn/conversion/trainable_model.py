@@ -25,6 +25,7 @@ from .heads import APPENDED, Head
 from .inputs.inputs import InputSchema
 from .preparation.kinds import ModelKind
 from .preparation.unwrapping import unwrap
+from .row_weights import with_weight_vector
 from .simplify import remove_idle_nodes
 from .weights.weight_facts import Examined
 from .weights.weight_names import restored_names
@@ -54,6 +55,8 @@ class TrainableModel:
         Original name by stable name.
     loss, label : str or None
         Loss output and label input of a graph that has them.
+    row_weight : str or None
+        Input of a graph with its own loss that takes the weights of the rows.
     origin : str or None
         scikit-learn estimator, or step of a pipeline, that the trained part comes from.
     reserved_names : dict of str to str
@@ -78,6 +81,7 @@ class TrainableModel:
     original_names: dict[str, str]
     loss: str | None = None
     label: str | None = None
+    row_weight: str | None = None
     origin: str | None = None
     reserved_names: dict[str, str] = field(default_factory=dict)
     kind: ModelKind = field(default_factory=ModelKind)
@@ -121,12 +125,20 @@ class TrainableModel:
         assert name is not None
         return name
 
-    def score_graph(self) -> ModelProto:
+    def score_graph(self, row_weight: str | None = None) -> ModelProto:
         """Return the graph from X (and the labels) to what is trained, the trained weights as inputs.
 
-        Its inputs are X, the label of a graph with its own loss, then the weights in sorted order.
+        Its inputs are X, the label of a graph with its own loss, the weights of the rows where it has
+        an input for them, then the weights in sorted order.
+
+        Parameters
+        ----------
+        row_weight : str, default=None
+            Name that the weights of the rows come in under, as a vector of the type of X.
         """
         part = exact_couplings(extract_model(self.model, [self.objective_tensor]))
+        if row_weight is not None and self.row_weight is not None:
+            part = with_weight_vector(part, self.row_weight, row_weight, self.input_dtype)
         return make_inputs_of(remove_idle_nodes(part), self.trained)
 
     def with_stable_weights(self, arrays: dict[str, np.ndarray]) -> ModelProto:

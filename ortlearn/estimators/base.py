@@ -145,7 +145,7 @@ class BaseOrtGradientEstimator(RowsMixin, ShortcutsMixin, PredictionMixin, MetaE
         check_stream(self, resolve_learning_rate(self.learning_rate))
         random_state = check_random_state(self.random_state)
         if hasattr(self, "onnx_"):
-            problem = self._problem.with_rate(resolve_learning_rate(self.learning_rate))
+            problem = self._problem.renewed(self, y)
             data = self._data(problem, self._check_rows(problem, X, y), y, sample_weight)
             known = problem.classes
             if classes is not None and known is not None and not _same_classes(classes, known):

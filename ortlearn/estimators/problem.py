@@ -18,6 +18,8 @@ from ..losses import BaseLoss, PerOutputLoss, RowObjective, resolve_loss
 from ..penalties import BasePenalty, resolve_penalty
 from ..training import Device, TrainingTask, make_session
 from ..training.sessions import session_options
+from ..training.step_graphs import SAMPLE_WEIGHT
+from .class_weights import ClassWeights, class_weight_tables
 from .sources import fitted_source
 from .targets import TargetEncoder
 
@@ -62,6 +64,8 @@ class Problem:
         Fitted estimator that was converted; None for an ONNX model, and once the training is over.
     missing : frozenset of int
         Columns of X in which the model accepts missing values.
+    class_weights : list of dict or None
+        Weight of each class, for each column of y.
     """
 
     trainable: TrainableModel
@@ -74,6 +78,7 @@ class Problem:
     gradient: str
     source: BaseEstimator | None = None
     missing: frozenset[int] = frozenset()
+    class_weights: ClassWeights | None = None
 
     @classmethod
     def pose(
@@ -119,6 +124,7 @@ class Problem:
             dtype=np.dtype(owner.dtype),
             loss_output_name=owner.loss_output_name,
             label_name=owner.label_name,
+            weight_name=owner.weight_name,
             forced_task="classification"
             if conversion.is_onnx_source(source) and only_classifies(loss)
             else None,
@@ -156,9 +162,46 @@ class Problem:
         head = self.trainable.head
         return head is None or head.task != "unsupervised"
 
-    def with_rate(self, learning_rate: BaseLearningRate) -> Problem:
-        """Return the problem with another learning rate."""
-        return replace(self, learning_rate=learning_rate)
+    def with_class_weights(self, owner: Any, y: Any, sample_weight: np.ndarray | None) -> Problem:
+        """Return the problem with the ``class_weight`` of an estimator, for the classes of some rows."""
+        known, head = self.classes, self.trainable.head
+        if head is not None and head.task == "multilabel" and not isinstance(known, list):
+            known = [np.array([0, 1])] * len(head.groups)
+        return replace(self, class_weights=class_weight_tables(owner, y, known, sample_weight))
+
+    def renewed(self, owner: Any, y: Any) -> Problem:
+        """Return the problem with loss, penalty, rate and class weights as an estimator names them now.
+
+        Parameters
+        ----------
+        owner : BaseOrtGradientEstimator
+            Whose parameters count.
+        y : array-like
+            Labels of the rows that come next.
+
+        Raises
+        ------
+        PluginError
+            If the loss needs another graph than the one that is trained.
+        """
+        learning_rate = resolve_learning_rate(owner.learning_rate)
+        loss = None if owner.learning_loss == "auto" else resolve_loss(owner.learning_loss)
+        link = "identity" if loss is None else loss.link
+        if link != self.trainable.kind.link:
+            was, now = type(self.loss).__name__, "auto" if loss is None else type(loss).__name__
+            raise PluginError(
+                f"partial_fit cannot go on from {was} with {now}: one of them is of the logarithms of the "
+                "predictions, which takes another graph. Call fit, or go back to the first loss."
+            )
+        loss = _check_loss(loss, self.trainable)
+        problem = replace(
+            self,
+            loss=loss,
+            penalty=_check_penalty(resolve_penalty(owner.learning_penalty), learning_rate, self.trainable),
+            learning_rate=learning_rate,
+            encoder=replace(self.encoder, loss=loss),
+        )
+        return problem.with_class_weights(owner, y, None)
 
     def check_features(self, n_features: int) -> None:
         """Raise an error if X has another number of columns than the graph."""
@@ -172,9 +215,7 @@ class Problem:
     def task(self, weighted: bool) -> TrainingTask:
         """Return what a training step takes."""
         trainable, head = self.trainable, self.trainable.head
-        if head is None and weighted:
-            raise ValueError("sample_weight cannot be used with a graph that computes its own loss.")
-        graph = trainable.score_graph()
+        graph = trainable.score_graph(SAMPLE_WEIGHT)
         types = value_types(graph)
         output = trainable.loss if head is None else head.score
         assert output is not None
@@ -198,7 +239,7 @@ class Problem:
             label_type=self.encoder.label_type(),
             penalty=self.penalty,
             learning_rate=self.learning_rate,
-            weighted=weighted,
+            weighted=weighted or trainable.row_weight is not None,
             gradient=self.gradient,
             origin=trainable.origin,
             dtype=self.dtype,

@@ -21,6 +21,7 @@ from ..conversion.inputs.columns import (
     is_frame,
 )
 from ..training import Columns, Data, Device
+from .class_weights import objective_weights
 from .fidelity import compare_with_sklearn, is_known_faithful
 from .inference import Inference
 from .problem import Problem
@@ -77,6 +78,9 @@ class RowsMixin:
         if problem.source is not None and not is_known_faithful(problem.source):
             runner = Inference(problem, problem.trainable.model, self._device(), self.n_jobs)
             compare_with_sklearn(runner, problem.source, X, rows)
+        if sample_weight is not None:
+            weights = check_weights(sample_weight, rows.shape[0])
+        problem = problem.with_class_weights(self, y, weights)
         return problem, self._data(problem, rows, y, sample_weight)
 
     def _check_names_of_last_fit(self, X: Any) -> None:
@@ -170,10 +174,10 @@ class RowsMixin:
 
     def _data(self, problem: Problem, rows: Any, y, sample_weight) -> Data:
         """Return rows, labels and weights as the graph takes them."""
-        weights = None
-        if sample_weight is not None:
-            weights = _mean_one(check_weights(sample_weight, rows.shape[0])).astype(problem.dtype)
-        return Data(rows, problem.encoder.encode(y, rows.shape[0]), weights)
+        n_rows = rows.shape[0]
+        labels = problem.encoder.encode(y, n_rows)
+        weights = None if sample_weight is None else check_weights(sample_weight, n_rows)
+        return Data(rows, labels, objective_weights(problem, y, weights, n_rows))
 
 
 def _are_numbers(X: Any) -> bool:
@@ -258,9 +262,3 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
     if not weights.max() > 0:
         raise ValueError("sample_weight is zero for every row: at least one must be above 0.")
     return weights
-
-
-def _mean_one(weights: np.ndarray) -> np.ndarray:
-    """Return weights of mean one: only their ratios count, and float32 holds no extreme ones."""
-    weights = weights / weights.max()
-    return weights / weights.mean()

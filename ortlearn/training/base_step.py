@@ -53,7 +53,7 @@ class BaseStep:
         weights : dict of str to ndarray
             Initial weights.
         states : dict of (str, str) to ndarray, default=None
-            States to go on from; fresh ones by default.
+            States to go on from, those of names and shapes that the update has; fresh ones by default.
 
         Returns
         -------
@@ -65,7 +65,9 @@ class BaseStep:
         for name, array in weights.items():
             for state, value in self.task.learning_rate.init(array).items():
                 arrays[name, state] = value
-        arrays.update(states or {})
+        for key, value in (states or {}).items():
+            if key in arrays and arrays[key].shape == value.shape:
+                arrays[key] = value.astype(arrays[key].dtype)
         buffers = CarriedBuffers(self.carried, arrays, self.device)
         self.bind(data, sizes, buffers)
         return buffers

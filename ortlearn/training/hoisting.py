@@ -13,6 +13,7 @@ from ..exceptions import ConversionError
 from ..graphs import TensorType, extract_model, make_value_info, node_inputs
 from .buffers import Data, row_bytes, take_rows
 from .sessions import Device, make_session
+from .step_graphs import SAMPLE_WEIGHT
 from .task import TrainingTask
 
 __all__ = ["hoist", "needs_hoisting"]
@@ -140,7 +141,7 @@ def _checked(task: TrainingTask) -> TrainingTask:
 
 def _frontier(task: TrainingTask) -> list[str]:
     """Return the tensors where the frozen part ends."""
-    changing = {*task.weights, task.label}
+    changing = {*task.weights, task.label, SAMPLE_WEIGHT}
     frozen = set(task.feature_types())
     constants: set[str] = {tensor.name for tensor in task.graph.graph.initializer}
     read: list[str] = []

@@ -160,7 +160,7 @@ def matrix_schema(n_features: int | None, dtype: Any = np.float32) -> InputSchem
 
 
 def graph_inputs(
-    model: ModelProto, types: Mapping[str, TensorType], label: str | None
+    model: ModelProto, types: Mapping[str, TensorType], label: str | None, row_weight: str | None = None
 ) -> dict[str, TensorType]:
     """Return the types of the inputs of a graph that take X.
 
@@ -172,6 +172,8 @@ def graph_inputs(
         What is known of its tensors.
     label : str or None
         Input that takes the labels, where there is one.
+    row_weight : str or None, default=None
+        Input that takes the weights of the rows, where there is one.
 
     Returns
     -------
@@ -195,7 +197,8 @@ def graph_inputs(
     {'x': TensorType(elem_type=1, shape=('N',))}
     """
     initializers = {tensor.name for tensor in model.graph.initializer}
-    names = [value.name for value in model.graph.input if value.name not in initializers | {label}]
+    others = initializers | {label, row_weight}
+    names = [value.name for value in model.graph.input if value.name not in others]
     if not names:
         raise ConversionError("The graph has no input that takes X.")
     for name in names:

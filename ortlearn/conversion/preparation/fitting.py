@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import (
@@ -190,9 +191,9 @@ def fit_clone(
 
 def _few_rows(X: Any, y: Any, by_class: bool):
     """Return the first rows, and the first one of each class."""
-    if len(y) <= FEW_ROWS:
+    if np.shape(y)[0] <= FEW_ROWS:
         return X, y
-    y = np.asarray(y)
+    y = y if issparse(y) else np.asarray(y)
     rows = np.arange(FEW_ROWS)
     if by_class and y.ndim == 1:
         rows = np.union1d(rows, np.unique(y, return_index=True)[1])

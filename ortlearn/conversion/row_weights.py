@@ -1,0 +1,84 @@
+"""The input of a graph with its own loss that takes the weights of the rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, helper
+
+from ..exceptions import ConversionError
+from ..graphs import (
+    GraphBuilder,
+    TensorType,
+    append_nodes,
+    graph_names,
+    make_value_info,
+    map_names,
+    opset_versions,
+    value_types,
+)
+from ..graphs.editing import replace_field
+
+__all__ = ["with_weight_vector"]
+
+
+def with_weight_vector(model: ModelProto, name: str, vector: str, dtype: Any) -> ModelProto:
+    """Return a graph that takes the weights of rows as a vector of a given name and type.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Graph.
+    name : str
+        Its input that takes them, numbers of shape (n,) or (n, 1).
+    vector : str
+        New name, of an input of shape (n,).
+    dtype : dtype
+        Its type, float32 or float64.
+
+    Returns
+    -------
+    onnx.ModelProto
+        New graph; the same one where it has no such input.
+
+    Raises
+    ------
+    ConversionError
+        If the input has another shape.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.conversion.row_weights import with_weight_vector
+    >>> model = parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]>
+    ...     g (float[N,1] x, float[N,1] w) => (float[N,1] y) { y = Mul (x, w) }''')
+    >>> [value.name for value in with_weight_vector(model, "w", "weights", "float32").graph.input]
+    ['x', 'weights']
+    """
+    known = value_types(model).get(name)
+    if known is None:
+        return model
+    shape = (None,) if known.shape is None else known.shape
+    if len(shape) > 2 or shape[1:] not in ((), (1,)):
+        raise ConversionError(
+            f"Input {name!r} takes the weights of the rows: its shape must be (n,) or (n, 1), not {shape}."
+        )
+    wanted = TensorType(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape[:1])
+    result = map_names(model, {name: vector})
+    if (known.elem_type, len(shape)) != (wanted.elem_type, 1):
+        names = graph_names(model.graph) | {vector}
+        op = GraphBuilder(opset_versions(model)[""], existing_names=names, prefix="row_weights_")
+        value = vector if known.elem_type == wanted.elem_type else op.Cast(vector, to=known.elem_type)
+        if len(shape) == 2:
+            op.node("Unsqueeze", value, [1], outputs=[name])
+        else:
+            op.node("Identity", value, outputs=[name])
+        result = append_nodes(model, op, first=True)
+    inputs = [
+        make_value_info(vector, wanted) if value.name in (name, vector) else value
+        for value in result.graph.input
+    ]
+    replace_field(result.graph.input, inputs)
+    return result

@@ -1,0 +1,227 @@
+"""class_weight: weights of classes -> weights of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils import get_tags
+
+from ..exceptions import ConversionError
+
+if TYPE_CHECKING:
+    from .problem import Problem
+
+__all__ = ["ClassWeights", "check_goes_by_batches", "class_weight_tables", "row_weights", "objective_weights"]
+
+#: The weight of each class, for each column of y.
+ClassWeights = Sequence[Mapping[Any, float]]
+BALANCED = "balanced"
+
+
+def check_goes_by_batches(class_weight: Any) -> None:
+    """Raise an error for class weights that need all rows at once.
+
+    Parameters
+    ----------
+    class_weight : dict, list of dict, "balanced" or None
+        Parameter of an estimator.
+
+    Raises
+    ------
+    ValueError
+        If it is ``"balanced"``: a batch of a stream does not tell how frequent the classes are.
+    """
+    if isinstance(class_weight, str) and class_weight == BALANCED:
+        raise ValueError(
+            "class_weight='balanced' is not supported for partial_fit: the frequencies of the classes are "
+            "those of all rows. Compute them once, of a large enough sample, by "
+            "sklearn.utils.class_weight.compute_class_weight('balanced', classes=classes, y=y), and pass "
+            "class_weight=dict(zip(classes, weights))."
+        )
+
+
+def class_weight_tables(
+    owner: Any, y: Any, known: Any = None, sample_weight: np.ndarray | None = None
+) -> ClassWeights | None:
+    """Return the weights that ``class_weight`` gives to the classes of some rows.
+
+    ``"balanced"`` is ``n / (k * n_c)`` for a class of ``n_c`` out of ``n`` rows and ``k`` classes (King,
+    G. and Zeng, L., "Logistic regression in rare events data", Political Analysis 9 (2001), 137-163),
+    rows counted by their weights, so that a weight of two is the same as a row that comes twice.
+
+    Parameters
+    ----------
+    owner : BaseOrtGradientEstimator
+        Whose parameter ``class_weight`` counts.
+    y : array-like or sparse matrix of shape (n_samples,) or (n_samples, n_outputs)
+        Classes of the rows.
+    known : ndarray of shape (n_classes,), list of them or None, default=None
+        Classes of the model, one array per column of y where there are several; those in y by default.
+    sample_weight : ndarray of shape (n_samples,), default=None
+        Weights of the rows, for ``"balanced"``.
+
+    Returns
+    -------
+    list of dict or None
+        Weight by class, for each column of y; None where ``class_weight`` is None.
+
+    Raises
+    ------
+    ValueError
+        If the model is no classifier, if a class has no weight while another one is unknown, if a
+        weight is negative or not finite, or if the weights are for another number of columns.
+    """
+    spec = owner.class_weight
+    if spec is None:
+        return None
+    kind = get_tags(owner).estimator_type
+    if kind != "classifier":
+        what = f"{'an' if kind[0] in 'aeiou' else 'a'} {kind.replace('_', ' ')}" if kind else "none"
+        raise ValueError(f"class_weight is for classifiers, the model is {what}: use sample_weight.")
+    if y is None:
+        return None  # that it is missing is said where labels are encoded
+    columns = _columns(y)
+    classes = known if isinstance(known, list) else [known]
+    if len(classes) != len(columns):
+        classes = [None] * len(columns)
+    specs = _for_columns(spec, len(columns))
+    return [
+        _balanced(column, sample_weight)
+        if isinstance(own, str)
+        else _given(own, np.unique(column) if named is None else named)
+        for own, column, named in zip(specs, columns, classes, strict=True)
+    ]
+
+
+def row_weights(tables: ClassWeights | None, y: Any, sample_weight: np.ndarray | None) -> np.ndarray | None:
+    """Return the weights of rows: those given, times those of their classes.
+
+    Parameters
+    ----------
+    tables : list of dict or None
+        Weight by class for each column of y; other classes have one. None for no weights of classes.
+    y : array-like or sparse matrix of shape (n_samples,) or (n_samples, n_outputs)
+        Classes of the rows; the weights of all columns are multiplied.
+    sample_weight : ndarray of shape (n_samples,) or None
+        Weights of the rows; None for ones.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,) or None
+        Weights in float64; None where there are neither.
+
+    Raises
+    ------
+    ValueError
+        If no row has a weight above zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ortlearn.estimators.class_weights import row_weights
+    >>> row_weights([{"a": 3.0}], ["a", "b", "a"], np.array([1.0, 1.0, 0.5])).tolist()
+    [3.0, 1.0, 1.5]
+    """
+    if tables is None or y is None:
+        return sample_weight
+    columns = _columns(y)
+    weights = np.ones(len(columns[0])) if sample_weight is None else sample_weight.astype(np.float64)
+    for table, column in zip(tables, columns, strict=True):
+        classes, numbers = np.unique(column, return_inverse=True)
+        weights = weights * np.array([table.get(value, 1.0) for value in classes.tolist()])[numbers]
+    if not weights.max() > 0:
+        raise ValueError(
+            "No row has a weight above 0: class_weight, or its product with sample_weight, is zero for all."
+        )
+    return weights
+
+
+def objective_weights(
+    problem: Problem, y: Any, sample_weight: np.ndarray | None, n_rows: int
+) -> np.ndarray | None:
+    """Return the weights of rows as the objective takes them.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is trained.
+    y : array-like or sparse matrix of shape (n_samples,) or (n_samples, n_outputs)
+        Labels.
+    sample_weight : ndarray of shape (n_samples,) or None
+        Weights of the rows.
+    n_rows : int
+        Number of rows.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,) or None
+        Weights of mean one, or None without any. Those of a graph with its own loss are as they were
+        given, ones by default: only the graph knows whether their sum matters.
+
+    Raises
+    ------
+    ConversionError
+        If there are weights, and a graph with its own loss has no input for them.
+    """
+    weights = row_weights(problem.class_weights, y, sample_weight)
+    if problem.trainable.head is None:
+        if problem.trainable.row_weight is not None:
+            weights = np.ones(n_rows) if weights is None else weights
+        elif weights is not None:
+            raise ConversionError(
+                "The graph computes its own loss without weights of rows: name the input that takes them in "
+                "weight_name, or add one, as add_loss_output(model, weight_name='sample_weight') does."
+            )
+    elif weights is not None:
+        # Only their ratios count, and float32 holds no extreme ones.
+        weights = weights / weights.max()
+        weights = weights / weights.mean()
+    return None if weights is None else weights.astype(problem.dtype)
+
+
+def _columns(y: Any) -> list[np.ndarray]:
+    """Return the columns of y."""
+    values = y.toarray() if issparse(y) else np.asarray(y)
+    return [values.ravel()] if values.ndim < 2 or values.shape[1] == 1 else list(values.T)
+
+
+def _for_columns(spec: Any, count: int) -> list[Any]:
+    """Return what is said of each column of y."""
+    if isinstance(spec, str):
+        return [spec] * count
+    specs = [spec] if isinstance(spec, Mapping) else list(spec)
+    if len(specs) == count:
+        return specs
+    raise ValueError(
+        f"class_weight is for {len(specs)} column(s) of y, which has {count}: pass 'balanced' or a list of "
+        f"{count} dictionaries, such as {[{0: 1, 1: 2}] * min(count, 2)}."
+    )
+
+
+def _given(weights: Mapping[Any, float], classes: np.ndarray) -> dict[Any, float]:
+    """Return the weights of a dictionary, checked."""
+    for name, weight in weights.items():
+        if not isinstance(weight, Real) or not np.isfinite(weight) or weight < 0:
+            raise ValueError(f"The class_weight of {name!r} must be a number >= 0, not {weight!r}.")
+    values = np.asarray(classes).tolist()
+    unknown = [name for name in weights if name not in values]
+    missing = [value for value in values if value not in weights]
+    if unknown and missing:  # keys that are not there now may be there in another fold
+        raise ValueError(
+            f"class_weight names {unknown}, which are no classes, and not {missing}, which are: it needs a "
+            f"weight for those of {values} only."
+        )
+    return {name: float(weight) for name, weight in weights.items()}
+
+
+def _balanced(column: np.ndarray, sample_weight: np.ndarray | None) -> dict[Any, float]:
+    """Return weights under which the classes of a column count the same."""
+    classes, numbers = np.unique(column, return_inverse=True)
+    counts = np.bincount(numbers, sample_weight, minlength=len(classes))
+    seen = counts > 0  # rows of weight zero are as good as absent
+    shares = np.divide(counts.sum(), seen.sum() * counts, out=np.ones(len(classes)), where=seen)
+    return dict(zip(classes.tolist(), shares.tolist(), strict=True))
