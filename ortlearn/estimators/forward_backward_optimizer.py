@@ -63,8 +63,34 @@ class OrtGradientForwardBackwardOptimizer(BaseOrtGradientEstimator):
     hoist : bool, default=True
         Whether what depends only on X and on weights that are not trained, such as preprocessing, is
         computed once before the training.
-    loss_output_name, label_name : str, default="loss" and "label"
-        An ONNX model with such an output and such an input is trained on its own loss.
+    early_stopping : bool, default=False
+        Whether to stop once what ``scoring`` names no longer gets better on rows that are not trained
+        on, ``X_val`` or ``validation_fraction`` of X, and to keep the best weights.
+    validation_fraction : float, default=0.1
+        Share of the rows that ``early_stopping`` splits off where no ``X_val`` is given, classes in
+        their shares.
+    n_iter_no_change : int, default=10
+        Validations (epochs without ``early_stopping``) that get better by no more than ``tol``, after
+        which the training stops.
+    tol : float, default=None
+        Least change that counts, 1e-4 by default with ``early_stopping``. Without it, the training
+        loss is watched where a ``tol`` is given, and all epochs are run where none is.
+    scoring : str, callable or None, default="loss"
+        What ``early_stopping`` watches: ``"loss"`` is the training's own loss, None the ``score`` of
+        the estimator, others are scorers of scikit-learn. They give ``validation_scores_``, ``"loss"``
+        the estimator's ``score``.
+    average : bool or int, default=False
+        Whether the trained weights are the mean of those after each update (averaged SGD); a number
+        is that of the rows seen when averaging begins.
+    clip_norm : float, default=None
+        Largest Euclidean norm of the gradient of all trained weights together; longer ones are scaled.
+    clip_value : float, default=None
+        Largest absolute value of an entry of the gradient, cut before the norm.
+    class_weight : dict, list of dict or "balanced", default=None
+        Weights of classes, by which ``sample_weight`` is multiplied; one dictionary for each output.
+    loss_output_name, label_name, weight_name : str, default="loss", "label" and "sample_weight"
+        An ONNX model with such an output and a label input is trained on its own loss; an input for
+        the weights of the rows takes ``sample_weight``.
 
     Attributes
     ----------
@@ -77,12 +103,18 @@ class OrtGradientForwardBackwardOptimizer(BaseOrtGradientEstimator):
         Where each trained weight comes from, by its name: ``"ridge: coef_"`` for an attribute of a
         step, ``"coef_"`` where there are no steps, ``"log(weights_)"`` or ``"1 / scale_"`` where the
         graph holds that of the attribute, empty where it is not known.
+    history_ : list of dict
+        Of each epoch: ``epoch`` (from 1), ``loss`` (mean, penalty included), ``validation_loss``,
+        ``validation_score``, ``rate`` and ``seconds`` (without the validation); None where nothing was
+        measured. ``pandas.DataFrame(model.history_)`` makes a table of it.
     train_losses_ : list of float
         Mean loss of each epoch, penalty included.
-    validation_losses_ : list of float
-        Mean loss of each validation, without penalty.
+    validation_losses_, validation_scores_ : list of float
+        Mean loss, without penalty, and score of each validation.
     n_iter_ : int
         Epochs run.
+    best_epoch_ : int
+        Epoch whose weights were kept, from 1; with ``early_stopping`` only.
     loss_, penalty_, learning_rate_ : BaseLoss, BasePenalty, BaseLearningRate
         Plugins that were used.
     classes_ : ndarray of shape (n_classes,)

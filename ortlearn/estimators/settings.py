@@ -12,6 +12,9 @@ from .class_weights import check_goes_by_batches
 
 __all__ = ["check_epoch_by_epoch", "check_stream", "loop_settings"]
 
+#: What counts as better where nothing is said, as in MLPClassifier.
+TOL = 1e-4
+
 
 def loop_settings(
     owner: Any, max_iter: int, first_epoch: int, past_losses: Sequence[float], stream: bool = False
@@ -47,7 +50,7 @@ def loop_settings(
         past_losses=past_losses,
         validation_every=every,
         watch=None if stream else _watched(owner),
-        tol=owner.tol or 0.0,
+        tol=TOL if owner.tol is None else owner.tol,
         n_iter_no_change=owner.n_iter_no_change,
         exc=owner.exc,
         verbose=owner.verbose,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -106,7 +107,7 @@ class Validation:
         self._runner = LiveInference(problem, problem.trainable.model, owner._device(), owner.n_jobs)
         self._rows = rows
         self._data = data
-        self._score = _scorer(owner, problem)
+        self._score = _scorer(owner, problem, count_rows(rows.X))
         self._view = copy.copy(owner)
         self._view.__dict__.update(owner._fitted_kind(problem), _inference=self._runner, onnx_=None)
 
@@ -121,17 +122,28 @@ class Validation:
         return Measured(loss, float(self._score(self._view, rows.X, rows.y, **options)))
 
 
-def _scorer(owner: Any, problem: Problem) -> Callable[..., float] | None:
-    """Return what scores an estimator; None for a graph with its own loss, which need not predict."""
+def _scorer(owner: Any, problem: Problem, n_rows: int) -> Callable[..., float] | None:
+    """Return what scores an estimator; None where nothing was asked for and nothing is defined."""
     if callable(owner.scoring):
-        return owner.scoring
-    if owner.scoring in ("loss", None):
-        if problem.trainable.head is None and owner.scoring == "loss":
-            return None
+        return owner.scoring if _takes_weights(owner.scoring) else _without_weights(owner.scoring)
+    if owner.scoring is None:
         return type(owner).score
+    if owner.scoring == "loss":
+        own_loss = problem.trainable.head is None  # such a graph need not predict
+        one_value = problem.classes is None and n_rows < 2  # R2 compares with a variance
+        return None if own_loss or one_value else type(owner).score
     from sklearn.metrics import get_scorer
 
     return get_scorer(owner.scoring)
+
+
+def _takes_weights(scoring: Callable[..., float]) -> bool:
+    kinds = {name: item.kind for name, item in inspect.signature(scoring).parameters.items()}
+    return "sample_weight" in kinds or inspect.Parameter.VAR_KEYWORD in kinds.values()
+
+
+def _without_weights(scoring: Callable[..., float]) -> Callable[..., float]:
+    return lambda estimator, X, y, sample_weight=None: scoring(estimator, X, y)
 
 
 def _take(values: Any, numbers: np.ndarray) -> Any:

@@ -1,0 +1,277 @@
+"""Training that stops by itself: what is watched, for how long, and which weights are kept."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_matrix
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.metrics import accuracy_score, log_loss, make_scorer, mean_absolute_error
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from ortlearn.estimators import OrtGradientOptimizer
+from ortlearn.exceptions import FallbackWarning
+
+NETWORK = MLPRegressor(hidden_layer_sizes=(16,), random_state=0, max_iter=1)
+
+
+def same_weights(one, other):
+    assert one.trained_coef_.keys() == other.trained_coef_.keys()
+    for name, array in one.trained_coef_.items():
+        np.testing.assert_array_equal(array, other.trained_coef_[name])
+
+
+@pytest.fixture
+def overfitting(diabetes_units):
+    """Few rows to train a network on, and others."""
+    X, y = diabetes_units
+    return (X[:60], y[:60]), (X[60:200], y[60:200])
+
+
+def network(optimizer, **changes):
+    options = {"max_iter": 400, "learning_rate": 0.05, "batch_size": 20, "early_stopping": True, "tol": 0.0}
+    return optimizer(NETWORK, random_state=0, **{**options, **changes})
+
+
+def test_best_weights_are_kept(optimizer, overfitting):
+    (X, y), (X_val, y_val) = overfitting
+    model = network(optimizer).fit(X, y, X_val=X_val, y_val=y_val)
+    assert model.best_epoch_ == 1 + int(np.argmin(model.validation_losses_))
+    assert model.n_iter_ == model.best_epoch_ + 10 < 400
+    np.testing.assert_allclose(model.losses(X_val, y_val).mean(), min(model.validation_losses_), rtol=1e-6)
+    np.testing.assert_allclose(model.score(X_val, y_val), model.validation_scores_[model.best_epoch_ - 1])
+    short = network(optimizer, early_stopping=False, tol=None, max_iter=model.best_epoch_).fit(X, y)
+    same_weights(model, short)
+
+
+@pytest.mark.parametrize("patience, tol", [(3, 0.0), (5, 0.01)])
+def test_patience_and_tolerance(patience, tol, overfitting):
+    (X, y), (X_val, y_val) = overfitting
+    model = network(OrtGradientOptimizer, n_iter_no_change=patience, tol=tol)
+    model.fit(X, y, X_val=X_val, y_val=y_val)
+    free = network(OrtGradientOptimizer, early_stopping=False, tol=None, validation_every=1, max_iter=200)
+    curve = free.fit(X, y, X_val=X_val, y_val=y_val).validation_losses_
+    lowest, waited, stop = np.inf, 0, None
+    for epoch, loss in enumerate(curve, 1):
+        waited = 0 if loss < lowest - tol else waited + 1
+        lowest = min(lowest, loss)
+        if waited == patience:
+            stop = epoch
+            break
+    assert model.n_iter_ == stop
+    assert model.validation_losses_ == curve[:stop]
+
+
+def test_validation_fraction(optimizer, diabetes_units):
+    X, y = diabetes_units
+    model = network(optimizer, validation_fraction=0.3, n_iter_no_change=3).fit(X, y)
+    again = network(optimizer, validation_fraction=0.3, n_iter_no_change=3).fit(X, y)
+    same_weights(model, again)
+    assert model.n_iter_ == len(model.validation_losses_) == len(model.validation_scores_) < 400
+    other = network(optimizer, validation_fraction=0.1, n_iter_no_change=3).fit(X, y)
+    assert other.validation_losses_ != model.validation_losses_
+
+
+def test_classes_keep_their_shares():
+    X, y = make_classification(200, weights=[0.95], flip_y=0, random_state=0)
+    counted = []
+
+    def scoring(model, X, y):
+        counted.append(np.bincount(y).tolist())
+        return 0.0
+
+    options = {"validation_fraction": 0.2, "n_iter_no_change": 1, "random_state": 0}
+    model = OrtGradientOptimizer(LogisticRegression(), early_stopping=True, scoring=scoring, **options)
+    model.fit(X, y)
+    assert counted[0] == [38, 2]
+    with pytest.raises(ValueError, match="cannot be split off.*Pass X_val and y_val"):
+        model.fit(X, np.r_[1, np.zeros(199, dtype=int)])
+
+
+def test_nothing_of_the_held_out_rows_is_learned(diabetes_units):
+    X, y = diabetes_units
+    seen = []
+    function = FunctionTransformer(lambda values: seen.append(len(values)) or values)
+    wrapped = make_pipeline(StandardScaler(), function, Ridge())
+    model = OrtGradientOptimizer(wrapped, early_stopping=True, validation_fraction=0.25, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FallbackWarning)
+        model.fit(X[:200], y[:200])
+    assert seen[0] == 150
+    assert max(seen) == 150
+
+
+@pytest.mark.parametrize(
+    "scoring, expected",
+    [
+        (None, accuracy_score),
+        ("accuracy", accuracy_score),
+        (make_scorer(log_loss, greater_is_better=False, response_method="predict_proba"), None),
+        (lambda model, X, y: float((model.predict(X) == y).mean()), accuracy_score),
+    ],
+    ids=["own", "name", "scorer", "function"],
+)
+def test_scoring(scoring, expected, optimizer, wine):
+    X, y = wine
+    base = MLPClassifier(hidden_layer_sizes=(8,), random_state=0, max_iter=1)
+    options = {"learning_rate": 0.1, "tol": 1e-3, "n_iter_no_change": 4, "random_state": 0}
+    model = optimizer(base, early_stopping=True, scoring=scoring, **options)
+    model.fit(X[:100], y[:100], X_val=X[100:], y_val=y[100:])
+    best = model.validation_scores_[model.best_epoch_ - 1]
+    assert best == max(model.validation_scores_)
+    value = -log_loss(y[100:], model.predict_proba(X[100:])) if expected is None else None
+    if expected is not None:
+        value = expected(y[100:], model.predict(X[100:]))
+    np.testing.assert_allclose(best, value, rtol=1e-5)
+
+
+def test_weights_of_validation_rows(optimizer, diabetes_units):
+    X, y = diabetes_units
+    weight = np.random.RandomState(0).uniform(0.1, 3, 142)
+    model = optimizer(LinearRegression(), max_iter=4, validation_every=2, learning_rate=0.01, random_state=0)
+    model.fit(X[:300], y[:300], X_val=X[300:], y_val=y[300:], sample_weight_val=weight)
+    expected = np.average(model.losses(X[300:], y[300:]), weights=weight)
+    np.testing.assert_allclose(model.validation_losses_[-1], expected, rtol=1e-5)
+    np.testing.assert_allclose(model.validation_scores_[-1], model.score(X[300:], y[300:], weight), rtol=1e-6)
+    doubled = np.r_[np.arange(300, 442), np.arange(300, 350)]
+    counts = np.r_[np.full(50, 2.0), np.ones(92)]
+    again, weighted = clone(model), clone(model)
+    again.fit(X[:300], y[:300], X_val=X[doubled], y_val=y[doubled])
+    weighted.fit(X[:300], y[:300], X_val=X[300:], y_val=y[300:], sample_weight_val=counts)
+    np.testing.assert_allclose(again.validation_losses_, weighted.validation_losses_, rtol=1e-5)
+    np.testing.assert_allclose(again.validation_scores_, weighted.validation_scores_, rtol=1e-5)
+
+
+def test_weights_follow_their_rows(optimizer, diabetes_units):
+    X, y = diabetes_units
+    outliers = np.arange(len(y)) % 4 == 0
+    labels = np.where(outliers, 100.0, y)
+    model = network(optimizer, validation_fraction=0.3)
+    model.fit(X, labels, sample_weight=np.where(outliers, 0.0, 1.0))
+    assert max(model.validation_losses_) < 5  # rows of 100 weigh nothing on either side
+
+
+@pytest.mark.parametrize("kind", ["frame", "sparse", "lists"])
+def test_kinds_of_rows(kind, optimizer, diabetes_units):
+    X, y = diabetes_units[0][:120], diabetes_units[1][:120]
+    made = {"frame": pd.DataFrame(X).add_prefix("c"), "sparse": csr_matrix(X), "lists": X.tolist()}[kind]
+    labels = {"frame": pd.Series(y), "sparse": y, "lists": y.tolist()}[kind]
+    options = {"early_stopping": True, "n_iter_no_change": 2, "tol": 1e-2, "random_state": 0}
+    expected = optimizer(LinearRegression(), **options).fit(X, y)
+    model = optimizer(LinearRegression(), **options).fit(made, labels)
+    np.testing.assert_allclose(model.validation_losses_, expected.validation_losses_, rtol=1e-5)
+    np.testing.assert_allclose(model.validation_scores_, expected.validation_scores_, rtol=1e-5)
+
+
+def test_tolerance_of_the_training_loss(optimizer, diabetes_units):
+    X, y = diabetes_units
+    options = {"learning_rate": 0.01, "max_iter": 300, "random_state": 0}
+    model = optimizer(LinearRegression(), tol=1e-3, n_iter_no_change=5, **options).fit(X, y)
+    assert 5 < model.n_iter_ < 300
+    assert not hasattr(model, "best_epoch_")
+    losses, lowest = model.train_losses_, np.inf
+    better = []
+    for loss in losses:
+        better.append(loss < lowest - 1e-3)
+        lowest = min(lowest, loss)
+    assert not any(better[-5:])
+    assert better[-6]
+
+
+def test_epochs_run_out(optimizer, diabetes_units):
+    X, y = diabetes_units
+    model = optimizer(LinearRegression(), tol=1e-9, max_iter=3, learning_rate=1e-4, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="max_iter=3 epochs, and the loss has not"):
+        model.fit(X, y)
+    assert model.n_iter_ == 3
+    with pytest.warns(ConvergenceWarning, match="the validation_loss has not"):
+        model.set_params(early_stopping=True).fit(X, y)
+    assert model.best_epoch_ == 3
+
+
+def test_every_few_epochs(overfitting):
+    (X, y), (X_val, y_val) = overfitting
+    model = network(OrtGradientOptimizer, validation_every=4, n_iter_no_change=2)
+    model.fit(X, y, X_val=X_val, y_val=y_val)
+    assert model.n_iter_ % 4 == 0
+    assert model.best_epoch_ == model.n_iter_ - 8
+    measured = [record["epoch"] for record in model.history_ if record["validation_loss"] is not None]
+    assert measured == list(range(4, model.n_iter_ + 1, 4))
+
+
+def test_solver_stops_early(optimizer, overfitting):
+    (X, y), (X_val, y_val) = overfitting
+    model = network(optimizer, learning_rate="LBFGS", n_iter_no_change=3)
+    model.fit(X, y, X_val=X_val, y_val=y_val)
+    assert model.n_iter_ == model.best_epoch_ + 3
+    np.testing.assert_allclose(model.losses(X_val, y_val).mean(), min(model.validation_losses_), rtol=1e-6)
+
+
+def test_going_on_after_the_best_epoch(overfitting):
+    (X, y), (X_val, y_val) = overfitting
+    model = network(OrtGradientOptimizer, learning_rate="Adam", n_iter_no_change=3)
+    model.fit(X, y, X_val=X_val, y_val=y_val)
+    best = model.losses(X, y).mean()
+    model.set_params(early_stopping=False).partial_fit(X, y)
+    assert abs(model.losses(X, y).mean() - best) < 0.3 * best
+    assert not hasattr(model, "best_epoch_")
+
+
+def test_one_row_has_no_r2(diabetes_units):
+    X, y = diabetes_units
+    model = OrtGradientOptimizer(LinearRegression(), max_iter=2, validation_every=1, random_state=0)
+    model.fit(X, y, X_val=X[:1], y_val=y[:1])
+    assert len(model.validation_losses_) == 2
+    assert model.validation_scores_ == []
+
+
+def test_mean_absolute_error_is_not_a_scorer(diabetes_units):
+    X, y = diabetes_units
+    model = OrtGradientOptimizer(LinearRegression(), early_stopping=True, scoring="mean_absolute")
+    with pytest.raises(ValueError, match="mean_absolute"):
+        model.fit(X, y)
+    assert not hasattr(model, "onnx_")
+    errors = make_scorer(mean_absolute_error, greater_is_better=False)
+    model.set_params(scoring=errors, random_state=0).fit(X, y)
+    assert max(model.validation_scores_) < 0
+
+
+@pytest.mark.parametrize(
+    "changes, arguments, match",
+    [
+        ({}, {"y_val": [1.0]}, "X_val is missing"),
+        ({}, {"sample_weight_val": [1.0]}, "X_val is missing"),
+        ({}, {"X_val": np.zeros((2, 10))}, "X_val and y_val go together"),
+        ({"validation_fraction": 1.0}, {}, "validation_fraction"),
+        ({"n_iter_no_change": 0}, {}, "n_iter_no_change"),
+        ({"tol": -1.0}, {}, "tol"),
+    ],
+)
+def test_what_makes_no_sense(changes, arguments, match, diabetes_units):
+    X, y = diabetes_units
+    model = OrtGradientOptimizer(LinearRegression(), early_stopping=True, **changes)
+    with pytest.raises(ValueError, match=match):
+        model.fit(X, y, **arguments)
+
+
+def test_streams_do_not_stop(diabetes_units):
+    X, y = diabetes_units
+    with pytest.raises(ValueError, match="partial_fit does not support early_stopping"):
+        OrtGradientOptimizer(LinearRegression(), early_stopping=True).partial_fit(X, y)
+    model = OrtGradientOptimizer(LinearRegression(), tol=10.0, n_iter_no_change=1, random_state=0)
+    for _ in range(4):
+        model.partial_fit(X, y)
+    assert model.n_iter_ == 4
+
+
+@pytest.mark.parametrize("changes", [{"average": True}, {"clip_norm": 1.0}, {"clip_value": 1.0}])
+def test_solvers_make_their_own_steps(changes, diabetes_units):
+    model = OrtGradientOptimizer(LinearRegression(), learning_rate="LBFGS", **changes)
+    with pytest.raises(ValueError, match=f"a solver.*{next(iter(changes))}"):
+        model.fit(*diabetes_units)
