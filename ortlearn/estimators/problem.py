@@ -20,6 +20,7 @@ from ..training import Device, TrainingTask, make_session
 from ..training.sessions import session_options
 from ..training.step_graphs import SAMPLE_WEIGHT
 from .class_weights import ClassWeights, class_weight_tables
+from .settings import Updates
 from .sources import fitted_source
 from .targets import TargetEncoder
 
@@ -66,6 +67,8 @@ class Problem:
         Columns of X in which the model accepts missing values.
     class_weights : list of dict or None
         Weight of each class, for each column of y.
+    updates : Updates
+        What is clipped and averaged.
     """
 
     trainable: TrainableModel
@@ -79,6 +82,7 @@ class Problem:
     source: BaseEstimator | None = None
     missing: frozenset[int] = frozenset()
     class_weights: ClassWeights | None = None
+    updates: Updates = Updates()
 
     @classmethod
     def pose(
@@ -148,6 +152,7 @@ class Problem:
             np.ndim(y),
             owner.gradient,
             None if conversion.is_onnx_source(source) else source,
+            updates=Updates.of(owner),
         )
 
     @property
@@ -200,6 +205,7 @@ class Problem:
             penalty=_check_penalty(resolve_penalty(owner.learning_penalty), learning_rate, self.trainable),
             learning_rate=learning_rate,
             encoder=replace(self.encoder, loss=loss),
+            updates=Updates.of(owner),
         )
         return problem.with_class_weights(owner, y, None)
 
@@ -238,7 +244,9 @@ class Problem:
             loss=_for_groups(self.loss, head),
             label_type=self.encoder.label_type(),
             penalty=self.penalty,
-            learning_rate=self.learning_rate,
+            learning_rate=self.updates.rule(self.learning_rate),
+            clip_norm=self.updates.clip_norm,
+            clip_value=self.updates.clip_value,
             weighted=weighted or trainable.row_weight is not None,
             gradient=self.gradient,
             origin=trainable.origin,

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..exceptions import PluginError
 from ..learning_rates import BaseLearningRate
 from ..training import LoopSettings
+from ..training.averaging import Averaged
 from .class_weights import check_goes_by_batches
 
-__all__ = ["check_epoch_by_epoch", "check_stream", "loop_settings"]
+__all__ = ["Updates", "check_epoch_by_epoch", "check_stream", "loop_settings"]
 
 #: What counts as better where nothing is said, as in MLPClassifier.
 TOL = 1e-4
@@ -111,3 +114,30 @@ def check_epoch_by_epoch(owner: Any, learning_rate: BaseLearningRate) -> None:
             f"{type(learning_rate).__name__} is a solver with steps of its own: {' and '.join(wrong)} "
             "cannot be used with it."
         )
+
+
+@dataclass(frozen=True)
+class Updates:
+    """What is done with gradients and weights besides the rule of the learning rate.
+
+    Attributes
+    ----------
+    average_from : int
+        Number of the first update whose weights are averaged, from 1; 0 averages none.
+    clip_norm, clip_value : float or None
+        Largest norm of all gradients together, largest value of an entry.
+    """
+
+    average_from: int = 0
+    clip_norm: float | None = None
+    clip_value: float | None = None
+
+    @classmethod
+    def of(cls, owner: Any) -> Updates:
+        """Return what the parameters of an estimator ask for."""
+        begin = math.ceil(int(owner.average) / owner.batch_size)  # given in rows, as in SGDClassifier
+        return cls(begin, owner.clip_norm, owner.clip_value)
+
+    def rule(self, learning_rate: BaseLearningRate) -> BaseLearningRate:
+        """Return the learning rate, with averages where they are asked for."""
+        return Averaged(learning_rate, self.average_from) if self.average_from else learning_rate

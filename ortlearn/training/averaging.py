@@ -11,7 +11,7 @@ from onnx import TensorProto
 from ..graphs import GraphBuilder
 from ..learning_rates import BaseLearningRate
 
-__all__ = ["Averaged", "append_sums", "averages"]
+__all__ = ["Averaged", "append_sums", "averages", "is_averaged"]
 
 #: States of a weight besides those of its update.
 SUM = "averaged_sum"
@@ -139,6 +139,11 @@ def append_sums(
         term = wide if counted is None else op.Mul(wide, counted)
         results[name] = {SUM: op.Add(states[name][SUM], term), COUNT: counts[name]}
     return results
+
+
+def is_averaged(states: Mapping[tuple[str, str], np.ndarray]) -> bool:
+    """Tell whether states are those of a training with :class:`Averaged`."""
+    return any(name == COUNT for _, name in states)
 
 
 def averages(

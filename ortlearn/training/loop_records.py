@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+
+from .averaging import averages, is_averaged
 
 __all__ = ["LoopSettings", "Measured", "Observer", "Snapshot", "TrainingResult"]
 
@@ -96,10 +99,10 @@ class Snapshot:
     raw: dict[str, np.ndarray]
     states: dict[tuple[str, str], np.ndarray]
 
-    @property
+    @cached_property
     def weights(self) -> dict[str, np.ndarray]:
-        """Weights to predict with."""
-        return self.raw
+        """Weights to predict with: averages where there are any."""
+        return averages(self.states, self.raw) if is_averaged(self.states) else self.raw
 
 
 class Observer(Protocol):
@@ -108,7 +111,7 @@ class Observer(Protocol):
     def begin(self, epoch: int) -> None:
         """Hear that an epoch begins, counted from 0."""
 
-    def end(self, record: dict[str, Any], weights: Callable[[], dict[str, np.ndarray]]) -> bool | None:
+    def end(self, record: dict[str, Any], snapshot: Callable[[], Snapshot]) -> bool | None:
         """Hear what an epoch has left; True ends the training."""
 
 

@@ -101,7 +101,7 @@ class Monitor:
         if self._advance is not None:
             self._advance(record)
         self._watch(record, current)
-        if self._observer is not None and self._observer.end(record, lambda: current().weights):
+        if self._observer is not None and self._observer.end(record, current):
             self.stopped = True
         return self.stopped
 
