@@ -27,6 +27,7 @@ ALLOWED = {
     "training": BELOW_TRAINING,
     "estimators": BELOW_ESTIMATORS,
     "inspection": set(),
+    "callbacks": set(),
     "testing": BELOW_ESTIMATORS,
     "": {"estimators", "_version"},
 }

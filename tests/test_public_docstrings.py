@@ -20,6 +20,7 @@ MODULES = [
 ]
 WITH_EXAMPLES = [
     "ortlearn",
+    "ortlearn.callbacks",
     "ortlearn.conversion",
     "ortlearn.graphs",
     "ortlearn.inspection",

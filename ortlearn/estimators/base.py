@@ -15,10 +15,11 @@ from ..conversion.inputs.columns import count_rows
 from ..differentiation import require_gradients
 from ..graphs import initializer_arrays
 from ..learning_rates import resolve_learning_rate
-from ..training import Data, FullBatchStep, LoopSettings, Observer, hoist, parse_device, run_training
+from ..training import Data, FullBatchStep, LoopSettings, TrainingResult, hoist, parse_device, run_training
 from ..training.base_step import BaseStep
 from ..training.hoisting import needs_hoisting
 from ..training.step_graphs import OBJECTIVE, objective_graph
+from .callbacks import CallbackSupportMixin, FitTask, begin_task, with_callbacks
 from .inference import Inference
 from .parameters import Parameters
 from .prediction import PredictionMixin
@@ -39,7 +40,9 @@ CURVES = {
 }
 
 
-class BaseOrtGradientEstimator(RowsMixin, ShortcutsMixin, PredictionMixin, MetaEstimatorMixin, Parameters):
+class BaseOrtGradientEstimator(
+    CallbackSupportMixin, RowsMixin, ShortcutsMixin, PredictionMixin, MetaEstimatorMixin, Parameters
+):
     """Base class of the estimators; a subclass names its training step."""
 
     _step_class: ClassVar[type[BaseStep]]
@@ -120,7 +123,7 @@ class BaseOrtGradientEstimator(RowsMixin, ShortcutsMixin, PredictionMixin, MetaE
         """Train a twin and take its attributes over once it succeeds, so that an error changes nothing."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        train(twin)
+        with_callbacks(train)(twin)
         self.__dict__ = twin.__dict__
         return self
 
@@ -130,6 +133,7 @@ class BaseOrtGradientEstimator(RowsMixin, ShortcutsMixin, PredictionMixin, MetaE
         random_state = check_random_state(self.random_state)
         if self.early_stopping and held_out is None:
             rows, held_out = self._split_off(rows, random_state)
+        task = begin_task(self, "fit", rows, self.max_iter)
         problem, data = self._pose(rows.X, rows.y, rows.sample_weight, random_state)
         self._source = problem.source
         validation = None if held_out is None else self._validation(problem, held_out)
@@ -137,13 +141,13 @@ class BaseOrtGradientEstimator(RowsMixin, ShortcutsMixin, PredictionMixin, MetaE
         data = self._make_step(problem, data)
         self._epoch, self._states, self.history_ = 0, {}, []
         settings = loop_settings(self, self.max_iter, 0, ())
-        self._train(problem, data, weights, random_state, settings, validation)
-        self._partial_random_state = copy.deepcopy(random_state)
+        self._train(problem, data, weights, random_state, settings, validation, task)
 
     def _partial_fit(self, X, y, classes, sample_weight):
         self._validate_params()
         check_stream(self, resolve_learning_rate(self.learning_rate))
         random_state = check_random_state(self.random_state)
+        task = begin_task(self, "partial_fit", Rows(X, y, sample_weight), 1)
         if hasattr(self, "onnx_"):
             problem = self._problem.renewed(self, y)
             data = self._data(problem, self._check_rows(problem, X, y), y, sample_weight)
@@ -155,14 +159,13 @@ class BaseOrtGradientEstimator(RowsMixin, ShortcutsMixin, PredictionMixin, MetaE
             problem, data = self._pose(X, y, sample_weight, random_state, classes)
             self._source = problem.source
             weights = self._starting_weights(problem, random_state)
-            self._epoch, self._states, self._partial_random_state = 0, {}, random_state
-            self.history_ = []
-        order = getattr(self, "_partial_random_state", random_state)
-        self._partial_random_state = order = copy.deepcopy(order)
+            self._epoch, self._states, self.history_ = 0, {}, []
+            self._partial_random_state = random_state
+        order = copy.deepcopy(getattr(self, "_partial_random_state", random_state))
         data = self._make_step(problem, data)
         past = [record["loss"] for record in self.history_]
         settings = loop_settings(self, 1, self._epoch, past, stream=True)
-        self._train(problem, data, weights, order, settings, None)
+        self._train(problem, data, weights, order, settings, None, task)
 
     def _held_out(self, X_val, y_val, sample_weight_val) -> Rows | None:
         """Return the rows to validate on that were given."""
@@ -230,7 +233,11 @@ class BaseOrtGradientEstimator(RowsMixin, ShortcutsMixin, PredictionMixin, MetaE
         random_state: np.random.RandomState,
         settings: LoopSettings,
         validation: Validation | None,
+        task: FitTask | None,
     ) -> None:
+        def take_over(trained: BaseOrtGradientEstimator, result: TrainingResult) -> None:
+            trained._take_over(problem, result, random_state)
+
         result = run_training(
             self._step,
             data,
@@ -239,25 +246,28 @@ class BaseOrtGradientEstimator(RowsMixin, ShortcutsMixin, PredictionMixin, MetaE
             random_state,
             states=self._states,
             validate=None if validation is None else validation.measure,
-            observer=self._observer(problem, data),
+            observer=None if task is None else task.observer(take_over),
         )
         self._step.release()
+        take_over(self, result)
+        if task is not None:
+            task.end()
+
+    def _take_over(self, problem: Problem, result: TrainingResult, random_state) -> None:
+        """Set the attributes that a training leaves."""
+        self._note(result.history)
         self._epoch += result.n_iter
         self._states = result.states
+        self._partial_random_state = copy.deepcopy(random_state)
         self._raw_weights = None if result.raw_weights is result.weights else result.raw_weights
         self._forget("classes_", "best_epoch_")
         if result.best_epoch is not None:
             self.best_epoch_ = result.best_epoch
-        self._note(result.history)
         self.__dict__.update(self._fitted_kind(problem), **self._fitted_weights(problem, result.weights))
-
-    def _observer(self, problem: Problem, data: Data) -> Observer | None:
-        """Return what hears of every epoch."""
-        return None
 
     def _note(self, history: list[dict]) -> None:
         """Append the records of epochs to those before."""
-        self.history_ = [*self.history_, *history]
+        self.history_ = [*self.history_[: self._epoch], *history]
         self.n_iter_ = len(self.history_)
         for name in ("loss", "validation_loss", "validation_score"):
             values = [record[name] for record in self.history_ if record[name] is not None]

@@ -1,0 +1,75 @@
+"""What the callbacks ask of the tasks they are called on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+__all__ = ["check_trainer", "is_round", "run_name"]
+
+#: Names of the tasks inside a training: epochs of batches, or iterations of a solver.
+ROUNDS = ("epoch", "iteration")
+
+
+def check_trainer(callback: Any, estimator: Any) -> None:
+    """Raise an error if an estimator is none of ours.
+
+    Parameters
+    ----------
+    callback : object
+        Who asks.
+    estimator : estimator
+        What it was set on.
+
+    Raises
+    ------
+    TypeError
+        If it does not train by gradient.
+    """
+    if not hasattr(type(estimator), "get_trained_onnx"):
+        name, kind = type(callback).__name__, type(estimator).__name__
+        raise TypeError(
+            f"{name} listens to OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer, not to {kind}: "
+            f"call set_callbacks of the trainer inside it, before {kind} is made."
+        )
+
+
+def is_round(context: Any) -> bool:
+    """Tell whether a task is an epoch, or an iteration of a solver.
+
+    Parameters
+    ----------
+    context : sklearn.callback.CallbackContext
+        Task.
+
+    Returns
+    -------
+    bool
+        False for the call of ``fit`` itself.
+    """
+    return context.task_name in ROUNDS
+
+
+def _lineage(context: Any) -> Iterator[Any]:
+    while context is not None:
+        yield context
+        context = context.parent
+
+
+def run_name(context: Any) -> tuple[str, ...]:
+    """Return where a call of ``fit`` is among the tasks around it, as names that can be folders.
+
+    Parameters
+    ----------
+    context : sklearn.callback.CallbackContext
+        Task of the call.
+
+    Returns
+    -------
+    tuple of str
+        Name and number of every task from below the outermost one on; empty where nothing is around.
+    """
+    inner = list(_lineage(context))[-2::-1]
+    names = [f"{task.source_task_name or task.task_name}-{task.task_id}" for task in inner]
+    return tuple(re.sub(r"[^\w.-]+", "_", name) for name in names)
