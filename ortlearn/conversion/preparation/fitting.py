@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn import get_config
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import (
@@ -24,7 +25,10 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.svm import LinearSVC, LinearSVR
 from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from .target_tags import target_tags
 
 __all__ = ["fit_clone", "is_fitted"]
 
@@ -138,7 +142,8 @@ def fit_clone(
     y : array-like of shape (n_samples,) or (n_samples, n_outputs)
         Labels.
     sample_weight : ndarray of shape (n_samples,), default=None
-        Weights of the rows, passed on where the estimator's fit takes them.
+        Weights of the rows, passed on where the estimator's fit takes them; of a pipeline, its last
+        step's, or those of the steps that request them where metadata is routed.
     shapes_only : bool, default=False
         Whether learned weights will be drawn anew, so that a single iteration will do.
     random_state : numpy.random.RandomState, default=None
@@ -178,15 +183,26 @@ def fit_clone(
         sample_weight = None
     if classes is not None:
         X, y, sample_weight = _with_all_classes(X, y, sample_weight, classes)
-    if np.ndim(y) == 2 and np.shape(y)[1] == 1:
+    if np.ndim(y) == 2 and np.shape(y)[1] == 1 and target_tags(fitted).single_output:
         y = np.ravel(y)
-    weights = {}
-    if sample_weight is not None and has_fit_parameter(fitted, "sample_weight"):
-        weights["sample_weight"] = sample_weight
+    name = None if sample_weight is None else _weight_parameter(fitted)
+    weights = {} if name is None else {name: sample_weight}
     with warnings.catch_warnings():
         if shapes_only:
             warnings.simplefilter("ignore", ConvergenceWarning)
         return fitted.fit(X, y, **weights)
+
+
+def _weight_parameter(estimator: BaseEstimator) -> str | None:
+    """Return the name under which the fit of an estimator takes weights of rows; None if it does not."""
+    if not isinstance(estimator, Pipeline):
+        return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
+    if get_config()["enable_metadata_routing"]:
+        asked = get_routing_for_object(estimator).consumes("fit", ["sample_weight"])
+        return "sample_weight" if asked else None
+    name, last = estimator.steps[-1]
+    inner = _weight_parameter(last) if hasattr(last, "fit") else None
+    return None if inner is None else f"{name}__{inner}"
 
 
 def _few_rows(X: Any, y: Any, by_class: bool):
