@@ -8,7 +8,7 @@ from ortlearn.graphs import TensorType
 from ortlearn.learning_rates import LearningRateSGD
 from ortlearn.losses import SquaredErrorLoss
 from ortlearn.penalties import NoPenalty
-from ortlearn.training import Data, ForwardBackwardStep, SingleGraphStep, TrainingTask
+from ortlearn.training import Data, EpochStep, ForwardBackwardStep, SingleGraphStep, TrainingTask
 
 FLOAT = 1
 STEPS = {"one_graph": SingleGraphStep, "two_calls": ForwardBackwardStep}
@@ -18,6 +18,12 @@ STEPS = {"one_graph": SingleGraphStep, "two_calls": ForwardBackwardStep}
 def step_class(request):
     """Each of the two training steps."""
     return STEPS[request.param]
+
+
+@pytest.fixture(params=["epoch", *STEPS])
+def any_step_class(request):
+    """Each of the training steps, and the one that runs an epoch in one call."""
+    return {**STEPS, "epoch": EpochStep}[request.param]
 
 
 @pytest.fixture
@@ -51,3 +57,41 @@ def rows():
     """Twenty-three rows of a linear function."""
     X = np.random.RandomState(0).normal(size=(23, 2)).astype(np.float32)
     return Data(X, X @ np.array([[1.0], [-2.0]], np.float32))
+
+
+@pytest.fixture
+def make_linear(make_task):
+    """Make the task of fitting ``x @ coef + intercept`` in float32 or float64."""
+    text = """<ir_version: 8, opset_import: ["": 18]>
+        g (DTYPE[N,2] x, DTYPE[2,1] coef, DTYPE[1] intercept) => (DTYPE[N,1] score)
+        { product = MatMul (x, coef) score = Add (product, intercept) }"""
+
+    def make(dtype="float32", **changes):
+        elem_type = {"float32": 1, "float64": 11}[dtype]
+        return make_task(
+            **{
+                "graph": parser.parse_model(text.replace("DTYPE", {1: "float", 11: "double"}[elem_type])),
+                "data_type": TensorType(elem_type, (None, 2)),
+                "output_type": TensorType(elem_type, (None, 1)),
+                "label_type": TensorType(elem_type, (None, 1)),
+                "weights": ["coef", "intercept"],
+                "intercepts": {"coef": False, "intercept": True},
+                "dtype": np.dtype(dtype),
+                **changes,
+            }
+        )
+
+    return make
+
+
+@pytest.fixture
+def make_rows():
+    """Make twenty-three rows of a linear function with noise, in float32 or float64."""
+
+    def make(dtype="float32"):
+        rng = np.random.RandomState(0)
+        X = rng.normal(size=(23, 2))
+        y = X @ np.array([[1.0], [-2.0]]) + 0.5 + rng.normal(size=(23, 1))
+        return Data(X.astype(dtype), y.astype(dtype))
+
+    return make

@@ -1,0 +1,296 @@
+"""Averaged SGD: the mean of the weights after each update, in every step."""
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse
+from onnx import parser
+from sklearn.base import clone
+from sklearn.linear_model import SGDRegressor
+
+from ortlearn.exceptions import PluginError
+from ortlearn.graphs import TensorType
+from ortlearn.learning_rates import (
+    AdaptiveSchedule,
+    LearningRateAdam,
+    LearningRateRMSprop,
+    LearningRateSGD,
+    LearningRateSGDNesterov,
+    Rates,
+)
+from ortlearn.penalties import L1Penalty, MaxNormPenalty, NoPenalty
+from ortlearn.training import (
+    Data,
+    Device,
+    EpochStep,
+    LoopSettings,
+    SingleGraphStep,
+    batch_loops,
+    run_training,
+)
+from ortlearn.training.averaging import Averaged, averages
+from ortlearn.training.cache import clear_cache
+from ortlearn.training.epoch_graph import batch_graph
+from ortlearn.training.packing import is_worth_packing
+
+CPU = Device("cpu")
+ORT = pytest.param("ort", marks=pytest.mark.needs_training)
+RTOL = {"float32": 1e-6, "float64": 1e-13}
+RATES = {
+    "SGD": LearningRateSGD(),
+    "Nesterov": LearningRateSGDNesterov(),
+    "Adam": LearningRateAdam(),
+    "RMSprop": LearningRateRMSprop(),
+}
+
+
+def starting(dtype):
+    return {"coef": np.array([[0.5], [3.0]], dtype), "intercept": np.array([-1.0], dtype)}
+
+
+def train(step, data, start, size, *, rate=0.05, n_epochs=3, states=None):
+    """Return weights and states after some epochs in the order of the rows."""
+    buffers = step.start(data, [size] + ([len(data) % size] if len(data) % size else []), start, states)
+    step.set_rate(rate)
+    for _ in range(n_epochs):
+        step.run_epoch(np.arange(len(data)), size, buffers)
+    return parts(buffers.read())
+
+
+def parts(carried):
+    weights = {weight: array for (weight, state), array in carried.items() if state is None}
+    return weights, {key: array for key, array in carried.items() if key[1] is not None}
+
+
+def mean_of_path(task, data, start, size, begin, *, rate=0.05, n_epochs=3):
+    """Return the mean of the weights after each update, read from a training batch by batch."""
+    learning_rate = task.learning_rate
+    if isinstance(learning_rate, Averaged):
+        learning_rate = learning_rate.learning_rate
+    step = SingleGraphStep(replace(task, learning_rate=learning_rate), CPU)
+    buffers = step.start(data, [size] + ([len(data) % size] if len(data) % size else []), start)
+    step.set_rate(rate)
+    path = []
+    for _ in range(n_epochs):
+        for first in range(0, len(data), size):
+            step.run(np.arange(first, min(first + size, len(data))), buffers)
+            buffers.advance()
+            path.append(parts(buffers.read())[0])
+    counted = path[begin - 1 :] or path[-1:]
+    return {name: np.mean([w[name] for w in counted], axis=0, dtype=np.float64) for name in start}
+
+
+@pytest.mark.parametrize("dtype", list(RTOL))
+@pytest.mark.parametrize("begin", [1, 7, 40, 1000])
+def test_scikit_learn(dtype, begin, any_step_class, make_linear, make_rows):
+    data = make_rows(dtype)
+    reference = SGDRegressor(
+        average=begin, penalty=None, shuffle=False, learning_rate="constant", eta0=0.02, max_iter=3, tol=None
+    ).fit(data.X.astype(np.float64), data.y.ravel())
+    learning_rate = Averaged(LearningRateSGD(eta0=0.02, learning_rate="constant"), begin)
+    step = any_step_class(make_linear(dtype, learning_rate=learning_rate), CPU)
+    start = {name: 0 * array for name, array in starting(dtype).items()}
+    settings = LoopSettings(max_iter=3, batch_size=1, shuffle=False)
+    result = run_training(step, data, start, settings, np.random.RandomState(0))
+    means = averages(result.states, result.raw_weights)
+    rtol = 10 * RTOL[dtype]
+    np.testing.assert_allclose(means["coef"].ravel(), reference.coef_, rtol=rtol)
+    np.testing.assert_allclose(means["intercept"], reference.intercept_, rtol=rtol)
+    np.testing.assert_array_equal(result.weights["coef"], means["coef"])
+    far = np.abs(result.raw_weights["coef"] - means["coef"]).max()
+    assert far == 0 if begin == 1000 else far > 1e-2  # of sixty-nine updates
+
+
+@pytest.mark.parametrize("gradient", ["rules", ORT])
+@pytest.mark.parametrize(
+    "rate, begin", [("SGD", 1), ("Nesterov", 4), ("Adam", 1), ("Adam", 6), ("RMSprop", 20)]
+)
+def test_the_mean_of_the_path(rate, begin, gradient, any_step_class, make_linear, make_rows):
+    task = make_linear("float64", learning_rate=Averaged(RATES[rate], begin), gradient=gradient)
+    data, start = make_rows("float64"), starting("float64")
+    expected = mean_of_path(task, data, start, 5, begin)
+    weights, states = train(any_step_class(task, CPU), data, start, 5)
+    means = averages(states, weights)
+    for name, array in expected.items():
+        np.testing.assert_allclose(means[name], array, rtol=1e-12)
+        if begin < 15:  # of fifteen updates
+            assert np.abs(means[name] - weights[name]).max() > 1e-4
+        else:
+            np.testing.assert_array_equal(means[name], weights[name])
+
+
+def test_the_training_is_that_of_the_wrapped_one(any_step_class, make_linear, make_rows):
+    for rate in RATES.values():
+        task = make_linear("float64", learning_rate=rate)
+        expected, own = train(any_step_class(task, CPU), make_rows("float64"), starting("float64"), 5)
+        averaged = replace(task, learning_rate=Averaged(rate, 3))
+        found, states = train(any_step_class(averaged, CPU), make_rows("float64"), starting("float64"), 5)
+        for name, array in expected.items():
+            np.testing.assert_allclose(found[name], array, rtol=1e-12)
+        for key, array in own.items():
+            np.testing.assert_allclose(states[key], array, rtol=1e-12)
+        assert len(states) == len(own) + 2 * 2
+
+
+@pytest.mark.parametrize("penalty", [L1Penalty(0.8), MaxNormPenalty(0.4)], ids=["l1", "max_norm"])
+def test_weights_count_after_the_proximal_step(penalty, any_step_class, make_linear, make_rows):
+    learning_rate = Averaged(LearningRateSGDNesterov(momentum=0.5), 2)
+    task = make_linear("float64", learning_rate=learning_rate, penalty=penalty, clip_norm=5.0)
+    assert task.is_proximal and task.learning_rate.proximal_scale == 2.0
+    data, start = make_rows("float64"), starting("float64")
+    expected = mean_of_path(task, data, start, 5, 2)
+    without = mean_of_path(replace(task, penalty=NoPenalty()), data, start, 5, 2)
+    weights, states = train(any_step_class(task, CPU), data, start, 5)
+    for name, array in averages(states, weights).items():
+        np.testing.assert_allclose(array, expected[name], rtol=1e-12)
+    assert np.abs(expected["coef"] - without["coef"]).max() > 0.1
+
+
+NETWORK = """<ir_version: 8, opset_import: ["": 18]>
+    g (float[N,2] x, float[2,3] first, float[3,1] second, float[1] third) => (float[N,1] score)
+    { h = MatMul (x, first) t = Tanh (h) z = MatMul (t, second) score = Add (z, third) }"""
+NETWORK_START = {
+    "first": np.array([[0.5, -1.0, 2.0], [0.25, 1.5, -0.5]], np.float32),
+    "second": np.array([[1.0], [-1.0], [0.5]], np.float32),
+    "third": np.array([0.1], np.float32),
+}
+
+
+@pytest.mark.parametrize("begin", [1, 4])
+@pytest.mark.parametrize("rate, bound", [("Adam", None), ("RMSprop", 0.5), ("SGD", 0.5)])
+def test_weights_as_one_vector(rate, bound, begin, make_task, make_rows):
+    task = make_task(
+        graph=parser.parse_model(NETWORK),
+        weights=list(NETWORK_START),
+        intercepts={"first": False, "second": False, "third": True},
+        learning_rate=Averaged(RATES[rate], begin),
+        clip_norm=bound,
+    )
+    assert is_worth_packing(task)
+    expected = mean_of_path(task, make_rows(), NETWORK_START, 5, begin)
+    weights, states = train(EpochStep(task, CPU), make_rows(), NETWORK_START, 5)
+    _, apart = train(SingleGraphStep(task, CPU), make_rows(), NETWORK_START, 5)
+    assert states.keys() == apart.keys()
+    for key, array in apart.items():
+        assert (states[key].shape, states[key].dtype) == (array.shape, array.dtype)
+    for name, array in averages(states, weights).items():
+        assert array.dtype == np.float32 and array.shape == NETWORK_START[name].shape
+        np.testing.assert_allclose(array, expected[name], rtol=1e-4)
+
+
+def test_several_batches_in_a_turn(make_linear, make_rows, monkeypatch):
+    monkeypatch.setattr(batch_loops, "MIN_TURNS", 1)
+    clear_cache()
+    task = make_linear("float64", learning_rate=Averaged(LearningRateSGD(), 3))
+    expected = mean_of_path(task, make_rows("float64"), starting("float64"), 2, 3)
+    weights, states = train(EpochStep(task, CPU), make_rows("float64"), starting("float64"), 2)
+    clear_cache()
+    for name, array in averages(states, weights).items():
+        np.testing.assert_allclose(array, expected[name], rtol=1e-12)
+
+
+def test_rows_of_a_table(make_task):
+    """A batch changes few rows of a table: the mean is of all of them."""
+    graph = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
+        g (int64[N] x, float[6,1] table) => (float[N,1] score) { score = Gather <axis = 0> (table, x) }""")
+    task = make_task(
+        graph=graph,
+        data_type=TensorType(7, (None,)),
+        weights=["table"],
+        intercepts={"table": False},
+        learning_rate=Averaged(LearningRateSGD(), 2),
+        gradient="rules",
+    )
+    kinds = [node.op_type for node in batch_graph(task, 2).model.graph.node]
+    assert kinds.count("ScatterElements") == 1 and "Sub" not in kinds[kinds.index("ScatterElements") :]
+    start = {"table": np.arange(6, dtype=np.float32)[:, None]}
+    data = Data(np.array([0, 1, 1, 3, 0, 4, 4, 4]), np.linspace(-1, 1, 8, dtype=np.float32)[:, None])
+    expected = mean_of_path(task, data, start, 2, 2, rate=0.3)
+    weights, states = train(EpochStep(task, CPU), data, start, 2, rate=0.3)
+    found = averages(states, weights)["table"]
+    np.testing.assert_allclose(found, expected["table"], rtol=1e-6, atol=1e-6)
+    np.testing.assert_array_equal(found[[2, 5]], start["table"][[2, 5]])
+    assert np.abs(found - weights["table"])[[0, 1, 3, 4]].min() > 1e-3
+
+
+@pytest.mark.parametrize("begin", [1, 5, 12])
+def test_going_on_from_states(begin, any_step_class, make_linear, make_rows):
+    task = make_linear("float64", learning_rate=Averaged(LearningRateAdam(), begin))
+    data, start = make_rows("float64"), starting("float64")
+    step = any_step_class(task, CPU)
+    expected = averages(*train(step, data, start, 5, n_epochs=4)[::-1])
+    weights, states = train(step, data, start, 5, n_epochs=1)
+    weights, states = train(step, data, weights, 5, n_epochs=3, states=states)
+    for name, array in averages(states, weights).items():
+        np.testing.assert_allclose(array, expected[name], rtol=1e-12)
+
+
+def test_averaging_goes_on_after_many_updates(make_linear, make_rows):
+    """A float32 does not count beyond 2 ** 24, nor see a share of that size."""
+    task = make_linear(learning_rate=Averaged(LearningRateSGD()))
+    data, start, many = make_rows(), starting("float32"), 2.0**26
+    states = {(name, "averaged_sum"): array * many for name, array in start.items()}
+    states |= {(name, "averaged_count"): np.array(many) for name in start}
+    weights, states = train(EpochStep(task, CPU), data, start, 1, n_epochs=2, states=states)
+    for name, array in weights.items():
+        assert states[name, "averaged_count"] == many + 46
+        gained = states[name, "averaged_sum"] - start[name] * many
+        path = mean_of_path(task, data, start, 1, 1, n_epochs=2)[name]
+        np.testing.assert_allclose(gained / 46, path, rtol=1e-5)
+        assert not np.array_equal(array, start[name])
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("rate, eta0", [("SGD", 1e3), ("SGD", 1e12), ("Adam", 1e19)])
+@pytest.mark.parametrize("size", [5, 23])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_divergence_is_replayed(rate, eta0, size, sparse, make_linear, make_rows):
+    learning_rate = RATES[rate].__class__(eta0=eta0, learning_rate="constant")
+    task = make_linear(learning_rate=Averaged(learning_rate))
+    rows = make_rows()
+    data = Data(scipy.sparse.csr_matrix(rows.X), rows.y) if sparse else rows
+    settings = LoopSettings(max_iter=9, batch_size=size, exc=False)
+    found = []
+    for step_class in (SingleGraphStep, EpochStep):
+        step = step_class(task, CPU)
+        found.append(run_training(step, data, starting("float32"), settings, np.random.RandomState(0)))
+    assert found[0].n_iter == found[1].n_iter
+    for name, array in found[0].weights.items():
+        assert np.isfinite(array).all()
+        assert found[0].states[name, "averaged_count"] == found[1].states[name, "averaged_count"]
+        np.testing.assert_allclose(found[1].weights[name], array, rtol=1e-4)
+
+
+def test_it_behaves_as_the_wrapped_learning_rate():
+    for rate in RATES.values():
+        averaged = Averaged(rate, 2)
+        for name in ("scales_gradient", "elementwise", "full_batch", "proximal_scale"):
+            assert getattr(averaged, name) == getattr(rate, name)
+        assert averaged.graph_key() != rate.graph_key()
+    rate = LearningRateSGD(eta0=0.1, learning_rate=AdaptiveSchedule())
+    own, wrapped = Rates(rate), Rates(Averaged(rate))
+    for epoch, loss in enumerate([1.0, 0.5, 0.5, 0.5, 0.5, 0.5]):
+        assert wrapped.of(epoch) == own.of(epoch)
+        own.note(loss)
+        wrapped.note(loss)
+    assert own.of(6) < 0.1
+
+
+def test_a_real_estimator():
+    averaged = Averaged(LearningRateAdam(beta_1=0.5), begin=9)
+    for other in (clone(averaged), pickle.loads(pickle.dumps(averaged))):
+        assert other.get_params()["learning_rate__beta_1"] == 0.5
+        assert other.graph_key() == averaged.graph_key()
+    averaged.check()
+    with pytest.raises(PluginError, match="begin=0"):
+        Averaged(LearningRateAdam(), begin=0).check()
+    with pytest.raises(PluginError, match="beta_1"):
+        Averaged(LearningRateAdam(beta_1=2.0)).check()
+
+
+def test_graphs_are_shared_whenever_averaging_begins(make_linear):
+    rates = [Averaged(LearningRateSGD(eta0=eta0), begin) for eta0, begin in [(1, 1), (2, 1), (1, 2), (1, 9)]]
+    keys = [make_linear(learning_rate=rate).graph_key() for rate in rates]
+    assert keys[0] == keys[1] != keys[2] == keys[3]

@@ -1,0 +1,309 @@
+"""Clipped gradients: by value and by norm, in every step, against numpy."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from onnx import helper, parser
+
+from ortlearn.graphs import GraphBuilder, TensorType, make_value_info
+from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, LearningRateSGDNesterov
+from ortlearn.penalties import L1Penalty, L2Penalty
+from ortlearn.training import Data, Device, EpochStep, LoopSettings, SingleGraphStep, run_training
+from ortlearn.training.batch_loops import LOSSES
+from ortlearn.training.clipping import clip_gradients
+from ortlearn.training.epoch_graph import epoch_graph
+from ortlearn.training.packing import is_worth_packing
+from ortlearn.training.step_graphs import RATE
+
+CPU = Device("cpu")
+ORT = pytest.param("ort", marks=pytest.mark.needs_training)
+RTOL = {"float32": 1e-6, "float64": 1e-13}
+SHAPES = [(2, 3), (3,), ()]
+
+
+def clipped(arrays, dtype, run_onnx, **bounds):
+    """Return what the nodes make of some gradients."""
+    elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    arrays = {f"g{i}": np.asarray(array, dtype) for i, array in enumerate(arrays)}
+    op = GraphBuilder(dtype=dtype, existing_names=arrays)
+    names = clip_gradients(op, {name: name for name in arrays}, **bounds)
+    infos = {name: TensorType(elem_type, array.shape) for name, array in arrays.items()}
+    graph = helper.make_graph(
+        [*op.nodes, *(helper.make_node("Identity", [names[name]], [f"{name}_after"]) for name in arrays)],
+        "clipping",
+        [make_value_info(name, info) for name, info in infos.items()],
+        [make_value_info(f"{name}_after", info) for name, info in infos.items()],
+        op.initializers,
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", op.opset)], ir_version=10)
+    return run_onnx(model, **arrays)
+
+
+def expected_clipped(arrays, clip_value=None, clip_norm=None):
+    """Return the same by the definition, in float64."""
+    arrays = [np.asarray(array, np.float64) for array in arrays]
+    if clip_value is not None:
+        arrays = [np.minimum(np.maximum(array, -clip_value), clip_value) for array in arrays]
+    if clip_norm is not None:
+        norm = math.hypot(*np.concatenate([array.ravel() for array in arrays]))
+        arrays = [array * (1 if norm <= clip_norm else clip_norm / norm) for array in arrays]
+    return arrays
+
+
+BOUNDS = {
+    "value": {"clip_value": 0.3},
+    "norm": {"clip_norm": 0.7},
+    "both": {"clip_value": 0.5, "clip_norm": 0.8},
+}
+
+
+@pytest.mark.parametrize("dtype", list(RTOL))
+@pytest.mark.parametrize("bounds", list(BOUNDS))
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_the_definition(dtype, bounds, count, run_onnx):
+    rng = np.random.RandomState(0)
+    arrays = [rng.normal(size=shape).astype(dtype) for shape in SHAPES[:count]]
+    expected = expected_clipped(arrays, **BOUNDS[bounds])
+    found = clipped(arrays, dtype, run_onnx, **BOUNDS[bounds])
+    for own, array, before in zip(found, expected, arrays, strict=True):
+        assert own.dtype == dtype and own.shape == before.shape
+        np.testing.assert_allclose(own, array.astype(dtype), rtol=RTOL[dtype])
+    assert any(np.abs(own - before).max() > 0.1 for own, before in zip(found, arrays, strict=True))
+
+
+@pytest.mark.parametrize("dtype", list(RTOL))
+@pytest.mark.parametrize("bounds", [{}, {"clip_value": 9.0}, {"clip_norm": 9.0}, {"clip_norm": 1e30}])
+def test_within_the_bound_not_a_bit_changes(dtype, bounds, run_onnx):
+    rng = np.random.RandomState(0)
+    arrays = [rng.normal(size=shape).astype(dtype) for shape in SHAPES]
+    for own, before in zip(clipped(arrays, dtype, run_onnx, **bounds), arrays, strict=True):
+        np.testing.assert_array_equal(own, before)
+
+
+def test_no_bound_no_node():
+    op = GraphBuilder()
+    assert clip_gradients(op, {"a": "b"}) == {"a": "b"} and not op.nodes
+
+
+@pytest.mark.parametrize("dtype", list(RTOL))
+@pytest.mark.parametrize("bound", [1e-3, 1.0, 1e3])
+def test_zero_tiny_and_huge_gradients(dtype, bound, run_onnx):
+    limits = np.finfo(dtype)
+    for scale in (0.0, limits.smallest_subnormal * 8, limits.tiny, 1.0, limits.max / 4):
+        arrays = [np.array([[1.0, -2.0]]) * scale, np.array([0.5]) * scale]
+        expected = expected_clipped([np.asarray(array, dtype) for array in arrays], clip_norm=bound)
+        for own, array in zip(clipped(arrays, dtype, run_onnx, clip_norm=bound), expected, strict=True):
+            # beside the largest numbers the factor itself has few digits left
+            np.testing.assert_allclose(own, array.astype(dtype), rtol=1e-3 if scale > 1 else RTOL[dtype])
+
+
+@pytest.mark.parametrize("dtype", list(RTOL))
+@pytest.mark.parametrize("bounds", list(BOUNDS))
+def test_what_is_no_number_is_not_hidden(dtype, bounds, run_onnx):
+    (found,) = clipped([np.array([1.0, np.nan, 2.0])], dtype, run_onnx, **BOUNDS[bounds])
+    assert np.isnan(found[1])
+    (found,) = clipped([np.array([1.0, np.inf, 2.0])], dtype, run_onnx, clip_norm=1.0)
+    assert not np.isfinite(found).all()
+
+
+class NumpyUpdate:
+    """The updates under test, on one weight."""
+
+    def __init__(self, rate, learning_rate):
+        self.rate, self.kind, self.momentum = rate, learning_rate, getattr(learning_rate, "momentum", 0.0)
+        self.first, self.second, self.count = 0.0, 0.0, 0
+
+    def __call__(self, weight, gradient):
+        if isinstance(self.kind, LearningRateAdam):
+            self.count += 1
+            self.first = 0.9 * self.first + 0.1 * gradient
+            self.second = 0.999 * self.second + 0.001 * gradient**2
+            mean, square = self.first / (1 - 0.9**self.count), self.second / (1 - 0.999**self.count)
+            return weight - self.rate * mean / (np.sqrt(square) + 1e-8)
+        self.first = self.momentum * self.first - self.rate * gradient
+        if getattr(self.kind, "nesterov", False):
+            return weight + self.momentum * self.first - self.rate * gradient
+        return weight + self.first
+
+
+def numpy_training(task, data, start, rate, size, n_epochs, proximal=lambda w: w):
+    """Return the weights after some epochs in the order of the rows, in float64."""
+    weights = {name: array.astype(np.float64) for name, array in start.items()}
+    updates = {name: NumpyUpdate(rate, task.learning_rate) for name in weights}
+    X, y = data.X.astype(np.float64), data.y.astype(np.float64)
+    l2 = getattr(task.penalty, "l2", 0.0)
+    for _ in range(n_epochs):
+        for first in range(0, len(X), size):
+            rows = X[first : first + size]
+            error = (rows @ weights["coef"] + weights["intercept"] - y[first : first + size]) / len(rows)
+            gradients = [rows.T @ error + 2 * l2 * weights["coef"], error.sum(axis=0)]
+            gradients = expected_clipped(gradients, task.clip_value, task.clip_norm)
+            for name, gradient in zip(("coef", "intercept"), gradients, strict=True):
+                weights[name] = updates[name](weights[name], gradient)
+            weights["coef"] = proximal(weights["coef"])
+    return weights
+
+
+def train(step_class, task, data, start, rate=0.05, size=5, n_epochs=3):
+    """Return the weights after some epochs in the order of the rows."""
+    step = step_class(task, CPU)
+    sizes = [size] + ([len(data) % size] if len(data) % size else [])
+    buffers = step.start(data, sizes, start)
+    step.set_rate(rate)
+    for _ in range(n_epochs):
+        step.run_epoch(np.arange(len(data)), size, buffers)
+    return {weight: array for (weight, state), array in buffers.read().items() if state is None}
+
+
+def starting(dtype):
+    return {"coef": np.array([[0.5], [3.0]], dtype), "intercept": np.array([-1.0], dtype)}
+
+
+RATES = {
+    "SGD": LearningRateSGD(),
+    "momentum": LearningRateSGDNesterov(nesterov=False),
+    "Nesterov": LearningRateSGDNesterov(),
+    "Adam": LearningRateAdam(),
+}
+
+
+@pytest.mark.parametrize("dtype", list(RTOL))
+@pytest.mark.parametrize("rate, bounds", [("SGD", "value"), ("SGD", "norm"), *((r, "both") for r in RATES)])
+def test_every_step_against_numpy(rate, bounds, dtype, any_step_class, make_linear, make_rows):
+    task = make_linear(dtype, learning_rate=RATES[rate], gradient="rules", **BOUNDS[bounds])
+    data, start = make_rows(dtype), starting(dtype)
+    expected = numpy_training(task, data, start, 0.05, 5, 3)
+    found = train(any_step_class, task, data, start)
+    free = train(any_step_class, replace(task, clip_value=None, clip_norm=None), data, start)
+    for name, array in expected.items():
+        np.testing.assert_allclose(found[name], array, rtol=20 * RTOL[dtype], err_msg=name)
+    assert max(np.abs(free[name] - found[name]).max() for name in found) > 1e-2
+
+
+@pytest.mark.parametrize("gradient", ["rules", ORT])
+@pytest.mark.parametrize("rate, dtype", [("SGD", "float32"), ("Adam", "float64")])
+def test_the_gradient_of_the_penalty_is_part_of_it(
+    rate, dtype, gradient, any_step_class, make_linear, make_rows
+):
+    bounds = {"clip_value": 1.5, "clip_norm": 1.8}
+    penalty = L2Penalty(0.4)
+    task = make_linear(dtype, learning_rate=RATES[rate], penalty=penalty, gradient=gradient, **bounds)
+    data, start = make_rows(dtype), starting(dtype)
+    expected = numpy_training(task, data, start, 0.05, 5, 3)
+    found = train(any_step_class, task, data, start)
+    # onnxruntime-training divides by the rows of a mean in float32
+    rtol = RTOL["float32" if gradient == "ort" else dtype]
+    for name, array in expected.items():
+        np.testing.assert_allclose(found[name], array, rtol=20 * rtol, err_msg=name)
+
+
+def test_the_proximal_step_is_not_clipped(any_step_class, make_linear, make_rows):
+    task = make_linear("float64", learning_rate=LearningRateSGD(), penalty=L1Penalty(0.4), clip_norm=0.7)
+    assert task.is_proximal
+    data, start = make_rows("float64"), starting("float64")
+
+    def shrink(coef):
+        return np.sign(coef) * np.maximum(np.abs(coef) - 0.05 * 0.4, 0)
+
+    expected = numpy_training(task, data, start, 0.05, 5, 3, shrink)
+    found = train(any_step_class, task, data, start)
+    for name, array in expected.items():
+        np.testing.assert_allclose(found[name], array, rtol=1e-12, err_msg=name)
+
+
+def test_the_rate_is_not_in_the_gradient(make_linear):
+    task = make_linear(learning_rate=LearningRateSGD())
+    assert task.folds_rate and not replace(task, clip_value=1.0).folds_rate
+    assert not replace(task, clip_norm=1.0).folds_rate
+    assert not replace(task, learning_rate=LearningRateAdam()).folds_rate
+
+
+def test_bounds_that_are_never_met_change_nothing(any_step_class, make_linear, make_rows):
+    task = make_linear("float64", learning_rate=LearningRateSGDNesterov())
+    data, start = make_rows("float64"), starting("float64")
+    expected = train(any_step_class, task, data, start)
+    found = train(any_step_class, replace(task, clip_value=1e9, clip_norm=1e9), data, start)
+    for name, array in expected.items():
+        np.testing.assert_allclose(found[name], array, rtol=1e-12)
+
+
+NETWORK = """<ir_version: 8, opset_import: ["": 18]>
+    g (float[N,2] x, float[2,3] first, float[3,1] second, float[1] third) => (float[N,1] score)
+    { h = MatMul (x, first) t = Tanh (h) z = MatMul (t, second) score = Add (z, third) }"""
+NETWORK_START = {
+    "first": np.array([[0.5, -1.0, 2.0], [0.25, 1.5, -0.5]], np.float32),
+    "second": np.array([[1.0], [-1.0], [0.5]], np.float32),
+    "third": np.array([0.1], np.float32),
+}
+
+
+@pytest.mark.parametrize("gradient", ["rules", ORT])
+@pytest.mark.parametrize("rate", list(RATES))
+def test_weights_as_one_vector(rate, gradient, make_task, make_rows):
+    task = make_task(
+        graph=parser.parse_model(NETWORK),
+        weights=list(NETWORK_START),
+        intercepts={"first": False, "second": False, "third": True},
+        learning_rate=RATES[rate],
+        gradient=gradient,
+        clip_norm=0.5,
+        clip_value=0.4,
+    )
+    assert is_worth_packing(task)
+    expected = train(SingleGraphStep, task, make_rows(), NETWORK_START)
+    found = train(EpochStep, task, make_rows(), NETWORK_START)
+    for name, array in expected.items():
+        np.testing.assert_allclose(found[name], array, rtol=1e-4, err_msg=name)
+        assert np.abs(array - NETWORK_START[name]).max() > 1e-2
+
+
+def test_one_norm_for_all_weights(make_linear):
+    model = epoch_graph(make_linear(learning_rate=LearningRateAdam(), clip_norm=1.0), 5, 0).model
+    (loop,) = [node for node in model.graph.node if node.op_type == "Loop"]
+    kinds = [node.op_type for node in helper.get_node_attr_value(loop, "body").node]
+    assert kinds.count("ReduceMax") == 1
+    assert {RATE} < {value.name for value in model.graph.input}
+    assert LOSSES == model.graph.output[0].name
+
+
+def test_trainings_of_other_bounds_share_no_graph(make_linear):
+    tasks = [make_linear(**bounds) for bounds in ({}, {"clip_norm": 1.0}, {"clip_value": 1.0})]
+    tasks.append(make_linear(clip_norm=2.0))
+    assert len({task.graph_key() for task in tasks}) == 4
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("bounds", list(BOUNDS))
+@pytest.mark.parametrize("rate, eta0", [("SGD", 1e25), ("Nesterov", 1e19), ("Adam", 1e19)])
+@pytest.mark.parametrize("size", [5, 23])
+def test_a_divergence_is_replayed(rate, eta0, bounds, size, make_linear, make_rows):
+    learning_rate = RATES[rate].__class__(eta0=eta0, learning_rate="constant")
+    task = make_linear(learning_rate=learning_rate, **BOUNDS[bounds])
+    settings = LoopSettings(max_iter=4, batch_size=size, exc=False)
+    results = [
+        run_training(step(task, CPU), make_rows(), starting("float32"), settings, np.random.RandomState(0))
+        for step in (SingleGraphStep, EpochStep)
+    ]
+    assert results[0].n_iter == results[1].n_iter < 4
+    for name, array in results[0].weights.items():
+        assert np.isfinite(array).all()
+        np.testing.assert_allclose(results[1].weights[name], array, rtol=1e-4, err_msg=name)
+
+
+@pytest.mark.parametrize("bad", [0, 7, 22])
+@pytest.mark.parametrize("rate", ["SGD", "Adam"])
+def test_a_bad_label_stops_the_epoch(bad, rate, any_step_class, make_linear, make_rows):
+    data, start = make_rows(), starting("float32")
+    data.y[bad] = np.nan
+    task = make_linear(learning_rate=RATES[rate], clip_norm=0.5, clip_value=0.4)
+    step = any_step_class(task, CPU)
+    buffers = step.start(data, [5, 3], start)
+    step.set_rate(0.05)
+    values = step.run_epoch(np.arange(23), 5, buffers)
+    assert len(values) == bad // 5 + 1 and not np.isfinite(values[-1])
+    kept = max(bad // 5 - 1, 0) * 5  # the weights of the last finite objective
+    expected = numpy_training(task, Data(data.X[:kept], data.y[:kept]), start, 0.05, 5, 1)
+    for name, array in expected.items():
+        np.testing.assert_allclose(buffers.read()[name, None], array, rtol=2e-5)
