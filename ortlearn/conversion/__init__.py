@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .loading import is_onnx_source, load_onnx
     from .preparation.fitting import fit_clone, is_fitted
     from .preparation.refusal import check_is_a_model
+    from .preparation.target_tags import target_tags
     from .sklearn_converter import sklearn_to_onnx
     from .trainable import TrainableModel, source_task, to_trainable
     from .versions import IR_VERSION, OPSET, pin_versions
@@ -62,6 +63,7 @@ __all__ = [
     "select_weights",
     "sklearn_to_onnx",
     "source_task",
+    "target_tags",
     "to_trainable",
 ]
 
@@ -98,6 +100,7 @@ _MODULES = {
     "select_weights": ".weights.weight_choice",
     "sklearn_to_onnx": ".sklearn_converter",
     "source_task": ".trainable",
+    "target_tags": ".preparation.target_tags",
     "to_trainable": ".trainable",
 }
 

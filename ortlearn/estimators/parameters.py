@@ -164,17 +164,19 @@ class Parameters(DisplayMixin, BaseEstimator):
             kind = {"classification": "classifier", "regression": "regressor"}
             task = "classification" if self._asks_for_classes() else conversion.source_task(self.estimator)
             tags.estimator_type = kind.get(task or "")
+            tags.input_tags.sparse = True
         elif hasattr(self.estimator, "__sklearn_tags__") and not isinstance(self.estimator, type):
             inner = copy.deepcopy(get_tags(self.estimator))
             tags.estimator_type = inner.estimator_type
             tags.classifier_tags = inner.classifier_tags
             tags.regressor_tags = inner.regressor_tags
-            tags.target_tags = inner.target_tags
+            tags.target_tags = conversion.target_tags(self.estimator)
+            tags.input_tags = inner.input_tags
+            tags.input_tags.sparse |= conversion.is_fitted(self.estimator)
             if tags.regressor_tags is not None:
                 tags.regressor_tags.poor_score = True
             if tags.classifier_tags is not None:
                 tags.classifier_tags.poor_score = True
-        tags.input_tags.sparse = True
         tags.input_tags.allow_nan = conversion.accepts_missing(self.estimator)
         tags.target_tags.required = tags.estimator_type not in NEEDS_NO_LABELS
         tags.non_deterministic = False

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 __all__ = ["PredictionMixin"]
 
 
+def _dtype(X) -> Any:
+    return getattr(X, "dtype", None)
+
+
 def _dense(y) -> np.ndarray:
     return y.toarray() if issparse(y) else np.asarray(y)
 
@@ -141,10 +145,14 @@ class PredictionMixin:
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Classes, numbers of clusters, or values in the shape that y had in ``fit``.
+            Classes, numbers of clusters, or values in the shape that y had in ``fit``: float32 where X and
+            the model are, or else float64.
         """
         rows = self._rows(X)
-        return self._runner().predict(rows)
+        found = self._runner().predict(rows)
+        if self._problem.classes is None and found.dtype == np.float32 and _dtype(X) != np.float32:
+            return found.astype(np.float64)
+        return found
 
     @available_if(_has_probabilities)
     def predict_proba(self, X):

@@ -333,7 +333,9 @@ def _find_classes(trainable: TrainableModel, y: Any, classes: Any) -> Any:
         known = np.unique(y if classes is None else classes)
     known = np.asarray(known)
     if known.ndim == 1 and len(known) < 2:
-        raise ValueError(f"A classifier needs samples of at least 2 classes, it has {known.tolist()} only.")
+        raise ValueError(
+            f"A classifier needs samples of at least 2 classes, y has {len(known)} class: {known.tolist()}."
+        )
     expected = 2 if head.n_outputs == 1 else head.n_outputs
     if known.ndim != 1 or len(known) != expected:
         raise ConversionError(

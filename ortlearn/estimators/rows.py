@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils import check_array, check_consistent_length, column_or_1d, get_tags
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from .. import conversion
 from ..conversion.inputs.columns import (
+    as_array_like,
     as_columns,
     column_keys,
     column_kind,
@@ -65,6 +66,7 @@ class RowsMixin:
         """Resolve plugins, convert the model, and check the rows."""
         self._device()
         check_source(self.estimator)
+        X, y = as_array_like(X), as_array_like(y)
         check_lengths(X, y)
         self._check_names_of_last_fit(X)
         weights = rows = None
@@ -74,6 +76,7 @@ class RowsMixin:
         problem = Problem.pose(self, X, y, weights, random_state, classes)
         if problem.source is not None and conversion.accepts_missing(problem.source):
             problem = replace(problem, missing=conversion.missing_columns(problem.source, X))
+        self._warn_of_one_column(problem, y)
         rows = self._read(problem, X, reset=True, rows=rows)
         if problem.source is not None and not is_known_faithful(problem.source):
             runner = Inference(problem, problem.trainable.model, self._device(), self.n_jobs)
@@ -82,6 +85,14 @@ class RowsMixin:
             weights = check_weights(sample_weight, rows.shape[0])
         problem = problem.with_class_weights(self, y, weights)
         return problem, self._data(problem, rows, y, sample_weight)
+
+    def _warn_of_one_column(self, problem: Problem, y: Any) -> None:
+        """Warn, as scikit-learn does, of y with one column for a regressor of one output."""
+        head = problem.trainable.head
+        if head is None or head.task != "regression" or problem.source is None:
+            return
+        if problem.y_ndim == 2 and head.n_outputs == 1 and not get_tags(self).target_tags.multi_output:
+            column_or_1d(y, warn=True)
 
     def _check_names_of_last_fit(self, X: Any) -> None:
         """Check that training goes on with the columns it began with, by name and in their order."""
@@ -129,6 +140,7 @@ class RowsMixin:
             Rows.
         """
         front, schema = problem.trainable.front, problem.trainable.schema
+        X = as_array_like(X)
         if isinstance(X, Mapping) and schema.is_matrix and schema.inputs[0].name in X:
             X = X[schema.inputs[0].name]
         if front is None and schema.is_number_matrix:

@@ -6,9 +6,11 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils.validation import _num_samples
 
 __all__ = [
+    "as_array_like",
     "as_columns",
     "column_keys",
     "column_kind",
@@ -45,6 +47,34 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "columns") and hasattr(X, "shape")
 
 
+def as_array_like(X: Any) -> Any:
+    """Return X as something whose rows can be counted and picked.
+
+    Parameters
+    ----------
+    X : object
+        Anything.
+
+    Returns
+    -------
+    object
+        A CSR matrix for sparse ones of other formats than CSR and CSC (one of them is a dictionary), an
+        array for what is nothing but convertible to one; anything else as it is.
+
+    Examples
+    --------
+    >>> from scipy.sparse import dok_array
+    >>> from ortlearn.conversion.inputs.columns import as_array_like
+    >>> as_array_like(dok_array((3, 2))).format
+    'csr'
+    """
+    if issparse(X):
+        return X if X.format in ("csr", "csc") else X.tocsr()
+    if hasattr(X, "shape") or hasattr(X, "__len__") or not hasattr(X, "__array__"):
+        return X
+    return np.asarray(X)
+
+
 def as_columns(X: Any) -> np.ndarray:
     """Return a list or an array as an array whose columns keep their kinds."""
     array = np.asarray(X)
@@ -77,7 +107,7 @@ def count_rows(X: Any) -> int:
     >>> count_rows({"a": [1, 2], "b": ["x", "y"]})
     2
     """
-    if not isinstance(X, Mapping):
+    if not isinstance(X, Mapping) or issparse(X):
         return _num_samples(X)
     lengths = {name: _num_samples(values) for name, values in X.items()}
     if len(set(lengths.values())) != 1:

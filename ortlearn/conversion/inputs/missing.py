@@ -9,6 +9,14 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import (
+    MaxAbsScaler,
+    MinMaxScaler,
+    PowerTransformer,
+    QuantileTransformer,
+    RobustScaler,
+    StandardScaler,
+)
 from sklearn.utils import _safe_indexing, get_tags
 
 from .columns import as_columns, column_keys, column_kind, column_values, is_frame, with_new_columns
@@ -18,6 +26,15 @@ __all__ = ["accepts_missing", "missing_columns"]
 
 #: Columns up to which each is looked at on its own where not all accept missing values.
 MAX_COLUMNS = 64
+#: What leaves missing values where they are.
+PASS_MISSING_ON = (
+    MaxAbsScaler,
+    MinMaxScaler,
+    PowerTransformer,
+    QuantileTransformer,
+    RobustScaler,
+    StandardScaler,
+)
 NUMBERS = ("float", "integer", "bool")
 
 
@@ -45,7 +62,7 @@ def accepts_missing(estimator: Any) -> bool:
     """
     if isinstance(estimator, Pipeline):
         steps = [step for _, step in estimator.steps if not isinstance(step, str) and step not in IDLE_STEPS]
-        return bool(steps) and accepts_missing(steps[0])
+        return bool(steps) and _first_that_removes(steps)
     if isinstance(estimator, FeatureUnion):
         return all(accepts_missing(step) for _, step in estimator.transformer_list)
     if isinstance(estimator, ColumnTransformer):
@@ -58,6 +75,16 @@ def accepts_missing(estimator: Any) -> bool:
     if isinstance(estimator, type) or not hasattr(estimator, "__sklearn_tags__"):
         return False
     return bool(get_tags(estimator).input_tags.allow_nan)
+
+
+def _first_that_removes(steps: list[Any]) -> bool:
+    """Tell whether missing values come as far as a step that removes them, or to the end."""
+    for step in steps:
+        if not accepts_missing(step):
+            return False
+        if not isinstance(step, PASS_MISSING_ON):
+            return True
+    return True
 
 
 def missing_columns(estimator: Any, X: Any) -> frozenset[int]:

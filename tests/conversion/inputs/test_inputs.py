@@ -320,7 +320,7 @@ def test_renamed_and_narrowed():
 
 MISSING = {
     "imputed": (make_pipeline(SimpleImputer(), Ridge()), True, {0, 1}),
-    "only scaled": (make_pipeline(StandardScaler(), Ridge()), True, set()),
+    "only scaled": (make_pipeline(StandardScaler(), Ridge()), False, set()),
     "one of two": (
         make_pipeline(ColumnTransformer([("i", SimpleImputer(), [1])], remainder="passthrough"), Ridge()),
         True,
