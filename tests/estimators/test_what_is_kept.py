@@ -1,0 +1,185 @@
+"""The table of docs/explanation/what_is_kept.md, cell by cell."""
+
+import numpy as np
+import pytest
+from onnx import numpy_helper
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ortlearn.learning_rates import AdaptiveSchedule, LearningRateSGD, LearningRateSGDNesterov
+
+SMALL = {"learning_rate": 0.005, "random_state": 0}
+
+
+def arrays(model):
+    return {name: array.copy() for name, array in model.trained_coef_.items()}
+
+
+def equal(one, other):
+    return all(np.array_equal(one[name], other[name]) for name in one)
+
+
+@pytest.fixture
+def rows(diabetes_units):
+    return diabetes_units[0][:200], diabetes_units[1][:200]
+
+
+def test_fit_draws_weights_anew(optimizer, rows):
+    model = optimizer(Ridge(), max_iter=2, **SMALL).fit(*rows)
+    first, losses = arrays(model), model.train_losses_
+    assert equal(first, arrays(model.fit(*rows)))
+    assert model.train_losses_ == losses
+    assert not equal(first, arrays(model.set_params(random_state=1).fit(*rows)))
+
+
+def test_warm_start_begins_with_the_model_then_with_the_last_call(optimizer, rows):
+    X, y = rows
+    base = LinearRegression().fit(X, y)
+    model = optimizer(base, max_iter=1, warm_start=True, learning_rate=1e-12, random_state=0).fit(X, y)
+    np.testing.assert_allclose(np.ravel(model.trained_coef_["coef"]), base.coef_, rtol=1e-6)
+    model.set_params(learning_rate=0.01).fit(X, 3 * y)
+    moved = arrays(model)
+    assert not np.allclose(np.ravel(moved["coef"]), base.coef_, rtol=1e-2)
+    model.set_params(learning_rate=1e-12).fit(X, y)
+    np.testing.assert_allclose(model.trained_coef_["coef"], moved["coef"], rtol=1e-6)
+
+
+def test_partial_fit_begins_as_fit_does(optimizer, rows):
+    X, y = rows
+    for warm_start in (False, True):
+        options = {**SMALL, "warm_start": warm_start, "max_iter": 1}
+        fitted = optimizer(LinearRegression(), **options).fit(X, y)
+        assert equal(arrays(fitted), arrays(optimizer(LinearRegression(), **options).partial_fit(X, y)))
+
+
+def test_frozen_weights(optimizer, rows):
+    X, y = rows
+    base = make_pipeline(StandardScaler(), Ridge()).fit(X + 3, y)
+    for train in ("fit", "partial_fit"):
+        model = optimizer(base, max_iter=2, **SMALL)
+        getattr(model, train)(X, y)
+        means = base.named_steps["standardscaler"].mean_.astype(np.float32)
+        found = [t for t in model.onnx_.graph.initializer if t.dims == [1, 10] or t.dims == [10]]
+        values = [np.ravel(numpy_helper.to_array(tensor)) for tensor in found]
+        assert any(np.array_equal(value, means) for value in values)
+
+
+@pytest.mark.parametrize("rate", ["Adam", "Momentum"])
+def test_state_of_the_update(rate, optimizer, rows):
+    """What a second call does from the same weights tells whether it remembers."""
+    X, y = rows
+    rate = LearningRateSGDNesterov(eta0=0.01, nesterov=False) if rate == "Momentum" else rate
+    options = {"learning_rate": rate, "shuffle": False, "random_state": 0, "warm_start": True, "max_iter": 1}
+    base = LinearRegression().fit(X[:5], y[:5])
+    twice = optimizer(base, **{**options, "max_iter": 2}).fit(X, y)
+    stream = optimizer(base, **options).fit(X, y).partial_fit(X, y)
+    assert equal(arrays(stream), arrays(twice))
+    restarted = optimizer(base, **options).fit(X, y).fit(X, y)
+    assert not equal(arrays(restarted), arrays(twice))
+
+
+def test_clock_of_the_schedule(optimizer, rows):
+    rate = LearningRateSGD(eta0=0.01, learning_rate="invscaling", power_t=1.0)
+    model = optimizer(LinearRegression(), learning_rate=rate, max_iter=2, random_state=0, warm_start=True)
+
+    def rates():
+        return [record["rate"] for record in model.history_]
+
+    expected = [rate.rate(epoch) for epoch in range(4)]
+    assert len(set(expected)) == 4
+    model.fit(*rows)
+    assert rates() == expected[:2]
+    model.partial_fit(*rows).partial_fit(*rows)
+    assert rates() == expected
+    model.fit(*rows)
+    assert rates() == expected[:2]
+
+
+def test_what_an_adaptive_rate_remembers(optimizer, rows):
+    """Nothing gets better by 100: the rate falls after two epochs, across calls too."""
+    rate = LearningRateSGD(eta0=1e-5, learning_rate=AdaptiveSchedule(tol=100.0))
+    whole = optimizer(LinearRegression(), learning_rate=rate, max_iter=6, random_state=0).fit(*rows)
+    parts = optimizer(LinearRegression(), learning_rate=rate, random_state=0)
+    for _ in range(6):
+        parts.partial_fit(*rows)
+    assert [record["rate"] for record in parts.history_] == [record["rate"] for record in whole.history_]
+    assert len({record["rate"] for record in whole.history_}) > 1
+
+
+def test_averages(optimizer, rows):
+    options = {**SMALL, "average": True, "shuffle": False, "warm_start": True}
+    stream = optimizer(LinearRegression(), max_iter=1, **options).fit(*rows).partial_fit(*rows)
+    whole = optimizer(LinearRegression(), max_iter=2, **options).fit(*rows)
+    assert equal(arrays(stream), arrays(whole))
+    anew = optimizer(LinearRegression(), max_iter=1, **options).fit(*rows).fit(*rows)
+    assert not equal(arrays(anew), arrays(whole))
+
+
+def test_order_of_the_rows(optimizer, rows):
+    options = {**SMALL, "max_iter": 1}
+    whole = optimizer(LinearRegression(), **{**options, "max_iter": 2}).fit(*rows)
+    stream = optimizer(LinearRegression(), **options).fit(*rows).partial_fit(*rows)
+    assert equal(arrays(stream), arrays(whole))
+    twice = optimizer(LinearRegression(), **options, warm_start=True).fit(*rows).fit(*rows)
+    once = optimizer(LinearRegression(), **{**options, "max_iter": 2}, warm_start=True).fit(*rows)
+    assert not equal(arrays(twice), arrays(once))  # the second call has the order of the first
+
+
+def test_history(optimizer, rows):
+    model = optimizer(LinearRegression(), max_iter=2, warm_start=True, **SMALL).fit(*rows)
+    assert (model.n_iter_, len(model.history_)) == (2, 2)
+    model.partial_fit(*rows)
+    assert (model.n_iter_, len(model.train_losses_), model.history_[-1]["epoch"]) == (3, 3, 3)
+    model.fit(*rows)
+    assert (model.n_iter_, len(model.train_losses_), model.history_[-1]["epoch"]) == (2, 2, 2)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"learning_loss": "absolute_error"},
+        {"learning_penalty": "l2"},
+        {"learning_rate": 0.02},
+        {"clip_norm": 0.01},
+        {"batch_size": 50},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+@pytest.mark.parametrize("call", ["fit", "partial_fit"])
+def test_what_is_read_anew(change, call, optimizer, rows):
+    options = {**SMALL, "warm_start": True, "max_iter": 1, "shuffle": False}
+    same = optimizer(LinearRegression(), **options).fit(*rows)
+    changed = optimizer(LinearRegression(), **options).fit(*rows).set_params(**change)
+    getattr(same, call)(*rows)
+    getattr(changed, call)(*rows)
+    assert not equal(arrays(same), arrays(changed))
+
+
+def test_classes_and_columns_of_the_first_call(optimizer, wine):
+    X, y = wine
+    model = optimizer(LogisticRegression(), **SMALL).partial_fit(X, y)
+    model.partial_fit(X[:50], np.minimum(y[:50], 1))
+    assert model.classes_.tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="features"):
+        model.partial_fit(X[:, :5], y)
+    with pytest.raises(ValueError, match="balanced"):
+        model.set_params(class_weight="balanced").partial_fit(X, y)
+
+
+def test_fit_takes_another_estimator_and_other_columns(optimizer, wine):
+    X, y = wine
+    model = optimizer(LogisticRegression(), max_iter=1, **SMALL).fit(X, y)
+    model.set_params(estimator=Ridge(), dtype="float64").fit(X[:, :4], y)
+    assert model.n_features_in_ == 4
+    assert not hasattr(model, "classes_")
+    assert model.trained_coef_["coef"].dtype == np.float64
+
+
+def test_warm_start_needs_the_same_shapes(optimizer, wine):
+    X, y = wine
+    model = optimizer(Ridge(), max_iter=1, warm_start=True, **SMALL).fit(X, y)
+    before = arrays(model)
+    with pytest.raises(ValueError, match="other shapes"):
+        model.fit(X[:, :4], y)
+    assert equal(before, arrays(model))
