@@ -19,6 +19,7 @@ __all__ = [
     "PluginError",
     "UnknownPluginError",
     "WeightOrderError",
+    "WriteBackError",
 ]
 
 
@@ -64,6 +65,10 @@ class NoTrainableWeightError(ConversionError):
 
 class WeightOrderError(OrtlearnError, ValueError):
     """Weights that are not in the order onnxruntime requires (see onnx_rename_weights)."""
+
+
+class WriteBackError(OrtlearnError, ValueError):
+    """Trained weights that the attributes of the scikit-learn model cannot hold."""
 
 
 class GradientError(OrtlearnError, ValueError):

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .weights.weight_choice import select_weights
     from .weights.weight_names import get_train_initializer, onnx_rename_weights
     from .weights.weight_selection import Weight, find_weights
+    from .write_back.writing import write_weights
 
 __all__ = [
     "IR_VERSION",
@@ -65,6 +66,7 @@ __all__ = [
     "source_task",
     "target_tags",
     "to_trainable",
+    "write_weights",
 ]
 
 #: Module of each name.
@@ -102,6 +104,7 @@ _MODULES = {
     "source_task": ".trainable",
     "target_tags": ".preparation.target_tags",
     "to_trainable": ".trainable",
+    "write_weights": ".write_back.writing",
 }
 
 

@@ -39,7 +39,14 @@ class Inference:
         Where it runs.
     n_jobs : int or None
         Threads of an operator.
+
+    Attributes
+    ----------
+    written : estimator or None
+        The scikit-learn model with the weights of this one, once something needed it.
     """
+
+    written: Any = None
 
     def __init__(self, problem: Problem, model: ModelProto, device: Device, n_jobs: int | None):
         self.problem = problem

@@ -1,26 +1,24 @@
-"""What a trained estimator does: predictions, scores, losses, and its graphs as files."""
+"""What a trained estimator does: predictions, scores and losses."""
 
 from __future__ import annotations
 
-import copy
 import math
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import onnx
 from onnx import ModelProto
 from scipy.sparse import issparse
-from sklearn.utils import check_consistent_length, get_tags
+from sklearn.utils import check_consistent_length
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .. import conversion
 from ..conversion.inputs.columns import count_rows
 from ..training import Device
-from ..training.base_step import BaseStep
+from .availability import has_decisions, has_densities, has_probabilities, predicts
+from .export import ExportMixin
 from .inference import Inference
 from .problem import Problem
+from .transformation import TransformationMixin
 
 if TYPE_CHECKING:
     from ..conversion import Head
@@ -36,54 +34,7 @@ def _dense(y) -> np.ndarray:
     return y.toarray() if issparse(y) else np.asarray(y)
 
 
-def _type(self) -> str | None:
-    kind = self.__dict__.get("_kind", "")  # known once fitted; tags cost more than a prediction
-    return get_tags(self).estimator_type if kind == "" else kind
-
-
-def _is_classifier(self) -> bool:
-    return _type(self) == "classifier"
-
-
-def _has_decisions(self) -> bool:
-    """Tell whether there are scores to decide by; that the graph has none is known once it is converted."""
-    problem = self.__dict__.get("_problem")
-    head = None if problem is None else problem.trainable.head
-    if head is not None and not head.has_decisions:
-        raise AttributeError("The graph of this model has no tensor of scikit-learn's decision_function.")
-    return _type(self) in ("classifier", "outlier_detector")
-
-
-def _has_probabilities(self) -> bool:
-    """Tell whether probabilities mean something: the wrapped classifier has them."""
-    if _type(self) not in ("classifier", "density_estimator"):
-        raise AttributeError("predict_proba is for classifiers and mixtures; this model is neither.")
-    return conversion.is_onnx_source(self.estimator) or hasattr(self.estimator, "predict_proba")
-
-
-def _predicts(self) -> bool:
-    """Tell whether there is something to predict: a transformer only transforms."""
-    wrapped = self.estimator
-    return (
-        conversion.is_onnx_source(wrapped) or hasattr(wrapped, "predict") or not hasattr(wrapped, "transform")
-    )
-
-
-def _transforms(self) -> bool:
-    """Tell whether the wrapped model transforms, and that is what it is for, or it is KMeans."""
-    is_one = not conversion.is_onnx_source(self.estimator) and _type(self) in (
-        None,
-        "transformer",
-        "clusterer",
-    )
-    return is_one and hasattr(self.estimator, "transform")
-
-
-def _has_densities(self) -> bool:
-    return _type(self) == "density_estimator" and hasattr(self.estimator, "score_samples")
-
-
-class PredictionMixin:
+class PredictionMixin(ExportMixin, TransformationMixin):
     """Methods of a trained estimator."""
 
     n_jobs: int | None
@@ -92,7 +43,6 @@ class PredictionMixin:
     onnx_: ModelProto
     _inference: Inference | None
     _problem: Problem
-    _step_class: ClassVar[type[BaseStep]]
     _trained: ModelProto
 
     def _device(self) -> Device:
@@ -133,7 +83,7 @@ class PredictionMixin:
             # A sum that is not finite may still be of finite numbers: then the long way decides.
             return math.isfinite(X.sum())
 
-    @available_if(_predicts)
+    @available_if(predicts)
     def predict(self, X):
         """Predict with the trained ONNX model.
 
@@ -154,7 +104,7 @@ class PredictionMixin:
             return found.astype(np.float64)
         return found
 
-    @available_if(_has_probabilities)
+    @available_if(has_probabilities)
     def predict_proba(self, X):
         """Predict probabilities with the trained ONNX model.
 
@@ -172,7 +122,7 @@ class PredictionMixin:
         rows = self._rows(X)
         return self._runner().probabilities(rows)
 
-    @available_if(_has_decisions)
+    @available_if(has_decisions)
     def decision_function(self, X):
         """Return what scikit-learn's ``decision_function`` gives, where the wrapped classifier has one.
 
@@ -233,26 +183,9 @@ class PredictionMixin:
         metric = accuracy_score if self._problem.classes is not None else r2_score
         return metric(y, self.predict(X), sample_weight=sample_weight)
 
-    @available_if(_transforms)
-    def transform(self, X):
-        """Transform with the trained ONNX model.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_outputs)
-            What the wrapped transformer gives; distances to the centres for KMeans.
-        """
-        rows = self._rows(X)
-        return self._runner().transform(rows)
-
-    @available_if(_has_densities)
+    @available_if(has_densities)
     def score_samples(self, X):
-        """Return the log-likelihood of each row under a mixture.
+        """Return the log-likelihood of each row under a mixture, or how normal an outlier detector finds it.
 
         Parameters
         ----------
@@ -262,10 +195,17 @@ class PredictionMixin:
         Returns
         -------
         ndarray of shape (n_samples,)
-            Log-likelihoods.
+            Log-likelihoods; the decisions of an outlier detector before its threshold.
+
+        Raises
+        ------
+        WriteBackError
+            If ``to_sklearn()``, which scores for an outlier detector, cannot be.
         """
-        rows = self._rows(X)
-        return self._runner().likelihoods(rows)
+        rows, head = self._rows(X), self._head()
+        if head is not None and head.likelihood is not None:
+            return self._runner().likelihoods(rows)
+        return self._written().score_samples(X)
 
     def _head(self) -> Head | None:
         check_is_fitted(self)
@@ -293,33 +233,3 @@ class PredictionMixin:
         check_consistent_length(np.empty(count_rows(X)), y)
         rows = self._rows(X)
         return self._runner().losses(rows, self._problem.encoder.encode(y, rows.shape[0]))
-
-    def get_trained_onnx(self) -> ModelProto:
-        """Return a copy of the trained ONNX model, its weights under the names they came with."""
-        check_is_fitted(self)
-        return copy.deepcopy(self.onnx_)
-
-    def save_onnx_graph(self, folder) -> dict[str, Path]:
-        """Write the trained model and the training graphs to files.
-
-        Parameters
-        ----------
-        folder : str or pathlib.Path
-            Where; it is made if missing.
-
-        Returns
-        -------
-        dict of str to pathlib.Path
-            Path of each file: ``trained`` and the graphs of the training step.
-        """
-        check_is_fitted(self)
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        step = getattr(self, "_step", None)
-        if step is None:
-            step = self._step_class(self._problem.task(False), self._device(), self.n_jobs)
-        models = {"trained": self.onnx_, **step.graphs()}
-        paths = {name: folder / f"{name}.onnx" for name in models}
-        for name, model in models.items():
-            onnx.save(model, paths[name])
-        return paths

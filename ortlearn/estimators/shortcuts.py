@@ -7,25 +7,19 @@ from typing import Any
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from .prediction import _has_probabilities, _predicts, _transforms
+from .availability import has_probabilities, predicts_own_rows
 
 __all__ = ["ShortcutsMixin"]
 
 
-def _predicts_its_own_rows(self) -> bool:
-    """Tell whether the wrapped model is a clusterer, a mixture or an outlier detector."""
-    return _predicts(self) and hasattr(self.estimator, "fit_predict")
-
-
 class ShortcutsMixin:
-    """``predict_log_proba``, ``fit_transform`` and ``fit_predict``."""
+    """``predict_log_proba`` and ``fit_predict``."""
 
     fit: Any
     predict: Any
     predict_proba: Any
-    transform: Any
 
-    @available_if(_has_probabilities)
+    @available_if(has_probabilities)
     def predict_log_proba(self, X):
         """Predict logarithms of probabilities with the trained ONNX model.
 
@@ -43,27 +37,7 @@ class ShortcutsMixin:
         with np.errstate(divide="ignore"):
             return [np.log(part) for part in found] if isinstance(found, list) else np.log(found)
 
-    @available_if(_transforms)
-    def fit_transform(self, X, y=None, **fit_params):
-        """Train, then transform the same rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
-            Labels, as ``fit`` takes them.
-        **fit_params : dict
-            Other arguments of ``fit``.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_outputs)
-            What ``transform`` returns.
-        """
-        return self.fit(X, y, **fit_params).transform(X)
-
-    @available_if(_predicts_its_own_rows)
+    @available_if(predicts_own_rows)
     def fit_predict(self, X, y=None, **fit_params):
         """Train, then predict the same rows: clusters, components of a mixture, or outliers.
 

@@ -1,0 +1,1 @@
+"""Trained weights back into the attributes of scikit-learn estimators."""

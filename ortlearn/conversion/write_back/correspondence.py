@@ -1,0 +1,167 @@
+"""Which number of which attribute makes each number of an initializer: found by converting twice.
+
+Every number of the attributes is moved by a share of its own. What an initializer was before and is
+after tells the number it comes from, and what the converter did with it, whatever the order, the padding
+and the stacking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+__all__ = ["Correspondence", "correspondence", "moved"]
+
+#: What converters make of a number, and the way back given the number before (for its sign).
+WAYS: dict[str, tuple[Callable, Callable]] = {
+    "identity": (lambda a: a, lambda w, a: w),
+    "log": (np.log, lambda w, a: np.exp(w)),
+    "reciprocal": (lambda a: 1 / a, lambda w, a: 1 / w),
+    "square": (np.square, lambda w, a: np.sqrt(np.maximum(w, 0)) * np.where(a < 0, -1, 1)),
+    "sqrt": (np.sqrt, lambda w, a: np.square(w)),
+    "exp": (np.exp, lambda w, a: np.log(w)),
+    "reciprocal sqrt": (lambda a: 1 / np.sqrt(a), lambda w, a: 1 / np.square(w)),
+}
+#: Shares by which numbers are moved lie between these.
+SHARES = (0.02, 0.12)
+#: Rounding of a converter, relative.
+TOLERANCE = 1e-5
+#: Stands for zero where logarithms are taken.
+TINY = 1e-30
+
+
+@dataclass(frozen=True)
+class Correspondence:
+    """The numbers that an initializer is made of.
+
+    Attributes
+    ----------
+    source : ndarray of int of shape (n,)
+        Number of the number of the attributes that each element comes from; -1 for constants.
+    way : str
+        What the converter did with it, one of ``WAYS``.
+    factor : ndarray of float64 of shape (n,)
+        What it then multiplied by: a sign, or a scale.
+    """
+
+    source: np.ndarray
+    way: str
+    factor: np.ndarray
+
+    def back(self, values: np.ndarray, before: np.ndarray) -> np.ndarray:
+        """Return the numbers of attributes that give new elements.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n,)
+            New elements.
+        before : ndarray of shape (m,)
+            Numbers of the attributes as they are.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Numbers for ``source``, nan where that is -1.
+        """
+        old = before[np.maximum(self.source, 0)]
+        with np.errstate(all="ignore"):
+            found = WAYS[self.way][1](values.astype(np.float64) / self.factor, old)
+        return np.where(self.source >= 0, found, np.nan)
+
+
+def moved(values: np.ndarray, random_state: np.random.RandomState) -> np.ndarray:
+    """Return numbers that are all moved by different shares, signs kept; zeros become small numbers.
+
+    Parameters
+    ----------
+    values : ndarray
+        Numbers.
+    random_state : numpy.random.RandomState
+        Source of the order of the shares.
+
+    Returns
+    -------
+    ndarray
+        Others, of the same shape.
+    """
+    low, high = SHARES
+    shares = (
+        low + (high - low) * (random_state.permutation(values.size) + random_state.uniform()) / values.size
+    )
+    shares = shares.reshape(values.shape)
+    return np.where(values == 0, shares, values * (1 + shares))
+
+
+def correspondence(
+    before: np.ndarray, after: np.ndarray, first: np.ndarray, second: np.ndarray
+) -> Correspondence | None:
+    """Find where the elements of an initializer come from.
+
+    Parameters
+    ----------
+    before, after : ndarray of shape (m,)
+        Numbers of attributes, as they are and moved.
+    first, second : ndarray of shape (n,)
+        The initializer converted from these and from those.
+
+    Returns
+    -------
+    Correspondence or None
+        None where some elements that move come from no number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ortlearn.conversion.write_back.correspondence import correspondence
+    >>> before, after = np.array([2.0, 5.0]), np.array([2.1, 5.5])
+    >>> found = correspondence(before, after, -np.log(before[[1, 0, 1]]), -np.log(after[[1, 0, 1]]))
+    >>> found.source, found.way, found.factor
+    (array([1, 0, 1]), 'log', array([-1., -1., -1.]))
+    """
+    before, after, first, second = (np.ravel(a).astype(np.float64) for a in (before, after, first, second))
+    changed = np.abs(second - first) > TOLERANCE * np.abs(first)
+    changed |= (first == 0) & (second != 0)
+    if not changed.any():
+        return None
+    for way, (forward, _) in WAYS.items():
+        with np.errstate(all="ignore"):
+            old, new = forward(before), forward(after)
+        for scale in _scales(new, second[changed]) if way == "identity" else (1.0,):
+            found = _nearest(old * scale, new * scale, first[changed], second[changed])
+            if found is not None:
+                signs = np.sign(second[changed]) * np.sign(new[found])
+                return _whole(changed, found, way, signs * scale)
+    return None
+
+
+def _scales(new: np.ndarray, second: np.ndarray) -> Sequence[float]:
+    """Return the factors that all numbers may have been multiplied by: none, or one that fits the largest."""
+    largest = np.abs(new[np.isfinite(new)]).max(initial=0.0)
+    scale = np.abs(second).max() / largest if largest else 1.0
+    return (1.0,) if abs(scale - 1) <= TOLERANCE else (1.0, scale)
+
+
+def _whole(changed: np.ndarray, found: np.ndarray, way: str, factors: np.ndarray) -> Correspondence:
+    source = np.full(changed.shape, -1)
+    factor = np.ones(changed.shape)
+    source[changed], factor[changed] = found, factors
+    return Correspondence(source, way, factor)
+
+
+def _nearest(old: np.ndarray, new: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray | None:
+    """Return the numbers whose pair of sizes is that of each element, None if some have none."""
+    known = np.isfinite(old) & np.isfinite(new)
+    if not known.any():
+        return None
+    tree = cKDTree(_sizes(old[known], new[known]))
+    distance, number = tree.query(_sizes(first, second), p=np.inf)
+    if (distance > 2 * TOLERANCE).any():
+        return None
+    return np.flatnonzero(known)[number]
+
+
+def _sizes(old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    return np.log(np.maximum(np.abs(np.stack([old, new], axis=1)), TINY))
