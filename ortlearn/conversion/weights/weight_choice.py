@@ -25,8 +25,8 @@ class Asked:
     exact : frozenset of str
         Those that it names.
     matched : frozenset of str
-        Those that its wildcards match. They are trained where they can be; constants of formulas are
-        none of them.
+        Those that its wildcards match, or those of the step that it names. They are trained where they
+        can be; constants of formulas are none of them.
     """
 
     exact: frozenset[str]
@@ -67,12 +67,14 @@ def asked_for(
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
         exact = frozenset(name for name, names in known.items() if pattern in names)
         wild = {name for name, names in known.items() if any(matches_pattern(n, pattern) for n in names)}
+        if not exact:
+            wild |= {name for name, weight in weights.items() if pattern in weight.steps}
         matched = frozenset(name for name in wild - exact if weights[name].reason != CONSTANT)
         if not exact and not matched:
             what = "constants of formulas only; name one exactly to train it" if wild else ""
             raise NoTrainableWeightError(
                 f"weights_to_train: {pattern!r} matches {what or 'no floating-point initializer'} among "
-                f"{_known(weights, original_names)}."
+                f"{_known(weights, original_names)}{_steps(weights)}."
             )
         found.append(Asked(exact, matched))
     return found
@@ -92,7 +94,8 @@ def select_weights(
     patterns : str, sequence of str or None
         Names or patterns, of stable or original names, of attributes (``coef_``) or of steps and
         attributes (``pca.*``); ``*`` stands for any text, ``?`` for any character, brackets for
-        themselves (``coefs_[*]``, ``estimators_[3]*``). None takes the learned ones.
+        themselves (``coefs_[*]``, ``estimators_[3]*``). The name of a step alone (``pca``, of a step
+        inside another one ``columns__pca``) takes all that is its own. None takes the learned ones.
     original_names : dict of str to str
         Original name by stable name.
 
@@ -201,3 +204,9 @@ def _known(weights: dict[str, Weight], original_names: dict[str, str]) -> str:
         original = repr(original_names.get(name, name))
         texts.append(f"{original} ({weight.origin})" if weight.origin else original)
     return f"[{', '.join(texts)}]"
+
+
+def _steps(weights: dict[str, Weight]) -> str:
+    """Return the names of steps, for an error."""
+    names = sorted({name for weight in weights.values() for name in weight.steps})
+    return f", and no step among {names}" if names else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -24,6 +25,8 @@ LINEAR = {
 TABLES = {("", "Gather"), ("", "GatherElements"), ("", "GatherND"), ("ai.onnx.ml", "ArrayFeatureExtractor")}
 #: Operators that only pass values on between a product and the sum with its intercept.
 PASSING = {"Cast", "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze"}
+#: A name in brackets, and what it is looked up in: nothing for a pipeline or a union.
+STEP = re.compile(r"(\w*)\['([^']*)'\]")
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,14 @@ class Weight:
     def origin(self) -> str:
         """Where the weight comes from, ``"ridge: coef_"``; empty where it is not known."""
         return ": ".join(part for part in (self.step, self.expression) if part)
+
+    @property
+    def steps(self) -> list[str]:
+        """Names of the steps it is part of, one in another joined by ``__`` as in ``set_params``."""
+        inner = STEP.findall(self.attribute or "")
+        chain = [self.step] if self.step else []
+        chain += [name for owner, name in inner if owner in ("", "named_transformers_")]
+        return ["__".join(chain[i:j]) for i in range(len(chain)) for j in range(i + 1, len(chain) + 1)]
 
     def names(self, original: str) -> list[str]:
         """Return what the weight may be called in ``weights_to_train``, given its original name."""
