@@ -26,7 +26,7 @@ ALLOWED = {
     "conversion": {"graphs", "differentiation"},
     "training": BELOW_TRAINING,
     "estimators": BELOW_ESTIMATORS,
-    "inspection": set(),
+    "inspection": {"graphs"},
     "callbacks": set(),
     "testing": BELOW_ESTIMATORS,
     "": {"estimators", "_version"},
@@ -41,7 +41,7 @@ RESTRICTED = {
     "skl2onnx": {"conversion"},
     "rich": {"training.progress"},
     "graphviz": {"graphs.drawing"},
-    "matplotlib": {"inspection.training_curve"},
+    "matplotlib": {"inspection.axes"},
 }
 FORBIDDEN = ("torch", "onnxruntime.training")
 

@@ -6,14 +6,21 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from onnx import ModelProto, helper
+from onnx import ModelProto
 
 from ..exceptions import OrtlearnError
-from .queries import node_inputs
+from .elements import graph_elements
 
 __all__ = ["draw_graph", "graph_to_dot"]
 
 FORMATS = ("svg", "png", "pdf")
+#: How graphviz draws each kind of element.
+STYLES = {
+    "input": {"style": "filled", "fillcolor": "#cfe2f3"},
+    "weight": {"shape": "note", "style": "filled", "fillcolor": "#eeeeee"},
+    "operator": {"shape": "box"},
+    "output": {"style": "filled", "fillcolor": "#d9ead3"},
+}
 
 
 def graph_to_dot(model: ModelProto) -> str:
@@ -95,45 +102,13 @@ def _digraph(model: ModelProto) -> Any:
         import graphviz
     except ImportError as error:
         raise OrtlearnError("Drawing needs graphviz: pip install 'ortlearn[plot]'.") from error
-    graph = model.graph
-    picture = graphviz.Digraph(graph.name or "graph", node_attr={"fontname": "sans-serif", "fontsize": "11"})
-    known: dict[str, str] = {}
-
-    def declare(name: str, label: str, **style: str) -> None:
-        known[name] = f"tensor_{len(known)}"
-        picture.node(known[name], graphviz.escape(label), **style)
-
-    for value in graph.input:
-        declare(value.name, _label(value), style="filled", fillcolor="#cfe2f3")
-    for tensor in graph.initializer:
-        shape = "x".join(map(str, tensor.dims)) or "scalar"
-        declare(tensor.name, f"{tensor.name} [{shape}]", shape="note", style="filled", fillcolor="#eeeeee")
-    for index, node in enumerate(graph.node):
-        picture.node(f"node_{index}", graphviz.escape(_operator(node)), shape="box")
-        for name in sorted(node_inputs(node) & known.keys(), key=lambda name: known[name]):
-            if name in known:
-                picture.edge(known[name], f"node_{index}", label=_edge(name, known))
-        for name in filter(None, node.output):
-            known[name] = f"node_{index}"
-    for index, value in enumerate(graph.output):
-        picture.node(f"output_{index}", graphviz.escape(_label(value)), style="filled", fillcolor="#d9ead3")
-        if value.name in known:
-            picture.edge(known[value.name], f"output_{index}")
+    picture = graphviz.Digraph(
+        model.graph.name or "graph", node_attr={"fontname": "sans-serif", "fontsize": "11"}
+    )
+    elements, arrows = graph_elements(model)
+    for element in elements:
+        label = f"{element.name} {element.detail}".rstrip()
+        picture.node(element.key, graphviz.escape(label), **STYLES[element.kind])
+    for arrow in arrows:
+        picture.edge(arrow.source, arrow.target, label=arrow.name)
     return picture
-
-
-def _operator(node: Any) -> str:
-    return f"{node.domain}.{node.op_type}" if node.domain else node.op_type
-
-
-def _edge(name: str, known: dict[str, str]) -> str:
-    return "" if known[name].startswith("tensor_") else name
-
-
-def _label(value: Any) -> str:
-    tensor = value.type.tensor_type
-    if not tensor.elem_type:
-        return value.name
-    dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type)
-    dims = [str(d.dim_value) if d.HasField("dim_value") else d.dim_param or "?" for d in tensor.shape.dim]
-    return f"{value.name} {dtype}[{', '.join(dims)}]"

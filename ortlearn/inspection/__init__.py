@@ -1,7 +1,8 @@
-"""Pictures of what happened during training."""
+"""Pictures: curves of a training, graphs."""
 
 from __future__ import annotations
 
+from .graph_plot import plot_graph
 from .training_curve import TrainingCurveDisplay
 
-__all__ = ["TrainingCurveDisplay"]
+__all__ = ["TrainingCurveDisplay", "plot_graph"]

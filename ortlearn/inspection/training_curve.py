@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .axes import new_axes
 from .history import check_history, history_of, measured
 
 __all__ = ["TrainingCurveDisplay"]
@@ -166,7 +167,7 @@ class TrainingCurveDisplay:
         scores = measured(self.history, "validation_score", required=show_score)
         rates = measured(self.history, "rate", required=show_rate)
         name = self.estimator_name if name is None else name
-        self.ax_ = _new_axes() if ax is None else ax
+        self.ax_ = new_axes(type(self).__name__) if ax is None else ax
         self.figure_ = self.ax_.figure
         self._plot_losses(name, line_kw)
         self.score_ax_ = self.score_line_ = self.rate_ax_ = self.rate_line_ = None
@@ -221,16 +222,6 @@ class TrainingCurveDisplay:
             self.ax_.patch.set_visible(False)
         lines = [line for axes in (self.ax_, *beside) for line in axes.get_legend_handles_labels()[0]]
         self.ax_.legend(handles=lines)
-
-
-def _new_axes() -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            "TrainingCurveDisplay.plot needs matplotlib: pip install 'ortlearn[plot]'."
-        ) from error
-    return plt.subplots()[1]
 
 
 def _shared_axes(ax) -> list:

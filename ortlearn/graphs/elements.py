@@ -1,0 +1,105 @@
+"""What a picture of a graph shows: inputs, weights, operators, outputs, and the arrows between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from onnx import ModelProto, helper
+
+from .queries import node_inputs
+
+__all__ = ["Arrow", "Element", "graph_elements"]
+
+
+@dataclass(frozen=True)
+class Element:
+    """Something that a picture shows.
+
+    Attributes
+    ----------
+    key : str
+        Name that no other element of the picture has.
+    kind : {"input", "weight", "operator", "output"}
+        What it is.
+    name : str
+        Name of an input, a weight or an output; operator of a node, with its domain.
+    detail : str
+        Type and shape; empty for an operator.
+    """
+
+    key: str
+    kind: str
+    name: str
+    detail: str = ""
+
+
+class Arrow(NamedTuple):
+    """Arrow from an element to another, and the name of the tensor where two operators are joined."""
+
+    source: str
+    target: str
+    name: str = ""
+
+
+def graph_elements(model: ModelProto) -> tuple[list[Element], list[Arrow]]:
+    """Return what a picture of a graph shows.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Model.
+
+    Returns
+    -------
+    elements : list of Element
+        Inputs, weights, operators in their order, outputs.
+    arrows : list of Arrow
+        Arrows between them; bodies of operators are part of their operator.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.graphs.elements import graph_elements
+    >>> model = parser.parse_model(
+    ...     '<ir_version: 8, opset_import: ["": 18]> g (float[N] x) => (float[N] y) { y = Neg (x) }'
+    ... )
+    >>> elements, arrows = graph_elements(model)
+    >>> [(element.kind, element.name) for element in elements]
+    [('input', 'x'), ('operator', 'Neg'), ('output', 'y')]
+    >>> arrows[0]
+    Arrow(source='tensor_0', target='node_0', name='')
+    """
+    graph = model.graph
+    elements = [
+        *(Element(f"tensor_{i}", "input", value.name, _type(value)) for i, value in enumerate(graph.input)),
+        *(
+            Element(f"tensor_{len(graph.input) + i}", "weight", tensor.name, _shape(tensor))
+            for i, tensor in enumerate(graph.initializer)
+        ),
+    ]
+    known = {element.name: element.key for element in elements}
+    arrows = []
+    for index, node in enumerate(graph.node):
+        key = f"node_{index}"
+        elements.append(Element(key, "operator", f"{node.domain}.{node.op_type}".lstrip(".")))
+        for name in sorted(node_inputs(node) & known.keys(), key=lambda name: known[name]):
+            arrows.append(Arrow(known[name], key, name if known[name].startswith("node_") else ""))
+        known.update({name: key for name in node.output if name})
+    for index, value in enumerate(graph.output):
+        elements.append(Element(f"output_{index}", "output", value.name, _type(value)))
+        if value.name in known:
+            arrows.append(Arrow(known[value.name], f"output_{index}"))
+    return elements, arrows
+
+
+def _type(value: Any) -> str:
+    tensor = value.type.tensor_type
+    if not tensor.elem_type:
+        return ""
+    dims = [str(d.dim_value) if d.HasField("dim_value") else d.dim_param or "?" for d in tensor.shape.dim]
+    return f"{helper.tensor_dtype_to_np_dtype(tensor.elem_type)}[{', '.join(dims)}]"
+
+
+def _shape(tensor: Any) -> str:
+    return f"[{'x'.join(map(str, tensor.dims)) or 'scalar'}]"
