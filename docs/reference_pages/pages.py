@@ -60,7 +60,7 @@ KINDS = (
         plugins.PENALTIES,
         "penalties",
         "Penalties",
-        "`penalty` of an estimator is a name of this page, or an object; intercepts are left out unless "
+        "`learning_penalty` of an estimator is a name of this page, or an object; intercepts are left out unless "
         "asked for.",
         penalty_facts,
         penalty_picture,

@@ -579,4 +579,5 @@ RECORDS = [
 ]  # fmt: skip
 
 #: Operators tested in a file of their own.
-ELSEWHERE = {("", "If"), ("", "Loop"), ("", "Scan")}
+# ReverseSequence has its rule in the example distribution.
+ELSEWHERE = {("", "If"), ("", "Loop"), ("", "Scan"), ("", "ReverseSequence")}

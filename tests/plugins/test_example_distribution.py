@@ -1,21 +1,30 @@
 """The example distribution is installed (pip install ./tests/example_plugin), found, and works."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import helper, parser
 from onnx.reference import ReferenceEvaluator
 
 from ortlearn import plugins
+from ortlearn.differentiation import onnx_derivative
+from ortlearn.differentiation.registry import RuleSet
 from ortlearn.exceptions import PluginError
 from ortlearn.graphs import GraphBuilder
-from ortlearn.plugins import LEARNING_RATES, LOSSES, PENALTIES
+from ortlearn.plugins import GRADIENTS, LEARNING_RATES, LOSSES, PENALTIES, SCHEDULES
 
+FOLDER = Path(__file__).parents[1] / "example_plugin"
 DISTRIBUTION = "ortlearn-example-plugin"
 EXAMPLES = [
     (LOSSES, "example_log_cosh", "LogCoshLoss"),
     (PENALTIES, "example_squared_hinge", "SquaredHingePenalty"),
     (LEARNING_RATES, "example_sign_sgd", "LearningRateSignSGD"),
+    (SCHEDULES, "example_triangles", "TriangleSchedule"),
 ]
+RULES = (GRADIENTS, "example_rules")
 
 
 def compute(op, outputs, feeds):
@@ -45,7 +54,17 @@ def test_installed_plugin_is_found_and_loads(group, name, class_name):
 
 def test_it_declares_nothing_else():
     found = [(i.group, i.name) for i in plugins.list_plugins() if i.distribution == DISTRIBUTION]
-    assert found == [(group, name) for group, name, _ in EXAMPLES]
+    assert found == [*((group, name) for group, name, _ in EXAMPLES), RULES]
+
+
+def test_one_of_every_kind():
+    assert {group for group, _, _ in EXAMPLES} | {RULES[0]} == set(plugins.GROUPS)
+
+
+def test_its_own_tests_pass():
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]
+    run = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -74,8 +93,7 @@ def test_squared_hinge(dtype):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_sign_sgd(dtype):
-    rate = plugins.get(LEARNING_RATES, "example_sign_sgd")(eta0=0.2, beta=0.5, decay=1.0)
-    assert [rate.rate(epoch) for epoch in range(3)] == pytest.approx([0.2, 0.1, 0.2 / 3])
+    rate = plugins.get(LEARNING_RATES, "example_sign_sgd")(eta0=0.2, beta=0.5)
     weight = np.array([1.0, 2.0, 3.0], dtype=dtype)
     feeds = {
         "w": weight,
@@ -91,7 +109,35 @@ def test_sign_sgd(dtype):
     np.testing.assert_allclose(got, [0.75, 2.25, 3.0])
 
 
-@pytest.mark.parametrize("params", [{"eta0": 0.0}, {"beta": 1.0}, {"decay": -1.0}])
-def test_sign_sgd_refuses_values_without_meaning(params):
-    with pytest.raises(PluginError, match="eta0 must be above 0"):
-        plugins.get(LEARNING_RATES, "example_sign_sgd")(**params).check()
+def test_triangles():
+    rate = plugins.get(LEARNING_RATES, "example_sign_sgd")(eta0=0.2, learning_rate="example_triangles")
+    assert [rate.rate(epoch) for epoch in (0, 5, 9, 10)] == pytest.approx([0.02, 0.2, 0.056, 0.02])
+
+
+def test_gradient_of_reverse_sequence():
+    assert isinstance(plugins.get(*RULES), RuleSet)
+    model = parser.parse_model("""
+        <ir_version: 8, opset_import: ["": 18]>
+        g (float[4,2] x, int64[2] lengths) => (float[4,2] y) { y = ReverseSequence (x, lengths) }""")
+    feeds = {"x": np.zeros((4, 2), np.float32), "lengths": np.array([3, 1])}
+    seed = np.arange(8, dtype=np.float32).reshape(4, 2)
+    onx = onnx_derivative(model, backend="rules")
+    (got,) = ReferenceEvaluator(onx).run(None, {**feeds, "y_grad": seed})
+    np.testing.assert_array_equal(got, np.stack([[4, 2, 0, 6], [1, 3, 5, 7]], axis=1))
+
+
+@pytest.mark.parametrize(
+    "group, name, params",
+    [
+        (LEARNING_RATES, "example_sign_sgd", {"eta0": 0.0}),
+        (LEARNING_RATES, "example_sign_sgd", {"beta": 1.0}),
+        (SCHEDULES, "example_triangles", {"period": 1}),
+        (SCHEDULES, "example_triangles", {"low": 0.0}),
+        (LOSSES, "example_log_cosh", {"scale": 0.0}),
+        (PENALTIES, "example_squared_hinge", {"alpha": -1.0}),
+        (PENALTIES, "example_squared_hinge", {"limit": -1.0}),
+    ],
+)
+def test_values_without_meaning_are_refused(group, name, params):
+    with pytest.raises(PluginError, match=f"{next(iter(params))}=.* must be"):
+        plugins.get(group, name)(**params).check()

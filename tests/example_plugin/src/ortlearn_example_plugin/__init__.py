@@ -1,1 +1,1 @@
-"""A loss, a penalty and a learning rate that ortlearn finds by their entry points."""
+"""A loss, a penalty, a learning rate, a schedule and a gradient rule, found by their entry points."""

@@ -2,90 +2,50 @@
 
 import numpy as np
 
-from ortlearn.exceptions import PluginError
-from ortlearn.learning_rates import BaseLearningRate
+from ortlearn.learning_rates import ScheduledLearningRate
 
 __all__ = ["LearningRateSignSGD"]
 
 
-class LearningRateSignSGD(BaseLearningRate):
-    """Sign of the running mean of gradients: ``m = beta m + (1 - beta) g``, ``w -= rate sign(m)``.
+class LearningRateSignSGD(ScheduledLearningRate):
+    """Sign of the running mean of gradients: ``m = beta * m + (1 - beta) * g``, ``w -= rate * sign(m)``.
 
     Parameters
     ----------
     eta0 : float, default=0.001
-        Rate of the first epoch, and so the size of its steps.
+        Rate that the schedule starts with, and so the size of the first steps.
     beta : float, default=0.9
         Share of the past in the running mean, in [0, 1).
-    decay : float, default=0.0
-        The rate of epoch t is ``eta0 / (1 + decay t)``.
+    learning_rate : str or BaseSchedule, default="constant"
+        Schedule.
+    alpha : float, default=0.0001
+        Strength of the penalty in the schedule ``"optimal"``.
+    power_t : float, default=0.25
+        Exponent of the schedule ``"invscaling"``.
+
+    References
+    ----------
+    Bernstein, J., Wang, Y.-X., Azizzadenesheli, K. and Anandkumar, A., "signSGD: compressed optimisation
+    for non-convex problems", ICML 2018, algorithm 2 (Signum).
     """
 
-    def __init__(self, eta0=0.001, beta=0.9, decay=0.0):
-        self.eta0 = eta0
+    elementwise = True
+
+    def __init__(self, eta0=0.001, beta=0.9, learning_rate="constant", alpha=0.0001, power_t=0.25):
+        super().__init__(eta0=eta0, alpha=alpha, power_t=power_t, learning_rate=learning_rate)
         self.beta = beta
-        self.decay = decay
 
-    def rate(self, epoch):
-        """Return the rate of an epoch.
-
-        Parameters
-        ----------
-        epoch : int
-            Number of the epoch, from 0.
-
-        Returns
-        -------
-        float
-            Rate.
-        """
-        return self.eta0 / (1.0 + self.decay * epoch)
+    def check(self):
+        """Check the parameters before training."""
+        super().check()
+        self.check_number("beta", high=1.0, closed=True)
 
     def init(self, weight):
-        """Return what is kept from one update of a weight to the next.
-
-        Parameters
-        ----------
-        weight : ndarray
-            Weight before training.
-
-        Returns
-        -------
-        dict of str to ndarray
-            The running mean of gradients, zeros with the weight's shape and type.
-        """
+        """Return what is kept from one update of a weight to the next: a running mean of zero."""
         return {"mean": np.zeros_like(weight)}
 
     def update(self, op, weight, gradient, state, rate):
-        """Write one update of a weight.
-
-        Parameters
-        ----------
-        op : GraphBuilder
-            Where the nodes go.
-        weight, gradient : str
-            Names of the weight and of its gradient.
-        state : dict of str to str
-            Names of what :meth:`init` returned.
-        rate : str
-            Name of the rate, a scalar.
-
-        Returns
-        -------
-        str, dict of str to str
-            Names of the new weight and of the new state.
-        """
+        """Write one update of a weight."""
         beta = float(self.beta)
         mean = op.Add(op.Mul(state["mean"], beta), op.Mul(gradient, 1.0 - beta))
         return op.Sub(weight, op.Mul(op.Sign(mean), rate)), {"mean": mean}
-
-    def check(self):
-        """Check the parameters before training.
-
-        Raises
-        ------
-        PluginError
-            If one has a value that makes no sense.
-        """
-        if not (self.eta0 > 0 and 0 <= self.beta < 1 and self.decay >= 0):
-            raise PluginError(f"{self!r}: eta0 must be above 0, beta in [0, 1) and decay at least 0.")

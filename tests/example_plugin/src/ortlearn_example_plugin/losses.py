@@ -19,25 +19,15 @@ class LogCoshLoss(BaseLoss):
     def __init__(self, scale=1.0):
         self.scale = scale
 
+    def check(self):
+        """Check the parameters before training."""
+        self.check_number("scale")
+
     def forward(self, op, expected, predicted):
-        """Write the loss of each row.
-
-        Parameters
-        ----------
-        op : GraphBuilder
-            Where the nodes go.
-        expected : str
-            Name of the labels, floats of shape (n, k).
-        predicted : str
-            Name of the predictions, floats of shape (n, k).
-
-        Returns
-        -------
-        str
-            Name of the losses, of shape (n,).
-        """
-        size = op.Abs(op.Div(op.Sub(predicted, expected), float(self.scale)))
+        """Write the loss of each row."""
+        scale = float(self.scale)
+        size = op.Abs(op.Div(op.Sub(predicted, expected), scale))
         # log(cosh(d)) = |d| + log(1 + exp(-2 |d|)) - log(2); cosh itself overflows in float32 from |d| = 90.
         tail = op.Log(op.Add(op.Exp(op.Mul(size, -2.0)), 1.0))
-        log_cosh = op.Sub(op.Add(size, tail), math.log(2.0))
-        return self.sum_outputs(op, op.Mul(log_cosh, float(self.scale) ** 2))
+        rows = op.Sub(op.Add(size, tail), math.log(2.0))
+        return self.sum_outputs(op, op.Mul(rows, scale**2))

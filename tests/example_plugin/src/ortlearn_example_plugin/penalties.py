@@ -16,28 +16,23 @@ class SquaredHingePenalty(BasePenalty):
         Largest size that costs nothing.
     intercept : bool, default=False
         Whether intercepts are penalised too.
+    weights : str, sequence of str or None, default=None
+        Names or glob patterns of the weights it is for; all of them by default.
     """
 
-    def __init__(self, alpha=0.01, limit=1.0, intercept=False):
-        super().__init__(intercept=intercept)
+    def __init__(self, alpha=0.01, limit=1.0, intercept=False, weights=None):
+        super().__init__(intercept=intercept, weights=weights)
         self.alpha = alpha
         self.limit = limit
 
+    def check(self):
+        """Check the parameters before training."""
+        super().check()
+        self.check_number("alpha", closed=True)
+        self.check_number("limit", closed=True)
+
     def forward(self, op, weight):
-        """Write the penalty of one weight.
-
-        Parameters
-        ----------
-        op : GraphBuilder
-            Where the nodes go.
-        weight : str
-            Name of the weight, of any shape.
-
-        Returns
-        -------
-        str
-            Name of the penalty, a scalar.
-        """
+        """Write the penalty of one weight."""
         excess = op.Sub(op.Abs(weight), float(self.limit))
         # 2 max(e, 0) = e + |e|: unlike Relu, Abs has a gradient kernel for float64 in every runtime.
         twice = op.Add(excess, op.Abs(excess))

@@ -1,0 +1,14 @@
+"""The gradient rule of an operator of ONNX that ortlearn has none for."""
+
+from ortlearn.differentiation.registry import RuleSet
+
+__all__ = ["RULES"]
+
+RULES = RuleSet("example rules")
+
+
+@RULES.rule("ReverseSequence")
+def reverse_sequence(op, node, grad):
+    # y is x with the beginning of each sequence backwards, dx is dy with the same places backwards
+    axes = {name: node.attribute(name, default) for name, default in (("batch_axis", 1), ("time_axis", 0))}
+    return op.ReverseSequence(grad, node.I(1), **axes), None
