@@ -15,6 +15,7 @@ EXTRA ?= training
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LINT_STAMP := $(VENV)/.installed-lint
+DOCS_STAMP := $(VENV)/.installed-docs
 PLUGIN := $(shell find tests/example_plugin -name '*.py' -o -name '*.cfg' -o -name '*.toml' 2>/dev/null | grep -v build/)
 
 # Tests are handed out to a few processes.
@@ -35,6 +36,10 @@ $(STAMP): setup.cfg pyproject.toml $(PLUGIN)
 
 $(LINT_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet -e ".[lint]"
+	@touch $@
+
+$(DOCS_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet -e ".[docs]"
 	@touch $@
 
 demo: $(STAMP)
@@ -80,10 +85,14 @@ against-torch:
 	$(BENCH_VENV)/bin/python -m benchmarks.install_peers
 	$(BENCH_VENV)/bin/python -m pytest -q tests/against_torch
 
-# Writes docs/reference from the plugins that are installed, then runs every example of the documents.
-docs: $(STAMP)
+# Writes docs/reference from the plugins that are installed, runs every example of the documents, and builds
+# the site in build/docs: the gallery runs too, and a warning is an error.
+docs: $(DOCS_STAMP)
 	$(BIN)/python -m docs.reference_pages
 	$(BIN)/python -m pytest -q README.md docs
+	rm -rf docs/reference/api
+	$(BIN)/python -m sphinx -W --keep-going -q -b html -d build/doctrees docs build/docs
+	@echo "The pages are in build/docs/index.html."
 
 clean:
-	rm -rf .venv .venv-* build dist *.egg-info demo-output bench-output .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-* build dist docs/gallery docs/reference/api *.egg-info demo-output bench-output .pytest_cache .mypy_cache .ruff_cache

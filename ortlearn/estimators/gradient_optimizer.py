@@ -123,7 +123,7 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
         Classes, of a classifier only.
     n_features_in_ : int
         Number of features seen in ``fit``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Their names, where X has some.
 
     See Also

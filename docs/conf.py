@@ -1,0 +1,82 @@
+"""What Sphinx builds the documentation from; nothing is fetched while it builds."""
+
+from __future__ import annotations
+
+import warnings
+
+import ortlearn
+
+project = "ortlearn"
+author = "The ortlearn developers"
+copyright = "the ortlearn developers, MIT licence"
+version = release = ortlearn.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+exclude_patterns = ["_build", "reference_pages", "**/*.py.md5"]
+templates_path = ["_templates"]
+default_role = "code"
+nitpicky = False
+
+# Markdown: tables, definition lists and notes; headings can be linked to.
+myst_enable_extensions = ["attrs_block", "colon_fence", "deflist"]
+myst_heading_anchors = 3
+suppress_warnings = ["config.cache"]  # functions among the gallery's settings
+
+# Reference: every name of __all__ has a page, made from its docstring.
+autosummary_generate = True
+autosummary_ignore_module_all = False
+autosummary_imported_members = True
+autodoc_typehints = "none"  # numpydoc says the types
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+numpydoc_xref_param_type = False
+
+# Gallery: files that begin with plot_ run in every build.
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"/plot_",
+    "ignore_pattern": r"^(demo|__init__)\.py",
+    "within_subsection_order": "FileNameSortKey",
+    "download_all_examples": False,
+    "remove_config_comments": True,
+    "min_reported_time": 1e6,
+    "show_memory": False,
+    "write_computation_times": False,
+    "plot_gallery": "True",
+    "abort_on_example_error": True,
+    "doc_module": ("ortlearn",),
+    "backreferences_dir": "gallery/backreferences",
+    "matplotlib_animations": False,
+    "image_srcset": ["2x"],
+}
+warnings.filterwarnings("ignore", message="Matplotlib is currently using agg", category=UserWarning)
+
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+html_theme = "pydata_sphinx_theme"
+html_title = "ortlearn"
+html_static_path = ["_static"]
+html_css_files = ["custom.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "show_prev_next": True,
+    "navigation_depth": 2,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "navbar_align": "left",
+    "header_links_before_dropdown": 7,
+}
+html_sidebars = {"index": []}
