@@ -40,13 +40,22 @@ NO_EXAMPLE = {
         "BaseSolver",
         "ScheduledLearningRate",
     },
-    "a record that functions return": {"Head", "Solution", "TrainableModel", "TrainingResult", "Weight"},
+    "a record that functions return": {
+        "Head",
+        "Measured",
+        "Snapshot",
+        "Solution",
+        "TrainableModel",
+        "TrainingResult",
+        "Weight",
+    },
     "a part of the training loop, shown by the estimators": {
         "Data",
         "Device",
         "ForwardBackwardStep",
         "FullBatchStep",
         "LoopSettings",
+        "Observer",
         "OrtGradientForwardBackwardFunction",
         "EpochStep",
         "SingleGraphStep",
@@ -88,7 +97,8 @@ def documented(text):
 def parameters(obj):
     """Return the names of a function's parameters, or of a constructor's."""
     function = obj.__init__ if inspect.isclass(obj) else obj
-    if inspect.isclass(obj) and (not inspect.isfunction(function) or issubclass(obj, enum.Enum)):
+    made_otherwise = getattr(obj, "_is_protocol", False) or not inspect.isfunction(function)
+    if inspect.isclass(obj) and (made_otherwise or issubclass(obj, enum.Enum)):
         return set()
     return {p.name for p in inspect.signature(function).parameters.values()} - {"self", "cls"}
 
