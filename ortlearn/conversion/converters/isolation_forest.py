@@ -51,7 +51,9 @@ def convert(scope: Any, operator: Any, container: Any) -> None:
     forest = operator.raw_operator
     members = [estimator.tree_ for estimator in forest.estimators_]
     trees = [nodes_of(tree, own) for tree, own in zip(members, forest.estimators_features_, strict=True)]
-    depths = [leaf_depths(tree)[:, None] for tree in members]
+    # What scikit-learn adds up itself, not the structure: other depths may have been written there.
+    paths = zip(members, forest._decision_path_lengths, forest._average_path_length_per_tree, strict=True)
+    depths = [(path + length - 1.0)[leaves_of(tree)][:, None] for tree, path, length in paths]
     op = new_builder(scope)
     depth = op.node(
         "TreeEnsembleRegressor",
@@ -68,14 +70,3 @@ def convert(scope: Any, operator: Any, container: Any) -> None:
     outlier = op.Cast(op.Less(score, 0.0), to=TensorProto.INT64)
     op.node("Sub", 1, op.Mul(outlier, 2), outputs=[operator.outputs[0].full_name])
     add_nodes(container, op)
-
-
-def leaf_depths(tree: Any) -> np.ndarray:
-    """Return for each leaf the splits above it plus the expected depth of the rows it holds."""
-    depth = np.zeros(tree.node_count)
-    for node in range(tree.node_count):  # children come after their parent
-        for child in (tree.children_left[node], tree.children_right[node]):
-            if child >= 0:
-                depth[child] = depth[node] + 1
-    leaves = leaves_of(tree)
-    return depth[leaves] + average_path_length(tree.n_node_samples[leaves])

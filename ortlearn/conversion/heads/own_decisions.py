@@ -6,7 +6,12 @@ from functools import reduce
 from typing import Any
 
 from onnx import NodeProto
-from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, StackingClassifier
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    GradientBoostingClassifier,
+    StackingClassifier,
+)
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.multioutput import ClassifierChain
 from sklearn.svm import SVC, NuSVC
@@ -50,6 +55,8 @@ def own_decision(end: GraphEnd, estimator: Any, output: str, raw: RawScore, has_
         return _of_boosting(end, output, len(core.classes_))
     if isinstance(core, BaggingClassifier) and hasattr(core, "decision_function"):
         return _of_bagging(end, core, output, raw)
+    if isinstance(core, GradientBoostingClassifier) and core.loss == "exponential":
+        return _half(end, raw.name)  # probabilities are the sigmoid of twice the decisions
     if isinstance(core, OneVsOneClassifier) and len(core.classes_) == 2:
         return end.column(output, 1)
     return NO_DECISION if has_votes else members_decision(core)
@@ -128,6 +135,12 @@ def _of_boosting(end: GraphEnd, output: str, n_classes: int) -> str:
         return found.name
     decisions = end.op.Mul(found.name, end.scalar(n_classes - 1.0, found.name))
     end.copy_type(decisions, found.name)
+    return decisions
+
+
+def _half(end: GraphEnd, score: str) -> str:
+    decisions = end.op.Mul(score, end.scalar(0.5, score))
+    end.copy_type(decisions, score)
     return decisions
 
 

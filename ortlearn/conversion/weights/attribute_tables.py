@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["COMBINED", "HELD", "KERNEL", "NOT_LEARNED", "PRIVATE"]
+__all__ = ["COMBINED", "HELD", "KERNEL", "LEAF_DEPTHS", "NOT_LEARNED", "PRIVATE"]
 
 #: What fit leaves behind that no prediction is made of, or that names things.
 NOT_LEARNED = {
@@ -83,10 +83,24 @@ def _first_score(estimator: Any) -> np.ndarray:
     return estimator._raw_predict_init(row).ravel()
 
 
+def _leaf_depths(forest: Any) -> np.ndarray:
+    """Return the depths of all leaves of an isolation forest, as scikit-learn adds them up."""
+    depths = []
+    for tree, path, length in zip(
+        forest.estimators_, forest._decision_path_lengths, forest._average_path_length_per_tree, strict=True
+    ):
+        leaves = tree.tree_.children_left < 0
+        depths.append(path[leaves] + length[leaves] - 1.0)
+    return np.concatenate(depths)
+
+
+#: Expression of the depths of the leaves of an isolation forest.
+LEAF_DEPTHS = "_decision_path_lengths + _average_path_length_per_tree - 1"
 #: What converters store of several attributes together: how to write it, and how to compute it.
 COMBINED: dict[str, tuple[tuple[str, Callable[[Any], np.ndarray]], ...]] = {
     "BayesianGaussianMixture": (("_estimate_log_weights()", lambda e: e._estimate_log_weights()),),
     "GradientBoostingClassifier": (("_raw_predict_init(X)", _first_score),),
+    "IsolationForest": ((LEAF_DEPTHS, _leaf_depths),),
     "IsotonicRegression": (("diff(X_thresholds_)", lambda e: np.diff(e.X_thresholds_)),),
     "KernelPCA": (
         ("eigenvectors_ / sqrt(eigenvalues_)", lambda e: e.eigenvectors_ / np.sqrt(e.eigenvalues_)),

@@ -12,7 +12,7 @@ from ..constraints.reparametrisation import release
 from ..trainable_model import TrainableModel
 from .reconversion import Reconverted
 
-__all__ = ["check_same", "check_unchanged", "is_close", "refusal"]
+__all__ = ["check_link", "check_same", "check_unchanged", "is_close", "refusal"]
 
 #: What float32 rounds, relative to a number, and to the largest of its weight.
 TOLERANCE, OF_LARGEST = 1e-5, 1e-6
@@ -66,8 +66,30 @@ def check_unchanged(base: Reconverted, trainable: TrainableModel) -> None:
             )
 
 
+def check_link(base: Reconverted, trainable: TrainableModel) -> None:
+    """Raise an error if the training put an exponential after a model that has none.
+
+    Parameters
+    ----------
+    base : Reconverted
+        The estimator.
+    trainable : TrainableModel
+        What was trained.
+
+    Raises
+    ------
+    WriteBackError
+        If the trained graph predicts ``exp(score)``, and the estimator the score.
+    """
+    if trainable.kind.link != "log":
+        return
+    model = release(trainable.model, trainable.constraints, trainable.parameters)
+    if sum(node.op_type == "Exp" for node in model.graph.node) > base.operators.count("Exp"):
+        raise refusal(trainable, "an exponential: with this loss the trained model predicts exp(score)")
+
+
 def check_same(
-    written: Reconverted, base: Reconverted, weights: Mapping[str, np.ndarray], trainable: TrainableModel
+    written: Reconverted, base: Reconverted, expected: Mapping[str, np.ndarray], trainable: TrainableModel
 ) -> None:
     """Raise an error if the conversion of a written copy is not the trained graph.
 
@@ -77,8 +99,8 @@ def check_same(
         The copy.
     base : Reconverted
         The estimator before.
-    weights : mapping of str to ndarray
-        Trained weights.
+    expected : mapping of str to ndarray
+        What trained weights should be in it; the others are as before.
     trainable : TrainableModel
         What was trained.
 
@@ -90,9 +112,8 @@ def check_same(
     if written.operators != base.operators:
         raise refusal(trainable, "the trained weights: the converter would write another graph with them")
     for use, name in base.uses:
-        expected = weights.get(name, base.arrays[name])
         found = written.at(use)
-        if found is None or not is_close(found, expected):
+        if found is None or not is_close(found, expected.get(name, base.arrays[name])):
             stable = next(new for new, old in trainable.original_names.items() if old == name)
             origin = trainable.weights[stable].origin if stable in trainable.weights else ""
             what = f"{name!r} ({origin})" if origin else repr(name)

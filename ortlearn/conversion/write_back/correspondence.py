@@ -71,6 +71,25 @@ class Correspondence:
             found = WAYS[self.way][1](values.astype(np.float64) / self.factor, old)
         return np.where(self.source >= 0, found, np.nan)
 
+    def forward(self, numbers: np.ndarray, before: np.ndarray) -> np.ndarray:
+        """Return the elements that numbers of attributes give.
+
+        Parameters
+        ----------
+        numbers : ndarray of shape (m,)
+            Numbers of the attributes.
+        before : ndarray
+            The elements before, for those that come from no number.
+
+        Returns
+        -------
+        ndarray
+            Elements, in the shape of ``before``.
+        """
+        with np.errstate(all="ignore"):
+            found = WAYS[self.way][0](numbers[np.maximum(self.source, 0)]) * self.factor
+        return np.where(self.source >= 0, found, before.ravel()).reshape(before.shape)
+
 
 def moved(values: np.ndarray, random_state: np.random.RandomState) -> np.ndarray:
     """Return numbers that are all moved by different shares, signs kept; zeros become small numbers.
@@ -122,14 +141,14 @@ def correspondence(
     (array([1, 0, 1]), 'log', array([-1., -1., -1.]))
     """
     before, after, first, second = (np.ravel(a).astype(np.float64) for a in (before, after, first, second))
-    changed = np.abs(second - first) > TOLERANCE * np.abs(first)
-    changed |= (first == 0) & (second != 0)
+    changed = (first != second) & ~(np.isnan(first) & np.isnan(second))
     if not changed.any():
         return None
     for way, (forward, _) in WAYS.items():
         with np.errstate(all="ignore"):
             old, new = forward(before), forward(after)
-        for scale in _scales(new, second[changed]) if way == "identity" else (1.0,):
+        scales = _scales(old, new, first[changed], second[changed]) if way == "identity" else (1.0,)
+        for scale in scales:
             found = _nearest(old * scale, new * scale, first[changed], second[changed])
             if found is not None:
                 signs = np.sign(second[changed]) * np.sign(new[found])
@@ -137,11 +156,21 @@ def correspondence(
     return None
 
 
-def _scales(new: np.ndarray, second: np.ndarray) -> Sequence[float]:
-    """Return the factors that all numbers may have been multiplied by: none, or one that fits the largest."""
-    largest = np.abs(new[np.isfinite(new)]).max(initial=0.0)
-    scale = np.abs(second).max() / largest if largest else 1.0
-    return (1.0,) if abs(scale - 1) <= TOLERANCE else (1.0, scale)
+def _scales(old: np.ndarray, new: np.ndarray, first: np.ndarray, second: np.ndarray) -> Sequence[float]:
+    """Return the factors that all numbers may have been multiplied by: none, or one.
+
+    By how much an element has grown tells where it comes from, whatever the factor.
+    """
+    with np.errstate(all="ignore"):
+        growth, own = new / old, second / first
+    known, told = np.flatnonzero(np.isfinite(growth)), np.isfinite(own)
+    if not len(known) or not told.any():
+        return (1.0,)
+    order = known[np.argsort(growth[known])]
+    right = np.clip(np.searchsorted(growth[order], own[told]), 1, max(len(order) - 1, 1))
+    pair = order[np.minimum(np.stack([right - 1, right]), len(order) - 1)]
+    nearest = np.take_along_axis(pair, np.abs(growth[pair] - own[told]).argmin(axis=0)[None], axis=0)[0]
+    return (1.0, float(np.median(np.abs(second[told] / new[nearest]))))
 
 
 def _whole(changed: np.ndarray, found: np.ndarray, way: str, factors: np.ndarray) -> Correspondence:

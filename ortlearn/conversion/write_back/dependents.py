@@ -30,6 +30,15 @@ def _svm(model: Any) -> None:
     sign = -1 if len(getattr(model, "classes_", ())) == 2 else 1
     model._intercept_ = sign * np.asarray(model.intercept_)
     model._dual_coef_ = sign * model.dual_coef_
+    if hasattr(model, "offset_"):
+        model.offset_ = -model._intercept_
+
+
+def _tree(tree: Any) -> None:
+    """Divide the shares of classes of each leaf by their sum."""
+    leaves = tree.children_left < 0
+    if tree.value.shape[-1] > 1:
+        tree.value[leaves] /= tree.value[leaves].sum(axis=-1, keepdims=True)
 
 
 def _neighbours(model: Any) -> None:
@@ -81,6 +90,7 @@ DEPENDENTS: dict[str, Callable[[Any], None]] = {
     "IsotonicRegression": _isotonic,
     "MaxAbsScaler": _max_abs_scaler,
     "StandardScaler": _standard_scaler,
+    "Tree": _tree,
     **dict.fromkeys(("NuSVC", "NuSVR", "OneClassSVM", "SVC", "SVR"), _svm),
     **dict.fromkeys(
         (
