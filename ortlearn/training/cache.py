@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from ..differentiation.registry import registered_rules
+from ..exceptions import GradientError
 from ..graphs import copy_model
-from .sessions import Device, make_session
+from .sessions import Device, make_session, not_implemented
 from .task import TrainingTask
 
 __all__ = ["cached_session", "clear_cache"]
@@ -51,6 +52,11 @@ def cached_session(
         What ``build`` returned.
     session : onnxruntime.InferenceSession
         Session on its model.
+
+    Raises
+    ------
+    GradientError
+        If onnxruntime lacks a kernel that the graph needs.
     """
     plugins = [plugin for plugin in (task.loss, task.penalty, task.learning_rate) if plugin is not None]
     values = [value for plugin in plugins for _, value in sorted(plugin.get_params().items())]
@@ -64,7 +70,14 @@ def cached_session(
             _CACHE.move_to_end(key)
             return _CACHE[key][:2]
     graph = build()
-    entry = graph, make_session(graph.model, device, n_jobs)
+    try:
+        entry = graph, make_session(graph.model, device, n_jobs)
+    except not_implemented() as error:
+        text = str(error).rpartition(" : ")[2]
+        raise GradientError(
+            f"onnxruntime cannot run the training in {task.dtype}: {text}. Use gradient='rules', whose "
+            "operators are standard ones."
+        ) from error
     with _LOCK:
         _CACHE[key] = (*entry, values)  # kept alive: the key may hold the address of one
         while len(_CACHE) > MAX_GRAPHS:
