@@ -1,0 +1,82 @@
+"""scikit-learn's own checks of estimators, on both of ours around many models."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sklearn.utils.estimator_checks import (
+    check_estimator,
+    check_sample_weight_equivalence_on_dense_data,
+    check_sample_weight_equivalence_on_sparse_data,
+)
+
+from .expected_failures import ARRAY_API, expected_failures
+from .models import MODELS, OPTIMIZERS, checks_of, estimators
+
+ROOT = Path(__file__).parents[3]
+#: Around these models the checks are run every time; around the others by ``make test-slow``.
+QUICK = {("one_graph", "Ridge"), ("two_calls", "LogisticRegression")}
+
+
+def _checks():
+    for step, model, estimator in estimators():
+        failures, numbers = expected_failures(estimator), {}
+        for name, instance, check in checks_of(estimator):
+            if name == ARRAY_API:
+                continue
+            marks = [] if (step, model) in QUICK else [pytest.mark.slow]
+            if name in failures:
+                marks.append(pytest.mark.xfail(reason=failures[name], raises=AssertionError, strict=True))
+            numbers[name] = number = numbers.get(name, 0) + 1
+            case = f"{step}-{model}-{name}" + (f"_{number}" if number > 1 else "")
+            yield pytest.param(instance, check, marks=marks, id=case)
+
+
+@pytest.mark.filterwarnings("ignore")  # as scikit-learn runs them: they look at warnings themselves
+@pytest.mark.parametrize("estimator, check", list(_checks()))
+def test_check_of_sklearn(estimator, check):
+    check(estimator)
+
+
+def test_every_expected_failure_is_a_check():
+    for _, _, estimator in estimators():
+        assert set(expected_failures(estimator)) <= {name for name, _, _ in checks_of(estimator)}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("learning_rate", [pytest.param("LBFGS", marks=pytest.mark.slow), "Adam"])
+@pytest.mark.parametrize("model", [name for name in MODELS if not name.startswith("pipeline")])
+@pytest.mark.parametrize("step", OPTIMIZERS)
+def test_weights_count_as_repeated_rows(step, model, learning_rate):
+    estimator = OPTIMIZERS[step](
+        MODELS[model], learning_rate=learning_rate, batch_size=1000, max_iter=20, dtype="float64"
+    )
+    check_sample_weight_equivalence_on_dense_data("", estimator)
+    check_sample_weight_equivalence_on_sparse_data("", estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("step", OPTIMIZERS)
+def test_check_estimator(step):
+    estimator = OPTIMIZERS[step](MODELS["Ridge"], learning_rate="Adam", max_iter=1)
+    failures = expected_failures(estimator)
+    found = check_estimator(estimator, expected_failed_checks=failures, on_skip=None)
+    assert {result["check_name"] for result in found if result["status"] == "xfail"} == set(failures)
+
+
+@pytest.mark.slow
+def test_array_api_dispatch():
+    listed = [name for _, _, estimator in estimators() for name, _, _ in checks_of(estimator)]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.estimators.common.array_api"],
+        cwd=ROOT,
+        env={**os.environ, "SCIPY_ARRAY_API": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) == (4 if ARRAY_API in listed else 0)  # older versions check none
