@@ -6,6 +6,9 @@ arguments are also ``ValueError``, as scikit-learn's are.
 
 from __future__ import annotations
 
+import inspect
+import warnings
+
 __all__ = [
     "OrtlearnError",
     "ConversionError",
@@ -20,7 +23,11 @@ __all__ = [
     "UnknownPluginError",
     "WeightOrderError",
     "WriteBackError",
+    "warn_user",
 ]
+
+#: Packages whose lines are not those of the user.
+OWN_CALLERS = ("ortlearn", "sklearn", "joblib")
 
 
 class OrtlearnError(Exception):
@@ -124,3 +131,29 @@ class ConvergenceError(OrtlearnError, ArithmeticError):
 
     def __reduce__(self):
         return type(self), (self.args[0], self.losses, self.rate)
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn at the line that called ortlearn, be it through a pipeline or a search of scikit-learn.
+
+    Parameters
+    ----------
+    message : str
+        What happened and what to do.
+    category : type
+        Class of the warning.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from ortlearn.exceptions import FidelityWarning, warn_user
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn_user("predictions differ", FidelityWarning)
+    >>> str(caught[0].message)
+    'predictions differ'
+    """
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in OWN_CALLERS:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +10,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
-from ..exceptions import FidelityWarning
+from ..exceptions import FidelityWarning, warn_user
 from .inference import Inference
 
 __all__ = ["FAITHFUL", "TOLERANCE", "compare_with_sklearn", "is_known_faithful"]
@@ -79,7 +78,7 @@ def compare_with_sklearn(runner: Inference, estimator: BaseEstimator, X: Any, ro
     difference = _differences(ours, theirs)
     worst = int(np.argmax(difference))
     if difference[worst] > TOLERANCE:
-        warnings.warn(_message(estimator, method, difference, chosen[worst]), FidelityWarning, stacklevel=2)
+        warn_user(_message(estimator, method, difference, chosen[worst]), FidelityWarning)
 
 
 def _message(estimator: Any, method: str, difference: np.ndarray, row: int) -> str:

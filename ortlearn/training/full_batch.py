@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,7 +11,7 @@ from onnx import ModelProto
 from sklearn.exceptions import ConvergenceWarning
 
 from ..differentiation import gradient_of_loss
-from ..exceptions import ConvergenceError, PluginError
+from ..exceptions import ConvergenceError, PluginError, warn_user
 from ..learning_rates import BaseSolver
 from .buffers import Data, take_rows
 from .cache import cached_session
@@ -278,9 +277,10 @@ def run_full_batch(
             found = solver.minimize(run, start, settings.max_iter, run.note, precision)
             run.accept(found.weights)
             if not found.converged:
-                _warn(
+                warn_user(
                     f"{type(solver).__name__} stopped after {monitor.result.n_iter} iterations: "
-                    f"{found.message}. Increase max_iter, or scale the features."
+                    f"{found.message}. Increase max_iter, or scale the features.",
+                    ConvergenceWarning,
                 )
         except _Stopped:
             pass
@@ -297,8 +297,4 @@ def _report(value: str, past: list[float], exc: bool) -> None:
     )
     if exc:
         raise ConvergenceError(message + ", or keep the last finite weights with exc=False.", losses=losses)
-    _warn(message + "; the last finite weights are kept.")
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, ConvergenceWarning, stacklevel=5)
+    warn_user(message + "; the last finite weights are kept.", ConvergenceWarning)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import deque
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..exceptions import ConvergenceError
+from ..exceptions import ConvergenceError, warn_user
 from ..learning_rates import Rates
 from .base_step import BaseStep
 from .batches import batch_sizes, epoch_order
@@ -106,11 +105,10 @@ def _snapshot(buffers: CarriedBuffers) -> Snapshot:
 
 def _warn_if_unfinished(monitor: Monitor, settings: LoopSettings) -> None:
     if monitor.missed_goal:
-        warnings.warn(
+        warn_user(
             f"The training ran all of max_iter={settings.max_iter} epochs, and the {settings.watch} has not "
             f"stopped getting better: increase max_iter, tol or the learning rate.",
             ConvergenceWarning,
-            stacklevel=4,
         )
 
 
@@ -157,4 +155,4 @@ def _report(
         raise ConvergenceError(
             message + ", or keep the last finite weights with exc=False.", losses=recent, rate=rate
         )
-    warnings.warn(message + "; the last finite weights are kept.", ConvergenceWarning, stacklevel=4)
+    warn_user(message + "; the last finite weights are kept.", ConvergenceWarning)

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from ortlearn.exceptions import ConvergenceError
 from ortlearn.graphs import initializer_arrays
@@ -85,3 +87,12 @@ def test_not_finite_only_after_the_last_batch(optimizer):
         np.testing.assert_array_equal(model.trained_coef_["coef"], [[0.0]])
         assert np.isfinite(model.losses(X, y)).all()
         assert model.n_iter_ == 1
+
+
+@pytest.mark.parametrize("around", ["alone", "pipeline"])
+def test_warnings_point_at_the_caller(around, optimizer, diabetes_units):
+    model = optimizer(LinearRegression(), tol=1e-9, max_iter=2, random_state=0)
+    model = make_pipeline(StandardScaler(), model) if around == "pipeline" else model
+    with pytest.warns(ConvergenceWarning, match="max_iter=2") as caught:
+        model.fit(*diabetes_units)
+    assert caught[0].filename == __file__

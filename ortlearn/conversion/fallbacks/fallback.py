@@ -10,7 +10,7 @@ import numpy as np
 from onnx import ModelProto
 from sklearn.pipeline import Pipeline
 
-from ...exceptions import ConversionError, FallbackWarning
+from ...exceptions import ConversionError, FallbackWarning, warn_user
 from ..inputs.first_readers import IDLE_STEPS
 from ..inputs.inputs import InputSchema, matrix_schema
 from ..inputs.schemas import input_schema
@@ -188,7 +188,7 @@ def _split(steps: Steps, X: Any, probe: Any, dtype: Any, run: Run | None, fault:
     guilty, cause = find_culprit(
         steps[position - 1], before, fault, lambda inner, rows: _try([inner], rows, rows, dtype, run).fault
     )
-    warnings.warn(_message(steps[position - 1], guilty, cause, schema), FallbackWarning, stacklevel=2)
+    warn_user(_message(steps[position - 1], guilty, cause, schema), FallbackWarning)
     return Converted(model, schema, rest, graph, front)
 
 
