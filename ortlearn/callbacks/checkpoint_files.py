@@ -16,8 +16,8 @@ __all__ = ["checkpoint_paths", "read_value", "remove_checkpoint", "write_estimat
 PATTERN = "epoch-*.onnx"
 #: Keys of the metadata of a checkpoint begin so.
 PREFIX = "ortlearn."
-#: What a training leaves on an estimator while callbacks run: none of it belongs into a file.
-OF_THE_CALL = ("_skl_callbacks", "_skl_callbacks_to_teardown", "_callback_fit_ctx", "_parent_callback_ctx")
+#: What an estimator in training has of its callbacks and of those around it.
+OF_CALLBACKS = ("_skl_callbacks", "_parent_callback_ctx")
 
 
 def checkpoint_paths(folder: Path, nested: bool = True) -> list[Path]:
@@ -67,7 +67,7 @@ def write_estimator(path: Path, estimator: Any) -> None:
         Fitted; it is not changed.
     """
     estimator = copy.copy(estimator)
-    for name in OF_THE_CALL:
+    for name in OF_CALLBACKS:
         estimator.__dict__.pop(name, None)
     write_atomically(path, lambda file: joblib.dump(estimator, file))
 

@@ -88,6 +88,7 @@ class ModelCheckpoint:
         self.with_estimator = with_estimator
         self.overwrite = overwrite
         self._known: dict[Path, dict[Path, float]] = {}
+        self._earlier: dict[Path, list[Path]] = {}
 
     def setup(self, estimator: Any, context: Any) -> None:
         """Make the folder of a training.
@@ -111,7 +112,7 @@ class ModelCheckpoint:
         check_trainer(self, estimator)
         folder = self.folder.joinpath(*run_name(context))
         folder.mkdir(parents=True, exist_ok=True)
-        if context.task_name == "partial_fit":  # which goes on
+        if context.task_name == "partial_fit" and hasattr(estimator, "onnx_"):  # which goes on
             return
         earlier = checkpoint_files.checkpoint_paths(folder, nested=False)
         if earlier and not self.overwrite:
@@ -119,9 +120,7 @@ class ModelCheckpoint:
                 f"{folder} has {len(earlier)} checkpoints of an earlier fit: pass another folder to "
                 "ModelCheckpoint, or overwrite=True to remove them."
             )
-        for path in earlier:
-            checkpoint_files.remove_checkpoint(path)
-        self._known[folder] = {}
+        self._known[folder], self._earlier[folder] = {}, earlier
 
     def teardown(self, estimator: Any, context: Any) -> None:
         """Do nothing: what is written stays.
@@ -154,8 +153,21 @@ class ModelCheckpoint:
         if not is_round(context):
             return
         record, folder = estimator.history_[-1], self.folder.joinpath(*run_name(context.parent))
-        if record["epoch"] % self.every == 0 and self._is_wanted(folder, record):
+        if self.keep_best is not None and record[self.monitor] is None:
+            self._check_measured(estimator)
+        elif record["epoch"] % self.every == 0 and self._is_wanted(folder, record):
             self._write(folder, record, fitted_estimator)
+
+    def _check_measured(self, estimator: Any) -> None:
+        """Raise an error if there was a time for it, and nothing can be the best."""
+        due = estimator.validation_every
+        due = max(1, round(due * estimator.max_iter)) if isinstance(due, float) else due
+        values = [record[self.monitor] for record in estimator.history_]
+        if len(values) >= due and values.count(None) == len(values):
+            raise ValueError(
+                f"keep_best={self.keep_best} keeps the best by {self.monitor}, which is not measured: "
+                "pass X_val and y_val to fit, set early_stopping=True, or ModelCheckpoint(monitor='loss')."
+            )
 
     def _is_wanted(self, folder: Path, record: dict[str, Any]) -> bool:
         """Tell whether an epoch is among the best ones so far."""
@@ -168,6 +180,8 @@ class ModelCheckpoint:
     def _write(self, folder: Path, record: dict[str, Any], fitted: Any) -> None:
         from . import checkpoint_files
 
+        for path in self._earlier.pop(folder, ()):  # not before there is something in their place
+            checkpoint_files.remove_checkpoint(path)
         path = folder / f"epoch-{record['epoch']:06d}.onnx"
         if self.with_estimator:
             checkpoint_files.write_estimator(path.with_suffix(".joblib"), fitted)

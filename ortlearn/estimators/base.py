@@ -19,7 +19,7 @@ from ..training import Data, FullBatchStep, LoopSettings, TrainingResult, hoist,
 from ..training.base_step import BaseStep
 from ..training.hoisting import needs_hoisting
 from ..training.step_graphs import OBJECTIVE, objective_graph
-from .callbacks import CallbackSupportMixin, FitTask, begin_task, with_callbacks
+from .callbacks import DURING_FIT, CallbackSupportMixin, FitTask, begin_task, with_callbacks
 from .inference import Inference
 from .parameters import Parameters
 from .prediction import PredictionMixin
@@ -31,7 +31,7 @@ from .validation import Rows, Validation, split_off
 
 __all__ = ["BaseOrtGradientEstimator"]
 
-NOT_PICKLED = ("_step", "_inference")
+NOT_PICKLED = ("_step", "_inference", *DURING_FIT)
 #: Attribute of each measured value of the epochs.
 CURVES = {
     "loss": "train_losses_",
@@ -238,6 +238,8 @@ class BaseOrtGradientEstimator(
         def take_over(trained: BaseOrtGradientEstimator, result: TrainingResult) -> None:
             trained._take_over(problem, result, random_state)
 
+        self._forget("classes_", "best_epoch_")
+        self.__dict__.update(self._fitted_kind(problem))
         result = run_training(
             self._step,
             data,
@@ -260,10 +262,9 @@ class BaseOrtGradientEstimator(
         self._states = result.states
         self._partial_random_state = copy.deepcopy(random_state)
         self._raw_weights = None if result.raw_weights is result.weights else result.raw_weights
-        self._forget("classes_", "best_epoch_")
         if result.best_epoch is not None:
             self.best_epoch_ = result.best_epoch
-        self.__dict__.update(self._fitted_kind(problem), **self._fitted_weights(problem, result.weights))
+        self.__dict__.update(self._fitted_weights(problem, result.weights))
 
     def _note(self, history: list[dict]) -> None:
         """Append the records of epochs to those before."""

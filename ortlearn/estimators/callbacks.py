@@ -8,6 +8,7 @@ from typing import Any
 from sklearn import __version__
 
 from ..training import Observer, Snapshot, TrainingResult
+from .inference import LiveInference
 from .validation import Rows
 
 try:
@@ -40,8 +41,10 @@ except ImportError:  # scikit-learn before 1.9
         return method
 
 
-__all__ = ["CallbackSupportMixin", "FitTask", "begin_task", "with_callbacks"]
+__all__ = ["DURING_FIT", "CallbackSupportMixin", "FitTask", "begin_task", "with_callbacks"]
 
+#: What scikit-learn keeps on an estimator while it is trained.
+DURING_FIT = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")
 #: What sets the attributes that a training leaves.
 TakeOver = Callable[[Any, TrainingResult], None]
 
@@ -93,8 +96,10 @@ class _Epochs:
         self._make = lambda name: _Task(context.subcontext(task_name=name), estimator, rows)
         self._estimator = estimator
         self._take_over = take_over
-        self._past = estimator.history_
         self._records: list[dict[str, Any]] = []
+        self._live: LiveInference | None = None
+        # Hooks look here for what was measured; the list of an earlier call stays as it is.
+        estimator.history_ = list(estimator.history_)
 
     def begin(self, epoch: int) -> None:
         full_batch = self._estimator._step.task.learning_rate.full_batch
@@ -102,8 +107,7 @@ class _Epochs:
 
     def end(self, record: dict[str, Any], snapshot: Callable[[], Snapshot]) -> bool:
         self._records.append(record)
-        # Hooks look here for what was measured; the list of an earlier call stays as it is.
-        self._estimator.history_ = [*self._past, *self._records]
+        self._estimator.history_.append(record)
         return self._task._end(lambda: self._attributes(snapshot()))
 
     def _attributes(self, snapshot: Snapshot) -> dict[str, Any]:
@@ -113,7 +117,9 @@ class _Epochs:
         trained = object.__new__(type(self._estimator))
         trained.__dict__.update(self._estimator.__dict__)
         self._take_over(trained, result)
-        return trained.__getstate__() | {"_inference": trained._inference}
+        if self._live is None:
+            self._live = LiveInference(trained._problem, trained._trained, trained._device(), trained.n_jobs)
+        return trained.__getstate__() | {"_inference": self._live.holding(result.weights)}
 
 
 def begin_task(estimator: Any, name: str, rows: Rows, max_iter: int) -> FitTask | None:

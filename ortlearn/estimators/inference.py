@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -214,6 +215,15 @@ class LiveInference(Inference):
         names = {value.name for value in session.get_inputs()}
         live = {name: array for name, array in self.weights.items() if name in names}
         return {**super()._feeds(rows, session), **live}
+
+    def _loss_run(self, rows, labels, weights, sample_weight=None) -> np.ndarray:
+        return super()._loss_run(rows, labels, weights or self.weights, sample_weight)
+
+    def holding(self, weights: Mapping[str, np.ndarray]) -> LiveInference:
+        """Return one that runs with some weights, in the same sessions."""
+        other = copy.copy(self)
+        other.weights = weights
+        return other
 
 
 def _by_chunks(function: Callable[..., np.ndarray], rows: Any, *others: np.ndarray) -> np.ndarray:

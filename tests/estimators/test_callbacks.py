@@ -1,0 +1,399 @@
+"""Callbacks of scikit-learn hear of every call and every epoch, and get an estimator that predicts."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.exceptions import FitFailedWarning, NotFittedError
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.metrics import accuracy_score, log_loss
+from sklearn.model_selection import GridSearchCV
+from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.fixes import parse_version
+
+from ortlearn.estimators import OrtGradientOptimizer
+from ortlearn.exceptions import ConvergenceError
+from ortlearn.learning_rates import LearningRateAdam
+
+HAS_CALLBACKS = parse_version(sklearn.__version__) >= parse_version("1.9")
+pytestmark = pytest.mark.skipif(not HAS_CALLBACKS, reason="scikit-learn before 1.9 has no callbacks")
+
+if HAS_CALLBACKS:
+    from sklearn.callback import ProgressBar, ScoringMonitor
+
+MACHINERY = {"_callback_fit_ctx", "_skl_callbacks_to_teardown", "_parent_callback_ctx"}
+
+
+class Recorder:
+    """Notes every hook, fails or stops where it is told to."""
+
+    def __init__(self, fail_at=None, stop_at=None, keep=False):
+        self.fail_at, self.stop_at, self.keep = fail_at, stop_at, keep
+        self.calls, self.fitted, self.arguments = [], [], []
+
+    def _note(self, hook, context):
+        self.calls.append((hook, context.task_name, context.task_id))
+        if self.fail_at in (hook, (hook, context.task_name)):
+            raise RuntimeError(f"failed at {hook}")
+
+    def setup(self, estimator, context):
+        self.max_subtasks = context.max_subtasks
+        self._note("setup", context)
+
+    def teardown(self, estimator, context):
+        self._note("teardown", context)
+
+    def on_fit_task_begin(self, estimator, context):
+        self._note("begin", context)
+
+    def on_fit_task_end(self, estimator, context, *, X=None, y=None, metadata=None, fitted_estimator=None):
+        self._note("end", context)
+        self.arguments.append((X, y, metadata))
+        self.history = list(estimator.history_)
+        if self.keep:
+            self.fitted.append(fitted_estimator)
+        return (context.task_name, context.task_id) == self.stop_at
+
+
+class Lister(Recorder):
+    """Notes the hooks, and looks at no argument."""
+
+    def on_fit_task_end(self, estimator, context):
+        self._note("end", context)
+
+
+def rounds(n, name="epoch"):
+    return [(hook, name, i) for i in range(n) for hook in ("begin", "end")]
+
+
+def same_model(one, other, X):
+    assert one.trained_coef_.keys() == other.trained_coef_.keys()
+    for name, array in other.trained_coef_.items():
+        np.testing.assert_array_equal(one.trained_coef_[name], array)
+    np.testing.assert_allclose(one.predict(X), other.predict(X), rtol=1e-5, atol=1e-6)
+
+
+@pytest.fixture(autouse=True)
+def wide_terminal(monkeypatch):
+    """Room for the names of nested tasks."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+@pytest.fixture
+def small(diabetes_units):
+    X, y = diabetes_units
+    return X[:60], y[:60]
+
+
+def ridge(kind=OrtGradientOptimizer, **options):
+    return kind(Ridge(), **{"max_iter": 3, "random_state": 0, "batch_size": 20, **options})
+
+
+@pytest.mark.parametrize("callback", [Recorder, Lister])
+def test_tasks_of_fit(optimizer, callback, small):
+    seen = callback()
+    trainer = ridge(optimizer).set_callbacks(seen).fit(*small)
+    assert seen.calls == [
+        ("setup", "fit", 0),
+        ("begin", "fit", 0),
+        *rounds(3),
+        ("end", "fit", 0),
+        ("teardown", "fit", 0),
+    ]
+    assert seen.max_subtasks == 3 and trainer.n_iter_ == 3
+
+
+def test_tasks_of_partial_fit(optimizer, small):
+    seen = Recorder()
+    trainer = ridge(optimizer).set_callbacks(seen).partial_fit(*small)
+    first = trainer.history_
+    trainer.partial_fit(*small)
+    call = [("setup", "partial_fit", 0), ("begin", "partial_fit", 0), *rounds(1)]
+    call += [("end", "partial_fit", 0), ("teardown", "partial_fit", 0)]
+    assert seen.calls == 2 * call and seen.max_subtasks == 1
+    assert [record["epoch"] for record in seen.history] == [1, 2]
+    assert len(first) == 1, "the history of an earlier call was changed"
+
+
+def test_iterations_of_a_solver_are_tasks(small):
+    seen = Recorder(keep=True)
+    trainer = ridge(learning_rate="LBFGS", max_iter=50).set_callbacks(seen).fit(*small)
+    inside = [call for call in seen.calls if call[1] == "iteration"]
+    assert inside == rounds(trainer.n_iter_, "iteration") and trainer.n_iter_ > 1
+    losses = [((fitted.predict(small[0]) - small[1]) ** 2).mean() / 2 for fitted in seen.fitted]
+    np.testing.assert_allclose(losses[:-1], trainer.train_losses_, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"learning_rate": "Adam"},
+        {"average": True, "learning_rate": 0.05},
+        {"warm_start": True},
+        {"shuffle": False, "dtype": "float64"},
+    ],
+    ids=["sgd", "adam", "average", "warm", "float64"],
+)
+def test_fitted_estimator_is_what_fewer_epochs_give(optimizer, options, small, run_onnx):
+    X, y = small
+    source = LinearRegression().fit(X, -y)
+    seen = Recorder(keep=True)
+    options = {"max_iter": 3, "random_state": 0, "batch_size": 7, **options}
+    trainer = optimizer(source, **options).set_callbacks(seen).fit(X, y)
+    for epoch in (1, 2, 3):
+        fitted = seen.fitted[epoch - 1]
+        fewer = optimizer(source, **{**options, "max_iter": epoch}).fit(X, y)
+        same_model(fitted, fewer, X)
+        assert fitted.train_losses_ == fewer.train_losses_ and fitted.n_iter_ == epoch
+        assert fitted.score(X, y) == pytest.approx(fewer.score(X, y))
+        np.testing.assert_allclose(fitted.losses(X, y), fewer.losses(X, y), rtol=1e-4, atol=1e-6)
+        (by_onnx,) = run_onnx(fitted.get_trained_onnx(), X).values()
+        np.testing.assert_allclose(by_onnx.ravel(), fewer.predict(X), rtol=1e-5, atol=1e-6)
+    same_model(seen.fitted[3], trainer, X)  # of the whole call
+
+
+def test_fitted_classifier(optimizer, wine):
+    X, y = wine
+    names = np.array(["red", "rosé", "white"])[y]
+    seen = Recorder(keep=True)
+    optimizer(LogisticRegression(), max_iter=2, random_state=0).set_callbacks(seen).fit(X, names)
+    once = optimizer(LogisticRegression(), max_iter=1, random_state=0).fit(X, names)
+    assert (seen.fitted[0].predict(X) == once.predict(X)).all()
+    np.testing.assert_allclose(seen.fitted[0].predict_proba(X), once.predict_proba(X), rtol=1e-6)
+    assert (seen.fitted[0].predict_proba(X) != seen.fitted[1].predict_proba(X)).any()
+    assert (seen.fitted[0].classes_ == ["red", "rosé", "white"]).all()
+
+
+def test_fitted_estimator_goes_on_as_the_training_does(optimizer, small):
+    X, y = small
+    seen = Recorder(keep=True)
+    options = {"max_iter": 5, "batch_size": 13, "learning_rate": LearningRateAdam(eta0=0.01)}
+    trainer = optimizer(MLPRegressor(hidden_layer_sizes=(4,), random_state=0), random_state=0, **options)
+    trainer.set_callbacks(seen).fit(X, y)
+    later = seen.fitted[1].set_callbacks()
+    for _ in range(3):
+        later.partial_fit(X, y)
+    same_model(later, trainer, X)
+    assert later.train_losses_ == trainer.train_losses_
+
+
+def test_fitted_estimators_are_apart(small):
+    seen = Recorder(keep=True)
+    ridge().set_callbacks(seen).fit(*small)
+    first, second = seen.fitted[:2]
+    predicted = first.predict(small[0])
+    assert (second.predict(small[0]) != predicted).any()
+    np.testing.assert_array_equal(first.predict(small[0]), predicted)
+    same_model(pickle.loads(pickle.dumps(first)), first, small[0])
+
+
+def test_a_model_without_labels(wine):
+    seen = Recorder(keep=True)
+    trainer = OrtGradientOptimizer(KMeans(2, n_init=1, random_state=0), max_iter=2, learning_rate=0.01)
+    trainer.set_callbacks(seen).fit(wine[0])
+    assert seen.fitted[0].score(wine[0]) != seen.fitted[1].score(wine[0])
+    assert seen.arguments[0][1] is None
+
+
+def test_what_hooks_are_given(optimizer, small):
+    X, y = small
+    weights = np.linspace(0.5, 1.5, len(y))
+    seen = Recorder()
+    trainer = ridge(optimizer).set_callbacks(seen).fit(X, y, sample_weight=weights)
+    for got_X, got_y, metadata in seen.arguments:
+        assert got_X is X and got_y is y and metadata["sample_weight"] is weights
+    assert seen.history == trainer.history_
+    trainer.fit(X, y)
+    assert seen.arguments[-1][2] is None
+
+
+def test_rows_held_out_are_not_training_data(small):
+    X, y = small
+    seen = Recorder()
+    trainer = ridge(early_stopping=True, max_iter=99, learning_rate=0.1, n_iter_no_change=3)
+    trainer.set_callbacks(seen).fit(X, y)
+    assert all(len(got_X) == len(got_y) == 54 for got_X, got_y, _ in seen.arguments)
+    assert seen.history[0]["validation_loss"] is not None
+
+
+@pytest.mark.parametrize("rate, name", [("SGD", "epoch"), ("LBFGS", "iteration")])
+def test_a_hook_stops_the_training(optimizer, rate, name, small):
+    seen = Recorder(stop_at=(name, 1))
+    trainer = ridge(optimizer, learning_rate=rate, max_iter=20).set_callbacks(seen).fit(*small)
+    assert trainer.n_iter_ == 2 and [call for call in seen.calls if call[1] == name] == rounds(2, name)
+    assert seen.calls[-2:] == [("end", "fit", 0), ("teardown", "fit", 0)]
+
+
+def test_a_stop_is_no_missed_goal(small):
+    ridge(tol=0.0, max_iter=4).set_callbacks(Recorder(stop_at=("epoch", 3))).fit(*small)
+
+
+def test_scores_of_every_epoch(optimizer, wine):
+    X, y = wine
+    monitor = ScoringMonitor(scoring=["accuracy", "neg_log_loss"])
+    trainer = optimizer(LogisticRegression(), max_iter=3, random_state=0).set_callbacks(monitor)
+    trainer.fit(X, y)
+    rows = [row for row in monitor.get_logs().data if row["task_name"] == "epoch"]
+    for epoch, row in enumerate(rows, start=1):
+        fewer = clone(trainer).set_callbacks().set_params(max_iter=epoch).fit(X, y)
+        assert row["accuracy"] == accuracy_score(y, fewer.predict(X))
+        assert row["neg_log_loss"] == pytest.approx(-log_loss(y, fewer.predict_proba(X)))
+    assert len(rows) == 3
+
+
+def test_scores_are_weighted(small):
+    X, y = small
+    weights = np.linspace(0, 2, len(y))
+    monitor = ScoringMonitor(scoring="r2")
+    trainer = ridge().set_callbacks(monitor).fit(X, y, sample_weight=weights)
+    assert monitor.get_logs().data[-1]["r2"] == pytest.approx(trainer.score(X, y, weights))
+    assert trainer.score(X, y, weights) != pytest.approx(trainer.score(X, y))
+
+
+def test_progress_bar(optimizer, small, capsys):
+    ridge(optimizer).set_callbacks(ProgressBar()).fit(*small)
+    out = capsys.readouterr().out
+    assert f"{optimizer.__name__} - fit" in out and "100%" in out
+
+
+def test_progress_bar_beside_verbose(small, capsys):
+    ridge(verbose=1).set_callbacks(ProgressBar()).fit(*small)
+    out = capsys.readouterr().out
+    assert "OrtGradientOptimizer - fit" in out and "3/3" in out
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["setup", ("begin", "fit"), ("begin", "epoch"), ("end", "epoch"), ("end", "fit"), "teardown"],
+    ids=str,
+)
+def test_a_hook_that_fails(optimizer, where, small):
+    X, y = small
+    trainer = ridge(optimizer).fit(X, y)
+    seen, other = Recorder(fail_at=where), Lister()
+    trainer.set_callbacks(seen, other)
+    before = dict(vars(trainer))
+    with pytest.raises(RuntimeError, match="failed at"):
+        trainer.fit(X[::2], y[::2])
+    assert vars(trainer).keys() == before.keys()
+    assert all(vars(trainer)[name] is value for name, value in before.items())
+    assert seen.calls[-1] == ("teardown", "fit", 0)
+    assert where == "setup" or other.calls[-1] == ("teardown", "fit", 0)
+
+
+@pytest.mark.parametrize("n_bad", [5, 60])
+def test_a_training_that_fails(optimizer, n_bad, small):
+    X, y = small
+    seen = Recorder()
+    trainer = ridge(optimizer, learning_rate=1e6, max_iter=50).set_callbacks(seen)
+    if n_bad == 5:
+        X = X.copy()
+        X[:n_bad] = np.nan
+    with pytest.raises((ConvergenceError, ValueError)):
+        trainer.fit(X, y)
+    assert seen.calls[0] == ("setup", "fit", 0) and seen.calls[-1] == ("teardown", "fit", 0)
+    assert ("end", "fit", 0) not in seen.calls
+    assert not MACHINERY & vars(trainer).keys()
+    with pytest.raises(NotFittedError):
+        trainer.predict(X)
+
+
+def test_bad_parameters_are_found_before_anybody_hears(optimizer, small):
+    seen = Recorder()
+    with pytest.raises(ValueError, match="max_iter"):
+        ridge(optimizer, max_iter=0).set_callbacks(seen).fit(*small)
+    assert seen.calls == []
+
+
+def test_nothing_stays_on_the_object(optimizer, small):
+    seen = Recorder()
+    trainer = ridge(optimizer).set_callbacks(seen).fit(*small)
+    assert not MACHINERY & vars(trainer).keys()
+    plain = ridge(optimizer).fit(*small)
+    assert vars(trainer).keys() - {"_skl_callbacks"} == vars(plain).keys()
+    same_model(trainer, plain, small[0])
+    again = pickle.loads(pickle.dumps(trainer))
+    same_model(again, trainer, small[0])
+    assert again._skl_callbacks[0].calls == seen.calls
+    assert clone(trainer)._skl_callbacks == [seen]
+    assert "_skl_callbacks" not in vars(trainer.set_callbacks())
+    assert not MACHINERY & vars(copy.copy(again.fit(*small))).keys()
+
+
+def test_callbacks_have_a_protocol(optimizer):
+    with pytest.raises(TypeError, match="FitCallback"):
+        ridge(optimizer).set_callbacks(print)
+
+
+def test_callbacks_of_the_wrapped_model_are_its_own(small):
+    inner, outer = Lister(), Lister()
+    ridge_pipeline = make_pipeline(StandardScaler().set_callbacks(inner), Ridge())
+    trainer = OrtGradientOptimizer(ridge_pipeline, max_iter=2, random_state=0).set_callbacks(outer)
+    trainer.fit(*small)
+    assert ("end", "epoch", 1) in outer.calls
+    assert {call[1] for call in inner.calls} == {"fit"}
+
+
+def test_in_a_pipeline(optimizer, small, capsys):
+    seen = Recorder()
+    trainer = ridge(optimizer).set_callbacks(seen)
+    pipeline = make_pipeline(StandardScaler(), trainer).set_callbacks(ProgressBar())
+    pipeline.fit(*small)
+    out = capsys.readouterr().out
+    assert f"Pipeline - fit-final-estimator | {optimizer.__name__} - fit #1" in " ".join(out.split())
+    assert [call for call in seen.calls if call[1] == "epoch"] == rounds(3)
+    assert vars(trainer)["_skl_callbacks"] == [seen] and not MACHINERY & vars(trainer).keys()
+    trainer.set_callbacks(ProgressBar())
+    with pytest.raises(TypeError, match="Register them directly"):
+        pipeline.fit(*small)
+    assert not MACHINERY & vars(trainer).keys()
+
+
+def test_a_pipeline_around_a_training_that_fails(small, capsys):
+    trainer = ridge(learning_rate=1e6, max_iter=50)
+    pipeline = make_pipeline(StandardScaler(), trainer).set_callbacks(ProgressBar())
+    with pytest.raises(ConvergenceError):
+        pipeline.fit(*small)
+    assert vars(trainer) == trainer.get_params(deep=False)
+
+
+def searched(optimizer, n_jobs, data):
+    monitor = ScoringMonitor(scoring="r2")
+    trainer = ridge(optimizer, max_iter=2).set_callbacks(monitor)
+    search = GridSearchCV(trainer, {"batch_size": [10, 20]}, cv=2, n_jobs=n_jobs)
+    search.set_callbacks(ProgressBar(max_propagation_depth=None)).fit(*data)
+    return monitor.get_logs().data, search
+
+
+def test_in_a_search(optimizer, small, capsys):
+    rows, search = searched(optimizer, None, small)
+    assert capsys.readouterr().out.count("100%") == 7  # fit, search, 4 candidates, refit
+    paths = [row["task_id_path"] for row in rows if row["task_name"] == "epoch"]
+    assert paths == [(0, 1, 0), (0, 1, 1)] + [(0, 0, i, e) for i in range(4) for e in range(2)]
+    best = search.best_estimator_
+    assert rows[0]["task_id_path"] == (0, 1) and rows[0]["r2"] == best.score(*small)
+    assert not MACHINERY & vars(best).keys()
+
+
+def test_in_a_search_of_several_processes(small):
+    one, _ = searched(OrtGradientOptimizer, None, small)
+    two, search = searched(OrtGradientOptimizer, 2, small)
+    assert one == two and len(two) == 5 * 3
+    assert pickle.loads(pickle.dumps(search)).best_score_ == search.best_score_
+
+
+def test_a_search_goes_on_after_a_training_that_fails(small):
+    seen = Lister()
+    trainer = ridge(max_iter=30).set_callbacks(seen)
+    search = GridSearchCV(trainer, {"learning_rate": [0.01, 1e6]}, cv=2).set_callbacks(ProgressBar())
+    with pytest.warns(UserWarning, match="non-finite"), pytest.warns(FitFailedWarning, match="2 fits failed"):
+        search.fit(*small)
+    assert search.best_params_ == {"learning_rate": 0.01}
+    assert [call[0] for call in seen.calls].count("teardown") == 5

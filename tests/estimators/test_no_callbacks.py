@@ -1,0 +1,49 @@
+"""Where scikit-learn has no callbacks yet, asking for some is an error, and nothing else changes."""
+
+import importlib.util
+import sys
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.base import BaseEstimator
+from sklearn.linear_model import Ridge
+
+from ortlearn.callbacks import LearningRateMonitor
+from ortlearn.estimators import callbacks
+from ortlearn.estimators.validation import Rows
+
+
+@pytest.fixture
+def without(monkeypatch):
+    """The module as it is with scikit-learn before 1.9."""
+    monkeypatch.setitem(sys.modules, "sklearn.callback", None)
+    spec = importlib.util.spec_from_file_location("ortlearn.estimators.without", callbacks.__file__)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_setting_callbacks_says_what_to_install(without):
+    class Trainer(without.CallbackSupportMixin, BaseEstimator):
+        pass
+
+    with pytest.raises(ImportError, match=f"scikit-learn 1.9, and {sklearn.__version__} is installed"):
+        Trainer().set_callbacks(print)
+
+
+def test_the_monitor_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.callback", None)
+    with pytest.raises(ImportError, match="scikit-learn>=1.9"):
+        LearningRateMonitor()
+
+
+def test_training_goes_on_without(without):
+    seen = []
+    without.with_callbacks(seen.append)("trained")
+    assert seen == ["trained"]
+    assert without.begin_task(Ridge(), "fit", Rows(np.eye(2), np.ones(2)), 3) is None
+
+
+def test_nobody_listens_to_an_estimator_without_callbacks():
+    assert callbacks.begin_task(Ridge(), "fit", Rows(np.eye(2), np.ones(2)), 3) is None
