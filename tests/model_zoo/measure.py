@@ -22,6 +22,7 @@ FACTS = (
     "falls_ort",
     "two_calls",
     "exported",
+    "written",
 )
 #: What a fact builds on: without these it is not asked for.
 _NEEDS = {
@@ -35,6 +36,7 @@ _NEEDS = {
     "falls_ort": ("gradient_ort",),
     "two_calls": ("falls_rules",),
     "exported": ("poses",),
+    "written": ("poses",),
 }
 
 

@@ -19,6 +19,7 @@ from tests.model_zoo.learned import learned_attributes
 from tests.model_zoo.predictions import LARGE, difference, predictions, run_file, same_outputs
 from tests.model_zoo.slopes import Slopes, gradient_errors, gradients_at, measure_slopes
 from tests.model_zoo.training import DISTANCES, Posed, messages, perturbed, pose, train_from, untouched
+from tests.model_zoo.written import written_back
 
 __all__ = ["Fact", "Measurement", "TOLERANCES", "plainly", "say"]
 
@@ -277,6 +278,13 @@ class Measurement:
         if gap <= SAME:
             return {"ok": True, "difference": gap}
         return {"ok": False, "reason": f"the exported file predicts otherwise, by {gap:.2g}"}
+
+    def written(self) -> Fact:
+        """Compare our estimator after training with the scikit-learn model it gives back."""
+        ours = self.trained.get("rules") or self.trained.get("ort")
+        return (
+            {"ok": None, "reason": "nothing was trained"} if ours is None else written_back(ours, self.rows.X)
+        )
 
 
 def _doubles(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -19,7 +19,8 @@ _INTRODUCTION = """\
 Written by `make coverage`, which measures every estimator of scikit-learn on small data, one case after
 the other: whether it converts; what was learned; whether the gradient is right, against finite differences
 in float64, with the weights moved away from where scikit-learn left them; whether the loss falls in a short
-warm fit; whether our estimator predicts as the file it exports. An estimator is counted by its main case
+warm fit; whether our estimator predicts as the file it exports, and as the scikit-learn model that
+`to_sklearn()` writes the trained weights into. An estimator is counted by its main case
 (its defaults, nearly), and by whether it trains in any of its cases (other losses, kernels, kinds of labels).
 """
 _TITLES = {
@@ -33,6 +34,11 @@ _TITLES = {
     "pipeline": "Pipelines and models in models",
 }
 _LONGEST = 260
+#: What a reason is about, where it is not the training.
+_PREFIXES = {
+    "written": "to_sklearn: ",
+    **dict.fromkeys(("gradient_ort", "falls_ort"), "onnxruntime-training: "),
+}
 _CONVERTER = re.compile(r"(has a step that skl2onnx does not convert|Unable to find a (shape|converter))")
 
 Facts = Mapping[str, Mapping[str, Any]]
@@ -45,8 +51,8 @@ def page(summary: Summary) -> str:
     for kind in KINDS:
         rows = list(_rows(summary, kind))
         if rows:
-            head = "| model | cases trained | what is trained | what stands in the way |"
-            lines += ["", f"## {_TITLES[kind]}", "", head, "|---|---|---|---|", *rows]
+            head = "| model | cases trained | by to_sklearn | what is trained | what stands in the way |"
+            lines += ["", f"## {_TITLES[kind]}", "", head, "|---|---|---|---|---|", *rows]
     lines += ["", "## Not converted", "", _not_converted(summary)]
     lines += ["", "## Not measured", "", "| estimator | why |", "|---|---|"]
     lines += [f"| {name} | {why} |" for name, why in NO_CASE.items() if name in estimator_classes()]
@@ -66,7 +72,9 @@ def _rows(summary: Summary, kind: str) -> Iterator[str]:
     for model, variants in sorted(_groups(summary, kind).items()):
         if any(converts(facts) for facts in variants.values()):
             trained = sum(is_trained(facts, "rules") for facts in variants.values())
-            cells = [model, f"{trained} of {len(variants)}", _origins(variants), _remarks(variants)]
+            written = sum(bool(facts.get("written", {}).get("ok")) for facts in variants.values())
+            back = f"{written} of {trained}" if trained else ""
+            cells = [model, f"{trained} of {len(variants)}", back, _origins(variants), _remarks(variants)]
             yield f"| {' | '.join(cells)} |"
 
 
@@ -101,12 +109,20 @@ def _remark(facts: Facts) -> str:
         return "skl2onnx has no converter"
     if facts.get("poses", {}).get("explained"):
         return str(facts["poses"]["explained"])
-    order = ("poses", "gradient_rules", "falls_rules", "exported", "forward", "gradient_ort", "falls_ort")
+    order = (
+        "poses",
+        "gradient_rules",
+        "falls_rules",
+        "exported",
+        "forward",
+        "gradient_ort",
+        "falls_ort",
+        "written",
+    )
     found = next((name for name in order if facts.get(name, {}).get("ok") is False), None)
     if found is None:
         return ""
-    prefix = "onnxruntime-training: " if found.endswith("ort") else ""
-    return f"{prefix}{_said(facts, found)}"
+    return f"{_PREFIXES.get(found, '')}{_said(facts, found)}"
 
 
 def _said(facts: Facts, name: str) -> str:

@@ -36,6 +36,7 @@ _TESTS: dict[str, Test] = {
     _TRAINED["rules"]: lambda facts: is_trained(facts, "rules"),
     _TRAINED["ort"]: lambda facts: is_trained(facts, "ort"),
     "predict as the exported file": _holds("exported"),
+    "are given back by to_sklearn": _holds("written"),
     "silently wrong": lambda facts: bool(silently_wrong(facts)),
     "crash or endless": lambda facts: crashed(facts) is not None,
 }

@@ -13,6 +13,7 @@ TRAINED = {
     ),
     "falls_rules": {"ok": True, "origins": ["estimators_[0].coef_", "estimators_[1].coef_"]},
     "exported": YES,
+    "written": YES,
 }
 NO_CONVERTER = {
     "fits": YES,
@@ -24,6 +25,7 @@ NO_CONVERTER = {
     },
 }
 WRONG = {**TRAINED, "gradient_ort": {"ok": False, "reason": "gradient of w | is off by 0.5"}}
+REFUSED = {**TRAINED, "written": {"ok": False, "reason": "WriteBackError: no attribute", "plain": True}}
 STEPS = {
     **dict.fromkeys(("fits", "converts", "learned"), YES),
     "poses": {
@@ -72,7 +74,17 @@ def test_a_crash_is_missing_from_the_targets():
 def test_the_page_has_a_row_for_each_estimator_that_converts(summary):
     lines = page(summary).splitlines()
     remark = "other: onnxruntime-training: gradient of w \\| is off by 0.5"
-    assert f"| One | 2 of 2 | `estimators_[*].coef_` | {remark} |" in lines
-    assert "| Two | 0 of 1 |  | it votes |" in lines
+    assert f"| One | 2 of 2 | 2 of 2 | `estimators_[*].coef_` | {remark} |" in lines
+    assert "| Two | 0 of 1 |  |  | it votes |" in lines
     assert "skl2onnx has no converter for Three." in lines
     assert not any(line.startswith("| Three") for line in lines)
+
+
+def test_what_to_sklearn_refuses_is_neither_counted_nor_silent():
+    cases = {"One:main": Case("One:main", "classifier", "binary", object, main=True)}
+    summary = Summary(cases, {"One:main": REFUSED})
+    counts = {name: main for name, main, *_ in summary.counts()}
+    assert counts["are given back by to_sklearn"] == 0
+    assert not any("silently" in line for line in summary.missed())
+    row = "| One | 1 of 1 | 0 of 1 | `estimators_[*].coef_` | to_sklearn: no attribute |"
+    assert row in page(summary).splitlines()

@@ -53,6 +53,7 @@ def silently_wrong(facts: Facts) -> list[str]:
             "falls_ort",
             "two_calls",
             "exported",
+            "written",
         )
         if facts.get(name, {}).get("ok") is False and not facts[name].keys() & {"plain", "crash"}
     ]

@@ -1,0 +1,104 @@
+"""Models of every kind are given back with weights that are not scikit-learn's own."""
+
+import pytest
+
+from tests.model_zoo.cases import catalogue
+from tests.model_zoo.measurement import Measurement
+from tests.model_zoo.training import NO_RATE, perturbed, train_from
+from tests.model_zoo.written import written_back
+
+CASES = catalogue()
+#: One of a kind; what is left out here is among all of them below.
+SOME = [
+    "AdaBoostClassifier:classes",
+    "BaggingClassifier:some_columns",
+    "BayesianGaussianMixture:tied",
+    "BernoulliNB:classes",
+    "CalibratedClassifierCV:isotonic",
+    "CategoricalNB:classes",
+    "DecisionTreeClassifier:binary",
+    "DecisionTreeClassifier:labels",
+    "GaussianMixture:rows",
+    "GaussianNB:classes",
+    "GaussianProcessRegressor:regression",
+    "GradientBoostingClassifier:classes",
+    "GradientBoostingClassifier:exponential",
+    "GradientBoostingRegressor:huber",
+    "HistGradientBoostingClassifier:classes",
+    "IsolationForest:rows",
+    "KMeans:rows",
+    "KNeighborsRegressor:distance",
+    "LinearDiscriminantAnalysis:classes",
+    "LocalOutlierFactor:rows",
+    "LogisticRegression:texts",
+    "MLPClassifier:labels",
+    "OneClassSVM:rows",
+    "OneVsOneClassifier:classes",
+    "PCA:whiten",
+    "PLSRegression:outputs",
+    "PowerTransformer:rows",
+    "QuadraticDiscriminantAnalysis:classes",
+    "RegressorChain:outputs",
+    "SGDOneClassSVM:rows",
+    "SVC:ovo",
+    "StackingRegressor:passthrough",
+    "TransformedTargetRegressor:regression",
+    "TunedThresholdClassifierCV:binary",
+    "TweedieRegressor:poisson",
+    "columns+logistic:classes",
+    "forest_per_output:regression_outputs",
+    "one_hot+logistic:frame",
+    "search_of_pipeline:classes",
+    "spline+logistic:classes",
+    "voting_of_pipelines:classes",
+]
+#: What float32 makes of kernels and error functions.
+ROUGH = {"GaussianProcessClassifier": 1e-3, "GaussianProcessRegressor": 1e-4}
+#: Cases whose attributes cannot hold what is trained, and why.
+REFUSED = {
+    **dict.fromkeys(("ExtraTreesClassifier", "RandomForestClassifier"), "add up to one"),
+    **dict.fromkeys(
+        ("calibrated_forest", "fixed_threshold_of_forest", "forest_per_label", "scaler+forest"),
+        "add up to one",
+    ),
+    "TargetEncoder": "none of the attribute",
+    "KernelPCA:cosine": "would not be what was trained",
+}
+
+
+def trained(name):
+    """Return a trained estimator whose weights are 5 % off the fitted ones, and its rows."""
+    found = Measurement(CASES[name])
+    found.fits()
+    fact = found.poses()
+    if not fact["ok"]:
+        return None, found.rows.X
+    weights = perturbed(found.posed.weights, 0.05)
+    ours = train_from(found.model, found.rows.X, found.target, weights, NO_RATE, 1, "auto")
+    return ours, found.rows.X
+
+
+def check(ours, X, name):
+    reason = REFUSED.get(name) or REFUSED.get(CASES[name].estimator)
+    if reason is not None:
+        with pytest.raises(ValueError, match=reason):
+            ours.to_sklearn()
+        return
+    found = written_back(ours, X)
+    if found["ok"] is not None:
+        assert max(found["gaps"].values()) <= ROUGH.get(CASES[name].estimator, 1e-5), found["gaps"]
+
+
+@pytest.mark.filterwarnings("ignore::ortlearn.exceptions.FallbackWarning", "ignore::FutureWarning")
+@pytest.mark.parametrize("name", SOME)
+def test_the_model_predicts_as_the_trained_one(name):
+    check(*trained(name), name)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", [name for name in CASES if name not in SOME])
+def test_every_model_of_the_catalogue(name):
+    ours, X = trained(name)
+    if ours is not None:  # there is something to train
+        check(ours, X, name)
