@@ -39,6 +39,10 @@ conversion or compilation. Medians are of the rounds, ratios are medians of the 
 Trained for {EPOCHS} epochs with rows in their order, contenders end with the same loss:
 """
 
+#: What the pictures show, for who cannot see them.
+BARS = "Bars: time per batch of every package in every case, divided by that of OrtGradientOptimizer"
+CURVES = "Cost of an epoch over rows, and of a batch over features, batch size and depth, log-log scales"
+
 
 def _head(results: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
@@ -53,7 +57,7 @@ def _targets(results: dict[str, Any]) -> str:
 
 
 def _per_batch(results: dict[str, Any]) -> str:
-    text = "## Microseconds per batch\n\n![time per batch](images/per_batch.png)\n"
+    text = f"## Microseconds per batch\n\n![{BARS}](images/per_batch.png)\n"
     for threads, cases in results["per_batch"].items():
         for case in cases.values():
             many = "one thread" if threads == "1" else f"{threads} threads"
@@ -101,8 +105,8 @@ def _growth(results: dict[str, Any]) -> str:
     return (
         "## How the cost grows\n\nA network 100-50-10-1 on 6,000 rows and batches of 15, of which one thing "
         "changes (hidden layers are 50 wide where depth does). One thread. "
-        "Slopes on a log-log scale: 1 is proportional, 0 is no growth.\n\n![growth](images/growth.png)\n\n"
-        + tables.growth_table(results["growth"])
+        "Slopes on a log-log scale: 1 is proportional, 0 is no growth.\n\n"
+        f"![{CURVES}](images/growth.png)\n\n" + tables.growth_table(results["growth"])
     )
 
 

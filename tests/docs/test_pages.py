@@ -1,0 +1,114 @@
+"""Links of the documentation lead somewhere, every page is found, pictures say what they show."""
+
+import ast
+import re
+
+import pytest
+
+from tests.docs.pages import DOCS, GENERATED, ROOT, Page, pages
+
+PAGES = pages()
+SITE = [page for page in PAGES if page.path.is_relative_to(DOCS)]
+TEST = re.compile(r"^(tests/[\w/]+\.py)::(\w+)$")
+
+
+def each(pages):
+    return pytest.mark.parametrize("page", [pytest.param(page, id=page.name) for page in pages])
+
+
+every_page = each(PAGES)
+
+
+def is_generated(target):
+    return target.startswith(GENERATED) or "/gallery/" in target or "reference/api/" in target
+
+
+def broken(page):
+    """Return the links and pictures of a page that lead nowhere within the repository."""
+    found = []
+    for _, target in [*page.links(), *page.pictures()]:
+        if re.match(r"^\w+:", target) or is_generated(target):
+            continue
+        name, _, anchor = target.partition("#")
+        path = (page.path.parent / name).resolve() if name else page.path
+        if not path.exists() or (anchor and anchor not in Page(path).anchors()):
+            found.append(target)
+    return found
+
+
+@every_page
+def test_links_lead_somewhere(page):
+    assert not broken(page)
+
+
+@every_page
+def test_cards_lead_somewhere(page):
+    names = [name for name in page.cards() if not is_generated(name)]
+    assert not [name for name in names if not (page.path.parent / f"{name}.md").is_file()]
+
+
+@each(SITE)
+def test_pages_of_the_site_link_to_pages_of_the_site(page):
+    local = [target.partition("#")[0] for _, target in page.links() if not re.match(r"^\w+:", target)]
+    paths = [(page.path.parent / name).resolve() for name in local if name.endswith(".md")]
+    assert all(path.is_relative_to(DOCS) for path in paths)
+
+
+@every_page
+def test_pictures_say_what_they_show(page):
+    assert all(len(text.split()) >= 3 for text, _ in page.pictures())
+
+
+@every_page
+def test_one_title(page):
+    titles = re.findall(r"^# ", page.prose, re.MULTILINE)
+    assert len(titles) == 1 and page.text.startswith(("# ", "---"))
+
+
+@every_page
+def test_tests_that_a_page_names_exist(page):
+    for match in filter(None, map(TEST.match, page.code())):
+        tree = ast.parse((ROOT / match[1]).read_text(encoding="utf-8"))
+        functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+        assert match[2] in functions, f"{match[1]} has no {match[2]}"
+
+
+def test_every_page_is_in_a_table_of_contents():
+    reached, waiting = set(), ["index"]
+    while waiting:
+        name = waiting.pop()
+        if name in reached or is_generated(name):
+            continue
+        reached.add(name)
+        path = DOCS / f"{name}.md"
+        assert path.is_file(), f"docs/{name}.md is in a table of contents, and missing"
+        waiting += Page(path).contents()
+    own = {
+        page.path.relative_to(DOCS).with_suffix("").as_posix() for page in PAGES if DOCS in page.path.parents
+    }
+    assert not own - reached
+
+
+BAD = """# One title
+
+[here](#one-title) [there](#another) [page](missing.md) [web](https://example.org) ![](picture.png)
+[a `word` in code](other.md#what-is-it) `[no](link.md)`
+
+```python
+# no title
+[no](link.md)
+```
+
+## What *is* `it`?
+"""
+
+
+def test_what_is_found(tmp_path):
+    path = tmp_path / "page.md"
+    path.write_text(BAD)
+    (tmp_path / "other.md").write_text("# Other\n\n## What is it?\n")
+    page = Page(path)
+    assert page.anchors() == {"one-title", "what-is-it"}
+    assert broken(page) == ["#another", "missing.md", "picture.png"]
+    assert page.pictures() == [("", "picture.png")]
+    assert "`[no](link.md)`"[1:-1] in page.code()
