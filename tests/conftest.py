@@ -1,22 +1,30 @@
 """Bundled data sets, scaled and split with fixed seeds, and a way to run a graph."""
 
+from importlib.util import find_spec
 from typing import NamedTuple
 
 import numpy as np
 import onnxruntime
 import pytest
+from _pytest.doctest import DoctestItem
 from sklearn import datasets
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 
 def pytest_collection_modifyitems(items):
-    """Skip what is marked ``needs_training`` where onnxruntime has no gradient builder."""
-    if hasattr(onnxruntime.capi._pybind_state, "GradientGraphBuilder"):
-        return
+    """Skip what needs the gradient builder of onnxruntime, or the callbacks of scikit-learn, without them."""
+    lacking = []
+    if not hasattr(onnxruntime.capi._pybind_state, "GradientGraphBuilder"):
+        lacking.append(("needs_training", "needs onnxruntime-training"))
+    if find_spec("sklearn.callback") is None:
+        lacking.append(("needs_callbacks", "scikit-learn before 1.9 has no callbacks"))
     for item in items:
-        if item.get_closest_marker("needs_training"):
-            item.add_marker(pytest.mark.skip(reason="needs onnxruntime-training"))
+        if isinstance(item, DoctestItem) and "callbacks" in str(item.path):
+            item.add_marker("needs_callbacks")
+        for marker, reason in lacking:
+            if item.get_closest_marker(marker):
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -1,0 +1,98 @@
+"""The rates that are logged are those of the schedule, wherever the training runs."""
+
+import pickle
+
+import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler, scale
+
+from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
+from ortlearn.callbacks import LearningRateMonitor
+from ortlearn.learning_rates import LearningRateSGD, Rates
+
+pytestmark = pytest.mark.needs_callbacks
+KINDS = {"one_graph": OrtGradientOptimizer, "two_calls": OrtGradientForwardBackwardOptimizer}
+RATE = LearningRateSGD(eta0=0.01, learning_rate="invscaling")
+
+
+@pytest.fixture(scope="module")
+def rows():
+    X, y = load_diabetes(return_X_y=True)
+    return scale(X)[:60], scale(y)[:60]
+
+
+def trainer(monitor, kind=OrtGradientOptimizer, **options):
+    options = {"max_iter": 3, "random_state": 0, "learning_rate": RATE, **options}
+    return kind(Ridge(), **options).set_callbacks(monitor)
+
+
+def rates(log):
+    return [row["rate"] for row in log.data]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_epoch_of_every_run(kind, rows):
+    monitor = LearningRateMonitor()
+    model = trainer(monitor, KINDS[kind]).fit(*rows)
+    model.set_params(max_iter=2).fit(*rows)
+    first, second = monitor.get_logs(select="all")
+    schedule = Rates(RATE)
+    assert rates(first) == [schedule.of(epoch) for epoch in range(3)]
+    assert rates(second) == rates(first)[:2] == rates(monitor.get_logs())
+    assert [row["epoch"] for row in first.data] == [1, 2, 3]
+    assert {row["task_name"] for row in first.data} == {"epoch"}
+    assert list(first.data_as_pandas["rate"]) == rates(first)
+
+
+def test_partial_fit_goes_on_counting(rows):
+    monitor = LearningRateMonitor()
+    model = trainer(monitor)
+    for _ in range(3):
+        model.partial_fit(*rows)
+    logs = monitor.get_logs(select="all")
+    assert [row["epoch"] for log in logs for row in log.data] == [1, 2, 3]
+    schedule = Rates(RATE)
+    assert [rate for log in logs for rate in rates(log)] == [schedule.of(epoch) for epoch in range(3)]
+
+
+def test_a_solver_has_no_rate(rows):
+    monitor = LearningRateMonitor()
+    model = trainer(monitor, learning_rate="LBFGS", max_iter=30).fit(*rows)
+    assert rates(monitor.get_logs()) == [None] * model.n_iter_
+
+
+def test_in_a_search(rows):
+    monitor = LearningRateMonitor()
+    grid = {"learning_rate__eta0": [0.1, 0.01]}
+    GridSearchCV(trainer(monitor, max_iter=2), grid, cv=2).fit(*rows)
+    log = monitor.get_logs()
+    by_path = {row["task_id_path"]: row["rate"] for row in log.data}
+    first = [by_path[0, 0, i, 0] for i in range(4)]
+    assert first == [0.1, 0.1, 0.01, 0.01] and len(log.data) == 10
+    assert log.estimator_name == "GridSearchCV"
+    whole = monitor.get_logs(include_lineage=True).data
+    assert {row["task_name"] for row in whole} == {"fit", "search", "epoch"}
+
+
+def test_pipelines_and_searches_have_no_rate(rows):
+    pipeline = make_pipeline(StandardScaler(), OrtGradientOptimizer(Ridge()))
+    with pytest.raises(
+        TypeError, match="LearningRateMonitor listens to .*, not to Pipeline: call set_callbacks"
+    ):
+        pipeline.set_callbacks(LearningRateMonitor()).fit(*rows)
+
+
+def test_pickled_with_its_estimator(rows):
+    monitor = LearningRateMonitor()
+    model = trainer(monitor).fit(*rows)
+    again = pickle.loads(pickle.dumps(model)).fit(*rows)
+    assert len(again._skl_callbacks[0].get_logs(select="all")) == 2
+    assert len(monitor.get_logs(select="all")) == 1
+
+
+def test_no_training_no_log():
+    with pytest.raises(ValueError, match="No logs"):
+        LearningRateMonitor().get_logs()

@@ -1,0 +1,279 @@
+"""Checkpoints are whole, ranked, and training goes on from them."""
+
+import pickle
+
+import joblib
+import numpy as np
+import onnx
+import pytest
+from sklearn.datasets import load_diabetes, load_wine
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler, scale
+
+from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
+from ortlearn.callbacks import ModelCheckpoint
+from ortlearn.callbacks.checkpoint_files import read_value
+from ortlearn.exceptions import ConvergenceError
+from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD
+
+OPTIMIZERS = {"one_graph": OrtGradientOptimizer, "two_calls": OrtGradientForwardBackwardOptimizer}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    X, y = load_diabetes(return_X_y=True)
+    return scale(X)[:80], scale(y)[:80]
+
+
+def train(checkpoint, rows, kind=OrtGradientOptimizer, model=None, fit=None, **options):
+    options = {"max_iter": 4, "random_state": 0, "batch_size": 16, "learning_rate": "Adam", **options}
+    trainer = kind(model or Ridge(), **options)
+    return trainer.set_callbacks(checkpoint).fit(*rows, **(fit or {}))
+
+
+def names(checkpoint):
+    return [str(path.relative_to(checkpoint.folder)) for path in checkpoint.paths()]
+
+
+def epochs(checkpoint):
+    return [int(read_value(path, "epoch")) for path in checkpoint.paths()]
+
+
+@pytest.mark.needs_callbacks
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+def test_a_file_for_every_epoch(kind, rows, tmp_path, run_onnx):
+    checkpoint = ModelCheckpoint(tmp_path / "new" / "folder")
+    train(checkpoint, rows, OPTIMIZERS[kind])
+    assert names(checkpoint) == [f"epoch-00000{i}.onnx" for i in (1, 2, 3, 4)]
+    for epoch, path in enumerate(checkpoint.paths(), start=1):
+        fewer = OPTIMIZERS[kind](
+            Ridge(), max_iter=epoch, random_state=0, batch_size=16, learning_rate="Adam"
+        ).fit(*rows)
+        model = onnx.load(path)
+        assert model.graph.initializer == fewer.onnx_.graph.initializer
+        found = run_onnx(model, rows[0].astype(np.float32))[0]
+        np.testing.assert_array_equal(found.ravel(), fewer.predict(rows[0]))
+
+
+@pytest.mark.needs_callbacks
+def test_metadata_tell_what_was_measured(rows, tmp_path):
+    checkpoint = ModelCheckpoint(tmp_path)
+    trainer = train(checkpoint, rows, fit={"X_val": rows[0], "y_val": rows[1]}, validation_every=2)
+    for record, path in zip(trainer.history_, checkpoint.paths(), strict=True):
+        for key, value in record.items():
+            assert read_value(path, key) == value
+    assert checkpoint.best_path() == tmp_path / "epoch-000004.onnx"
+    assert read_value(checkpoint.paths()[0], "validation_loss") is None
+    assert "ortlearn.loss" not in {entry.key for entry in trainer.onnx_.metadata_props}
+
+
+@pytest.mark.needs_callbacks
+def test_every(rows, tmp_path):
+    checkpoint = ModelCheckpoint(tmp_path, every=3)
+    train(checkpoint, rows, max_iter=7)
+    assert epochs(checkpoint) == [3, 6]
+
+
+@pytest.mark.needs_callbacks
+@pytest.mark.parametrize("monitor", ["validation_loss", "validation_score", "loss"])
+def test_the_best_are_kept(monitor, rows, tmp_path):
+    checkpoint = ModelCheckpoint(tmp_path, keep_best=2, monitor=monitor, with_estimator=True)
+    fit = {"X_val": rows[0][:9], "y_val": rows[1][:9]}
+    # A rate this high goes up and down.
+    trainer = train(checkpoint, rows, fit=fit, validation_every=1, learning_rate=0.5, max_iter=12)
+    values = [record[monitor] for record in trainer.history_]
+    order = np.argsort(np.array(values) * (-1 if monitor == "validation_score" else 1), kind="stable") + 1
+    assert epochs(checkpoint) == sorted(order[:2])
+    assert epochs(checkpoint) not in ([1, 2], [11, 12]), "the order of the epochs decided"
+    assert read_value(checkpoint.best_path(), "epoch") == order[0]
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+@pytest.mark.needs_callbacks
+def test_epochs_without_a_validation_are_not_ranked(rows, tmp_path):
+    checkpoint = ModelCheckpoint(tmp_path, keep_best=3)
+    train(checkpoint, rows, fit={"X_val": rows[0], "y_val": rows[1]}, validation_every=3, max_iter=8)
+    assert epochs(checkpoint) == [3, 6]
+
+
+@pytest.mark.needs_callbacks
+def test_nothing_to_rank_by_is_an_error_early(rows, tmp_path):
+    seen = []
+
+    class Counter(ModelCheckpoint):
+        def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+            seen.append(context.task_name)
+            super().on_fit_task_end(estimator, context, fitted_estimator=fitted_estimator)
+
+    with pytest.raises(ValueError, match="best by validation_loss, which is not measured: pass X_val"):
+        train(Counter(tmp_path, keep_best=1), rows, max_iter=50)
+    assert seen == ["epoch"] * 5
+    with pytest.raises(ValueError, match="None of the 0 checkpoints .* has a validation_loss"):
+        ModelCheckpoint(tmp_path).best_path()
+
+
+@pytest.mark.needs_callbacks
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+def test_going_on_from_a_graph(kind, rows, tmp_path):
+    """Without a state, a schedule and an order of rows, the weights are all there is."""
+    options = {
+        "learning_rate": LearningRateSGD(eta0=0.01, learning_rate="constant"),
+        "shuffle": False,
+        "batch_size": 16,
+        "warm_start": True,
+    }
+    checkpoint = ModelCheckpoint(tmp_path)
+    model = Ridge().fit(rows[0], -rows[1])
+    whole = OPTIMIZERS[kind](model, max_iter=6, **options).set_callbacks(checkpoint).fit(*rows)
+    later = OPTIMIZERS[kind](checkpoint.paths()[3], max_iter=2, **options).fit(*rows)
+    np.testing.assert_allclose(later.train_losses_, whole.train_losses_[4:], rtol=1e-6)
+    np.testing.assert_allclose(later.predict(rows[0]), whole.predict(rows[0]), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.needs_callbacks
+def test_a_classifier_goes_on_from_a_graph(tmp_path):
+    X, y = load_wine(return_X_y=True)
+    X = scale(X)
+    checkpoint = ModelCheckpoint(tmp_path)
+    first = train(
+        checkpoint, (X, y), model=MLPClassifier(hidden_layer_sizes=(5,), random_state=0), max_iter=3
+    )
+    later = OrtGradientOptimizer(checkpoint.paths()[-1], warm_start=True, max_iter=10, random_state=0)
+    later.fit(X, y)
+    assert later.train_losses_[0] < first.train_losses_[0]
+    assert later.score(X, y) > first.score(X, y) and (later.classes_ == [0, 1, 2]).all()
+
+
+@pytest.mark.needs_callbacks
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+def test_an_estimator_goes_on_as_if_nothing_had_happened(kind, rows, tmp_path):
+    checkpoint = ModelCheckpoint(tmp_path, with_estimator=True, every=2)
+    whole = train(checkpoint, rows, OPTIMIZERS[kind], learning_rate=LearningRateAdam(eta0=0.01), max_iter=6)
+    later = joblib.load(tmp_path / "epoch-000002.joblib")
+    assert later.n_iter_ == 2 and "_skl_callbacks" not in vars(later)
+    for _ in range(4):
+        later.partial_fit(*rows)
+    assert later.train_losses_ == whole.train_losses_
+    for name, array in whole.trained_coef_.items():
+        np.testing.assert_array_equal(later.trained_coef_[name], array)
+
+
+@pytest.mark.needs_callbacks
+def test_partial_fit_adds_files(rows, tmp_path):
+    checkpoint = ModelCheckpoint(tmp_path, keep_best=2, monitor="loss")
+    trainer = OrtGradientOptimizer(Ridge(), random_state=0, learning_rate=0.01).set_callbacks(checkpoint)
+    for _ in range(4):
+        trainer.partial_fit(*rows)
+    assert epochs(checkpoint) == [3, 4]
+    again = ModelCheckpoint(tmp_path, keep_best=2, monitor="loss")  # on another day
+    trainer.set_callbacks(again).partial_fit(*rows)
+    assert epochs(again) == [4, 5]
+
+
+@pytest.mark.needs_callbacks
+def test_files_of_an_earlier_fit(rows, tmp_path):
+    checkpoint = ModelCheckpoint(tmp_path)
+    trainer = train(checkpoint, rows)
+    (tmp_path / "notes.txt").write_text("mine")
+    before = {path: path.read_bytes() for path in checkpoint.paths()}
+    for call in (trainer.fit, OrtGradientOptimizer(Ridge()).set_callbacks(checkpoint).partial_fit):
+        with pytest.raises(ValueError, match="has 4 checkpoints of an earlier fit: pass another folder"):
+            call(*rows)
+    again = ModelCheckpoint(tmp_path, overwrite=True)
+    with pytest.raises(ValueError, match="NaN"):
+        train(again, (rows[0] * np.nan, rows[1]))
+    assert {path: path.read_bytes() for path in checkpoint.paths()} == before
+    train(again, rows, max_iter=2)
+    assert names(again) == ["epoch-000001.onnx", "epoch-000002.onnx"]
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+@pytest.mark.needs_callbacks
+def test_files_stay_when_the_training_fails_later(rows, tmp_path):
+    checkpoint = ModelCheckpoint(tmp_path)
+    trainer = OrtGradientOptimizer(Ridge(), max_iter=50, learning_rate=3.0, random_state=0)
+    with pytest.raises(ConvergenceError):
+        trainer.set_callbacks(checkpoint).fit(*rows)
+    assert names(checkpoint)[0] == "epoch-000001.onnx" and len(names(checkpoint)) < 50
+    assert all(np.isfinite(read_value(path, "loss")) for path in checkpoint.paths())
+    assert not list(tmp_path.glob(".*")), "a half-written file is left"
+
+
+@pytest.mark.needs_callbacks
+def test_a_pipeline_has_a_folder_for_its_step(rows, tmp_path):
+    checkpoint = ModelCheckpoint(tmp_path)
+    trainer = OrtGradientOptimizer(Ridge(), max_iter=2).set_callbacks(checkpoint)
+    make_pipeline(StandardScaler(), trainer).fit(*rows)
+    assert names(checkpoint) == [f"fit-final-estimator-1/epoch-00000{i}.onnx" for i in (1, 2)]
+
+
+@pytest.mark.needs_callbacks
+def test_a_search_has_a_folder_for_every_training(rows, tmp_path):
+    checkpoint = ModelCheckpoint(tmp_path, keep_best=1, monitor="loss")
+    trainer = OrtGradientOptimizer(Ridge(), max_iter=3, random_state=0).set_callbacks(checkpoint)
+    search = GridSearchCV(trainer, {"learning_rate": [0.01, 1e-5]}, cv=2).fit(*rows)
+    folders = [f"search-0/candidate-split-evaluation-{i}" for i in range(4)]
+    expected = [f"{folder}/epoch-000003.onnx" for folder in ["refit-with-best-params-1", *folders]]
+    assert names(checkpoint) == expected
+    losses = {path: read_value(path, "loss") for path in checkpoint.paths()}
+    assert losses[checkpoint.paths()[0]] == search.best_estimator_.train_losses_[-1]
+    assert losses[checkpoint.best_path()] == min(losses.values())
+
+
+@pytest.mark.needs_callbacks
+def test_only_trainers_have_models(rows, tmp_path):
+    pipeline = make_pipeline(StandardScaler(), OrtGradientOptimizer(Ridge()))
+    with pytest.raises(TypeError, match="ModelCheckpoint listens to OrtGradientOptimizer .* not to Pipeline"):
+        pipeline.set_callbacks(ModelCheckpoint(tmp_path)).fit(*rows)
+
+
+@pytest.mark.needs_callbacks
+def test_a_solver_has_checkpoints(rows, tmp_path):
+    checkpoint = ModelCheckpoint(tmp_path)
+    trainer = train(checkpoint, rows, learning_rate="LBFGS", max_iter=30, model=Ridge())
+    assert epochs(checkpoint) == list(range(1, trainer.n_iter_ + 1))
+
+
+@pytest.mark.needs_callbacks
+def test_it_is_pickled_with_its_estimator(rows, tmp_path):
+    checkpoint = ModelCheckpoint(tmp_path, keep_best=1, monitor="loss")
+    trainer = pickle.loads(pickle.dumps(train(checkpoint, rows, model=Ridge())))
+    trainer.partial_fit(*rows)
+    assert epochs(checkpoint) == [5]
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"every": 0}, "every must be a whole number from 1 on, not 0"),
+        ({"every": 1.5}, "every must be"),
+        ({"every": True}, "every must be"),
+        ({"keep_best": 0}, "keep_best must be"),
+        ({"monitor": "accuracy"}, "monitor must be one of .*'validation_score'.*not 'accuracy'"),
+    ],
+    ids=lambda value: None if isinstance(value, str) else str(value),
+)
+def test_bad_parameters(options, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        ModelCheckpoint(tmp_path, **options)
+
+
+@pytest.mark.needs_callbacks
+def test_a_folder_that_cannot_be_made(rows, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="file"):
+        train(ModelCheckpoint(tmp_path / "file"), rows)
+
+
+@pytest.mark.needs_callbacks
+def test_a_classifier_keeps_the_highest_score(tmp_path):
+    X, y = load_wine(return_X_y=True)
+    X = scale(X)
+    checkpoint = ModelCheckpoint(tmp_path, keep_best=1, monitor="validation_score")
+    fit = {"X_val": X[::5], "y_val": y[::5]}
+    trainer = train(checkpoint, (X, y), model=LogisticRegression(), fit=fit, validation_every=1, max_iter=15)
+    best = int(np.argmax(trainer.validation_scores_)) + 1
+    assert epochs(checkpoint) == [best]

@@ -1,0 +1,55 @@
+"""Trainings in other processes are heard of here, and leave the same files."""
+
+import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.preprocessing import scale
+
+from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
+from ortlearn.callbacks import LearningRateMonitor, ModelCheckpoint
+from ortlearn.callbacks.checkpoint_files import read_value
+
+pytestmark = pytest.mark.needs_callbacks
+
+
+class OfThree:
+    """Asks to stop after the third epoch, in any process."""
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+    def on_fit_task_end(self, estimator, context):
+        return context.task_name == "epoch" and context.task_id == 2
+
+
+def searched(kind, n_jobs, folder):
+    """Return what a search logs, shows and writes."""
+    from sklearn.callback import ProgressBar, ScoringMonitor
+
+    X, y = load_diabetes(return_X_y=True)
+    scores, rates = ScoringMonitor(scoring="r2"), LearningRateMonitor()
+    checkpoint = ModelCheckpoint(folder, keep_best=1, monitor="loss")
+    trainer = kind(Ridge(), max_iter=9, random_state=0).set_callbacks(scores, rates, checkpoint, OfThree())
+    search = GridSearchCV(trainer, {"learning_rate": [0.01, 1e-5]}, cv=2, n_jobs=n_jobs)
+    search.set_callbacks(ProgressBar(max_propagation_depth=None)).fit(scale(X)[:80], scale(y)[:80])
+    files = {str(path.relative_to(folder)): read_value(path, "loss") for path in checkpoint.paths()}
+    return scores.get_logs().data, rates.get_logs().data, files
+
+
+def test_two_processes_are_as_one(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    for kind in (OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer):
+        one = searched(kind, None, tmp_path / kind.__name__ / "one")
+        shown = capsys.readouterr().out
+        two = searched(kind, 2, tmp_path / kind.__name__ / "two")
+        assert one == two
+        assert capsys.readouterr().out.count("100%") == shown.count("100%") == 7
+        scores, rates, files = two
+        assert len(scores) == 5 * 4 and len(rates) == 5 * 3 and len(files) == 5
