@@ -76,8 +76,8 @@ for name, trainer in trainers.items():
     print(f"{name}: {trainer.score(X_val, y_val):.1%} of {len(X_val)} images")
 
 # %%
-# The result is an ONNX file again, which any onnxruntime runs. ``trainer.get_trained_onnx()`` is the same model
-# with other weights, names and outputs unchanged.
+# The result is an ONNX file again, which any onnxruntime runs. ``trainer.get_trained_onnx()`` is the same
+# model with other weights, names and outputs unchanged.
 
 import onnxruntime
 

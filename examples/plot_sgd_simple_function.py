@@ -1,0 +1,161 @@
+"""
+SGD on a simple function
+========================
+
+Everything that happens between a graph and its trained weights, on a function small enough to see it all:
+
+    z = -1 - 2 x + 3 y + x² / 2 - y² / 3
+
+The graph is written by hand. We look at it, at its gradient, at the loss that is added to it, train it step
+by step, and then by both estimators, **which find the five coefficients of the function from its values.**
+"""
+
+# %%
+# The data
+# --------
+#
+# A thousand points of the plane, and the values of the function there, with a little noise.
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+rng = np.random.RandomState(0)
+X = rng.uniform(-2, 2, size=(1000, 2)).astype(np.float32)
+x, y = X.T
+z = -1 - 2 * x + 3 * y + x**2 / 2 - y**2 / 3 + 0.1 * rng.randn(1000)
+z = z.reshape(-1, 1).astype(np.float32)
+
+ax = plt.figure(figsize=(6, 4.5)).add_subplot(projection="3d")
+ax.scatter(x, y, z[:, 0], c=z[:, 0], s=4)
+_ = ax.set(xlabel="x", ylabel="y", title="the function, with noise")
+
+# %%
+# A graph written by hand
+# -----------------------
+#
+# ONNX has a textual form, which onnx reads. The graph takes rows of x and y, puts their squares beside
+# them, and weighs the four columns. Its weights ``coef`` and ``intercept`` are zero: they are what will be
+# trained.
+
+import onnx.parser
+
+from ortlearn.inspection import plot_graph
+
+model = onnx.parser.parse_model("""
+<ir_version: 8, opset_import: ["": 18]>
+quadratic (float[N, 2] X) => (float[N, 1] z)
+<float[4, 1] coef = {0, 0, 0, 0}, float[1] intercept = {0}>
+{
+    squares = Mul(X, X)
+    columns = Concat<axis = 1>(X, squares)
+    weighted = MatMul(columns, coef)
+    z = Add(weighted, intercept)
+}""")
+_ = plot_graph(model)
+
+# %%
+# Its gradient is a graph too
+# ---------------------------
+#
+# ``onnx_derivative`` returns another ONNX graph. Weights are inputs there, and so is ``z_grad``, the
+# gradient that comes from whatever is computed from ``z``. Out come the gradients with respect to both
+# weights. Every operator is a standard one: any onnxruntime runs it.
+
+from ortlearn.differentiation import onnx_derivative
+
+_ = plot_graph(onnx_derivative(model, ["coef", "intercept"]))
+
+# %%
+# A loss at the end
+# -----------------
+#
+# Training needs one number to make small. ``add_loss_output`` adds it: a second input, ``label``, and a
+# second output, ``loss``, here the sum of the squared errors of all rows.
+
+from ortlearn.losses import add_loss_output
+
+with_loss = add_loss_output(model, "squared_error")
+_ = plot_graph(with_loss)
+
+# %%
+# The gradient of the loss starts from the loss itself, and ``z_grad`` is gone from the inputs.
+
+from ortlearn.differentiation import DerivativeOptions
+
+gradient = onnx_derivative(
+    with_loss, ["coef", "intercept"], options=DerivativeOptions.Loss, label="label", loss="loss"
+)
+_ = plot_graph(gradient)
+
+# %%
+# Descent by hand
+# ---------------
+#
+# A step against the gradient makes the loss smaller. Thirty steps, each with the mean gradient of all rows,
+# bring the weights near to the coefficients of the function, -2, 3, 1/2, -1/3 and -1.
+
+import onnxruntime
+
+session = onnxruntime.InferenceSession(gradient.SerializeToString(), providers=["CPUExecutionProvider"])
+names = [value.name for value in session.get_outputs()]
+weights = {"coef": np.zeros((4, 1), np.float32), "intercept": np.zeros(1, np.float32)}
+for step in range(30):
+    found = dict(zip(names, session.run(None, {"X": X, "label": z, **weights}), strict=True))
+    for name in weights:
+        weights[name] -= 0.1 * found[f"{name}_grad"] / len(X)
+    if step % 5 == 0:
+        print(f"step {step:2}: mean loss {found['loss'].item() / len(X):.3f}")
+print(*weights["coef"].ravel().round(2), *weights["intercept"].round(2))
+
+# %%
+# Two estimators
+# --------------
+#
+# The estimators do the same in batches, with shuffled rows, and much faster. ``OrtGradientOptimizer`` puts
+# gradient and update of every batch into one graph and runs a whole epoch by one call.
+# ``OrtGradientForwardBackwardOptimizer`` computes the loss and its gradient between a forward and a
+# backward call, for those who want to look in between. Both visit the same rows in the same order, so that
+# they find the same weights.
+
+from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
+from ortlearn.learning_rates import LearningRateSGD, LearningRateSGDNesterov
+
+sgd = {"warm_start": True, "learning_rate": LearningRateSGD(0.005), "max_iter": 25, "random_state": 0}
+trainers = {
+    "one graph": OrtGradientOptimizer(model, **sgd).fit(X, z),
+    "forward and backward": OrtGradientForwardBackwardOptimizer(model, **sgd).fit(X, z),
+}
+
+# %%
+# Nesterov's momentum
+# -------------------
+#
+# Plain SGD forgets every gradient after its step. With momentum a step goes on in the direction of the last
+# ones, and Nesterov's form of it looks ahead to where that leads. At the same rate it is several times as
+# fast.
+
+nesterov = {**sgd, "learning_rate": LearningRateSGDNesterov(0.005)}
+trainers["one graph, Nesterov"] = OrtGradientOptimizer(model, **nesterov).fit(X, z)
+
+expected = [-2, 3, 1 / 2, -1 / 3, -1]
+print(f"{'':>22}      x      y     x²     y²      1")
+print(f"{'the function':>22}", *(f"{value:6.2f}" for value in expected))
+for name, trainer in trainers.items():
+    found = np.concatenate([trainer.trained_coef_["coef"].ravel(), trainer.trained_coef_["intercept"]])
+    print(f"{name:>22}", *(f"{value:6.2f}" for value in found))
+
+# %%
+# The losses
+# ----------
+#
+# The two estimators' curves lie on one another. With momentum the loss falls to that of the noise in a few
+# epochs; without it, the loss is still on its way there.
+
+from ortlearn.inspection import TrainingCurveDisplay
+
+_, ax = plt.subplots(figsize=(7, 4.5))
+styles = ["-", ":", "-"]
+for (name, trainer), style in zip(trainers.items(), styles, strict=True):
+    TrainingCurveDisplay.from_estimator(trainer, ax, name=name, log_scale=True, linewidth=3, linestyle=style)
+ax.set_title("SGD, by two estimators, and Nesterov's momentum")
+plt.show()
