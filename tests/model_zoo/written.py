@@ -25,10 +25,10 @@ def written_back(trained: Any, X: Any) -> dict[str, Any]:
         Fact: whether it predicts the same, the largest difference by method, and what is wrong.
     """
     model = trained.to_sklearn()
-    expected = predictions(trained, X)
+    expected = predictions(model, X)
     gaps = {
         name: difference(values, expected[name])
-        for name, values in predictions(model, X).items()
+        for name, values in predictions(trained, X).items()
         if name in expected
     }
     if not gaps:

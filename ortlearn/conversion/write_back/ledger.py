@@ -14,21 +14,24 @@ from .checks import is_close
 from .correspondence import Correspondence, correspondence
 from .reconversion import Reconverted
 
-__all__ = ["Entry", "Ledger", "holders"]
+__all__ = ["Entry", "Ledger", "alike", "holders"]
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Where the numbers of a weight come from.
+    """Where the numbers of a weight come from, in one place of the graph.
 
     Attributes
     ----------
+    name : str
+        Weight.
     holders : list of int
         Positions of the arrays that it is made of.
     found : Correspondence
         Which of their numbers, one array after the other, make which of its elements.
     """
 
+    name: str
     holders: list[int]
     found: Correspondence
 
@@ -45,14 +48,14 @@ class Ledger:
         New numbers of some of them, float64, in their shapes.
     taken : dict of int to ndarray of bool
         Which of these come from a weight; the others are the old ones.
-    entries : dict of str to Entry
-        Weights that were read, by name.
+    entries : list of Entry
+        Weights that were read, in each place that holds them.
     """
 
     fitted: Sequence[FittedArray]
     numbers: dict[int, np.ndarray] = field(default_factory=dict)
     taken: dict[int, np.ndarray] = field(default_factory=dict)
-    entries: dict[str, Entry] = field(default_factory=dict)
+    entries: list[Entry] = field(default_factory=list)
 
     def open(self, position: int) -> np.ndarray:
         """Return the new numbers of an array, to be changed in place."""
@@ -91,22 +94,41 @@ class Ledger:
         first = graphs[0].arrays[name]
         if not own:
             return "" if is_close(values, first) else "it is not known which attribute it comes from"
-        second = graphs[0].counterpart(name, graphs[1])
-        if second is None or second.shape != first.shape:
+        places = graphs[0].counterparts(name, graphs[1])
+        if not places:
             return "the converter writes another graph where the attribute has other numbers"
-        found = correspondence(
-            _joined([self.fitted[position].values for position in own]),
-            _joined([after[position].values for position in own]),
-            first,
-            second,
-        )
+        for second in places:
+            problem = self._read_place(name, values, own, first, second, after)
+            if problem:
+                return problem
+        return ""
+
+    def _read_place(
+        self,
+        name: str,
+        values: np.ndarray,
+        own: list[int],
+        first: np.ndarray,
+        second: np.ndarray,
+        after: Sequence[FittedArray],
+    ) -> str:
+        found = None
+        for positions in (own, alike(own, self.fitted)):
+            found = correspondence(
+                _joined([self.fitted[position].values for position in positions]),
+                _joined([after[position].values for position in positions]),
+                first,
+                second,
+            )
+            if found is not None and (found.source >= 0).all():
+                break
         if found is None:
             return "no number of the attribute says what it is"
         fixed = found.source < 0
         if not is_close(values.ravel()[fixed], first.ravel()[fixed]):
             return "some of its numbers are none of the attribute, and were trained too"
-        self.entries[name] = Entry(own, found)
-        return self._take(found, values.ravel(), own)
+        self.entries.append(Entry(name, positions, found))
+        return self._take(found, values.ravel(), positions)
 
     def _take(self, found: Correspondence, values: np.ndarray, own: list[int]) -> str:
         before = _joined([self.fitted[position].values for position in own])
@@ -123,25 +145,22 @@ class Ledger:
             begin += size
         return ""
 
-    def members(self, name: str) -> list[int]:
+    def members(self, entry: Entry) -> list[int]:
         """Return the positions of the arrays that some elements of a weight come from."""
-        entry = self.entries[name]
-        sizes = [self.fitted[position].values.size for position in entry.holders]
-        ends = np.cumsum(sizes)
+        ends = np.cumsum([self.fitted[position].values.size for position in entry.holders])
         used = np.unique(np.searchsorted(ends, entry.found.source[entry.found.source >= 0], side="right"))
         return [entry.holders[number] for number in used]
 
-    def expected(self, name: str, before: np.ndarray) -> np.ndarray:
+    def expected(self, entry: Entry, before: np.ndarray) -> np.ndarray:
         """Return what a converter should make of the new numbers.
 
         Parameters
         ----------
-        name : str
+        entry : Entry
             Weight that was read.
         before : ndarray
             Its values before the training, for elements that come from no number.
         """
-        entry = self.entries[name]
         numbers = _joined([self.numbers.get(p, self.fitted[p].values) for p in entry.holders])
         return entry.found.forward(numbers, before)
 
@@ -173,6 +192,15 @@ def holders(weight: Weight, fitted: Sequence[FittedArray]) -> list[int]:
         if found:
             return found
     return []
+
+
+def alike(positions: Sequence[int], fitted: Sequence[FittedArray]) -> list[int]:
+    """Return the positions of the same attributes of all members, for those of some.
+
+    Equal numbers of several members may have been taken for those of one.
+    """
+    groups = {fitted[position].group for position in positions}
+    return [position for position, array in enumerate(fitted) if array.group in groups]
 
 
 def _joined(arrays: Sequence[np.ndarray]) -> np.ndarray:

@@ -64,11 +64,17 @@ class Reconverted:
         number, position = use
         return self.arrays.get(self.model.graph.node[number].input[position])
 
-    def counterpart(self, name: str, other: Reconverted) -> np.ndarray | None:
-        """Return what another graph has in the place of an initializer; None where graphs differ."""
+    def counterparts(self, name: str, other: Reconverted) -> list[np.ndarray]:
+        """Return what another graph has in the place of an initializer; nothing where graphs differ.
+
+        There may be several: equal initializers are stored once.
+        """
         if other.operators != self.operators:
-            return None
-        return next((other.at(use) for use, own in self.uses if own == name), None)
+            return []
+        found = [other.at(use) for use, own in self.uses if own == name]
+        distinct = {id(array): array for array in found}.values()
+        shape = self.arrays[name].shape
+        return [array for array in distinct if array is not None and array.shape == shape]
 
 
 def core_of(source: Any, trainable: TrainableModel) -> Any:

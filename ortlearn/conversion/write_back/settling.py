@@ -35,15 +35,15 @@ def settle(ledger: Ledger, core: Any) -> tuple[set[str], str]:
         Why that cannot be; empty if it can.
     """
     settled: set[str] = set()
-    for name in ledger.entries:
-        members = ledger.members(name)
+    for entry in ledger.entries:
+        members = ledger.members(entry)
         if all(_has_shares(ledger, position) for position in members):
             if not _settle_shares(ledger, members):
                 return settled, (
-                    f"the leaves of the forest ({name!r}) no longer have shares that add up to one. The "
-                    "trained model divides what they sum up to; scikit-learn's forests do not"
+                    f"the leaves of the forest ({entry.name!r}) no longer have shares that add up to one. "
+                    "The trained model divides what they sum up to; scikit-learn's forests do not"
                 )
-            settled.add(name)
+            settled.add(entry.name)
     for position in list(ledger.numbers):
         settled |= _settle_first_scores(ledger, position, core)
     return settled, ""
@@ -98,4 +98,5 @@ def _settle_first_scores(ledger: Ledger, position: int, core: Any) -> set[str]:
     ]
     for tree in trees:
         ledger.open(tree)[...] += common / rate
-    return {name for name in ledger.entries if {position, *trees} & set(ledger.members(name))}
+    changed = {position, *trees}
+    return {entry.name for entry in ledger.entries if changed & set(ledger.members(entry))}

@@ -13,7 +13,7 @@ from ..weights.fitted_attributes import FittedArray, fitted_arrays
 from .checks import check_link, check_same, check_unchanged, is_close, refusal
 from .correspondence import moved
 from .dependents import refresh
-from .ledger import Ledger, holders
+from .ledger import Ledger, alike, holders
 from .places import place_of
 from .reconversion import Reconverted, core_of, reconvert
 from .settling import settle
@@ -64,13 +64,15 @@ def write_weights(source: Any, trainable: TrainableModel, weights: Mapping[str, 
     settled, problem = settle(ledger, base.estimator)
     if problem:
         raise refusal(trainable, f"the trained weights: {problem}")
-    expected = {name: ledger.expected(name, base.arrays[name]) for name in ledger.entries}
-    for name, values in expected.items():
-        if name not in settled and not is_close(values, weights[name]):
-            what = _title(trainable, name)
+    expected = {}
+    for entry in ledger.entries:
+        values = ledger.expected(entry, base.arrays[entry.name])
+        if entry.name not in settled and not is_close(values, weights[entry.name]):
+            what = _title(trainable, entry.name)
             raise refusal(
                 trainable, f"{what}: the graph holds it several times, and these were trained apart"
             )
+        expected[entry.name] = values
     result = _written(source, trainable, ledger.fitted, ledger.numbers)
     check_same(reconvert(result, trainable), base, expected, trainable)
     return result
@@ -84,7 +86,7 @@ def _read(
     facts = {trainable.original_names[name]: trainable.weights[name] for name in trainable.trained}
     held = {name: holders(fact, fitted) for name, fact in facts.items()}
     random_state = np.random.RandomState(0)
-    positions = sorted({position for own in held.values() for position in own})
+    positions = alike([position for own in held.values() for position in own], fitted)
     other = {position: moved(fitted[position].values, random_state) for position in positions}
     probe = reconvert(_written(source, trainable, fitted, other), trainable)
     after = fitted_arrays(probe.estimator)
