@@ -1,0 +1,43 @@
+"""The README, the quick start and the front page show the same first example, and it says the truth."""
+
+import doctest
+import re
+
+import pytest
+
+from tests.docs.pages import DOCS, ROOT
+
+FIRST = re.compile(r"^```python\n(.*?)^```$", re.M | re.S)
+FLAGS = doctest.NORMALIZE_WHITESPACE
+
+
+def first_example(path):
+    return FIRST.search(path.read_text(encoding="utf-8"))[1]
+
+
+README = first_example(ROOT / "README.md")
+
+
+@pytest.mark.parametrize("name", ["getting_started.md", "index.md"])
+def test_the_same_lines(name):
+    assert first_example(DOCS / name) == README
+
+
+def test_ten_lines():
+    statements = doctest.DocTestParser().get_examples(README)
+    assert len(statements) == 10
+
+
+def test_they_run_and_print_what_is_shown():
+    test = doctest.DocTestParser().get_doctest(README, {}, "README", "README.md", 0)
+    result = doctest.DocTestRunner(optionflags=FLAGS).run(test, clear_globs=False)
+    assert result == (0, 10)
+    losses = test.globs["trainer"].train_losses_
+    assert losses[-1] < losses[0]
+
+
+def test_another_output_would_be_noticed():
+    wrong = README.replace("0.52 -> 0.53", "0.52 -> 0.99")
+    test = doctest.DocTestParser().get_doctest(wrong, {}, "wrong", None, 0)
+    result = doctest.DocTestRunner(optionflags=FLAGS).run(test, out=lambda text: None)
+    assert result.failed == 1
