@@ -121,8 +121,8 @@ def _differences(ours: Any, theirs: Any) -> np.ndarray:
     """Return how far apart each row is: classes are equal or not, numbers relative to the largest."""
     if isinstance(theirs, list):
         return np.max([_differences(a, b) for a, b in zip(ours, theirs, strict=True)], axis=0)
-    theirs = theirs.toarray() if issparse(theirs) else np.asarray(theirs)
-    ours = np.asarray(ours).reshape(theirs.shape)
+    theirs, ours = (found.toarray() if issparse(found) else np.asarray(found) for found in (theirs, ours))
+    ours = ours.reshape(theirs.shape)
     if theirs.dtype.kind != "f":
         apart = (ours != theirs).astype(np.float64)
     else:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from onnx import ModelProto
-from scipy.sparse import issparse
+from scipy.sparse import csr_matrix, issparse
 from scipy.special import expit, softmax
 
 from ..exceptions import ConversionError
@@ -72,7 +72,8 @@ class Inference:
 
     def predict(self, rows: Any) -> np.ndarray:
         """Return classes, numbers of clusters, or values in the shape of y."""
-        return _by_chunks(self._predict, rows)
+        found = _by_chunks(self._predict, rows)
+        return csr_matrix(found) if self.problem.sparse_labels else found
 
     def probabilities(self, rows: Any) -> Any:
         """Return the probabilities, of shape (n, n_classes), or one such matrix per output."""

@@ -176,7 +176,7 @@ class PredictionMixin(ExportMixin, TransformationMixin):
         from sklearn.metrics import accuracy_score, r2_score  # longer to import than all of ortlearn
 
         if self._is_multilabel():
-            right = (np.asarray(self.predict(X)) == _dense(y)).all(axis=1)
+            right = (_dense(self.predict(X)) == _dense(y)).all(axis=1)
             return float(np.average(right, weights=sample_weight))
         if head is not None and head.transformed is not None:
             return r2_score(y, self.transform(X), sample_weight=sample_weight)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from onnx import ModelProto, helper
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
 from .. import conversion
@@ -69,6 +70,8 @@ class Problem:
         Weight of each class, for each column of y.
     updates : Updates
         What is clipped and averaged.
+    sparse_labels : bool
+        Whether y was a sparse matrix of labels, as predictions are then, too.
     """
 
     trainable: TrainableModel
@@ -83,6 +86,7 @@ class Problem:
     missing: frozenset[int] = frozenset()
     class_weights: ClassWeights | None = None
     updates: Updates = Updates()
+    sparse_labels: bool = False
 
     @classmethod
     def pose(
@@ -153,6 +157,7 @@ class Problem:
             owner.gradient,
             None if conversion.is_onnx_source(source) else source,
             updates=Updates.of(owner),
+            sparse_labels=issparse(y) and trainable.head is not None,
         )
 
     @property

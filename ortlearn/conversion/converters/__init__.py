@@ -18,7 +18,7 @@ from sklearn.ensemble import (
 )
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.linear_model import RidgeClassifier, RidgeClassifierCV
-from sklearn.multioutput import ClassifierChain, RegressorChain
+from sklearn.multioutput import ClassifierChain, MultiOutputClassifier, RegressorChain
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.preprocessing import PowerTransformer, QuantileTransformer
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
@@ -35,6 +35,7 @@ from . import (
     elementwise,
     gaussian_process,
     isolation_forest,
+    multioutput,
     networks,
     power_transformer,
     quantile_transformer,
@@ -62,6 +63,7 @@ CONVERTERS: dict[type, Callable] = {
     IsolationForest: isolation_forest.convert,
     MLPClassifier: networks.convert_classifier,
     MLPRegressor: networks.convert_regressor,
+    MultiOutputClassifier: multioutput.convert_classifier,
     NuSVC: svm.convert_classifier,
     NuSVR: svm.convert_regressor,
     OneClassSVM: svm.convert_regressor,

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
+from .members import column, member, outputs_of
+
 __all__ = ["convert_classifier", "convert_regressor", "shape_classifier", "shape_regressor"]
 
 
@@ -30,7 +32,7 @@ def convert_regressor(scope: Any, operator: Any, container: Any) -> None:
     chain = operator.raw_operator
     predictions: list[Any] = []
     for estimator in chain.estimators_:
-        predictions.append(_column(_member(estimator, operator, container, predictions), container))
+        predictions.append(column(_member(estimator, operator, container, predictions), container))
     _ordered(chain, predictions, operator.outputs[0], container).add_to(scope, container)
 
 
@@ -47,8 +49,8 @@ def convert_classifier(scope: Any, operator: Any, container: Any) -> None:
     scores: list[Any] = []
     features: list[Any] = []
     for estimator in chain.estimators_:
-        label, score = _outputs(_member(estimator, operator, container, features))
-        labels.append(_column(label, container))
+        label, score = outputs_of(_member(estimator, operator, container, features))
+        labels.append(column(label, container))
         scores.append(_last_column(estimator, score, container))
         passed = labels[-1] if method == "predict" else scores[-1]
         features.append(OnnxCast(passed, to=number, op_version=version))
@@ -62,28 +64,12 @@ def _number_type(operator: Any) -> int:
 
 
 def _member(estimator: Any, operator: Any, container: Any, before: list[Any]) -> Any:
-    from skl2onnx.algebra.onnx_operator import OnnxSubEstimator
     from skl2onnx.algebra.onnx_ops import OnnxConcat
-    from sklearn.base import is_classifier
-    from sklearn.svm import LinearSVC
 
-    version = container.target_opset
     inputs = operator.inputs[0]
     if before:
-        inputs = OnnxConcat(inputs, *before, axis=1, op_version=version)
-    # Decisions of LinearSVC are never dictionaries, and it has no such option.
-    options = {"zipmap": False} if is_classifier(estimator) and not isinstance(estimator, LinearSVC) else None
-    return OnnxSubEstimator(estimator, inputs, op_version=version, options=options)
-
-
-def _outputs(member: Any) -> tuple[Any, Any]:
-    return member[0], member[1]
-
-
-def _column(values: Any, container: Any) -> Any:
-    from skl2onnx.algebra.onnx_ops import OnnxReshapeApi13
-
-    return OnnxReshapeApi13(values, np.array([-1, 1], dtype=np.int64), op_version=container.target_opset)
+        inputs = OnnxConcat(inputs, *before, axis=1, op_version=container.target_opset)
+    return member(estimator, inputs, container)
 
 
 def _last_column(estimator: Any, scores: Any, container: Any) -> Any:
@@ -92,7 +78,7 @@ def _last_column(estimator: Any, scores: Any, container: Any) -> Any:
 
     # Counted from the end, so that it is right for one column, too.
     last = np.array([-1], dtype=np.int64)
-    return _column(OnnxGather(scores, last, axis=1, op_version=container.target_opset), container)
+    return column(OnnxGather(scores, last, axis=1, op_version=container.target_opset), container)
 
 
 def _ordered(chain: Any, columns: list[Any], output: Any, container: Any, kind: int | None = None) -> Any:

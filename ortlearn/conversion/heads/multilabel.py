@@ -108,4 +108,6 @@ def _scores_of(end: GraphEnd, kind: ModelKind, matrix: str, size: int) -> str:
     raw = raw_score(end, matrix)
     if raw is not None and raw.link == "softmax":
         return raw.name
+    if raw is not None and end.width(raw.name) == size:  # sigmoids, divided by their sum
+        return end.unary("Neg", end.unary("Softplus", end.unary("Neg", raw.name)))
     return log_probabilities(end, matrix).name

@@ -46,9 +46,11 @@ def vote_score(end: GraphEnd, label: str | None, output: str) -> RawScore | None
     if _calibrated(end, pairs, output) is not None:
         return log_probabilities(end, output)
     # Integers, cast: a product with floats would be taken for one with weights.
-    sums = end.op.MatMul(pairs, end.op.Cast(table, to=TensorProto.FLOAT))
+    known = end.type(pairs)
+    kind = TensorProto.FLOAT if known is None else known.elem_type
     rows = (end.op.shape(pairs) or (None,))[0]
-    return RawScore(end.op.set_type(sums, TensorProto.FLOAT, (rows, table.shape[1])), "softmax")
+    sums = end.op.MatMul(pairs, end.op.Cast(table, to=kind))
+    return RawScore(end.op.set_type(sums, kind, (rows, table.shape[1])), "softmax")
 
 
 def _chain(end: GraphEnd, node: NodeProto | None, op_types: tuple[str, ...]) -> NodeProto | None:

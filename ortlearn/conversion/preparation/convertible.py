@@ -20,6 +20,7 @@ from sklearn.svm import LinearSVC
 
 from ..converters.elementwise import as_elementwise
 from ..inputs.first_readers import IDLE_STEPS
+from .class_labels import with_plain_classes
 from .text_categories import with_codes
 from .thawing import thawed
 
@@ -37,7 +38,8 @@ def convertible(estimator: BaseEstimator) -> BaseEstimator:
 
     That is steps of pipelines that do nothing, members wrapped as ``FrozenEstimator``, the intercept of
     a linear model without one (a number where others have an array), missing texts, which a graph knows
-    as ``"nan"``, functions, and categories that are text within a model.
+    as ``"nan"``, functions, categories that are text within a model, and classes of types that it has
+    no labels for.
 
     Parameters
     ----------
@@ -57,7 +59,7 @@ def convertible(estimator: BaseEstimator) -> BaseEstimator:
     >>> convertible(Pipeline([("nothing", "passthrough"), ("ridge", Ridge())])).steps
     [('ridge', Ridge())]
     """
-    estimator = thawed(estimator)
+    estimator = with_plain_classes(thawed(estimator))
     if isinstance(estimator, Pipeline):
         steps = [(name, convertible(step)) for name, step in estimator.steps if step not in IDLE_STEPS]
         return Pipeline(steps) if steps else estimator
