@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, checker, helper, numpy_helper
+from onnx import ModelProto, helper, numpy_helper
 
 from ..differentiation.gradient_model import gradient_model
 from ..graphs.builder import TensorType
 from ..graphs.queries import make_value_info, value_types
-from .running import Run, run_reference
+from .running import Run, check_graph, run_reference
 
 __all__ = ["check_gradient_rule", "make_node_model"]
 
@@ -127,7 +127,7 @@ def check_gradient_rule(
 def _gradients(model, feeds, names, run, rng):
     """Return random weights of the outputs, and the gradients of the weighted sum."""
     onx = gradient_model(model, None, names)
-    checker.check_model(onx, full_check=True)
+    check_graph(f"gradient of {model.graph.name}", onx)
     own = {node.domain for node in model.graph.node}
     used = {node.domain for node in onx.graph.node} - _STANDARD - own
     assert not used, f"the gradient uses operators of {sorted(used)}, which are not standard"

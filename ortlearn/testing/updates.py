@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx import ModelProto, checker, helper
+from onnx import ModelProto, helper
 
 from ..graphs import GraphBuilder, TensorType, make_value_info
 from ..learning_rates import BaseLearningRate
-from .running import Run, run_reference
+from .running import Run, check_graph, run_reference
 
 __all__ = ["RATE", "SHAPES", "Updates", "update_model"]
 
@@ -88,7 +88,7 @@ class Updates:
             assert not shared, f"{self.name}: the state {key!r} of init shares memory with another array"
             taken.append(value)
         self._model = update_model(learning_rate, weight, self.state)
-        checker.check_model(self._model, full_check=True)
+        check_graph(self.name, self._model)
         self._run = run
 
     def apply(self, gradient: np.ndarray, rate: float) -> None:

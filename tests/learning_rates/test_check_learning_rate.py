@@ -130,7 +130,7 @@ class Text(BaseSchedule):
     ids=lambda value: type(value).__name__ if isinstance(value, BaseLearningRate) else "",
 )
 def test_a_wrong_one_is_caught(wrong, message):
-    with pytest.raises(Exception, match=message):
+    with pytest.raises(AssertionError, match=message):
         check_learning_rate(wrong)
 
 

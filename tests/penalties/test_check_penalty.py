@@ -53,5 +53,5 @@ class Foreign(BasePenalty):
     ids=lambda value: type(value).__name__,
 )
 def test_wrong_penalties(penalty, message):
-    with pytest.raises(Exception, match=message):
+    with pytest.raises(AssertionError, match=message):
         check_penalty(penalty)
