@@ -21,6 +21,7 @@ from ..conversion.inputs.columns import (
     count_rows,
     is_frame,
 )
+from ..conversion.inputs.feature_names import with_readable_names
 from ..training import Columns, Data, Device
 from .class_weights import objective_weights
 from .fidelity import compare_with_sklearn, is_known_faithful
@@ -175,13 +176,19 @@ class RowsMixin:
             return
         by_name = problem is not None and is_frame(X) and problem.trainable.selects_by_name
         if reset or not by_name:
-            validate_data(self, X, reset=reset, skip_check_array=True)
+            validate_data(self, with_readable_names(X), reset=reset, skip_check_array=True)
 
     def _validate_rows(self, X, dtype, reset: bool, allow_missing: bool = False) -> np.ndarray:
         finite = "allow-nan" if allow_missing else True
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is an error below
             return validate_data(
-                self, X, reset=reset, dtype=dtype, order="C", accept_sparse="csr", ensure_all_finite=finite
+                self,
+                with_readable_names(X),
+                reset=reset,
+                dtype=dtype,
+                order="C",
+                accept_sparse="csr",
+                ensure_all_finite=finite,
             )
 
     def _data(self, problem: Problem, rows: Any, y, sample_weight) -> Data:

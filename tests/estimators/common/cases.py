@@ -1,0 +1,139 @@
+"""Every estimator with every loss and every learning rate that is installed, and small data for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+import numpy as np
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neural_network import MLPClassifier
+
+from ortlearn import plugins
+
+from .models import OPTIMIZERS
+
+__all__ = ["Case", "all_cases", "covering_pairs"]
+
+#: A model for each task, in the order in which the tasks of a loss are looked at.
+MODELS: dict[str, Any] = {
+    "regression": LinearRegression(),
+    "classification": LogisticRegression(),
+    "multilabel": MLPClassifier(hidden_layer_sizes=(3,)),
+}
+N_ROWS = 13
+
+
+def _installed(group: str) -> dict[str, type]:
+    """Return the plugins of a group, each class under one of its names."""
+    found: dict[type, str] = {}
+    for info in plugins.list_plugins(group):
+        found.setdefault(plugins.get(group, info.name), info.name)
+    return {name: plugin for plugin, name in found.items()}
+
+
+LOSSES = _installed(plugins.LOSSES)
+LEARNING_RATES = _installed(plugins.LEARNING_RATES)
+
+
+@dataclass(frozen=True)
+class Case:
+    """An estimator with a loss and a learning rate, by their names."""
+
+    step: str
+    loss: str
+    rate: str
+
+    def __str__(self) -> str:
+        return f"{self.step}-{self.loss}-{self.rate}"
+
+    @property
+    def task(self) -> str:
+        """What the loss is for."""
+        tasks = LOSSES[self.loss].tasks
+        return next(task for task in MODELS if task in tasks)
+
+    @property
+    def is_classifier(self) -> bool:
+        return self.task == "classification"
+
+    @property
+    def takes_several_labels(self) -> bool:
+        """Whether y may have several columns of labels, or of values."""
+        return self.task == "regression" or "multilabel" in LOSSES[self.loss].tasks
+
+    @property
+    def goes_by_epochs(self) -> bool:
+        """Whether training can go on with ``partial_fit``."""
+        return not LEARNING_RATES[self.rate].full_batch
+
+    def estimator(self, task: str | None = None, **params: Any) -> Any:
+        """Return an estimator that is not fitted, for the first task of the loss or another one."""
+        params = {
+            "learning_loss": self.loss,
+            "learning_rate": self.rate,
+            "max_iter": 2,
+            "batch_size": 4,
+            "random_state": 0,
+            **params,
+        }
+        return OPTIMIZERS[self.step](MODELS[task or self.task], **params)
+
+    @cached_property
+    def X(self) -> np.ndarray:
+        """Small whole numbers of shape (13, 3), as floats."""
+        return np.random.RandomState(0).randint(-2, 3, size=(N_ROWS, 3)).astype(np.float64)
+
+    @cached_property
+    def y(self) -> np.ndarray:
+        """Labels of shape (13,): values that the loss takes, or three classes."""
+        if self.task == "regression":
+            return self._values(self.X[:, 0] - self.X[:, 1])
+        return np.arange(N_ROWS) % (3 if self.is_classifier else 2)
+
+    @cached_property
+    def several(self) -> np.ndarray:
+        """Labels of shape (13, 2)."""
+        if self.task == "regression":
+            return np.stack([self.y, self._values(self.X[:, 2])], axis=1)
+        return np.stack([self.X[:, 0] > 0, self.X[:, 1] > 0], axis=1).astype(np.int64)
+
+    def _values(self, values: np.ndarray) -> np.ndarray:
+        """Return some values, moved inside of the domain of the loss."""
+        low, high = (float(bound) for bound in LOSSES[self.loss]().domain()[1:-1].split(","))
+        shares = 0.1 + 0.8 * (values - values.min()) / np.ptp(values)
+        if np.isfinite(low) and np.isfinite(high):
+            return low + shares * (high - low)
+        if np.isfinite(low):
+            return low + shares
+        return high - shares if np.isfinite(high) else values
+
+
+def all_cases() -> list[Case]:
+    """Return the product of everything."""
+    return [Case(*names) for names in product(OPTIMIZERS, LOSSES, LEARNING_RATES)]
+
+
+def covering_pairs(checks: list[str], times: int = 2) -> Iterator[tuple[Case, str]]:
+    """Return few cases, each with a check: every loss, learning rate and check at least some times.
+
+    Parameters
+    ----------
+    checks : list of str
+        Names of checks.
+    times : int, default=2
+        How often each of them occurs at least.
+
+    Yields
+    ------
+    case, check : Case, str
+        Pairs.
+    """
+    steps, losses, rates = list(OPTIMIZERS), list(LOSSES), list(LEARNING_RATES)
+    for number in range(times * max(len(losses), len(rates), len(checks))):
+        turn, loss = divmod(number, len(losses))
+        step = steps[(number + turn) % len(steps)]
+        yield Case(step, losses[loss], rates[number % len(rates)]), checks[number % len(checks)]
