@@ -215,11 +215,16 @@ def test_what_hooks_are_given(optimizer, small):
 
 def test_rows_held_out_are_not_training_data(small):
     X, y = small
-    seen = Recorder()
+    seen = Recorder(keep=True)
     trainer = ridge(early_stopping=True, max_iter=99, learning_rate=0.1, n_iter_no_change=3)
     trainer.set_callbacks(seen).fit(X, y)
     assert all(len(got_X) == len(got_y) == 54 for got_X, got_y, _ in seen.arguments)
     assert seen.history[0]["validation_loss"] is not None
+    same_model(seen.fitted[-1], trainer, X)  # the best one, and of every epoch its own
+    same_model(seen.fitted[trainer.best_epoch_ - 1], trainer, X)
+    assert trainer.best_epoch_ < trainer.n_iter_
+    with pytest.raises(AssertionError):
+        same_model(seen.fitted[-2], trainer, X)
 
 
 @pytest.mark.parametrize("rate, name", [("SGD", "epoch"), ("LBFGS", "iteration")])
@@ -254,6 +259,20 @@ def test_scores_are_weighted(small):
     trainer = ridge().set_callbacks(monitor).fit(X, y, sample_weight=weights)
     assert monitor.get_logs().data[-1]["r2"] == pytest.approx(trainer.score(X, y, weights))
     assert trainer.score(X, y, weights) != pytest.approx(trainer.score(X, y))
+
+
+def own_score(estimator, X, y, **weights):
+    """Return the estimator's own score, in the form of several scores."""
+    return {"score": estimator.score(X, y, **weights)}
+
+
+def test_the_estimators_own_score(optimizer, small):
+    monitor = ScoringMonitor(scoring=own_score)
+    trainer = optimizer(KMeans(2, n_init=1, random_state=0), max_iter=2, learning_rate=0.01, random_state=0)
+    trainer.set_callbacks(monitor).fit(*small)
+    assert monitor.get_logs().data[-1]["score"] == pytest.approx(trainer.score(*small))
+    model = ridge(optimizer).set_callbacks(monitor).fit(*small, sample_weight=small[1] ** 2)
+    assert monitor.get_logs().data[0]["score"] == pytest.approx(model.score(*small, small[1] ** 2))
 
 
 def test_progress_bar(optimizer, small, capsys):
