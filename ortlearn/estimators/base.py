@@ -145,7 +145,7 @@ class BaseOrtGradientEstimator(
 
     def _partial_fit(self, X, y, classes, sample_weight):
         self._validate_params()
-        check_stream(self, resolve_learning_rate(self.learning_rate))
+        check_stream(self, resolve_learning_rate(self.learning_rate), classes)
         random_state = check_random_state(self.random_state)
         task = begin_task(self, "partial_fit", Rows(X, y, sample_weight), 1)
         if hasattr(self, "onnx_"):

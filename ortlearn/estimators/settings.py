@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sklearn.utils import get_tags
+
 from ..exceptions import PluginError
 from ..learning_rates import BaseLearningRate
 from ..training import LoopSettings
@@ -67,7 +69,7 @@ def _watched(owner: Any) -> str | None:
     return None if owner.tol is None else "loss"
 
 
-def check_stream(owner: Any, learning_rate: BaseLearningRate) -> None:
+def check_stream(owner: Any, learning_rate: BaseLearningRate, classes: Any = None) -> None:
     """Raise an error for parameters that mean nothing where rows come bit by bit.
 
     Parameters
@@ -76,12 +78,16 @@ def check_stream(owner: Any, learning_rate: BaseLearningRate) -> None:
         Whose parameters count.
     learning_rate : BaseLearningRate
         Learning rate.
+    classes : array-like, default=None
+        Classes that will come.
 
     Raises
     ------
     ValueError
-        If there are such parameters.
+        If there are such parameters, or classes for a model that is no classifier.
     """
+    if classes is not None and get_tags(owner).estimator_type != "classifier":
+        raise ValueError("classes is for classifiers: this model has none, call partial_fit(X, y).")
     if owner.early_stopping:
         raise ValueError("partial_fit does not support early_stopping=True: use fit, or losses and score.")
     check_goes_by_batches(owner.class_weight)
