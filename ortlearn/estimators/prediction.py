@@ -168,11 +168,10 @@ class PredictionMixin(ExportMixin, TransformationMixin):
         """
         head = self._head()
         if head is not None and head.task == "unsupervised":
-            losses = self.losses(X)
-            total = np.sum if head.likelihood is None else np.mean
-            return -float(
-                total(losses) if sample_weight is None else np.average(losses, weights=sample_weight)
-            )
+            losses = self.losses(X).astype(np.float64)
+            if head.likelihood is not None:
+                return -float(np.average(losses, weights=sample_weight))
+            return -float(losses.sum() if sample_weight is None else np.dot(sample_weight, losses))
         from sklearn.metrics import accuracy_score, r2_score  # longer to import than all of ortlearn
 
         if self._is_multilabel():

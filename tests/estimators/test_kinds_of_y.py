@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 from scipy.sparse import csc_matrix, csr_array, csr_matrix, issparse
 from sklearn.base import clone
+from sklearn.cluster import KMeans
 from sklearn.datasets import load_iris
 from sklearn.ensemble import (
     AdaBoostClassifier,
@@ -221,6 +222,30 @@ def test_a_score_of_several_outputs_wants_all_of_them():
     assert ours.score(X, OUTPUTS) == right.mean()
     weights = RANDOM.uniform(size=len(X))
     assert ours.score(X, OUTPUTS, weights) == pytest.approx(np.average(right, weights=weights))
+
+
+SCORED = {
+    "regression": (Ridge(), VALUES[:, 0]),
+    "several numbers": (LinearRegression(), VALUES),
+    "classes": (LogisticRegression(), NAMES),
+    "labels": (network(MLPClassifier), LABELS),
+    "outputs": (MultiOutputClassifier(LogisticRegression()), OUTPUTS),
+    "clusters": (KMeans(3, n_init=1, random_state=0), None),
+}
+
+
+@pytest.mark.parametrize("name", SCORED)
+def test_weighted_scores(name):
+    source, y = SCORED[name]
+    weights = np.random.RandomState(1).uniform(0, 3, len(X))
+    theirs = clone(source).fit(X, y)
+    ours = unmoved(theirs, y)
+    if name == "outputs":  # scikit-learn's takes no weights
+        expected = np.average((theirs.predict(X) == y).all(axis=1), weights=weights)
+    else:
+        expected = theirs.score(X, y, weights)
+    assert ours.score(X, y, weights) == pytest.approx(expected, rel=1e-6)
+    assert ours.score(X, y) == pytest.approx(theirs.score(X, y), rel=1e-6) != pytest.approx(expected)
 
 
 def test_one_column_stays_one():
