@@ -31,7 +31,12 @@ def loaded_by(code, names):
 
 @pytest.mark.parametrize(
     "code",
-    ["import ortlearn", "import ortlearn\ndir(ortlearn), ortlearn.__version__", "import ortlearn.plugins"],
+    [
+        "import ortlearn",
+        "import ortlearn\ndir(ortlearn), ortlearn.__version__",
+        "import ortlearn.plugins",
+        "import ortlearn.callbacks",
+    ],
 )
 def test_importing_the_package_imports_nothing_else(code):
     assert loaded_by(code, HEAVY) == "[]"

@@ -93,7 +93,8 @@ class _Epochs:
     """Observer of a training: every epoch, or iteration of a solver, is a task."""
 
     def __init__(self, context: Any, estimator: Any, rows: Rows, take_over: TakeOver):
-        self._make = lambda name: _Task(context.subcontext(task_name=name), estimator, rows)
+        name = "iteration" if estimator._step.task.learning_rate.full_batch else "epoch"
+        self._make = lambda: _Task(context.subcontext(task_name=name), estimator, rows)
         self._estimator = estimator
         self._take_over = take_over
         self._records: list[dict[str, Any]] = []
@@ -102,8 +103,7 @@ class _Epochs:
         estimator.history_ = list(estimator.history_)
 
     def begin(self, epoch: int) -> None:
-        full_batch = self._estimator._step.task.learning_rate.full_batch
-        self._task = self._make("iteration" if full_batch else "epoch")
+        self._task = self._make()
 
     def end(self, record: dict[str, Any], snapshot: Callable[[], Snapshot]) -> bool:
         self._records.append(record)
