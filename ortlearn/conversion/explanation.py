@@ -53,7 +53,13 @@ class Explanation:
         return any(row.trainable for row in self.rows)
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Return the columns of the table, as ``pandas.DataFrame`` takes them."""
+        """Return the columns of the table, as ``pandas.DataFrame`` takes them.
+
+        Returns
+        -------
+        dict of str to list
+            Values of each column, one for every row of the table.
+        """
         return {column: [getattr(row, column) for row in self.rows] for column in COLUMNS}
 
     def to_frame(self) -> Any:

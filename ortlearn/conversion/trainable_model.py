@@ -115,7 +115,13 @@ class TrainableModel:
         return self.front is None and self.schema.is_number_matrix and not self.schema.categories
 
     def initial_weights(self) -> dict[str, np.ndarray]:
-        """Return the model's own values of the weights to train, free numbers for those with a constraint."""
+        """Return the model's own values of the weights to train, free numbers for those with a constraint.
+
+        Returns
+        -------
+        dict of str to ndarray
+            Copies, by stable name.
+        """
         return {name: array.copy() for name, array in initializer_arrays(self.model, self.trained).items()}
 
     @property
@@ -135,6 +141,11 @@ class TrainableModel:
         ----------
         row_weight : str, default=None
             Name that the weights of the rows come in under, as a vector of the type of X.
+
+        Returns
+        -------
+        onnx.ModelProto
+            Graph with one output, the raw scores or the loss.
         """
         part = exact_couplings(extract_model(self.model, [self.objective_tensor]))
         if row_weight is not None and self.row_weight is not None:
@@ -142,11 +153,33 @@ class TrainableModel:
         return make_inputs_of(remove_idle_nodes(part), self.trained)
 
     def with_stable_weights(self, arrays: dict[str, np.ndarray]) -> ModelProto:
-        """Return the graph with new weights, under stable names, its own loss included."""
+        """Return the graph with new weights, under stable names, its own loss included.
+
+        Parameters
+        ----------
+        arrays : dict of str to ndarray
+            New values of the trained weights, by their stable names.
+
+        Returns
+        -------
+        onnx.ModelProto
+            Graph that can be trained again.
+        """
         return set_initializers(self.model, arrays)
 
     def with_weights(self, arrays: dict[str, np.ndarray]) -> ModelProto:
-        """Return the graph for inference with new weights, under the names it came with."""
+        """Return the graph for inference with new weights, under the names it came with.
+
+        Parameters
+        ----------
+        arrays : dict of str to ndarray
+            New values of the trained weights, by their stable names.
+
+        Returns
+        -------
+        onnx.ModelProto
+            Graph without the nodes that only training needs.
+        """
         model = release(set_initializers(self.model, arrays), self.constraints, self.parameters)
         if self.loss is not None:
             rest = [value.name for value in model.graph.output if value.name != self.loss]
@@ -157,7 +190,18 @@ class TrainableModel:
         return map_names(restored_names(model, self.original_names), self.reserved_names)
 
     def coefficients(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return trained weights under the names the model came with, as the model has them."""
+        """Return trained weights under the names the model came with, as the model has them.
+
+        Parameters
+        ----------
+        arrays : dict of str to ndarray
+            Trained weights by stable name; free numbers for those with a constraint.
+
+        Returns
+        -------
+        dict of str to ndarray
+            Weights by original name.
+        """
         return {
             self.original_names[name]: (
                 np.asarray(self.constraints[name].values(array), dtype=array.dtype)
@@ -168,7 +212,13 @@ class TrainableModel:
         }
 
     def origins(self) -> dict[str, str]:
-        """Return where each trained weight comes from, by the name the model came with."""
+        """Return where each trained weight comes from, by the name the model came with.
+
+        Returns
+        -------
+        dict of str to str
+            Step and attribute, empty where they are not known.
+        """
         return {self.original_names[name]: self.weights[name].origin for name in self.trained}
 
 

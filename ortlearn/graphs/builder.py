@@ -149,7 +149,13 @@ class GraphBuilder:
         return results[0] if len(results) == 1 else tuple(results)
 
     def add_attribute(self, attribute: AttributeProto) -> None:
-        """Put a ready-made attribute on the last node."""
+        """Put a ready-made attribute on the last node.
+
+        Parameters
+        ----------
+        attribute : onnx.AttributeProto
+            Attribute, with its name and its value.
+        """
         self.nodes[-1].attribute.append(attribute)
 
     def constant(self, value: Any, dtype: Any = None) -> str:
@@ -188,7 +194,18 @@ class GraphBuilder:
         return self._constants[key]
 
     def unique(self, stem: str) -> str:
-        """Return a new name that starts with ``stem``."""
+        """Return a new name that starts with ``stem``.
+
+        Parameters
+        ----------
+        stem : str
+            How the name begins, after the prefix of the builder.
+
+        Returns
+        -------
+        str
+            Name that nothing else has; it is taken from now on.
+        """
         stem = self.prefix + stem
         while True:
             count = self._counters.get(stem, 0)
@@ -199,27 +216,86 @@ class GraphBuilder:
                 return name
 
     def claim(self, name: str) -> bool:
-        """Take a name as it is; False if it is already taken."""
+        """Take a name as it is; False if it is already taken.
+
+        Parameters
+        ----------
+        name : str
+            Name.
+
+        Returns
+        -------
+        bool
+            Whether it was free, and is taken now.
+        """
         if name in self._names:
             return False
         self._names.add(name)
         return True
 
     def set_type(self, name: str, elem_type: int, shape: Iterable[Dim] | None = None) -> str:
-        """Note what is known of a tensor, and return its name."""
+        """Note what is known of a tensor, and return its name.
+
+        Parameters
+        ----------
+        name : str
+            Tensor.
+        elem_type : int
+            Type of its elements, a member of onnx.TensorProto.
+        shape : iterable of int, str or None, default=None
+            Dimensions: numbers, names, or None where unknown; None for a shape of unknown rank.
+
+        Returns
+        -------
+        str
+            The same name.
+        """
         self._types[name] = TensorType(elem_type, None if shape is None else tuple(shape))
         return name
 
     def type(self, name: str) -> TensorType | None:
-        """Return what is known of a tensor, or None."""
+        """Return what is known of a tensor, or None.
+
+        Parameters
+        ----------
+        name : str
+            Tensor.
+
+        Returns
+        -------
+        TensorType or None
+            Type and shape.
+        """
         return self._types.get(name)
 
     def shape(self, name: str) -> tuple[Dim, ...] | None:
-        """Return the shape of a tensor, or None where it is unknown."""
+        """Return the shape of a tensor, or None where it is unknown.
+
+        Parameters
+        ----------
+        name : str
+            Tensor.
+
+        Returns
+        -------
+        tuple or None
+            Dimensions: numbers, names, or None where unknown.
+        """
         known = self._types.get(name)
         return None if known is None else known.shape
 
     def dtype(self, name: str) -> np.dtype | None:
-        """Return the numpy type of a tensor's elements, or None where it is unknown."""
+        """Return the numpy type of a tensor's elements, or None where it is unknown.
+
+        Parameters
+        ----------
+        name : str
+            Tensor.
+
+        Returns
+        -------
+        numpy.dtype or None
+            Type.
+        """
         known = self._types.get(name)
         return None if known is None else np.dtype(helper.tensor_dtype_to_np_dtype(known.elem_type))

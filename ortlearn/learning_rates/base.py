@@ -68,7 +68,20 @@ class BaseLearningRate(CheckedParameters):
         return None
 
     def remember(self, memory: Any, loss: float) -> Any:
-        """Return what is remembered once an epoch has ended with a mean training loss."""
+        """Return what is remembered once an epoch has ended with a mean training loss.
+
+        Parameters
+        ----------
+        memory : object
+            What was remembered before; not to be changed.
+        loss : float
+            Mean training loss of the epoch.
+
+        Returns
+        -------
+        object
+            What is remembered now.
+        """
         return memory
 
     def init(self, weight: np.ndarray) -> dict[str, np.ndarray]:
@@ -114,5 +127,11 @@ class BaseLearningRate(CheckedParameters):
         raise NotImplementedError(f"{type(self).__name__} must write its update.")
 
     def graph_key(self) -> Hashable:
-        """Return what the nodes of :meth:`update` depend on; equal keys share compiled graphs."""
+        """Return what the nodes of :meth:`update` depend on; equal keys share compiled graphs.
+
+        Returns
+        -------
+        hashable
+            Type and parameters; parameters that no node depends on may be left out.
+        """
         return type(self), tuple(sorted((k, repr(v)) for k, v in self.get_params(deep=False).items()))

@@ -42,12 +42,29 @@ class Rates:
             self.note(loss)
 
     def of(self, epoch: int) -> float:
-        """Return the rate of an epoch, counted from 0."""
+        """Return the rate of an epoch, counted from 0.
+
+        Parameters
+        ----------
+        epoch : int
+            Number of the epoch.
+
+        Returns
+        -------
+        float
+            Rate, given the losses noted so far.
+        """
         if self._memory is None:
             return self._learning_rate.rate(epoch)
         return self._learning_rate.rate(epoch, self._memory)
 
     def note(self, loss: float) -> None:
-        """Take note of the mean loss of an epoch that has ended."""
+        """Take note of the mean loss of an epoch that has ended.
+
+        Parameters
+        ----------
+        loss : float
+            Mean training loss, penalty included.
+        """
         if self._memory is not None:
             self._memory = self._learning_rate.remember(self._memory, loss)

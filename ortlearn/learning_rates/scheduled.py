@@ -35,7 +35,13 @@ class ScheduledLearningRate(BaseLearningRate):
         self.learning_rate = learning_rate
 
     def schedule(self) -> BaseSchedule:
-        """Return the schedule."""
+        """Return the schedule.
+
+        Returns
+        -------
+        BaseSchedule
+            The one given, or made from its name and the parameters it shares.
+        """
         return resolve_schedule(self.learning_rate, alpha=self.alpha, power_t=self.power_t)
 
     def rate(self, epoch, memory=None):
@@ -60,6 +66,16 @@ class ScheduledLearningRate(BaseLearningRate):
 
     def set_params(self, **params):
         """Set parameters, those of the schedule too (``learning_rate__period``).
+
+        Parameters
+        ----------
+        **params : object
+            Values by name.
+
+        Returns
+        -------
+        ScheduledLearningRate
+            Itself.
 
         Raises
         ------

@@ -44,7 +44,13 @@ class BaseLoss(CheckedParameters):
     definition_params: ClassVar[dict[str, float]] = {}
 
     def domain(self) -> str:
-        """Return the interval that the labels of a regression come from, ``"[0, inf)"`` say."""
+        """Return the interval that the labels of a regression come from, ``"[0, inf)"`` say.
+
+        Returns
+        -------
+        str
+            Interval: a bracket includes its end, a parenthesis leaves it out.
+        """
         return "(-inf, inf)"
 
     def forward(self, op: GraphBuilder, expected: str, predicted: str) -> str:
@@ -68,5 +74,18 @@ class BaseLoss(CheckedParameters):
 
     @staticmethod
     def sum_outputs(op: GraphBuilder, values: str) -> str:
-        """Sum values of shape (n, k) over outputs: shape (n,)."""
+        """Sum values of shape (n, k) over outputs: shape (n,).
+
+        Parameters
+        ----------
+        op : GraphBuilder
+            Where the node goes.
+        values : str
+            Name of the values.
+
+        Returns
+        -------
+        str
+            Name of the sums.
+        """
         return op.ReduceSum(values, [1], keepdims=0)

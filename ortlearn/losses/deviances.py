@@ -74,7 +74,7 @@ class TweedieLoss(BaseLoss):
     Parameters
     ----------
     power : float, default=1.5
-        p, not between 0 and 1: the variance of y grows as the p-th power of its mean.
+        The exponent p, not between 0 and 1: the variance of y grows as the p-th power of its mean.
 
     References
     ----------

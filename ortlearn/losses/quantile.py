@@ -16,7 +16,7 @@ class QuantileLoss(BaseLoss):
     Parameters
     ----------
     quantile : float, default=0.5
-        q, between 0 and 1, both excluded.
+        The level q, between 0 and 1, both excluded.
 
     References
     ----------

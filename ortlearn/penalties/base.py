@@ -63,7 +63,13 @@ class BasePenalty(CheckedParameters):
         raise NotImplementedError(f"{type(self).__name__} must write its forward expression.")
 
     def is_proximal(self) -> bool:
-        """Tell whether :meth:`proximal_step` takes the place of the gradient of what is not smooth."""
+        """Tell whether :meth:`proximal_step` takes the place of the gradient of what is not smooth.
+
+        Returns
+        -------
+        bool
+            Whether it does, with the parameters it has.
+        """
         return False
 
     @property
@@ -77,7 +83,20 @@ class BasePenalty(CheckedParameters):
         return False
 
     def smooth_part(self, op: GraphBuilder, weight: str) -> str | None:
-        """Write the part that is differentiated: all of it, unless there is a proximal step."""
+        """Write the part that is differentiated: all of it, unless there is a proximal step.
+
+        Parameters
+        ----------
+        op : GraphBuilder
+            Where the nodes go; it knows type and shape of the weight.
+        weight : str
+            Name of the weight, of any shape.
+
+        Returns
+        -------
+        str or None
+            Name of a scalar of shape (); None where there is nothing to differentiate.
+        """
         return self.forward(op, weight)
 
     def proximal_step(self, op: GraphBuilder, weight: str, rate: str) -> str:

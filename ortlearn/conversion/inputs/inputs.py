@@ -108,13 +108,25 @@ class InputSchema:
         return np.dtype(np.float64 if doubles else np.float32)
 
     def positions(self) -> dict[int, int] | None:
-        """Return where the columns of X are among the inputs; None where one input takes them all."""
+        """Return where the columns of X are among the inputs; None where one input takes them all.
+
+        Returns
+        -------
+        dict of int to int or None
+            Position among the inputs by position among the columns of X.
+        """
         if self.is_matrix:
             return None
         return {item.position: i for i, item in enumerate(self.inputs) if item.position is not None}
 
     def narrowed(self) -> InputSchema:
-        """Return the schema with float32 instead of float64."""
+        """Return the schema with float32 instead of float64.
+
+        Returns
+        -------
+        InputSchema
+            Schema of the same inputs.
+        """
         inputs = [
             replace(item, known=TensorType(TensorProto.FLOAT, item.known.shape))
             if item.known.elem_type == TensorProto.DOUBLE
@@ -124,11 +136,28 @@ class InputSchema:
         return replace(self, inputs=tuple(inputs))
 
     def types(self) -> dict[str, TensorType]:
-        """Return the type of each input."""
+        """Return the type of each input.
+
+        Returns
+        -------
+        dict of str to TensorType
+            Types by name.
+        """
         return {item.name: item.known for item in self.inputs}
 
     def renamed(self, names: Mapping[str, str]) -> InputSchema:
-        """Return the schema of a graph whose inputs have new names."""
+        """Return the schema of a graph whose inputs have new names.
+
+        Parameters
+        ----------
+        names : mapping of str to str
+            New name of each input; the others keep theirs.
+
+        Returns
+        -------
+        InputSchema
+            Schema of the same columns.
+        """
         return replace(
             self, inputs=tuple(replace(item, name=names.get(item.name, item.name)) for item in self.inputs)
         )

@@ -86,7 +86,18 @@ class Weight:
         return ["__".join(chain[i:j]) for i in range(len(chain)) for j in range(i + 1, len(chain) + 1)]
 
     def names(self, original: str) -> list[str]:
-        """Return what the weight may be called in ``weights_to_train``, given its original name."""
+        """Return what the weight may be called in ``weights_to_train``, given its original name.
+
+        Parameters
+        ----------
+        original : str
+            Name of the initializer in the graph as it came.
+
+        Returns
+        -------
+        list of str
+            Names, the stable one first.
+        """
         named = [self.name, original, self.attribute, self.expression]
         if self.step is not None and self.attribute is not None:
             named += [f"{self.step}.{self.attribute}", f"{self.step}.{self.expression}", self.origin]
