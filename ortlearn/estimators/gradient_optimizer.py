@@ -90,6 +90,8 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
         Largest absolute value of an entry of the gradient, cut before the norm.
     class_weight : dict, list of dict or "balanced", default=None
         Weights of classes, by which ``sample_weight`` is multiplied; one dictionary for each output.
+        ``"balanced"`` is ``n / (k * n_c)`` for a class of ``n_c`` of ``n`` rows, by their weights, and
+        k classes. The first fit of an estimator that is not fitted goes by its own.
     loss_output_name, label_name, weight_name : str, default="loss", "label" and "sample_weight"
         An ONNX model with such an output and a label input is trained on its own loss; an input for
         the weights of the rows takes ``sample_weight``.
