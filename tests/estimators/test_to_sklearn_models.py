@@ -65,13 +65,15 @@ REFUSED = {
     "KernelPCA:cosine": "would not be what was trained",
 }
 
+#: Cases whose data scikit-learn itself refuses.
+NOT_FITTED = {"SkewedChi2Sampler:rows"}
+
 
 def trained(name):
     """Return a trained estimator whose weights are 5 % off the fitted ones, and its rows."""
     found = Measurement(CASES[name])
     found.fits()
-    fact = found.poses()
-    if not fact["ok"]:
+    if not found.poses()["ok"]:
         return None, found.rows.X
     weights = perturbed(found.posed.weights, 0.05)
     ours = train_from(found.model, found.rows.X, found.target, weights, NO_RATE, 1, "auto")
@@ -97,7 +99,7 @@ def test_the_model_predicts_as_the_trained_one(name):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", [name for name in CASES if name not in SOME])
+@pytest.mark.parametrize("name", [name for name in CASES if name not in {*SOME, *NOT_FITTED}])
 def test_every_model_of_the_catalogue(name):
     ours, X = trained(name)
     if ours is not None:  # there is something to train

@@ -7,13 +7,13 @@ and the stacking.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.spatial import cKDTree
 
-__all__ = ["Correspondence", "correspondence", "moved"]
+__all__ = ["Correspondence", "correspondence", "in_order", "moved"]
 
 #: What converters make of a number, and the way back given the number before (for its sign).
 WAYS: dict[str, tuple[Callable, Callable]] = {
@@ -26,7 +26,7 @@ WAYS: dict[str, tuple[Callable, Callable]] = {
     "reciprocal sqrt": (lambda a: 1 / np.sqrt(a), lambda w, a: 1 / np.square(w)),
 }
 #: Shares by which numbers are moved lie between these.
-SHARES = (0.02, 0.12)
+SHARES = (0.05, 1.0)
 #: Rounding of a converter, relative.
 TOLERANCE = 1e-5
 #: Stands for zero where logarithms are taken.
@@ -107,11 +107,85 @@ def moved(values: np.ndarray, random_state: np.random.RandomState) -> np.ndarray
         Others, of the same shape.
     """
     low, high = SHARES
-    shares = (
-        low + (high - low) * (random_state.permutation(values.size) + random_state.uniform()) / values.size
-    )
-    shares = shares.reshape(values.shape)
+    ranks = (random_state.permutation(values.size) + random_state.uniform()) / values.size
+    # Not evenly: the mean of two shares, which a sum of three may keep where it is, is no third one.
+    shares = (low * (high / low) ** ranks).reshape(values.shape)
     return np.where(values == 0, shares, values * (1 + shares))
+
+
+def in_order(
+    before: Sequence[np.ndarray],
+    first: np.ndarray,
+    after: Sequence[np.ndarray] | None = None,
+    second: np.ndarray | None = None,
+) -> Correspondence | None:
+    """Find out whether an initializer holds the numbers of some arrays in their order, or transposed.
+
+    Parameters
+    ----------
+    before : sequence of ndarray
+        Arrays.
+    first : ndarray
+        Initializer.
+    after, second : default=None
+        The same once more, of other numbers, where these are known.
+
+    Returns
+    -------
+    Correspondence or None
+        None where it does not.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ortlearn.conversion.write_back.correspondence import in_order
+    >>> found = in_order([np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])], np.array([[1, 4], [2, 5], [3, 6]]))
+    >>> found.source, found.way
+    (array([0, 3, 1, 4, 2, 5]), 'identity')
+    """
+    pairs = [(_joined(before), first.ravel().astype(np.float64))]
+    if after is not None and second is not None:
+        pairs.append((_joined(after), second.ravel().astype(np.float64)))
+    for source in _orders(before, first.size):
+        for way, (forward, _) in WAYS.items():
+            with np.errstate(all="ignore"):
+                made = [forward(numbers[source]) for numbers, _ in pairs]
+            factor = _common_factor(made[-1], pairs[-1][1])
+            if way != "identity" and abs(factor) != 1:
+                continue
+            if all(_is_same(own * factor, kept) for own, (_, kept) in zip(made, pairs, strict=True)):
+                return Correspondence(source, way, np.full(first.size, factor))
+    return None
+
+
+def _orders(arrays: Sequence[np.ndarray], size: int) -> Iterator[np.ndarray]:
+    """Yield the orders in which converters store all numbers, or those of the second of two classes."""
+    ends = np.cumsum([array.size for array in arrays])
+    numbers = [
+        np.arange(end - array.size, end).reshape(array.shape) for end, array in zip(ends, arrays, strict=True)
+    ]
+    orders = [numbers, [own.T for own in numbers], [own[..., 1:] for own in numbers if own.ndim == 3]]
+    for order in orders:
+        if sum(own.size for own in order) == size:
+            yield np.concatenate([own.ravel() for own in order])
+
+
+def _common_factor(numbers: np.ndarray, kept: np.ndarray) -> float:
+    """Return what the largest number was multiplied by, 1 or -1 where it was by nothing else."""
+    largest = int(np.argmax(np.where(np.isfinite(numbers), np.abs(numbers), -1)))
+    with np.errstate(all="ignore"):
+        factor = float(kept[largest] / numbers[largest])
+    if not np.isfinite(factor) or factor == 0:
+        return 1.0
+    return float(np.sign(factor)) if abs(abs(factor) - 1) <= TOLERANCE else factor
+
+
+def _is_same(numbers: np.ndarray, kept: np.ndarray) -> bool:
+    return np.allclose(numbers, kept, rtol=TOLERANCE, atol=TINY, equal_nan=True)
+
+
+def _joined(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    return np.concatenate([np.ravel(array).astype(np.float64) for array in arrays])
 
 
 def correspondence(

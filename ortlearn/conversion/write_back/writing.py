@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from ...exceptions import WriteBackError
 from ..trainable_model import TrainableModel
 from ..weights.fitted_attributes import FittedArray, fitted_arrays
 from .checks import check_link, check_same, check_unchanged, is_close, refusal
 from .correspondence import moved
 from .dependents import refresh
-from .ledger import Ledger, alike, holders
+from .finding import ByOrder, ByProbe, alike, holders
+from .ledger import Ledger
 from .places import place_of
 from .reconversion import Reconverted, core_of, reconvert
 from .settling import settle
@@ -24,8 +27,8 @@ __all__ = ["write_weights"]
 def write_weights(source: Any, trainable: TrainableModel, weights: Mapping[str, np.ndarray]) -> Any:
     """Return a copy of a fitted estimator whose attributes hold trained weights.
 
-    Where the attributes are in the graph is found by converting a copy whose numbers are all a little
-    different; that they are written right, by converting the result.
+    Where the attributes are in the graph is told by the order of their numbers, or found by converting a
+    copy whose numbers are all different. That they are written right is checked by converting the result.
 
     Parameters
     ----------
@@ -60,7 +63,30 @@ def write_weights(source: Any, trainable: TrainableModel, weights: Mapping[str, 
     base = reconvert(source, trainable)
     check_unchanged(base, trainable)
     check_link(base, trainable)
-    ledger = _read(source, trainable, weights, base)
+    fitted = fitted_arrays(base.estimator)
+    facts = {trainable.original_names[name]: trainable.weights[name] for name in trainable.trained}
+    held = {name: holders(fact, fitted) for name, fact in facts.items()}
+    write = partial(_attempt, source, trainable, weights, base, held)
+    try:
+        return write(ByOrder(base, fitted))
+    except WriteBackError:
+        return write(_probe(source, trainable, base, fitted, held))
+
+
+def _attempt(
+    source: Any,
+    trainable: TrainableModel,
+    weights: Mapping[str, np.ndarray],
+    base: Reconverted,
+    held: Mapping[str, list[int]],
+    way: ByOrder | ByProbe,
+) -> Any:
+    """Write the weights into the attributes that one way finds, and check the result."""
+    ledger = Ledger(way.fitted)
+    for name, own in held.items():
+        problem = _take(ledger, name, weights[name], own, way)
+        if problem:
+            raise refusal(trainable, f"{_title(trainable, name)}: {problem}")
     settled, problem = settle(ledger, base.estimator)
     if problem:
         raise refusal(trainable, f"the trained weights: {problem}")
@@ -78,24 +104,31 @@ def write_weights(source: Any, trainable: TrainableModel, weights: Mapping[str, 
     return result
 
 
-def _read(
-    source: Any, trainable: TrainableModel, weights: Mapping[str, np.ndarray], base: Reconverted
-) -> Ledger:
-    """Return the new numbers of attributes, read from the weights."""
-    fitted = fitted_arrays(base.estimator)
-    facts = {trainable.original_names[name]: trainable.weights[name] for name in trainable.trained}
-    held = {name: holders(fact, fitted) for name, fact in facts.items()}
+def _take(ledger: Ledger, name: str, values: np.ndarray, own: list[int], way: ByOrder | ByProbe) -> str:
+    """Take the numbers of attributes from a weight; return why that cannot be, empty if it can."""
+    before = way.base.arrays[name]
+    if not own:
+        return "" if is_close(values, before) else "it is not known which attribute it comes from"
+    places = way.find(name, own)
+    if isinstance(places, str):
+        return places
+    problems = (ledger.take(name, values, before, positions, found) for positions, found in places)
+    return next(filter(None, problems), "")
+
+
+def _probe(
+    source: Any,
+    trainable: TrainableModel,
+    base: Reconverted,
+    fitted: Sequence[FittedArray],
+    held: Mapping[str, list[int]],
+) -> ByProbe:
+    """Convert a copy with other numbers in the arrays that weights may be made of."""
     random_state = np.random.RandomState(0)
     positions = alike([position for own in held.values() for position in own], fitted)
     other = {position: moved(fitted[position].values, random_state) for position in positions}
     probe = reconvert(_written(source, trainable, fitted, other), trainable)
-    after = fitted_arrays(probe.estimator)
-    ledger = Ledger(fitted)
-    for name, own in held.items():
-        problem = ledger.read(name, weights[name], own, (base, probe), after)
-        if problem:
-            raise refusal(trainable, f"{_title(trainable, name)}: {problem}")
-    return ledger
+    return ByProbe(base, probe, fitted, fitted_arrays(probe.estimator))
 
 
 def _written(

@@ -78,4 +78,4 @@ def test_every_number_is_moved_by_a_share_of_its_own():
     shares = np.where(values == 0, new, new / np.where(values == 0, 1, values) - 1)
     assert len(np.unique(shares)) == 4
     assert (np.sign(new[values != 0]) == np.sign(values[values != 0])).all()
-    assert (shares > 0.01).all() and (shares < 0.13).all()
+    assert (shares > 0.01).all() and (shares <= 1).all()
