@@ -1,4 +1,7 @@
-"""Train any scikit-learn model by gradient with ONNX Runtime."""
+"""Train any scikit-learn model by gradient with ONNX Runtime.
+
+``__version__`` is the version of the distribution.
+"""
 
 from __future__ import annotations
 

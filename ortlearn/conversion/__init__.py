@@ -1,7 +1,7 @@
 """scikit-learn estimators and ONNX models -> graphs that can be trained, their weights named.
 
 Names are looked up when they are first asked for: the parts of scikit-learn that conversion knows
-take longer to import than all of ortlearn.
+take longer to import than all of ortlearn. ``OPSET`` and ``IR_VERSION`` are those of converted graphs.
 """
 
 from __future__ import annotations

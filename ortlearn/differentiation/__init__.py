@@ -1,4 +1,7 @@
-"""Gradients of ONNX graphs: our own rules, and onnxruntime-training's builders, behind one signature."""
+"""Gradients of ONNX graphs: our own rules, and onnxruntime-training's builders, behind one signature.
+
+``BACKENDS`` has the values of the parameters ``gradient`` and ``backend``.
+"""
 
 from .derivative import DerivativeOptions, onnx_derivative
 from .dispatch import BACKENDS, gradient_of_loss

@@ -1,4 +1,7 @@
-"""ONNX graphs as data: a builder, pure editing functions, and a text view."""
+"""ONNX graphs as data: a builder, pure editing functions, and a text view.
+
+``NodeRule`` is the type of what :func:`replace_nodes` calls for a node.
+"""
 
 from .builder import GraphBuilder, TensorType
 from .drawing import draw_graph, graph_to_dot

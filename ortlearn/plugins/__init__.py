@@ -1,4 +1,8 @@
-"""Losses, penalties, learning rates, schedules and gradient rules that distributions add by entry points."""
+"""Losses, penalties, learning rates, schedules and gradient rules that distributions add by entry points.
+
+The groups are constants: ``LOSSES``, ``PENALTIES``, ``LEARNING_RATES``, ``SCHEDULES`` and ``GRADIENTS``;
+``GROUPS`` has all of them.
+"""
 
 from .creation import create
 from .discovery import PluginInfo

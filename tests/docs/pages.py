@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
-__all__ = ["DOCS", "GENERATED", "ROOT", "Page", "pages"]
+__all__ = ["DOCS", "GENERATED", "ROOT", "Page", "Table", "code_in", "pages"]
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -19,6 +19,7 @@ _CODE = re.compile(r"(`+)(?P<text>.+?)\1", re.S)
 _LINK = re.compile(r"(?P<picture>!?)\[(?P<text>(?:[^\[\]]|\[[^\[\]]*\])*)\]\((?P<target>[^()\s]+)\)")
 _HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.M)
 _CARD = re.compile(r"^:link: *(\S+)\n:link-type: doc$", re.M)
+_TABLE = re.compile(r"^\|.*\n\|[-:| ]+\|\n(?:\|.*\n?)*", re.M)
 _TARGET = re.compile(r"^\(([\w-]+)\)=$", re.M)
 
 
@@ -56,7 +57,11 @@ class Page:
 
     def code(self) -> list[str]:
         """Return the code within lines."""
-        return [" ".join(match["text"].split()) for match in _CODE.finditer(self.prose)]
+        return code_in(self.prose)
+
+    def tables(self) -> list[Table]:
+        """Return the tables."""
+        return [Table(match[0].splitlines()) for match in _TABLE.finditer(self.prose)]
 
     def links(self) -> list[tuple[str, str]]:
         """Return text and target of each link."""
@@ -108,3 +113,31 @@ def pages() -> list[Page]:
         and not any(part.startswith(hidden) for part in path.relative_to(DOCS).parts)
     ]
     return [Page(path) for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *found)]
+
+
+class Table:
+    """A table of a page.
+
+    Parameters
+    ----------
+    lines : list of str
+        Its lines.
+    """
+
+    def __init__(self, lines: list[str]):
+        self.header, _, *self.rows = [_cells(line) for line in lines]
+
+    def column(self, *titles: str) -> list[str]:
+        """Return the cells of the first column with one of some titles, if there is one."""
+        places = [place for place, title in enumerate(self.header) if title in titles]
+        return [row[places[0]] for row in self.rows] if places else []
+
+
+def _cells(line: str) -> list[str]:
+    # A | within code would end a cell in Markdown too.
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
+def code_in(text: str) -> list[str]:
+    """Return the code within a text."""
+    return [" ".join(match["text"].split()) for match in _CODE.finditer(text)]

@@ -1,0 +1,142 @@
+"""numpydoc finds nothing wrong in the docstring of any public name, method or property."""
+
+import enum
+import importlib
+import inspect
+import pkgutil
+
+import pytest
+from numpydoc.validate import validate
+
+import ortlearn
+
+PACKAGES = [
+    "ortlearn",
+    "ortlearn.exceptions",
+    *(f"ortlearn.{info.name}" for info in pkgutil.iter_modules(ortlearn.__path__) if info.ispkg),
+]
+#: What numpydoc asks for and we do not.
+NOT_ASKED = {
+    "EX01": "an example: public names have one (tests/test_public_docstrings.py), methods need none",
+    "SA01": "a section See Also",
+    "ES01": "an extended summary: many functions are said in one line",
+}
+#: What a method may leave to the one that it overrides.
+INHERITED = {"PR01", "RT01"}
+
+
+def is_ours(obj):
+    return str(getattr(obj, "__module__", "")).startswith("ortlearn")
+
+
+def is_record(cls):
+    """Tell whether the attributes of a class are what its constructor takes, or it has no constructor."""
+    return (
+        hasattr(cls, "__dataclass_fields__")
+        or issubclass(cls, tuple | enum.Enum)
+        or getattr(cls, "_is_protocol", False)
+    )
+
+
+def own_members(cls):
+    """Yield name and definition of the public methods and properties that a class defines itself."""
+    for name, member in vars(cls).items():
+        function = getattr(member, "__func__", member)
+        if not name.startswith("_") and (inspect.isfunction(function) or isinstance(member, property)):
+            yield name, member
+
+
+def described_above(cls, name):
+    """Tell whether a method overrides one of a base class, whose docstring has the sections."""
+    return any(name in vars(base) for base in cls.__mro__[1:] if base is not object)
+
+
+def wrong(path, excused=()):
+    """Return what numpydoc finds wrong, by code."""
+    return [
+        f"{code}: {text}"
+        for code, text in validate(path)["errors"]
+        if code not in NOT_ASKED and code not in excused
+    ]
+
+
+def public():
+    """Yield the path of every public name, where it is found first, with its object."""
+    seen = set()
+    for package in PACKAGES:
+        module = importlib.import_module(package)
+        for name in getattr(module, "__all__", ()):
+            obj = getattr(module, name)
+            if (inspect.isclass(obj) or inspect.isfunction(obj)) and is_ours(obj) and id(obj) not in seen:
+                seen.add(id(obj))
+                yield f"{package}.{name}", obj
+
+
+NAMES = dict(public())
+#: Classes that define what public ones inherit, too.
+CLASSES = {
+    base: path
+    for path, obj in NAMES.items()
+    if inspect.isclass(obj)
+    for base in reversed(obj.__mro__)
+    if is_ours(base)
+}
+
+
+@pytest.mark.parametrize("path", NAMES)
+def test_name(path):
+    obj = NAMES[path]
+    excused = {"PR01", "PR02"} if inspect.isclass(obj) and is_record(obj) else set()
+    excused |= {"RT01"} if "Yields\n" in (inspect.getdoc(obj) or "") else set()
+    assert not wrong(path, excused)
+
+
+@pytest.mark.parametrize("cls", [pytest.param(cls, id=f"{cls.__module__}.{cls.__name__}") for cls in CLASSES])
+def test_members(cls):
+    found = {
+        name: wrong(f"{CLASSES[cls]}.{name}", INHERITED if described_above(cls, name) else ())
+        for name, member in own_members(cls)
+        if inspect.getattr_static(NAMES[CLASSES[cls]], name) is member
+    }
+    assert not {name: errors for name, errors in found.items() if errors}
+
+
+def test_every_public_name_is_looked_at():
+    assert {"ortlearn.OrtGradientOptimizer", "ortlearn.losses.HuberLoss"} <= set(NAMES)
+    assert {"CheckedParameters", "BasePenalty"} <= {cls.__name__ for cls in CLASSES}
+
+
+class Example:
+    """An example."""
+
+    def right(self, first):
+        """Return the first.
+
+        Parameters
+        ----------
+        first : int
+            The first.
+
+        Returns
+        -------
+        int
+            The first.
+        """
+        return first
+
+    def wrong(self, first, second):
+        """return the first
+
+        Parameters
+        ----------
+        first : int
+        third : int
+            Not there.
+        """
+        return first
+
+
+def test_what_is_found():
+    codes = {text.partition(":")[0] for text in wrong(f"{__name__}.Example.wrong")}
+    assert {"SS02", "SS03", "PR01", "PR02", "PR07", "RT01"} <= codes
+    assert not wrong(f"{__name__}.Example.right")

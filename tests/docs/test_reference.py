@@ -1,0 +1,59 @@
+"""The reference has a page for every public name."""
+
+import importlib
+import inspect
+import re
+
+import pytest
+
+from tests.docs.pages import DOCS
+from tests.docs.test_docstrings import PACKAGES
+
+AUTOSUMMARY = re.compile(r"^\.\. autosummary::\n(?:   :.*\n)*\n((?:   \S+\n)+)", re.MULTILINE)
+
+
+def listed():
+    """Return the modules whose names the reference lists, each on a page of its own."""
+    text = (DOCS / "reference/index.md").read_text(encoding="utf-8")
+    return [line.strip() for block in AUTOSUMMARY.findall(text) for line in block.splitlines()]
+
+
+def names(module):
+    return getattr(importlib.import_module(module), "__all__", [])
+
+
+def has_page(obj):
+    return inspect.isclass(obj) or inspect.isfunction(obj)
+
+
+def test_every_class_and_function_is_on_a_page():
+    pages = {
+        id(getattr(importlib.import_module(module), name)) for module in listed() for name in names(module)
+    }
+    for package in PACKAGES:
+        found = {name: getattr(importlib.import_module(package), name) for name in names(package)}
+        assert not [name for name, obj in found.items() if has_page(obj) and id(obj) not in pages]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_constants_are_described_by_their_package(package):
+    module = importlib.import_module(package)
+    constants = [name for name in names(package) if not has_page(getattr(module, name))]
+    assert not [name for name in constants if f"``{name}``" not in module.__doc__]
+
+
+@pytest.mark.parametrize("module", listed())
+def test_names_are_found_by_autosummary(module):
+    """Autosummary goes by what ``dir`` lists and, asked to (see conf.py), by ``__all__``."""
+    imported = importlib.import_module(module)
+    assert names(module)
+    assert set(names(module)) <= set(dir(imported))
+    classes = [name for name in names(module) if inspect.isclass(getattr(imported, name))]
+    assert all(getattr(imported, name).__doc__ for name in classes)
+
+
+def test_conf_goes_by_all():
+    settings = (DOCS / "conf.py").read_text(encoding="utf-8")
+    for line in ("autosummary_generate = True", "autosummary_ignore_module_all = False"):
+        assert line in settings
+    assert "autosummary_imported_members = True" in settings
