@@ -268,6 +268,7 @@ def test_training_on_several_columns(optimizer, kind):
 
 
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.FidelityWarning")
+@pytest.mark.filterwarnings("ignore:invalid value encountered in divide:RuntimeWarning")  # scikit-learn's own
 @pytest.mark.parametrize("optimizer", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
 def test_far_away_rows_of_sigmoids_divided_by_their_sum(optimizer):
     """exp(-score) is too large for float32 here."""

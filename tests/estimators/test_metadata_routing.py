@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.metrics import accuracy_score
+from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -118,9 +118,11 @@ def test_grid_search(trainer, weighted_wine, routing):
 
 def test_grid_search_over_a_pipeline(trainer, weighted_wine, routing):
     X, y, weights = weighted_wine
-    trainer.set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+    trainer.set_fit_request(sample_weight=True)
+    scoring = make_scorer(accuracy_score).set_score_request(sample_weight=True)
     pipeline = Pipeline([("scale", StandardScaler().set_fit_request(sample_weight=True)), ("train", trainer)])
-    search = GridSearchCV(pipeline, {"train__batch_size": [10, 20]}, cv=2).fit(X, y, sample_weight=weights)
+    search = GridSearchCV(pipeline, {"train__batch_size": [10, 20]}, cv=2, scoring=scoring)
+    search.fit(X, y, sample_weight=weights)
     size = search.best_params_["train__batch_size"]
     scaler = StandardScaler().fit(X, sample_weight=weights)
     direct = clone(trainer).set_params(batch_size=size)
