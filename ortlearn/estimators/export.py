@@ -84,7 +84,13 @@ class ExportMixin:
         return runner.written
 
     def get_trained_onnx(self) -> ModelProto:
-        """Return a copy of the trained ONNX model, its weights under the names they came with."""
+        """Return a copy of the trained ONNX model, its weights under the names they came with.
+
+        Returns
+        -------
+        onnx.ModelProto
+            Model.
+        """
         check_is_fitted(self)
         return copy.deepcopy(self.onnx_)
 

@@ -1,10 +1,19 @@
 """The scikit-learn model with the trained weights predicts as the trained estimator does."""
 
+import pickle
+
 import numpy as np
+import pandas as pd
 import pytest
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
+from sklearn.decomposition import PCA
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from ortlearn.estimators import OrtGradientOptimizer
 from ortlearn.exceptions import WriteBackError
@@ -60,3 +69,89 @@ def test_an_estimator_that_was_fitted_again_is_an_error(diabetes_units):
     given.fit(X, -y)
     with pytest.raises(WriteBackError, match="has been changed since"):
         trained.to_sklearn()
+
+
+def test_it_is_for_fitted_estimators():
+    with pytest.raises(NotFittedError):
+        OrtGradientOptimizer(Ridge()).to_sklearn()
+
+
+def test_attributes_that_cannot_hold_the_weights_are_named(wine):
+    trained = OrtGradientOptimizer(RandomForestClassifier(3, max_depth=2), max_iter=1, random_state=0).fit(
+        *wine
+    )
+    with pytest.raises(WriteBackError, match=r"RandomForestClassifier cannot take .*'leaf_values'.*onnx"):
+        trained.to_sklearn()
+
+
+def test_an_exponential_of_the_loss_is_an_error_where_the_model_has_none(diabetes_units):
+    X, y = diabetes_units
+    options = {"learning_loss": "poisson", "learning_rate": 1e-3, "max_iter": 2, "random_state": 0}
+    with pytest.raises(WriteBackError, match="Ridge cannot take an exponential"):
+        OrtGradientOptimizer(Ridge(), **options).fit(X, np.exp(y)).to_sklearn()
+    trained = OrtGradientOptimizer(PoissonRegressor(), **options).fit(X, np.exp(y))
+    np.testing.assert_allclose(trained.to_sklearn().predict(X), trained.predict(X), rtol=1e-5)
+
+
+def test_float64_is_kept(diabetes_units):
+    X, y = diabetes_units
+    model = MLPRegressor(hidden_layer_sizes=(4,), random_state=0)
+    trained = OrtGradientOptimizer(model, dtype="float64", max_iter=2, random_state=0).fit(X, y)
+    written = trained.to_sklearn()
+    assert [w.shape for w in written.coefs_] == [(10, 4), (4, 1)]
+    np.testing.assert_allclose(written.predict(X), trained.predict(X), rtol=1e-12)
+
+
+def test_several_outputs(two_outputs):
+    X, y = two_outputs
+    trained = OrtGradientOptimizer(LinearRegression(), max_iter=2, random_state=0).fit(X, y)
+    written = trained.to_sklearn()
+    assert written.coef_.shape == (2, 10) and written.intercept_.shape == (2,)
+    np.testing.assert_allclose(written.predict(X), trained.predict(X), rtol=1e-4, atol=1e-5)
+
+
+def test_chosen_weights_of_chosen_steps(wine):
+    X, y = wine
+    model = make_pipeline(StandardScaler(), PCA(3, random_state=0), LogisticRegression()).fit(X, y)
+    trained = OrtGradientOptimizer(
+        model, weights_to_train=["pca.components_", "standardscaler.scale_"], warm_start=True, max_iter=2
+    ).fit(X, y)
+    written = trained.to_sklearn()
+    for name, attribute in (("pca", "components_"), ("standardscaler", "scale_")):
+        assert np.abs(getattr(written[name], attribute) - getattr(model[name], attribute)).max() > 1e-4
+    for name, attribute in (("pca", "mean_"), ("standardscaler", "mean_"), ("logisticregression", "coef_")):
+        np.testing.assert_array_equal(getattr(written[name], attribute), getattr(model[name], attribute))
+    np.testing.assert_allclose(written.predict_proba(X), trained.predict_proba(X), atol=1e-5)
+
+
+def test_a_search_in_a_pipeline_of_a_frame(diabetes_units):
+    X, y = diabetes_units
+    kind = np.array(["low", "middle", "high"])[np.digitize(X[:, 0], [-0.5, 0.5])]
+    frame = pd.DataFrame({"age": X[:, 1], "size": X[:, 2], "kind": kind})
+    columns = make_column_transformer((OneHotEncoder(), ["kind"]), (StandardScaler(), ["age", "size"]))
+    search = GridSearchCV(Ridge(), {"alpha": [0.1, 1.0]}, cv=2)
+    model = TransformedTargetRegressor(make_pipeline(columns, search), transformer=StandardScaler())
+    trained = OrtGradientOptimizer(model, max_iter=2, random_state=0).fit(frame, 100 * y + 50)
+    written = trained.to_sklearn()
+    assert list(written.feature_names_in_) == ["age", "size", "kind"]
+    assert written.regressor_[-1].best_estimator_.coef_.any()
+    np.testing.assert_allclose(written.predict(frame), trained.predict(frame), rtol=1e-5)
+
+
+def test_it_is_there_after_pickling_and_follows_partial_fit(diabetes_units):
+    X, y = diabetes_units
+    trained = OrtGradientOptimizer(Ridge(), max_iter=1, random_state=0, average=True).fit(X, y)
+    for _ in range(2):
+        again = pickle.loads(pickle.dumps(trained))
+        np.testing.assert_array_equal(again.to_sklearn().coef_, trained.trained_coef_["coef"].ravel())
+        np.testing.assert_allclose(trained.to_sklearn().predict(X), trained.predict(X), rtol=1e-4, atol=1e-5)
+        trained.partial_fit(X, y)
+
+
+def test_what_was_written_can_be_trained_on(wine):
+    X, y = wine
+    options = {"max_iter": 2, "shuffle": False, "random_state": 0}
+    first = OrtGradientOptimizer(LogisticRegression(), **options).fit(X, y)
+    second = OrtGradientOptimizer(first.to_sklearn(), warm_start=True, **options).fit(X, y)
+    first.set_params(warm_start=True).fit(X, y)  # goes on from its own weights
+    np.testing.assert_allclose(second.predict_proba(X), first.predict_proba(X), atol=1e-6)
