@@ -1,5 +1,6 @@
 """The example distribution is installed (pip install ./tests/example_plugin), found, and works."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -63,7 +64,8 @@ def test_one_of_every_kind():
 
 def test_its_own_tests_pass():
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]
-    run = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True)
+    environment = {**os.environ, "PYTHONPATH": str(FOLDER.parents[1])}
+    run = subprocess.run(command, cwd=FOLDER, env=environment, capture_output=True, text=True)
     assert run.returncode == 0, run.stdout + run.stderr
 
 
