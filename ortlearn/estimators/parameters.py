@@ -6,7 +6,7 @@ import copy
 from numbers import Integral, Real
 
 from sklearn.base import BaseEstimator
-from sklearn.utils import get_tags
+from sklearn.utils import ClassifierTags, RegressorTags, TransformerTags, get_tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .. import conversion
@@ -25,6 +25,8 @@ OBJECTS = {
 }
 #: Types of estimators with an objective of their own.
 NEEDS_NO_LABELS = ("clusterer", "density_estimator")
+#: Types of estimators that transform, if they have a method for it.
+TRANSFORM = (None, "transformer", "clusterer")
 
 
 class Parameters(DisplayMixin, BaseEstimator):
@@ -164,6 +166,9 @@ class Parameters(DisplayMixin, BaseEstimator):
             kind = {"classification": "classifier", "regression": "regressor"}
             task = "classification" if self._asks_for_classes() else conversion.source_task(self.estimator)
             tags.estimator_type = kind.get(task or "")
+            tags.classifier_tags = ClassifierTags() if task == "classification" else None
+            tags.regressor_tags = RegressorTags() if task == "regression" else None
+            tags.target_tags.multi_output = task == "regression"
             tags.input_tags.sparse = True
         elif hasattr(self.estimator, "__sklearn_tags__") and not isinstance(self.estimator, type):
             inner = copy.deepcopy(get_tags(self.estimator))
@@ -173,10 +178,11 @@ class Parameters(DisplayMixin, BaseEstimator):
             tags.target_tags = conversion.target_tags(self.estimator)
             tags.input_tags = inner.input_tags
             tags.input_tags.sparse |= conversion.is_fitted(self.estimator)
-            if tags.regressor_tags is not None:
-                tags.regressor_tags.poor_score = True
-            if tags.classifier_tags is not None:
-                tags.classifier_tags.poor_score = True
+            if inner.transformer_tags is not None and inner.estimator_type in TRANSFORM:
+                tags.transformer_tags = TransformerTags(preserves_dtype=[])  # results have the type of dtype
+        for own in (tags.classifier_tags, tags.regressor_tags):
+            if own is not None:
+                own.poor_score = True
         tags.input_tags.allow_nan = conversion.accepts_missing(self.estimator)
         tags.target_tags.required = tags.estimator_type not in NEEDS_NO_LABELS
         tags.non_deterministic = False

@@ -28,6 +28,7 @@ from .fidelity import compare_with_sklearn, is_known_faithful
 from .inference import Inference
 from .problem import Problem
 from .sources import check_source
+from .targets import one_class
 
 if TYPE_CHECKING:
     from ..conversion import InputSchema
@@ -73,6 +74,7 @@ class RowsMixin:
         weights = rows = None
         if not conversion.is_onnx_source(self.estimator):
             rows = self._check_before_fit(X)
+            self._check_classes_before_fit(y, classes)
             weights = None if sample_weight is None else check_weights(sample_weight, count_rows(X))
         problem = Problem.pose(self, X, y, weights, random_state, classes)
         if problem.source is not None and conversion.accepts_missing(problem.source):
@@ -115,6 +117,15 @@ class RowsMixin:
             )
         self._check_columns(X, reset=True)
         return None
+
+    def _check_classes_before_fit(self, y: Any, classes: Any) -> None:
+        """Check that a classifier that is not fitted has more than one class to tell apart."""
+        if classes is None and y is not None and not conversion.is_fitted(self.estimator):
+            one = one_class(y)
+            if one is not None and get_tags(self).estimator_type == "classifier":
+                raise ValueError(
+                    f"A classifier needs samples of at least 2 classes, y has 1 class: [{one!r}]."
+                )
 
     def _check_rows(self, problem: Problem, X: Any, y: Any) -> Any:
         """Return X as the graph takes it, after a look at its length."""

@@ -18,7 +18,7 @@ from ..losses import BaseLoss
 if TYPE_CHECKING:
     from ..conversion import Head
 
-__all__ = ["TargetEncoder"]
+__all__ = ["TargetEncoder", "one_class"]
 
 
 @dataclass(frozen=True)
@@ -181,6 +181,27 @@ ENCODERS: dict[str, Callable[[TargetEncoder, Any], np.ndarray]] = {
     "multilabel": TargetEncoder._encode_labels,
     "regression": TargetEncoder._values,
 }
+
+
+def one_class(y: Any) -> Any:
+    """Return the class that one column of labels has in every row; None where there are others.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        Labels.
+
+    Returns
+    -------
+    scalar or None
+        Class.
+    """
+    if issparse(y) or np.ndim(y) not in (1, 2) or np.shape(y)[1:] not in ((), (1,)):
+        return None
+    values = np.asarray(y).ravel()
+    if not len(values) or not np.all(values == values[0]):
+        return None
+    return values[:1].tolist()[0]
 
 
 def _numbers(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
