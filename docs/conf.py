@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
+
+from docutils import nodes
 
 import ortlearn
 
@@ -40,13 +43,27 @@ numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 numpydoc_xref_param_type = False
 
+
+class ReadingOrder:
+    """Sort key of the gallery: what to read first; examples that are not listed come last."""
+
+    names = ("retrain", "sgd_simple_function", "grid_search", "own_loss", "text_columns", "quantiles")
+
+    def __init__(self, src_dir):
+        self.src_dir = src_dir
+
+    def __call__(self, filename):
+        name = Path(filename).stem.removeprefix("plot_")
+        return (self.names.index(name) if name in self.names else len(self.names), name)
+
+
 # Gallery: files that begin with plot_ run in every build.
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"/plot_",
     "ignore_pattern": r"^(demo|__init__)\.py",
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": ReadingOrder,
     "download_all_examples": False,
     "remove_config_comments": True,
     "min_reported_time": 1e6,
@@ -80,3 +97,20 @@ html_theme_options = {
     "header_links_before_dropdown": 7,
 }
 html_sidebars = {"index": []}
+
+
+def tidy(app, document):
+    """Name the pictures of the gallery's index, and end code where its last line ends."""
+    for image in document.findall(nodes.image):
+        if not image.get("alt") and image["uri"].endswith("_thumb.png"):
+            name = Path(image["uri"]).stem.removeprefix("sphx_glr_plot_").removesuffix("_thumb")
+            image["alt"] = f"Last picture of the example {name.replace('_', ' ')}"
+    for block in document.findall(nodes.literal_block):
+        text = block.astext().rstrip()
+        if block.rawsource == block.astext():  # or else it is highlighted already
+            block.rawsource = text
+            block.children = [nodes.Text(text)]
+
+
+def setup(app):
+    app.connect("doctree-read", tidy)

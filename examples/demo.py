@@ -1,8 +1,9 @@
-"""Retrain converted scikit-learn models on new data: the main job of ortlearn, on bundled data sets.
+"""Retrain converted scikit-learn models on new data: the main job of ortlearn.
 
-Each model is fitted by scikit-learn on one half of a data set, converted to ONNX, and trained again
-on the other half by both estimators, from its own weights. 30 % of that half is kept apart for the
-scores. scikit-learn's own score is that of the same model fitted from scratch on the same rows.
+Each model is fitted by scikit-learn on one half of a data set, converted to ONNX, and trained
+again on the other half by both estimators, from its own weights. 30 % of that half is kept
+apart for the scores. scikit-learn's own score is that of the same model fitted from scratch on
+the same rows.
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ def cases() -> list[Case]:
     """Return the five models of the demo."""
     network = {"max_iter": 300, "random_state": 0}
     return [
-        Case("Ridge, diabetes", Ridge(alpha=0.1), load_diabetes, True, LearningRateSGD(0.003), 20),
+        Case(
+            "Ridge, diabetes", Ridge(alpha=0.1), load_diabetes, True, LearningRateSGD(0.003), 20
+        ),
         Case(
             "MLPRegressor, diabetes",
             MLPRegressor(hidden_layer_sizes=(20,), learning_rate_init=0.01, **network),
@@ -98,7 +101,9 @@ def split(case: Case):
     X, y = case.data(return_X_y=True)
     X = X / 16 if case.data is load_digits else X
     stratify = y if is_classifier(case.model) else None
-    X_old, X_new, y_old, y_new = train_test_split(X, y, test_size=0.5, random_state=0, stratify=stratify)
+    X_old, X_new, y_old, y_new = train_test_split(
+        X, y, test_size=0.5, random_state=0, stratify=stratify
+    )
     if case.scale:
         scaler = StandardScaler().fit(X_old)
         X_old, X_new = scaler.transform(X_old), scaler.transform(X_new)
@@ -153,7 +158,13 @@ def run_case(case: Case, table: Table) -> None:
         )
         onnx.save(trained.get_trained_onnx(), OUTPUT / f"{slug}-{label.replace(' ', '-')}.onnx")
         style = "-" if kind is OrtGradientOptimizer else ":"  # the curves coincide
-        axes.plot(range(1, trained.n_iter_ + 1), trained.train_losses_, style, label=label, linewidth=2)
+        axes.plot(
+            range(1, trained.n_iter_ + 1),
+            trained.train_losses_,
+            style,
+            label=label,
+            linewidth=2,
+        )
     axes.set(title=f"Retraining {case.name}", xlabel="epoch", ylabel="mean training loss")
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.legend()
@@ -184,8 +195,8 @@ def main() -> None:
     console = Console()
     Console(width=max(console.width, 152)).print(table)
     print(
-        "Losses are of the rows retrained on, scores of rows kept apart. Few new rows pull a model to\n"
-        "themselves: a score can fall towards scikit-learn's own on the same rows."
+        "Losses are of the rows retrained on, scores of rows kept apart. Few new rows pull a "
+        "model to\nthemselves: a score can fall towards scikit-learn's own on the same rows."
     )
     print(f"Trained ONNX models and loss curves are in {OUTPUT}/.")
 

@@ -2,17 +2,18 @@
 Tune it by a grid search
 ========================
 
-Rates and penalties are objects with parameters of their own, and scikit-learn's ``GridSearchCV`` reaches
-them by their names: ``learning_rate__eta0`` is the rate of the learning rate. This example searches a rate
-and a penalty together, **because the best one of the two depends on the other.**
+Rates and penalties are objects with parameters of their own, and scikit-learn's
+``GridSearchCV`` reaches them by their names: ``learning_rate__eta0`` is the rate of the
+learning rate. This example searches a rate and a penalty together, **because the best one of
+the two depends on the other.**
 """
 
 # %%
 # What is tuned
 # -------------
 #
-# A logistic regression, on thirty measures of cells, tells benign from malignant ones. It is trained by
-# SGD; the scaler before it is fitted once and stays as it is.
+# A logistic regression, on thirty measures of cells, tells benign from malignant ones. It is
+# trained by SGD; the scaler before it is fitted once and stays as it is.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -41,10 +42,16 @@ trainer
 # The search
 # ----------
 #
-# Only objects have parameters to search: ``learning_rate="SGD"`` is a name, which has none, and the search
-# would say so. ``get_params`` lists what can be searched.
+# Only objects have parameters to search: ``learning_rate="SGD"`` is a name, which has none,
+# and the search would say so. ``get_params`` lists what can be searched.
 
-print([name for name in trainer.get_params() if name.startswith(("learning_rate__", "learning_penalty__"))])
+print(
+    [
+        name
+        for name in trainer.get_params()
+        if name.startswith(("learning_rate__", "learning_penalty__"))
+    ]
+)
 
 grid = {
     "learning_rate__eta0": [0.001, 0.01, 0.1, 1.0],
@@ -57,26 +64,36 @@ print(search.best_params_)
 # What is best depends on both
 # ----------------------------
 #
-# Each square is the log loss of rows that were not trained on, the mean of three folds; dark is better.
-# With a small rate, twenty epochs are too few, whatever the penalty. With a rate of 0.1 every penalty makes
-# it worse; with a rate of 1, which follows the training rows too closely, a small one helps.
+# Each square is the log loss of rows that were not trained on, the mean of three folds; dark
+# is better. With a small rate, twenty epochs are too few, whatever the penalty. With a rate
+# of 0.1 every penalty makes it worse; with a rate of 1, which follows the training rows too
+# closely, a small one helps.
 
-losses = -search.cv_results_["mean_test_score"].reshape(5, 4)  # sorted by the names of the parameters
+losses = -search.cv_results_["mean_test_score"].reshape(
+    5, 4
+)  # sorted by the names of the parameters
 _, ax = plt.subplots(figsize=(6, 4.5), layout="constrained")
 ax.imshow(np.log(losses), cmap="viridis", aspect="auto")
 for (row, column), loss in np.ndenumerate(losses):
-    style = {"color": "black" if loss > 0.4 else "white", "weight": "bold" if loss == losses.min() else None}
+    style = {
+        "color": "black" if loss > 0.4 else "white",
+        "weight": "bold" if loss == losses.min() else None,
+    }
     ax.text(column, row, f"{loss:.3f}", ha="center", va="center", **style)
 ax.set_xticks(range(4), grid["learning_rate__eta0"])
 ax.set_yticks(range(5), grid["learning_penalty__l2"])
-_ = ax.set(xlabel="learning_rate__eta0", ylabel="learning_penalty__l2", title="log loss in cross-validation")
+_ = ax.set(
+    xlabel="learning_rate__eta0",
+    ylabel="learning_penalty__l2",
+    title="log loss in cross-validation",
+)
 
 # %%
 # The best one
 # ------------
 #
-# The search has trained the best estimator again, on all training rows. Its rate falls from epoch to epoch,
-# by the schedule of SGD.
+# The search has trained the best estimator again, on all training rows. Its rate falls from
+# epoch to epoch, by the schedule of SGD.
 
 from ortlearn.inspection import TrainingCurveDisplay
 
@@ -85,3 +102,4 @@ print(f"{best.score(X_test, y_test):.1%} of {len(X_test)} other rows are right")
 display = TrainingCurveDisplay.from_estimator(best, show_rate=True)
 display.ax_.set_title("Training of the best estimator")
 plt.show()
+# sphinx_gallery_thumbnail_number = -1

@@ -2,17 +2,18 @@
 Quantiles by a network
 ======================
 
-How long does a trip take? On average is one answer; people who have a train to catch want another. Three
-quantiles say more: half of the trips take less than the median, and four of five take between the lowest
-and the highest tenth. scikit-learn's networks have no such loss. This example trains one with it, **because
-any model can be trained on any loss.**
+How long does a trip take? On average is one answer; people who have a train to catch want
+another. Three quantiles say more: half of the trips take less than the median, and four of
+five take between the lowest and the highest tenth. scikit-learn's networks have no such loss.
+This example trains one with it, **because any model can be trained on any loss.**
 """
 
 # %%
 # The data
 # --------
 #
-# Trips across a town, by the hour at which they begin: long at rush hours, and then less predictable too.
+# Trips across a town, by the hour at which they begin: long at rush hours, and then less
+# predictable too.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -22,16 +23,19 @@ rng = np.random.RandomState(0)
 hour = rng.uniform(6, 22, size=4000)
 rush = np.exp(-((hour - 9) ** 2) / 4) + 0.8 * np.exp(-((hour - 17) ** 2) / 6)
 minutes = 20 + 15 * rush + rng.gamma(2.0, 1 + 4 * rush)
-X_train, X_test, y_train, y_test = train_test_split(hour.reshape(-1, 1), minutes, random_state=0)
+X_train, X_test, y_train, y_test = train_test_split(
+    hour.reshape(-1, 1), minutes, random_state=0
+)
 
 # %%
 # One network becomes three
 # -------------------------
 #
-# scikit-learn fits a network to the mean, by the squared error. Each of ours begins with its weights
-# (``warm_start=True``) and goes on with a quantile loss. The loss of level q costs q for every minute that
-# a prediction is too low, and 1 - q for every minute that it is too high: it is smallest where a share q of
-# the trips is below. The rate falls along a cosine, to nothing in the last epoch.
+# scikit-learn fits a network to the mean, by the squared error. Each of ours begins with its
+# weights (``warm_start=True``) and goes on with a quantile loss. The loss of level q costs q
+# for every minute that a prediction is too low, and 1 - q for every minute that it is too
+# high: it is smallest where a share q of the trips is below. The rate falls along a cosine,
+# to nothing in the last epoch.
 
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
@@ -60,15 +64,16 @@ trainers = {
 # Are they right?
 # ---------------
 #
-# Of a thousand trips that were not trained on, a tenth should take less than the lowest curve, half less
-# than the median, and nine tenths less than the highest.
+# Of a thousand trips that were not trained on, a tenth should take less than the lowest
+# curve, half less than the median, and nine tenths less than the highest.
 
 for quantile, trainer in trainers.items():
     below = (y_test < trainer.predict(X_test)).mean()
     print(f"quantile {quantile}: {below:.1%} of the trips are below")
 
 # %%
-# At five in the afternoon, whoever wants to be in time on nine days of ten takes this long, in minutes:
+# At five in the afternoon, whoever wants to be in time on nine days of ten takes this long,
+# in minutes:
 
 print(trainers[0.9].predict([[17.0]]).round(1))
 
@@ -79,14 +84,16 @@ from ortlearn.inspection import TrainingCurveDisplay
 
 _, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for quantile, trainer in trainers.items():
-    TrainingCurveDisplay.from_estimator(trainer, ax, name=f"quantile {quantile}", log_scale=True)
+    TrainingCurveDisplay.from_estimator(
+        trainer, ax, name=f"quantile {quantile}", log_scale=True
+    )
 
 # %%
 # The whole day
 # -------------
 #
-# The band between the outer curves is narrow at noon and wide at rush hours: the networks have learned not
-# only how long trips take, but how sure one can be.
+# The band between the outer curves is narrow at noon and wide at rush hours: the networks
+# have learned not only how long trips take, but how sure one can be.
 
 day = np.linspace(6, 22, 300).reshape(-1, 1)
 low, median, high = (trainer.predict(day) for trainer in trainers.values())
@@ -98,3 +105,4 @@ ax.fill_between(day.ravel(), low.ravel(), high.ravel(), alpha=0.25, label="four 
 ax.set(xlabel="hour of the day", ylabel="minutes", title="How long a trip takes")
 ax.legend()
 plt.show()
+# sphinx_gallery_thumbnail_number = -1

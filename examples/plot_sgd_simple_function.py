@@ -2,12 +2,14 @@
 SGD on a simple function
 ========================
 
-Everything that happens between a graph and its trained weights, on a function small enough to see it all:
+Everything that happens between a graph and its trained weights, on a function small enough to
+see it all:
 
     z = -1 - 2 x + 3 y + x² / 2 - y² / 3
 
-The graph is written by hand. We look at it, at its gradient, at the loss that is added to it, train it step
-by step, and then by both estimators, **which find the five coefficients of the function from its values.**
+The graph is written by hand. We look at it, at its gradient, at the loss that is added to it,
+train it step by step, and then by both estimators, **which find the five coefficients of the
+function from its values.**
 """
 
 # %%
@@ -33,9 +35,9 @@ _ = ax.set(xlabel="x", ylabel="y", title="the function, with noise")
 # A graph written by hand
 # -----------------------
 #
-# ONNX has a textual form, which onnx reads. The graph takes rows of x and y, puts their squares beside
-# them, and weighs the four columns. Its weights ``coef`` and ``intercept`` are zero: they are what will be
-# trained.
+# ONNX has a textual form, which onnx reads. The graph takes rows of x and y, puts their
+# squares beside them, and weighs the four columns. Its weights ``coef`` and ``intercept`` are
+# zero: they are what will be trained.
 
 import onnx.parser
 
@@ -51,31 +53,32 @@ quadratic (float[N, 2] X) => (float[N, 1] z)
     weighted = MatMul(columns, coef)
     z = Add(weighted, intercept)
 }""")
-_ = plot_graph(model)
+_ = plot_graph(model).set_title("the graph")
 
 # %%
 # Its gradient is a graph too
 # ---------------------------
 #
-# ``onnx_derivative`` returns another ONNX graph. Weights are inputs there, and so is ``z_grad``, the
-# gradient that comes from whatever is computed from ``z``. Out come the gradients with respect to both
-# weights. Every operator is a standard one: any onnxruntime runs it.
+# ``onnx_derivative`` returns another ONNX graph. Weights are inputs there, and so is
+# ``z_grad``, the gradient that comes from whatever is computed from ``z``. Out come the
+# gradients with respect to the rows and to both weights. Every operator is a standard one: any
+# onnxruntime runs it.
 
 from ortlearn.differentiation import onnx_derivative
 
-_ = plot_graph(onnx_derivative(model, ["coef", "intercept"]))
+_ = plot_graph(onnx_derivative(model, ["coef", "intercept"])).set_title("its gradient")
 
 # %%
 # A loss at the end
 # -----------------
 #
-# Training needs one number to make small. ``add_loss_output`` adds it: a second input, ``label``, and a
-# second output, ``loss``, here the sum of the squared errors of all rows.
+# Training needs one number to make small. ``add_loss_output`` adds it: a second input,
+# ``label``, and a second output, ``loss``, here the sum of the squared errors of all rows.
 
 from ortlearn.losses import add_loss_output
 
 with_loss = add_loss_output(model, "squared_error")
-_ = plot_graph(with_loss)
+_ = plot_graph(with_loss).set_title("the graph and its loss")
 
 # %%
 # The gradient of the loss starts from the loss itself, and ``z_grad`` is gone from the inputs.
@@ -85,18 +88,21 @@ from ortlearn.differentiation import DerivativeOptions
 gradient = onnx_derivative(
     with_loss, ["coef", "intercept"], options=DerivativeOptions.Loss, label="label", loss="loss"
 )
-_ = plot_graph(gradient)
+_ = plot_graph(gradient).set_title("the gradient of the loss")
 
 # %%
 # Descent by hand
 # ---------------
 #
-# A step against the gradient makes the loss smaller. Thirty steps, each with the mean gradient of all rows,
-# bring the weights near to the coefficients of the function, -2, 3, 1/2, -1/3 and -1.
+# A step against the gradient makes the loss smaller. Thirty steps, each with the mean
+# gradient of all rows, bring the weights near to the coefficients of the function, -2, 3,
+# 1/2, -1/3 and -1.
 
 import onnxruntime
 
-session = onnxruntime.InferenceSession(gradient.SerializeToString(), providers=["CPUExecutionProvider"])
+session = onnxruntime.InferenceSession(
+    gradient.SerializeToString(), providers=["CPUExecutionProvider"]
+)
 names = [value.name for value in session.get_outputs()]
 weights = {"coef": np.zeros((4, 1), np.float32), "intercept": np.zeros(1, np.float32)}
 for step in range(30):
@@ -111,16 +117,21 @@ print(*weights["coef"].ravel().round(2), *weights["intercept"].round(2))
 # Two estimators
 # --------------
 #
-# The estimators do the same in batches, with shuffled rows, and much faster. ``OrtGradientOptimizer`` puts
-# gradient and update of every batch into one graph and runs a whole epoch by one call.
-# ``OrtGradientForwardBackwardOptimizer`` computes the loss and its gradient between a forward and a
-# backward call, for those who want to look in between. Both visit the same rows in the same order, so that
-# they find the same weights.
+# The estimators do the same in batches, with shuffled rows, and much faster.
+# ``OrtGradientOptimizer`` puts gradient and update of every batch into one graph and runs a
+# whole epoch by one call. ``OrtGradientForwardBackwardOptimizer`` computes the loss and its
+# gradient between a forward and a backward call, for those who want to look in between. Both
+# visit the same rows in the same order, so that they find the same weights.
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.learning_rates import LearningRateSGD, LearningRateSGDNesterov
 
-sgd = {"warm_start": True, "learning_rate": LearningRateSGD(0.005), "max_iter": 25, "random_state": 0}
+sgd = {
+    "warm_start": True,
+    "learning_rate": LearningRateSGD(0.005),
+    "max_iter": 25,
+    "random_state": 0,
+}
 trainers = {
     "one graph": OrtGradientOptimizer(model, **sgd).fit(X, z),
     "forward and backward": OrtGradientForwardBackwardOptimizer(model, **sgd).fit(X, z),
@@ -130,9 +141,9 @@ trainers = {
 # Nesterov's momentum
 # -------------------
 #
-# Plain SGD forgets every gradient after its step. With momentum a step goes on in the direction of the last
-# ones, and Nesterov's form of it looks ahead to where that leads. At the same rate it is several times as
-# fast.
+# Plain SGD forgets every gradient after its step. With momentum a step goes on in the
+# direction of the last ones, and Nesterov's form of it looks ahead to where that leads. At
+# the same rate it is several times as fast.
 
 nesterov = {**sgd, "learning_rate": LearningRateSGDNesterov(0.005)}
 trainers["one graph, Nesterov"] = OrtGradientOptimizer(model, **nesterov).fit(X, z)
@@ -141,21 +152,26 @@ expected = [-2, 3, 1 / 2, -1 / 3, -1]
 print(f"{'':>22}      x      y     x²     y²      1")
 print(f"{'the function':>22}", *(f"{value:6.2f}" for value in expected))
 for name, trainer in trainers.items():
-    found = np.concatenate([trainer.trained_coef_["coef"].ravel(), trainer.trained_coef_["intercept"]])
+    found = np.concatenate(
+        [trainer.trained_coef_["coef"].ravel(), trainer.trained_coef_["intercept"]]
+    )
     print(f"{name:>22}", *(f"{value:6.2f}" for value in found))
 
 # %%
 # The losses
 # ----------
 #
-# The two estimators' curves lie on one another. With momentum the loss falls to that of the noise in a few
-# epochs; without it, the loss is still on its way there.
+# The two estimators' curves lie on one another. With momentum the loss falls to that of the
+# noise in a few epochs; without it, the loss is still on its way there.
 
 from ortlearn.inspection import TrainingCurveDisplay
 
 _, ax = plt.subplots(figsize=(7, 4.5))
 styles = ["-", ":", "-"]
 for (name, trainer), style in zip(trainers.items(), styles, strict=True):
-    TrainingCurveDisplay.from_estimator(trainer, ax, name=name, log_scale=True, linewidth=3, linestyle=style)
+    TrainingCurveDisplay.from_estimator(
+        trainer, ax, name=name, log_scale=True, linewidth=3, linestyle=style
+    )
 ax.set_title("SGD, by two estimators, and Nesterov's momentum")
 plt.show()
+# sphinx_gallery_thumbnail_number = -1

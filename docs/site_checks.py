@@ -1,0 +1,120 @@
+"""Checks of the pages that were built: every link leads somewhere, every picture says what it shows.
+
+``python -m docs.site_checks build/docs`` prints what is wrong, and fails if something is. Nothing is fetched:
+links to other sites are left alone.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+__all__ = ["Page", "check_site", "read_page"]
+
+#: Attributes that name a file, by tag.
+LINKS = {"a": "href", "link": "href", "img": "src", "script": "src", "source": "src"}
+
+
+@dataclass
+class Page:
+    """What a page holds of interest.
+
+    Attributes
+    ----------
+    anchors : set of str
+        What can be linked to.
+    links : list of str
+        Links, as they are written.
+    pictures : list of (str, str)
+        Source of each picture, and its text.
+    """
+
+    anchors: set[str] = field(default_factory=set)
+    links: list[str] = field(default_factory=list)
+    pictures: list[tuple[str, str]] = field(default_factory=list)
+
+
+class _Reader(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.page = Page()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        self.page.anchors.update(filter(None, (values.get("id"), values.get("name"))))
+        link = values.get(LINKS.get(tag, ""))
+        if link:
+            self.page.links.append(link)
+        if tag == "img":
+            self.page.pictures.append((values.get("src") or "", (values.get("alt") or "").strip()))
+
+
+def read_page(text: str) -> Page:
+    """Return what a page of HTML holds of interest.
+
+    Parameters
+    ----------
+    text : str
+        The page.
+
+    Returns
+    -------
+    Page
+        Anchors, links and pictures.
+
+    Examples
+    --------
+    >>> from docs.site_checks import read_page
+    >>> read_page('<p id="here"><a href="other.html">There</a></p>')
+    Page(anchors={'here'}, links=['other.html'], pictures=[])
+    """
+    reader = _Reader()
+    reader.feed(text)
+    return reader.page
+
+
+def check_site(root: Path) -> list[str]:
+    """Return what is wrong with the pages of a folder.
+
+    Parameters
+    ----------
+    root : Path
+        Folder of pages.
+
+    Returns
+    -------
+    list of str
+        Links to a file or a place in it that is not there; pictures without a text.
+    """
+    paths = [path for path in sorted(root.resolve().rglob("*.html")) if "_static" not in path.parts]
+    pages = {path: read_page(path.read_text(encoding="utf-8")) for path in paths}
+    problems = []
+    for path, page in pages.items():
+        name = path.relative_to(root.resolve()).as_posix()
+        problems += [
+            f"{name}: no text for the picture {source}" for source, text in page.pictures if not text
+        ]
+        problems += [f"{name}: {link} leads nowhere" for link in page.links if not _leads(path, link, pages)]
+    return problems
+
+
+def _leads(path: Path, link: str, pages: dict[Path, Page]) -> bool:
+    """Tell whether a link of a page leads to a file, and to a place in it."""
+    parts = urlsplit(link)
+    if parts.scheme or parts.netloc:
+        return True
+    target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+    if target.is_dir():
+        target = target / "index.html"
+    if not parts.fragment or target not in pages:
+        return target.is_file()
+    return unquote(parts.fragment) in pages[target].anchors
+
+
+if __name__ == "__main__":
+    found = check_site(Path(sys.argv[1]))
+    print("\n".join(found) or "Every link leads somewhere, every picture has a text.")
+    sys.exit(bool(found))
