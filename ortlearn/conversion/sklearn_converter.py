@@ -26,6 +26,7 @@ from .inputs.single_columns import take_columns_directly
 from .opposite_columns import merge_opposite_columns
 from .output_shapes import with_computed_shapes
 from .preparation.convertible import conversion_options, convertible
+from .untying import untied
 from .versions import ML_OPSET, OPSET, pin_versions
 from .weights.fitted_attributes import fitted_arrays
 
@@ -127,33 +128,10 @@ def _convert(estimator: BaseEstimator, schema: InputSchema) -> ModelProto:
             ) from error
         raise ConversionError(f"{name} cannot be converted by skl2onnx: {error}") from error
     model = _with_input_names(model, schema)
-    model = _untied(decompose_operators(_with_named_rows(correct_graph(_at_opset(pin_versions(model))))))
+    model = decompose_operators(_with_named_rows(correct_graph(_at_opset(pin_versions(model)))))
+    model = untied(model, estimator)
     model = take_columns_directly(merge_opposite_columns(model))
     return with_computed_shapes(model)
-
-
-def _untied(model: ModelProto) -> ModelProto:
-    """Return the model with a copy of a weight for each layer that reads it.
-
-    skl2onnx stores equal initializers once: two layers whose intercepts happen to be equal, all
-    zeros say, would be trained as one.
-    """
-    model = copy_model(model)
-    tensors = {tensor.name: tensor for tensor in model.graph.initializer if tensor.dims}
-    names, read = graph_names(model.graph), set()
-    for node in model.graph.node:
-        if node.op_type not in ("MatMul", "Gemm", "Add"):
-            continue
-        for position, name in enumerate(node.input):
-            if name in read:
-                own = next(f"{name}_{i}" for i in count(1) if f"{name}_{i}" not in names)
-                names.add(own)
-                model.graph.initializer.add().CopyFrom(tensors[name])
-                model.graph.initializer[-1].name = own
-                node.input[position] = own
-            elif name in tensors:
-                read.add(name)
-    return model
 
 
 def _with_named_rows(model: ModelProto) -> ModelProto:

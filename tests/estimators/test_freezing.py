@@ -7,7 +7,7 @@ from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import NoTrainableWeightError, PluginError
@@ -28,13 +28,13 @@ def layers(shifted):
     X, y = shifted
     numbers = make_pipeline(StandardScaler(), PCA(2))
     columns = ColumnTransformer([("numbers", numbers, [0, 1, 2, 3]), ("rest", MinMaxScaler(), [4, 5, 6])])
-    union = FeatureUnion([("pca", PCA(3)), ("scale", MaxAbsScaler())])
+    union = FeatureUnion([("pca", PCA(3)), ("scale", StandardScaler())])
     return Pipeline([("columns", columns), ("union", union), ("ridge", Ridge())]).fit(X, y)
 
 
 CHOICES = {
     "ridge": {"ridge: coef_", "ridge: intercept_"},
-    "union": {"union: ['pca'].components_", "union: ['pca'].mean_", "union: ['scale'].scale_"},
+    "union": {"union: ['pca'].components_", "union: ['pca'].mean_", "union: ['scale'].mean_"},
     "columns": {"columns: named_transformers_['numbers']['pca'].mean_"},
     "rest": {"columns: named_transformers_['rest'].scale_", "columns: named_transformers_['rest'].min_"},
     "numbers": {"columns: named_transformers_['numbers']['pca'].components_"},
