@@ -77,7 +77,7 @@ class LearningRateMonitor:
 
         Parameters
         ----------
-        estimator, context
+        estimator, context : object
             As in ``setup``.
         """
         self._monitor.teardown(estimator, context)
@@ -87,7 +87,7 @@ class LearningRateMonitor:
 
         Parameters
         ----------
-        estimator, context
+        estimator, context : object
             As in ``setup``.
         """
 
@@ -96,8 +96,8 @@ class LearningRateMonitor:
 
         Parameters
         ----------
-        estimator, context
-            As in ``setup``, the task of the epoch.
+        estimator, context : object
+            As in ``setup``; the task is that of the epoch.
         """
         if is_round(context):
             self._monitor.on_fit_task_end(estimator, context, X=(), y=(), fitted_estimator=estimator)

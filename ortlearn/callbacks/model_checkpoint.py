@@ -127,7 +127,7 @@ class ModelCheckpoint:
 
         Parameters
         ----------
-        estimator, context
+        estimator, context : object
             As in ``setup``.
         """
 
@@ -136,7 +136,7 @@ class ModelCheckpoint:
 
         Parameters
         ----------
-        estimator, context
+        estimator, context : object
             As in ``setup``.
         """
 
@@ -145,8 +145,8 @@ class ModelCheckpoint:
 
         Parameters
         ----------
-        estimator, context
-            As in ``setup``, the task of the epoch.
+        estimator, context : object
+            As in ``setup``; the task is that of the epoch.
         fitted_estimator : estimator
             The estimator as this epoch leaves it.
         """

@@ -36,7 +36,18 @@ class BaseStep:
         self.carried = self.build()
 
     def make_session(self, model: ModelProto) -> Any:
-        """Return a session on the step's device."""
+        """Return a session on the step's device.
+
+        Parameters
+        ----------
+        model : onnx.ModelProto
+            Graph.
+
+        Returns
+        -------
+        onnxruntime.InferenceSession
+            Session.
+        """
         return make_session(model, self.device, self.n_jobs)
 
     def start(
@@ -103,7 +114,15 @@ class BaseStep:
         raise NotImplementedError
 
     def prepare(self, data: Data, sizes: list[int]) -> None:
-        """Build what depends on the sizes of batch; nothing by default."""
+        """Build what depends on the sizes of batch; nothing by default.
+
+        Parameters
+        ----------
+        data : Data
+            Rows that will come.
+        sizes : list of int
+            Sizes of batch: the full one, and the last short one if there is one.
+        """
 
     def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:
         """Bind data, weights and results."""

@@ -45,7 +45,18 @@ class Data:
         self.features = features
 
     def inputs(self, task: TrainingTask) -> dict[str, Any]:
-        """Return the features of all rows by the name of the input that takes them."""
+        """Return the features of all rows by the name of the input that takes them.
+
+        Parameters
+        ----------
+        task : TrainingTask
+            What is trained.
+
+        Returns
+        -------
+        dict of str to array
+            Features; what is sparse stays so.
+        """
         if self.features is not None:
             return dict(self.features)
         if isinstance(self.X, Columns):
@@ -53,7 +64,18 @@ class Data:
         return {task.data: self.X}
 
     def columns(self, task: TrainingTask) -> dict[str, Any]:
-        """Return the arrays of all rows by the name of the input that takes them."""
+        """Return the arrays of all rows by the name of the input that takes them.
+
+        Parameters
+        ----------
+        task : TrainingTask
+            What is trained.
+
+        Returns
+        -------
+        dict of str to array
+            Features, labels and, where rows have weights, these.
+        """
         columns = self.inputs(task)
         columns[task.label] = self.y
         if self.sample_weight is not None:

@@ -45,5 +45,16 @@ class Columns:
         return Columns({name: array[rows] for name, array in self.arrays.items()})
 
     def feeds(self, names: list[str]) -> dict[str, np.ndarray]:
-        """Return the arrays of some inputs."""
+        """Return the arrays of some inputs.
+
+        Parameters
+        ----------
+        names : list of str
+            Inputs of a graph.
+
+        Returns
+        -------
+        dict of str to ndarray
+            Arrays by name, not copied.
+        """
         return {name: self.arrays[name] for name in names}

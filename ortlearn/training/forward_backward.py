@@ -164,7 +164,13 @@ class OrtGradientForwardBackward:
         return _float_inputs(model, self.input_names) if self.input_gradients else []
 
     def new_instance(self) -> OrtGradientForwardBackwardFunction:
-        """Return an object with ``forward`` and ``backward``, and a memory of its own."""
+        """Return an object with ``forward`` and ``backward``, and a memory of its own.
+
+        Returns
+        -------
+        OrtGradientForwardBackwardFunction
+            One of many that may run side by side.
+        """
         return self.cls_type_(self)
 
     def get_initializer(self, name: str, exc: bool = True) -> np.ndarray | None:

@@ -44,7 +44,18 @@ class OrtGradientForwardBackwardFunction:
 
     @staticmethod
     def device_name(device: Any) -> str:
-        """Return ``"Cpu"`` or ``"Gpu"`` for an OrtDevice."""
+        """Return ``"Cpu"`` or ``"Gpu"`` for an OrtDevice.
+
+        Parameters
+        ----------
+        device : onnxruntime.OrtDevice
+            Device of a tensor.
+
+        Returns
+        -------
+        str
+            Its kind.
+        """
         return "Cpu" if device.device_type() == type(device).cpu() else "Gpu"
 
     def input_to_ort(self, tensors: Any, devices: Any = None, debug: bool = False) -> Any:
@@ -81,7 +92,13 @@ class OrtGradientForwardBackwardFunction:
         return vector
 
     def save_for_backward(self, inputs: Any) -> None:
-        """Keep the inputs of ``forward``; ``saved_tensors`` gives them back."""
+        """Keep the inputs of ``forward``; ``saved_tensors`` gives them back.
+
+        Parameters
+        ----------
+        inputs : sequence of OrtValue
+            What ``forward`` was called with.
+        """
         self._saved = list(inputs)
 
     @property

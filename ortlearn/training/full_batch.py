@@ -80,11 +80,25 @@ class FullBatchStep:
         return self.task.loss is not None and self.task.loss.kinks
 
     def graphs(self) -> dict[str, ModelProto]:
-        """Return the graph of objective and gradients."""
+        """Return the graph of objective and gradients.
+
+        Returns
+        -------
+        dict of str to onnx.ModelProto
+            One graph, ``"objective"``.
+        """
         return {"objective": self._compiled(rounded=False)[0].model}
 
     def start(self, data: Data, weights: dict[str, np.ndarray]) -> None:
-        """Bind data, weights and results."""
+        """Bind data, weights and results.
+
+        Parameters
+        ----------
+        data : Data
+            All rows.
+        weights : dict of str to ndarray
+            Weights by name.
+        """
         self._data = data
         self._weights = {name: ort_value(np.array(array), self.device) for name, array in weights.items()}
         self._shapes = {name: array.shape for name, array in weights.items()}
@@ -143,6 +157,18 @@ class FullBatchStep:
         """Return the objective of all rows and its gradient, of a vector of all weights, in float64.
 
         A width above zero rounds the kinks of the loss.
+
+        Parameters
+        ----------
+        vector : ndarray of shape (n_elements,)
+            All weights, one after the other.
+        width : float, default=0.0
+            How far from a kink of the loss its rounding reaches.
+
+        Returns
+        -------
+        (float, ndarray of shape (n_elements,))
+            Objective and gradient.
         """
         session, binding, names = self._bound(rounded=width > 0)
         for name, array in self.unpack(vector).items():
@@ -159,11 +185,33 @@ class FullBatchStep:
         return value, gradient
 
     def pack(self, weights: dict[str, np.ndarray]) -> np.ndarray:
-        """Return all weights as one vector in float64."""
+        """Return all weights as one vector in float64.
+
+        Parameters
+        ----------
+        weights : dict of str to ndarray
+            Weights by name.
+
+        Returns
+        -------
+        ndarray of shape (n_elements,)
+            Vector, in the order of the task's weights.
+        """
         return np.concatenate([np.ravel(weights[n]).astype(np.float64) for n in self.task.weights])
 
     def unpack(self, vector: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the weights of a vector, in the graph's type."""
+        """Return the weights of a vector, in the graph's type.
+
+        Parameters
+        ----------
+        vector : ndarray of shape (n_elements,)
+            All weights, one after the other.
+
+        Returns
+        -------
+        dict of str to ndarray
+            Weights by name, in their shapes.
+        """
         weights, start = {}, 0
         with np.errstate(over="ignore"):  # what is not finite shows in the objective
             for name in self.task.weights:

@@ -109,10 +109,29 @@ class Observer(Protocol):
     """What hears of every epoch."""
 
     def begin(self, epoch: int) -> None:
-        """Hear that an epoch begins, counted from 0."""
+        """Hear that an epoch begins, counted from 0.
+
+        Parameters
+        ----------
+        epoch : int
+            Its number.
+        """
 
     def end(self, record: dict[str, Any], snapshot: Callable[[], Snapshot]) -> bool | None:
-        """Hear what an epoch has left; True ends the training."""
+        """Hear what an epoch has left; True ends the training.
+
+        Parameters
+        ----------
+        record : dict
+            What the history has of the epoch.
+        snapshot : callable
+            Returns weights and states, read from the device when it is called.
+
+        Returns
+        -------
+        bool or None
+            Whether to stop.
+        """
 
 
 @dataclass
@@ -164,5 +183,11 @@ class TrainingResult:
         return [record[key] for record in self.history if record[key] is not None]
 
     def keep(self, snapshot: Snapshot) -> None:
-        """Make weights and states those of a snapshot."""
+        """Make weights and states those of a snapshot.
+
+        Parameters
+        ----------
+        snapshot : Snapshot
+            Weights and states after an epoch.
+        """
         self.weights, self.raw_weights, self.states = snapshot.weights, snapshot.raw, snapshot.states

@@ -75,7 +75,13 @@ class Device:
         return self.kind == "cpu"
 
     def providers(self) -> list[Any]:
-        """Return the execution providers of a session on this device."""
+        """Return the execution providers of a session on this device.
+
+        Returns
+        -------
+        list
+            Names, with options where there are any; the CPU comes last.
+        """
         if self.is_cpu:
             return ["CPUExecutionProvider"]
         return [("CUDAExecutionProvider", {"device_id": self.index}), "CPUExecutionProvider"]

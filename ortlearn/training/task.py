@@ -99,11 +99,23 @@ class TrainingTask:
         return self.learning_rate.scales_gradient and not clips
 
     def feature_types(self) -> dict[str, TensorType]:
-        """Return the inputs that take the features of a batch, and their types."""
+        """Return the inputs that take the features of a batch, and their types.
+
+        Returns
+        -------
+        dict of str to TensorType
+            Types by name.
+        """
         return self.features or {self.data: self.data_type}
 
     def graph_key(self) -> Hashable:
-        """Return what the graphs of a training depend on; tasks of equal keys share compiled graphs."""
+        """Return what the graphs of a training depend on; tasks of equal keys share compiled graphs.
+
+        Returns
+        -------
+        hashable
+            Graph, plugins with their parameters, and settings.
+        """
         loss = None if self.loss is None else (type(self.loss), repr(sorted(self.loss.get_params().items())))
         return (
             self.graph.SerializeToString(deterministic=True),
