@@ -143,7 +143,8 @@ class Parameters(DisplayMixin, BaseEstimator):
 
         Returns
         -------
-        self
+        Parameters
+            Itself.
 
         Raises
         ------
