@@ -13,7 +13,7 @@ from .. import conversion
 from ..exceptions import PluginError
 from ..losses import resolve_loss
 from .display import DisplayMixin
-from .problem import only_classifies
+from .objectives import only_classifies
 
 __all__ = ["Parameters"]
 
@@ -143,8 +143,8 @@ class Parameters(DisplayMixin, BaseEstimator):
 
         Returns
         -------
-        Parameters
-            Itself.
+        self : object
+            The object itself.
 
         Raises
         ------

@@ -74,8 +74,8 @@ class ScheduledLearningRate(BaseLearningRate):
 
         Returns
         -------
-        ScheduledLearningRate
-            Itself.
+        self : object
+            The object itself.
 
         Raises
         ------
