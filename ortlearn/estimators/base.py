@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import MetaEstimatorMixin
 from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.multiclass import check_classification_targets
 
 from .. import conversion
 from ..conversion.inputs.columns import count_rows
@@ -83,7 +84,8 @@ class BaseOrtGradientEstimator(
 
         Returns
         -------
-        self
+        self : object
+            The object itself.
 
         Raises
         ------
@@ -115,7 +117,8 @@ class BaseOrtGradientEstimator(
 
         Returns
         -------
-        self
+        self : object
+            The object itself.
         """
         return self._commit(lambda twin: twin._partial_fit(X, y, classes, sample_weight))
 
@@ -147,7 +150,9 @@ class BaseOrtGradientEstimator(
         self._validate_params()
         check_stream(self, resolve_learning_rate(self.learning_rate), classes)
         random_state = check_random_state(self.random_state)
-        task = begin_task(self, "partial_fit", Rows(X, y, sample_weight), 1)
+        rows = Rows(X, y, sample_weight)
+        X, y = rows.X, rows.y
+        task = begin_task(self, "partial_fit", rows, 1)
         if hasattr(self, "onnx_"):
             problem = self._problem.renewed(self, y)
             data = self._data(problem, self._check_rows(problem, X, y), y, sample_weight)
@@ -179,6 +184,8 @@ class BaseOrtGradientEstimator(
         if rows.sample_weight is not None:
             rows = replace(rows, sample_weight=check_weights(rows.sample_weight, count_rows(rows.X)))
         one_label = get_tags(self).estimator_type == "classifier" and np.shape(rows.y)[1:] in ((), (1,))
+        if one_label and rows.y is not None:
+            check_classification_targets(rows.y)
         return split_off(rows, self.validation_fraction, random_state, rows.y is not None and one_label)
 
     def _validation(self, problem: Problem, rows: Rows) -> Validation:

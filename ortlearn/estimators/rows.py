@@ -68,7 +68,6 @@ class RowsMixin:
         """Resolve plugins, convert the model, and check the rows."""
         self._device()
         check_source(self.estimator)
-        X, y = as_array_like(X), as_array_like(y)
         check_lengths(X, y)
         self._check_names_of_last_fit(X)
         weights = rows = None

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import _safe_indexing, check_random_state
 
-from ..conversion.inputs.columns import count_rows
+from ..conversion.inputs.columns import as_array_like, count_rows
 from ..training import Data, Measured
 from .inference import LiveInference
 from .problem import Problem
@@ -21,7 +21,7 @@ __all__ = ["Rows", "Validation", "split_off"]
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows as they were given.
+    """Rows as they were given, in a form that can be counted and picked.
 
     Attributes
     ----------
@@ -36,6 +36,10 @@ class Rows:
     X: Any
     y: Any
     sample_weight: Any = None
+
+    def __post_init__(self) -> None:
+        for name in ("X", "y"):
+            object.__setattr__(self, name, as_array_like(getattr(self, name)))
 
     def take(self, numbers: np.ndarray) -> Rows:
         """Return some of the rows."""

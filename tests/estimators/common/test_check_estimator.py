@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 from sklearn.utils.estimator_checks import (
     check_estimator,
+    check_estimator_sparse_matrix,
+    check_regressor_data_not_an_array,
     check_sample_weight_equivalence_on_dense_data,
     check_sample_weight_equivalence_on_sparse_data,
+    check_sample_weights_not_an_array,
+    check_sample_weights_pandas_series,
 )
 
 from .expected_failures import ARRAY_API, expected_failures
@@ -80,3 +84,25 @@ def test_array_api_dispatch():
     )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) == (4 if ARRAY_API in listed else 0)  # older versions check none
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "check",
+    [
+        check_estimator_sparse_matrix,
+        check_regressor_data_not_an_array,
+        check_sample_weights_not_an_array,
+        check_sample_weights_pandas_series,
+    ],
+)
+@pytest.mark.parametrize("step", OPTIMIZERS)
+def test_rows_of_any_kind_are_split_off(step, check):
+    estimator = OPTIMIZERS[step](MODELS["LinearRegression"], learning_rate="Adam", early_stopping=True)
+    check("", estimator.set_params(max_iter=2, n_iter_no_change=2, batch_size=20))
+
+
+def test_values_are_no_classes_to_split_off():
+    estimator = OPTIMIZERS["one_graph"](MODELS["LogisticRegression"], early_stopping=True)
+    with pytest.raises(ValueError, match="Unknown label type: continuous"):
+        estimator.fit([[0.0], [1.0], [2.0], [3.0]], [0.1, 0.2, 0.3, 0.4])
