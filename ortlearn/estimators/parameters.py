@@ -143,8 +143,8 @@ class Parameters(DisplayMixin, BaseEstimator):
 
         Returns
         -------
-        self : object
-            The object itself.
+        object
+            This one.
 
         Raises
         ------

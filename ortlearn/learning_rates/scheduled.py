@@ -74,8 +74,8 @@ class ScheduledLearningRate(BaseLearningRate):
 
         Returns
         -------
-        self : object
-            The object itself.
+        object
+            This one.
 
         Raises
         ------
