@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,32 +11,27 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
 from .. import conversion
-from ..exceptions import ConversionError, NoTrainableWeightError, PluginError
+from ..exceptions import ConversionError, PluginError
 from ..graphs import TensorType, value_types
 from ..learning_rates import BaseLearningRate, resolve_learning_rate
-from ..losses import BaseLoss, PerOutputLoss, RowObjective, resolve_loss
+from ..losses import BaseLoss, resolve_loss
 from ..penalties import BasePenalty, resolve_penalty
 from ..training import Device, TrainingTask, make_session
 from ..training.sessions import session_options
 from ..training.step_graphs import SAMPLE_WEIGHT
 from .class_weights import ClassWeights, class_weight_tables
+from .objectives import check_loss, check_penalty, for_groups, only_classifies
 from .settings import Updates
 from .sources import fitted_source
 from .targets import TargetEncoder
 
 if TYPE_CHECKING:
-    from ..conversion import Head, TrainableModel
+    from ..conversion import TrainableModel
 
 __all__ = ["Problem"]
 
 #: Name of the label input of a graph without one.
 FREE_LABEL = "ortlearn_label"
-AUTO_LOSS = {
-    "regression": "squared_error",
-    "classification": "log_loss",
-    "multilabel": "log_loss",
-    "unsupervised": RowObjective,
-}
 
 
 @dataclass(frozen=True)
@@ -138,8 +132,8 @@ class Problem:
             else None,
             link="identity" if loss is None else loss.link,
         )
-        loss = _check_loss(loss, trainable)
-        penalty = _check_penalty(penalty, learning_rate, trainable)
+        loss = check_loss(loss, trainable)
+        penalty = check_penalty(penalty, learning_rate, trainable)
         found = _find_classes(trainable, y, classes)
         types = value_types(trainable.model) if trainable.label else {}
         own_type = types[trainable.label] if trainable.label else None
@@ -203,11 +197,11 @@ class Problem:
                 f"partial_fit cannot go on from {was} with {now}: one of them is of the logarithms of the "
                 "predictions, which takes another graph. Call fit, or go back to the first loss."
             )
-        loss = _check_loss(loss, self.trainable)
+        loss = check_loss(loss, self.trainable)
         problem = replace(
             self,
             loss=loss,
-            penalty=_check_penalty(resolve_penalty(owner.learning_penalty), learning_rate, self.trainable),
+            penalty=check_penalty(resolve_penalty(owner.learning_penalty), learning_rate, self.trainable),
             learning_rate=learning_rate,
             encoder=replace(self.encoder, loss=loss),
             updates=Updates.of(owner),
@@ -246,7 +240,7 @@ class Problem:
                 n: trainable.weights[n].role == "intercept" or n in trainable.constraints
                 for n in trainable.trained
             },
-            loss=_for_groups(self.loss, head),
+            loss=for_groups(self.loss, head),
             label_type=self.encoder.label_type(),
             penalty=self.penalty,
             learning_rate=self.updates.rule(self.learning_rate),
@@ -275,56 +269,6 @@ def _several_inputs(trainable: TrainableModel, graph: ModelProto) -> dict[str, T
         return {}
     known = trainable.schema.types()
     return {value.name: known[value.name] for value in graph.graph.input if value.name in known}
-
-
-def only_classifies(loss: BaseLoss | None) -> bool:
-    """Tell whether a loss is for classification alone, which makes an ONNX model a classifier."""
-    return loss is not None and "classification" in loss.tasks and "regression" not in loss.tasks
-
-
-def _for_groups(loss: BaseLoss | None, head: Head | None) -> BaseLoss | None:
-    """Return the loss, summed over the outputs of a model that has several scores for each."""
-    if loss is None or head is None or max(head.groups, default=1) == 1:
-        return loss
-    return PerOutputLoss(loss, head.groups)
-
-
-def _check_loss(loss: BaseLoss | None, trainable: TrainableModel) -> BaseLoss | None:
-    if trainable.head is None:
-        if loss is not None:
-            raise PluginError(
-                f"The graph computes its own loss ({trainable.loss!r}): leave learning_loss='auto', or "
-                "remove that output."
-            )
-        return None
-    task = trainable.head.task
-    if loss is None:
-        return resolve_loss(AUTO_LOSS[task])
-    if task not in loss.tasks:
-        raise PluginError(
-            f"{type(loss).__name__} is for {' or '.join(sorted(loss.tasks))}, the model for {task}."
-        )
-    return loss
-
-
-def _check_penalty(
-    penalty: BasePenalty, learning_rate: BaseLearningRate, trainable: TrainableModel
-) -> BasePenalty:
-    """Return a penalty for the weights it names, under the names they have in the graph."""
-    if penalty.needs_step and learning_rate.proximal_scale is None and not learning_rate.full_batch:
-        raise PluginError(
-            f"{type(penalty).__name__} acts by a proximal step, which {type(learning_rate).__name__} has no "
-            "length for: use SGD or SGDNesterov."
-        )
-    if penalty.weights is None:
-        return penalty
-    weights = {name: trainable.weights[name] for name in trainable.trained}
-    try:
-        chosen = conversion.select_weights(weights, penalty.weights, trainable.original_names)
-    except NoTrainableWeightError as error:
-        what = f"{type(penalty).__name__}: weights={penalty.weights!r} must name weights that are trained"
-        raise PluginError(f"{what}. {error}") from error
-    return copy.deepcopy(penalty).set_params(weights=chosen)
 
 
 def _find_classes(trainable: TrainableModel, y: Any, classes: Any) -> Any:

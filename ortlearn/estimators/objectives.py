@@ -1,0 +1,145 @@
+"""Loss and penalty that a user asked for, checked against the model they are for."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING
+
+from .. import conversion
+from ..exceptions import NoTrainableWeightError, PluginError
+from ..learning_rates import BaseLearningRate
+from ..losses import BaseLoss, PerOutputLoss, RowObjective, resolve_loss
+from ..penalties import BasePenalty
+
+if TYPE_CHECKING:
+    from ..conversion import Head, TrainableModel
+
+__all__ = ["check_loss", "check_penalty", "for_groups", "only_classifies"]
+
+#: Loss that ``"auto"`` stands for, by the task of a model.
+AUTO_LOSS = {
+    "regression": "squared_error",
+    "classification": "log_loss",
+    "multilabel": "log_loss",
+    "unsupervised": RowObjective,
+}
+
+
+def only_classifies(loss: BaseLoss | None) -> bool:
+    """Tell whether a loss is for classification alone, which makes an ONNX model a classifier.
+
+    Parameters
+    ----------
+    loss : BaseLoss or None
+        Loss; None for the default one.
+
+    Returns
+    -------
+    bool
+        Whether it is.
+
+    Examples
+    --------
+    >>> from ortlearn.estimators.objectives import only_classifies
+    >>> from ortlearn.losses import HingeLoss, SquaredErrorLoss
+    >>> only_classifies(HingeLoss()), only_classifies(SquaredErrorLoss())
+    (True, False)
+    """
+    return loss is not None and "classification" in loss.tasks and "regression" not in loss.tasks
+
+
+def for_groups(loss: BaseLoss | None, head: Head | None) -> BaseLoss | None:
+    """Return the loss, summed over the outputs of a model that has several scores for each.
+
+    Parameters
+    ----------
+    loss : BaseLoss or None
+        Loss of one output.
+    head : Head or None
+        What is trained.
+
+    Returns
+    -------
+    BaseLoss or None
+        The same loss where there is one group of scores.
+    """
+    if loss is None or head is None or max(head.groups, default=1) == 1:
+        return loss
+    return PerOutputLoss(loss, head.groups)
+
+
+def check_loss(loss: BaseLoss | None, trainable: TrainableModel) -> BaseLoss | None:
+    """Return the loss for a model, the default one if none was asked for.
+
+    Parameters
+    ----------
+    loss : BaseLoss or None
+        Loss.
+    trainable : TrainableModel
+        What is trained.
+
+    Returns
+    -------
+    BaseLoss or None
+        None for a graph with its own loss.
+
+    Raises
+    ------
+    PluginError
+        If the loss is for another kind of model, or the graph has its own.
+    """
+    if trainable.head is None:
+        if loss is not None:
+            raise PluginError(
+                f"The graph computes its own loss ({trainable.loss!r}): leave learning_loss='auto', or "
+                "remove that output."
+            )
+        return None
+    task = trainable.head.task
+    if loss is None:
+        return resolve_loss(AUTO_LOSS[task])
+    if task not in loss.tasks:
+        raise PluginError(
+            f"{type(loss).__name__} is for {' or '.join(sorted(loss.tasks))}, the model for {task}."
+        )
+    return loss
+
+
+def check_penalty(
+    penalty: BasePenalty, learning_rate: BaseLearningRate, trainable: TrainableModel
+) -> BasePenalty:
+    """Return a penalty for the weights it names, under the names they have in the graph.
+
+    Parameters
+    ----------
+    penalty : BasePenalty
+        Penalty; it is not changed.
+    learning_rate : BaseLearningRate
+        What updates the weights.
+    trainable : TrainableModel
+        What is trained.
+
+    Returns
+    -------
+    BasePenalty
+        Penalty.
+
+    Raises
+    ------
+    PluginError
+        If it needs a step that the update has no length for, or names weights that are not trained.
+    """
+    if penalty.needs_step and learning_rate.proximal_scale is None and not learning_rate.full_batch:
+        raise PluginError(
+            f"{type(penalty).__name__} acts by a proximal step, which {type(learning_rate).__name__} has no "
+            "length for: use SGD or SGDNesterov."
+        )
+    if penalty.weights is None:
+        return penalty
+    weights = {name: trainable.weights[name] for name in trainable.trained}
+    try:
+        chosen = conversion.select_weights(weights, penalty.weights, trainable.original_names)
+    except NoTrainableWeightError as error:
+        what = f"{type(penalty).__name__}: weights={penalty.weights!r} must name weights that are trained"
+        raise PluginError(f"{what}. {error}") from error
+    return copy.deepcopy(penalty).set_params(weights=chosen)
