@@ -143,8 +143,8 @@ class Parameters(DisplayMixin, BaseEstimator):
 
         Returns
         -------
-        object
-            This one.
+        OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer
+            This object.
 
         Raises
         ------

@@ -74,8 +74,8 @@ class ScheduledLearningRate(BaseLearningRate):
 
         Returns
         -------
-        object
-            This one.
+        ScheduledLearningRate
+            This object.
 
         Raises
         ------
