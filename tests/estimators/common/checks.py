@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,12 @@ from .cases import LEARNING_RATES, LOSSES, Case
 __all__ = ["CHECKS"]
 
 ONE_CLASS = "1 class|one class"
+
+
+@lru_cache(maxsize=4)  # the checks of one case follow each other
+def trained(case: Case) -> Any:
+    """Return an estimator that was fitted; what is done to it must not train it."""
+    return case.estimator().fit(case.X, case.y)
 
 
 def same_weights(first: Any, second: Any) -> None:
@@ -79,13 +86,14 @@ def check_determinism(case: Case) -> None:
     assert_array_equal(np.random.get_state()[1], before)
     same_weights(case.estimator().fit(case.X, case.y), model)
     same_weights(case.estimator(random_state=np.random.RandomState(0)).fit(case.X, case.y), model)
+    same_weights(trained(case), model)
     other = case.estimator(random_state=1).fit(case.X, case.y)
     assert other.train_losses_ != model.train_losses_
 
 
 def check_labels_of_one_column(case: Case) -> None:
     """A column of labels trains as the same labels without it."""
-    flat = case.estimator().fit(case.X, case.y)
+    flat = trained(case)
     assert flat.predict(case.X).shape == case.y.shape
     column = case.y.reshape(-1, 1)
     if case.is_classifier:
@@ -121,7 +129,7 @@ def check_labels_of_several_columns(case: Case) -> None:
 
 def check_types_of_X(case: Case) -> None:
     """Numbers are numbers: the same values of another type give the same weights."""
-    model = case.estimator().fit(case.X, case.y)
+    model = trained(case)
     is_finite(model, case.X)
     forms: list[Any] = [
         case.X.astype(np.int64),
@@ -149,7 +157,7 @@ FRAMES: dict[str, Callable[[np.ndarray, list[str]], Any]] = {
 def check_frames(case: Case) -> None:
     """Frames train as arrays do; columns of other names, or in another order, are errors."""
     names = ["size", "age", "weight"]
-    plain = case.estimator().fit(case.X, case.y)
+    plain = trained(case)
     for make in FRAMES.values():
         frame = make(case.X, names)
         model = case.estimator().fit(frame, case.y)
@@ -173,7 +181,7 @@ def check_frames(case: Case) -> None:
 
 def check_sparse(case: Case) -> None:
     """Sparse rows train as dense ones do."""
-    dense = case.estimator().fit(case.X, case.y)
+    dense = trained(case)
     for form in (sparse.csr_array, sparse.csc_matrix, sparse.coo_array, sparse.dok_matrix):
         rows = form(case.X)
         model = case.estimator().fit(rows, case.y)
