@@ -9,6 +9,8 @@ from tests.docs.pages import DOCS, GENERATED, ROOT, Page, pages
 
 PAGES = pages()
 SITE = [page for page in PAGES if page.path.is_relative_to(DOCS)]
+#: Parts of the site that are read to learn something.
+TEACHING = ("guide", "howto", "tutorials", "explanation")
 TEST = re.compile(r"^(tests/[\w/]+\.py)::(\w+)$")
 
 
@@ -63,6 +65,11 @@ def test_pictures_say_what_they_show(page):
 def test_one_title(page):
     titles = re.findall(r"^# ", page.prose, re.MULTILINE)
     assert len(titles) == 1 and page.text.startswith(("# ", "---"))
+
+
+@each([page for page in SITE if page.path.parent.name in TEACHING])
+def test_a_page_begins_with_what_a_reader_can_do_after_it(page):
+    assert re.search(r"^# .+\n\nAfter (this|these|each|a) ", page.text)
 
 
 @every_page
