@@ -209,7 +209,8 @@ def _numbers(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
     unknown = np.setdiff1d(values, classes)
     if len(unknown):
         raise ValueError(
-            f"y has classes {unknown.tolist()} that the model does not know: it has {classes.tolist()}."
+            f"y has classes {unknown.tolist()} that the model does not know: it has {classes.tolist()}. "
+            "Fit it on rows of all classes, or name all in the first call of partial_fit (classes=...)."
         )
     order = np.argsort(classes)  # those of a file may come in any order
     return order[np.searchsorted(classes, values, sorter=order)].astype(np.int64)
