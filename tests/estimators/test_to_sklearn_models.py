@@ -38,7 +38,6 @@ SOME = [
     "PLSRegression:outputs",
     "PowerTransformer:rows",
     "QuadraticDiscriminantAnalysis:classes",
-    "RegressorChain:outputs",
     "SGDOneClassSVM:rows",
     "SVC:ovo",
     "StackingRegressor:passthrough",

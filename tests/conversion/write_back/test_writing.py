@@ -148,11 +148,13 @@ def test_the_offset_of_an_outlier_detector_is_that_of_its_intercept():
     np.testing.assert_allclose(written.score_samples(X) - written.offset_, scores.ravel(), atol=1e-5)
 
 
+def rising(array):
+    return array + np.linspace(0, 1, array.size, dtype=array.dtype).reshape(array.shape)
+
+
 def test_a_calibration_is_interpolated_anew():
     model = CalibratedClassifierCV(LogisticRegression(), method="isotonic", cv=2).fit(X, TWO)
-    written, (_, probabilities) = write(
-        model, lambda a: a + np.linspace(0, 1, a.size, dtype=a.dtype).reshape(a.shape)
-    )
+    written, (_, probabilities) = write(model, rising, weights_to_train="*y_thresholds_")
     was, new = (fitted.calibrated_classifiers_[0].calibrators[0] for fitted in (model, written))
     assert isinstance(new, IsotonicRegression)
     assert np.abs(was.y_thresholds_ - new.y_thresholds_).max() > 0.01
@@ -225,7 +227,8 @@ def test_equal_numbers_of_members_that_are_stored_once_are_written_into_each():
     model = CalibratedClassifierCV(LogisticRegression(), method="isotonic", cv=2).fit(X, TWO)
     tables = [c.calibrators[0].y_thresholds_ for c in model.calibrated_classifiers_]
     np.testing.assert_array_equal(*tables)
-    written, _ = write(model, lambda a: a + np.linspace(0, 1, a.size, dtype=a.dtype).reshape(a.shape))
+    written, (_, probabilities) = write(model, rising, weights_to_train="*y_thresholds_")
     changed = [c.calibrators[0].y_thresholds_ for c in written.calibrated_classifiers_]
     np.testing.assert_array_equal(*changed)
     assert np.abs(changed[0] - tables[0]).max() > 0.01
+    np.testing.assert_allclose(written.predict_proba(X), probabilities, atol=1e-5)
