@@ -139,19 +139,20 @@ def draw(found: dict, path: str) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(9, 4), layout="constrained", sharey=True)
+    # One above the other: wide enough for a phone.
+    figure, (above, below) = pyplot.subplots(2, 1, figsize=(6, 7), layout="constrained", sharey=True)
     for (name, curves), shade in zip(found.items(), np.linspace(0.1, 0.85, len(found)), strict=True):
         style = {"color": matplotlib.colormaps["viridis"](shade), "label": f"{name}"}
-        left.plot(list(curves), [curve.mean[COMPARED - 1] for curve in curves.values()], "o-", ms=4, **style)
+        above.plot(list(curves), [curve.mean[COMPARED - 1] for curve in curves.values()], "o-", ms=4, **style)
         best = curves[best_rate(curves)]
         times = 1e3 * best.seconds * np.arange(1, best.losses.shape[1] + 1)
-        right.plot(times, np.minimum.accumulate(best.losses, axis=1).mean(axis=0), **style)
-    left.set(xscale="log", yscale="log", xlabel="rate", ylabel="validation loss", ylim=(0.07, 2.6))
-    left.set_title(f"after {COMPARED} epochs", fontsize="medium")
-    right.set(xscale="log", xlim=(1, 1000), xlabel="milliseconds of training")
-    right.set_title("best so far, at the best rate of each", fontsize="medium")
-    right.axhline(TARGET, color="grey", linewidth=0.8, linestyle=":")
-    right.legend(title="batch size", fontsize="small")
+        below.plot(times, np.minimum.accumulate(best.losses, axis=1).mean(axis=0), **style)
+    above.set(xscale="log", yscale="log", xlabel="rate", ylabel="validation loss", ylim=(0.07, 2.6))
+    above.set_title(f"after {COMPARED} epochs", fontsize="large")
+    below.set(xscale="log", xlim=(1, 1000), xlabel="milliseconds of training", ylabel="validation loss")
+    below.set_title("best so far, at the best rate of each", fontsize="large")
+    below.axhline(TARGET, color="grey", linewidth=0.8, linestyle=":")
+    above.legend(title="batch size")
     figure.savefig(path, dpi=120)
     pyplot.close(figure)
 
