@@ -9,6 +9,7 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.utils.class_weight import compute_class_weight, compute_sample_weight
 
+from ortlearn import OrtGradientOptimizer
 from ortlearn.conversion import sklearn_to_onnx
 from ortlearn.estimators.class_weights import class_weight_tables
 from ortlearn.losses import add_loss_output
@@ -36,9 +37,9 @@ def two_letters(letters):
     return X[y != "c"][:80], y[y != "c"][:80]
 
 
-def optimum(optimizer, X, y, **options):
-    """Reach the optimum of a logistic regression with a penalty of 0.05 w^2."""
-    model = optimizer(
+def optimum(**options):
+    """Return what reaches the optimum of a logistic regression with a penalty of 0.05 w^2."""
+    model = OrtGradientOptimizer(
         LogisticRegression(), learning_rate="LBFGS", learning_penalty=L2Penalty(0.05), max_iter=300, **options
     )
     return model.set_params(dtype="float64", random_state=0)
@@ -46,12 +47,12 @@ def optimum(optimizer, X, y, **options):
 
 @pytest.mark.parametrize("name", WEIGHTS)
 @pytest.mark.parametrize("data", ["letters", "two_letters"])
-def test_same_optimum_as_logistic_regression(name, data, optimizer, request):
+def test_same_optimum_as_logistic_regression(name, data, request):
     X, y = request.getfixturevalue(data)
     spec = {"dict": {"b": 5.0}}.get(name, WEIGHTS[name]) if data == "two_letters" else WEIGHTS[name]
     total = compute_sample_weight(spec, y).sum()
     theirs = LogisticRegression(C=10 / total, class_weight=spec, tol=1e-10, max_iter=2000).fit(X, y)
-    ours = optimum(optimizer, X, y, class_weight=spec).fit(X, y)
+    ours = optimum(class_weight=spec).fit(X, y)
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=2e-4)
 
 
@@ -79,11 +80,11 @@ def test_class_weight_times_sample_weight(optimizer, letters):
     )
 
 
-def test_balanced_counts_a_weight_of_two_as_two_rows(optimizer, letters):
+def test_balanced_counts_a_weight_of_two_as_two_rows(letters):
     X, y = letters
     counts = np.random.RandomState(0).randint(0, 4, len(y))
-    weighted = optimum(optimizer, X, y, class_weight="balanced").fit(X, y, sample_weight=counts)
-    repeated = optimum(optimizer, X, y, class_weight="balanced")
+    weighted = optimum(class_weight="balanced").fit(X, y, sample_weight=counts)
+    repeated = optimum(class_weight="balanced")
     repeated.fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
     np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-6)
 
@@ -101,13 +102,9 @@ def test_several_columns_of_classes(optimizer, wine):
     Y = np.stack([y, y > 0], axis=1)
     options = {"max_iter": 3, "random_state": 0}
     for spec in ("balanced", [{0: 2.0}, {1: 3.0, 0: 1.0}]):
-        ours = optimizer(RandomForestClassifier(4, random_state=0), class_weight=spec, **options).fit(X, Y)
-        rows = compute_sample_weight(spec, Y)
-        expected = optimizer(RandomForestClassifier(4, random_state=0), **options)
-        source = RandomForestClassifier(4, random_state=0).fit(X, Y)  # fitted without weights, as ours is
-        expected.set_params(estimator=source)
-        ours.set_params(estimator=source).fit(X, Y)
-        expected.fit(X, Y, sample_weight=rows)
+        source = RandomForestClassifier(2, max_depth=3, random_state=0).fit(X, Y)
+        ours = optimizer(source, class_weight=spec, **options).fit(X, Y)
+        expected = optimizer(source, **options).fit(X, Y, sample_weight=compute_sample_weight(spec, Y))
         for mine, theirs in zip(ours.predict_proba(X), expected.predict_proba(X), strict=True):
             np.testing.assert_allclose(mine, theirs, atol=1e-6)
 

@@ -9,6 +9,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
+from ortlearn import OrtGradientOptimizer
 from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import NoTrainableWeightError, PluginError
 from ortlearn.graphs import initializer_arrays
@@ -65,7 +66,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("pattern", CHOICES)
-def test_a_step_is_all_of_its_weights(pattern, optimizer, layers, shifted):
+def test_a_step_is_all_of_its_weights(pattern, layers, shifted):
     X, y = shifted
     options = {
         "warm_start": True,
@@ -74,7 +75,7 @@ def test_a_step_is_all_of_its_weights(pattern, optimizer, layers, shifted):
         "random_state": 0,
         "dtype": "float64",
     }
-    model = optimizer(layers, weights_to_train=pattern, **options).fit(X, y)
+    model = OrtGradientOptimizer(layers, weights_to_train=pattern, **options).fit(X, y)
     origins = set(model.weights_to_train_.values())
     assert origins >= CHOICES[pattern]
     assert not any(part in origin for origin in origins for part in OTHERS[pattern].split("|"))
@@ -132,14 +133,14 @@ def test_a_step_without_weights(optimizer, wine):
         model.fit(X, y)
 
 
-def test_a_penalty_for_a_step(optimizer, layers, shifted):
+def test_a_penalty_for_a_step(layers, shifted):
     X, y = shifted
     options = {"weights_to_train": ["union__pca", "ridge"], "warm_start": True, "max_iter": 1}
     options |= {"learning_rate": 1e-30, "batch_size": 1000, "dtype": "float64"}
-    plain = optimizer(layers, **options).fit(X, y)
+    plain = OrtGradientOptimizer(layers, **options).fit(X, y)
     for weights in ("pca", "ridge", ["coef_", "union"]):
         penalty = L2Penalty(0.5, weights=weights)
-        model = optimizer(layers, learning_penalty=penalty, **options).fit(X, y)
+        model = OrtGradientOptimizer(layers, learning_penalty=penalty, **options).fit(X, y)
         patterns = {"pca": ["union"], "ridge": ["ridge"]}.get(str(weights), ["coef_", "union"])
         expected = sum(
             0.5 * (model.trained_coef_[name] ** 2).sum()
@@ -149,4 +150,4 @@ def test_a_penalty_for_a_step(optimizer, layers, shifted):
         found = model.train_losses_[0] - plain.train_losses_[0]
         np.testing.assert_allclose(found, expected, rtol=1e-9)
     with pytest.raises(PluginError, match=r"L2Penalty: weights='columns' must name weights that are trained"):
-        optimizer(layers, learning_penalty=L2Penalty(0.5, weights="columns"), **options).fit(X, y)
+        OrtGradientOptimizer(layers, learning_penalty=L2Penalty(0.5, weights="columns"), **options).fit(X, y)

@@ -14,6 +14,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
+from ortlearn import OrtGradientOptimizer
+
 
 @pytest.fixture
 def routing():
@@ -29,16 +31,16 @@ def weighted_wine(wine):
 
 
 @pytest.fixture
-def trainer(optimizer):
-    return optimizer(LogisticRegression(), max_iter=3, random_state=0, learning_rate=0.05)
+def trainer():
+    return OrtGradientOptimizer(LogisticRegression(), max_iter=3, random_state=0, learning_rate=0.05)
 
 
 def coefficients(model):
     return np.vstack([model.trained_coef_[name] for name in ("coef", "intercept")])
 
 
-def test_requests_of_its_own(trainer):
-    requests = trainer.get_metadata_routing()
+def test_requests_of_its_own(optimizer):
+    requests = optimizer(LogisticRegression()).get_metadata_routing()
     assert set(requests.fit.requests) == {"sample_weight", "X_val", "y_val", "sample_weight_val"}
     assert set(requests.partial_fit.requests) == {"sample_weight", "classes"}
     assert set(requests.score.requests) == {"sample_weight"}
@@ -52,8 +54,9 @@ def test_requests_survive_a_clone(trainer, routing):
     assert requests.score.requests["sample_weight"] is False
 
 
-def test_pipeline(trainer, weighted_wine, routing):
+def test_pipeline(optimizer, weighted_wine, routing):
     X, y, weights = weighted_wine
+    trainer = optimizer(LogisticRegression(), max_iter=3, random_state=0, learning_rate=0.05)
     scaled = StandardScaler().fit_transform(3 * X + 1)
     direct = clone(trainer).fit(scaled, y, sample_weight=weights)
     trainer.set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
@@ -163,15 +166,16 @@ def test_inside_a_classifier_of_scikit_learn(trainer, weighted_wine, routing):
 
 
 @pytest.mark.parametrize("routed", [False, True])
-def test_weights_reach_the_last_step_of_the_pipeline_that_is_trained(routed, optimizer, diabetes):
+def test_weights_reach_the_last_step_of_the_pipeline_that_is_trained(routed, diabetes):
     X, y = diabetes
     weights = np.random.RandomState(0).uniform(0, 3, len(y)) ** 2
     options = {"warm_start": True, "learning_rate": 1e-30, "max_iter": 1, "dtype": "float64"}
     with config_context(enable_metadata_routing=routed):
         last = Ridge().set_fit_request(sample_weight=True) if routed else Ridge()
         first = StandardScaler().set_fit_request(sample_weight=False) if routed else StandardScaler()
-        model = optimizer(make_pipeline(first, last), **options).fit(X, y, sample_weight=weights)
-        tree = optimizer(make_pipeline(StandardScaler(), DecisionTreeRegressor(max_depth=3)), **options)
+        model = OrtGradientOptimizer(make_pipeline(first, last), **options).fit(X, y, sample_weight=weights)
+        source = make_pipeline(StandardScaler(), DecisionTreeRegressor(max_depth=3))
+        tree = OrtGradientOptimizer(source, **options)
         tree.fit(X, y, sample_weight=None if routed else weights)
     scaled = StandardScaler().fit_transform(X)
     expected = Ridge().fit(scaled, y, sample_weight=weights)
