@@ -25,8 +25,8 @@ class BasePenalty(CheckedParameters):
         Whether intercepts are penalised too.
     weights : str, sequence of str or None, default=None
         Names or patterns of the weights it is for, as ``weights_to_train`` takes them: names in
-        the graph, fitted attributes (``"coef_"``), steps and attributes. All of them by default; what
-        is named is penalised, intercepts too.
+        the graph, fitted attributes (``"coef_"``), steps, steps and attributes. All of them by
+        default; what is named is penalised, intercepts too.
     """
 
     def __init__(self, intercept=False, weights=None):
