@@ -1,0 +1,49 @@
+"""CONTRIBUTING names commands, files and folders that are there, and every command of the Makefile."""
+
+import re
+
+import pytest
+
+from tests.docs.pages import ROOT
+
+TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+#: What make test-all calls.
+PARTS = {"test-3.11", "test-3.12", "test-3.13"}
+
+
+def targets():
+    phony = re.search(r"^\.PHONY:(.*)$", MAKEFILE, re.MULTILINE)[1]
+    return set(phony.split()) - PARTS
+
+
+def rows():
+    return re.findall(r"^\| `([^`]+)` \| .+ \| .+ \|$", TEXT, re.MULTILINE)
+
+
+def test_every_command_of_make_is_in_the_table_and_no_other():
+    named = {row.removeprefix("make ") for row in rows() if row.startswith("make ")}
+    assert named == targets()
+
+
+@pytest.mark.parametrize("command", [row for row in rows() if "-m benchmarks." in row])
+def test_programs_are_there(command):
+    module = command.split(" -m ")[1].split()[0]
+    assert (ROOT / f"{module.replace('.', '/')}.py").is_file()
+
+
+def test_the_script_of_a_fresh_machine_runs_commands_of_make():
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert ".ci/run" in rows()
+    assert set(re.findall(r"^make (\S+)$", script, re.MULTILINE)) <= targets()
+
+
+@pytest.mark.parametrize("name", re.findall(r"`((?:docs|tests|examples)/[\w/.*-]*)`", TEXT))
+def test_files_and_folders_are_there(name):
+    made = ("docs/reference/", "demo-output/")
+    assert name.startswith(made) or list(ROOT.glob(name.rstrip("/")))
+
+
+@pytest.mark.parametrize("argument", re.findall(r"pytest -q (\S+\.(?:py|md))$", TEXT, re.MULTILINE))
+def test_the_tests_that_are_run_one_by_one(argument):
+    assert (ROOT / argument).is_file()
