@@ -1,0 +1,45 @@
+"""Ratios that pages quote are those of the page of measurements."""
+
+import re
+
+import pytest
+
+from tests.docs.pages import DOCS, ROOT, Page
+
+PERFORMANCE = (DOCS / "performance.md").read_text(encoding="utf-8")
+#: What the lines of contenders begin with, and the columns of our tables are called.
+CONTENDERS = ("scikit-learn", "torch", "JAX")
+
+
+def measured(network, size):
+    """Return our time per batch over that of each contender, one thread."""
+    title = rf"^{re.escape(network)} \w+, [\d,]+ rows, batches of {size}; one thread:\n\n((?:\|.*\n)+)"
+    lines = re.search(title, PERFORMANCE, re.MULTILINE)[1].splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return {
+        name: float(row[-1])
+        for name, begin in CONTENDERS.items()
+        for row in cells
+        if row[0].startswith(begin)
+    }
+
+
+def target(figure):
+    """Return what was found for a figure that was to be reached."""
+    return float(re.search(rf"^\| {re.escape(figure)} \| [^|]+ \| ([\d.]+) \|", PERFORMANCE, re.MULTILINE)[1])
+
+
+def test_table_of_the_epoch_loop():
+    (table,) = [t for t in Page(DOCS / "explanation/epoch_loop.md").tables() if t.header[0] == "network"]
+    assert len(table.rows) == 2
+    for network, size, *ratios in table.rows:
+        found = measured(network, size)
+        assert dict(zip(table.header[2:], map(float, ratios), strict=True)) == found
+
+
+@pytest.mark.parametrize("path", ["README.md", "docs/explanation/epoch_loop.md"])
+def test_both_estimators(path):
+    text = " ".join((ROOT / path).read_text(encoding="utf-8").split())
+    step = target("100-50-10-1, batches of 15: time per batch / MLPRegressor's")
+    two_calls = target("100-50-10-1, batches of 15: forward-backward / MLPRegressor's")
+    assert f"{step:.2f}" in text and f"{two_calls:.2f}" in text
