@@ -54,7 +54,7 @@ DATA = {
     "weight_shape": (as_is, {"sample_weight": np.ones((40, 2))}, "[Ss]ample.?weights? must be 1D"),
     "zero_weights": (as_is, {"sample_weight": np.zeros(40)}, "zero for every row|at least one non-zero"),
     "X_val_alone": (as_is, {"X_val": np.ones((3, 10))}, "X_val and y_val go together"),
-    "y_val_alone": (as_is, {"y_val": np.ones(3)}, "X_val and y_val go together"),
+    "y_val_alone": (as_is, {"y_val": np.ones(3)}, "X_val is missing"),
     "features_of_X_val": (as_is, {"X_val": np.ones((3, 9)), "y_val": np.ones(3)}, "X has 9 features"),
     "nan_in_y_val": (as_is, {"X_val": np.ones((3, 10)), "y_val": [0, 1, np.nan]}, "y contains NaN"),
     "lengths_val": (as_is, {"X_val": np.ones((3, 10)), "y_val": np.ones(4)}, "inconsistent numbers"),
