@@ -16,12 +16,7 @@ def measured(network, size):
     title = rf"^{re.escape(network)} \w+, [\d,]+ rows, batches of {size}; one thread:\n\n((?:\|.*\n)+)"
     lines = re.search(title, PERFORMANCE, re.MULTILINE)[1].splitlines()
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    return {
-        name: float(row[-1])
-        for name, begin in CONTENDERS.items()
-        for row in cells
-        if row[0].startswith(begin)
-    }
+    return {name: float(row[-1]) for name in CONTENDERS for row in cells if row[0].startswith(name)}
 
 
 def target(figure):
