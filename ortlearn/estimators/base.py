@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from sklearn.base import MetaEstimatorMixin
@@ -14,7 +14,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from .. import conversion
 from ..conversion.inputs.columns import count_rows
 from ..differentiation import require_gradients
-from ..graphs import initializer_arrays
 from ..learning_rates import resolve_learning_rate
 from ..training import Data, FullBatchStep, LoopSettings, TrainingResult, hoist, parse_device, run_training
 from ..training.base_step import BaseStep
@@ -25,6 +24,7 @@ from .inference import Inference
 from .parameters import Parameters
 from .prediction import PredictionMixin
 from .problem import Problem
+from .results import ResultsMixin
 from .rows import RowsMixin, check_lengths, check_weights
 from .settings import check_epoch_by_epoch, check_stream, loop_settings
 from .shortcuts import ShortcutsMixin
@@ -33,27 +33,20 @@ from .validation import Rows, Validation, split_off
 __all__ = ["BaseOrtGradientEstimator"]
 
 NOT_PICKLED = ("_step", "_inference", *DURING_FIT)
-#: Attribute of each measured value of the epochs.
-CURVES = {
-    "loss": "train_losses_",
-    "validation_loss": "validation_losses_",
-    "validation_score": "validation_scores_",
-}
 
 
 class BaseOrtGradientEstimator(
-    CallbackSupportMixin, RowsMixin, ShortcutsMixin, PredictionMixin, MetaEstimatorMixin, Parameters
+    CallbackSupportMixin,
+    RowsMixin,
+    ResultsMixin,
+    ShortcutsMixin,
+    PredictionMixin,
+    MetaEstimatorMixin,
+    Parameters,
 ):
     """Base class of the estimators; a subclass names its training step."""
 
     _step_class: ClassVar[type[BaseStep]]
-    history_: list[dict[str, Any]]
-    train_losses_: list[float]
-    validation_losses_: list[float]
-    validation_scores_: list[float]
-    n_iter_: int
-    _raw_weights: dict[str, np.ndarray] | None
-    _states: dict[tuple[str, str], np.ndarray]
     _inference: Inference | None
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -84,8 +77,8 @@ class BaseOrtGradientEstimator(
 
         Returns
         -------
-        self : object
-            The object itself.
+        OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer
+            This object, trained.
 
         Raises
         ------
@@ -117,8 +110,8 @@ class BaseOrtGradientEstimator(
 
         Returns
         -------
-        self : object
-            The object itself.
+        OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer
+            This object, trained.
         """
         return self._commit(lambda twin: twin._partial_fit(X, y, classes, sample_weight))
 
@@ -224,14 +217,6 @@ class BaseOrtGradientEstimator(
             return own
         return conversion.draw_weights(own, trainable.weights, random_state)
 
-    def _last_weights(self, names: list[str] | None = None) -> dict[str, np.ndarray]:
-        """Return the weights that the last training would have updated next."""
-        names = self._problem.trainable.trained if names is None else names
-        last = initializer_arrays(self._trained, names)
-        if self._raw_weights is not None:
-            last |= {name: array for name, array in self._raw_weights.items() if name in names}
-        return {name: array.copy() for name, array in last.items()}
-
     def _train(
         self,
         problem: Problem,
@@ -261,55 +246,6 @@ class BaseOrtGradientEstimator(
         take_over(self, result)
         if task is not None:
             task.end()
-
-    def _take_over(self, problem: Problem, result: TrainingResult, random_state) -> None:
-        """Set the attributes that a training leaves."""
-        self._note(result.history)
-        self._epoch += result.n_iter
-        self._states = result.states
-        self._partial_random_state = copy.deepcopy(random_state)
-        self._raw_weights = None if result.raw_weights is result.weights else result.raw_weights
-        if result.best_epoch is not None:
-            self.best_epoch_ = result.best_epoch
-        self.__dict__.update(self._fitted_weights(problem, result.weights))
-
-    def _note(self, history: list[dict]) -> None:
-        """Append the records of epochs to those before."""
-        self.history_ = [*self.history_[: self._epoch], *history]
-        self.n_iter_ = len(self.history_)
-        for name in ("loss", "validation_loss", "validation_score"):
-            values = [record[name] for record in self.history_ if record[name] is not None]
-            setattr(self, CURVES[name], values)
-
-    def _forget(self, *names: str) -> None:
-        for name in names:
-            self.__dict__.pop(name, None)
-
-    def _fitted_kind(self, problem: Problem) -> dict[str, Any]:
-        """Return the attributes of a trained estimator that do not depend on its weights."""
-        kind = get_tags(self).estimator_type
-        found = {
-            "_problem": replace(problem, source=None),
-            "_kind": kind,
-            "weights_to_train_": problem.trainable.origins(),
-            "loss_": problem.loss,
-            "penalty_": problem.penalty,
-            "learning_rate_": problem.learning_rate,
-        }
-        if problem.classes is not None and kind != "outlier_detector":
-            found["classes_"] = problem.classes
-        return found
-
-    def _fitted_weights(self, problem: Problem, weights: dict[str, np.ndarray]) -> dict[str, Any]:
-        """Return the attributes of a trained estimator with some weights."""
-        trainable = problem.trainable
-        trained = trainable.with_stable_weights(weights)
-        return {
-            "_trained": trained,
-            "_inference": Inference(problem, trained, self._device(), self.n_jobs),
-            "onnx_": trainable.with_weights(weights),
-            "trained_coef_": trainable.coefficients(weights),
-        }
 
 
 def _same_classes(classes, known) -> bool:
