@@ -1,0 +1,126 @@
+"""What a training adds to the memory of its data: the table of docs/howto/large_data.md.
+
+``python -m benchmarks.bench_fit_memory`` trains a LogisticRegression of 100 features, each way in a process
+of its own. Linux only: every two milliseconds it reads from /proc/self/status the private memory of the process,
+without pages of mapped files.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ["OMP_NUM_THREADS"] = "1"
+
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ortlearn import OrtGradientOptimizer
+
+__all__ = ["WAYS", "Peak", "private_memory"]
+
+N_FEATURES, CHUNK = 100, 50_000
+OPTIONS: dict[str, Any] = {"learning_rate": 0.1, "batch_size": 256, "max_iter": 2, "random_state": 0}
+#: Ways to train, by what stands in the table.
+WAYS = {
+    "float32 array in memory": "array",
+    "float32 memory map": "map",
+    "float64 memory map": "map double",
+    "float32 memory map, StandardScaler in front, fitted before": "map scaler fitted",
+    "the same, hoist=False": "map scaler fitted each",
+    "the same, scaler fitted by fit": "map scaler",
+    "float32 memory map, chunks of 50,000 rows by partial_fit": "map chunks",
+    "CSR matrix, a tenth of the rows, ten times the columns, 1 % not zero": "sparse",
+}
+
+
+def private_memory() -> float:
+    """Return the MiB of memory that belong to this process alone."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("RssAnon"))
+
+
+class Peak:
+    """Context that notes how far the private memory rises above what it was; ``added`` is in MiB."""
+
+    def __enter__(self) -> Peak:
+        self._base, self._top, self._over = private_memory(), 0.0, False
+        self._watch = threading.Thread(target=self._look)
+        self._watch.start()
+        return self
+
+    def _look(self) -> None:
+        while not self._over:
+            self._top = max(self._top, private_memory())
+            time.sleep(0.002)
+
+    def __exit__(self, *error: object) -> None:
+        self._over = True
+        self._watch.join()
+        self.added = max(0.0, self._top - self._base)
+
+
+def write_rows(path: Path, n_rows: int, dtype: str) -> None:
+    """Write random rows to a file, ten thousand at a time."""
+    rng = np.random.default_rng(0)
+    rows = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=(n_rows, N_FEATURES))
+    for start in range(0, n_rows, 10_000):
+        part = rows[start : start + 10_000]
+        part[:] = rng.standard_normal(part.shape)
+    rows.flush()
+
+
+def measure(way: str, n_rows: int, folder: str) -> None:
+    """Train in this process and print what that adds."""
+    warnings.simplefilter("ignore")
+    small = np.random.default_rng(1).standard_normal((256, N_FEATURES), dtype=np.float32)
+    OrtGradientOptimizer(LogisticRegression(), **OPTIONS).fit(small, small[:, 0] > 0)  # loads all there is
+    if way == "sparse":
+        n_rows, n_columns = n_rows // 10, 10 * N_FEATURES
+        X = scipy.sparse.random(n_rows, n_columns, 0.01, "csr", dtype=np.float32, random_state=0)
+        y = np.asarray(X.sum(axis=1)).ravel() > 5
+    else:
+        path = Path(folder) / ("double.npy" if "double" in way else "single.npy")
+        if not path.exists():
+            write_rows(path, n_rows, "float64" if "double" in way else "float32")
+        X = np.load(path, mmap_mode=None if way == "array" else "r")
+        y = X[:, 0] > X[:, 1]
+    model = make_pipeline(StandardScaler(), LogisticRegression()) if "scaler" in way else LogisticRegression()
+    if "fitted" in way:
+        model.fit(small, small[:, 0] > 0)
+    trainer = OrtGradientOptimizer(model, hoist="each" not in way, **OPTIONS)
+    with Peak() as peak:
+        if "chunks" not in way:
+            trainer.fit(X, y)
+        for start in range(0, 2 * n_rows if "chunks" in way else 0, CHUNK):
+            rows = slice(start % n_rows, start % n_rows + CHUNK)
+            trainer.partial_fit(np.array(X[rows]), y[rows], classes=[False, True])
+    print(f"{peak.added:.0f} MiB")
+
+
+def main(n_rows: int = 500_000) -> None:
+    """Measure every way in a process of its own and print the table."""
+    print(f"| {n_rows} rows | added |\n|---|---:|")
+    with TemporaryDirectory() as folder:
+        for name, way in WAYS.items():
+            command = [sys.executable, "-m", "benchmarks.bench_fit_memory", way, str(n_rows), folder]
+            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+            print(f"| {name} | {done.stdout.strip()} |", flush=True)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 4:
+        measure(sys.argv[1], int(sys.argv[2]), sys.argv[3])
+    else:
+        main()

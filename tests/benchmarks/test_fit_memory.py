@@ -1,0 +1,45 @@
+"""The measurement behind the advice on large data."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+
+@pytest.fixture(scope="module")
+def memory():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT))
+        from benchmarks import bench_fit_memory
+
+        yield bench_fit_memory
+
+
+def test_private_memory_is_seen_while_it_is_there(memory):
+    with memory.Peak() as peak:
+        block = np.ones(60 * 2**20, dtype=np.uint8)
+        kept = memory.private_memory()
+        del block
+    assert kept > 60
+    assert 55 < peak.added < 120
+
+
+def test_rows_of_a_file_are_not_private(memory, tmp_path):
+    memory.write_rows(tmp_path / "rows.npy", 100_000, "float32")
+    rows = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    assert rows.nbytes > 35 * 2**20
+    with memory.Peak() as peak:
+        total = float(rows.sum())
+    assert np.isfinite(total) and peak.added < 15
+
+
+@pytest.mark.parametrize("way", ["map chunks", "map scaler fitted each", "sparse"])
+def test_ways(way, memory, tmp_path, capsys):
+    assert way in memory.WAYS.values()
+    memory.measure(way, 2000, str(tmp_path))
+    number, unit = capsys.readouterr().out.split()
+    assert unit == "MiB" and 0 <= int(number) < 100
