@@ -97,7 +97,8 @@ html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 7,
 }
-html_sidebars = {"index": []}
+# Pages that stand alone need no list of their neighbours.
+html_sidebars = {name: [] for name in ("index", "getting_started", "limits", "coverage", "performance")}
 
 
 def tidy(app, document):

@@ -1,0 +1,155 @@
+"""Looks at the built pages in a real browser, as wide as a desktop and as narrow as a phone.
+
+``python -m docs.browser_checks build/docs`` needs Chromium or Chrome. It lays out every page in both widths,
+and prints what reaches over the right edge of its page, and pictures that do not load; it fails if there are
+any.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from html import unescape
+from pathlib import Path
+
+__all__ = ["PROGRAMS", "WIDTHS", "describe", "harness", "look_at"]
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+WIDTHS = {"desktop": 1280, "phone": 390}
+#: Shows the pages one after the other in a frame of each width, and measures them from outside. What scrolls
+#: in itself, such as code, may be as wide as it likes.
+PAGE = """<!doctype html><meta charset="utf-8"><iframe id="frame" style="height: 900px; border: 0"></iframe>
+<pre id="report"></pre>
+<script>
+const tasks = TASKS, report = [], frame = document.getElementById("frame");
+const contained = (element, edge) => {
+  for (let box = element.parentElement; box; box = box.parentElement) {
+    const overflow = frame.contentWindow.getComputedStyle(box).overflowX;
+    if (overflow !== "visible" && box.getBoundingClientRect().right <= edge + 1) return true;
+  }
+  return false;
+};
+const next = () => {
+  if (tasks.length === 0) {
+    document.getElementById("report").textContent = JSON.stringify(report);
+    return;
+  }
+  frame.style.width = tasks[0].width + "px";
+  frame.src = tasks[0].url;
+};
+frame.onload = () => {
+  const {page, screen} = tasks.shift(), content = frame.contentDocument;
+  const edge = content.documentElement.clientWidth;
+  const outside = [...content.querySelectorAll("main *")].filter(element => {
+    const box = element.getBoundingClientRect();
+    return box.width > 0 && box.right > edge + 1 && !contained(element, edge);
+  });
+  const broken = [...content.images].filter(image => image.complete && !image.naturalWidth);
+  report.push({page, screen, loaded: content.querySelector("main") !== null,
+    over: Math.max(0, content.documentElement.scrollWidth - edge),
+    outside: outside.slice(0, 3).map(one => one.tagName + ": " + one.textContent.trim().slice(0, 40)),
+    broken: broken.map(image => image.getAttribute("src"))});
+  next();
+};
+next();
+</script>
+"""
+
+
+def harness(root: Path, pages: Iterable[Path]) -> str:
+    """Return the page that shows other pages.
+
+    Parameters
+    ----------
+    root : Path
+        Folder of pages.
+    pages : iterable of Path
+        Those to show.
+
+    Returns
+    -------
+    str
+        HTML, which ends with a report in JSON once every page was shown.
+    """
+    tasks = [
+        {"page": page.relative_to(root).as_posix(), "url": page.as_uri(), "screen": screen, "width": width}
+        for screen, width in WIDTHS.items()
+        for page in pages
+    ]
+    return PAGE.replace("TASKS", json.dumps(tasks))
+
+
+def describe(report: Iterable[dict]) -> list[str]:
+    """Return what is wrong, by the report of the browser.
+
+    Parameters
+    ----------
+    report : iterable of dict
+        A record for each page and width.
+
+    Returns
+    -------
+    list of str
+        Pages that did not load, that are wider than their screen, or lack a picture.
+    """
+    problems = []
+    for record in report:
+        where = f"{record['page']}, {record['screen']}"
+        if not record["loaded"]:
+            problems.append(f"{where}: was not shown")
+        if record["over"]:
+            problems.append(f"{where}: {record['over']} pixels wider than the screen")
+        problems += [f"{where}: over the edge: {element}" for element in record["outside"]]
+        problems += [f"{where}: picture {source} does not load" for source in record["broken"]]
+    return problems
+
+
+def look_at(root: Path, program: str) -> list[dict]:
+    """Show all pages of a folder in a browser.
+
+    Parameters
+    ----------
+    root : Path
+        Folder of pages.
+    program : str
+        Chromium or Chrome.
+
+    Returns
+    -------
+    list of dict
+        A record for each page and width.
+
+    Raises
+    ------
+    RuntimeError
+        If the browser gives no report.
+    """
+    root = root.resolve()
+    pages = [path for path in sorted(root.rglob("*.html")) if "_static" not in path.parts]
+    with tempfile.TemporaryDirectory() as folder:
+        start = Path(folder, "pages.html")
+        start.write_text(harness(root, pages), encoding="utf-8")
+        options = ["--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files"]
+        options += [f"--user-data-dir={folder}/profile", "--window-size=1400,1000", "--dump-dom"]
+        done = subprocess.run(
+            [program, *options, start.as_uri()], capture_output=True, text=True, timeout=900
+        )
+    found = re.search(r'<pre id="report">(.+?)</pre>', done.stdout, re.S)
+    if found is None:
+        raise RuntimeError(f"{program} gave no report:\n{done.stderr[-2000:]}")
+    return json.loads(unescape(found[1]))
+
+
+if __name__ == "__main__":
+    browser = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    if browser is None:
+        sys.exit(f"Install a browser first: one of {', '.join(PROGRAMS)}.")
+    seen = look_at(Path(sys.argv[1]), browser)
+    wrong = describe(seen)
+    print("\n".join(wrong) or f"{len(seen) // len(WIDTHS)} pages fit on {' and '.join(WIDTHS)}.")
+    sys.exit(bool(wrong))
