@@ -1,8 +1,8 @@
 """What a training adds to the memory of its data: the table of docs/howto/large_data.md.
 
 ``python -m benchmarks.bench_fit_memory`` trains a LogisticRegression of 100 features, each way in a process
-of its own. Linux only: every two milliseconds it reads from /proc/self/status the private memory of the process,
-without pages of mapped files.
+of its own. Linux only: every two milliseconds it reads from /proc/self/status the private memory of the
+process, without pages of mapped files.
 """
 
 from __future__ import annotations
