@@ -19,7 +19,7 @@ ROWS_COME_IN_BATCHES = (
     "rows in one batch it holds, see test_check_estimator.py::test_weights_count_as_repeated_rows"
 )
 STEPS_WITHOUT_WEIGHTS = (
-    "besides, only the last step of a pipeline gets weights; with weights routed to the scaler, in one batch, "
+    "only the last step of a pipeline gets weights; with weights routed to the scaler, in one batch, "
     "it holds, see test_check_estimator.py::test_weights_routed_to_a_scaler"
 )
 REFUSES_SPARSE = (
