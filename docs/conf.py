@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import warnings
 from pathlib import Path
 
 from docutils import nodes
+from sphinx.pycode import ModuleAnalyzer
 
 import ortlearn
 
@@ -114,5 +117,16 @@ def tidy(app, document):
             block.children = [nodes.Text(text)]
 
 
+def describe_constant(app, what, name, obj, options, lines):
+    """Take the comment above a constant, in whatever module of its package, for its description."""
+    if what != "data":
+        return
+    package, _, constant = name.rpartition(".")
+    modules = pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}.")
+    found = (ModuleAnalyzer.for_module(module.name).find_attr_docs() for module in modules)
+    lines[:] = next((docs["", constant] for docs in found if ("", constant) in docs), [])
+
+
 def setup(app):
     app.connect("doctree-read", tidy)
+    app.connect("autodoc-process-docstring", describe_constant, priority=900)  # after numpydoc

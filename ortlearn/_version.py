@@ -1,1 +1,2 @@
+#: Version of the package.
 __version__ = "0.1.0"

@@ -15,10 +15,15 @@ __all__ = [
     "check_group",
 ]
 
+#: Group of losses.
 LOSSES = "ortlearn.losses"
+#: Group of penalties.
 PENALTIES = "ortlearn.penalties"
+#: Group of learning rates: updates and solvers.
 LEARNING_RATES = "ortlearn.learning_rates"
+#: Group of schedules: rates by epoch.
 SCHEDULES = "ortlearn.schedules"
+#: Group of gradient rules: sets of rules for operators.
 GRADIENTS = "ortlearn.gradients"
 
 #: Every group, in the order listings show them.
