@@ -16,6 +16,7 @@ from ..conversion.inputs.columns import count_rows
 from ..differentiation import require_gradients
 from ..learning_rates import resolve_learning_rate
 from ..training import Data, FullBatchStep, LoopSettings, TrainingResult, hoist, parse_device, run_training
+from ..training.averaging import begin_later
 from ..training.base_step import BaseStep
 from ..training.hoisting import needs_hoisting
 from ..training.step_graphs import OBJECTIVE, objective_graph
@@ -134,8 +135,8 @@ class BaseOrtGradientEstimator(
         self._source = problem.source
         validation = None if held_out is None else self._validation(problem, held_out)
         weights = self._starting_weights(problem, random_state)
+        self._begin_anew()
         data = self._make_step(problem, data)
-        self._epoch, self._states, self.history_ = 0, {}, []
         settings = loop_settings(self, self.max_iter, 0, ())
         self._train(problem, data, weights, random_state, settings, validation, task)
 
@@ -157,7 +158,7 @@ class BaseOrtGradientEstimator(
             problem, data = self._pose(X, y, sample_weight, random_state, classes)
             self._source = problem.source
             weights = self._starting_weights(problem, random_state)
-            self._epoch, self._states, self.history_ = 0, {}, []
+            self._begin_anew()
             self._partial_random_state = random_state
         order = copy.deepcopy(getattr(self, "_partial_random_state", random_state))
         data = self._make_step(problem, data)
@@ -184,12 +185,16 @@ class BaseOrtGradientEstimator(
     def _validation(self, problem: Problem, rows: Rows) -> Validation:
         if problem.needs_labels and rows.y is None:
             raise ValueError("X_val and y_val go together: pass both or none.")
+        if rows.sample_weight is not None:
+            rows = replace(rows, sample_weight=check_weights(rows.sample_weight, count_rows(rows.X)))
         read = self._check_rows(problem, rows.X, rows.y)
         return Validation(self, problem, rows, self._data(problem, read, rows.y, rows.sample_weight))
 
     def _make_step(self, problem: Problem, data: Data) -> Data:
         """Build the training step, and return the rows as it takes them."""
-        task, device = problem.task(data.sample_weight is not None), self._device()
+        task = problem.task(data.sample_weight is not None, len(data), self._rows_seen)
+        self._states = begin_later(self._states, task.learning_rate)
+        device = self._device()
         if self.hoist or needs_hoisting(task):
             task, data = hoist(task, data, device, self.n_jobs)
         names = problem.trainable.original_names
@@ -228,7 +233,7 @@ class BaseOrtGradientEstimator(
         task: FitTask | None,
     ) -> None:
         def take_over(trained: BaseOrtGradientEstimator, result: TrainingResult) -> None:
-            trained._take_over(problem, result, random_state)
+            trained._take_over(problem, result, random_state, len(data))
 
         self._forget("classes_", "best_epoch_")
         self.__dict__.update(self._fitted_kind(problem))

@@ -82,8 +82,8 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
         the estimator, others are scorers of scikit-learn. They give ``validation_scores_``, ``"loss"``
         the estimator's ``score``.
     average : bool or int, default=False
-        Whether the trained weights are the mean of those after each update (averaged SGD); a number
-        is that of the rows seen when averaging begins.
+        Whether the trained weights are the mean of those after each update (averaged SGD); with a
+        number, averaging begins with the update that sees the row of that number.
     clip_norm : float, default=None
         Largest Euclidean norm of the gradient of all trained weights together; longer ones are scaled.
     clip_value : float, default=None

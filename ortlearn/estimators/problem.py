@@ -217,8 +217,8 @@ class Problem:
                 "as input."
             )
 
-    def task(self, weighted: bool) -> TrainingTask:
-        """Return what a training step takes."""
+    def task(self, weighted: bool, n_rows: int = 1, seen: int = 0) -> TrainingTask:
+        """Return what a training step takes, for so many rows, after others that it has seen."""
         trainable, head = self.trainable, self.trainable.head
         graph = trainable.score_graph(SAMPLE_WEIGHT)
         types = value_types(graph)
@@ -237,13 +237,15 @@ class Problem:
             output_type=output_type,
             weights=trainable.trained,
             intercepts={
-                n: trainable.weights[n].role == "intercept" or n in trainable.constraints
+                n: not trainable.constraints[n].penalised
+                if n in trainable.constraints
+                else trainable.weights[n].role == "intercept"
                 for n in trainable.trained
             },
             loss=for_groups(self.loss, head),
             label_type=self.encoder.label_type(),
             penalty=self.penalty,
-            learning_rate=self.updates.rule(self.learning_rate),
+            learning_rate=self.updates.rule(self.learning_rate, n_rows, seen),
             clip_norm=self.updates.clip_norm,
             clip_value=self.updates.clip_value,
             weighted=weighted or trainable.row_weight is not None,

@@ -36,6 +36,7 @@ class ResultsMixin:
     n_iter_: int
     best_epoch_: int
     _epoch: int
+    _rows_seen: int
     _problem: Problem
     _trained: ModelProto
     _raw_weights: dict[str, np.ndarray] | None
@@ -44,10 +45,15 @@ class ResultsMixin:
     def _device(self) -> Device:
         raise NotImplementedError
 
-    def _take_over(self, problem: Problem, result: TrainingResult, random_state) -> None:
-        """Set the attributes that a training leaves."""
+    def _begin_anew(self) -> None:
+        """Forget what earlier trainings have left to go on from."""
+        self._epoch, self._rows_seen, self._states, self.history_ = 0, 0, {}, []
+
+    def _take_over(self, problem: Problem, result: TrainingResult, random_state, n_rows: int) -> None:
+        """Set the attributes that a training on so many rows leaves."""
         self._note(result.history)
         self._epoch += result.n_iter
+        self._rows_seen += result.n_iter * n_rows
         self._states = result.states
         self._partial_random_state = copy.deepcopy(random_state)
         self._raw_weights = None if result.raw_weights is result.weights else result.raw_weights

@@ -43,10 +43,20 @@ def loop_settings(
     -------
     LoopSettings
         Settings.
+
+    Raises
+    ------
+    ValueError
+        If ``early_stopping`` would never validate.
     """
     every = owner.validation_every
     if isinstance(every, float):
         every = 1 if owner.early_stopping else max(1, round(every * max_iter))
+    elif owner.early_stopping and every > max_iter:
+        raise ValueError(
+            f"early_stopping needs a validation, and validation_every={every} epochs is more than "
+            f"max_iter={max_iter}: lower validation_every."
+        )
     return LoopSettings(
         max_iter=max_iter,
         batch_size=owner.batch_size,
@@ -128,22 +138,43 @@ class Updates:
 
     Attributes
     ----------
-    average_from : int
-        Number of the first update whose weights are averaged, from 1; 0 averages none.
+    average : int
+        Number of the row with which averaging begins, from 1; 0 averages nothing.
+    batch_size : int
+        Rows of an update.
     clip_norm, clip_value : float or None
         Largest norm of all gradients together, largest value of an entry.
     """
 
-    average_from: int = 0
+    average: int = 0
+    batch_size: int = 1
     clip_norm: float | None = None
     clip_value: float | None = None
 
     @classmethod
     def of(cls, owner: Any) -> Updates:
         """Return what the parameters of an estimator ask for."""
-        begin = math.ceil(int(owner.average) / owner.batch_size)  # given in rows, as in SGDClassifier
-        return cls(begin, owner.clip_norm, owner.clip_value)
+        return cls(int(owner.average), owner.batch_size, owner.clip_norm, owner.clip_value)
 
-    def rule(self, learning_rate: BaseLearningRate) -> BaseLearningRate:
+    def first_averaged(self, n_rows: int, seen: int) -> int:
+        """Return the number of the first update, from 1, whose weights are averaged.
+
+        Parameters
+        ----------
+        n_rows : int
+            Rows of an epoch.
+        seen : int
+            Rows that earlier calls have trained on.
+
+        Returns
+        -------
+        int
+            Number among the updates to come: that of the update that sees row number ``average``.
+        """
+        left = max(self.average - seen, 1)
+        epochs, row = divmod(left - 1, n_rows)
+        return epochs * math.ceil(n_rows / self.batch_size) + row // self.batch_size + 1
+
+    def rule(self, learning_rate: BaseLearningRate, n_rows: int, seen: int) -> BaseLearningRate:
         """Return the learning rate, with averages where they are asked for."""
-        return Averaged(learning_rate, self.average_from) if self.average_from else learning_rate
+        return Averaged(learning_rate, self.first_averaged(n_rows, seen)) if self.average else learning_rate

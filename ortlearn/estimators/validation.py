@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +14,7 @@ from ..conversion.inputs.columns import as_array_like, count_rows
 from ..training import Data, Measured
 from .inference import LiveInference
 from .problem import Problem
+from .scoring import scorer_of
 
 __all__ = ["Rows", "Validation", "split_off"]
 
@@ -72,7 +72,7 @@ def split_off(rows: Rows, fraction: float, random_state: Any, stratify: bool) ->
     Raises
     ------
     ValueError
-        If there are too few rows, or too few of a class.
+        If there are too few rows, too few of a class, or none with a weight on one side.
     """
     from sklearn.model_selection import train_test_split  # longer to import than all of ortlearn
 
@@ -89,7 +89,13 @@ def split_off(rows: Rows, fraction: float, random_state: Any, stratify: bool) ->
             f"early_stopping needs rows to validate on, and validation_fraction={fraction} of {n_rows} rows "
             f"cannot be split off: {error} Pass X_val and y_val, or set another validation_fraction."
         ) from error
-    return rows.take(np.sort(kept)), rows.take(np.sort(held_out))
+    parts = rows.take(np.sort(kept)), rows.take(np.sort(held_out))
+    if rows.sample_weight is not None and not all(np.any(part.sample_weight) for part in parts):
+        raise ValueError(
+            "All rows with a sample_weight above zero went to one side when early_stopping split off rows to "
+            "validate on: pass X_val and y_val, or set another validation_fraction or random_state."
+        )
+    return parts
 
 
 class Validation:
@@ -111,7 +117,7 @@ class Validation:
         self._runner = LiveInference(problem, problem.trainable.model, owner._device(), owner.n_jobs)
         self._rows = rows
         self._data = data
-        self._score = _scorer(owner, problem, count_rows(rows.X))
+        self._score = scorer_of(owner, problem, count_rows(rows.X))
         self._view = copy.copy(owner)
         self._view.__dict__.update(owner._fitted_kind(problem), _inference=self._runner, onnx_=None)
 
@@ -124,30 +130,6 @@ class Validation:
             return Measured(loss)
         options = {} if rows.sample_weight is None else {"sample_weight": rows.sample_weight}
         return Measured(loss, float(self._score(self._view, rows.X, rows.y, **options)))
-
-
-def _scorer(owner: Any, problem: Problem, n_rows: int) -> Callable[..., float] | None:
-    """Return what scores an estimator; None where nothing was asked for and nothing is defined."""
-    if callable(owner.scoring):
-        return owner.scoring if _takes_weights(owner.scoring) else _without_weights(owner.scoring)
-    if owner.scoring is None:
-        return type(owner).score
-    if owner.scoring == "loss":
-        own_loss = problem.trainable.head is None  # such a graph need not predict
-        one_value = problem.classes is None and n_rows < 2  # R2 compares with a variance
-        return None if own_loss or one_value else type(owner).score
-    from sklearn.metrics import get_scorer
-
-    return get_scorer(owner.scoring)
-
-
-def _takes_weights(scoring: Callable[..., float]) -> bool:
-    kinds = {name: item.kind for name, item in inspect.signature(scoring).parameters.items()}
-    return "sample_weight" in kinds or inspect.Parameter.VAR_KEYWORD in kinds.values()
-
-
-def _without_weights(scoring: Callable[..., float]) -> Callable[..., float]:
-    return lambda estimator, X, y, sample_weight=None: scoring(estimator, X, y)
 
 
 def _take(values: Any, numbers: np.ndarray) -> Any:

@@ -11,7 +11,7 @@ from onnx import TensorProto
 from ..graphs import GraphBuilder
 from ..learning_rates import BaseLearningRate
 
-__all__ = ["Averaged", "append_sums", "averages", "is_averaged"]
+__all__ = ["Averaged", "append_sums", "averages", "begin_later", "is_averaged"]
 
 #: States of a weight besides those of its update.
 SUM = "averaged_sum"
@@ -144,6 +144,29 @@ def append_sums(
 def is_averaged(states: Mapping[tuple[str, str], np.ndarray]) -> bool:
     """Tell whether states are those of a training with :class:`Averaged`."""
     return any(name == COUNT for _, name in states)
+
+
+def begin_later(
+    states: Mapping[tuple[str, str], np.ndarray], learning_rate: BaseLearningRate
+) -> dict[tuple[str, str], np.ndarray]:
+    """Return states of a training that goes on with other rows, where its averaging has not begun.
+
+    Parameters
+    ----------
+    states : mapping of (str, str) to ndarray
+        States by weight and name.
+    learning_rate : BaseLearningRate
+        Learning rate of the updates to come.
+
+    Returns
+    -------
+    dict of (str, str) to ndarray
+        The same with counts that reach one at the update that the learning rate begins with.
+    """
+    if not isinstance(learning_rate, Averaged):
+        return dict(states)
+    start = np.array(1.0 - learning_rate.begin)
+    return {key: start if key[1] == COUNT and array < 1 else array for key, array in states.items()}
 
 
 def averages(

@@ -12,10 +12,11 @@ from ..learning_rates import Rates
 from .base_step import BaseStep
 from .batches import batch_sizes, epoch_order
 from .buffers import CarriedBuffers, Data
-from .full_batch import FullBatchStep, run_full_batch
+from .full_batch import FullBatchStep
 from .loop_records import LoopSettings, Observer, Snapshot, TrainingResult
 from .monitor import Monitor, Validate
 from .progress import progress_bar
+from .solver_loop import run_full_batch
 
 __all__ = ["LoopSettings", "TrainingResult", "run_training"]
 
@@ -91,7 +92,7 @@ def run_training(
         except _Diverged as diverged:
             _report(diverged.value, recent, rate, settings, monitor.result)
         else:
-            _warn_if_unfinished(monitor, settings)
+            monitor.check_end()
     return monitor.finish(_snapshot(buffers))
 
 
@@ -101,15 +102,6 @@ def _snapshot(buffers: CarriedBuffers) -> Snapshot:
         {weight: value for (weight, state), value in values.items() if state is None},
         {(weight, state): value for (weight, state), value in values.items() if state is not None},
     )
-
-
-def _warn_if_unfinished(monitor: Monitor, settings: LoopSettings) -> None:
-    if monitor.missed_goal:
-        warn_user(
-            f"The training ran all of max_iter={settings.max_iter} epochs, and the {settings.watch} has not "
-            f"stopped getting better: increase max_iter, tol or the learning rate.",
-            ConvergenceWarning,
-        )
 
 
 def _run_epoch(

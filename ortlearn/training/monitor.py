@@ -7,7 +7,9 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
+from ..exceptions import ConvergenceError, warn_user
 from .loop_records import LoopSettings, Measured, Observer, Snapshot, TrainingResult
 
 __all__ = ["Monitor", "Validate"]
@@ -53,6 +55,7 @@ class Monitor:
         self._sign = -1.0 if settings.watch == "validation_score" else 1.0
         self._lowest, self._without_change = math.inf, 0
         self._best: Snapshot | None = None
+        self._failed = False
 
     def begin(self, since: float | None = None) -> None:
         """Take note of the beginning of an epoch, now or at an earlier time of ``perf_counter``."""
@@ -110,6 +113,8 @@ class Monitor:
         if settings.watch is None or record[settings.watch] is None:
             return
         value = self._sign * record[settings.watch]
+        if math.isnan(value):
+            self._fail(f"The {settings.watch} is nan in epoch {record['epoch']}")
         self._without_change = 0 if value < self._lowest - settings.tol else self._without_change + 1
         if value < self._lowest:
             self._lowest = value
@@ -118,10 +123,34 @@ class Monitor:
         if self._without_change >= settings.n_iter_no_change:
             self.stopped = True
 
-    @property
-    def missed_goal(self) -> bool:
-        """Whether the epochs ran out while what is watched was still getting better."""
-        return self._settings.watch is not None and not self.stopped
+    def _fail(self, what: str) -> None:
+        self._failed = True
+        message = (
+            f"{what}: nothing tells which weights are best. Look at the rows to validate on and at scoring"
+        )
+        if self._settings.exc:
+            raise ConvergenceError(message + ", or keep the last weights with exc=False.")
+        warn_user(message + "; the best weights so far, or the last ones, are kept.", ConvergenceWarning)
+        self.stopped = True
+
+    def check_best(self) -> None:
+        """Raise an error where the best weights were to be kept, and none were."""
+        watch = self._settings.watch
+        measured = any(record[watch] is not None for record in self.result.history) if watch else False
+        if self._settings.keeps_best and measured and self._best is None and not self._failed:
+            self._fail(f"The {watch} was never finite")
+
+    def check_end(self) -> None:
+        """Warn where the epochs ran out before the training could stop, or nothing was ever best."""
+        settings = self._settings
+        self.check_best()
+        if settings.watch is not None and not self.stopped:
+            warn_user(
+                f"The training ran all of max_iter={settings.max_iter} epochs before the {settings.watch} "
+                f"got no better by tol={settings.tol:g} for n_iter_no_change={settings.n_iter_no_change} "
+                "times in a row: increase max_iter, tol or the learning rate.",
+                ConvergenceWarning,
+            )
 
     def finish(self, last: Snapshot) -> TrainingResult:
         """Return the records with the best weights, or the last ones."""

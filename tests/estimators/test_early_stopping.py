@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from ortlearn.estimators import OrtGradientOptimizer
-from ortlearn.exceptions import FallbackWarning
+from ortlearn.exceptions import ConvergenceError, FallbackWarning
 
 NETWORK = MLPRegressor(hidden_layer_sizes=(16,), random_state=0, max_iter=1)
 
@@ -187,10 +187,12 @@ def test_tolerance_of_the_training_loss(optimizer, diabetes_units):
 def test_epochs_run_out(optimizer, diabetes_units):
     X, y = diabetes_units
     model = optimizer(LinearRegression(), tol=1e-9, max_iter=3, learning_rate=1e-4, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="max_iter=3 epochs, and the loss has not"):
+    with pytest.warns(
+        ConvergenceWarning, match="max_iter=3 epochs before the loss got no better"
+    ):
         model.fit(X, y)
     assert model.n_iter_ == 3
-    with pytest.warns(ConvergenceWarning, match="the validation_loss has not"):
+    with pytest.warns(ConvergenceWarning, match="before the validation_loss got no better"):
         model.set_params(early_stopping=True).fit(X, y)
     assert model.best_epoch_ == 3
 
@@ -258,6 +260,66 @@ def test_what_makes_no_sense(changes, arguments, match, diabetes_units):
     model = OrtGradientOptimizer(LinearRegression(), early_stopping=True, **changes)
     with pytest.raises(ValueError, match=match):
         model.fit(X, y, **arguments)
+
+
+@pytest.mark.parametrize("exc", [True, False])
+@pytest.mark.parametrize("rate", [0.01, "LBFGS"])
+def test_scores_that_say_nothing(rate, exc, optimizer, diabetes_units):
+    X, y = diabetes_units
+    options = {"early_stopping": True, "learning_rate": rate, "max_iter": 9, "random_state": 0, "exc": exc}
+    model = optimizer(LinearRegression(), scoring=lambda *_: np.nan, **options)
+    wild = optimizer(LinearRegression(), n_iter_no_change=2, **options)
+    for trainer, arguments, what in (
+        (model, {}, "The validation_score is nan in epoch 1"),
+        (wild, {"X_val": X * 1e30, "y_val": y}, "The validation_loss was never finite"),
+    ):
+        if exc:
+            with pytest.raises(ConvergenceError, match=what):
+                trainer.fit(X, y, **arguments)
+            assert not hasattr(trainer, "onnx_")
+        else:
+            with pytest.warns(ConvergenceWarning, match=what):
+                trainer.fit(X, y, **arguments)
+            assert not hasattr(trainer, "best_epoch_")
+            assert np.isfinite(trainer.predict(X)).all()
+
+
+def test_no_validation_at_all(optimizer, diabetes_units):
+    model = optimizer(LinearRegression(), early_stopping=True, validation_every=50, max_iter=6)
+    with pytest.raises(ValueError, match="validation_every=50 epochs is more than max_iter=6"):
+        model.fit(*diabetes_units)
+
+
+def test_one_weight_for_all_rows(diabetes_units):
+    X, y = diabetes_units
+    options = {"max_iter": 2, "validation_every": 1, "random_state": 0}
+    model = OrtGradientOptimizer(LinearRegression(), **options)
+    plain = model.fit(X, y, X_val=X, y_val=y).validation_scores_
+    assert model.fit(X, y, X_val=X, y_val=y, sample_weight_val=2.0).validation_scores_ == plain
+
+
+def test_weights_all_on_one_side(diabetes_units):
+    X, y = diabetes_units
+    weight = np.zeros(len(y))
+    weight[7] = 1.0
+    model = OrtGradientOptimizer(LinearRegression(), early_stopping=True, random_state=0)
+    with pytest.raises(ValueError, match="went to one side"):
+        model.fit(X, y, sample_weight=weight)
+
+
+def test_a_metric_is_no_scorer(wine):
+    X, y = wine
+    model = OrtGradientOptimizer(LogisticRegression(), early_stopping=True, scoring=accuracy_score)
+    with pytest.raises(ValueError, match="make_scorer"):
+        model.fit(X, y)
+
+
+def test_errors_of_scorers_say_where_they_come_from(wine):
+    X, y = wine
+    model = OrtGradientOptimizer(LogisticRegression(), early_stopping=True, scoring="neg_log_loss")
+    some = y < 2
+    with pytest.raises(ValueError, match="scoring='neg_log_loss' failed on the rows to validate on"):
+        model.fit(X, y, X_val=X[some], y_val=y[some])
 
 
 def test_streams_do_not_stop(diabetes_units):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LinearRegression, SGDRegressor
+from sklearn.linear_model import LinearRegression, Ridge, SGDRegressor
 from sklearn.neural_network import MLPRegressor
 
 from ortlearn.estimators import OrtGradientOptimizer
@@ -38,7 +38,7 @@ def test_mean_of_epochs(optimizer, diabetes_units):
     ends = [trained(optimizer(LinearRegression(), max_iter=n, **options).fit(X, y)) for n in range(1, 6)]
     model = optimizer(LinearRegression(), max_iter=5, average=True, **options).fit(X, y)
     np.testing.assert_allclose(trained(model), np.mean(ends, axis=0), rtol=1e-5, atol=1e-6)
-    late = optimizer(LinearRegression(), max_iter=5, average=2500, **options).fit(X, y)
+    late = optimizer(LinearRegression(), max_iter=5, average=3 * len(X), **options).fit(X, y)
     np.testing.assert_allclose(trained(late), np.mean(ends[2:], axis=0), rtol=1e-5, atol=1e-6)
     never = optimizer(LinearRegression(), max_iter=5, average=10**6, **options).fit(X, y)
     np.testing.assert_allclose(trained(never), ends[-1], rtol=1e-6)
@@ -55,6 +55,45 @@ def test_streams_go_on_from_the_weights_themselves(optimizer, diabetes_units):
     plain = optimizer(LinearRegression(), max_iter=3, **{**options, "average": False}).fit(X, y)
     parts.set_params(average=False).partial_fit(X, y)
     np.testing.assert_array_equal(trained(parts), trained(plain.partial_fit(X, y)))
+
+
+@pytest.mark.parametrize("average", [1, 300, 301, 443, 800, 5000])
+@pytest.mark.parametrize("chunks", [[442], [20, 100, 7, 315], [442, 442]], ids=["whole", "chunks", "twice"])
+def test_averaging_begins_with_a_row(average, chunks, optimizer, diabetes_units):
+    """Rows are counted as they come, in short batches and over calls."""
+    X, y = diabetes_units
+    size = 150
+    model = optimizer(Ridge(), learning_rate=CONSTANT, batch_size=size, shuffle=False, dtype="float64")
+    model.set_params(random_state=0, average=average)
+    weights, seen, kept, start = None, 0, [], 0
+    for length in chunks:
+        part = np.arange(start, start + length) % len(X)
+        start += length
+        if weights is None:
+            first = optimizer(Ridge(), learning_rate=1e-300, dtype="float64", random_state=0)
+            weights = trained(first.partial_fit(X[part], y[part]))
+        model.partial_fit(X[part], y[part])
+        for begin in range(0, length, size):
+            batch = part[begin : begin + size]
+            rows = np.hstack([X[batch], np.ones((len(batch), 1))])
+            weights = weights - 0.01 * rows.T @ (rows @ weights - y[batch]) / len(batch)
+            seen += len(batch)
+            if seen >= average:
+                kept.append(weights)
+    expected = np.mean(kept, axis=0) if kept else weights
+    np.testing.assert_allclose(trained(model), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_averaging_begins_in_a_short_batch(optimizer, diabetes_units):
+    X, y = diabetes_units
+    options = {"learning_rate": CONSTANT, "batch_size": 300, "shuffle": False, "dtype": "float64"}
+    parts = optimizer(Ridge(), average=443, random_state=0, **options)
+    for _ in range(3):
+        parts.partial_fit(X, y)
+    whole = optimizer(Ridge(), average=443, random_state=0, max_iter=3, **options).fit(X, y)
+    np.testing.assert_allclose(trained(parts), trained(whole), rtol=1e-12)
+    other = optimizer(Ridge(), average=442, random_state=0, max_iter=3, **options).fit(X, y)
+    assert not np.allclose(trained(other), trained(whole), rtol=1e-6)
 
 
 def test_warm_start_goes_on_from_the_weights_themselves(optimizer, diabetes_units):
