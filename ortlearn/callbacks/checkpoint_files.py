@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +10,20 @@ import onnx
 
 from .atomic import write_atomically
 
-__all__ = ["checkpoint_paths", "read_value", "remove_checkpoint", "write_estimator", "write_model"]
+__all__ = [
+    "checkpoint_paths",
+    "read_value",
+    "remove_checkpoint",
+    "write_estimator",
+    "write_model",
+    "written_by",
+]
 
 PATTERN = "epoch-*.onnx"
 #: Keys of the metadata of a checkpoint begin so.
 PREFIX = "ortlearn."
-#: What an estimator in training has of its callbacks and of those around it.
-OF_CALLBACKS = ("_skl_callbacks", "_parent_callback_ctx")
+#: Key of the callback that wrote a checkpoint.
+WRITER = PREFIX + "checkpoint"
 
 
 def checkpoint_paths(folder: Path, nested: bool = True) -> list[Path]:
@@ -38,7 +44,7 @@ def checkpoint_paths(folder: Path, nested: bool = True) -> list[Path]:
     return sorted(folder.rglob(PATTERN) if nested else folder.glob(PATTERN))
 
 
-def write_model(path: Path, model: onnx.ModelProto, record: dict[str, Any]) -> None:
+def write_model(path: Path, model: onnx.ModelProto, record: dict[str, Any], writer: str) -> None:
     """Write a model, with what was measured in its metadata.
 
     Parameters
@@ -49,7 +55,10 @@ def write_model(path: Path, model: onnx.ModelProto, record: dict[str, Any]) -> N
         Model; the measured values are written into it.
     record : dict
         Epoch, losses, score and rate; None where nothing was measured.
+    writer : str
+        Name of the callback.
     """
+    model.metadata_props.add(key=WRITER, value=writer)
     for key, value in record.items():
         if value is not None:
             model.metadata_props.add(key=PREFIX + key, value=repr(value))
@@ -57,18 +66,15 @@ def write_model(path: Path, model: onnx.ModelProto, record: dict[str, Any]) -> N
 
 
 def write_estimator(path: Path, estimator: Any) -> None:
-    """Write a fitted estimator, without its callbacks.
+    """Write a fitted estimator.
 
     Parameters
     ----------
     path : pathlib.Path
         File.
     estimator : estimator
-        Fitted; it is not changed.
+        Fitted, without callbacks, as a hook gets it.
     """
-    estimator = copy.copy(estimator)
-    for name in OF_CALLBACKS:
-        estimator.__dict__.pop(name, None)
     write_atomically(path, lambda file: joblib.dump(estimator, file))
 
 
@@ -87,8 +93,28 @@ def read_value(path: Path, key: str) -> float | None:
     float or None
         None where it was not measured.
     """
-    metadata = {entry.key: entry.value for entry in onnx.load(path).metadata_props}
-    return float(metadata[PREFIX + key]) if PREFIX + key in metadata else None
+    value = _metadata(path).get(PREFIX + key)
+    return None if value is None else float(value)
+
+
+def written_by(path: Path) -> str | None:
+    """Return the name of the callback that wrote a checkpoint.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        File.
+
+    Returns
+    -------
+    str or None
+        None where it is not told.
+    """
+    return _metadata(path).get(WRITER)
+
+
+def _metadata(path: Path) -> dict[str, str]:
+    return {entry.key: entry.value for entry in onnx.load(path).metadata_props}
 
 
 def remove_checkpoint(path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import uuid
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,9 @@ class ModelCheckpoint:
 
     The files are named ``epoch-000001.onnx`` and so on. A file is there as a whole or not at all, and stays
     when the training fails later. What was measured at that epoch is in the metadata of the model. In a
-    pipeline or a search every training has a folder of its own, named by the tasks around it.
+    pipeline or a search every training has a folder of its own, named by the tasks around it. Where nothing
+    tells them apart, as in ``cross_validate`` and ensembles, the first training of an estimator writes to the
+    folder itself, that of the next clone to ``fit-2`` inside it, and so on.
 
     Parameters
     ----------
@@ -39,13 +42,15 @@ class ModelCheckpoint:
         learning rate and the order of rows besides the weights, and its ``partial_fit`` goes on as if
         nothing had happened. Like every pickle it runs code when it is loaded.
     overwrite : bool, default=False
-        Whether a new ``fit`` may remove the checkpoints of an earlier one; otherwise finding some is an
-        error.
+        Whether ``fit`` may remove the checkpoints of an earlier ``fit`` of the same estimator, or of another
+        ModelCheckpoint; otherwise finding some is an error.
 
     Raises
     ------
+    TypeError
+        If ``folder`` is no path.
     ValueError
-        If a parameter makes no sense.
+        If another parameter makes no sense.
 
     Examples
     --------
@@ -76,6 +81,8 @@ class ModelCheckpoint:
         with_estimator: bool = False,
         overwrite: bool = False,
     ):
+        if not isinstance(folder, str | os.PathLike):
+            raise TypeError(f"folder must be a path, as a str or a pathlib.Path, not {folder!r}.")
         _check_positive("every", every)
         if keep_best is not None:
             _check_positive("keep_best", keep_best)
@@ -87,6 +94,7 @@ class ModelCheckpoint:
         self.monitor = monitor
         self.with_estimator = with_estimator
         self.overwrite = overwrite
+        self._writer = uuid.uuid4().hex  # tells its files from those of others, also in other processes
         self._known: dict[Path, dict[Path, float]] = {}
         self._earlier: dict[Path, list[Path]] = {}
 
@@ -104,18 +112,24 @@ class ModelCheckpoint:
         ------
         TypeError
             If the estimator is another one.
+        OSError
+            If the folder cannot be made.
         ValueError
             If there are checkpoints of an earlier ``fit`` and ``overwrite`` is False.
         """
-        from . import checkpoint_files
+        from . import checkpoint_files, run_folders
 
         check_trainer(self, estimator)
         folder = self.folder.joinpath(*run_name(context))
-        folder.mkdir(parents=True, exist_ok=True)
-        if context.task_name == "partial_fit" and hasattr(estimator, "onnx_"):  # which goes on
-            return
+        if hasattr(estimator, "onnx_"):
+            folder = run_folders.make_folder(run_folders.go_on(estimator, folder))
+            if context.task_name == "partial_fit":
+                return
+        else:
+            folder = run_folders.claim(estimator, folder, self._writer)
         earlier = checkpoint_files.checkpoint_paths(folder, nested=False)
         if earlier and not self.overwrite:
+            run_folders.release(folder, self._writer)
             raise ValueError(
                 f"{folder} has {len(earlier)} checkpoints of an earlier fit: pass another folder to "
                 "ModelCheckpoint, or overwrite=True to remove them."
@@ -123,13 +137,16 @@ class ModelCheckpoint:
         self._known[folder], self._earlier[folder] = {}, earlier
 
     def teardown(self, estimator: Any, context: Any) -> None:
-        """Do nothing: what is written stays.
+        """Take note that it is over; what is written stays.
 
         Parameters
         ----------
         estimator, context : object
             As in ``setup``.
         """
+        from . import run_folders
+
+        run_folders.release(self._folder(estimator, context), self._writer)
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
         """Do nothing.
@@ -152,11 +169,17 @@ class ModelCheckpoint:
         """
         if not is_round(context):
             return
-        record, folder = estimator.history_[-1], self.folder.joinpath(*run_name(context.parent))
+        record, folder = estimator.history_[-1], self._folder(estimator, context.parent)
         if self.keep_best is not None and record[self.monitor] is None:
             self._check_measured(estimator)
         elif record["epoch"] % self.every == 0 and self._is_wanted(folder, record):
             self._write(folder, record, fitted_estimator)
+
+    def _folder(self, estimator: Any, context: Any) -> Path:
+        """Return where a training writes, by the task of its call."""
+        from . import run_folders
+
+        return run_folders.go_on(estimator, self.folder.joinpath(*run_name(context)))
 
     def _check_measured(self, estimator: Any) -> None:
         """Raise an error if there was a time for it, and nothing can be the best."""
@@ -185,7 +208,7 @@ class ModelCheckpoint:
         path = folder / f"epoch-{record['epoch']:06d}.onnx"
         if self.with_estimator:
             checkpoint_files.write_estimator(path.with_suffix(".joblib"), fitted)
-        checkpoint_files.write_model(path, fitted.get_trained_onnx(), record)
+        checkpoint_files.write_model(path, fitted.get_trained_onnx(), record, self._writer)
         if self.keep_best is None:
             return
         kept = self._costs(folder)
@@ -240,7 +263,9 @@ class ModelCheckpoint:
 
         costs = {path: self._cost(checkpoint_files.read_value(path, self.monitor)) for path in self.paths()}
         best = min(costs, key=lambda path: costs[path], default=None)
-        if best is None or costs[best] == math.inf:
+        if best is None:
+            raise ValueError(f"There is no checkpoint in {self.folder}: fit first, or pass another folder.")
+        if costs[best] == math.inf:
             raise ValueError(
                 f"None of the {len(costs)} checkpoints in {self.folder} has a {self.monitor}: fit with what "
                 "it needs, such as X_val and y_val, or set another monitor."

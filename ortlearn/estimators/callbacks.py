@@ -45,6 +45,8 @@ __all__ = ["DURING_FIT", "CallbackSupportMixin", "FitTask", "begin_task", "with_
 
 #: What scikit-learn keeps on an estimator while it is trained.
 DURING_FIT = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")
+#: What it has of its callbacks, and of those around it.
+OF_CALLBACKS = ("_skl_callbacks", "_parent_callback_ctx")
 #: What sets the attributes that a training leaves.
 TakeOver = Callable[[Any, TrainingResult], None]
 
@@ -111,7 +113,7 @@ class _Epochs:
         return self._task._end(lambda: self._attributes(snapshot()))
 
     def _attributes(self, snapshot: Snapshot) -> dict[str, Any]:
-        """Return what the training would leave if it ended now."""
+        """Return what the training would leave if it ended now: all that a copy has, but no callbacks."""
         result = TrainingResult(history=list(self._records))
         result.keep(snapshot)
         trained = object.__new__(type(self._estimator))
@@ -119,7 +121,9 @@ class _Epochs:
         self._take_over(trained, result)
         if self._live is None:
             self._live = LiveInference(trained._problem, trained._trained, trained._device(), trained.n_jobs)
-        return trained.__getstate__() | {"_inference": self._live.holding(result.weights)}
+        state = {key: value for key, value in trained.__getstate__().items() if key not in OF_CALLBACKS}
+        # Set as a whole: a training inside a hook would call that hook again, if the copy kept its callbacks.
+        return {"__dict__": state | {"_inference": self._live.holding(result.weights)}}
 
 
 def begin_task(estimator: Any, name: str, rows: Rows, max_iter: int) -> FitTask | None:

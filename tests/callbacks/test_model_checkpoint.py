@@ -7,15 +7,16 @@ import numpy as np
 import onnx
 import pytest
 from sklearn.datasets import load_diabetes, load_wine
+from sklearn.ensemble import BaggingRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.callbacks import ModelCheckpoint
-from ortlearn.callbacks.checkpoint_files import read_value
+from ortlearn.callbacks.checkpoint_files import read_value, written_by
 from ortlearn.exceptions import ConvergenceError
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD
 
@@ -111,7 +112,7 @@ def test_nothing_to_rank_by_is_an_error_early(rows, tmp_path):
     with pytest.raises(ValueError, match="best by validation_loss, which is not measured: pass X_val"):
         train(Counter(tmp_path, keep_best=1), rows, max_iter=50)
     assert seen == ["epoch"] * 5
-    with pytest.raises(ValueError, match="None of the 0 checkpoints .* has a validation_loss"):
+    with pytest.raises(ValueError, match="There is no checkpoint in .*: fit first"):
         ModelCheckpoint(tmp_path).best_path()
 
 
@@ -179,7 +180,8 @@ def test_files_of_an_earlier_fit(rows, tmp_path):
     trainer = train(checkpoint, rows)
     (tmp_path / "notes.txt").write_text("mine")
     before = {path: path.read_bytes() for path in checkpoint.paths()}
-    for call in (trainer.fit, OrtGradientOptimizer(Ridge()).set_callbacks(checkpoint).partial_fit):
+    other_day = OrtGradientOptimizer(Ridge()).set_callbacks(ModelCheckpoint(tmp_path))
+    for call in (trainer.fit, other_day.fit, other_day.partial_fit):
         with pytest.raises(ValueError, match="has 4 checkpoints of an earlier fit: pass another folder"):
             call(*rows)
     again = ModelCheckpoint(tmp_path, overwrite=True)
@@ -262,10 +264,64 @@ def test_bad_parameters(options, message, tmp_path):
 
 
 @pytest.mark.needs_callbacks
-def test_a_folder_that_cannot_be_made(rows, tmp_path):
+@pytest.mark.parametrize("name", ["file", "file/inside"])
+def test_a_folder_that_cannot_be_made(name, rows, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match="file"):
-        train(ModelCheckpoint(tmp_path / "file"), rows)
+    with pytest.raises(OSError, match=f"cannot make the folder .*{name}: there is a file of that name"):
+        train(ModelCheckpoint(tmp_path / name), rows)
+
+
+@pytest.mark.parametrize("folder", [None, 3])
+def test_a_folder_is_a_path(folder):
+    with pytest.raises(TypeError, match=f"folder must be a path, .*, not {folder}"):
+        ModelCheckpoint(folder)
+
+
+@pytest.mark.needs_callbacks
+def test_trainings_of_clones_have_folders_of_their_own(rows, tmp_path):
+    checkpoint = ModelCheckpoint(tmp_path, keep_best=1, monitor="loss")
+    trainer = OrtGradientOptimizer(Ridge(), max_iter=3, random_state=0, learning_rate=0.01)
+    ensemble = BaggingRegressor(trainer.set_callbacks(checkpoint), n_estimators=3, random_state=0).fit(*rows)
+    epoch = "epoch-000003.onnx"
+    assert names(checkpoint) == [epoch, f"fit-2/{epoch}", f"fit-3/{epoch}"]
+    losses = [member.train_losses_[-1] for member in ensemble.estimators_]
+    assert [read_value(path, "loss") for path in checkpoint.paths()] == losses
+    assert read_value(checkpoint.best_path(), "loss") == min(losses)
+    second = ensemble.estimators_[1]
+    with pytest.raises(ValueError, match="fit-2 has 1 checkpoints of an earlier fit"):
+        second.fit(*rows)
+    pickle.loads(pickle.dumps(second)).partial_fit(*rows)  # goes on where it was
+    assert names(checkpoint) == [epoch, "fit-2/epoch-000004.onnx", f"fit-3/{epoch}"]
+
+
+@pytest.mark.needs_callbacks
+def test_overwriting_leaves_the_trainings_of_clones_alone(rows, tmp_path):
+    for _ in range(2):  # the second time over the files of the first
+        checkpoint = ModelCheckpoint(tmp_path, overwrite=True)
+        trainer = OrtGradientOptimizer(Ridge(), max_iter=1, random_state=0).set_callbacks(checkpoint)
+        cross_validate(trainer, *rows, cv=2, error_score="raise")
+        assert names(checkpoint) == ["epoch-000001.onnx", "fit-2/epoch-000001.onnx"]
+        assert {written_by(path) for path in checkpoint.paths()} == {checkpoint._writer}
+
+
+@pytest.mark.needs_callbacks
+def test_a_training_that_wrote_nothing_leaves_its_folder(rows, tmp_path):
+    checkpoint = ModelCheckpoint(tmp_path)
+    with pytest.raises(ValueError, match="NaN"):
+        train(checkpoint, (rows[0] * np.nan, rows[1]))
+    train(checkpoint, rows, max_iter=1)
+    assert names(checkpoint) == ["epoch-000001.onnx"]
+
+
+@pytest.mark.needs_callbacks
+def test_searches_inside_a_cross_validation(rows, tmp_path):
+    checkpoint = ModelCheckpoint(tmp_path)
+    trainer = OrtGradientOptimizer(Ridge(), max_iter=1, random_state=0).set_callbacks(checkpoint)
+    search = GridSearchCV(trainer, {"learning_rate": [0.01]}, cv=2)
+    cross_validate(search, *rows, cv=2, error_score="raise")
+    folders = ["refit-with-best-params-1", *(f"search-0/candidate-split-evaluation-{i}" for i in range(2))]
+    epoch = "epoch-000001.onnx"
+    assert names(checkpoint) == [f"{folder}/{run}{epoch}" for folder in folders for run in ("", "fit-2/")]
 
 
 @pytest.mark.needs_callbacks

@@ -3,7 +3,7 @@
 import pytest
 from sklearn.datasets import load_diabetes
 from sklearn.linear_model import Ridge
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.preprocessing import scale
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
@@ -53,3 +53,18 @@ def test_two_processes_are_as_one(tmp_path, capsys, monkeypatch):
         assert capsys.readouterr().out.count("100%") == shown.count("100%") == 7
         scores, rates, files = two
         assert len(scores) == 5 * 4 and len(rates) == 5 * 3 and len(files) == 5
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_the_folds_of_a_cross_validation_write_apart(n_jobs, tmp_path):
+    X, y = load_diabetes(return_X_y=True)
+    X, y = scale(X)[:80], scale(y)[:80]
+    checkpoint = ModelCheckpoint(tmp_path, keep_best=1, monitor="loss")
+    trainer = OrtGradientOptimizer(Ridge(), max_iter=2, random_state=0).set_callbacks(checkpoint)
+    found = cross_validate(trainer, X, y, cv=4, n_jobs=n_jobs, return_estimator=True, error_score="raise")
+    files = [str(path.relative_to(tmp_path)) for path in checkpoint.paths()]
+    runs = ["", "fit-2/", "fit-3/", "fit-4/"]
+    assert files == [f"{run}epoch-000002.onnx" for run in runs]
+    losses = {read_value(path, "loss") for path in checkpoint.paths()}
+    assert losses == {trained.train_losses_[-1] for trained in found["estimator"]}
+    assert not list(tmp_path.rglob(".*")), "something is left"

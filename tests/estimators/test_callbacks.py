@@ -404,3 +404,25 @@ def test_a_search_goes_on_after_a_training_that_fails(small):
         search.fit(*small)
     assert search.best_params_ == {"learning_rate": 0.01}
     assert [call[0] for call in seen.calls].count("teardown") == 5
+
+
+class Continuing(Lister):
+    """Trains what it gets for another epoch."""
+
+    def on_fit_task_end(self, estimator, context, *, X, y, fitted_estimator):
+        super().on_fit_task_end(estimator, context)
+        if context.task_name == "epoch":
+            self.fitted.append(fitted_estimator.partial_fit(X, y))
+
+
+@pytest.mark.parametrize("around", [False, True], ids=["alone", "pipeline"])
+def test_a_training_inside_a_hook_is_heard_of_by_nobody(optimizer, around, small):
+    seen = Continuing()
+    trainer = ridge(optimizer).set_callbacks(seen)
+    (make_pipeline(trainer) if around else trainer).fit(*small)
+    assert [call[:2] for call in seen.calls if call[0] == "end"] == [*[("end", "epoch")] * 3, ("end", "fit")]
+    assert [fitted.n_iter_ for fitted in seen.fitted] == [2, 3, 4]
+    same_model(seen.fitted[0], ridge(optimizer, max_iter=2).fit(*small), small[0])
+    again = Lister()
+    seen.fitted[0].set_callbacks(again).fit(*small)
+    assert len(again.calls) == 2 + 2 + 2 * 3
