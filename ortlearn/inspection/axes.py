@@ -1,10 +1,10 @@
-"""New axes, for whoever draws without being given some."""
+"""The axes that are drawn on: new ones, or those that were given."""
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["new_axes"]
+__all__ = ["below", "check_axes", "new_axes"]
 
 
 def new_axes(caller: str, **figure_kw: Any) -> Any:
@@ -32,3 +32,48 @@ def new_axes(caller: str, **figure_kw: Any) -> Any:
     except ImportError as error:
         raise ImportError(f"{caller} needs matplotlib: pip install 'ortlearn[plot]'.") from error
     return plt.subplots(**figure_kw)[1]
+
+
+def check_axes(ax: Any) -> Any:
+    """Return axes that were given.
+
+    Parameters
+    ----------
+    ax : object
+        What should be axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The same.
+
+    Raises
+    ------
+    TypeError
+        If it is something else, as the array of axes that ``subplots`` gives.
+    """
+    if not (hasattr(ax, "plot") and hasattr(ax, "figure")):
+        raise TypeError(
+            f"ax must be the axes of a matplotlib figure, one at a time, not {type(ax).__name__}."
+        )
+    return ax
+
+
+def below(ax: Any, points: float) -> Any:
+    """Return the coordinates of axes, moved down.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        Axes.
+    points : float
+        By how much, in 1/72 of an inch.
+
+    Returns
+    -------
+    matplotlib.transforms.Transform
+        From fractions of the axes.
+    """
+    from matplotlib.transforms import ScaledTranslation
+
+    return ax.transAxes + ScaledTranslation(0, -points / 72, ax.figure.dpi_scale_trans)

@@ -7,7 +7,7 @@ from typing import Any
 from onnx import ModelProto
 
 from ..graphs.elements import Element, graph_elements
-from .axes import new_axes
+from .axes import check_axes, new_axes
 from .graph_layout import Layout, lay_out
 
 __all__ = ["plot_graph"]
@@ -46,6 +46,8 @@ def plot_graph(model: ModelProto, ax: Any = None) -> Any:
     ------
     ValueError
         If the graph has more than 250 inputs, weights, operators and outputs.
+    TypeError
+        If ``ax`` is no axes.
     ImportError
         If matplotlib is not installed.
 
@@ -60,6 +62,8 @@ def plot_graph(model: ModelProto, ax: Any = None) -> Any:
     >>> [text.get_text() for text in ax.texts[:3]]
     ['x\\nfloat32[N]', 'Neg', 'y\\nfloat32[N]']
     """
+    if ax is not None:
+        check_axes(ax)
     elements, arrows = graph_elements(model)
     if len(elements) > MOST_ELEMENTS:
         raise ValueError(

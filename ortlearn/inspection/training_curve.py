@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .axes import new_axes
+from .axes import check_axes, new_axes
+from .curve_names import name_curves, trained_model
 from .history import check_history, history_of, measured
+from .legends import draw_legend
 
 __all__ = ["TrainingCurveDisplay"]
 
@@ -28,7 +30,8 @@ class TrainingCurveDisplay:
     best_epoch : int, default=None
         Epoch to mark, by its number.
     estimator_name : str, default=None
-        Name of the curve, for the legend.
+        Name of the curve, for the legend. Without one, curves that share their axes are named by the
+        class of the model that was trained, and numbered where that is the same.
 
     Attributes
     ----------
@@ -74,6 +77,7 @@ class TrainingCurveDisplay:
         self.history = history
         self.best_epoch = best_epoch
         self.estimator_name = estimator_name
+        self._model_name = "curve"
 
     @classmethod
     def from_estimator(
@@ -86,9 +90,12 @@ class TrainingCurveDisplay:
         estimator : estimator
             Fitted OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer.
         ax : matplotlib.axes.Axes, default=None
-            Where to draw, for a comparison of several estimators; by default a new figure.
+            Where to draw, for a comparison of several estimators; by default a new figure. With score or
+            rate the legend is below the axes, and a figure without a layout engine gets
+            ``"constrained"``, which makes room for it.
         name : str, default=None
-            Name of the curve, for the legend.
+            Name of the curve, for the legend; where several are drawn on ``ax``, the class of the model
+            that was trained by default.
         log_scale : bool, default=False
             Whether the axis of the losses is logarithmic.
         show_score : bool, default=False
@@ -110,6 +117,8 @@ class TrainingCurveDisplay:
         ValueError
             If it has no history, or no score or rate that is asked for, or a loss that is not positive on a
             logarithmic axis.
+        TypeError
+            If ``ax`` is no axes.
         ImportError
             If matplotlib is not installed.
 
@@ -128,6 +137,7 @@ class TrainingCurveDisplay:
         display = cls(
             history_of(estimator), best_epoch=getattr(estimator, "best_epoch_", None), estimator_name=name
         )
+        display._model_name = trained_model(estimator)
         return display.plot(ax, log_scale=log_scale, show_score=show_score, show_rate=show_rate, **line_kw)
 
     def plot(self, ax=None, *, name=None, log_scale=False, show_score=False, show_rate=False, **line_kw):
@@ -158,6 +168,8 @@ class TrainingCurveDisplay:
         ValueError
             If the history makes no sense, has no score or rate that is asked for, or a loss that is not
             positive on a logarithmic axis.
+        TypeError
+            If ``ax`` is no axes.
         ImportError
             If matplotlib is not installed.
         """
@@ -167,14 +179,15 @@ class TrainingCurveDisplay:
         scores = measured(self.history, "validation_score", required=show_score)
         rates = measured(self.history, "rate", required=show_rate)
         name = self.estimator_name if name is None else name
-        self.ax_ = new_axes(type(self).__name__) if ax is None else ax
+        self.ax_ = new_axes(type(self).__name__, layout="constrained") if ax is None else check_axes(ax)
         self.figure_ = self.ax_.figure
-        self._plot_losses(name, line_kw)
+        self._plot_losses(line_kw)
         self.score_ax_ = self.score_line_ = self.rate_ax_ = self.rate_line_ = None
         if show_score:
-            self.score_ax_, self.score_line_ = self._plot_aside(scores, SCORE, name)
+            self.score_ax_, self.score_line_ = self._plot_aside(scores, SCORE)
         if show_rate:
-            self.rate_ax_, self.rate_line_ = self._plot_aside(rates, RATE, name)
+            self.rate_ax_, self.rate_line_ = self._plot_aside(rates, RATE)
+        name_curves(self.ax_, self._lines("label" not in line_kw), name, self._model_name)
         self._dress(log_scale)
         return self
 
@@ -187,9 +200,15 @@ class TrainingCurveDisplay:
                     "draw it with log_scale=False."
                 )
 
-    def _plot_losses(self, name, line_kw) -> None:
+    def _lines(self, with_training) -> list:
+        """Return the lines that are drawn, as their labels are in the legend."""
+        losses = [self.line_] if with_training else []
+        others = (self.validation_line_, self.best_epoch_mark_, self.score_line_, self.rate_line_)
+        return losses + [line for line in others if line is not None]
+
+    def _plot_losses(self, line_kw) -> None:
         def draw(points, what, **style):
-            style = {"label": _label(name, what), "marker": "o" if len(points[0]) == 1 else None, **style}
+            style = {"label": what, "marker": "o" if len(points[0]) == 1 else None, **style}
             return self.ax_.plot(*points, **style)[0]
 
         training, validation = (measured(self.history, key) for key in ("loss", "validation_loss"))
@@ -205,11 +224,11 @@ class TrainingCurveDisplay:
             if at:
                 self.best_epoch_mark_ = draw(([self.best_epoch], at[:1]), "best epoch", **style)
 
-    def _plot_aside(self, points, kind, name):
+    def _plot_aside(self, points, kind):
         axes = _axes_aside(self.ax_, kind["label"])
         marker = "o" if len(points[0]) == 1 else None
         style = {"color": self.line_.get_color(), "linestyle": kind["linestyle"], "marker": marker}
-        return axes, axes.plot(*points, label=_label(name, kind["label"]), **style)[0]
+        return axes, axes.plot(*points, label=kind["label"], **style)[0]
 
     def _dress(self, log_scale) -> None:
         self.ax_.set(xlabel="epoch", ylabel="loss")
@@ -220,8 +239,7 @@ class TrainingCurveDisplay:
         if beside:  # the legend is of the axes of the losses, which must not lie beneath the others
             self.ax_.set_zorder(max(axes.get_zorder() for axes in beside) + 1)
             self.ax_.patch.set_visible(False)
-        lines = [line for axes in (self.ax_, *beside) for line in axes.get_legend_handles_labels()[0]]
-        self.ax_.legend(handles=lines)
+        draw_legend(self.ax_, beside)
 
 
 def _shared_axes(ax) -> list:
@@ -243,7 +261,3 @@ def _axes_aside(ax, label) -> Any:
     if known:
         axes.spines["right"].set_position(("axes", BESIDE))
     return axes
-
-
-def _label(name, what) -> str:
-    return what if name is None else f"{name}: {what}"

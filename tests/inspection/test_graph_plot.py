@@ -101,3 +101,8 @@ def test_a_graph_that_is_too_large():
     with pytest.raises(ValueError, match="302 elements is too large.*draw_graph"):
         plot_graph(model)
     assert not plt.get_fignums()
+
+
+def test_axes_must_be_axes():
+    with pytest.raises(TypeError, match="ax must be the axes of .*, not int"):
+        plot_graph(MODEL, ax=3)

@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import Lasso, Ridge
 from sklearn.pipeline import make_pipeline
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
@@ -128,6 +128,46 @@ def test_several_estimators_share_the_axes():
     names = ["SGD: training loss", "SGD: validation loss", "Adam: training loss", "Adam: validation loss"]
     assert legend(first.ax_)[:5] == [*names, "Adam: best epoch"]
     assert len(legend(first.ax_)) == 9
+
+
+def test_curves_without_names_are_named_once_there_are_several(diabetes):
+    models = [Ridge(), Ridge(), Lasso()]
+    trainers = [OrtGradientOptimizer(model, max_iter=2, random_state=0) for model in models]
+    rows = diabetes.X_train, diabetes.y_train
+    ax = TrainingCurveDisplay.from_estimator(trainers[0].fit(*rows)).ax_
+    assert legend(ax) == ["training loss"]
+    for trainer in trainers[1:]:
+        TrainingCurveDisplay.from_estimator(trainer.fit(*rows), ax)
+    assert legend(ax) == [f"{name}: training loss" for name in ("Ridge 1", "Ridge 2", "Lasso")]
+    TrainingCurveDisplay.from_estimator(trainers[0], ax, name="mine")
+    TrainingCurveDisplay.from_estimator(trainers[0], ax, label="whole: label")
+    assert legend(ax)[3:] == ["mine: training loss", "whole: label"]
+    ax.clear()
+    assert legend(TrainingCurveDisplay.from_estimator(trainers[0], ax).ax_) == ["training loss"]
+
+
+def test_histories_are_numbered():
+    ax = TrainingCurveDisplay(HISTORY, best_epoch=4).plot().ax_
+    TrainingCurveDisplay(make_history([1.0, 2.0])).plot(ax, show_score=False)
+    labels = ["curve 1: training loss", "curve 1: validation loss", "curve 1: best epoch"]
+    assert legend(ax) == [*labels, "curve 2: training loss"]
+
+
+@pytest.mark.parametrize("given", [False, True], ids=["new", "given"])
+def test_the_legend_covers_no_line_of_the_axes_aside(given):
+    ax = plt.subplots()[1] if given else None
+    ax = TrainingCurveDisplay(HISTORY, best_epoch=4).plot(ax, show_score=True, show_rate=True).ax_
+    TrainingCurveDisplay(HISTORY, best_epoch=2).plot(ax, show_score=True, show_rate=True)
+    ax.figure.canvas.draw()
+    box, inside = ax.get_legend().get_window_extent(), ax.get_window_extent()
+    assert not box.overlaps(inside) and not box.overlaps(ax.xaxis.get_label().get_window_extent())
+    assert ax.figure.bbox.y0 <= box.y0, "the legend is cut off"
+
+
+@pytest.mark.parametrize("ax", [3, "left", np.array([1, 2])], ids=["number", "text", "array"])
+def test_axes_must_be_axes(ax):
+    with pytest.raises(TypeError, match=f"ax must be the axes of .*, not {type(ax).__name__}"):
+        TrainingCurveDisplay(HISTORY).plot(ax)
 
 
 def test_axes_of_other_people_are_left_alone():
