@@ -220,7 +220,7 @@ class BaseOrtGradientEstimator(
             return last
         if self.warm_start:
             return own
-        return conversion.draw_weights(own, trainable.weights, random_state)
+        return conversion.draw_weights(own, trainable.weights, random_state, trainable.constraints)
 
     def _train(
         self,

@@ -248,6 +248,7 @@ class Problem:
             learning_rate=self.updates.rule(self.learning_rate, n_rows, seen),
             clip_norm=self.updates.clip_norm,
             clip_value=self.updates.clip_value,
+            not_negative=frozenset(n for n, c in trainable.constraints.items() if c.projected),
             weighted=weighted or trainable.row_weight is not None,
             gradient=self.gradient,
             origin=trainable.origin,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import Bounds, minimize
 
 from .solver import BaseSolver, Solution
 
@@ -67,19 +67,20 @@ class LearningRateLBFGS(BaseSolver):
 
     def minimize(self, objective, weights, max_iter, note, precision):
         """Minimise the objective of all rows, penalty included."""
+        bounds = None if objective.lower is None else Bounds(objective.lower)
         if not objective.has_kinks:
-            return self._run(objective, weights, max_iter, note, max(self.ftol, precision))[0]
+            return self._run(objective, weights, max_iter, note, max(self.ftol, precision), bounds)[0]
         left, value = max_iter, objective(weights)[0]
         found = Solution(weights, True, "The objective is zero")
         for share in WIDTHS:
             if left <= 0 or value <= 0:
                 break
             rounded, ftol = objective.rounded(share * value), max(self.ftol, precision * min(value, 1.0))
-            found, n_iter = self._run(rounded, weights, left, note, ftol)
+            found, n_iter = self._run(rounded, weights, left, note, ftol, bounds)
             weights, left, value = found.weights, left - n_iter, objective(found.weights)[0]
         return found
 
-    def _run(self, objective, weights, max_iter, note, ftol):
+    def _run(self, objective, weights, max_iter, note, ftol, bounds):
         """Return what one run finds, and how many iterations it took."""
         values, last = [], [0.0]
 
@@ -95,6 +96,7 @@ class LearningRateLBFGS(BaseSolver):
             evaluate,
             weights,
             jac=True,
+            bounds=bounds,
             method="L-BFGS-B",
             callback=noted,
             options={

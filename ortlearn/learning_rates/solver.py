@@ -20,6 +20,10 @@ class Objective(Protocol):
     def has_kinks(self) -> bool:
         """Whether it has no gradient at some places, as the absolute value at zero."""
 
+    @property
+    def lower(self) -> np.ndarray | None:
+        """Lower bound of each weight, minus infinity for none; None where no weight has one."""
+
     def __call__(self, weights: np.ndarray, /) -> tuple[float, np.ndarray]:
         """Return its value and its gradient, in float64."""
 

@@ -144,6 +144,7 @@ class _Quadratic:
     """A convex quadratic as the objective of a solver; rounded, it is the same."""
 
     has_kinks = False
+    lower = None
 
     def __init__(self, name: str):
         self.name = name

@@ -73,6 +73,14 @@ class FullBatchStep:
         """Whether the objective has no gradient at some places."""
         return self.task.loss is not None and self.task.loss.kinks
 
+    @property
+    def lower(self) -> np.ndarray | None:
+        """Lower bounds of all weights as one vector, of the weights last started from."""
+        if not self.task.not_negative:
+            return None
+        bounds = [0.0 if name in self.task.not_negative else -np.inf for name in self.task.weights]
+        return np.repeat(bounds, [int(np.prod(self._shapes[name])) for name in self.task.weights])
+
     def graphs(self) -> dict[str, ModelProto]:
         """Return the graph of objective and gradients.
 

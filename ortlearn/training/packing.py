@@ -41,9 +41,11 @@ def is_worth_packing(task: TrainingTask) -> bool:
     -------
     bool
         Whether the update goes element by element, is not fused with the product of the gradient,
-        and the weights are several and small.
+        the weights are several and small, and nothing follows the update of one of them.
     """
-    if not task.learning_rate.elementwise or task.folds_rate or len(task.weights) < 2 or task.is_proximal:
+    if not task.learning_rate.elementwise or task.folds_rate or len(task.weights) < 2:
+        return False
+    if task.is_proximal or task.not_negative:
         return False
     return sum(int(np.prod(shape)) for shape in _shapes(task).values()) <= MAX_ELEMENTS
 

@@ -54,6 +54,11 @@ class _Run:
         """Whether the objective has no gradient at some places."""
         return self.step.has_kinks
 
+    @property
+    def lower(self) -> np.ndarray | None:
+        """Lower bounds of the weights."""
+        return self.step.lower
+
     def rounded(self, width: float) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
         """Return the objective with its kinks rounded."""
         return lambda vector: self.step.evaluate(vector, width)

@@ -255,7 +255,7 @@ def append_updates(
         before[name], infos = _state_inputs(task, op, name, shape)
         inputs += infos
         new, after[name] = task.learning_rate.update(op, name, gradients[name], before[name], rate)
-        weights[name] = _proximal(task, op, name, new, shape)
+        weights[name] = _bounded(task, op, name, _proximal(task, op, name, new, shape))
     sums = append_sums(task.learning_rate, op, weights, before)
     types |= {info.name: info for info in inputs}
     outputs = [copy_value(v) for v in model.graph.output if v.name == value]
@@ -276,6 +276,11 @@ def _proximal(task: TrainingTask, op: GraphBuilder, name: str, new: str, shape: 
     scale = task.learning_rate.proximal_scale
     length = RATE if scale in (None, 1.0) else op.Mul(RATE, float(scale))
     return task.penalty.proximal_step(op, new, length)
+
+
+def _bounded(task: TrainingTask, op: GraphBuilder, name: str, new: str) -> str:
+    """Append the projection of a weight that must not be negative: after a proximal step it is exact."""
+    return op.Max(new, 0.0) if name in task.not_negative else new
 
 
 def _state_inputs(

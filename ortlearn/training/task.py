@@ -61,6 +61,8 @@ class TrainingTask:
         Bound of the norm of all gradients together, above 0.
     clip_value : float or None
         Bound of each entry of the gradients, above 0; applied first.
+    not_negative : frozenset of str
+        Weights that updates cut off at zero.
     """
 
     graph: ModelProto
@@ -82,6 +84,7 @@ class TrainingTask:
     dtype: np.dtype = field(default_factory=lambda: np.dtype(np.float32))
     clip_norm: float | None = None
     clip_value: float | None = None
+    not_negative: frozenset[str] = frozenset()
 
     @property
     def is_proximal(self) -> bool:
@@ -131,4 +134,5 @@ class TrainingTask:
             self.dtype.str,
             self.clip_norm,
             self.clip_value,
+            self.not_negative,
         )

@@ -7,7 +7,16 @@ from collections.abc import Callable
 import numpy as np
 
 from ..weights.learned_parameters import Match
-from .constraints import Constraint, Increasing, LogProbability, Positive, Rising, Simplex, Triangular
+from .constraints import (
+    Constraint,
+    Increasing,
+    LogProbability,
+    NotNegative,
+    Positive,
+    Rising,
+    Simplex,
+    Triangular,
+)
 
 __all__ = ["CONSTRAINED", "constraint_of"]
 
@@ -50,6 +59,13 @@ def _rising(match: Match, array: np.ndarray) -> Constraint | None:
 
 def _cholesky(match: Match, array: np.ndarray) -> Constraint | None:
     return Triangular() if array.ndim > 1 and Triangular().holds(array) else _positive(match, array)
+
+
+def _not_negative(match: Match, array: np.ndarray) -> Constraint | None:
+    """Coefficients of linear models that were fitted under ``positive=True``."""
+    if not _as_it_is(match) or not all(array.positive for array in match.arrays):
+        return None
+    return NotNegative(-1 if match.transform == "negative" else 1)
 
 
 def _as_it_is(match: Match) -> bool:
@@ -102,6 +118,7 @@ def constraint_of(match: Match, array: np.ndarray) -> Constraint | None:
         None where there is none, or where the fitted value itself breaks it: a calibration that
         came out falling, say, is trained freely.
     """
-    make = CONSTRAINED.get(match.arrays[0].key)
+    key = match.arrays[0].key
+    make = _not_negative if key[1] == "coef_" else CONSTRAINED.get(key)
     constraint = None if make is None else make(match, array)
     return constraint if constraint is not None and constraint.holds(array) else None

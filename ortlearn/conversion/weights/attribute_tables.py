@@ -16,6 +16,7 @@ NOT_LEARNED = {
     "classes_",
     "code_book_",
     "cv_results_",
+    "dual_gap_",
     "estimator_errors_",
     "feature_importances_",
     "inertia_",

@@ -39,6 +39,8 @@ class FittedArray:
     held : str
         Why it is not trained unless somebody names it: a fitted hyper-parameter, such as the length
         scale of a kernel, or something that follows from other attributes. Empty for the others.
+    positive : bool
+        Whether it belongs to an estimator that was fitted under ``positive=True``.
     """
 
     attribute: str
@@ -47,6 +49,7 @@ class FittedArray:
     owner: str
     trained: bool = True
     held: str = ""
+    positive: bool = False
 
     @property
     def group(self) -> tuple[str | None, str]:
@@ -161,7 +164,13 @@ class _Walk:
         self._alive: list[Any] = []  # an identity is only good as long as its object lives
 
     def visit(
-        self, value: Any, path: str, trained: bool, owner: str = "", held: str = ""
+        self,
+        value: Any,
+        path: str,
+        trained: bool,
+        owner: str = "",
+        held: str = "",
+        positive: bool = False,
     ) -> Iterator[FittedArray]:
         """Yield the arrays below a value."""
         if isinstance(value, float | np.floating):
@@ -170,7 +179,7 @@ class _Walk:
             value = value.data
         if isinstance(value, np.ndarray) and value.dtype.kind == "f":
             if value.size:
-                array = FittedArray(path, self.step, value, owner, trained)
+                array = FittedArray(path, self.step, value, owner, trained, positive=positive)
                 held = held or HELD.get(array.key) or HELD.get(("*", array.key[1]), "")
                 yield replace(array, held=held)
             return
@@ -181,8 +190,10 @@ class _Walk:
         self._alive.append(value)
         held = held or (KERNEL if "Kernel" in _class_names(value) else "")
         for part, name, still in parts(value):
-            inner = known_class(value) if name.startswith(".") else owner
-            yield from self.visit(part, f"{path}{name}".lstrip("."), trained and still, inner, held)
+            inner, bound = owner, positive
+            if name.startswith("."):
+                inner, bound = known_class(value), getattr(value, "positive", False) is True
+            yield from self.visit(part, f"{path}{name}".lstrip("."), trained and still, inner, held, bound)
 
 
 #: A part of an object, how to write it after the object, and whether it is trained.

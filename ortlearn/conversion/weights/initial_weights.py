@@ -6,13 +6,17 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ..constraints.constraints import Constraint
 from .weight_selection import Weight
 
 __all__ = ["draw_weights"]
 
 
 def draw_weights(
-    arrays: Mapping[str, np.ndarray], weights: Mapping[str, Weight], random_state: np.random.RandomState
+    arrays: Mapping[str, np.ndarray],
+    weights: Mapping[str, Weight],
+    random_state: np.random.RandomState,
+    constraints: Mapping[str, Constraint] | None = None,
 ) -> dict[str, np.ndarray]:
     """Draw fresh weights.
 
@@ -28,6 +32,8 @@ def draw_weights(
         Roles and fans.
     random_state : numpy.random.RandomState
         Source of randomness.
+    constraints : mapping of str to Constraint, default=None
+        What some of them must keep: these are free numbers.
 
     Returns
     -------
@@ -58,5 +64,7 @@ def draw_weights(
             values = random_state.uniform(-bound, bound, array.shape)
         else:
             values = np.full(array.shape, 1.0 if weight.role == "scale" else 0.0)
+        if weight.drawn and constraints and name in constraints:
+            values = constraints[name].free(constraints[name].values(values))
         drawn[name] = values.astype(array.dtype)
     return drawn

@@ -112,7 +112,7 @@ def with_attributes(
             telling = weight.role == "table" or evidence(arrays[name]) >= ENOUGH
             weight = replace(weight, learned=weight.learned and telling, drawn=False)
         if name in frozen or name in loose:
-            reason = weight.reason or (FROZEN if name in frozen else TOGETHER)
+            reason = weight.reason or (TOGETHER if name not in frozen else FROZEN if match else CONSTANT)
             weight = replace(weight, learned=False, reason=reason)
         result[name] = weight if weight.learned or weight.reason else replace(weight, reason=CONSTANT)
     return result, matches

@@ -20,6 +20,7 @@ from ortlearn.conversion.constraints import tied_formulas
 from ortlearn.conversion.constraints.constraints import (
     Increasing,
     LogProbability,
+    NotNegative,
     Positive,
     Rising,
     Simplex,
@@ -48,6 +49,8 @@ COUNTS = RNG.poisson(3.0, (60, 3)).astype(np.float32)
 HELD = {
     "positive": (Positive(), np.array([[0.3, 2.0], [1e-3, 40.0]])),
     "negative": (Positive(-1), np.array(-0.7)),
+    "not negative": (NotNegative(), np.array([[0.3, 2.0], [1e-3, 40.0]])),
+    "not positive": (NotNegative(-1), np.array([-0.7, -3.0])),
     "shares": (Simplex(), np.array([0.2, 0.5, 0.3])),
     "shares of rows": (Simplex(1), np.array([[0.2, 0.8], [0.6, 0.4]])),
     "logarithms": (Simplex(0, logarithm=True), np.log([[0.2, 0.8], [0.8, 0.2]])),
@@ -104,6 +107,8 @@ def test_any_free_numbers_give_an_array_of_the_set(kind, run_onnx):
     [
         (Positive(), [1.0, 0.0]),
         (Positive(-1), [0.5]),
+        (NotNegative(), [1.0, -0.1]),
+        (NotNegative(-1), [0.5]),
         (Simplex(), [0.5, 0.6]),
         (Simplex(), [1.5, -0.5]),
         (Simplex(logarithm=True), [-np.inf, 0.0]),
@@ -123,6 +128,7 @@ def test_arrays_outside_of_the_set(constraint, values):
 @pytest.mark.parametrize(
     "constraint, values, tolerance",
     [
+        (NotNegative(), [0.0, 2.0], 0),
         (Simplex(), [0.0, 1.0], 1e-12),
         (LogProbability(), [0.0, -40.0], 2e-6),
         (Increasing(), [0.0, 0.3, 0.3, 1.0], 1e-5),
