@@ -44,6 +44,7 @@ def test_importing_the_package_imports_nothing_else(code):
 
 def test_importing_the_estimators_leaves_the_runtime_for_later():
     names = ["onnxruntime", "skl2onnx", "matplotlib", "torch"]
+    names += ["sklearn.ensemble", "sklearn.linear_model", "sklearn.metrics", "sklearn.model_selection"]
     assert loaded_by("import ortlearn.estimators\nortlearn.OrtGradientOptimizer", names) == "[]"
 
 

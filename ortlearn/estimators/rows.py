@@ -21,7 +21,7 @@ from ..conversion.inputs.columns import (
     count_rows,
     is_frame,
 )
-from ..conversion.inputs.feature_names import with_readable_names
+from ..conversion.inputs.named_rows import with_readable_names
 from ..training import Columns, Data, Device
 from .class_weights import objective_weights
 from .fidelity import compare_with_sklearn, is_known_faithful
