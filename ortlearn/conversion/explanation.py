@@ -89,7 +89,7 @@ def explain(estimator_or_onnx: Any, X: Any = None, y: Any = None, *, dtype: Any 
         What would be given to :class:`~ortlearn.OrtGradientOptimizer`, or one of those: the model that it
         has trained is looked at. An estimator that is not fitted is cloned and fitted.
     X : array-like or frame of shape (n_samples, n_features), default=None
-        Rows; needed where the estimator is not fitted, or takes columns of several kinds.
+        Rows; needed where the estimator is not fitted, takes columns of several kinds, or text.
     y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
         Labels, to fit an estimator that needs them.
     dtype : dtype, default=numpy.float32
@@ -103,7 +103,7 @@ def explain(estimator_or_onnx: Any, X: Any = None, y: Any = None, *, dtype: Any 
     Raises
     ------
     ConversionError
-        If an estimator is not fitted and there are no rows to fit it on, or ends without a model.
+        If there are no rows for an estimator that needs them, or if it ends without a model.
 
     Examples
     --------
@@ -123,6 +123,11 @@ def explain(estimator_or_onnx: Any, X: Any = None, y: Any = None, *, dtype: Any 
         if X is None:
             raise ConversionError(f"{type(source).__name__} is not fitted: fit it first, or pass X (and y).")
         source = fit_clone(source, X, y)
+    elif not is_onnx_source(source) and X is None and not hasattr(source, "n_features_in_"):
+        raise ConversionError(
+            f"Rows are needed to tell what the columns of {type(source).__name__} hold (a model of text does "
+            "not say it): call explain(model, X)."
+        )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FallbackWarning)  # the table tells it

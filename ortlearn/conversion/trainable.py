@@ -107,7 +107,8 @@ def _incoming(
         )
     count = getattr(source, "n_features_in_", n_features)
     if count is None and X is None:
-        raise ConversionError(f"The number of features of {type(source).__name__} is unknown: fit it first.")
+        name = type(source).__name__
+        raise ConversionError(f"The number of features of {name} is unknown: fit it, or pass rows as X.")
     unwrapped = unwrap(source)
     check_is_a_model(unwrapped.estimator)
     converted = convert_with_fallback(unwrapped.estimator, X, n_features=count, dtype=dtype, run=run)

@@ -20,6 +20,7 @@ from ..training.averaging import begin_later
 from ..training.base_step import BaseStep
 from ..training.hoisting import needs_hoisting
 from ..training.step_graphs import OBJECTIVE, objective_graph
+from .announced import announced
 from .callbacks import DURING_FIT, CallbackSupportMixin, FitTask, begin_task, with_callbacks
 from .inference import Inference
 from .parameters import Parameters
@@ -104,8 +105,9 @@ class BaseOrtGradientEstimator(
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
             Labels: several columns for several outputs, values of the shape that ``transform`` gives for
             a transformer, 1 and -1 for an outlier detector, none for a mixture or KMeans.
-        classes : array-like of shape (n_classes,), default=None
-            All classes that will come, for the first call on an unfitted classifier.
+        classes : array-like of shape (n_classes,), or sequence of one per output, default=None
+            All classes that will come, in any order, for the first call on an unfitted classifier. Those
+            of a fitted model or of a later call are known: passing others is an error.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows.
 
@@ -146,16 +148,22 @@ class BaseOrtGradientEstimator(
         random_state = check_random_state(self.random_state)
         rows = Rows(X, y, sample_weight)
         X, y = rows.X, rows.y
+        coming = announced(classes, y)
         task = begin_task(self, "partial_fit", rows, 1)
         if hasattr(self, "onnx_"):
             problem = self._problem.renewed(self, y)
             data = self._data(problem, self._check_rows(problem, X, y), y, sample_weight)
-            known = problem.classes
-            if classes is not None and known is not None and not _same_classes(classes, known):
-                raise ValueError(f"classes={classes!r} are not those of the first call: {known}.")
+            if coming is not None:
+                coming.check_known(problem.classes, "the first call")
             weights = self._last_weights()
         else:
-            problem, data = self._pose(X, y, sample_weight, random_state, classes)
+            if coming is not None:
+                coming.check_labels(y)
+            problem, data = self._pose(
+                X, y, sample_weight, random_state, None if coming is None else coming.classes
+            )
+            if coming is not None:
+                coming.check_known(problem.classes, "the model")
             self._source = problem.source
             weights = self._starting_weights(problem, random_state)
             self._begin_anew()
@@ -251,9 +259,3 @@ class BaseOrtGradientEstimator(
         take_over(self, result)
         if task is not None:
             task.end()
-
-
-def _same_classes(classes, known) -> bool:
-    if isinstance(known, list):
-        return len(classes) == len(known) and all(map(_same_classes, classes, known))
-    return np.array_equal(np.unique(classes), known)

@@ -10,6 +10,7 @@ from onnx import parser
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier, VotingRegressor
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.feature_selection import SelectKBest, VarianceThreshold
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
@@ -217,6 +218,14 @@ def test_an_estimator_that_is_not_fitted_needs_rows_and_is_not_changed():
         explain(Ridge())
     model = Ridge()
     assert explain(model, X, Y).trainable and not hasattr(model, "coef_")
+
+
+def test_a_model_of_text_needs_rows():
+    words = np.array(["red apple", "green pear", "red cherry", "green apple"])
+    pipeline = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(words, [0, 1, 0, 1])
+    with pytest.raises(ConversionError, match=r"Rows are needed.*text.*call explain\(model, X\)"):
+        explain(pipeline)
+    assert only(explain(pipeline, words).rows, attribute="coef_").trainable
 
 
 def test_the_text_is_a_table():

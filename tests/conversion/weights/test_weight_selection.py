@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from onnx import helper, numpy_helper, parser
 from sklearn.decomposition import PCA
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, RobustScaler, StandardScaler
 
 from ortlearn.conversion import Weight, explain, find_weights, select_weights, to_trainable
 from ortlearn.conversion.weights.learned_parameters import CONSTANT
@@ -250,6 +251,34 @@ def test_wildcards_are_for_weights():
         with pytest.raises(NoTrainableWeightError, match="constants of formulas only"):
             to_trainable(classifier, f"{name[:-1]}?")
         assert to_trainable(classifier, ["coef*", "*"]).trained == default.trained
+
+
+@pytest.mark.parametrize(
+    "step, attributes",
+    [
+        (StandardScaler(with_mean=False), {"1 / scale_"}),
+        (StandardScaler(with_std=False), {"mean_"}),
+        (MaxAbsScaler(), {"1 / scale_"}),
+        (RobustScaler(with_centering=False), {"1 / scale_"}),
+        (Normalizer(), set()),
+    ],
+    ids=str,
+)
+def test_wildcards_leave_out_constants_of_steps_in_front(step, attributes):
+    X, y = np.random.RandomState(0).normal(size=(30, 3)), np.arange(30.0)
+    model = make_pipeline(step, Ridge()).fit(X, y)
+    found = to_trainable(model, "*")
+    own = {origin.partition(": ")[2] for origin in found.origins().values()}
+    assert own == attributes | {"coef_", "intercept_"}
+    (constant, *_) = (name for name, weight in found.weights.items() if weight.reason == CONSTANT)
+    if not isinstance(step, Normalizer):
+        assert constant in to_trainable(model, constant).trained
+
+
+def test_wildcards_leave_out_constants_of_text():
+    words = np.array(["red apple", "green pear", "red cherry", "green apple"])
+    model = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(words, [0, 1, 0, 1])
+    assert all(to_trainable(model, "*", X=words).origins().values())
 
 
 def test_wildcards_leave_out_what_comes_after_the_scores():

@@ -1,0 +1,129 @@
+"""Classes that a first call of partial_fit announces: read, and compared with labels and model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+__all__ = ["Announced", "announced"]
+
+
+class Announced:
+    """Classes that will come, sorted, for each column of y.
+
+    Parameters
+    ----------
+    given : object
+        What was passed, for messages.
+    columns : list of ndarray
+        Classes of each column.
+    """
+
+    def __init__(self, given: Any, columns: list[np.ndarray]):
+        self.given = given
+        self.columns = columns
+
+    @property
+    def classes(self) -> Any:
+        """The classes as an estimator that is to be fitted takes them."""
+        return self.columns[0] if len(self.columns) == 1 else self.columns
+
+    def check_labels(self, y: Any) -> None:
+        """Raise an error if labels have a class that was not announced.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Labels.
+
+        Raises
+        ------
+        ValueError
+            If they have.
+        """
+        if y is None:
+            return
+        values = y.toarray() if issparse(y) else np.asarray(y)
+        for column, known in zip(values.reshape(len(values), -1).T, self.columns, strict=True):
+            lacking = np.setdiff1d(column, known)
+            if len(lacking):
+                raise ValueError(
+                    f"classes={self.given!r} must include all labels of y: {lacking.tolist()} are missing."
+                )
+
+    def check_known(self, known: Any, whose: str) -> None:
+        """Raise an error if these are not the classes of a model.
+
+        Parameters
+        ----------
+        known : ndarray, list of ndarray or None
+            Classes of the model, one array per output where each has its own; None where it has none.
+        whose : str
+            Whose they are, for the message.
+
+        Raises
+        ------
+        ValueError
+            If they differ.
+        """
+        if known is None:
+            return
+        columns = known if isinstance(known, list) else [known] if len(self.columns) == 1 else None
+        if columns is None:  # labels of zeros and ones, whose classes are their numbers
+            columns = [np.array([0, 1])] * len(known)
+        same = len(columns) == len(self.columns) and all(map(_is_same, self.columns, columns))
+        if not same:
+            raise ValueError(f"classes={self.given!r} are not those of {whose}: {known}.")
+
+
+def _is_same(classes: np.ndarray, known: np.ndarray) -> bool:
+    return np.array_equal(classes, np.unique(known))
+
+
+def announced(classes: Any, y: Any) -> Announced | None:
+    """Read what was passed as ``classes``.
+
+    Parameters
+    ----------
+    classes : array-like of shape (n_classes,), sequence of these, or None
+        All classes, in any order; one array per column of y where there are several. Columns of zeros
+        and ones may have their numbers for classes, as in ``MLPClassifier``.
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        Labels.
+
+    Returns
+    -------
+    Announced or None
+        None where nothing was passed.
+
+    Raises
+    ------
+    ValueError
+        If there are none, or they have another shape.
+
+    Examples
+    --------
+    >>> from ortlearn.estimators.announced import announced
+    >>> announced([2, 0, 1], [1, 0]).classes
+    array([0, 1, 2])
+    """
+    if classes is None:
+        return None
+    shape = y.shape if hasattr(y, "shape") else np.shape(y)
+    n_columns = shape[1] if len(shape) > 1 else 1
+    is_array = hasattr(classes, "__len__") and not isinstance(classes, str | bytes | dict | set)
+    is_array = is_array and getattr(classes, "shape", (0,)) != ()
+    nested = is_array and len(classes) > 0 and all(np.ndim(own) == 1 for own in classes)
+    columns = [np.unique(own) for own in classes] if nested else [np.unique(classes)]
+    if not is_array or not all(len(own) for own in columns):
+        raise ValueError(f"classes={classes!r} must be an array of all classes that will come.")
+    if nested and len(shape) > 1 and len(columns) == n_columns:
+        return Announced(classes, columns)
+    if not nested and n_columns == 1:
+        return Announced(classes, columns)
+    if not nested and np.array_equal(columns[0], np.arange(n_columns)):
+        return Announced(classes, [np.array([0, 1])] * n_columns)
+    expected = "one array of classes" if n_columns == 1 else f"{n_columns} arrays of classes"
+    raise ValueError(f"classes={classes!r} must be {expected}: y has shape {tuple(shape)}.")
