@@ -48,7 +48,9 @@ class ExportMixin:
         -------
         estimator
             A copy of the fitted model: neither this object nor the estimator it was given is changed.
-            It predicts as this object does, to the digits of float32.
+            It predicts as this object does, to the digits of float32, and in the same shape where its
+            attributes can tell: of y with shape (n, 1), linear models get ``coef_`` of shape
+            (1, n_features). SVR, MLP, trees and others always predict (n_samples,).
 
         Raises
         ------
@@ -74,7 +76,7 @@ class ExportMixin:
             )
         trainable = self._problem.trainable
         weights = trainable.coefficients(initializer_arrays(self._trained, trainable.trained))
-        return conversion.write_weights(self._source, trainable, weights)
+        return conversion.write_weights(self._source, trainable, weights, self._problem.y_ndim)
 
     def _written(self) -> Any:
         """Return what ``to_sklearn`` does, made once for the weights as they are."""

@@ -18,16 +18,13 @@ from .availability import has_decisions, has_densities, has_probabilities, predi
 from .export import ExportMixin
 from .inference import Inference
 from .problem import Problem
+from .result_types import as_floats_of, probabilities_as_floats_of
 from .transformation import TransformationMixin
 
 if TYPE_CHECKING:
     from ..conversion import Head
 
 __all__ = ["PredictionMixin"]
-
-
-def _dtype(X) -> Any:
-    return getattr(X, "dtype", None)
 
 
 def _dense(y) -> np.ndarray:
@@ -100,9 +97,7 @@ class PredictionMixin(ExportMixin, TransformationMixin):
         """
         rows = self._rows(X)
         found = self._runner().predict(rows)
-        if self._problem.classes is None and found.dtype == np.float32 and _dtype(X) != np.float32:
-            return found.astype(np.float64)
-        return found
+        return as_floats_of(X, found) if self._problem.classes is None else found
 
     @available_if(has_probabilities)
     def predict_proba(self, X):
@@ -118,9 +113,14 @@ class PredictionMixin(ExportMixin, TransformationMixin):
         ndarray of shape (n_samples, n_classes), or list of them
             Probabilities, in the order of ``classes_``; one matrix per output where each has classes
             of its own, one column per label of a multi-label classifier, one per component of a mixture.
+            float32 where X and the model are, or else float64.
         """
         rows = self._rows(X)
-        return self._runner().probabilities(rows)
+        found = self._runner().probabilities(rows)
+        if isinstance(found, list):
+            return [probabilities_as_floats_of(X, part, True) for part in found]
+        head = self._problem.trainable.head
+        return probabilities_as_floats_of(X, found, head is None or head.task != "multilabel")
 
     @available_if(has_decisions)
     def decision_function(self, X):
@@ -138,10 +138,10 @@ class PredictionMixin(ExportMixin, TransformationMixin):
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             Scores; one per row for two classes, one per pair of classes for ``SVC`` with
-            ``decision_function_shape="ovo"``.
+            ``decision_function_shape="ovo"``. float32 where X and the model are, or else float64.
         """
         rows = self._rows(X)
-        scores = self._runner().scores(rows)
+        scores = as_floats_of(X, self._runner().scores(rows))
         if scores.shape[1] == 2 and len(self._problem.classes) == 2 and not self._is_multilabel():
             return scores[:, 1] - scores[:, 0]
         return scores.ravel() if scores.shape[1] == 1 else scores
@@ -194,7 +194,8 @@ class PredictionMixin(ExportMixin, TransformationMixin):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Log-likelihoods; the decisions of an outlier detector before its threshold.
+            Log-likelihoods; the decisions of an outlier detector before its threshold. float32 where X and
+            the model are, or else float64.
 
         Raises
         ------
@@ -203,7 +204,7 @@ class PredictionMixin(ExportMixin, TransformationMixin):
         """
         rows, head = self._rows(X), self._head()
         if head is not None and head.likelihood is not None:
-            return self._runner().likelihoods(rows)
+            return as_floats_of(X, self._runner().likelihoods(rows))
         return self._written().score_samples(X)
 
     def _head(self) -> Head | None:
@@ -227,8 +228,9 @@ class PredictionMixin(ExportMixin, TransformationMixin):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Losses.
+            Losses: float32 where X and the model are, or else float64.
         """
         check_consistent_length(np.empty(count_rows(X)), y)
         rows = self._rows(X)
-        return self._runner().losses(rows, self._problem.encoder.encode(y, rows.shape[0]))
+        found = self._runner().losses(rows, self._problem.encoder.encode(y, rows.shape[0]))
+        return as_floats_of(X, found)

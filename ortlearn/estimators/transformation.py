@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..conversion.preparation.kinds import last_step
 from .availability import names_features, transforms
 from .inference import Inference
+from .result_types import as_floats_of
 
 if TYPE_CHECKING:
     from ..conversion import Head
@@ -53,7 +54,7 @@ class _Transformation:
         -------
         ndarray or frame of shape (n_samples, n_outputs)
             What the wrapped model gives: distances to the centres for KMeans. ``set_output`` chooses
-            the container.
+            the container. float32 where X and the model are, or else float64.
 
         Raises
         ------
@@ -62,7 +63,10 @@ class _Transformation:
         """
         rows, head = self._rows(X), self._head()
         graph_has_it = head is not None and head.transformed is not None
-        values = self._runner().transform(rows) if graph_has_it else self._written().transform(X)
+        if graph_has_it:
+            values = as_floats_of(X, self._runner().transform(rows))
+        else:
+            values = self._written().transform(X)
         # A container that was chosen for the wrapped model counts where none was chosen here.
         chooser = self if "_sklearn_output_config" in self.__dict__ else last_step(self._source)
         return _wrap_data_with_container("transform", values, X, chooser)

@@ -20,11 +20,14 @@ from .ledger import Ledger
 from .places import place_of
 from .reconversion import Reconverted, core_of, reconvert
 from .settling import settle
+from .shapes import shape_predictions
 
 __all__ = ["write_weights"]
 
 
-def write_weights(source: Any, trainable: TrainableModel, weights: Mapping[str, np.ndarray]) -> Any:
+def write_weights(
+    source: Any, trainable: TrainableModel, weights: Mapping[str, np.ndarray], y_ndim: int | None = None
+) -> Any:
     """Return a copy of a fitted estimator whose attributes hold trained weights.
 
     Where the attributes are in the graph is told by the order of their numbers, or found by converting a
@@ -38,6 +41,9 @@ def write_weights(source: Any, trainable: TrainableModel, weights: Mapping[str, 
         What came of it.
     weights : mapping of str to ndarray
         Trained weights under the names they came with, as :meth:`TrainableModel.coefficients` gives them.
+    y_ndim : {1, 2}, default=None
+        Dimensions of y, which predictions of a regressor of one output get too where its attributes can
+        tell; by default those they have before.
 
     Returns
     -------
@@ -68,9 +74,13 @@ def write_weights(source: Any, trainable: TrainableModel, weights: Mapping[str, 
     held = {name: holders(fact, fitted) for name, fact in facts.items()}
     write = partial(_attempt, source, trainable, weights, base, held)
     try:
-        return write(ByOrder(base, fitted))
+        result = write(ByOrder(base, fitted))
     except WriteBackError:
-        return write(_probe(source, trainable, base, fitted, held))
+        result = write(_probe(source, trainable, base, fitted, held))
+    head = trainable.head
+    if y_ndim in (1, 2) and head is not None and head.task == "regression" and head.n_outputs == 1:
+        shape_predictions(result, y_ndim)
+    return result
 
 
 def _attempt(

@@ -1,0 +1,76 @@
+"""Types of results: floats follow X, as in scikit-learn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..conversion.inputs.columns import is_frame
+
+__all__ = ["as_floats_of", "probabilities_as_floats_of"]
+
+#: What a sum of float32 probabilities may differ from one by.
+ROUNDING = 1e-5
+
+
+def as_floats_of(X: Any, values: np.ndarray) -> np.ndarray:
+    """Return results as float64, unless they are of float32 rows.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix, frame or mapping of str to array-like
+        Rows as the caller gave them; anything but float32 counts as float64.
+    values : ndarray
+        Results of these rows.
+
+    Returns
+    -------
+    ndarray
+        The same array where X is float32, or where it holds no float32; or else a copy in float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ortlearn.estimators.result_types import as_floats_of
+    >>> values = np.ones(1, dtype=np.float32)
+    >>> as_floats_of([[0.5]], values).dtype, as_floats_of(values[:, None], values).dtype
+    (dtype('float64'), dtype('float32'))
+    """
+    if values.dtype != np.float32 or _is_single(X):
+        return values
+    return values.astype(np.float64)
+
+
+def probabilities_as_floats_of(X: Any, values: np.ndarray, sum_to_one: bool) -> np.ndarray:
+    """Return probabilities as :func:`as_floats_of` does, with sums that are one to float64.
+
+    scikit-learn's metrics take sums of float64 for wrong that are one to the digits of float32 only.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix, frame or mapping of str to array-like
+        Rows as the caller gave them.
+    values : ndarray of shape (n_samples, n_classes)
+        Probabilities.
+    sum_to_one : bool
+        Whether those of a row exclude each other.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes)
+        Probabilities. Rows whose sum is off by more than rounding, as zeros for outliers, are left.
+    """
+    wide = as_floats_of(X, values)
+    if wide is values or not sum_to_one:
+        return wide
+    total = wide.sum(axis=1, keepdims=True)
+    return np.divide(wide, total, out=wide, where=np.abs(total - 1) < ROUNDING)
+
+
+def _is_single(X: Any) -> bool:
+    """Tell whether all of X is float32; a name tells it of frames and of tensors of other libraries."""
+    if type(X) is np.ndarray:
+        return X.dtype == np.float32
+    kinds = list(getattr(X, "dtypes", ())) if is_frame(X) else [getattr(X, "dtype", None)]
+    return bool(kinds) and all(str(kind).rpartition(".")[2].lower() == "float32" for kind in kinds)
