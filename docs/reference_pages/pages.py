@@ -60,8 +60,8 @@ KINDS = (
         plugins.PENALTIES,
         "penalties",
         "Penalties",
-        "`learning_penalty` of an estimator is a name of this page, or an object; intercepts are left out "
-        "unless asked for.",
+        "`learning_penalty` of an estimator is a name of this page, an object, or a dictionary of them by "
+        "names of weights (`ortlearn.penalties.PerWeightPenalty`); intercepts are left out unless asked for.",
         penalty_facts,
         penalty_picture,
         "The pictures show the value for one weight and for two weights of a row, the gradient, by our own "

@@ -33,8 +33,9 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
     learning_rate : str, float or BaseLearningRate, default="SGD"
         Schedule and update; a number is SGD with that ``eta0``. ``"LBFGS"`` is a solver, which takes all
         rows at once: ``batch_size`` and ``shuffle`` have no effect then, ``max_iter`` counts iterations.
-    learning_penalty : str or BasePenalty, default=None
-        Penalty on the weights; none by default.
+    learning_penalty : str, BasePenalty or dict, default=None
+        Penalty on the weights; none by default. A dictionary has penalties by names of weights, as
+        ``weights_to_train`` takes them: ``{"coefs_[0]": "l1", "pca": L2Penalty(0.1)}``.
     max_iter : int, default=100
         Epochs.
     batch_size : int, default=10

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING
 
 from .. import conversion
@@ -10,6 +9,7 @@ from ..exceptions import NoTrainableWeightError, PluginError
 from ..learning_rates import BaseLearningRate
 from ..losses import BaseLoss, PerOutputLoss, RowObjective, resolve_loss
 from ..penalties import BasePenalty
+from ..penalties.meeting_steps import check_steps
 
 if TYPE_CHECKING:
     from ..conversion import Head, TrainableModel
@@ -127,19 +127,26 @@ def check_penalty(
     Raises
     ------
     PluginError
-        If it needs a step that the update has no length for, or names weights that are not trained.
+        If it needs a step that the update has no length for, or names weights that are not trained, or if
+        proximal steps meet on a weight that are not the step of their sum.
     """
-    if penalty.needs_step and learning_rate.proximal_scale is None and not learning_rate.full_batch:
-        raise PluginError(
-            f"{type(penalty).__name__} acts by a proximal step, which {type(learning_rate).__name__} has no "
-            "length for: use SGD or SGDNesterov."
-        )
-    if penalty.weights is None:
-        return penalty
+    has_length = learning_rate.proximal_scale is not None
+    for part in penalty.parts():
+        if part.needs_step and not has_length and not learning_rate.full_batch:
+            raise PluginError(
+                f"{type(part).__name__} acts by a proximal step, which {type(learning_rate).__name__} has no "
+                "length for: use SGD or SGDNesterov."
+            )
     weights = {name: trainable.weights[name] for name in trainable.trained}
-    try:
-        chosen = conversion.select_weights(weights, penalty.weights, trainable.original_names)
-    except NoTrainableWeightError as error:
-        what = f"{type(penalty).__name__}: weights={penalty.weights!r} must name weights that are trained"
-        raise PluginError(f"{what}. {error}") from error
-    return copy.deepcopy(penalty).set_params(weights=chosen)
+
+    def choose(patterns):
+        try:
+            return conversion.select_weights(weights, patterns, trainable.original_names)
+        except NoTrainableWeightError as error:
+            what = f"{type(penalty).__name__}: weights={patterns!r} must name weights that are trained"
+            raise PluginError(f"{what}. {error}") from error
+
+    penalty = penalty.for_weights(choose)
+    for name in weights:
+        check_steps(name, penalty.parts_for(weights[name].role == "intercept", name), has_length)
+    return penalty

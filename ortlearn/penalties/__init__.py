@@ -8,6 +8,7 @@ from .l2 import L2Penalty
 from .max_norm import MaxNormPenalty
 from .none import NoPenalty
 from .penalty_graph import penalty_loss_onnx, resolve_penalty
+from .per_weight import PerWeightPenalty
 
 __all__ = [
     "BasePenalty",
@@ -17,6 +18,7 @@ __all__ = [
     "L2Penalty",
     "MaxNormPenalty",
     "NoPenalty",
+    "PerWeightPenalty",
     "penalty_loss_onnx",
     "resolve_penalty",
 ]

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import copy
 import re
+from collections.abc import Callable, Hashable, Sequence
 
 from ..exceptions import PluginError
 from ..graphs import GraphBuilder
 from ..graphs.name_patterns import matches_pattern
 from ..parameters import CheckedParameters
 
-__all__ = ["BasePenalty"]
+__all__ = ["BasePenalty", "is_named"]
+
+
+def is_named(name: str, patterns: Sequence[str]) -> bool:
+    """Tell whether a weight, with or without the prefix of its graph, is what one of the patterns says."""
+    names = (name, re.sub(r"^I\d+_", "", name))
+    return any(matches_pattern(known, pattern) for known in names for pattern in patterns)
 
 
 class BasePenalty(CheckedParameters):
@@ -141,5 +149,73 @@ class BasePenalty(CheckedParameters):
         if self.weights is None:
             return self.intercept or not is_intercept
         patterns = [self.weights] if isinstance(self.weights, str) else self.weights
-        names = (name, re.sub(r"^I\d+_", "", name))
-        return any(matches_pattern(known, pattern) for known in names for pattern in patterns)
+        return is_named(name, patterns)
+
+    def parts(self) -> list[BasePenalty]:
+        """Return the penalties it is made of: itself, unless it has others for some weights.
+
+        Returns
+        -------
+        list of BasePenalty
+            Penalties.
+        """
+        return [self]
+
+    def parts_for(self, is_intercept: bool, name: str) -> list[BasePenalty]:
+        """Return the penalties of a weight, in the order in which their proximal steps act.
+
+        Parameters
+        ----------
+        is_intercept : bool
+            Whether it is an intercept.
+        name : str
+            Its name.
+
+        Returns
+        -------
+        list of BasePenalty
+            Some of :meth:`parts`.
+        """
+        return [self] if self.applies_to(is_intercept, name) else []
+
+    def acts_by_step(self, has_length: bool) -> bool:
+        """Tell whether updates are followed by the proximal step, in place of a gradient.
+
+        Parameters
+        ----------
+        has_length : bool
+            Whether the update has a length for it.
+
+        Returns
+        -------
+        bool
+            Whether they are.
+        """
+        return self.is_proximal() and (self.projects or has_length)
+
+    def for_weights(self, choose: Callable[[Sequence[str] | str], list[str]]) -> BasePenalty:
+        """Return the penalty for the weights it names, under their names in the graph.
+
+        Parameters
+        ----------
+        choose : callable
+            Returns the names of the weights that patterns name.
+
+        Returns
+        -------
+        BasePenalty
+            A copy, or the same one where it names none.
+        """
+        if self.weights is None:
+            return self
+        return copy.deepcopy(self).set_params(weights=choose(self.weights))
+
+    def graph_key(self) -> Hashable:
+        """Return what its graphs depend on.
+
+        Returns
+        -------
+        hashable
+            Class and parameters.
+        """
+        return (type(self), repr(sorted(self.get_params().items())))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from ..graphs import GraphBuilder
-from ..penalties import BasePenalty
+from .task import TrainingTask
 
 __all__ = ["add_terms", "mean_loss", "penalty_terms"]
 
@@ -36,37 +36,41 @@ def mean_loss(op: GraphBuilder, rows: str, sample_weight: str | None) -> str:
     return op.Div(total, op.Max(op.ReduceSum(sample_weight, keepdims=0), tiny))
 
 
-def penalty_terms(
-    op: GraphBuilder, penalty: BasePenalty, intercepts: Mapping[str, bool], smooth_only: bool = False
-) -> list[str]:
-    """Write the penalty of every weight it applies to.
+def penalty_terms(op: GraphBuilder, task: TrainingTask, smooth_only: bool = False) -> dict[str, str]:
+    """Write the penalty of every weight that has one.
 
     Parameters
     ----------
     op : GraphBuilder
         Where the nodes go.
-    penalty : BasePenalty
-        Penalty.
-    intercepts : mapping of str to bool
-        Whether a weight, by name, is an intercept.
+    task : TrainingTask
+        What is trained.
     smooth_only : bool, default=False
         Whether to write only what is differentiated.
 
     Returns
     -------
-    list of str
-        Scalars of shape ().
+    dict of str to str
+        Scalars of shape (), by weight.
     """
-    terms = []
-    for name, is_intercept in intercepts.items():
-        if penalty.applies_to(is_intercept, name):
+    found = {}
+    for name, is_intercept in task.intercepts.items():
+        parts = task.penalty.parts_for(is_intercept, name)
+        if parts:
             # A weight used twice in one node, and nowhere else, makes the C++ builder fail.
             weight = op.Identity(name)
             known = op.type(name)
             if known is not None:
                 op.set_type(weight, *known)
-            terms.append(penalty.smooth_part(op, weight) if smooth_only else penalty.forward(op, weight))
-    return [term for term in terms if term is not None]
+            smooth = [smooth_only and task.acts_by_step(part) for part in parts]
+            terms = [
+                part.smooth_part(op, weight) if only else part.forward(op, weight)
+                for part, only in zip(parts, smooth, strict=True)
+            ]
+            written = [term for term in terms if term is not None]
+            if written:
+                found[name] = add_terms(op, written)
+    return found
 
 
 def add_terms(op: GraphBuilder, terms: Sequence[str]) -> str:

@@ -164,11 +164,11 @@ def objective_graph(task: TrainingTask, batch: int | str = BATCH) -> ModelProto:
         if info.name in task.intercepts:
             shape = tuple(dim.dim_value for dim in info.type.tensor_type.shape.dim)
             op.set_type(info.name, elem_type(task), shape)
-    terms = [value, *penalty_terms(op, task.penalty, task.intercepts)]
+    terms = [value, *penalty_terms(op, task).values()]
     op.node("Identity", add_terms(op, terms), outputs=[OBJECTIVE])
     outputs = [OBJECTIVE]
     if task.is_proximal:
-        smooth = [value, *penalty_terms(op, task.penalty, task.intercepts, smooth_only=True)]
+        smooth = [value, *penalty_terms(op, task, smooth_only=True).values()]
         op.node("Identity", add_terms(op, smooth), outputs=[SMOOTH])
         outputs.append(SMOOTH)
     scalar = TensorType(elem_type(task), ())
@@ -270,12 +270,14 @@ def append_updates(
 
 def _proximal(task: TrainingTask, op: GraphBuilder, name: str, new: str, shape: tuple[int, ...]) -> str:
     """Append the proximal step of the penalty to the update of a weight, where there is one."""
-    if not task.is_proximal or not task.penalty.applies_to(task.intercepts[name], name):
-        return new
-    op.set_type(new, elem_type(task), shape)
+    parts = task.penalty.parts_for(task.intercepts[name], name) if task.is_proximal else []
+    steps = [part for part in parts if task.acts_by_step(part)]
     scale = task.learning_rate.proximal_scale
-    length = RATE if scale in (None, 1.0) else op.Mul(RATE, float(scale))
-    return task.penalty.proximal_step(op, new, length)
+    length = op.Mul(RATE, float(scale)) if steps and scale not in (None, 1.0) else RATE
+    for part in steps:
+        op.set_type(new, elem_type(task), shape)
+        new = part.proximal_step(op, new, length)
+    return new
 
 
 def _bounded(task: TrainingTask, op: GraphBuilder, name: str, new: str) -> str:

@@ -89,8 +89,22 @@ class TrainingTask:
     @property
     def is_proximal(self) -> bool:
         """Whether updates are followed by the proximal step of the penalty, in place of a gradient."""
-        step = self.penalty.projects or self.learning_rate.proximal_scale is not None
-        return self.penalty.is_proximal() and step
+        return any(self.acts_by_step(part) for part in self.penalty.parts())
+
+    def acts_by_step(self, penalty: BasePenalty) -> bool:
+        """Tell whether a part of the penalty acts by its proximal step, in place of a gradient.
+
+        Parameters
+        ----------
+        penalty : BasePenalty
+            One of its parts.
+
+        Returns
+        -------
+        bool
+            Whether it does.
+        """
+        return penalty.acts_by_step(self.learning_rate.proximal_scale is not None)
 
     @property
     def folds_rate(self) -> bool:
@@ -127,7 +141,7 @@ class TrainingTask:
             loss,
             self.label,
             self.label_type,
-            (type(self.penalty), repr(sorted(self.penalty.get_params().items()))),
+            self.penalty.graph_key(),
             self.learning_rate.graph_key(),
             self.weighted,
             self.gradient,

@@ -71,31 +71,33 @@ def update_graph(task: TrainingTask) -> StepGraph:
         gradient.name = f"{value.name}_grad"
         received.append(gradient)
     op = builder(task, model, "penalty_")
-    terms = penalty_terms(op, task.penalty, task.intercepts)
+    terms = penalty_terms(op, task)
     if not terms:
         model.graph.input.extend(received)
         return append_updates(task, model, gradients, None)
-    op.node("Identity", add_terms(op, terms), outputs=[OBJECTIVE])
+    op.node("Identity", add_terms(op, list(terms.values())), outputs=[OBJECTIVE])
     scalar = TensorType(elem_type(task), ())
     outputs = [make_value_info(OBJECTIVE, scalar)]
     if task.is_proximal:
-        terms = penalty_terms(op, task.penalty, task.intercepts, smooth_only=True)
+        terms = penalty_terms(op, task, smooth_only=True)
         if terms:
-            op.node("Identity", add_terms(op, terms), outputs=[SMOOTH])
+            op.node("Identity", add_terms(op, list(terms.values())), outputs=[SMOOTH])
             outputs.append(make_value_info(SMOOTH, scalar))
     penalty = append_nodes(model, op, outputs=outputs)
     if not terms:
         penalty.graph.input.extend(received)
         return append_updates(task, penalty, gradients, OBJECTIVE)
-    return _with_penalty_gradients(task, penalty, gradients, [*values, *received])
+    return _with_penalty_gradients(task, penalty, gradients, list(terms), [*values, *received])
 
 
 def _with_penalty_gradients(
-    task: TrainingTask, penalty: ModelProto, gradients: dict[str, str], inputs: list[ValueInfoProto]
+    task: TrainingTask,
+    penalty: ModelProto,
+    gradients: dict[str, str],
+    reached: list[str],
+    inputs: list[ValueInfoProto],
 ) -> StepGraph:
     """Append the updates to the graph of a penalty, whose gradients are added to those of the loss."""
-    applies = task.penalty.applies_to
-    reached = [name for name in task.weights if applies(task.intercepts[name], name)]
     own = gradient_of_loss(penalty, differentiated(task), reached, task.gradient, keep_outputs=True)
     own = map_names(own, {f"{name}_grad": f"{name}_penalty_grad" for name in reached})
     known = {value.name for value in own.graph.input}

@@ -1,0 +1,235 @@
+"""Penalties of their own for some weights."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .. import plugins
+from ..exceptions import PluginError
+from ..graphs import GraphBuilder
+from .base import BasePenalty, is_named
+from .meeting_steps import in_order
+
+__all__ = ["PerWeightPenalty"]
+
+
+class PerWeightPenalty(BasePenalty):
+    """A penalty of its own for each weight, or group of weights, that is named.
+
+    Estimators make one of a dictionary that is their ``learning_penalty``. Weights that no key names
+    are not penalised; a weight that several keys name gets the sum. What is named is penalised,
+    intercepts too.
+
+    Parameters
+    ----------
+    penalties : dict of str to str, type, BasePenalty or None
+        Penalties by names or patterns of weights, as ``weights_to_train`` takes them: names in the
+        graph, fitted attributes (``"coefs_[0]"``), steps (``"pca"``), steps and attributes. A penalty
+        with ``weights`` of its own is for those that both name.
+
+    Notes
+    -----
+    The names are parameters, as those of the steps of a pipeline: ``get_params`` and ``set_params`` know
+    ``coefs_[0]`` and ``coefs_[0]__l2``, a search ``learning_penalty__coefs_[0]__l2``.
+
+    Two proximal steps on one weight are allowed where one after the other is the step of the sum: those
+    of ``l1`` and ``elastic``, then ``group_lasso`` or ``max_norm``, each as often as one likes.
+
+    References
+    ----------
+    Yu, Y.-L., "On decomposing the proximal map", NIPS 2013.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.neural_network import MLPRegressor
+    >>> from ortlearn import OrtGradientOptimizer
+    >>> from ortlearn.penalties import L1Penalty, L2Penalty, PerWeightPenalty
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> penalty = PerWeightPenalty({"coefs_[0]": L1Penalty(0.01), "coefs_[1]": L2Penalty(0.1)})
+    >>> model = MLPRegressor(hidden_layer_sizes=(5,))
+    >>> trainer = OrtGradientOptimizer(model, learning_penalty=penalty, max_iter=2, random_state=0)
+    >>> trainer = trainer.set_params(**{"learning_penalty__coefs_[1]__l2": 0.3}).fit(X, y)
+    >>> trainer.penalty_.penalties["coefs_[1]"]
+    L2Penalty(l2=0.3, weights=['I2_coefficient1'])
+    """
+
+    def __init__(self, penalties):
+        self.penalties = penalties
+
+    def check(self):
+        """Check names and penalties before training."""
+        if not isinstance(self.penalties, Mapping) or not self.penalties:
+            raise PluginError(
+                f"PerWeightPenalty: penalties={self.penalties!r} must be a dictionary of penalties by names "
+                "of weights, such as {'coefs_[0]': 'l2'}."
+            )
+        for key, value in self.penalties.items():
+            if not isinstance(key, str) or key in ("", "penalties"):
+                raise PluginError(f"PerWeightPenalty: {key!r} must be a name or pattern of weights.")
+            penalty = _as_penalty(value)
+            if isinstance(penalty, PerWeightPenalty):
+                raise PluginError(f"PerWeightPenalty: {key!r} has a dictionary of its own: make one of both.")
+            penalty.check()
+
+    def get_params(self, deep=True):
+        """Return the parameters.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to return the penalties by their names, and their parameters, too.
+
+        Returns
+        -------
+        dict
+            Values by name.
+        """
+        found = {"penalties": self.penalties}
+        if deep and isinstance(self.penalties, Mapping):
+            for key, value in self.penalties.items():
+                found[str(key)] = value
+                if isinstance(value, BasePenalty):
+                    found |= {f"{key}__{name}": nested for name, nested in value.get_params().items()}
+        return found
+
+    def set_params(self, **params):
+        """Set parameters: ``penalties``, one of them by its name, or a parameter of one.
+
+        Parameters
+        ----------
+        **params
+            Values by name.
+
+        Returns
+        -------
+        PerWeightPenalty
+            This object.
+
+        Raises
+        ------
+        ValueError
+            If nothing has the name, or it is of a penalty that is given by its name.
+        """
+        params = dict(params)
+        self.penalties = params.pop("penalties", self.penalties)
+        whole = {key: value for key, value in params.items() if key in self.penalties}
+        if whole:
+            self.penalties = {**self.penalties, **whole}  # the dictionary that was given stays as it is
+        for name in params.keys() - whole.keys():
+            self._set_nested(name, params[name])
+        return self
+
+    def _set_nested(self, name, value):
+        owners = [key for key in self.penalties if name.startswith(f"{key}__")]
+        if not owners:
+            raise ValueError(f"{name!r} is no parameter of {self!r}: it has {sorted(self.get_params())}.")
+        key = max(owners, key=len)
+        if not isinstance(self.penalties[key], BasePenalty):
+            raise ValueError(
+                f"{name!r} cannot be set while the penalty of {key!r} is {self.penalties[key]!r}: pass an "
+                "object, such as L2Penalty()."
+            )
+        self.penalties[key].set_params(**{name[len(key) + 2 :]: value})
+
+    def parts(self):
+        """Return the penalties it is made of.
+
+        Returns
+        -------
+        list of BasePenalty
+            Penalties.
+        """
+        return [_as_penalty(value) for value in self.penalties.values()]
+
+    def parts_for(self, is_intercept, name):
+        """Return the penalties of a weight, in the order in which their proximal steps act."""
+        found = []
+        for key, part in zip(self.penalties, self.parts(), strict=True):
+            if is_named(name, [key]) if part.weights is None else part.applies_to(is_intercept, name):
+                found.append(part)
+        return in_order(found)
+
+    def for_weights(self, choose):
+        """Return the penalty for the weights it names, under their names in the graph."""
+        found = {}
+        for key, part in zip(self.penalties, self.parts(), strict=True):
+            part = copy.deepcopy(part)
+            chosen = choose(key)
+            if part.weights is not None:
+                chosen = sorted(set(chosen) & set(choose(part.weights)))
+                if not chosen:
+                    raise PluginError(f"PerWeightPenalty: no weight is named by {key!r} and by {part!r}.")
+            part.weights = chosen
+            found[key] = part
+        return PerWeightPenalty(found)
+
+    def graph_key(self):
+        """Return what its graphs depend on."""
+        named = zip(self.penalties, self.parts(), strict=True)
+        return (type(self), tuple((key, repr(part.weights), part.graph_key()) for key, part in named))
+
+    @property
+    def smooth(self):
+        """Whether all have a gradient everywhere."""
+        return all(part.smooth for part in self.parts())
+
+    @property
+    def needs_step(self):
+        """Whether the gradient of one is no substitute for its proximal step."""
+        return any(part.needs_step for part in self.parts())
+
+    @property
+    def projects(self):
+        """Whether all proximal steps are the same at any rate."""
+        stepping = [part for part in self.parts() if part.is_proximal()]
+        return bool(stepping) and all(part.projects for part in stepping)
+
+    def is_proximal(self):
+        """Tell whether one of them has a proximal step."""
+        return any(part.is_proximal() for part in self.parts())
+
+    def applies_to(self, is_intercept, name=""):
+        """Tell whether a weight is penalised."""
+        return bool(self.parts_for(is_intercept, name))
+
+    def forward(self, op, weight):
+        """Write the penalty of one weight, which it knows by its name."""
+        return _sum(op, [part.forward(op, weight) for part in self.parts_for(False, weight)])
+
+    def smooth_part(self, op, weight):
+        """Write the part that is differentiated."""
+        return _sum(op, [part.smooth_part(op, weight) for part in self.parts_for(False, weight)])
+
+    def proximal_step(self, op, weight, rate):
+        """Write what follows the update of a weight."""
+        steps = [part for part in self.parts_for(False, weight) if part.is_proximal()]
+        for part in steps:
+            weight = _typed_as(op, weight, part.proximal_step(op, weight, rate))
+        return weight
+
+
+def _as_penalty(value: Any) -> BasePenalty:
+    """Return the penalty that a name, a class, an object or None stands for."""
+    if isinstance(value, BasePenalty):
+        return value
+    return plugins.create(plugins.PENALTIES, "none" if value is None else value, BasePenalty)
+
+
+def _sum(op: GraphBuilder, terms: Sequence[str | None]) -> str | None:
+    """Write the sum of what there is."""
+    found = [term for term in terms if term is not None]
+    total = found[0] if found else None
+    for term in found[1:]:
+        total = op.Add(total, term)
+    return total
+
+
+def _typed_as(op: GraphBuilder, before: str, after: str) -> str:
+    """Give a name the type of another one."""
+    known = op.type(before)
+    if known is not None:
+        op.set_type(after, *known)
+    return after
