@@ -20,7 +20,7 @@ from .converters import CONVERTERS, SHAPES
 from .corrections import correct_graph
 from .decompositions import decompose_operators
 from .double import compares_in_double, is_double, to_double
-from .inputs.first_readers import with_positions
+from .inputs.first_readers import first_readers, with_positions
 from .inputs.inputs import InputSchema, matrix_schema
 from .inputs.single_columns import take_columns_directly
 from .opposite_columns import merge_opposite_columns
@@ -121,17 +121,35 @@ def _convert(estimator: BaseEstimator, schema: InputSchema) -> ModelProto:
             "Replace the step, or register a converter with skl2onnx.update_registered_converter."
         ) from error
     except Exception as error:  # skl2onnx raises errors of every kind
-        if type(error).__name__ == "InvalidInputLengthException":
-            raise ConversionError(
-                f"{name} takes one matrix in ONNX, not columns of several kinds: put what encodes the "
-                f"columns before it, as in make_pipeline(make_column_transformer(...), {name}(...))."
-            ) from error
-        raise ConversionError(f"{name} cannot be converted by skl2onnx: {error}") from error
+        raise ConversionError(_refusal(estimator, name, schema, error)) from error
     model = _with_input_names(model, schema)
     model = decompose_operators(_with_named_rows(correct_graph(_at_opset(pin_versions(model)))))
     model = untied(model, estimator)
     model = take_columns_directly(merge_opposite_columns(model))
     return with_computed_shapes(model)
+
+
+def _refusal(estimator: BaseEstimator, name: str, schema: InputSchema, error: Exception) -> str:
+    """Say why skl2onnx cannot convert an estimator, in terms of its rows where they are the reason."""
+    one_matrix = type(error).__name__ == "InvalidInputLengthException"
+    text = all(item.known.elem_type == TensorProto.STRING for item in schema.inputs)
+    if text and (one_matrix or "wrong type" in str(error)) and not _reads_text(estimator, schema):
+        return (
+            f"{name} takes numbers, and X has text: pass numbers, such as X.astype(float) where the text is "
+            f"numbers, or put what encodes it before, as in make_pipeline(OneHotEncoder(), {name}(...))."
+        )
+    if one_matrix:
+        return (
+            f"{name} takes one matrix in ONNX, not columns of several kinds: put what encodes the "
+            f"columns before it, as in make_pipeline(make_column_transformer(...), {name}(...))."
+        )
+    return f"{name} cannot be converted by skl2onnx: {error}"
+
+
+def _reads_text(estimator: BaseEstimator, schema: InputSchema) -> bool:
+    """Tell whether something inside encodes columns."""
+    readers = first_readers(estimator, range(schema.n_features or len(schema.inputs)))
+    return any(hasattr(reader.step, "categories_") for reader in readers)
 
 
 def _with_named_rows(model: ModelProto) -> ModelProto:

@@ -168,7 +168,9 @@ def module_config(weights: Sequence[str], input_gradients: Sequence[str] = ()) -
     OrtModuleGraphBuilderConfiguration
         Configuration for :func:`build_module_graphs`.
     """
-    config = _pybind().OrtModuleGraphBuilderConfiguration()
+    pybind = _pybind()
+    config = pybind.OrtModuleGraphBuilderConfiguration()
+    config.loglevel = pybind.Severity.ERROR  # what no gradient reaches is no news
     config.initializer_names = list(weights)
     config.initializer_names_to_train = list(weights)
     config.input_names_require_grad = list(input_gradients)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import copy
+from contextlib import suppress
 from numbers import Integral, Real
+from typing import Any
 
 from sklearn.base import BaseEstimator
 from sklearn.utils import ClassifierTags, RegressorTags, TransformerTags, get_tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .. import conversion
+from .. import conversion, plugins
 from ..exceptions import PluginError
 from ..losses import resolve_loss
 from .display import DisplayMixin
@@ -19,9 +21,9 @@ __all__ = ["Parameters"]
 
 #: An object for each parameter that also takes a name.
 OBJECTS = {
-    "learning_loss": "ElasticLoss()",
-    "learning_penalty": "ElasticPenalty()",
-    "learning_rate": "LearningRateSGD()",
+    "learning_loss": (plugins.LOSSES, "ElasticLoss"),
+    "learning_penalty": (plugins.PENALTIES, "ElasticPenalty"),
+    "learning_rate": (plugins.LEARNING_RATES, "LearningRateSGD"),
 }
 #: Types of estimators with an objective of their own.
 NEEDS_NO_LABELS = ("clusterer", "density_estimator")
@@ -155,9 +157,10 @@ class Parameters(DisplayMixin, BaseEstimator):
             name, nested, _ = key.partition("__")
             value = params.get(name, getattr(self, name, None))
             if nested and hasattr(self, name) and not hasattr(value, "set_params"):
+                example = "PerWeightPenalty({...})" if isinstance(value, dict) else _object_like(name, value)
                 raise ValueError(
                     f"{key!r} cannot be set while {name}={value!r} is not an object: pass one instead, "
-                    f"such as {name}={OBJECTS.get(name, '...')}."
+                    f"such as {name}={example}."
                 )
         return super().set_params(**params)
 
@@ -195,3 +198,14 @@ class Parameters(DisplayMixin, BaseEstimator):
             return self.learning_loss != "auto" and only_classifies(resolve_loss(self.learning_loss))
         except PluginError:  # fit will say so
             return False
+
+
+def _object_like(name: str, value: Any) -> str:
+    """Return an object to pass for a parameter, in place of a name where it is one."""
+    if name not in OBJECTS:
+        return "..."
+    group, example = OBJECTS[name]
+    if isinstance(value, str):
+        with suppress(PluginError):
+            example = plugins.get(group, value).__name__
+    return f"{example}(eta0={value!r})" if isinstance(value, Real) else f"{example}()"

@@ -28,7 +28,7 @@ from .fidelity import compare_with_sklearn, is_known_faithful
 from .inference import Inference
 from .problem import Problem
 from .sources import check_source
-from .targets import one_class
+from .targets import check_labels, one_class
 
 if TYPE_CHECKING:
     from ..conversion import InputSchema
@@ -37,7 +37,7 @@ __all__ = ["RowsMixin", "check_lengths", "check_weights"]
 
 
 def check_lengths(X: Any, y: Any) -> None:
-    """Raise an error if X and y have other numbers of rows.
+    """Raise an error if X and y have other numbers of rows, or a row of y is None.
 
     Parameters
     ----------
@@ -49,6 +49,7 @@ def check_lengths(X: Any, y: Any) -> None:
     n_rows = count_rows(X)
     if y is not None:
         check_consistent_length(np.empty(n_rows), y)
+        check_labels(y)
 
 
 class RowsMixin:

@@ -10,6 +10,7 @@ import numpy as np
 from onnx import TensorProto, helper
 from scipy.sparse import issparse
 from sklearn.utils import check_array, column_or_1d
+from sklearn.utils._missing import is_pandas_na, is_scalar_nan
 from sklearn.utils.multiclass import check_classification_targets
 
 from ..graphs import TensorType
@@ -18,7 +19,7 @@ from ..losses import BaseLoss
 if TYPE_CHECKING:
     from ..conversion import Head
 
-__all__ = ["TargetEncoder", "one_class"]
+__all__ = ["TargetEncoder", "check_labels", "one_class"]
 
 
 @dataclass(frozen=True)
@@ -181,6 +182,36 @@ ENCODERS: dict[str, Callable[[TargetEncoder, Any], np.ndarray]] = {
     "multilabel": TargetEncoder._encode_labels,
     "regression": TargetEncoder._values,
 }
+
+
+def check_labels(y: Any) -> None:
+    """Raise an error if a row has None, NaN or pandas' NA for a label.
+
+    Parameters
+    ----------
+    y : array-like or None
+        Labels.
+
+    Raises
+    ------
+    ValueError
+        If there is one: sorting them, as classes are, would fail.
+    """
+    if y is None or issparse(y):
+        return
+    try:
+        values = np.asarray(y)
+    except ValueError:  # rows of several lengths, which are told of later
+        return
+    if values.dtype != object:
+        return
+    missing = np.argwhere(np.frompyfunc(_is_missing, 1, 1)(values).astype(bool))
+    if len(missing):
+        raise ValueError(f"y has no label in row {missing[0][0]}: {values[tuple(missing[0])]!r}.")
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or is_scalar_nan(value) or is_pandas_na(value)
 
 
 def one_class(y: Any) -> Any:

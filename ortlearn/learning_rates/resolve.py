@@ -6,6 +6,7 @@ from numbers import Real
 from typing import Any
 
 from .. import plugins
+from ..exceptions import UnknownPluginError
 from .base import BaseLearningRate
 
 __all__ = ["resolve_learning_rate"]
@@ -38,6 +39,14 @@ def resolve_learning_rate(spec: Any) -> BaseLearningRate:
     if isinstance(spec, Real) and not isinstance(spec, bool):
         rate = plugins.create(plugins.LEARNING_RATES, "SGD", BaseLearningRate, eta0=float(spec))
     else:
-        rate = plugins.create(plugins.LEARNING_RATES, spec, BaseLearningRate)
+        try:
+            rate = plugins.create(plugins.LEARNING_RATES, spec, BaseLearningRate)
+        except UnknownPluginError as error:
+            if spec in {info.name for info in plugins.list_plugins(plugins.SCHEDULES)}:
+                raise UnknownPluginError(
+                    f"{spec!r} is a schedule: no learning rate is named so. Pass one that follows it, such "
+                    f"as LearningRateSGD(learning_rate={spec!r}) of ortlearn.learning_rates."
+                ) from error
+            raise
     rate.check()
     return rate

@@ -103,6 +103,12 @@ def write_inverse(op: GraphBuilder, transformer: Any, name: str) -> str:
             f"one of the functions {sorted(f.__name__ for f in FUNCTIONS if f is not None)}."
         )
     scale, offset = SCALERS[type(transformer)](transformer)
+    dtype = np.dtype(op.dtype(name) or op.float_dtype)
+    if np.abs(np.concatenate([np.ravel(scale), np.ravel(offset)])).max() > np.finfo(dtype).max:
+        raise ConversionError(
+            f"{type(transformer).__name__} of y has values too large for {dtype}: give y in other units, or "
+            "dtype='float64'."
+        )
     name = op.Mul(name, _like(op, name, scale))
     return op.Add(name, _like(op, name, offset))
 

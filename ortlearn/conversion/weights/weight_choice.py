@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -71,10 +72,11 @@ def asked_for(
             wild |= {name for name, weight in weights.items() if pattern in weight.steps}
         matched = frozenset(name for name in wild - exact if weights[name].reason != CONSTANT)
         if not exact and not matched:
+            hint = "" if wild else _meant(pattern, known)
             what = "constants of formulas only; name one exactly to train it" if wild else ""
             raise NoTrainableWeightError(
                 f"weights_to_train: {pattern!r} matches {what or 'no floating-point initializer'} among "
-                f"{_known(weights, original_names)}{_steps(weights)}."
+                f"{_known(weights, original_names)}{_steps(weights)}.{hint}"
             )
         found.append(Asked(exact, matched))
     return found
@@ -204,6 +206,17 @@ def _known(weights: dict[str, Weight], original_names: dict[str, str]) -> str:
         original = repr(original_names.get(name, name))
         texts.append(f"{original} ({weight.origin})" if weight.origin else original)
     return f"[{', '.join(texts)}]"
+
+
+def _meant(pattern: str, known: dict[str, list[str]]) -> str:
+    """Return a hint at what a pattern that matches nothing was to be, for its error."""
+    names = [name for own in known.values() for name in own]
+    dotted = ".".join(pattern.rsplit("__", 1))  # as parameters of steps are written
+    for likely in (dotted, f"{dotted}_", f"{dotted}_*"):
+        if any(matches_pattern(name, likely) for name in names):
+            return f" Did you mean {likely!r}?"
+    close = difflib.get_close_matches(pattern, names, n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
 
 
 def _steps(weights: dict[str, Weight]) -> str:

@@ -1,0 +1,120 @@
+"""What a new user types by mistake is met with what was meant."""
+
+import numpy as np
+import pandas
+import pytest
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.decomposition import PCA
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
+from ortlearn.exceptions import ConversionError, NoTrainableWeightError, UnknownPluginError
+from ortlearn.learning_rates import resolve_learning_rate
+
+
+@pytest.fixture(scope="module")
+def rows():
+    random = np.random.RandomState(0)
+    X = random.randn(30, 3)
+    return X, X @ [1.0, -2.0, 0.5]
+
+
+@pytest.mark.parametrize("schedule", ["constant", "adaptive", "invscaling", "optimal"])
+def test_a_schedule_is_no_learning_rate(schedule):
+    expected = f"'{schedule}' is a schedule.*LearningRateSGD\\(learning_rate='{schedule}'\\)"
+    with pytest.raises(UnknownPluginError, match=expected):
+        resolve_learning_rate(schedule)
+
+
+@pytest.mark.parametrize(
+    "given, nested, example",
+    [
+        ({"learning_rate": "Adam"}, "learning_rate__eta0", r"LearningRateAdam\(\)"),
+        ({"learning_rate": 0.5}, "learning_rate__eta0", r"LearningRateSGD\(eta0=0.5\)"),
+        ({"learning_rate": "nobody"}, "learning_rate__eta0", r"LearningRateSGD\(\)"),
+        ({"learning_penalty": "l1"}, "learning_penalty__l1", r"L1Penalty\(\)"),
+        ({"learning_penalty": None}, "learning_penalty__l1", r"ElasticPenalty\(\)"),
+        ({"learning_loss": "huber"}, "learning_loss__delta", r"HuberLoss\(\)"),
+    ],
+    ids=["name", "number", "unknown", "penalty", "none", "loss"],
+)
+def test_an_object_of_the_name_that_was_given(given, nested, example):
+    trainer = OrtGradientOptimizer(Ridge(), **given)
+    with pytest.raises(ValueError, match=f"such as {nested.partition('__')[0]}={example}"):
+        trainer.set_params(**{nested: 1.0})
+
+
+@pytest.mark.parametrize(
+    "pattern, meant",
+    [
+        ("coefs", "coefs_*"),
+        ("coefs[0]", "coefs_[0]"),
+        ("mlpregressor__coefs_[1]", "mlpregressor.coefs_[1]"),
+        ("pca__components_", "pca.components_"),
+        ("pca__components", "pca.components_"),
+        ("components", "components_"),
+    ],
+)
+def test_a_weight_by_nearly_its_name(pattern, meant, rows):
+    network = MLPRegressor(hidden_layer_sizes=(2,), solver="lbfgs", max_iter=300, random_state=0)
+    model = make_pipeline(PCA(2), network).fit(*rows)
+    with pytest.raises(NoTrainableWeightError) as caught:
+        OrtGradientOptimizer(model, weights_to_train=pattern).fit(*rows)
+    assert str(caught.value).endswith(f"Did you mean {meant!r}?")
+    OrtGradientOptimizer(model, weights_to_train=meant, max_iter=1).fit(*rows)
+
+
+def test_nothing_is_like_it(rows):
+    with pytest.raises(NoTrainableWeightError, match=r"\]\.$"):
+        OrtGradientOptimizer(Ridge(), weights_to_train="qqqq").fit(*rows)
+
+
+@pytest.mark.parametrize("kind", ["text", "objects", "frame"])
+@pytest.mark.parametrize("fitted", [False, True], ids=["new", "fitted"])
+def test_text_for_a_model_of_numbers(kind, fitted, rows):
+    X, y = rows
+    text = {"text": X.astype(str), "objects": X.astype(str).astype(object), "frame": pandas.DataFrame(X)}[
+        kind
+    ]
+    text = text.astype(str) if kind == "frame" else text
+    model = Ridge().fit(X, y) if fitted else Ridge()
+    with pytest.raises(ConversionError, match=r"^Ridge takes numbers, and X has text: .*X.astype\(float\)"):
+        OrtGradientOptimizer(model).fit(text, y)
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pandas.NA], ids=["None", "NaN", "NA"])
+@pytest.mark.parametrize("call", ["fit", "partial_fit"])
+@pytest.mark.parametrize("model", [Ridge(), LogisticRegression()], ids=["values", "classes"])
+def test_a_row_without_a_label(model, call, missing, rows):
+    X, y = rows
+    labels = (y if isinstance(model, Ridge) else np.where(y > 0, "yes", "no")).astype(object)
+    labels[4] = missing
+    lists = [labels.tolist()] if missing is not np.nan else []  # numpy makes text or a number of NaN there
+    for given in (labels, pandas.Series(labels), *lists):
+        with pytest.raises(ValueError, match="y has no label in row 4"):
+            getattr(OrtGradientOptimizer(model), call)(X, given)
+    with pytest.raises(ValueError, match="y has no label in row 4"):
+        OrtGradientOptimizer(model, max_iter=1).fit(X, np.where(y > 0, 1, 0), X_val=X, y_val=labels)
+
+
+def test_targets_too_large_for_the_inverse_of_their_scaler(rows):
+    X, y = rows
+    model = TransformedTargetRegressor(Ridge(), transformer=StandardScaler())
+    with pytest.raises(ConversionError, match="StandardScaler of y has values too large for float32"):
+        OrtGradientOptimizer(model).fit(X, y * 1e39)
+    trainer = OrtGradientOptimizer(model, dtype="float64", max_iter=2, random_state=0).fit(X, y * 1e39)
+    assert np.isfinite(trainer.predict(X)).all()
+
+
+@pytest.mark.needs_training
+def test_weights_that_no_gradient_reaches_are_no_noise(rows, capfd):
+    X, y = rows
+    X = np.where(X > 1.5, np.nan, X)
+    model = make_pipeline(SimpleImputer(), Ridge())
+    trainer = OrtGradientForwardBackwardOptimizer(model, weights_to_train="*", gradient="ort", max_iter=1)
+    trainer.fit(X, y)
+    assert capfd.readouterr().err == ""
