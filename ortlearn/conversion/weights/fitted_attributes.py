@@ -41,6 +41,8 @@ class FittedArray:
         scale of a kernel, or something that follows from other attributes. Empty for the others.
     positive : bool
         Whether it belongs to an estimator that was fitted under ``positive=True``.
+    frozen_member : bool
+        Whether it belongs to an estimator given as ``FrozenEstimator``.
     """
 
     attribute: str
@@ -50,6 +52,7 @@ class FittedArray:
     trained: bool = True
     held: str = ""
     positive: bool = False
+    frozen_member: bool = False
 
     @property
     def group(self) -> tuple[str | None, str]:
@@ -193,7 +196,10 @@ class _Walk:
             inner, bound = owner, positive
             if name.startswith("."):
                 inner, bound = known_class(value), getattr(value, "positive", False) is True
-            yield from self.visit(part, f"{path}{name}".lstrip("."), trained and still, inner, held, bound)
+            below = self.visit(part, f"{path}{name}".lstrip("."), trained and still, inner, held, bound)
+            if trained and parts is _of_frozen:
+                below = (replace(array, frozen_member=True) for array in below)
+            yield from below
 
 
 #: A part of an object, how to write it after the object, and whether it is trained.

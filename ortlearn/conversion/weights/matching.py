@@ -168,7 +168,7 @@ class _Matching:
         """Find an attribute of the same numbers, reshaped or transposed."""
         if proven and evidence(array) < ENOUGH and len(np.unique(array)) < 3:
             return None
-        for i in self._preferred(self._by_size.get(array.size, ()), frozen):
+        for i in self._in_turn(self._by_size.get(array.size, ()), frozen):
             values = self.fitted[i].values
             for transform, sign in (("identity", 1), ("negative", -1)):
                 if _equal(array, sign * values) or (values.ndim > 1 and _equal(array, sign * values.T)):
@@ -279,6 +279,17 @@ class _Matching:
             }
             self._indexes[transform] = NumberIndex({i: v for i, v in kept.items() if v is not None})
         return self._indexes[transform]
+
+    def _in_turn(self, candidates: Iterable[int], frozen: bool) -> list[int]:
+        """Return candidates, frozen members that nothing matched yet in their place among the others.
+
+        Members of equal numbers follow each other in the graph as in the estimator.
+        """
+        first = self._preferred(candidates, frozen)
+        members = {i for i in first if self.fitted[i].frozen_member and i not in self._used}
+        equals = {i for i in first if self.fitted[i].trained and i not in self._used}
+        turn = sorted(members | equals) if members and not frozen else []
+        return [*turn, *(i for i in first if i not in turn)]
 
     def _preferred(self, candidates: Iterable[int], frozen: bool) -> list[int]:
         """Return candidates of the right side of the pipeline, those that nothing matched first."""

@@ -408,3 +408,26 @@ def test_origins_tell_what_the_graph_holds():
         "gaussiannb: log(class_prior_)",
     ):
         assert list(to_trainable(bayes, n).origins().values()) == ["gaussiannb: log(class_prior_)"]
+
+
+@pytest.mark.parametrize("order", [["kept", "free"], ["free", "kept"], ["free", "kept", "other", "kept_too"]])
+def test_a_frozen_member_with_the_numbers_of_another(order):
+    """Which initializer is whose is told by the order then."""
+    fitted = LinearRegression().fit(X, Y)
+    members = {
+        "kept": FrozenEstimator(fitted),
+        "kept_too": FrozenEstimator(copy.deepcopy(fitted)),
+        "free": LinearRegression(),
+        "other": LinearRegression(),
+    }
+    vote = VotingRegressor([(name, members[name]) for name in order]).fit(X, Y)
+    found = to_trainable(vote)
+    free = [i for i, name in enumerate(order) if not name.startswith("kept")]
+    expected = {f"estimators_[{i}].{name}" for i in free for name in ("coef_", "intercept_")}
+    assert set(found.origins().values()) == expected
+    trained = OrtGradientOptimizer(vote, warm_start=True, learning_rate=0.1, max_iter=2, random_state=0)
+    written = trained.fit(X, -Y).to_sklearn()
+    np.testing.assert_allclose(written.predict(X), trained.predict(X), rtol=1e-4, atol=1e-5)
+    for i, member in enumerate(written.estimators_):
+        same = np.array_equal(getattr(member, "estimator", member).coef_, fitted.coef_)
+        assert same == (i not in free)
