@@ -88,8 +88,8 @@ class PerWeightPenalty(BasePenalty):
             Values by name.
         """
         found = {"penalties": self.penalties}
-        if deep and isinstance(self.penalties, Mapping):
-            for key, value in self.penalties.items():
+        if deep:
+            for key, value in self._known().items():
                 found[str(key)] = value
                 if isinstance(value, BasePenalty):
                     found |= {f"{key}__{name}": nested for name, nested in value.get_params().items()}
@@ -115,15 +115,21 @@ class PerWeightPenalty(BasePenalty):
         """
         params = dict(params)
         self.penalties = params.pop("penalties", self.penalties)
-        whole = {key: value for key, value in params.items() if key in self.penalties}
+        known = self._known()
+        whole = {key: value for key, value in params.items() if key in known}
         if whole:
-            self.penalties = {**self.penalties, **whole}  # the dictionary that was given stays as it is
-        for name in params.keys() - whole.keys():
-            self._set_nested(name, params[name])
+            self.penalties = {**known, **whole}  # the dictionary that was given stays as it is
+        for name, value in params.items():
+            if name not in whole:
+                self._set_nested(name, value)
         return self
 
+    def _known(self):
+        """Return the penalties by name, none where they are no dictionary, which ``check`` tells."""
+        return self.penalties if isinstance(self.penalties, Mapping) else {}
+
     def _set_nested(self, name, value):
-        owners = [key for key in self.penalties if name.startswith(f"{key}__")]
+        owners = [key for key in self._known() if name.startswith(f"{key}__")]
         if not owners:
             raise ValueError(f"{name!r} is no parameter of {self!r}: it has {sorted(self.get_params())}.")
         key = max(owners, key=len)

@@ -374,6 +374,15 @@ def test_parameters_that_are_none(params, message):
         PerWeightPenalty({"a": "l2", "c": L2Penalty()}).set_params(**params)
 
 
+@pytest.mark.parametrize("penalties", ["l2", None], ids=str)
+def test_parameters_of_what_is_no_dictionary(penalties):
+    penalty = PerWeightPenalty(penalties)
+    assert penalty.get_params() == clone(penalty).get_params() == {"penalties": penalties}
+    with pytest.raises(ValueError, match="'l2' is no parameter"):
+        penalty.set_params(l2=1.0)
+    assert penalty.set_params(penalties={"a": L2Penalty()}, a__l2=2.0).get_params()["a__l2"] == 2.0
+
+
 def test_a_search_over_the_strength_of_one_weight(rows, network):
     penalty = PerWeightPenalty({"coefs_[0]": L2Penalty(0.1), "coefs_[1]": L2Penalty(0.1)})
     trainer = OrtGradientOptimizer(network, learning_penalty=penalty, max_iter=3, random_state=0)
