@@ -9,7 +9,6 @@ from sklearn.utils._set_output import _SetOutputMixin, _wrap_data_with_container
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ..conversion.preparation.kinds import last_step
 from .availability import names_features, transforms
 from .inference import Inference
 from .result_types import as_floats_of
@@ -62,6 +61,8 @@ class _Transformation:
             If ``to_sklearn()`` is needed and cannot be.
         """
         rows, head = self._rows(X), self._head()
+        from ..conversion.preparation.kinds import last_step  # longer to import than all of ortlearn
+
         graph_has_it = head is not None and head.transformed is not None
         if graph_has_it:
             values = as_floats_of(X, self._runner().transform(rows))
