@@ -166,7 +166,8 @@ def test_coefficients_of_zero_grow_again():
 def test_the_start_of_a_warm_training_is_the_fitted_model():
     model = Ridge(positive=True).fit(X, Y)
     trained = OrtGradientOptimizer(model, warm_start=True, learning_rate=1e-30, max_iter=1).fit(X, Y)
-    np.testing.assert_array_equal(trained.trained_coef_["coef"].ravel(), model.coef_.astype(np.float32))
+    found = trained.trained_coef_["coef"].ravel()  # zeros may have moved by the rate times the gradient
+    np.testing.assert_allclose(found, model.coef_.astype(np.float32), rtol=0, atol=1e-28)
 
 
 def test_more_rows_and_averages_keep_the_bound():
