@@ -81,7 +81,7 @@ class ResultsMixin:
             "_kind": kind,
             "weights_to_train_": problem.trainable.origins(),
             "loss_": problem.loss,
-            "penalty_": problem.penalty,
+            "penalty_": _as_in_trained_coef(problem),
             "learning_rate_": problem.learning_rate,
         }
         if problem.classes is not None and kind != "outlier_detector":
@@ -106,3 +106,13 @@ class ResultsMixin:
         if self._raw_weights is not None:
             last |= {name: array for name, array in self._raw_weights.items() if name in names}
         return {name: array.copy() for name, array in last.items()}
+
+
+def _as_in_trained_coef(problem: Problem) -> Any:
+    """Return the penalty with its weights under the names of ``trained_coef_``."""
+    names = problem.trainable.original_names
+
+    def rename(weights):  # a key of several penalties is a pattern, and stands for those of its penalty
+        return list(names.values()) if isinstance(weights, str) else [names[name] for name in weights]
+
+    return None if problem.penalty is None else problem.penalty.for_weights(rename)

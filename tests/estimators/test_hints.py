@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.exceptions import ConversionError, NoTrainableWeightError, UnknownPluginError
 from ortlearn.learning_rates import resolve_learning_rate
+from ortlearn.penalties import L2Penalty
 
 
 @pytest.fixture(scope="module")
@@ -118,3 +119,15 @@ def test_weights_that_no_gradient_reaches_are_no_noise(rows, capfd):
     trainer = OrtGradientForwardBackwardOptimizer(model, weights_to_train="*", gradient="ort", max_iter=1)
     trainer.fit(X, y)
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    "penalty",
+    [L2Penalty(0.1, weights="coefs_*"), {"coefs_[0]": "l2", "coefs_*": L2Penalty(0.1, weights="coefs_[1]")}],
+    ids=["one", "several"],
+)
+def test_a_penalty_names_weights_as_the_coefficients_are_named(penalty, rows):
+    network = MLPRegressor(hidden_layer_sizes=(2,), solver="lbfgs", max_iter=300, random_state=0).fit(*rows)
+    trainer = OrtGradientOptimizer(network, learning_penalty=penalty, max_iter=2, random_state=0).fit(*rows)
+    found = sorted(name for part in trainer.penalty_.parts() for name in part.weights)
+    assert found == ["coefficient", "coefficient1"] and set(found) <= set(trainer.trained_coef_)
