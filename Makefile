@@ -90,7 +90,7 @@ against-torch:
 docs: $(DOCS_STAMP)
 	$(BIN)/python -m docs.reference_pages
 	$(BIN)/python -m pytest -q README.md docs
-	rm -rf docs/reference/api build/docs
+	rm -rf docs/reference/api docs/gallery build/docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html -d build/doctrees docs build/docs
 	$(BIN)/python -m docs.site_checks build/docs
 	@echo "The pages are in build/docs/index.html."

@@ -118,12 +118,13 @@ def tidy(app, document):
 
 
 def describe_constant(app, what, name, obj, options, lines):
-    """Take the comment above a constant, in whatever module of its package, for its description."""
+    """Take the comment above a constant, in its module or one of its package, for its description."""
     if what != "data":
         return
     package, _, constant = name.rpartition(".")
-    modules = pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}.")
-    found = (ModuleAnalyzer.for_module(module.name).find_attr_docs() for module in modules)
+    path = getattr(importlib.import_module(package), "__path__", ())
+    modules = [package, *(module.name for module in pkgutil.iter_modules(path, f"{package}."))]
+    found = (ModuleAnalyzer.for_module(module).find_attr_docs() for module in modules)
     lines[:] = next((docs["", constant] for docs in found if ("", constant) in docs), [])
 
 

@@ -5,7 +5,7 @@ Quantiles by a network
 How long does a trip take? On average is one answer; people who have a train to catch want
 another. Three quantiles say more: half of the trips take less than the median, and four of
 five take between the lowest and the highest tenth. scikit-learn's networks have no such loss.
-This example trains one with it, **because any model can be trained on any loss.**
+This example trains one with it, **because the loss is chosen apart from the model.**
 """
 
 # %%

@@ -9,7 +9,7 @@ import pytest
 from docs.reference_pages.docstrings import parse_docstring
 from docs.reference_pages.learning_rates import CURVATURE, STEPS, learning_rate_picture, schedule_picture
 from docs.reference_pages.losses import loss_picture
-from docs.reference_pages.pages import KINDS, make_page, write_pages
+from docs.reference_pages.pages import KINDS, MADE, OURS, make_page, write_pages
 from docs.reference_pages.penalties import penalty_picture
 from docs.reference_pages.pictures import Line, Panel, Picture, draw
 from ortlearn import plugins
@@ -18,8 +18,6 @@ from ortlearn.losses import BaseLoss, HuberLoss, LogLoss, PoissonLoss
 from ortlearn.penalties import L1Penalty
 
 DOCS = Path(__file__).parents[1] / "docs"
-#: What make test installs; other distributions are not on the pages that are committed.
-OURS = ("ortlearn", "ortlearn-example-plugin")
 BY_GROUP = {kind.group: kind for kind in KINDS}
 LOSS_KIND = BY_GROUP[plugins.LOSSES]
 REGISTERED = ("(registered)",)
@@ -97,7 +95,7 @@ def test_a_plugin_of_others_shows_up(tmp_path):
     assert (
         "- `factor = 2.0`: What it is multiplied by.\n- `unused = 0.001`: What it is multiplied by." in text
     )
-    assert text.endswith("References: None.\n")
+    assert text.endswith(f"References: None.\n\n---\n\n{MADE}\n")
     assert "## half" in (tmp_path / "reference/schedules.md").read_text()
     pictures = sorted(path.name for path in (tmp_path / "images/reference").iterdir())
     assert pictures == ["losses-quartic.svg", "schedules-half.svg"]

@@ -1,1 +1,1 @@
-"""The pages of docs/reference, made from the plugins that are installed."""
+"""The pages of docs/reference, made from the plugins of ortlearn."""

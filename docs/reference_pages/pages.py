@@ -22,12 +22,14 @@ from docs.reference_pages.penalties import penalty_facts, penalty_picture
 from docs.reference_pages.pictures import Picture, draw
 from ortlearn import plugins
 
-__all__ = ["KINDS", "Kind", "Page", "make_page", "write_pages"]
+__all__ = ["KINDS", "OURS", "Kind", "Page", "make_page", "write_pages"]
 
 PICTURES = "images/reference"
+#: Whose plugins are on the pages that are committed.
+OURS = ("ortlearn",)
 MADE = (
-    "`python -m docs.reference_pages` makes this page from the plugins that are installed, whoever wrote "
-    "them; `make docs` runs it."
+    "What is installed besides, `python -m ortlearn.plugins` lists. `make docs` writes this page, from "
+    "docstrings and from the graphs of the plugins."
 )
 
 
@@ -147,9 +149,10 @@ def make_page(kind: Kind, distributions: Collection[str] | None = None) -> Page:
             names = ", ".join(f"`{name}`" for name in entry.names)
             broken.append(f"- {names} ({entry.owner}): broken, {entry.reason}")
     links = " | ".join(f"[{name}](#{name.lower()})" for name in sections)
-    parts = [f"# {kind.title}", MADE, f"{kind.use} {kind.pictures}", links]
+    parts = [f"# {kind.title}", f"{kind.use} {kind.pictures}", links]
     parts += [part for section in sections.values() for part in section]
     parts += ["## Broken plugins", "\n".join(broken)] if broken else []
+    parts += ["---", MADE]
     return Page("\n\n".join(filter(None, parts)) + "\n", pictures)
 
 

@@ -1,4 +1,4 @@
-"""Ratios that pages quote are those of the page of measurements."""
+"""Ratios and counts that pages quote are those of the pages of measurements."""
 
 import re
 
@@ -7,6 +7,7 @@ import pytest
 from tests.docs.pages import DOCS, ROOT, Page
 
 PERFORMANCE = (DOCS / "performance.md").read_text(encoding="utf-8")
+COVERAGE = (DOCS / "coverage.md").read_text(encoding="utf-8")
 #: What the lines of contenders begin with, and the columns of our tables are called.
 CONTENDERS = ("scikit-learn", "torch", "JAX")
 
@@ -38,3 +39,24 @@ def test_both_estimators(path):
     step = target("100-50-10-1, batches of 15: time per batch / MLPRegressor's")
     two_calls = target("100-50-10-1, batches of 15: forward-backward / MLPRegressor's")
     assert f"{step:.2f}" in text and f"{two_calls:.2f}" in text
+
+
+def counted(name):
+    """Return a line of the page of models: estimators by their main case, by any, and cases."""
+    row = re.search(rf"^\| {re.escape(name)} \| (\d+) \| (\d+) \| (\d+) \|$", COVERAGE, re.MULTILINE)
+    return [int(number) for number in row.groups()]
+
+
+def test_counts_of_models():
+    _, estimators, cases = counted("measured")
+    converted, learned = (counted(name)[1] for name in ("convert to ONNX", "have learned parameters"))
+    ways = ("our rules", "onnxruntime-training")
+    (trained,) = {counted(f"correct gradient by {way}")[1] for way in ways}
+    readme, front = (
+        " ".join(path.read_text(encoding="utf-8").split()) for path in (ROOT / "README.md", DOCS / "index.md")
+    )
+    for text in (readme, front):
+        assert f"{trained} of scikit-learn's {estimators} estimators" in text
+    assert f"{cases} cases of {estimators} estimators" in readme
+    assert f"{converted} of the estimators convert to ONNX, {learned} of these have" in readme
+    assert f"and {trained} of these train with a gradient" in readme

@@ -7,7 +7,7 @@ from typing import get_origin
 
 import pytest
 
-from tests.docs.pages import DOCS
+from tests.docs.pages import DOCS, pages
 from tests.docs.test_docstrings import PACKAGES
 
 AUTOSUMMARY = re.compile(r"^\.\. autosummary::\n(?:   :.*\n)*\n((?:   \S+\n)+)", re.MULTILINE)
@@ -35,6 +35,16 @@ def test_every_class_and_function_is_on_a_page():
     for package in PACKAGES:
         found = {name: getattr(importlib.import_module(package), name) for name in names(package)}
         assert not [name for name, obj in found.items() if has_page(obj) and id(obj) not in pages]
+
+
+def imported(text):
+    """Return the modules of ours that the examples of a page import names from."""
+    return set(re.findall(r"^(?:>>> |\.\.\. )? *from (ortlearn(?:\.[\w.]+)?) import ", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, id=page.name) for page in pages()])
+def test_what_a_page_imports_from_is_listed(page):
+    assert imported(page.text) <= set(listed())
 
 
 @pytest.mark.parametrize("package", PACKAGES)
