@@ -143,7 +143,18 @@ def _refusal(estimator: BaseEstimator, name: str, schema: InputSchema, error: Ex
             f"{name} takes one matrix in ONNX, not columns of several kinds: put what encodes the "
             f"columns before it, as in make_pipeline(make_column_transformer(...), {name}(...))."
         )
+    parts = getattr(estimator, "get_params", dict)().values()
+    if any(_has_temperature(part) for part in (estimator, *parts)):
+        return (
+            "CalibratedClassifierCV(method='temperature') has no form in ONNX that skl2onnx writes: "
+            "calibrate by method='sigmoid' or method='isotonic'."
+        )
     return f"{name} cannot be converted by skl2onnx: {error}"
+
+
+def _has_temperature(part: Any) -> bool:
+    """Tell whether an estimator calibrates by a temperature."""
+    return type(part).__name__ == "CalibratedClassifierCV" and part.method == "temperature"
 
 
 def _reads_text(estimator: BaseEstimator, schema: InputSchema) -> bool:

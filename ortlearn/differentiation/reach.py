@@ -60,6 +60,7 @@ def require_gradients(
     wrt: Sequence[str],
     origin: str | None = None,
     names: Mapping[str, str] | None = None,
+    score: str | None = None,
 ) -> None:
     """Raise an error where a loss depends on a tensor through operators without gradient only.
 
@@ -77,11 +78,13 @@ def require_gradients(
         Where the graph comes from; shown in the error.
     names : mapping of str to str, default=None
         Names that a user knows the tensors by.
+    score : str, default=None
+        Output of the model that a separate loss reads: where no gradient reaches it, the loss is to blame.
 
     Raises
     ------
     GradientError
-        If a tensor has no gradient; the message names the operator that stops it.
+        If a tensor, or the score, has no gradient; the message names the operator that stops it.
 
     Examples
     --------
@@ -97,9 +100,15 @@ def require_gradients(
     """
     needed, blockers = gradient_reach(model, loss)
     missing = [(names or {}).get(name, name) for name in wrt if name not in needed]
+    operators = ", ".join(f"{node.op_type} (node {node.name!r})" for node in blockers) or "nothing"
+    if score is not None and score not in needed:
+        raise GradientError(
+            f"The loss gives no gradient: it depends on the predictions only through {operators}, declared "
+            "without gradient. Steps count as constants there: write the loss with operators that have a "
+            "slope. ortlearn.testing.check_loss tests a loss before it is used."
+        )
     if not missing:
         return
-    operators = ", ".join(f"{node.op_type} (node {node.name!r})" for node in blockers) or "nothing"
     where = f" of {origin}" if origin else ""
     raise GradientError(
         f"The weights {missing}{where} have no gradient: the loss depends on them only through {operators}, "

@@ -207,7 +207,8 @@ class BaseOrtGradientEstimator(
             task, data = hoist(task, data, device, self.n_jobs)
         names = problem.trainable.original_names
         if task.loss is None or not task.loss.in_python:
-            require_gradients(objective_graph(task), OBJECTIVE, task.weights, task.origin, names)
+            score = None if task.loss is None else task.output
+            require_gradients(objective_graph(task), OBJECTIVE, task.weights, task.origin, names, score)
         step_class = FullBatchStep if task.learning_rate.full_batch else self._step_class
         self._step = step_class(task, device, self.n_jobs)
         return data

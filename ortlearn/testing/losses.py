@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, helper
 
+from ..differentiation import gradient_reach
 from ..graphs import GraphBuilder, TensorType, make_value_info
 from ..losses import BaseLoss
 from .gradient_rules import check_gradient_rule
@@ -33,8 +34,9 @@ def check_loss(
 
     Its parameters survive a clone and pickle. Its forward expression is valid ONNX of standard
     operators; it gives one finite loss per row, of the type of the predictions (float32 and float64),
-    which does not depend on other rows; its gradient is that of finite differences. Labels are drawn
-    from its domain: numbers, classes, or several classes at once, as its ``tasks`` say.
+    which does not depend on other rows; a gradient reaches the predictions, and is that of finite
+    differences. Steps such as ``Round`` and ``Sign`` have no gradient: they count as constants. Labels
+    are drawn from its domain: numbers, classes, or several classes at once, as its ``tasks`` say.
 
     Parameters
     ----------
@@ -75,6 +77,7 @@ def check_loss(
             for dtype in (np.float32, np.float64):
                 _check_rows(loss, expected, predicted.astype(dtype), run)
             model, _ = _model(loss, expected, predicted)
+            _check_reach(model, f"{name} with {count} output(s)")
             check_gradient_rule(model, expected, predicted, wrt=[1], run=run, rtol=rtol, atol=1e-8)
 
 
@@ -107,6 +110,15 @@ def _model(loss: BaseLoss, expected: np.ndarray, predicted: np.ndarray) -> tuple
     outputs = [make_value_info(output, TensorType(types["predicted"].elem_type, ("N",)))]
     graph = helper.make_graph(op.nodes, type(loss).__name__, inputs, outputs, op.initializers)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", op.opset)], ir_version=10), op
+
+
+def _check_reach(model: ModelProto, name: str) -> None:
+    names, blockers = gradient_reach(model, model.graph.output[0].name)
+    steps = sorted({node.op_type for node in blockers})
+    assert "predicted" in names, (
+        f"{name}: no gradient reaches the predictions, nothing would be trained; "
+        f"{', '.join(steps) or 'nothing'} stands between, declared without gradient"
+    )
 
 
 def _check_rows(loss: BaseLoss, expected: np.ndarray, predicted: np.ndarray, run: Run) -> None:

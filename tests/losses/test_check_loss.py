@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LinearRegression
 
-from ortlearn import plugins
+from ortlearn import OrtGradientOptimizer, plugins
+from ortlearn.exceptions import GradientError
 from ortlearn.losses import AbsoluteErrorLoss, BaseLoss, PerOutputLoss, SquaredErrorLoss, resolve_loss
 from ortlearn.testing import check_loss
 
@@ -47,6 +49,22 @@ class Foreign(BaseLoss):
         return self.sum_outputs(op, op.node("Gelu", op.Sub(predicted, expected), domain="com.microsoft"))
 
 
+class Rounded(SquaredErrorLoss):
+    def forward(self, op, expected, predicted):
+        return super().forward(op, expected, op.Round(predicted))
+
+
+class Blind(SquaredErrorLoss):
+    def forward(self, op, expected, predicted):
+        return super().forward(op, expected, op.Mul(expected, 2.0))
+
+
+class Staircase(SquaredErrorLoss):
+    def forward(self, op, expected, predicted):
+        steps = op.Ceil(op.Abs(op.Sub(predicted, expected)))
+        return self.sum_outputs(op, op.Mul(steps, op.Abs(op.Sub(predicted, expected))))
+
+
 @pytest.mark.filterwarnings("ignore:divide by zero")
 @pytest.mark.parametrize(
     "loss, message",
@@ -56,12 +74,27 @@ class Foreign(BaseLoss):
         (Infinite(), "not finite"),
         (Other(), "tasks="),
         (Foreign(), "not standard"),
+        (Rounded(), "no gradient reaches the predictions.*Round"),
+        (Blind(), "no gradient reaches the predictions.*nothing stands between"),
     ],
     ids=lambda value: type(value).__name__,
 )
 def test_wrong_losses(loss, message):
     with pytest.raises(AssertionError, match=message):
         check_loss(loss)
+
+
+def test_steps_count_as_constants():
+    check_loss(Staircase())
+
+
+@pytest.mark.parametrize("penalty", [None, "l2"])
+def test_fit_blames_a_loss_without_gradient(penalty):
+    X = np.arange(12.0).reshape(6, 2)
+    trainer = OrtGradientOptimizer(LinearRegression(), learning_loss=Rounded(), learning_penalty=penalty)
+    with pytest.raises(GradientError, match="The loss gives no gradient.*Round") as caught:
+        trainer.fit(X, X[:, 0])
+    assert "weights_to_train" not in str(caught.value)
 
 
 def test_a_loss_that_changes_its_parameters():
