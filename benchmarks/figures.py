@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["median", "number", "ratio", "slope", "spread"]
+__all__ = ["is_resolved", "median", "number", "ratio", "slope", "spread"]
+
+
+def is_resolved(values: list[float]) -> bool:
+    """Tell whether a difference of two times came out above the noise, in every round."""
+    return all(value > 0 for value in values)
 
 
 def median(values: list[float]) -> float:
@@ -30,4 +35,4 @@ def spread(values: list[float]) -> str:
 def slope(sizes: list[int], rounds: list[list[float]]) -> float:
     """Return the slope of the medians on a log-log scale, nan if a difference drowned in noise."""
     costs = [median(values) for values in rounds]
-    return float(np.polyfit(np.log(sizes), np.log(costs), 1)[0]) if min(costs) > 0 else float("nan")
+    return float(np.polyfit(np.log(sizes), np.log(costs), 1)[0]) if is_resolved(costs) else float("nan")

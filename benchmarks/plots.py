@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.contenders import CONTENDERS, OURS
-from benchmarks.figures import median, ratio, slope
+from benchmarks.figures import is_resolved, median, ratio, slope
 
 __all__ = ["plot_growth", "plot_ratios"]
 
@@ -37,7 +37,11 @@ def plot_ratios(cases: dict[str, Any], path: Path) -> None:
         PNG file.
     """
     pyplot = _pyplot()
-    cases = {name: found for name, found in cases.items() if OURS in found["times"]}
+    cases = {
+        name: found
+        for name, found in cases.items()
+        if OURS in found["times"] and is_resolved(found["times"][OURS])
+    }
     others = [name for name in CONTENDERS if name != OURS and any(name in c["times"] for c in cases.values())]
     figure, axis = pyplot.subplots(figsize=(9, 4.5), layout="constrained")
     width = 0.8 / max(len(others), 1)
@@ -45,7 +49,7 @@ def plot_ratios(cases: dict[str, Any], path: Path) -> None:
         pairs = [
             (at, 1 / ratio(case["times"][OURS], case["times"][name]))
             for at, case in enumerate(cases.values())
-            if name in case["times"]
+            if name in case["times"] and is_resolved(case["times"][name])
         ]
         places = [at + (i - (len(others) - 1) / 2) * width for at, _ in pairs]
         heights = [value - 1 for _, value in pairs]  # bars grow from the line

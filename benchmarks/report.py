@@ -17,9 +17,9 @@ __all__ = ["write_report"]
 HEAD = """\
 # Performance
 
-`make bench` writes this page; do not edit it. Compare ratios rather than microseconds: they come from one
-run, in which contenders take turns. "Ours" is `OrtGradientOptimizer`: where "ours / it" is below 1, it is
-faster.
+What a batch, a whole fit, memory and start-up cost, here and in other packages. "Ours" is
+`OrtGradientOptimizer`: where "ours / it" is below 1, it is faster. Compare ratios rather than microseconds:
+they come from one run, in which contenders take turns.
 """
 
 HOW = f"""\
@@ -29,7 +29,9 @@ Each contender is a process of its own, kept to one core, or two, with as many t
 one has its turn while the others are stopped. All train the same network from the same weights on the same
 float32 rows, with the same rate and momentum. Time per batch is that of a long fit less that of a fit of one
 epoch, over the batches in between: it holds shuffling, picking rows, forward, gradient and update, not
-conversion or compilation. Medians are of the rounds, ratios are medians of the ratios of each round.
+conversion or compilation. Medians are of the rounds, ratios are medians of the ratios of each round. Not
+resolved: in some round the long fit took no longer than the short one, as the machine's noise was larger than
+the time of the batches.
 
 - torch picks rows by `index_select` and updates with its fused optimizer; no DataLoader.
 - skorch runs as it comes, with its DataLoader, without validation and printing.
@@ -38,6 +40,8 @@ conversion or compilation. Medians are of the rounds, ratios are medians of the 
 
 Trained for {EPOCHS} epochs with rows in their order, contenders end with the same loss:
 """
+
+WRITTEN = "---\n\n`make bench` writes this page from one run; an edit by hand is lost with the next.\n"
 
 #: What the pictures show, for who cannot see them.
 BARS = "Bars: time per batch of every package in every case, divided by that of OrtGradientOptimizer"
@@ -53,7 +57,10 @@ def _head(results: dict[str, Any]) -> str:
 
 
 def _targets(results: dict[str, Any]) -> str:
-    return f"## What was to be reached, on one core\n\n{tables.target_table(results)}"
+    return (
+        "## What was to be reached, on one core\n\nTargets set before the run:\n\n"
+        f"{tables.target_table(results)}"
+    )
 
 
 def _per_batch(results: dict[str, Any]) -> str:
@@ -163,8 +170,9 @@ def write_report(results: dict[str, Any], folder: Path) -> Path:
         The page.
     """
     (folder / "images").mkdir(parents=True, exist_ok=True)
-    parts = [_head(results), _targets(results)]
+    parts = [_head(results)]
     parts += [write(results) for section, write in PARTS.items() if results.get(section)]
+    parts += [_targets(results), WRITTEN]
     if results.get("per_batch"):
         plot_ratios(results["per_batch"]["1"], folder / "images" / "per_batch.png")
     if results.get("growth"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.contenders import CONTENDERS, OURS
-from benchmarks.figures import median, number, ratio, slope, spread
+from benchmarks.figures import is_resolved, median, number, ratio, slope, spread
 from benchmarks.targets import evaluate
 
 __all__ = [
@@ -33,7 +33,7 @@ def _label(name: str) -> str:
 
 def _over(times: dict[str, list[float]], name: str) -> str:
     """Return our time over a contender's."""
-    if OURS not in times:
+    if OURS not in times or not is_resolved(times[OURS]):
         return "-"
     return f"{ratio(times[OURS], times[name]):.2f}"
 
@@ -57,6 +57,8 @@ def per_batch_table(case: dict[str, Any]) -> str:
     times = case["times"]
     rows = [
         [_label(name), number(median(values)), spread(values), _over(times, name)]
+        if is_resolved(values)
+        else [_label(name), "not resolved", "-", "-"]
         for name, values in times.items()
     ]
     return table(["contender", "microseconds per batch", "smallest to largest", "ours / it"], rows)

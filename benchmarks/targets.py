@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.contenders import OURS
-from benchmarks.figures import median, ratio, slope
+from benchmarks.figures import is_resolved, median, ratio, slope
 
 __all__ = ["TARGETS", "Target", "evaluate"]
 
@@ -23,7 +23,8 @@ class Target:
     text : str
         What it is.
     find : callable
-        Takes the results, returns the figure; KeyError where a contender did not take part.
+        Takes the results, returns the figure; KeyError where a contender did not take part, or
+        its time was not resolved.
     high : float
         Largest value that will do.
     low : float, default=0
@@ -48,6 +49,8 @@ class Target:
 def _batch(case: str, theirs: str, ours: str = OURS) -> Find:
     def find(results):
         times = results["per_batch"]["1"][case]["times"]
+        if not (is_resolved(times[ours]) and is_resolved(times[theirs])):
+            raise KeyError(case)
         return ratio(times[ours], times[theirs])
 
     return find

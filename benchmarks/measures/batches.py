@@ -12,6 +12,8 @@ from benchmarks.team import Plan, Team
 __all__ = ["calibrate", "measure_case", "per_batch", "round_of"]
 
 MOST = 2_000
+#: How often a round is repeated whose long fit took no longer than its short one.
+REPEATS = 3
 
 
 def epochs_for(process: Process, seconds: float) -> int:
@@ -35,9 +37,12 @@ def calibrate(team: Team, ready: dict[str, Process], case: Case, seconds: float)
 
 
 def round_of(process: Process, epochs: int, n_batches: int) -> float:
-    """Return the microseconds of a batch, from a long fit and a short one."""
-    short, long = process.seconds(1), process.seconds(1 + epochs)
-    return (long - short) / (epochs * n_batches) * 1e6
+    """Return the microseconds of a batch, from a long fit and a short one; nan where noise was larger."""
+    for _ in range(REPEATS):
+        short, long = process.seconds(1), process.seconds(1 + epochs)
+        if long > short:
+            return (long - short) / (epochs * n_batches) * 1e6
+    return float("nan")
 
 
 def measure_case(team: Team, processes: dict[str, Process], case: Case, plan: Plan) -> dict[str, Any]:

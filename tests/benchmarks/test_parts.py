@@ -24,7 +24,42 @@ def test_slopes_and_ratios():
     assert slope([1, 10, 100], [[2.0], [20.0], [200.0]]) == pytest.approx(1)
     assert slope([1, 4], [[3.0, 3.0, 900.0], [6.0]]) == pytest.approx(0.5)
     assert np.isnan(slope([1, 2], [[-1.0], [1.0]]))
+    assert np.isnan(slope([1, 2], [[1.0], [float("nan")]]))
     assert ratio([1.0, 30.0, 2.0], [2.0, 60.0, 1.0]) == 0.5
+
+
+def test_a_time_that_drowned_in_noise_is_not_resolved(tmp_path):
+    from benchmarks.plots import plot_ratios
+    from benchmarks.tables import per_batch_table
+    from benchmarks.targets import evaluate
+
+    times = {
+        "ortlearn": [2.0, 2.0],
+        "torch": [9.0, -1.0],
+        "jax": [1.0, float("nan")],
+        "sklearn-mlp": [4.0, 4.0],
+    }
+    rows = [line.split("|")[2:5] for line in per_batch_table({"times": times}).splitlines()[2:]]
+    found = [[cell.strip() for cell in row] for row in rows]
+    assert found[1] == found[2] == ["not resolved", "-", "-"]
+    assert found[3] == ["4", "4 to 4", "0.50"]
+    results = {"per_batch": {"1": {"large": {"title": "", "times": times}}}}
+    values = {target.text: value for target, value in evaluate(results)}
+    assert values["784-512-256-10: time per batch / torch's"] is None
+    assert values["784-512-256-10: time per batch / MLPClassifier's"] == 0.5
+    plot_ratios(results["per_batch"]["1"], tmp_path / "bars.png")
+    assert (tmp_path / "bars.png").stat().st_size > 1000
+
+
+def test_a_round_is_repeated_until_the_long_fit_takes_longer():
+    from types import SimpleNamespace
+
+    from benchmarks.measures.batches import REPEATS, round_of
+
+    spent = iter([1.0, 0.5, 1.0, 3.0])
+    assert round_of(SimpleNamespace(seconds=lambda epochs: next(spent)), 2, 100) == pytest.approx(1e4)
+    spent = iter([1.0, 0.5] * REPEATS)
+    assert np.isnan(round_of(SimpleNamespace(seconds=lambda epochs: next(spent)), 2, 100))
 
 
 def test_targets_say_whether_they_are_reached():

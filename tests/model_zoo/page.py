@@ -16,13 +16,19 @@ __all__ = ["page"]
 _INTRODUCTION = """\
 # Which models train
 
-Written by `make coverage`, which measures every estimator of scikit-learn on small data, one case after
-the other: whether it converts; what was learned; whether the gradient is right, against finite differences
-in float64, with the weights moved away from where scikit-learn left them; whether the loss falls in a short
-warm fit; whether our estimator predicts as the file it exports, and as the scikit-learn model that
-`to_sklearn()` writes the trained weights into. An estimator is counted by its main case
-(its defaults, nearly), and by whether it trains in any of its cases (other losses, kernels, kinds of labels).
+Every estimator of scikit-learn, by what it is for: what is trained of it, and what stands in the way.
+An estimator is counted by its main case (its defaults, nearly), and by whether it trains in any of its cases
+(other losses, kernels, kinds of labels). [How it is measured](#how-it-is-measured) says what the lines mean.
 """
+_HOW = """\
+## How it is measured
+
+On small data, one case after the other: whether it converts; what was learned; whether the gradient is right,
+against finite differences in float64, with the weights moved away from where scikit-learn left them; whether
+the loss falls in a short warm fit; whether our estimator predicts as the file it exports, and as the
+scikit-learn model that `to_sklearn()` writes the trained weights into.
+
+`make coverage` measures it, and writes this page."""
 _TITLES = {
     "classifier": "Classifiers",
     "regressor": "Regressors",
@@ -56,6 +62,7 @@ def page(summary: Summary) -> str:
     lines += ["", "## Not converted", "", _not_converted(summary)]
     lines += ["", "## Not measured", "", "| estimator | why |", "|---|---|"]
     lines += [f"| {name} | {why} |" for name, why in NO_CASE.items() if name in estimator_classes()]
+    lines += ["", _HOW]
     return "\n".join(lines) + "\n"
 
 
