@@ -26,7 +26,7 @@ def files():
 
 
 def test_every_file_is_shown():
-    assert set(shown()) == set(files()) - {"README.md"}
+    assert set(shown()) == set(files())
 
 
 def test_files_are_shown_as_they_are():
