@@ -16,8 +16,8 @@ from ..graphs import (
     name_nodes,
     value_types,
 )
+from .constraints.base import Constraint
 from .constraints.constrained_attributes import constraint_of
-from .constraints.constraints import Constraint
 from .constraints.reparametrisation import constrain
 from .decompositions import exact_couplings
 from .heads import attach_head

@@ -18,7 +18,7 @@ from ..graphs import (
     prune,
     set_initializers,
 )
-from .constraints.constraints import Constraint
+from .constraints.base import Constraint
 from .constraints.reparametrisation import release
 from .decompositions import exact_couplings
 from .heads import APPENDED, Head

@@ -7,16 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from ..weights.learned_parameters import Match
-from .constraints import (
-    Constraint,
-    Increasing,
-    LogProbability,
-    NotNegative,
-    Positive,
-    Rising,
-    Simplex,
-    Triangular,
-)
+from .base import Constraint
+from .constraints import Increasing, LogProbability, Rising, Simplex, Triangular
+from .signs import NotNegative, Positive
 
 __all__ = ["CONSTRAINED", "constraint_of"]
 

@@ -7,20 +7,16 @@ initializer; the graph that is given back has the parameter.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from ...graphs import GraphBuilder
+from .base import Constraint
 
 __all__ = [
-    "Constraint",
     "Increasing",
     "LogProbability",
-    "NotNegative",
-    "Positive",
     "Rising",
     "Simplex",
     "Triangular",
@@ -30,135 +26,11 @@ __all__ = [
 EDGE = 1e-6
 
 
-class Constraint(ABC):
-    """A set of arrays, and a way to reach every one of them from free numbers.
-
-    Attributes
-    ----------
-    text : str
-        What is kept, for people.
-    projected : bool
-        Whether free numbers that are not negative reach the whole set: training then keeps to these.
-    penalised : bool
-        Whether the size of a free number is that of the parameter, so that penalties mean the same.
-    """
-
-    text: str
-    projected: ClassVar[bool] = False
-    penalised: ClassVar[bool] = False
-
-    @abstractmethod
-    def holds(self, values: np.ndarray) -> bool:
-        """Tell whether an array is in the set, its edge included."""
-
-    @abstractmethod
-    def free(self, values: np.ndarray) -> np.ndarray:
-        """Return free numbers that give an array of the set."""
-
-    @abstractmethod
-    def values(self, free: np.ndarray) -> np.ndarray:
-        """Return the array that free numbers give."""
-
-    @abstractmethod
-    def write(self, op: GraphBuilder, free: str) -> str:
-        """Append the nodes that compute it, and return its name."""
-
-
 def _size(op: GraphBuilder, name: str, axis: int) -> int:
     """Return the number of elements of an initializer along an axis."""
     size = (op.shape(name) or ())[axis]
     assert isinstance(size, int)
     return size
-
-
-@dataclass(frozen=True)
-class Positive(Constraint):
-    """``sign exp(t)``: variances, precisions, scales; slopes of calibrations are negative.
-
-    Attributes
-    ----------
-    sign : {1, -1}
-        Sign that is kept.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ortlearn.conversion.constraints.constraints import Positive
-    >>> Positive().free(np.array([1.0, np.e]))
-    array([0., 1.])
-    """
-
-    sign: int = 1
-
-    @property
-    def text(self) -> str:  # type: ignore[override]
-        """What is kept."""
-        return "kept positive" if self.sign > 0 else "kept negative"
-
-    def holds(self, values: np.ndarray) -> bool:
-        """Tell whether every number has the sign."""
-        return bool((self.sign * values > 0).all())
-
-    def free(self, values: np.ndarray) -> np.ndarray:
-        """Return the logarithms."""
-        return np.log(self.sign * values)
-
-    def values(self, free: np.ndarray) -> np.ndarray:
-        """Return the exponentials."""
-        return self.sign * np.exp(free)
-
-    def write(self, op: GraphBuilder, free: str) -> str:
-        """Append ``exp``."""
-        result = op.Exp(free)
-        return result if self.sign > 0 else op.Neg(result)
-
-
-@dataclass(frozen=True)
-class NotNegative(Constraint):
-    """``sign |t|``: coefficients that may be zero, of which the slope is 1 at ``t = 0`` too.
-
-    A coefficient of exactly zero grows again where the loss falls with it. Updates cut free numbers
-    off at zero (Bertsekas, D. P., "On the Goldstein-Levitin-Polyak gradient projection method", IEEE
-    Transactions on Automatic Control 21 (1976), 174-184), so that zeros are exact.
-
-    Attributes
-    ----------
-    sign : {1, -1}
-        Sign that is kept.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ortlearn.conversion.constraints.constraints import NotNegative
-    >>> NotNegative().values(np.array([0.0, -2.0]))
-    array([0., 2.])
-    """
-
-    sign: int = 1
-    projected = True
-    penalised = True
-
-    @property
-    def text(self) -> str:  # type: ignore[override]
-        """What is kept."""
-        return "kept at 0 or above" if self.sign > 0 else "kept at 0 or below"
-
-    def holds(self, values: np.ndarray) -> bool:
-        """Tell whether no number has the other sign."""
-        return bool((self.sign * values >= 0).all())
-
-    def free(self, values: np.ndarray) -> np.ndarray:
-        """Return the absolute values."""
-        return np.abs(values)
-
-    def values(self, free: np.ndarray) -> np.ndarray:
-        """Return the absolute values under the sign."""
-        return self.sign * np.abs(free)
-
-    def write(self, op: GraphBuilder, free: str) -> str:
-        """Append a choice between both signs: Abs has no slope at zero."""
-        negative, other = op.Less(free, 0.0), op.Neg(free)
-        return op.Where(negative, other, free) if self.sign > 0 else op.Where(negative, free, other)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from ...graphs import (
     opset_versions,
     prune,
 )
-from .constraints import Constraint
+from .base import Constraint
 
 __all__ = ["constrain", "release"]
 
@@ -42,7 +42,7 @@ def constrain(model: ModelProto, constraints: Mapping[str, Constraint]) -> tuple
     Examples
     --------
     >>> from onnx import parser
-    >>> from ortlearn.conversion.constraints.constraints import Positive
+    >>> from ortlearn.conversion.constraints.signs import Positive
     >>> from ortlearn.conversion.constraints.reparametrisation import constrain
     >>> model = parser.parse_model('''
     ...     <ir_version: 8, opset_import: ["": 18]>

@@ -20,13 +20,12 @@ from ortlearn.conversion.constraints import tied_formulas
 from ortlearn.conversion.constraints.constraints import (
     Increasing,
     LogProbability,
-    NotNegative,
-    Positive,
     Rising,
     Simplex,
     Triangular,
 )
 from ortlearn.conversion.constraints.reparametrisation import constrain, release
+from ortlearn.conversion.constraints.signs import NotNegative, Positive
 from ortlearn.conversion.constraints.ties import tie_parameters
 from ortlearn.conversion.weights.fitted_attributes import fitted_arrays
 from ortlearn.differentiation import gradient_of_loss

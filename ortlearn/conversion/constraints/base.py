@@ -1,0 +1,46 @@
+"""What every constraint does."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
+
+from ...graphs import GraphBuilder
+
+__all__ = ["Constraint"]
+
+
+class Constraint(ABC):
+    """A set of arrays, and a way to reach every one of them from free numbers.
+
+    Attributes
+    ----------
+    text : str
+        What is kept, for people.
+    projected : bool
+        Whether free numbers that are not negative reach the whole set: training then keeps to these.
+    penalised : bool
+        Whether the size of a free number is that of the parameter, so that penalties mean the same.
+    """
+
+    text: str
+    projected: ClassVar[bool] = False
+    penalised: ClassVar[bool] = False
+
+    @abstractmethod
+    def holds(self, values: np.ndarray) -> bool:
+        """Tell whether an array is in the set, its edge included."""
+
+    @abstractmethod
+    def free(self, values: np.ndarray) -> np.ndarray:
+        """Return free numbers that give an array of the set."""
+
+    @abstractmethod
+    def values(self, free: np.ndarray) -> np.ndarray:
+        """Return the array that free numbers give."""
+
+    @abstractmethod
+    def write(self, op: GraphBuilder, free: str) -> str:
+        """Append the nodes that compute it, and return its name."""

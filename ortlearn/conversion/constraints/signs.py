@@ -1,0 +1,102 @@
+"""Constraints on the sign of a parameter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...graphs import GraphBuilder
+from .base import Constraint
+
+__all__ = ["NotNegative", "Positive"]
+
+
+@dataclass(frozen=True)
+class Positive(Constraint):
+    """``sign exp(t)``: variances, precisions, scales; slopes of calibrations are negative.
+
+    Attributes
+    ----------
+    sign : {1, -1}
+        Sign that is kept.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ortlearn.conversion.constraints.signs import Positive
+    >>> Positive().free(np.array([1.0, np.e]))
+    array([0., 1.])
+    """
+
+    sign: int = 1
+
+    @property
+    def text(self) -> str:  # type: ignore[override]
+        """What is kept."""
+        return "kept positive" if self.sign > 0 else "kept negative"
+
+    def holds(self, values: np.ndarray) -> bool:
+        """Tell whether every number has the sign."""
+        return bool((self.sign * values > 0).all())
+
+    def free(self, values: np.ndarray) -> np.ndarray:
+        """Return the logarithms."""
+        return np.log(self.sign * values)
+
+    def values(self, free: np.ndarray) -> np.ndarray:
+        """Return the exponentials."""
+        return self.sign * np.exp(free)
+
+    def write(self, op: GraphBuilder, free: str) -> str:
+        """Append ``exp``."""
+        result = op.Exp(free)
+        return result if self.sign > 0 else op.Neg(result)
+
+
+@dataclass(frozen=True)
+class NotNegative(Constraint):
+    """``sign |t|``: coefficients that may be zero, of which the slope is 1 at ``t = 0`` too.
+
+    A coefficient of exactly zero grows again where the loss falls with it. Updates cut free numbers
+    off at zero (Bertsekas, D. P., "On the Goldstein-Levitin-Polyak gradient projection method", IEEE
+    Transactions on Automatic Control 21 (1976), 174-184), so that zeros are exact.
+
+    Attributes
+    ----------
+    sign : {1, -1}
+        Sign that is kept.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ortlearn.conversion.constraints.signs import NotNegative
+    >>> NotNegative().values(np.array([0.0, -2.0]))
+    array([0., 2.])
+    """
+
+    sign: int = 1
+    projected = True
+    penalised = True
+
+    @property
+    def text(self) -> str:  # type: ignore[override]
+        """What is kept."""
+        return "kept at 0 or above" if self.sign > 0 else "kept at 0 or below"
+
+    def holds(self, values: np.ndarray) -> bool:
+        """Tell whether no number has the other sign."""
+        return bool((self.sign * values >= 0).all())
+
+    def free(self, values: np.ndarray) -> np.ndarray:
+        """Return the absolute values."""
+        return np.abs(values)
+
+    def values(self, free: np.ndarray) -> np.ndarray:
+        """Return the absolute values under the sign."""
+        return self.sign * np.abs(free)
+
+    def write(self, op: GraphBuilder, free: str) -> str:
+        """Append a choice between both signs: Abs has no slope at zero."""
+        negative, other = op.Less(free, 0.0), op.Neg(free)
+        return op.Where(negative, other, free) if self.sign > 0 else op.Where(negative, free, other)
