@@ -143,7 +143,7 @@ def _refusal(estimator: BaseEstimator, name: str, schema: InputSchema, error: Ex
             f"{name} takes one matrix in ONNX, not columns of several kinds: put what encodes the "
             f"columns before it, as in make_pipeline(make_column_transformer(...), {name}(...))."
         )
-    parts = getattr(estimator, "get_params", dict)().values()
+    parts = estimator.get_params().values() if hasattr(estimator, "get_params") else ()
     if any(_has_temperature(part) for part in (estimator, *parts)):
         return (
             "CalibratedClassifierCV(method='temperature') has no form in ONNX that skl2onnx writes: "
