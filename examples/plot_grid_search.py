@@ -66,8 +66,8 @@ print(search.best_params_)
 #
 # Each square is the log loss of rows that were not trained on, the mean of three folds; dark
 # is better. With a small rate, twenty epochs are too few, whatever the penalty. With a rate
-# of 0.1 every penalty makes it worse; with a rate of 1, which follows the training rows too
-# closely, a small one helps.
+# of 0.1 no penalty helps; with a rate of 1, which follows the training rows too closely, a
+# small one does.
 
 losses = -search.cv_results_["mean_test_score"].reshape(
     5, 4
@@ -85,7 +85,7 @@ ax.set_yticks(range(5), grid["learning_penalty__l2"])
 _ = ax.set(
     xlabel="learning_rate__eta0",
     ylabel="learning_penalty__l2",
-    title="log loss in cross-validation",
+    title="Log loss in cross-validation, by rate and penalty",
 )
 
 # %%
@@ -100,6 +100,6 @@ from ortlearn.inspection import TrainingCurveDisplay
 best = search.best_estimator_
 print(f"{best.score(X_test, y_test):.1%} of {len(X_test)} other rows are right")
 display = TrainingCurveDisplay.from_estimator(best, show_rate=True)
-display.ax_.set_title("Training of the best estimator")
+display.ax_.set_title("Training loss and rate of the best estimator")
 plt.show()
 # sphinx_gallery_thumbnail_number = -1

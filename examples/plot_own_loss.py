@@ -80,7 +80,7 @@ _, ax = plt.subplots(figsize=(6, 3.6), layout="constrained")
 ax.plot(errors, np.ravel(losses), label="loss")
 ax.plot(errors, np.ravel(slopes), "--", label="gradient")
 ax.axhline(0, color="0.7", linewidth=0.8, zorder=0)
-ax.set(xlabel="loaves too many", title="OrderLoss")
+ax.set(xlabel="loaves too many", title="OrderLoss and its gradient, by loaves too many")
 _ = ax.legend()
 
 # %%
@@ -140,7 +140,11 @@ ax.scatter(temperature, demand, s=5, color="0.7", label="days")
 warm = np.array([[0.0], [32.0]])
 for loss, trainer in trainers.items():
     ax.plot(warm, trainer.predict(warm), linewidth=2, label=loss)
-ax.set(xlabel="temperature, °C", ylabel="loaves", title="How much to bake")
+ax.set(
+    xlabel="temperature, °C",
+    ylabel="loaves",
+    title="How much to bake by temperature, by each loss",
+)
 ax.legend()
 plt.show()
 # sphinx_gallery_thumbnail_number = -1

@@ -8,8 +8,8 @@ see it all:
     z = -1 - 2 x + 3 y + x² / 2 - y² / 3
 
 The graph is written by hand. We look at it, at its gradient, at the loss that is added to it,
-train it step by step, and then by both estimators, **which find the five coefficients of the
-function from its values.**
+train it step by step, and then by both estimators, **which come near to the five coefficients
+of the function by SGD, and find them with momentum.**
 """
 
 # %%
@@ -29,7 +29,7 @@ z = z.reshape(-1, 1).astype(np.float32)
 
 ax = plt.figure(figsize=(6, 4.5)).add_subplot(projection="3d")
 ax.scatter(x, y, z[:, 0], c=z[:, 0], s=4)
-_ = ax.set(xlabel="x", ylabel="y", title="the function, with noise")
+_ = ax.set(xlabel="x", ylabel="y", title="Values of the function over x and y, with noise")
 
 # %%
 # A graph written by hand
@@ -53,7 +53,7 @@ quadratic (float[N, 2] X) => (float[N, 1] z)
     weighted = MatMul(columns, coef)
     z = Add(weighted, intercept)
 }""")
-_ = plot_graph(model).set_title("the graph")
+_ = plot_graph(model).set_title("The graph: x, y and their squares, weighted")
 
 # %%
 # Its gradient is a graph too
@@ -62,11 +62,14 @@ _ = plot_graph(model).set_title("the graph")
 # ``onnx_derivative`` returns another ONNX graph. Weights are inputs there, and so is
 # ``z_grad``, the gradient that comes from whatever is computed from ``z``. Out come the
 # gradients with respect to the rows and to both weights. Every operator is a standard one: any
-# onnxruntime runs it.
+# onnxruntime runs it. ``intercept`` is an input that nothing reads: it is only added, so that
+# no gradient depends on its value.
 
 from ortlearn.differentiation import onnx_derivative
 
-_ = plot_graph(onnx_derivative(model, ["coef", "intercept"])).set_title("its gradient")
+_ = plot_graph(onnx_derivative(model, ["coef", "intercept"])).set_title(
+    "Its gradient: from z_grad to both weights"
+)
 
 # %%
 # A loss at the end
@@ -78,7 +81,7 @@ _ = plot_graph(onnx_derivative(model, ["coef", "intercept"])).set_title("its gra
 from ortlearn.losses import add_loss_output
 
 with_loss = add_loss_output(model, "squared_error")
-_ = plot_graph(with_loss).set_title("the graph and its loss")
+_ = plot_graph(with_loss).set_title("The graph with the sum of squared errors at its end")
 
 # %%
 # The gradient of the loss starts from the loss itself, and ``z_grad`` is gone from the inputs.
@@ -88,7 +91,9 @@ from ortlearn.differentiation import DerivativeOptions
 gradient = onnx_derivative(
     with_loss, ["coef", "intercept"], options=DerivativeOptions.Loss, label="label", loss="loss"
 )
-_ = plot_graph(gradient).set_title("the gradient of the loss")
+_ = plot_graph(gradient).set_title(
+    "The gradient of the loss, which starts from the loss itself"
+)
 
 # %%
 # Descent by hand

@@ -155,7 +155,7 @@ ax.scatter(
 )
 ax.set_yticks(range(len(words)), words)
 ax.axvline(0, color="0.6", linewidth=0.8)
-ax.set(xlabel="rent a month", title="What a word of an advert is worth")
+ax.set(xlabel="rent a month", title="What a word is worth: ridge, Huber's loss, truth")
 ax.legend(markerscale=0.3)
 plt.show()
 # sphinx_gallery_thumbnail_number = -1
