@@ -90,7 +90,7 @@ for quantile, trainer in trainers.items():
         trainer, ax, name=f"quantile {quantile}", log_scale=True
     )
 ax.set_title("Training losses of three quantiles")
-_ = ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=3)
+_ = ax.legend(loc="center right", bbox_to_anchor=(1, 0.75))
 
 # %%
 # The whole day
