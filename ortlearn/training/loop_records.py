@@ -13,9 +13,6 @@ from .averaging import averages, is_averaged
 
 __all__ = ["LoopSettings", "Measured", "Observer", "Snapshot", "TrainingResult"]
 
-#: What the training may watch to stop by itself: what falls, and what rises.
-WATCHED = ("loss", "validation_loss", "validation_score")
-
 
 @dataclass(frozen=True)
 class LoopSettings:
@@ -172,15 +169,8 @@ class TrainingResult:
     @property
     def validation_losses(self) -> list[float]:
         """Loss of each validation."""
-        return self._measured("validation_loss")
-
-    @property
-    def validation_scores(self) -> list[float]:
-        """Score of each validation that has one."""
-        return self._measured("validation_score")
-
-    def _measured(self, key: str) -> list[float]:
-        return [record[key] for record in self.history if record[key] is not None]
+        losses = (record["validation_loss"] for record in self.history)
+        return [loss for loss in losses if loss is not None]
 
     def keep(self, snapshot: Snapshot) -> None:
         """Make weights and states those of a snapshot.

@@ -21,6 +21,7 @@ from sklearn.svm import LinearSVC
 from ..converters.elementwise import as_elementwise
 from ..inputs.first_readers import IDLE_STEPS
 from .class_labels import with_plain_classes
+from .kinds import last_step
 from .text_categories import with_codes
 from .thawing import thawed
 
@@ -117,18 +118,12 @@ def conversion_options(estimator: BaseEstimator) -> dict[Any, dict] | None:
             options[id(vectorizer)]["tokenexp"] = WORDS_IN_ONNX
     if is_classifier(estimator):
         options[id(estimator)] = {"zipmap": False}
-    last = _last_step(estimator)
+    last = last_step(estimator)
     if isinstance(last, LinearSVC) and last is not estimator:
         options[id(last)] = {"nocl": False}  # the default: else skl2onnx gives it an option it has not
     for meta in _deciding_against_rest(last):
         options.setdefault(id(meta), {})["raw_scores"] = True
     return options or None
-
-
-def _last_step(estimator: Any) -> Any:
-    while isinstance(estimator, Pipeline):
-        estimator = estimator.steps[-1][1]
-    return estimator
 
 
 def _deciding_against_rest(estimator: Any) -> Iterator[OneVsRestClassifier]:
