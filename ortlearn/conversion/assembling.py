@@ -16,9 +16,9 @@ from ..graphs import (
     name_nodes,
     value_types,
 )
-from .constraints.base import Constraint
+from ..models.constraints.base import Constraint
+from ..models.constraints.reparametrisation import constrain
 from .constraints.constrained_attributes import constraint_of
-from .constraints.reparametrisation import constrain
 from .decompositions import exact_couplings
 from .heads import attach_head
 from .inputs.inputs import graph_inputs, schema_of_graph

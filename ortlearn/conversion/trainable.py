@@ -13,10 +13,13 @@ from sklearn.pipeline import Pipeline
 from ..exceptions import ConversionError
 from .assembling import Incoming, assemble
 from .constraints.ties import tie_parameters
+from .declared import is_declared, trainable_from_definitions
 from .decompositions import decompose_operators
 from .fallbacks.faithfulness import Run
 from .fallbacks.fallback import Converted, convert_with_fallback
 from .inputs.first_readers import selects_by_name
+from .inputs.inputs import matrix_schema
+from .inputs.schemas import input_schema
 from .loading import is_onnx_source, load_onnx
 from .output_shapes import with_computed_shapes
 from .preparation.kinds import ModelKind, describe
@@ -86,10 +89,29 @@ def to_trainable(
     >>> to_trainable(LinearRegression().fit([[0.0], [1.0]], [1.0, 3.0])).trained
     ['I0_coef', 'I1_intercept']
     """
+    if not is_onnx_source(source):
+        declared = _declared(source, X, n_features, dtype, link, weights_to_train)
+        if declared is not None:
+            return declared
     incoming, converted = _incoming(source, X, run, n_features, dtype, forced_task)
     incoming = replace(incoming, kind=replace(incoming.kind, link=link))
     trainable = assemble(incoming, weights_to_train, loss_output_name, label_name, weight_name)
     return trainable if converted is None else _with_inputs(trainable, converted)
+
+
+def _declared(
+    source: Any, X: Any, n_features: int | None, dtype: Any, link: str, weights_to_train: Any
+) -> TrainableModel | None:
+    """Return the graph that definitions write; None where a part has none or X is no matrix of numbers."""
+    count = getattr(source, "n_features_in_", n_features)
+    if not hasattr(source, "get_params") or (count is None and X is None):
+        return None
+    unwrapped = unwrap(source)
+    check_is_a_model(unwrapped.estimator)
+    schema = matrix_schema(count, dtype) if X is None else input_schema(X, unwrapped.estimator, dtype)
+    if not is_declared(unwrapped.estimator, schema):
+        return None
+    return trainable_from_definitions(unwrapped, schema, _origin(source), link, weights_to_train)
 
 
 def _incoming(

@@ -18,8 +18,8 @@ from ..graphs import (
     prune,
     set_initializers,
 )
-from .constraints.base import Constraint
-from .constraints.reparametrisation import release
+from ..models.constraints.base import Constraint
+from ..models.constraints.reparametrisation import release
 from .decompositions import exact_couplings
 from .heads import APPENDED, Head
 from .inputs.inputs import InputSchema
@@ -71,6 +71,8 @@ class TrainableModel:
         Steps that run in scikit-learn before the graph.
     selects_by_name : bool
         Whether columns of a frame are found by name, whatever comes between them.
+    declared : bool
+        Whether model definitions wrote the graph and declared its weights.
     """
 
     model: ModelProto
@@ -89,6 +91,7 @@ class TrainableModel:
     parameters: dict[str, str] = field(default_factory=dict)
     front: Pipeline | None = None
     selects_by_name: bool = False
+    declared: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
         # Without what is computed from the fields: the same object always pickles the same.

@@ -1,12 +1,12 @@
-"""Losses, penalties, learning rates, schedules and gradient rules that distributions add by entry points.
+"""Losses, penalties, learning rates, schedules, gradient rules and models that distributions declare.
 
-The groups are constants: ``LOSSES``, ``PENALTIES``, ``LEARNING_RATES``, ``SCHEDULES`` and ``GRADIENTS``;
+The groups are constants: ``LOSSES``, ``PENALTIES``, ``LEARNING_RATES``, ``SCHEDULES``, ``GRADIENTS`` and ``MODELS``;
 ``GROUPS`` has all of them.
 """
 
 from .creation import create
 from .discovery import PluginInfo
-from .groups import GRADIENTS, GROUPS, LEARNING_RATES, LOSSES, PENALTIES, SCHEDULES
+from .groups import GRADIENTS, GROUPS, LEARNING_RATES, LOSSES, MODELS, PENALTIES, SCHEDULES
 from .registry import get, list_plugins, refresh, register, temporary, unregister
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "GROUPS",
     "LEARNING_RATES",
     "LOSSES",
+    "MODELS",
     "PENALTIES",
     "SCHEDULES",
     "PluginInfo",

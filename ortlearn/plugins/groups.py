@@ -10,6 +10,7 @@ __all__ = [
     "LABELS",
     "LEARNING_RATES",
     "LOSSES",
+    "MODELS",
     "PENALTIES",
     "SCHEDULES",
     "check_group",
@@ -25,9 +26,11 @@ LEARNING_RATES = "ortlearn.learning_rates"
 SCHEDULES = "ortlearn.schedules"
 #: Group of gradient rules: sets of rules for operators.
 GRADIENTS = "ortlearn.gradients"
+#: Group of model definitions: what a class of estimators computes.
+MODELS = "ortlearn.models"
 
 #: Every group, in the order listings show them.
-GROUPS = (LOSSES, PENALTIES, LEARNING_RATES, SCHEDULES, GRADIENTS)
+GROUPS = (LOSSES, PENALTIES, LEARNING_RATES, SCHEDULES, GRADIENTS, MODELS)
 
 #: What one plugin of a group is called in a message.
 LABELS = {
@@ -36,6 +39,7 @@ LABELS = {
     LEARNING_RATES: "learning rate",
     SCHEDULES: "schedule",
     GRADIENTS: "gradient rule set",
+    MODELS: "model definition",
 }
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ...models.constraints.base import Constraint
+from ...models.constraints.sets import Increasing, LogProbability, Rising, Simplex, Triangular
+from ...models.constraints.signs import NotNegative, Positive
 from ..weights.learned_parameters import Match
-from .base import Constraint
-from .constraints import Increasing, LogProbability, Rising, Simplex, Triangular
-from .signs import NotNegative, Positive
 
 __all__ = ["CONSTRAINED", "constraint_of"]
 

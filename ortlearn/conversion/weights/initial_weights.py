@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ..constraints.base import Constraint
+from ...models.constraints.base import Constraint
 from .weight_selection import Weight
 
 __all__ = ["draw_weights"]

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 
 from ...differentiation import gradient_reach
 from ...exceptions import NoTrainableWeightError
-from ..constraints.base import Constraint
+from ...models.constraints.base import Constraint
 from ..fallbacks.step_reasons import is_hopeless, reason_of
 from .learned_parameters import CONSTANT
 from .weight_selection import Weight

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...exceptions import WriteBackError
 from ...graphs import initializer_arrays
-from ..constraints.reparametrisation import release
+from ...models.constraints.reparametrisation import release
 from ..trainable_model import TrainableModel
 from .reconversion import Reconverted
 

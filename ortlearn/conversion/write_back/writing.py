@@ -66,6 +66,10 @@ def write_weights(
     >>> written.coef_, float(written.intercept_)
     (array([2.]), 0.5)
     """
+    if trainable.declared:
+        from ..declared import write_declared
+
+        return write_declared(source, trainable, weights, y_ndim)
     base = reconvert(source, trainable)
     check_unchanged(base, trainable)
     check_link(base, trainable)

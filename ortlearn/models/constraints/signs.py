@@ -24,7 +24,7 @@ class Positive(Constraint):
     Examples
     --------
     >>> import numpy as np
-    >>> from ortlearn.conversion.constraints.signs import Positive
+    >>> from ortlearn.models.constraints.signs import Positive
     >>> Positive().free(np.array([1.0, np.e]))
     array([0., 1.])
     """
@@ -70,7 +70,7 @@ class NotNegative(Constraint):
     Examples
     --------
     >>> import numpy as np
-    >>> from ortlearn.conversion.constraints.signs import NotNegative
+    >>> from ortlearn.models.constraints.signs import NotNegative
     >>> NotNegative().values(np.array([0.0, -2.0]))
     array([0., 2.])
     """

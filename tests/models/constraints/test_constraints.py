@@ -17,15 +17,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 from ortlearn.conversion import explain, sklearn_to_onnx, to_trainable
 from ortlearn.conversion.constraints import tied_formulas
-from ortlearn.conversion.constraints.constraints import (
-    Increasing,
-    LogProbability,
-    Rising,
-    Simplex,
-    Triangular,
-)
-from ortlearn.conversion.constraints.reparametrisation import constrain, release
-from ortlearn.conversion.constraints.signs import NotNegative, Positive
 from ortlearn.conversion.constraints.ties import tie_parameters
 from ortlearn.conversion.weights.fitted_attributes import fitted_arrays
 from ortlearn.differentiation import gradient_of_loss
@@ -38,6 +29,15 @@ from ortlearn.graphs import (
     make_inputs_of,
     set_initializers,
 )
+from ortlearn.models.constraints.reparametrisation import constrain, release
+from ortlearn.models.constraints.sets import (
+    Increasing,
+    LogProbability,
+    Rising,
+    Simplex,
+    Triangular,
+)
+from ortlearn.models.constraints.signs import NotNegative, Positive
 
 RNG = np.random.RandomState(0)
 X = RNG.randn(60, 3).astype(np.float32)

@@ -47,7 +47,7 @@ class Simplex(Constraint):
     Examples
     --------
     >>> import numpy as np
-    >>> from ortlearn.conversion.constraints.constraints import Simplex
+    >>> from ortlearn.models.constraints.sets import Simplex
     >>> Simplex().values(np.array([0.0, 0.0, np.log(2)])).round(3)
     array([0.25, 0.25, 0.5 ])
     """
@@ -87,7 +87,7 @@ class LogProbability(Constraint):
     Examples
     --------
     >>> import numpy as np
-    >>> from ortlearn.conversion.constraints.constraints import LogProbability
+    >>> from ortlearn.models.constraints.sets import LogProbability
     >>> bool(np.isclose(LogProbability().values(np.zeros(1))[0], np.log(0.5)))
     True
     """
@@ -121,7 +121,7 @@ class Increasing(Constraint):
     Examples
     --------
     >>> import numpy as np
-    >>> from ortlearn.conversion.constraints.constraints import Increasing
+    >>> from ortlearn.models.constraints.sets import Increasing
     >>> Increasing().values(np.zeros(4))
     array([0.25, 0.5 , 0.75])
     """
@@ -157,7 +157,7 @@ class Rising(Constraint):
     Examples
     --------
     >>> import numpy as np
-    >>> from ortlearn.conversion.constraints.constraints import Rising
+    >>> from ortlearn.models.constraints.sets import Rising
     >>> Rising().values(np.array([[-5.0], [0.0], [0.0]])).ravel()
     array([-5., -4., -3.])
     """
@@ -195,7 +195,7 @@ class Triangular(Constraint):
     Examples
     --------
     >>> import numpy as np
-    >>> from ortlearn.conversion.constraints.constraints import Triangular
+    >>> from ortlearn.models.constraints.sets import Triangular
     >>> Triangular().values(np.array([[0.0, 2.0], [9.0, 0.0]]))
     array([[1., 2.],
            [0., 1.]])

@@ -42,8 +42,8 @@ def constrain(model: ModelProto, constraints: Mapping[str, Constraint]) -> tuple
     Examples
     --------
     >>> from onnx import parser
-    >>> from ortlearn.conversion.constraints.signs import Positive
-    >>> from ortlearn.conversion.constraints.reparametrisation import constrain
+    >>> from ortlearn.models.constraints.signs import Positive
+    >>> from ortlearn.models.constraints.reparametrisation import constrain
     >>> model = parser.parse_model('''
     ...     <ir_version: 8, opset_import: ["": 18]>
     ...     g (float[N,2] x) => (float[N,2] y) <float[2] variance = {1, 2}> { y = Div (x, variance) }''')

@@ -1,0 +1,26 @@
+"""Model definitions: what each class of estimators computes, and which of its numbers are parameters.
+
+A definition writes the graph of an estimator and declares its parameters; every later stage reads what it
+declared. Definitions are plugins of the group ``ortlearn.models``.
+"""
+
+from .base import ModelDefinition
+from .document import WrittenModel, write_model
+from .parameters import Parameter
+from .registry import all_covered, definition_of, find_definition
+from .scores import Scores
+from .write_back import write_parameters
+from .writer import ModelWriter
+
+__all__ = [
+    "ModelDefinition",
+    "ModelWriter",
+    "Parameter",
+    "Scores",
+    "WrittenModel",
+    "all_covered",
+    "definition_of",
+    "find_definition",
+    "write_model",
+    "write_parameters",
+]

@@ -1,0 +1,94 @@
+"""What a model definition says of a scikit-learn class."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from .scores import Scores
+
+if TYPE_CHECKING:
+    from .writer import ModelWriter
+
+__all__ = ["ModelDefinition"]
+
+
+class ModelDefinition:
+    """Base class of definitions: what a class of estimators computes, and which of its numbers are trained.
+
+    A definition is a plugin of the group ``ortlearn.models``, under the public path of the class it is for,
+    ``"sklearn.linear_model.Ridge"``. It has no state: one object serves every estimator of its classes.
+
+    Examples
+    --------
+    >>> from ortlearn.models import ModelDefinition
+    >>> from ortlearn.models.forms import Transposed
+    >>> from ortlearn.models.scores import regression
+    >>> class RidgeDefinition(ModelDefinition):
+    ...     def write(self, op, model, x):
+    ...         coef = op.parameter(model, "coef_", form=Transposed(), role="weight")
+    ...         return regression(op, op.Add(op.MatMul(x, coef), op.parameter(model, "intercept_")))
+    """
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append the graph of a fitted estimator.
+
+        Parameters
+        ----------
+        op : ModelWriter
+            Receives nodes and parameters.
+        model : estimator
+            Fitted.
+        x : str
+            Samples, of shape (n, n_features) and the type ``op.float_dtype``.
+
+        Returns
+        -------
+        Scores
+            Names of what it computes.
+
+        Raises
+        ------
+        ConversionError
+            If the estimator, as it was fitted, has no form in ONNX.
+        """
+        raise NotImplementedError
+
+    def covers(self, model: Any) -> bool:
+        """Return whether the definition covers a fitted estimator as its parameters have it.
+
+        Parameters
+        ----------
+        model : estimator
+            Fitted.
+
+        Returns
+        -------
+        bool
+            True by default. What is not covered is converted by skl2onnx.
+        """
+        return True
+
+    def children(self, model: Any) -> Iterator[Any]:
+        """Yield the estimators inside of a fitted one that its graph is made of; none by default.
+
+        Parameters
+        ----------
+        model : estimator
+            Fitted.
+
+        Yields
+        ------
+        estimator
+            Fitted.
+        """
+        yield from ()
+
+    def finish(self, model: Any) -> None:
+        """Bring what follows from the parameters of an estimator up to date, once they are written back.
+
+        Parameters
+        ----------
+        model : estimator
+            Copy that holds the trained parameters; it is changed.
+        """

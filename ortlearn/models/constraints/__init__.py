@@ -1,0 +1,1 @@
+"""Sets that parameters must stay in, each reached from free numbers."""

@@ -1,0 +1,208 @@
+"""Forms that a fitted attribute takes in a graph, each with its inverse."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "AsIs",
+    "Composed",
+    "Form",
+    "Logarithm",
+    "Negative",
+    "Reciprocal",
+    "Reshaped",
+    "Square",
+    "Transposed",
+]
+
+
+class Form:
+    """A one-to-one function of an array; the base class is the identity.
+
+    Attributes
+    ----------
+    text : str
+        Expression of the attribute, ``{}`` in its place.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ortlearn.models.forms import Transposed
+    >>> coef = np.array([1.0, 2.0])
+    >>> Transposed().forward(coef)
+    array([[1.],
+           [2.]])
+    >>> Transposed().inverse(np.array([[3.0], [4.0]]), coef)
+    array([3., 4.])
+    """
+
+    text = "{}"
+
+    def forward(self, value: np.ndarray) -> np.ndarray:
+        """Return the array of the graph.
+
+        Parameters
+        ----------
+        value : ndarray
+            Attribute.
+
+        Returns
+        -------
+        ndarray
+            Its form in the graph.
+        """
+        return value
+
+    def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
+        """Return the attribute.
+
+        Parameters
+        ----------
+        value : ndarray
+            Array of the graph.
+        like : ndarray
+            Attribute before the training, which has the shape.
+
+        Returns
+        -------
+        ndarray
+            Attribute, of the shape of ``like``.
+        """
+        return value.reshape(like.shape)
+
+
+class AsIs(Form):
+    """The attribute itself."""
+
+
+class Transposed(Form):
+    """The transpose of a matrix, a column of a vector."""
+
+    def forward(self, value: np.ndarray) -> np.ndarray:
+        """Return the transpose."""
+        return np.atleast_2d(value).T
+
+    def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
+        """Return the transpose in the shape of the attribute."""
+        return value.T.reshape(like.shape)
+
+
+@dataclass(frozen=True)
+class Reshaped(Form):
+    """Another shape of the same numbers, in the same order.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Shape in the graph; -1 once.
+    """
+
+    shape: tuple[int, ...]
+
+    def forward(self, value: np.ndarray) -> np.ndarray:
+        """Return the array in the shape of the graph."""
+        return value.reshape(self.shape)
+
+
+class Logarithm(Form):
+    """The logarithm of positive numbers."""
+
+    text = "log({})"
+
+    def forward(self, value: np.ndarray) -> np.ndarray:
+        """Return the logarithm."""
+        return np.log(value)
+
+    def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
+        """Return the exponential."""
+        return np.exp(value).reshape(like.shape)
+
+
+class Negative(Form):
+    """The negative."""
+
+    text = "-{}"
+
+    def forward(self, value: np.ndarray) -> np.ndarray:
+        """Return the negative."""
+        return -value
+
+    def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
+        """Return the negative."""
+        return -value.reshape(like.shape)
+
+
+class Reciprocal(Form):
+    """The reciprocal of numbers other than zero."""
+
+    text = "1 / {}"
+
+    def forward(self, value: np.ndarray) -> np.ndarray:
+        """Return the reciprocal."""
+        return 1.0 / value
+
+    def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
+        """Return the reciprocal."""
+        return (1.0 / value).reshape(like.shape)
+
+
+class Square(Form):
+    """The square of positive numbers."""
+
+    text = "{} ** 2"
+
+    def forward(self, value: np.ndarray) -> np.ndarray:
+        """Return the square."""
+        return np.square(value)
+
+    def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
+        """Return the square root."""
+        return np.sqrt(value).reshape(like.shape)
+
+
+class Composed(Form):
+    """Several forms, the first one applied first.
+
+    Parameters
+    ----------
+    *forms : Form
+        Forms.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ortlearn.models.forms import Composed, Logarithm, Transposed
+    >>> both = Composed(Logarithm(), Transposed())
+    >>> both.text, both.forward(np.ones((2, 3))).shape
+    ('log({})', (3, 2))
+    """
+
+    def __init__(self, *forms: Form):
+        self.forms = forms
+
+    @property
+    def text(self) -> str:  # type: ignore[override]
+        """Expression of all of them."""
+        text = "{}"
+        for form in self.forms:
+            text = form.text.format(text)
+        return text
+
+    def forward(self, value: np.ndarray) -> np.ndarray:
+        """Apply the forms in their order."""
+        for form in self.forms:
+            value = form.forward(value)
+        return value
+
+    def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
+        """Apply the inverses in reverse order."""
+        steps: list[Any] = [like]
+        for form in self.forms[:-1]:
+            steps.append(form.forward(steps[-1]))
+        for form, before in zip(reversed(self.forms), reversed(steps), strict=True):
+            value = form.inverse(value, before)
+        return value

@@ -1,0 +1,112 @@
+"""Linear and generalised linear models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .base import ModelDefinition
+from .constraints.signs import NotNegative
+from .forms import Reshaped, Transposed
+from .scores import Scores, binary_classes, class_scores, decisions, indicator, one_against_rest, regression
+from .writer import ModelWriter
+
+__all__ = [
+    "GeneralizedLinearDefinition",
+    "LinearClassifierDefinition",
+    "LinearRegressorDefinition",
+    "linear_scores",
+]
+
+
+def linear_scores(op: ModelWriter, model: Any, x: str, positive: bool = False) -> str:
+    """Append ``x @ coef_.T + intercept_``.
+
+    Parameters
+    ----------
+    op : ModelWriter
+        Receives the nodes.
+    model : estimator
+        Has ``coef_`` of shape (n_features,) or (k, n_features), and ``intercept_``.
+    x : str
+        Samples.
+    positive : bool, default=False
+        Whether coefficients stay at zero or above.
+
+    Returns
+    -------
+    str
+        Matrix of shape (n, k).
+    """
+    constraint = NotNegative() if positive else None
+    coef = op.parameter(model, "coef_", form=Transposed(), role="weight", constraint=constraint, drawn=True)
+    product = op.MatMul(x, coef)
+    if not getattr(model, "fit_intercept", True):
+        return product
+    return op.Add(
+        product, op.parameter(model, "intercept_", form=Reshaped((-1,)), role="intercept", drawn=True)
+    )
+
+
+def _n_outputs(model: Any) -> int:
+    return len(np.atleast_2d(model.coef_))
+
+
+class LinearRegressorDefinition(ModelDefinition):
+    """Models that predict ``x @ coef_.T + intercept_``, whatever their fit minimises."""
+
+    def covers(self, model: Any) -> bool:
+        """Return whether the coefficients are dense."""
+        return isinstance(model.coef_, np.ndarray)
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append the prediction."""
+        positive = bool(getattr(model, "positive", False))
+        return regression(op, linear_scores(op, model, x, positive), _n_outputs(model))
+
+
+class GeneralizedLinearDefinition(ModelDefinition):
+    """Poisson, gamma and Tweedie regression: the inverse link of linear scores."""
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append the prediction."""
+        identity = type(model._base_loss.link).__name__ == "IdentityLink"
+        return regression(op, linear_scores(op, model, x), 1, "identity" if identity else "log")
+
+
+class LinearClassifierDefinition(ModelDefinition):
+    """Classifiers with linear decisions; probabilities where the model has them."""
+
+    def covers(self, model: Any) -> bool:
+        """Return whether the coefficients are dense."""
+        return isinstance(model.coef_, np.ndarray)
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append decisions, probabilities and classes."""
+        score, classes = linear_scores(op, model, x), model.classes_
+        if getattr(getattr(model, "_label_binarizer", None), "y_type_", "").startswith("multilabel"):
+            return indicator(op, score, classes)
+        if not hasattr(model, "predict_proba"):
+            return decisions(op, score, classes)
+        if getattr(model, "loss", "") == "modified_huber":
+            return _modified_huber(op, score, classes)
+        if _n_outputs(model) == 1:
+            return binary_classes(op, score, classes)
+        one_each = hasattr(model, "loss") or getattr(model, "solver", "") == "liblinear"
+        if one_each or getattr(model, "multi_class", "") == "ovr":
+            return one_against_rest(op, score, classes)
+        return class_scores(op, score, classes)
+
+
+def _modified_huber(op: ModelWriter, score: str, classes: np.ndarray) -> Scores:
+    """Append ``(clip(score, -1, 1) + 1) / 2``, divided by its sum (Zadrozny and Elkan, KDD 2002)."""
+    shares = op.Div(op.Add(op.Max(op.Min(score, 1.0), -1.0), 1.0), 2.0)
+    if len(classes) == 2:
+        return decisions(op, score, classes, probabilities=op.Concat(op.Sub(1.0, shares), shares, axis=1))
+    total = op.ReduceSum(shares, [1], keepdims=1)
+    none = op.Equal(total, 0.0)
+    one = op.constant(np.ones((1, len(classes)), dtype=op.float_dtype))
+    shares = op.Where(none, one, shares)
+    probabilities = op.Div(shares, op.Where(none, float(len(classes)), total))
+    return decisions(op, score, classes, probabilities=probabilities)

@@ -1,0 +1,110 @@
+"""Parameters: which fitted attribute is in a graph, in which form, and how it is written back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from .constraints.base import Constraint
+from .forms import AsIs, Form
+
+__all__ = ["Parameter"]
+
+
+@dataclass(frozen=True, eq=False)
+class Parameter:
+    """A fitted attribute of an estimator, or an entry of one, as a graph holds it.
+
+    Attributes
+    ----------
+    name : str
+        Name of the initializer.
+    owner : object
+        Estimator, or part of one, that has the attribute.
+    attribute : str
+        Attribute, ``"coef_"``; with dots where it is one of a part, ``"tree_.value"``.
+    index : object
+        Entry of a list or an array of arrays; None for the whole attribute.
+    form : Form
+        Form in the graph.
+    role : {"weight", "intercept", "scale", "table", "other"}
+        A factor of a product, what is added to one, a factor or a divisor, a table whose rows are
+        looked up, or something else.
+    constraint : Constraint or None
+        Set that the array in the graph stays in.
+    drawn : bool
+        Whether a training from fresh weights draws it anew, rather than start from its value.
+    reason : str
+        Why it is not trained unless somebody names it; empty where it is trained.
+    step : str or None
+        Step of the pipeline that owns it.
+    path : str
+        Expression of the owner, from the step on: ``"estimators_[3]"``, empty for the step itself.
+    """
+
+    name: str
+    owner: Any
+    attribute: str
+    index: Any = None
+    form: Form = field(default_factory=AsIs)
+    role: str = "other"
+    constraint: Constraint | None = None
+    drawn: bool = False
+    reason: str = ""
+    step: str | None = None
+    path: str = ""
+
+    @property
+    def expression(self) -> str:
+        """Expression of the attribute from the step on, ``estimators_[3].coef_``."""
+        entry = "" if self.index is None else f"[{str(self.index).strip('()')}]"
+        return f"{self.path}.{self.attribute}{entry}" if self.path else f"{self.attribute}{entry}"
+
+    def value(self) -> np.ndarray:
+        """Return the attribute as the graph holds it."""
+        return self.form.forward(np.asarray(_entry(self.owner, self.attribute, self.index)))
+
+    def write(self, owner: Any, value: np.ndarray) -> None:
+        """Set the attribute of an owner.
+
+        Parameters
+        ----------
+        owner : object
+            Copy of the owner; it is changed.
+        value : ndarray
+            Array of the graph.
+        """
+        before = np.asarray(_entry(owner, self.attribute, self.index))
+        new = self.form.inverse(np.asarray(value, dtype=np.float64), before)
+        dtype = before.dtype if before.dtype.kind == "f" else np.dtype(np.float64)
+        _set_entry(owner, self.attribute, self.index, np.asarray(new, dtype=dtype))
+
+
+def _entry(owner: Any, attribute: str, index: Any) -> Any:
+    whole = attrgetter(attribute)(owner)
+    return whole if index is None else whole[index]
+
+
+def _set_entry(owner: Any, attribute: str, index: Any, value: np.ndarray) -> None:
+    parent, _, name = attribute.rpartition(".")
+    holder = attrgetter(parent)(owner) if parent else owner
+    current = getattr(holder, name)
+    if index is None:
+        if isinstance(current, np.ndarray) and not hasattr(holder, "__dict__"):
+            current[...] = value  # a tree gives a view of its own memory
+        else:
+            setattr(holder, name, value if isinstance(current, np.ndarray) else value[()])
+    elif isinstance(current, np.ndarray) and current.dtype.kind != "O" and current.dtype.kind != "f":
+        changed = current.astype(np.float64)
+        changed[index] = value
+        setattr(holder, name, changed)
+    elif isinstance(current, tuple):
+        setattr(holder, name, tuple(value if i == index else item for i, item in enumerate(current)))
+    else:
+        if isinstance(current, np.ndarray) and not current.flags.writeable:
+            current = current.copy()
+            setattr(holder, name, current)
+        current[index] = value

@@ -1,0 +1,124 @@
+"""Find the definition of an estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from .. import plugins
+from ..exceptions import ConversionError, UnknownPluginError
+from .base import ModelDefinition
+
+__all__ = ["all_covered", "definition_of", "find_definition", "public_path"]
+
+
+def public_path(cls: type) -> str:
+    """Return the path a class is imported from: its module up to the first private part.
+
+    Parameters
+    ----------
+    cls : type
+        Class.
+
+    Returns
+    -------
+    str
+        Path.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from ortlearn.models.registry import public_path
+    >>> public_path(Ridge)
+    'sklearn.linear_model.Ridge'
+    """
+    public: list[str] = []
+    for part in cls.__module__.split("."):
+        if part.startswith("_"):
+            break
+        public.append(part)
+    return ".".join([*public, cls.__name__])
+
+
+def find_definition(estimator: Any) -> ModelDefinition | None:
+    """Return the definition of the class of an estimator, None where there is none.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Estimator.
+
+    Returns
+    -------
+    ModelDefinition or None
+        Definition.
+
+    Raises
+    ------
+    PluginError
+        If the definition cannot be loaded.
+    """
+    try:
+        return plugins.get(plugins.MODELS, public_path(type(estimator)))()
+    except UnknownPluginError:
+        return None
+
+
+def definition_of(estimator: Any) -> ModelDefinition:
+    """Return the definition of the class of an estimator.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Estimator.
+
+    Returns
+    -------
+    ModelDefinition
+        Definition.
+
+    Raises
+    ------
+    ConversionError
+        If there is none.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from ortlearn.models import definition_of
+    >>> type(definition_of(Ridge())).__name__
+    'LinearRegressorDefinition'
+    """
+    found = find_definition(estimator)
+    if found is None:
+        path = public_path(type(estimator))
+        raise ConversionError(
+            f"{path} has no model definition: declare one in the entry-point group {plugins.MODELS!r} under "
+            "this name."
+        )
+    return found
+
+
+def all_covered(estimator: Any) -> bool:
+    """Return whether an estimator and all estimators in it have definitions that cover them.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted.
+
+    Returns
+    -------
+    bool
+        Whether definitions alone write its graph.
+    """
+    return all(found is not None and found.covers(part) for part, found in _walk(estimator))
+
+
+def _walk(estimator: Any) -> Iterator[tuple[Any, ModelDefinition | None]]:
+    """Yield an estimator and those in it, each with its definition."""
+    found = find_definition(estimator)
+    yield estimator, found
+    if found is not None and found.covers(estimator):
+        for child in found.children(estimator):
+            yield from _walk(child)

@@ -1,0 +1,229 @@
+"""Write the graph of an estimator: nodes, and parameters that remember where they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from onnx import helper, numpy_helper
+
+from ..exceptions import ConversionError
+from ..graphs import GraphBuilder, TensorType
+from .constraints.base import Constraint
+from .forms import AsIs, Form
+from .parameters import Parameter
+from .registry import definition_of
+from .scores import Scores
+
+__all__ = ["OPSET", "ModelWriter"]
+
+#: Opset of the graphs that definitions write.
+OPSET = 18
+#: Why the parameters of steps before the last one are not trained.
+PREPARES = "prepares the features of what is trained"
+
+
+class ModelWriter(GraphBuilder):
+    """A graph builder whose parameters are fitted attributes.
+
+    Parameters
+    ----------
+    dtype : dtype, default=numpy.float32
+        Type of numbers and parameters, float32 or float64.
+    inputs : mapping of str to TensorType, default=None
+        Inputs of the graph.
+
+    Attributes
+    ----------
+    parameters : dict of str to Parameter
+        Parameters by the name of their initializer, in the order they were asked for.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from ortlearn.models.writer import ModelWriter
+    >>> op = ModelWriter()
+    >>> scores = op.write(Ridge().fit([[0.0], [1.0]], [1.0, 3.0]), "X")
+    >>> [node.op_type for node in op.nodes], list(op.parameters), scores.task
+    (['MatMul', 'Add'], ['coef', 'intercept'], 'regression')
+    """
+
+    def __init__(self, dtype: Any = np.float32, inputs: Mapping[str, TensorType] | None = None):
+        inputs = dict(inputs or {})
+        super().__init__(OPSET, dtype=dtype, existing_names=inputs, types=inputs)
+        self.parameters: dict[str, Parameter] = {}
+        self._names_of: dict[tuple, str] = {}
+        self._step: str | None = None
+        self._path = ""
+        self._reason = ""
+
+    def parameter(
+        self,
+        owner: Any,
+        attribute: str,
+        *,
+        index: Any = None,
+        form: Form | None = None,
+        role: str = "other",
+        constraint: Constraint | None = None,
+        drawn: bool = False,
+        reason: str = "",
+    ) -> str:
+        """Return the name of a fitted attribute in the graph.
+
+        Parameters
+        ----------
+        owner : object
+            Estimator, or part of one, that has the attribute.
+        attribute : str
+            Attribute, ``"coef_"``; with dots where it is one of a part.
+        index : object, default=None
+            Entry of a list or of an array of arrays; the whole attribute by default.
+        form : Form, default=None
+            Form in the graph; the attribute as it is by default.
+        role : {"weight", "intercept", "scale", "table", "other"}, default="other"
+            Use in the graph.
+        constraint : Constraint, default=None
+            Set that the array in the graph stays in; ignored where the fitted value is not in it.
+        drawn : bool, default=False
+            Whether a training from fresh weights draws it anew.
+        reason : str, default=""
+            Why it is not trained unless somebody names it; empty where it is trained.
+
+        Returns
+        -------
+        str
+            Name of the initializer; the same one for the same attribute, entry and form.
+        """
+        form = AsIs() if form is None else form
+        key = (id(owner), attribute, str(index), form.text, type(form))
+        if key not in self._names_of:
+            name = self._name_of(attribute, index)
+            parameter = Parameter(
+                name,
+                owner,
+                attribute,
+                index,
+                form,
+                role,
+                None,
+                drawn,
+                reason or self._reason,
+                self._step,
+                self._path,
+            )
+            array = np.asarray(parameter.value(), dtype=self.float_dtype, order="C")
+            if constraint is not None and constraint.holds(array):
+                object.__setattr__(parameter, "constraint", constraint)
+            self.initializers.append(numpy_helper.from_array(array, name))
+            self.set_type(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+            self.parameters[name] = parameter
+            self._names_of[key] = name
+        return self._names_of[key]
+
+    def _name_of(self, attribute: str, index: Any) -> str:
+        entry = "" if index is None else "_" + "_".join(str(index).strip("()").replace(" ", "").split(","))
+        stem = attribute.rpartition(".")[2].strip("_") + entry
+        return stem if self.claim(stem) else self.unique(stem)
+
+    def write(self, estimator: Any, x: str, at: str = "") -> Scores:
+        """Append the graph of an estimator by its own definition.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted.
+        x : str
+            Samples.
+        at : str, default=""
+            Expression of the estimator in the one that is being written, ``"estimators_[3]"``.
+
+        Returns
+        -------
+        Scores
+            Names of what it computes.
+
+        Raises
+        ------
+        ConversionError
+            If a class has no definition, or an estimator no form in ONNX.
+        """
+        with self._inside(at):
+            return definition_of(estimator).write(self, estimator, x)
+
+    def step(self, name: str, estimator: Any, x: str, last: bool = True) -> Scores:
+        """Append the graph of a step of a pipeline.
+
+        Parameters
+        ----------
+        name : str
+            Name of the step.
+        estimator : estimator
+            Fitted.
+        x : str
+            Samples.
+        last : bool, default=True
+            Whether it is the last step; the parameters of others are not trained unless somebody names them.
+
+        Returns
+        -------
+        Scores
+            Names of what it computes.
+        """
+        outer = self._step is None and not self._path
+        before = self._step, self._reason
+        self._step = name if outer else self._step
+        self._reason = self._reason if last else PREPARES
+        try:
+            return self.write(estimator, x, "" if outer else f"['{name}']")
+        finally:
+            self._step, self._reason = before
+
+    @contextmanager
+    def _inside(self, at: str) -> Iterator[None]:
+        before = self._path
+        if at:
+            self._path = f"{before}{at}" if at.startswith("[") or not before else f"{before}.{at}"
+        try:
+            yield
+        finally:
+            self._path = before
+
+    def columns(self, x: str, positions: Iterable[int], n_columns: int | None = None) -> str:
+        """Return some columns of a matrix.
+
+        Parameters
+        ----------
+        x : str
+            Matrix.
+        positions : iterable of int
+            Columns, in the order they are wanted.
+        n_columns : int, default=None
+            Number of columns of the matrix, where it is known: all of them in their order are the matrix.
+
+        Returns
+        -------
+        str
+            Matrix.
+        """
+        wanted = [int(position) for position in positions]
+        return x if wanted == list(range(n_columns or -1)) else self.Gather(x, wanted, axis=1)
+
+    def fail(self, estimator: Any, reason: str) -> ConversionError:
+        """Return the error that an estimator has no form in ONNX.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Estimator.
+        reason : str
+            Why, and what to do.
+
+        Returns
+        -------
+        ConversionError
+            Error to raise.
+        """
+        return ConversionError(f"{type(estimator).__name__} cannot be written as ONNX: {reason}")
