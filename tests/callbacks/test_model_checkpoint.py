@@ -301,7 +301,7 @@ def test_overwriting_leaves_the_trainings_of_clones_alone(rows, tmp_path):
         trainer = OrtGradientOptimizer(Ridge(), max_iter=1, random_state=0).set_callbacks(checkpoint)
         cross_validate(trainer, *rows, cv=2, error_score="raise")
         assert names(checkpoint) == ["epoch-000001.onnx", "fit-2/epoch-000001.onnx"]
-        assert {written_by(path) for path in checkpoint.paths()} == {checkpoint._writer}
+        assert {written_by([path]) for path in checkpoint.paths()} == {checkpoint._writer}
 
 
 @pytest.mark.needs_callbacks

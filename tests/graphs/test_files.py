@@ -2,7 +2,7 @@
 
 import pytest
 
-from ortlearn.callbacks.atomic import write_atomically
+from ortlearn.graphs.files import write_atomically
 
 
 def test_a_file_is_written(tmp_path):
