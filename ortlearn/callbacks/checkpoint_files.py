@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import warnings
 from collections.abc import Iterable
 from itertools import count
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import joblib
 import onnx
 
+from ..exceptions import warn_user
 from ..graphs.files import write_together
 
 __all__ = [
@@ -92,10 +92,10 @@ def write_checkpoint(
     estimator : estimator, default=None
         Fitted, without callbacks, as a hook gets it; None writes the model alone.
     """
-    model.metadata_props.add(key=WRITER, value=writer)
     for key, value in record.items():
         if value is not None:
             model.metadata_props.add(key=PREFIX + key, value=repr(value))
+    model.metadata_props.add(key=WRITER, value=writer)  # after the others: a file cut off before has none
     content = model.SerializeToString()
     write_state = None if estimator is None else lambda file: joblib.dump(estimator, file)
     write_together({state_path(path): write_state, path: lambda file: file.write(content + _seal(content))})
@@ -145,19 +145,16 @@ def _metadata(path: Path) -> dict[str, str]:
         if seal.startswith(SEAL_START) and seal != _seal(body):
             raise ValueError("its content is not what was written")
         model = onnx.load_model_from_string(content)
-        if not model.graph.output:
-            raise ValueError("it has no graph")
-        return {entry.key: entry.value for entry in model.metadata_props}
+        metadata = {entry.key: entry.value for entry in model.metadata_props}
+        if WRITER not in metadata:
+            raise ValueError("it is not a whole checkpoint")
+        return metadata
     except FileNotFoundError:
         return {}  # a training that keeps its best ones has removed it
     except Exception as error:  # protobuf has errors of its own, by version
         if path.is_symlink() or path.exists():
-            _warn(f"{path} is left out: it cannot be read, or is damaged ({error}).")
+            warn_user(f"{path} is left out: it cannot be read, or is damaged ({error}).", UserWarning)
         return {}
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, UserWarning, stacklevel=2)
 
 
 def read_value(path: Path, key: str) -> float | None:
@@ -179,7 +176,7 @@ def read_value(path: Path, key: str) -> float | None:
     try:
         return None if value is None else float(value)
     except ValueError:
-        _warn(f"{path} is left out: its {key} is {value!r}.")
+        warn_user(f"{path} is left out: its {key} is {value!r}.", UserWarning)
         return None
 
 
@@ -233,7 +230,7 @@ def make_way(path: Path, overwrite: bool) -> None:
         )
         for one in present:
             os.rename(one, f"{one}.{number}")
-        _warn(f"{path} was damaged, or no checkpoint: it was moved to {path.name}.{number}.")
+        warn_user(f"{path} is damaged, or no checkpoint: it was moved to {path.name}.{number}.", UserWarning)
     elif present and not overwrite:
         raise ValueError(
             f"{present[0]} is there already, of another training: pass another folder to ModelCheckpoint, or "

@@ -6,6 +6,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from ..exceptions import warn_user
 from ..graphs.files import remove_hidden_files
 from .checkpoint_files import checkpoint_paths, is_checkpoint, written_by
 from .locks import FolderInUse, RunLock
@@ -142,8 +143,10 @@ def earlier_checkpoints(folder: Path) -> tuple[list[Path], bool]:
     """
     paths = checkpoint_paths(folder, nested=False)
     states = checkpoint_paths(folder, nested=False, suffix=".joblib")
-    models = {path.stem for path in paths}
-    return [path for path in paths if is_checkpoint(path)], any(path.stem not in models for path in states)
+    models, whole = {path.stem for path in paths}, [path for path in paths if is_checkpoint(path)]
+    for path in sorted({*paths} - {*whole}):
+        warn_user(f"{path} is damaged, or no checkpoint: it is left as it is.", UserWarning)
+    return whole, any(path.stem not in models for path in states)
 
 
 def held_folder(context: Any, writer: str) -> Path:

@@ -18,9 +18,7 @@ __all__ = ["remove_hidden_files", "save_model", "write_atomically", "write_toget
 Write = Callable[[BinaryIO], object]
 
 #: A name that nobody can guess, and a new file: what is there already, be it a link, is an error.
-NEW_FILE = (
-    os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-)
+NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 HIDDEN = ".ortlearn-"
 #: What file systems answer that cannot sync a folder.
 CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES)
