@@ -132,9 +132,7 @@ def test_a_damaged_file_is_left_out(tmp_path):
     ranked = ModelCheckpoint(tmp_path, monitor="loss")
     assert ranked.best_path() == bad
     damaged = [whole[:i] for i in range(len(whole))]
-    damaged += [
-        whole[:i] + bytes([whole[i] ^ 1]) + whole[i + 1 :] for i in range(len(whole))
-    ]
+    damaged += [whole[:i] + bytes([whole[i] ^ 1]) + whole[i + 1 :] for i in range(len(whole))]
     n_left_out = 0
     for content in damaged:
         bad.write_bytes(content)
