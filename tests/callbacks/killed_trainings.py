@@ -1,7 +1,7 @@
 """Kill trainings at random moments: ``python -m tests.callbacks.killed_trainings FOLDER TRIES``.
 
-One process forks, so that nothing is imported anew for every training. Each folder is used several times, so a
-training finds what a killed one left.
+One process forks, so that nothing is imported anew for every training. Each folder is used several times:
+a training finds what a killed one left.
 """
 
 import os

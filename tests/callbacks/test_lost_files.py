@@ -83,6 +83,8 @@ def test_every_call_that_can_fail(number, lasting, n_old, with_estimator, kept, 
                 raised += 1
         if not faults.struck:
             break
+        if not set(losses_in(folder)) & {*NEW}:
+            assert len(list(folder.glob("*.joblib"))) == n_old, "an estimator is lost"
         survives(folder, n_old, options)
     assert raised > 15
 
