@@ -3,6 +3,7 @@
 import builtins
 import os
 import signal
+from pathlib import Path
 
 import joblib
 import onnx
@@ -78,7 +79,7 @@ def train(checkpoint, losses):
 class Faults:
     """Let the call of that number fail, and with ``lasting`` all that need space after it.
 
-    ``strike`` is called with the name of the function; it raises, or ends the process.
+    ``strike`` is called with the name of the function and the path; it raises, or ends the process.
     """
 
     def __init__(self, monkeypatch, at, strike, lasting=False):
@@ -87,15 +88,15 @@ class Faults:
             monkeypatch.setattr(os, name, self._failing(name, getattr(os, name)))
         monkeypatch.setattr(files, "open", self._opened, raising=False)
 
-    def count(self, name):
+    def count(self, name, path=None):
         self.left -= 1
         if self.left == 0 or (self.struck and self.lasting and name in ("open", "write", "fsync")):
             self.struck = True
-            self.strike(name)
+            self.strike(name, path)
 
     def _failing(self, name, function):
         def call(*args, **kwargs):
-            self.count(name)
+            self.count(name, args[0] if isinstance(args[0], str | Path) else None)
             return function(*args, **kwargs)
 
         return call
@@ -128,7 +129,7 @@ class HalfWritten:
         self._file.close()
 
 
-def kill(name):
+def kill(name, path):
     os.kill(os.getpid(), signal.SIGKILL)
 
 

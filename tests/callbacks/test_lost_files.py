@@ -67,8 +67,8 @@ def survives(folder, n_old, options):
 @pytest.mark.parametrize("n_old", [1, 3])
 @pytest.mark.parametrize("number, lasting", [(errno.ENOSPC, True), (errno.EACCES, False)])
 def test_every_call_that_can_fail(number, lasting, n_old, with_estimator, kept, old, monkeypatch):
-    def strike(name):
-        raise OSError(number, os.strerror(number))
+    def strike(name, path):
+        raise OSError(number, os.strerror(number), path)
 
     options = {"with_estimator": with_estimator, **KEPT[kept]}
     raised = 0
@@ -79,7 +79,9 @@ def test_every_call_that_can_fail(number, lasting, n_old, with_estimator, kept, 
             try:
                 train(ModelCheckpoint(folder, overwrite=True, **options), NEW)
             except OSError as error:
-                assert error.errno == number
+                assert (
+                    error.errno == number and os.strerror(number) in str(error) and str(folder) in str(error)
+                )
                 raised += 1
         if not faults.struck:
             break
