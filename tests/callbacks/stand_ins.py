@@ -66,12 +66,14 @@ class Run:
         self.checkpoint.teardown(self.trainer, self.task)
 
 
-def train(checkpoint, losses):
-    """Write an epoch for each loss."""
+def train(checkpoint, losses, done=None):
+    """Write an epoch for each loss; ``done`` takes those that are written."""
     run = Run(checkpoint)
+    done = [] if done is None else done
     try:
         for loss in losses:
             run.epoch(loss)
+            done.append(loss)
     finally:
         run.end()
 

@@ -135,6 +135,18 @@ def test_going_on_from_a_graph(kind, rows, tmp_path):
 
 
 @pytest.mark.needs_callbacks
+def test_what_was_measured_is_not_said_of_what_comes_of_it(rows, tmp_path):
+    """A key twice would not be valid ONNX."""
+    first, second = ModelCheckpoint(tmp_path / "first"), ModelCheckpoint(tmp_path / "second")
+    train(first, rows)
+    later = train(second, rows, model=first.paths()[-1], warm_start=True)
+    assert not later.get_trained_onnx().metadata_props
+    for path in second.paths():
+        onnx.checker.check_model(onnx.load(path))
+    assert [read_value(path, "loss") for path in second.paths()] == later.train_losses_
+
+
+@pytest.mark.needs_callbacks
 def test_a_classifier_goes_on_from_a_graph(tmp_path):
     X, y = load_wine(return_X_y=True)
     X = scale(X)
