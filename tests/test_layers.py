@@ -28,7 +28,7 @@ ALLOWED = {
     "training": BELOW_TRAINING,
     "estimators": BELOW_ESTIMATORS,
     "inspection": {"graphs"},
-    "callbacks": set(),
+    "callbacks": {"graphs"},
     "testing": BELOW_ESTIMATORS,
     "": {"estimators", "_version"},
 }
