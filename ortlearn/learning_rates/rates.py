@@ -71,7 +71,7 @@ class Rates:
         if not _is_rate(rate):
             raise PluginError(
                 f"{self._learning_rate!r}: the schedule returned {rate!r} for epoch {epoch + 1}, "
-                f"rate(epoch={epoch}). A rate must be a finite number, not negative: correct the schedule, or "
+                f"rate(epoch={epoch}). A rate must be a finite number, not negative: correct the schedule or "
                 "use another one."
             )
         return float(rate)

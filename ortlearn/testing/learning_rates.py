@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -88,7 +89,7 @@ def _check_schedule(learning_rate: BaseLearningRate, name: str, losses: np.ndarr
     for epoch, loss in enumerate(losses.tolist()):
         try:
             rate = rates.of(epoch)
-        except PluginError as error:  # neither negative nor anything but a number
+        except PluginError as error:
             raise AssertionError(f"{name}: {error}") from error
         assert rate > 0, f"{name}: the rate of epoch {epoch} is {rate!r}, it must be a number above 0"
         assert rates.of(epoch) == rate, f"{name}: asking twice for the rate of an epoch changes it"
