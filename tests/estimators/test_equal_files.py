@@ -8,6 +8,7 @@ import sys
 import warnings
 
 import numpy as np
+import pytest
 from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
@@ -68,11 +69,14 @@ def started(seed, names):
     )
 
 
-def test_fresh_processes():
-    processes = [started("1", MODELS), started("2", reversed(MODELS))]
+@pytest.mark.parametrize(
+    "names", [["network", "mixture"], pytest.param(list(MODELS), marks=pytest.mark.slow)], ids=len
+)
+def test_fresh_processes(names):
+    processes = [started("1", names), started("2", reversed(names))]
     first, second = (json.loads(process.communicate(timeout=240)[0]) for process in processes)
     assert first == second
-    assert sum(key.endswith(" trained") for key in first) == len(MODELS) * 2 * 2
+    assert sum(key.endswith(" trained") for key in first) == len(names) * 2 * 2
 
 
 def test_the_same_process():
