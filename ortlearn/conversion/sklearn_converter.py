@@ -97,6 +97,7 @@ def _convert(estimator: BaseEstimator, schema: InputSchema) -> ModelProto:
     from skl2onnx.common.exceptions import MissingConverter, MissingShapeCalculator
 
     arguments = {
+        "name": type(estimator).__name__,  # one drawn at random by default
         "initial_types": _initial_types(schema),
         "target_opset": {"": OPSET, "ai.onnx.ml": ML_OPSET},
         "custom_conversion_functions": CONVERTERS,
@@ -198,7 +199,7 @@ def _with_input_names(model: ModelProto, schema: InputSchema) -> ModelProto:
     own = {INPUT.format(i): item.name for i, item in enumerate(schema.inputs)}
     names = graph_names(model.graph)
     renamed = dict(own)
-    for name in names & set(own.values()):
+    for name in sorted(names & set(own.values())):
         renamed[name] = next(
             f"{name}_{i}" for i in count(1) if f"{name}_{i}" not in names | set(own.values())
         )

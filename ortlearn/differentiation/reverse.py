@@ -72,7 +72,7 @@ class Differentiator:
         GradientError
             If an operator on the way has no rule and no function body, or if a rule is wrong.
         """
-        wrt = set(wrt)
+        wrt = list(dict.fromkeys(wrt))  # in order: equal models give equal graphs in every process
         needed, steps = self._plan(op, nodes, seeds, wrt)
         contributions = {name: [grad] for name, grad in seeds.items() if name in needed}
         for step in reversed(steps):

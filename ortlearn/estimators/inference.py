@@ -14,6 +14,7 @@ from scipy.special import expit, softmax
 from ..exceptions import ConversionError
 from ..graphs import extract_model, initializer_arrays, make_inputs_of
 from ..training import Columns, Device, make_session
+from ..training.forks import PerProcess
 from ..training.hoisting import CHUNK_BYTES
 from ..training.step_graphs import SAMPLE_WEIGHT, row_loss_graph
 from .problem import Problem
@@ -54,12 +55,13 @@ class Inference:
         self.model = model
         self.device = device
         self.n_jobs = n_jobs
-        self._sessions: dict[str, Any] = {}
+        self._sessions = PerProcess()
 
     def _run(self, output: str, rows: np.ndarray) -> np.ndarray:
-        if output not in self._sessions:
-            self._sessions[output] = make_session(self._part(output), self.device, self.n_jobs)
-        return self._sessions[output].run([output], self._feeds(rows, self._sessions[output]))[0]
+        sessions = self._sessions.values
+        if output not in sessions:
+            sessions[output] = make_session(self._part(output), self.device, self.n_jobs)
+        return sessions[output].run([output], self._feeds(rows, sessions[output]))[0]
 
     def _part(self, output: str) -> ModelProto:
         return extract_model(self.model, [output])
@@ -177,14 +179,15 @@ class Inference:
         return float(np.sum(self._loss_run(rows, labels, weights, sample_weight)))
 
     def _loss_run(self, rows, labels, weights, sample_weight=None) -> np.ndarray:
-        if "losses" not in self._sessions:
+        sessions = self._sessions.values
+        if "losses" not in sessions:
             task = self.problem.task(False)
             whole = task.loss is None or task.loss.in_python
             graph = task.graph if whole else row_loss_graph(task)[0]
-            self._sessions["losses"] = make_session(graph, self.device, self.n_jobs), task.label
-            self._weights = initializer_arrays(self.model, task.weights)
-        session, label = self._sessions["losses"]
-        feeds = {**self._feeds(rows, session), label: labels, **(weights or self._weights)}
+            own = initializer_arrays(self.model, task.weights)
+            sessions["losses"] = make_session(graph, self.device, self.n_jobs), task.label, own
+        session, label, own = sessions["losses"]
+        feeds = {**self._feeds(rows, session), label: labels, **(weights or own)}
         if self.problem.trainable.row_weight is not None:
             ones = np.ones(len(labels), dtype=self.problem.dtype)
             feeds[SAMPLE_WEIGHT] = ones if sample_weight is None else sample_weight

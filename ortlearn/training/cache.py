@@ -13,6 +13,7 @@ import numpy as np
 from ..differentiation.registry import registered_rules
 from ..exceptions import GradientError
 from ..graphs import copy_model
+from .forks import guard
 from .sessions import Device, make_session, not_implemented
 from .task import TrainingTask
 
@@ -23,6 +24,7 @@ MAX_GRAPHS = 32
 
 _CACHE: OrderedDict[Hashable, tuple[Any, Any, list[Any]]] = OrderedDict()
 _LOCK = Lock()
+guard(_LOCK, _CACHE.clear)
 
 
 def cached_session(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from onnx import ModelProto, TensorProto
 
 from ..exceptions import DeviceError, NoTrainableWeightError, WeightOrderError
 from ..graphs import extract_model, initializer_arrays
-from .engines import make_engine
+from .engines import AgentEngine, SplitEngine, make_engine
+from .forks import PerProcess
 from .forward_backward_function import OrtGradientForwardBackwardFunction
 from .sessions import Device, parse_device, runtime
 
@@ -144,7 +146,8 @@ class OrtGradientForwardBackward:
             "providers": providers,
         }
         self._log("create the sessions on %r", self.device_)
-        self._engine = make_engine(
+        self._make_engine = partial(
+            make_engine,
             self.gradient,
             model,
             self.input_names,
@@ -154,10 +157,18 @@ class OrtGradientForwardBackward:
             self.graph_builder_config,
             arguments,
         )
+        self._engines = PerProcess()
         self.models_ = self._engine.models
         self.gradient_names_ = self._engine.gradient_names
         self._log("gradients=%r", self.gradient_names_)
         self.cls_type_ = type(self.class_name, (OrtGradientForwardBackwardFunction,), {})
+
+    @property
+    def _engine(self) -> AgentEngine | SplitEngine:
+        engines = self._engines.values
+        if not engines:
+            engines["engine"] = self._make_engine()
+        return engines["engine"]
 
     def _input_gradients(self, model: ModelProto) -> list[str]:
         """Return the inputs whose gradient is computed."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..exceptions import DeviceError
 from ..graphs.files import save_model
+from .forks import PerProcess
 from .sessions import ort_device, ort_vector, run_vectors
 
 if TYPE_CHECKING:
@@ -34,9 +35,14 @@ class OrtGradientForwardBackwardFunction:
 
     def __init__(self, owner: OrtGradientForwardBackward):
         self.owner = owner
-        self._states: list[Any] = []
+        self._kept = PerProcess()
         self._saved: list[Any] | None = None
         self._device = ort_device(owner.device_)
+
+    @property
+    def _states(self) -> list[Any]:
+        """What forward has left for backward, in this process."""
+        return self._kept.values.setdefault("states", [])
 
     def __reduce__(self):
         return type(self.owner).new_instance, (self.owner,)

@@ -15,6 +15,7 @@ from joblib import effective_n_jobs
 from onnx import ModelProto
 
 from ..exceptions import DeviceError, MissingRuntimeError
+from .forks import outlive_forks
 
 __all__ = [
     "Device",
@@ -169,13 +170,14 @@ def make_session(
     onnxruntime.InferenceSession
         Session.
     """
-    return runtime().InferenceSession(
+    session = runtime().InferenceSession(
         model.SerializeToString(),
         session_options(n_jobs) if options is None else options,
         providers=device.providers() if providers is None else providers,
         provider_options=provider_options,
         disabled_optimizers=FAULTY,
     )
+    return outlive_forks(session)
 
 
 def not_implemented() -> type[Exception]:
@@ -208,7 +210,8 @@ def n_threads(n_jobs: int | None) -> int:
     >>> n_threads(None), n_threads(2)
     (1, 2)
     """
-    wanted = effective_n_jobs(n_jobs)
+    # Workers of a pool may have no children: joblib says one, and warns of loops that nobody asked for.
+    wanted = 1 if multiprocessing.current_process().daemon else effective_n_jobs(n_jobs)
     share = os.environ.get("OMP_NUM_THREADS", "")
     if _is_worker() and share.isdigit():
         wanted = min(wanted, int(share))
