@@ -151,13 +151,18 @@ class GradientBuilder(TypedBuilder):
             return self.CastLike(name, like)
         return name if self.elem_type(name) == wanted else self.Cast(name, to=wanted)
 
-    def one_hot(self, indices: str, depth: str, axis: int) -> str:
-        """Return floats that are one where a position along an axis is the index, and zero elsewhere."""
-        # onnxruntime has no OneHot of float64.
-        hot = self.OneHot(indices, depth, np.array([0, 1], dtype=np.float32), axis=axis)
-        if self.float_dtype == np.float32:
-            return hot
-        return self.Cast(hot, to=helper.np_dtype_to_tensor_dtype(self.float_dtype))
+    def one_hot(self, indices: str, depth: str, axis: int, rank: int) -> str:
+        """Return floats that are one where a position along an axis is the index, and zero elsewhere.
+
+        ``rank`` is that of the indices.
+        """
+        # onnxruntime has no OneHot of float64, and its OneHot of no indices stops the process.
+        axis %= rank + 1
+        indices = self.cast(indices, np.int64)
+        wrapped = self.Where(self.Less(indices, self.constant(0)), self.Add(indices, depth), indices)
+        numbers = self.Range(np.array(0, np.int64), depth, np.array(1, np.int64))
+        places = self.Reshape(numbers, [-1, *[1] * (rank - axis)])
+        return self.cast(self.Equal(self.unsqueeze(wrapped, [axis]), places), self.float_dtype)
 
     def mask(self, condition: str, like: str) -> str:
         """Return ones where a condition holds and zeros elsewhere, of the type of another tensor."""

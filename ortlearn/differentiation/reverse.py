@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from onnx import NodeProto
 
 from ..exceptions import GradientError
-from ..graphs.queries import node_inputs
+from ..graphs.queries import captured_names, node_inputs
 from .expand import expand_node
 from .gradient_builder import GradientBuilder
 from .registry import Rule, RuleTable, load_rules
@@ -133,7 +133,7 @@ class Differentiator:
         grads = {name: _total(op, contributions, name) for name in node.output if name in contributions}
         if not grads:
             return
-        captured = sorted((step.reads - set(node.input)) & needed)
+        captured = sorted(captured_names(node) & needed)
         context = RuleNode(node, op, grads, needed, captured, self.backpropagate)
         first = next(iter(grads))
         op.float_dtype = op.dtype(first) or op.float_dtype

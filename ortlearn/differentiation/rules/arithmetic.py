@@ -133,14 +133,28 @@ def extremum(op, node, grad):
 @RULES.rule("Clip")
 def clip(op, node, grad):
     # y = min(max(x, low), high), dx = dy where y = x, dlow = sum of dy where x < low, dhigh where x > high
-    x = node.I(0)
-    inside = op.Mul(grad, op.mask(op.Equal(x, node.O(0)), grad))
-    bounds = [None] * (node.n_inputs - 1)
-    for index, compare in ((1, op.Less), (2, op.Greater)):
-        if node.needs(index):
-            outside = op.mask(compare(x, node.I(index)), grad)
-            bounds[index - 1] = op.unbroadcast(op.with_type(op.Mul(grad, outside), x), node.I(index))
-    return [inside, *bounds]
+    x, low, high = node.I(0), node.I(1), node.I(2)
+    inside = op.Equal(x, node.O(0))
+    outside = [op.Less(x, low) if node.needs(1) else None, op.Greater(x, high) if node.needs(2) else None]
+    if low and high and not _ordered(node, low, high):
+        # y = high everywhere where low is above it
+        crossed = op.Greater(low, high)
+        inside = op.And(inside, op.Not(crossed))
+        if node.needs(1):
+            outside[0] = op.And(outside[0], op.Not(crossed))
+        if node.needs(2):
+            outside[1] = op.Or(outside[1], crossed)
+    bounds = [
+        op.unbroadcast(op.with_type(op.Mul(grad, op.mask(where, grad)), x), node.I(index)) if where else None
+        for index, where in enumerate(outside, start=1)
+    ]
+    return [op.Mul(grad, op.mask(inside, grad)), *bounds][: node.n_inputs]
+
+
+def _ordered(node, low, high):
+    """Return whether two bounds are constants, the first not above the second."""
+    values = node.constant(low), node.constant(high)
+    return all(value is not None and value.size == 1 for value in values) and bool(values[0] <= values[1])
 
 
 @RULES.rule("Where", broadcast=True)

@@ -17,7 +17,7 @@ RULES.without_gradient("BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor")
 RULES.without_gradient("Ceil", "Floor", "Hardmax", "Round", "Sign")
 
 # Positions and shapes
-RULES.without_gradient("ArgMax", "ArgMin", "NonMaxSuppression", "NonZero", "OneHot", "Shape", "Size")
+RULES.without_gradient("ArgMax", "ArgMin", "NonMaxSuppression", "NonZero", "Shape", "Size")
 
 # Values that do not depend on those of the inputs
 RULES.without_gradient("Constant", "ConstantOfShape", "EyeLike")
