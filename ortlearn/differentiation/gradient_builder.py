@@ -89,6 +89,12 @@ class GradientBuilder(TypedBuilder):
         filling = helper.make_tensor("value", helper.np_dtype_to_tensor_dtype(dtype), [1], [value])
         return self.with_type(self.ConstantOfShape(self.shape_of(like), value=filling), like)
 
+    def constant_gradient(self, name: str, value: float = 0.0) -> str:
+        """Return a gradient of a tensor, filled with one value."""
+        known = self.gradient_type(name)
+        dtype = self.float_dtype if known is None else helper.tensor_dtype_to_np_dtype(known.elem_type)
+        return self.with_gradient_type(self.fill(self.shape_of(name), value, dtype), name)
+
     def fill(self, shape: str, value: float = 0.0, dtype: Any = None) -> str:
         """Return a tensor of a shape given by name, filled with one value."""
         elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype or self.float_dtype))

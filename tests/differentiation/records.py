@@ -639,4 +639,7 @@ RECORDS = [
 
 #: Operators tested in a file of their own.
 # ReverseSequence has its rule in the example distribution.
-ELSEWHERE = {("", "If"), ("", "Loop"), ("", "Scan"), ("", "ReverseSequence")}
+ELSEWHERE = {
+    ("", name)
+    for name in "If Loop Scan ReverseSequence QuantizeLinear DequantizeLinear MatMulInteger".split()
+}

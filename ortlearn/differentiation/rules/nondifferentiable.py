@@ -24,8 +24,8 @@ RULES.without_gradient("Constant", "ConstantOfShape", "EyeLike")
 RULES.without_gradient("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
 RULES.without_gradient("Bernoulli", "Multinomial")
 
-# Integers and text
-RULES.without_gradient("MatMulInteger", "ConvInteger", "StringNormalizer", "TfIdfVectorizer")
+# Text
+RULES.without_gradient("StringNormalizer", "TfIdfVectorizer")
 
 # Encoders, and decision trees: piecewise constant
 RULES.without_gradient(
