@@ -251,6 +251,10 @@ class GradientBuilder(TypedBuilder):
         padded = self.Concat(self.fill(missing, 1, np.int64), small, axis=0)
         differs = self.Not(self.Equal(padded, large))
         axes = self.Reshape(self.NonZero(differs), [-1])
-        # Without any axis nothing is summed.
-        summed = self.ReduceSum(grad, axes, keepdims=1, noop_with_empty_axes=1)
-        return self.reshape_like(summed, like)
+        # One more axis, as onnxruntime sums a tensor without elements along all where none is given.
+        axes = self.Concat([0], self.Add(axes, 1), axis=0)
+        summed = self.ReduceSum(self.Unsqueeze(grad, [0]), axes, keepdims=1)
+        source, target = self.rank(grad), self.rank(like)
+        if source is None or target is None:
+            return self.reshape_like(summed, like)
+        return self.with_type(self.Squeeze(summed, list(range(1 + source - target))), like)

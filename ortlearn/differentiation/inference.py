@@ -173,7 +173,7 @@ def _other_types(node: NodeProto, types: Mapping[str, TensorType], opsets: Mappi
     inputs = [types.get(name) for name in node.input]
     if node.op_type == "Loop":
         results = _loop_types(node, inputs, types, opsets)
-    elif any(known is None or known.shape is None for known in inputs):
+    elif any(known is None for known in inputs):
         return {}
     else:
         results = [_OTHERS[node.domain, node.op_type](inputs)]
@@ -208,12 +208,20 @@ def _float(inputs: Sequence) -> TensorType:
 
 
 def _pairs(inputs: Sequence) -> TensorType:
-    return TensorType(inputs[0].elem_type, (inputs[0].shape[0], inputs[1].shape[0]))
+    sizes = [None if known.shape is None else known.shape[0] for known in inputs]
+    return TensorType(inputs[0].elem_type, tuple(sizes))
+
+
+def _product(inputs: Sequence) -> TensorType:
+    ranks = [None if known.shape is None else len(known.shape) for known in inputs]
+    unknown = None in ranks or min(ranks) < 2
+    return TensorType(inputs[0].elem_type, None if unknown else (None,) * max(ranks))
 
 
 _OTHERS: dict[tuple[str, str], Callable] = {
     ("", "Loop"): _same,
     ("com.microsoft", "CDist"): _pairs,
+    ("com.microsoft", "FusedMatMul"): _product,
     ("com.microsoft", "Gelu"): _same,
     ("ai.onnx.ml", "Imputer"): _same,
     ("ai.onnx.ml", "Normalizer"): _float,

@@ -160,7 +160,12 @@ class Differentiator:
         first = next(iter(grads))
         op.float_dtype = op.dtype(grads[first]) or op.float_dtype
         assert step.rule is not None
-        results = _as_sequence(step.rule.function(op, context, context.GO(0)), context)
+        try:
+            results = _as_sequence(step.rule.function(op, context, context.GO(0)), context)
+        except (IndexError, ValueError) as error:
+            shapes = [op.shape(name) for name in node.input]
+            reason = f"its rule does not know what to do with inputs of the shapes {shapes} ({error})"
+            raise context.error(reason) from error
         if context.replacement is not None:
             nodes[step.index] = context.replacement
         for name, grad in zip(node.input, results, strict=True):

@@ -10,6 +10,7 @@ import argparse
 import collections
 import multiprocessing
 import sys
+import time
 import traceback
 
 import numpy as np
@@ -23,20 +24,23 @@ from tests.differentiation.random_operators import CONTROL, MAKERS, ROUNDING
 
 __all__ = ["OUTCOMES", "check_seed", "check_seeds"]
 
-#: What may come out of a seed. The first four are as they should be.
+#: What may come out of a seed; the last three are defects.
 OUTCOMES = {
     "right": "equal to finite differences in float64",
     "float32": "equal as far as a kernel of float32 precision lets one see",
     "kink": "slopes to the left and to the right differ there",
     "refused": "an error that says why",
     "no kernel": "onnxruntime has no float64 kernel for an operator of the gradient",
+    "empty": "onnxruntime refuses an operator of the gradient on tensors without elements",
     "nothing": "no operator fitted",
     "model stops": "the model itself stops the process, before it is differentiated",
     "wrong": "something else than finite differences",
     "failed": "an error of another kind",
     "stopped": "the gradient stops the process",
 }
-GOOD = ("right", "float32", "kink", "refused", "no kernel", "nothing", "model stops")
+GOOD = ("right", "float32", "kink", "refused", "no kernel", "empty", "nothing", "model stops")
+#: Seconds after which a seed counts as stopped.
+PATIENCE = 60
 
 
 def make(seed):
@@ -89,7 +93,8 @@ def check_seed(seed, say=lambda phase: None):
     except NoKernel as error:
         return "no kernel", str(error)
     except Exception as error:
-        return "failed", f"the gradient does not run: {error}"
+        empty = any(value.size == 0 for value in (*feeds.values(), *values))
+        return "empty" if empty else "failed", f"the gradient does not run: {error}"
     worst = ("right", "")
     for name, grad in zip(wrt, grads, strict=True):
         if grad.shape != feeds[name].shape or grad.dtype != feeds[name].dtype:
@@ -183,13 +188,17 @@ def check_seeds(first, last, report=print):
         worker = context.Process(target=_work, args=(first, min(first + 400, last), queue))
         worker.start()
         phase, seed, end = "begin", first, min(first + 400, last)
+        heard = time.monotonic()
         while first < end:
             if queue.empty():
                 worker.join(0.02)
                 if worker.exitcode is not None and queue.empty():
                     break
+                if time.monotonic() - heard > PATIENCE:
+                    worker.kill()
                 continue
             seed, phase, found = queue.get()
+            heard = time.monotonic()
             if phase == "end":
                 counts[found[0]] += 1
                 if found[0] not in GOOD:

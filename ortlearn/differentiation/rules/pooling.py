@@ -69,7 +69,9 @@ def _counts(op, node, window, shape, result):
     for axis, size in enumerate(source):
         starts = np.arange(result[axis]) * window.strides[axis] - window.before[axis]
         places = starts[:, None] + np.arange(window.kernel[axis]) * window.dilations[axis]
-        inside = np.maximum(((places >= 0) & (places < size)).sum(axis=1), 1)
+        inside = ((places >= 0) & (places < size)).sum(axis=1)
+        if not inside.all():
+            raise node.error("a window lies outside of the input, where onnxruntime has no mean")
         counts *= inside.reshape([-1 if other == axis + 2 else 1 for other in range(counts.ndim)])
     return counts
 
