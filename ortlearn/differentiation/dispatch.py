@@ -10,13 +10,34 @@ from onnx import ModelProto
 from ..exceptions import GradientError
 from . import ort_backend
 from .gradient_model import gradient_model
+from .rounding import RoundingError
 
-__all__ = ["BACKENDS", "by_backend", "gradient_of_loss"]
+__all__ = ["BACKENDS", "STRAIGHT_THROUGH", "by_backend", "check_straight_through", "gradient_of_loss"]
 
 #: Ways to a gradient.
 BACKENDS = ("auto", "rules", "ort")
+#: What goes for one inside of the library: rules that overlook that operators round.
+STRAIGHT_THROUGH = "straight_through"
 
 Result = TypeVar("Result")
+
+
+def check_straight_through(backend: str, straight_through: bool) -> str:
+    """Return the backend to use, ``STRAIGHT_THROUGH`` where operators that round are to be overlooked.
+
+    Raises
+    ------
+    ValueError
+        If the backend cannot do it.
+    """
+    if not straight_through:
+        return backend
+    if backend == "ort":
+        raise ValueError(
+            "straight_through=True needs our own rules: onnxruntime-training has no such gradient. Use "
+            "'rules' or 'auto' instead of 'ort'."
+        )
+    return STRAIGHT_THROUGH
 
 
 def by_backend(backend: str, rules: Callable[[], Result], ort: Callable[[], Result]) -> Result:
@@ -40,12 +61,16 @@ def by_backend(backend: str, rules: Callable[[], Result], ort: Callable[[], Resu
     GradientError
         If the backend is unknown, or if an operator on the way has no gradient.
     """
+    if backend == STRAIGHT_THROUGH:
+        return rules()
     if backend not in BACKENDS:
         raise GradientError(f"gradient={backend!r} is unknown, use one of {list(BACKENDS)}.")
     if backend == "ort":
         return ort()
     try:
         return rules()
+    except RoundingError:
+        raise
     except GradientError as error:
         if backend == "rules" or not ort_backend.is_available():
             raise
@@ -75,7 +100,8 @@ def gradient_of_loss(
         Inputs of the graph to differentiate with respect to.
     backend : {"auto", "rules", "ort"}, default="auto"
         What builds the gradient: our own rules, onnxruntime-training's C++ builder, or rules where
-        every operator on the way has one, else the builder where it is installed.
+        every operator on the way has one, else the builder where it is installed. The estimators'
+        parameter ``straight_through`` comes as ``"straight_through"``.
     keep_outputs : bool, default=False
         Whether the other outputs of the model are kept, after the loss.
     origin : str, default=None
@@ -89,7 +115,7 @@ def gradient_of_loss(
     Raises
     ------
     GradientError
-        If an operator on the way has no gradient, or if the backend is unknown.
+        If an operator on the way has no gradient or rounds, or if the backend is unknown.
     MissingRuntimeError
         If the backend is not installed.
 
@@ -106,6 +132,13 @@ def gradient_of_loss(
     origins = None if origin is None else dict.fromkeys((node.name for node in model.graph.node), origin)
     return by_backend(
         backend,
-        lambda: gradient_model(model, loss, wrt, keep_outputs=keep_outputs or None, origin=origins),
+        lambda: gradient_model(
+            model,
+            loss,
+            wrt,
+            keep_outputs=keep_outputs or None,
+            origin=origins,
+            straight_through=backend == STRAIGHT_THROUGH,
+        ),
         lambda: ort_backend.loss_gradient(model, loss, wrt, keep_outputs),
     )

@@ -18,6 +18,7 @@ from ..graphs import (
     subgraphs,
     value_types,
 )
+from .rounding import refuse_rounding
 
 __all__ = [
     "add_zero_gradients",
@@ -143,6 +144,7 @@ def refuse_known_wrong(model: ModelProto, outputs: Sequence[str], wrt: Sequence[
                 f"onnxruntime-training does not differentiate graphs with {node.op_type} "
                 f"(node {node.name!r}): it can stop the whole process. Use gradient='rules'."
             )
+    refuse_rounding(model, outputs, wrt)
     types = value_types(model)
     nodes = nodes_on_the_way(model, outputs, wrt, types)
     reached = set(wrt).union(*(node.output for node in nodes))
@@ -188,6 +190,8 @@ def _wrong(
         for name, shape in zip(node.input, shapes, strict=True):
             if _is_float(types.get(name)) and name in reached and _differ(shape, output):
                 return f"its operand {name!r} is broadcast; expand it to the shape of the result"
+    if node.op_type == "SoftmaxCrossEntropyLoss" and len(node.input) > 2 and node.input[2] in reached:
+        return f"its class weights {node.input[2]!r} depend on what is differentiated to"
     if node.op_type == "Dropout" and len(node.input) > 2 and node.input[2] not in constants:
         return f"its mode {node.input[2]!r} is not constant"
     if node.op_type == "Split" and not read.issuperset(node.output):

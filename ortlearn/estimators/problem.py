@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
 from .. import conversion
+from ..differentiation import check_straight_through
 from ..exceptions import ConversionError, PluginError
 from ..graphs import TensorType, value_types
 from ..learning_rates import BaseLearningRate, resolve_learning_rate
@@ -148,7 +149,7 @@ class Problem:
             encoder,
             found,
             np.ndim(y),
-            owner.gradient,
+            check_straight_through(owner.gradient, owner.straight_through),
             None if conversion.is_onnx_source(source) else source,
             updates=Updates.of(owner),
             sparse_labels=issparse(y) and trainable.head is not None,

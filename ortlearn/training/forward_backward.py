@@ -60,7 +60,8 @@ class OrtGradientForwardBackward:
         Whether to check number, type and device of what ``forward`` and ``backward`` are given.
     gradient : {"auto", "rules", "ort"}, default="auto"
         ``"ort"`` runs the TrainingAgent of onnxruntime-training, ``"rules"`` two graphs made by our
-        own rules, which any onnxruntime runs; ``"auto"`` the first where it can.
+        own rules, which any onnxruntime runs; ``"auto"`` the first where it can. With
+        ``"straight_through"`` our own rules overlook that operators round.
     input_gradients : bool, default=True
         Whether the gradients of the floating-point inputs are computed.
 
