@@ -74,11 +74,27 @@ def thresholded_relu(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     return True
 
 
+def softmax(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+    # exp(x - log(sum(exp(x)))), or its logarithm: the builder's kernels stop the process without rows
+    x, axis = node.input[0], attributes_of(node).get("axis", -1)
+    shape = op.shape(x)
+    if op.opset < 13 or (shape is not None and all(isinstance(dim, int) and dim > 0 for dim in shape)):
+        return False
+    total = op.ReduceLogSumExp(x, axes=[axis]) if op.opset < 18 else op.ReduceLogSumExp(x, [axis])
+    if node.op_type == "Softmax":
+        op.Exp(op.Sub(x, total), outputs=[node.output[0]])
+    else:
+        op.Sub(x, total, outputs=[node.output[0]])
+    return True
+
+
 #: Rewrites by operator.
 RULES = {
     "Celu": celu,
     "Elu": elu,
     "HardSigmoid": hard_sigmoid,
+    "LogSoftmax": softmax,
     "Selu": selu,
+    "Softmax": softmax,
     "ThresholdedRelu": thresholded_relu,
 }
