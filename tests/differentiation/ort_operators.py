@@ -17,7 +17,7 @@ from tests.differentiation.ort_uses import USES, Case, Outcome, in_children, out
 from tests.differentiation.records import RECORDS
 from tests.differentiation.test_rules import node_model, wanted
 
-#: What is known of the dimensions: all, all but the first, which has a name, names only, ranks, nothing; no rows.
+#: What is known of dimensions: all; all but the first, which has a name; names; ranks; nothing. No rows.
 SIZES = ("known", "batch", "named", "unknown", "rankless", "empty")
 
 
@@ -49,7 +49,9 @@ def _forget(model, size: str):
         for place, dim in enumerate(value.type.tensor_type.shape.dim):
             if size == "unknown" or value in model.graph.output:
                 dim.Clear()
-            elif size == "named" or (size in ("batch", "empty") and place == 0 and value is model.graph.input[0]):
+            elif size == "named" or (
+                size in ("batch", "empty") and place == 0 and value is model.graph.input[0]
+            ):
                 dim.dim_param = f"{value.name}_{place}"
     return model
 

@@ -20,7 +20,10 @@ def average_pool(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     x, attributes = node.input[0], attributes_of(node)
     shape, dtype = op.shape(x), op.dtype(x)
     with_pads = attributes.pop("count_include_pad", 0)
-    rounded = attributes.pop("ceil_mode", 0) or attributes.get("auto_pad", b"NOTSET") not in (b"NOTSET", b"VALID")
+    rounded = attributes.pop("ceil_mode", 0) or attributes.get("auto_pad", b"NOTSET") not in (
+        b"NOTSET",
+        b"VALID",
+    )
     if shape is None or dtype is None or rounded or not isinstance(shape[1], int):
         return False
     size = attributes["kernel_shape"]

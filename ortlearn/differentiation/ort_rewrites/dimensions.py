@@ -13,7 +13,7 @@ from ..ort_checks import nodes_on_the_way
 __all__ = ["forget_names"]
 
 #: Operators whose operands are broadcast, but for so many of their last axes.
-_BROADCAST = {name: 0 for name in ("Add", "Sub", "Mul", "Div", "Min", "Max", "PRelu", "Gemm", "Expand")}
+_BROADCAST = dict.fromkeys(("Add", "Sub", "Mul", "Div", "Min", "Max", "PRelu", "Gemm", "Expand"), 0)
 _BROADCAST |= {"MatMul": 2}
 
 

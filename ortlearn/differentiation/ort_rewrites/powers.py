@@ -38,10 +38,10 @@ def power(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
 
 
 def _power_of_exponent(node: NodeProto, op: GraphBuilder) -> bool:
-    """Write a power whose exponent has a gradient: exp(b log(a)) where the base a is positive.
+    """Write a power whose exponent has a gradient: exp(b log(a)), times the sign of a to an odd b.
 
     Powers of zero have the slope of the base for the exponent 1, and no other. Those of a negative
-    base have none along their exponent: it is NaN, by the logarithm.
+    base have none along their exponent: it is NaN, by a logarithm.
     """
     base, exponent = node.input
     dtype = op.dtype(base)
@@ -51,13 +51,18 @@ def _power_of_exponent(node: NodeProto, op: GraphBuilder) -> bool:
     shape = result_shape(node, op)
     bases, exponents = (op.Expand(name, shape) for name in node.input)
     nothing, negative = op.Equal(bases, zero), op.Less(bases, zero)
-    logarithms = op.Log(op.Where(nothing, one, op.Where(negative, nan, bases)))
-    positive = op.Exp(op.Mul(exponents, logarithms))
+    positive = _exponential(op, op.Where(nothing, one, op.Where(negative, nan, bases)), exponents)
+    size = _exponential(op, op.Where(negative, op.Neg(bases), one), exponents)
+    rest = op.Abs(op.Mod(exponents, op.Add(one, one), fmod=1))
+    below = op.Where(op.Equal(rest, one), op.Neg(size), op.Where(op.Equal(rest, zero), size, nan))
     constant = op.Where(op.Equal(exponents, zero), one, op.Where(op.Less(exponents, zero), infinity, zero))
     at_zero = op.Where(op.Equal(exponents, one), bases, constant)
-    below = op.Pow(op.Where(negative, bases, one), exponents)
     op.Where(nothing, at_zero, op.Where(negative, below, positive), outputs=[node.output[0]])
     return True
+
+
+def _exponential(op: GraphBuilder, base: str, exponent: str) -> str:
+    return op.Exp(op.Mul(exponent, op.Log(base)))
 
 
 #: Rewrites by operator.
