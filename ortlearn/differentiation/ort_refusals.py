@@ -85,7 +85,10 @@ def _refuse_without_kernel(node: NodeProto, types: Mapping[str, TensorType]) -> 
             f"onnxruntime-training has no gradient of {node.op_type} (node {node.name!r}) known to run "
             "and to be right. Use gradient='rules'."
         )
-    if kind == TensorProto.DOUBLE and node.op_type in _SINGLE:
+    of_many = node.op_type == "MatMul" and any(
+        name in types and len(types[name].shape or ()) > 2 for name in node.input
+    )
+    if kind == TensorProto.DOUBLE and (node.op_type in _SINGLE or of_many):
         raise GradientError(
             f"onnxruntime-training has no float64 form of the gradient of {node.op_type} (node {node.name!r})"
             ". Use gradient='rules'."
@@ -101,10 +104,8 @@ def _differ(one: tuple | None, other: tuple | None) -> bool:
 
 
 def _product(node: NodeProto, known: _Known, attributes: Mapping[str, Any]) -> str | None:
-    shape = known.shape(node.input[1])
-    if shape is None:
-        return f"the rank of {node.input[1]!r} is unknown"
-    return "its right operand is a vector; reshape it to a matrix of one column" if len(shape) == 1 else None
+    # operands of known ranks are matrices by then, or more than one
+    return "the rank of an operand is unknown" if None in map(known.shape, node.input) else None
 
 
 def _choice(node: NodeProto, known: _Known, attributes: Mapping[str, Any]) -> str | None:
@@ -203,4 +204,4 @@ _BY_NAME = set(
     "Split Sqrt Squeeze Sub Tanh Tile TopK Transpose Trilu Unsqueeze Where".split()
 )
 #: Operators whose gradient has a float32 kernel only.
-_SINGLE = {"Concat"}
+_SINGLE = {"Concat", "MaxPool", "Relu", "Sin", "SoftmaxCrossEntropyLoss"}

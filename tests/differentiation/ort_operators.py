@@ -17,8 +17,9 @@ from tests.differentiation.ort_uses import USES, Case, Outcome, in_children, out
 from tests.differentiation.records import RECORDS
 from tests.differentiation.test_rules import node_model, wanted
 
-#: What is known of dimensions: all; all but the first, which has a name; names; ranks; nothing. No rows.
-SIZES = ("known", "batch", "named", "unknown", "rankless", "empty")
+#: What is known of dimensions: all; all but the first, which has a name; names; ranks; nothing.
+#: Then no rows, and float64.
+SIZES = ("known", "batch", "named", "unknown", "rankless", "empty", "double")
 
 
 def names() -> list[str]:
@@ -37,7 +38,9 @@ def case_of(name: str) -> Case:
     number, _, opset, size, _ = name.split("|")
     record = RECORDS[int(number)]
     rows = 0 if size == "empty" else None
-    model, feeds, inputs = node_model(record, int(opset), np.float32, rows=rows)
+    model, feeds, inputs = node_model(
+        record, int(opset), np.float64 if size == "double" else np.float32, rows=rows
+    )
     return Case(_forget(model, size), feeds, wanted(record, feeds, inputs), size != "empty")
 
 

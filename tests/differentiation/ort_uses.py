@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from onnx import ModelProto, NodeProto, helper
+from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from ortlearn.differentiation import DerivativeOptions, gradient_of_loss, onnx_derivative
 from ortlearn.exceptions import GradientError
@@ -27,7 +27,7 @@ from ortlearn.graphs import (
 )
 from ortlearn.training import OrtGradientForwardBackward
 from ortlearn.training.sessions import Device, make_session
-from tests.differentiation.evaluation import run
+from tests.differentiation.evaluation import run, run_onnxruntime
 
 __all__ = ["USES", "Case", "Outcome", "in_children", "outcome_of"]
 
@@ -35,6 +35,7 @@ __all__ = ["USES", "Case", "Outcome", "in_children", "outcome_of"]
 TOLERANCE = 2e-3
 #: Seconds after which a case counts as killed.
 LIMIT = 10
+FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 #: Whether the C++ builder is at work, written by the process that may be killed.
 _AT_WORK = mmap.mmap(-1, 1)
 
@@ -92,15 +93,13 @@ def _work(names: Sequence[str], outcome: Callable[[str], Outcome], writing: int)
 def outcome_of(case: Case, use: str) -> Outcome:
     """Return what one use of the C++ builder gives, next to our own rules.
 
-    A model that does not run by them, or stops the process, is skipped.
+    A model that onnxruntime does not run, or that stops the process by itself, is skipped.
     """
     _AT_WORK[0] = 0
     expected = None
     try:
-        if case.compared:
-            expected = USES[use](case, "rules")
-        else:
-            run(case.model, case.feeds)
+        run_onnxruntime(case.model, case.feeds)
+        expected = USES[use](case, "rules") if case.compared else None
     except GradientError:
         pass  # nothing to compare with, but the process must survive
     except Exception as error:
@@ -174,7 +173,10 @@ def _tensor(value: np.ndarray, name: str):
 
 def _forward_backward(model: ModelProto, weights: list[str], feeds: dict, backend: str) -> list[np.ndarray]:
     inputs = [value.name for value in model.graph.input]
-    values = {tensor.name: feeds.get(tensor.name, np.float32(1.5)) for tensor in model.graph.initializer}
+    values = {
+        tensor.name: feeds.get(tensor.name, np.array(1.5, helper.tensor_dtype_to_np_dtype(tensor.data_type)))
+        for tensor in model.graph.initializer
+    }
     function = OrtGradientForwardBackward(model, weights, gradient=backend).new_instance()
     tensors = [*(feeds[name] for name in inputs), *(np.asarray(values[name]) for name in weights)]
     outputs = [value.numpy() for value in function.forward(tensors, training=True)]
@@ -192,19 +194,21 @@ def _floats_only(model: ModelProto) -> ModelProto:
     """Return the model without outputs that have no gradient."""
     types, model = value_types(model), copy_model(model)
     for value in list(model.graph.output):
-        if types[value.name].elem_type != 1:
+        if types[value.name].elem_type not in FLOATS:
             model.graph.output.remove(value)
     return model
 
 
 def _with_loss(model: ModelProto) -> ModelProto:
     op = GraphBuilder(opset_versions(model)[""], existing_names=graph_names(model.graph))
-    terms = [op.ReduceSum(op.Sin(value.name), keepdims=0) for value in _floats_only(model).graph.output]
+    values = _floats_only(model).graph.output
+    terms = [op.ReduceSum(op.Tanh(value.name), keepdims=0) for value in values]
     loss = terms[0]
     for term in terms[1:]:
         loss = op.Add(loss, term)
     op.Identity(loss, outputs=["loss"])
-    return append_nodes(model, op, outputs=[make_value_info("loss", TensorType(1, ()))])
+    kind = values[0].type.tensor_type.elem_type
+    return append_nodes(model, op, outputs=[make_value_info("loss", TensorType(kind, ()))])
 
 
 def _with_factors(case: Case) -> tuple[ModelProto, list[str]]:
@@ -222,5 +226,7 @@ def _with_factors(case: Case) -> tuple[ModelProto, list[str]]:
         nodes.append(copied)
     del model.graph.node[:]
     model.graph.node.extend(nodes)
-    model.graph.initializer.extend(helper.make_tensor(weight, 1, [], [1.0]) for weight in weights)
+    for name, weight in zip(case.wrt, weights, strict=True):
+        kind = helper.np_dtype_to_tensor_dtype(case.feeds[name].dtype)
+        model.graph.initializer.append(helper.make_tensor(weight, kind, [], [1.0]))
     return model, weights

@@ -11,6 +11,7 @@ from ortlearn.differentiation.random_feed import random_feed
 from ortlearn.graphs import make_initializers_of
 from tests.differentiation.evaluation import run, run_onnxruntime
 from tests.differentiation.models import parse
+from tests.differentiation.records import RECORDS
 
 needs_training = pytest.mark.needs_training
 KEPT = DerivativeOptions.KeepOutputs | DerivativeOptions.FillGrad
@@ -164,6 +165,7 @@ def test_through_the_derivative_too(name):
 
 def test_every_rewrite_has_a_graph():
     used = {(node.domain, node.op_type) for name in GRAPHS for node in model_of(name).graph.node}
+    used |= {(record.domain, record.op_type) for record in RECORDS}  # see test_ort_operators.py
     assert {key for key in REWRITES if key[0] == ""} <= used
 
 

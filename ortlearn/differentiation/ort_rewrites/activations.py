@@ -75,10 +75,12 @@ def thresholded_relu(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
 
 
 def softmax(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
-    # exp(x - log(sum(exp(x)))), or its logarithm: the builder's kernels stop the process without rows
+    # exp(x - log(sum(exp(x)))), or its logarithm: the builder's kernels are for float32, and stop the
+    # process without rows
     x, axis = node.input[0], attributes_of(node).get("axis", -1)
     shape = op.shape(x)
-    if op.opset < 13 or (shape is not None and all(isinstance(dim, int) and dim > 0 for dim in shape)):
+    whole = shape is not None and all(isinstance(dim, int) and dim > 0 for dim in shape)
+    if op.opset < 13 or (whole and op.dtype(x) == np.float32):
         return False
     total = op.ReduceLogSumExp(x, axes=[axis]) if op.opset < 18 else op.ReduceLogSumExp(x, [axis])
     if node.op_type == "Softmax":

@@ -19,12 +19,14 @@ def matmul(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     # A v = the only column of A [v], v B = the only row of [v] B
     left, right = node.input
     ranks = [len(op.shape(name) or ()) for name in node.input]
-    if ranks[1] == 1:
-        op.Squeeze(op.MatMul(left, op.Unsqueeze(right, [1])), [-1], outputs=[node.output[0]])
-        return True
-    if ranks[0] != 1:
+    if 1 not in ranks:
         return False
-    op.Squeeze(op.MatMul(op.Unsqueeze(left, [0]), right), [-2], outputs=[node.output[0]])
+    product = op.MatMul(
+        op.Unsqueeze(left, [0]) if ranks[0] == 1 else left,
+        op.Unsqueeze(right, [1]) if ranks[1] == 1 else right,
+    )
+    axes = [axis for axis, rank in zip((-2, -1), ranks, strict=True) if rank == 1]
+    op.Squeeze(product, axes, outputs=[node.output[0]])
     return True
 
 
