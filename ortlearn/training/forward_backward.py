@@ -10,7 +10,7 @@ import numpy as np
 from onnx import ModelProto, TensorProto
 
 from ..exceptions import DeviceError, NoTrainableWeightError, WeightOrderError
-from ..graphs import extract_model, initializer_arrays
+from ..graphs import extract_model, initializer_arrays, inline_functions
 from .engines import make_engine
 from .forward_backward_function import OrtGradientForwardBackwardFunction
 from .sessions import Device, parse_device, runtime
@@ -110,6 +110,7 @@ class OrtGradientForwardBackward:
         gradient="auto",
         input_gradients=True,
     ):
+        onnx_model = inline_functions(onnx_model)
         graph = onnx_model.graph
         initializers = {tensor.name for tensor in graph.initializer}
         self.onnx_model = onnx_model
