@@ -104,8 +104,9 @@ def _differ(one: tuple | None, other: tuple | None) -> bool:
 
 
 def _product(node: NodeProto, known: _Known, attributes: Mapping[str, Any]) -> str | None:
-    # operands of known ranks are matrices by then, or more than one
-    return "the rank of an operand is unknown" if None in map(known.shape, node.input) else None
+    # vectors of known rank are matrices by then; one on the left that is not known cannot run
+    right = node.input[1]
+    return f"the rank of {right!r} is unknown" if known.shape(right) is None else None
 
 
 def _choice(node: NodeProto, known: _Known, attributes: Mapping[str, Any]) -> str | None:
