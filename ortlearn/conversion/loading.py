@@ -8,10 +8,10 @@ from typing import Any
 
 import onnx
 from google.protobuf.message import DecodeError
-from onnx import ModelProto, TensorProto, helper, inliner
+from onnx import ModelProto, TensorProto, helper
 
 from ..exceptions import ConversionError
-from ..graphs import copy_model, map_names
+from ..graphs import copy_model, inline_functions, map_names
 from .versions import pin_versions
 
 __all__ = ["is_onnx_source", "load_onnx"]
@@ -72,8 +72,7 @@ def load_onnx(source: Any) -> ModelProto:
         onnx.checker.check_model(model)
     except onnx.checker.ValidationError as error:
         raise ConversionError(f"{label} are not a valid ONNX model: {error}") from error
-    if model.functions:
-        model = inliner.inline_local_functions(model)
+    model = inline_functions(model)
     halves = [
         t.name for t in model.graph.initializer if t.data_type in (TensorProto.FLOAT16, TensorProto.BFLOAT16)
     ]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from onnx import ModelProto, TensorProto
 
-from ..graphs import make_inputs_of, value_types
+from ..graphs import inline_functions, make_inputs_of, value_types
 from ..graphs.files import save_model
 from . import ort_derivative
 from .dispatch import by_backend, check_straight_through, gradient_of_loss
@@ -123,6 +123,7 @@ def onnx_derivative(
         raise ValueError(f"onx must be an onnx.ModelProto, not {type(onx).__name__}: load it with onnx.load.")
     _check_options(options, loss, label)
     backend = check_straight_through(backend, straight_through)
+    onx = inline_functions(onx)
     weights = _names(onx, weights, onx.graph.initializer, lambda tensor: tensor.data_type, "weights")
     kinds = [value for value in onx.graph.input if value.name not in {t.name for t in onx.graph.initializer}]
     names = _names(onx, inputs, kinds, lambda value: value.type.tensor_type.elem_type, "inputs")

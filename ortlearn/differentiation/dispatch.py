@@ -8,6 +8,7 @@ from typing import TypeVar
 from onnx import ModelProto
 
 from ..exceptions import GradientError
+from ..graphs import inline_functions
 from . import ort_backend
 from .gradient_model import gradient_model
 from .rounding import RoundingError
@@ -129,6 +130,7 @@ def gradient_of_loss(
     >>> [value.name for value in gradient_of_loss(model, "loss", ["x"]).graph.output]
     ['loss', 'x_grad']
     """
+    model = inline_functions(model)
     origins = None if origin is None else dict.fromkeys((node.name for node in model.graph.node), origin)
     return by_backend(
         backend,

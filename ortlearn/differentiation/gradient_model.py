@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from onnx import ModelProto, NodeProto, helper, inliner
+from onnx import ModelProto, NodeProto, helper
 
 from ..exceptions import GradientError
 from ..graphs.editing import copy_model, map_names
+from ..graphs.functions import inline_functions
 from ..graphs.queries import graph_names, make_value_info, node_inputs, opset_versions, value_types
 from .cleanup import drop_unused, simplify
 from .gradient_builder import GradientBuilder
@@ -196,8 +197,7 @@ def build_parts(
 
 def prepare(model: ModelProto, wrt: Sequence[str]) -> Parts:
     """Return a model's nodes with a builder that knows their types and constants."""
-    if model.functions:
-        model = inliner.inline_local_functions(model)
+    model = inline_functions(model)
     versions = opset_versions(model)
     if versions.get("", 0) < 13:
         raise GradientError(

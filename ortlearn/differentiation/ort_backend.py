@@ -27,9 +27,9 @@ from .ort_checks import (
     explicit_permutations,
     names_on_the_way,
     nodes_on_the_way,
-    refuse_known_wrong,
 )
 from .ort_definitions import check_handed_over, hand_over
+from .ort_refusals import refuse_known_wrong
 from .ort_rewrites import rewrite_for_ort
 
 Built = TypeVar("Built")

@@ -21,7 +21,8 @@ from ..graphs import (
     value_types,
 )
 from .ort_backend import build_module_graphs
-from .ort_checks import add_zero_gradients, names_on_the_way, refuse_known_wrong
+from .ort_checks import add_zero_gradients, names_on_the_way
+from .ort_refusals import refuse_known_wrong
 from .ort_rewrites import rewrite_for_ort
 
 __all__ = ["gradient_of_outputs", "training_graph"]

@@ -6,6 +6,7 @@
 from .builder import GraphBuilder, TensorType
 from .drawing import draw_graph, graph_to_dot
 from .editing import append_nodes, copy_model, map_names, name_nodes, set_initializers
+from .functions import inline_functions
 from .parts import extract_model, make_initializers_of, make_inputs_of, prune
 from .queries import (
     graph_names,
@@ -31,6 +32,7 @@ __all__ = [
     "graph_to_dot",
     "graph_to_text",
     "initializer_arrays",
+    "inline_functions",
     "make_initializers_of",
     "make_inputs_of",
     "make_value_info",

@@ -11,7 +11,7 @@ import numpy as np
 from onnx import ModelProto, TensorProto
 
 from ..exceptions import DeviceError, NoTrainableWeightError, WeightOrderError
-from ..graphs import extract_model, initializer_arrays
+from ..graphs import extract_model, initializer_arrays, inline_functions
 from .engines import AgentEngine, SplitEngine, make_engine
 from .forks import PerProcess
 from .forward_backward_function import OrtGradientForwardBackwardFunction
@@ -113,6 +113,7 @@ class OrtGradientForwardBackward:
         gradient="auto",
         input_gradients=True,
     ):
+        onnx_model = inline_functions(onnx_model)
         graph = onnx_model.graph
         initializers = {tensor.name for tensor in graph.initializer}
         self.onnx_model = onnx_model

@@ -252,7 +252,7 @@ def ort_vector(tensors: Any, devices: list[Any]) -> Any:
     vector.reserve(len(tensors))
     for tensor, device in zip(tensors, devices, strict=True):
         if isinstance(tensor, np.ndarray):
-            tensor = pybind.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(tensor), device)
+            tensor = pybind.OrtValue.ortvalue_from_numpy(np.asarray(tensor, order="C"), device)
         vector.push_back(getattr(tensor, "_ortvalue", tensor))
     return vector
 
