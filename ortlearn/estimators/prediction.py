@@ -12,6 +12,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from .. import conversion
 from ..conversion.inputs.columns import count_rows
 from ..training import Device
 from .availability import has_decisions, has_densities, has_probabilities, predicts
@@ -205,7 +206,8 @@ class PredictionMixin(ExportMixin, TransformationMixin):
         rows, head = self._rows(X), self._head()
         if head is not None and head.likelihood is not None:
             return as_floats_of(X, self._runner().likelihoods(rows))
-        return self._written().score_samples(X)
+        written = self._written()
+        return written.score_samples(*conversion.untouched(written, X))
 
     def _head(self) -> Head | None:
         check_is_fitted(self)

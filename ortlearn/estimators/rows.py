@@ -168,7 +168,7 @@ class RowsMixin:
             return rows
         self._check_columns(X, reset, problem)
         if front is not None:
-            X = front.transform(X)
+            X = front.transform(*conversion.untouched(front, X))
             if schema.is_number_matrix:
                 return _numbers(X, schema, problem.missing)
         columns = conversion.read_columns(X, schema)

@@ -14,6 +14,7 @@ from ...exceptions import ConversionError, FallbackWarning, warn_user
 from ..inputs.first_readers import IDLE_STEPS
 from ..inputs.inputs import InputSchema, matrix_schema
 from ..inputs.schemas import input_schema
+from ..preparation.overwriting import untouched
 from ..sklearn_converter import sklearn_to_onnx
 from .culprits import find_culprit
 from .faithfulness import Run, difference, probe_rows
@@ -223,4 +224,4 @@ def _last_fault(steps: Steps, probe: Any, dtype: Any, run: Run | None, fault: st
 def _transform(front: Pipeline, X: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return front.transform(X)
+        return front.transform(*untouched(front, X))
