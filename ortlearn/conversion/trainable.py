@@ -86,14 +86,29 @@ def to_trainable(
     >>> to_trainable(LinearRegression().fit([[0.0], [1.0]], [1.0, 3.0])).trained
     ['I0_coef', 'I1_intercept']
     """
-    incoming, converted = _incoming(source, X, run, n_features, dtype, forced_task)
-    incoming = replace(incoming, kind=replace(incoming.kind, link=link))
-    trainable = assemble(incoming, weights_to_train, loss_output_name, label_name, weight_name)
+    for wide_front in (True, False):
+        incoming, converted = _incoming(source, X, run, n_features, dtype, forced_task, wide_front)
+        incoming = replace(incoming, kind=replace(incoming.kind, link=link))
+        trainable = assemble(incoming, weights_to_train, loss_output_name, label_name, weight_name)
+        if converted is None or not _trains_two_types(trainable):
+            break
     return trainable if converted is None else _with_inputs(trainable, converted)
 
 
+def _trains_two_types(trainable: TrainableModel) -> bool:
+    """Return whether weights of steps in float64 are to be trained, for scores in float32."""
+    head = trainable.head
+    return head is not None and any(a.dtype != head.dtype for a in trainable.initial_weights().values())
+
+
 def _incoming(
-    source: Any, X: Any, run: Run | None, n_features: int | None, dtype: Any, forced_task: str | None
+    source: Any,
+    X: Any,
+    run: Run | None,
+    n_features: int | None,
+    dtype: Any,
+    forced_task: str | None,
+    wide_front: bool,
 ) -> tuple[Incoming, Converted | None]:
     """Return a model read or converted, and how an estimator was."""
     if is_onnx_source(source):
@@ -111,7 +126,9 @@ def _incoming(
         raise ConversionError(f"The number of features of {name} is unknown: fit it, or pass rows as X.")
     unwrapped = unwrap(source)
     check_is_a_model(unwrapped.estimator)
-    converted = convert_with_fallback(unwrapped.estimator, X, n_features=count, dtype=dtype, run=run)
+    converted = convert_with_fallback(
+        unwrapped.estimator, X, n_features=count, dtype=dtype, run=run, wide_front=wide_front
+    )
     model, loose = tie_parameters(converted.model, converted.estimator)
     incoming = Incoming(
         model, describe(unwrapped), converted.preprocessing, _origin(source), converted.estimator, loose

@@ -13,46 +13,17 @@ from sklearn.pipeline import Pipeline
 from ..exceptions import FidelityWarning, warn_user
 from .inference import Inference
 
-__all__ = ["FAITHFUL", "TOLERANCE", "compare_with_sklearn", "is_known_faithful"]
+__all__ = ["TOLERANCE", "compare_with_sklearn", "some_rows", "take"]
 
 #: Differences up to this one are rounding.
 TOLERANCE = 1e-3
 #: Rows looked at.
 ROWS = 64
-#: Estimators whose conversion has been compared once and for all: the comparison would only cost time.
-#: Boosting on histograms is none: its thresholds are values of the rows, and float32 may move rows across.
-FAITHFUL = frozenset(
-    """
-    ARDRegression BayesianRidge DecisionTreeClassifier DecisionTreeRegressor ElasticNet ElasticNetCV
-    GammaRegressor GaussianNB GradientBoostingClassifier GradientBoostingRegressor HuberRegressor KMeans
-    Lars LarsCV Lasso LassoCV LassoLars LassoLarsCV LassoLarsIC LinearRegression LinearSVC LinearSVR
-    LogisticRegression LogisticRegressionCV MLPClassifier MLPRegressor MaxAbsScaler MinMaxScaler
-    MiniBatchKMeans OrthogonalMatchingPursuit PCA PassiveAggressiveClassifier PassiveAggressiveRegressor
-    Perceptron PoissonRegressor PolynomialFeatures QuantileRegressor RandomForestClassifier
-    RandomForestRegressor Ridge RidgeCV RidgeClassifier RidgeClassifierCV RobustScaler SGDClassifier
-    SGDRegressor StandardScaler TheilSenRegressor TweedieRegressor
-    """.split()
-)
 
 
-def is_known_faithful(estimator: Any) -> bool:
-    """Tell whether every step of an estimator is known to be converted as it is.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Estimator or pipeline.
-
-    Returns
-    -------
-    bool
-        Whether there is nothing to compare.
-    """
-    if isinstance(estimator, Pipeline):
-        return all(is_known_faithful(step) for _, step in estimator.steps)
-    return estimator in (None, "passthrough") or (
-        type(estimator).__name__ in FAITHFUL and type(estimator).__module__.startswith("sklearn.")
-    )
+def some_rows(n_rows: int) -> np.ndarray:
+    """Return the numbers of a few samples, far apart."""
+    return np.unique(np.linspace(0, n_rows - 1, ROWS).astype(np.int64))
 
 
 def compare_with_sklearn(runner: Inference, estimator: BaseEstimator, X: Any, rows: Any) -> None:
@@ -69,12 +40,12 @@ def compare_with_sklearn(runner: Inference, estimator: BaseEstimator, X: Any, ro
     rows : ndarray or CSR matrix of shape (n_samples, n_features)
         The same as the graph takes them.
     """
-    chosen = np.unique(np.linspace(0, rows.shape[0] - 1, ROWS).astype(np.int64))
+    chosen = some_rows(rows.shape[0])
     method = _method(runner, estimator)
     if method is None or not hasattr(estimator, method):
         return
     ours = METHODS[method](runner, rows[chosen])
-    theirs = getattr(estimator, method)(_take(X, chosen))
+    theirs = getattr(estimator, method)(take(X, chosen))
     difference = _differences(ours, theirs)
     worst = int(np.argmax(difference))
     if difference[worst] > TOLERANCE:
@@ -132,7 +103,8 @@ def _differences(ours: Any, theirs: Any) -> np.ndarray:
     return apart.reshape(len(apart), -1).max(axis=1)
 
 
-def _take(X: Any, rows: np.ndarray) -> Any:
+def take(X: Any, rows: np.ndarray) -> Any:
+    """Return a copy of some samples of an array, a sparse matrix or a frame."""
     if hasattr(X, "iloc"):
         return X.iloc[rows]
     return X[rows] if hasattr(X, "shape") else np.asarray(X)[rows]

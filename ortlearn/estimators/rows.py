@@ -24,8 +24,9 @@ from ..conversion.inputs.columns import (
 from ..conversion.inputs.named_rows import with_readable_names
 from ..training import Columns, Data, Device
 from .class_weights import objective_weights
-from .fidelity import compare_with_sklearn, is_known_faithful
+from .fidelity import compare_with_sklearn, some_rows, take
 from .inference import Inference
+from .precision import warn_of_rounding
 from .problem import Problem
 from .sources import check_source
 from .targets import check_labels, one_class
@@ -81,7 +82,10 @@ class RowsMixin:
             problem = replace(problem, missing=conversion.missing_columns(problem.source, X))
         self._warn_of_one_column(problem, y)
         rows = self._read(problem, X, reset=True, rows=rows)
-        if problem.source is not None and not is_known_faithful(problem.source):
+        front = problem.trainable.front
+        some = X if front is None else front.transform(take(X, some_rows(count_rows(X))))
+        warn_of_rounding(problem, some, y)
+        if problem.source is not None:
             runner = Inference(problem, problem.trainable.model, self._device(), self.n_jobs)
             compare_with_sklearn(runner, problem.source, X, rows)
         if sample_weight is not None:
