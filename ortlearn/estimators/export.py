@@ -153,8 +153,8 @@ class ExportMixin:
         check_source(self.estimator)
         if not conversion.is_onnx_source(self.estimator) and not conversion.is_fitted(self.estimator):
             raise NotFittedError(
-                f"The graphs of {type(self.estimator).__name__} depend on the data: call fit before, or pass "
-                "a fitted estimator."
+                f"This {type(self.estimator).__name__} is not fitted, and its graphs depend on the data: "
+                "call fit before, or pass a fitted estimator."
             )
         problem = Problem.pose(self, None, None, None, check_random_state(self.random_state))
         trainable = problem.trainable

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -26,7 +27,9 @@ def some_rows(n_rows: int) -> np.ndarray:
     return np.unique(np.linspace(0, n_rows - 1, ROWS).astype(np.int64))
 
 
-def compare_with_sklearn(runner: Inference, estimator: BaseEstimator, X: Any, rows: Any) -> None:
+def compare_with_sklearn(
+    runner: Inference, estimator: BaseEstimator, X: Any, rows: Any, y: Any = None
+) -> None:
     """Warn where the graph and the estimator it was converted from differ.
 
     Parameters
@@ -39,14 +42,19 @@ def compare_with_sklearn(runner: Inference, estimator: BaseEstimator, X: Any, ro
         Rows as the estimator takes them.
     rows : ndarray or CSR matrix of shape (n_samples, n_features)
         The same as the graph takes them.
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+        Labels: the predictions of a regressor are compared in units of their standard deviation.
     """
     chosen = some_rows(rows.shape[0])
     method = _method(runner, estimator)
-    if method is None or not hasattr(estimator, method):
+    # Under another link than its own, a model is meant to predict something else.
+    if method is None or not hasattr(estimator, method) or runner.problem.trainable.kind.link != "identity":
         return
     ours = METHODS[method](runner, rows[chosen])
-    theirs = getattr(estimator, method)(take(X, chosen))
-    difference = _differences(ours, theirs)
+    with warnings.catch_warnings():  # those of the fit were given before
+        warnings.simplefilter("ignore")
+        theirs = getattr(estimator, method)(take(X, chosen))
+    difference = _differences(ours, theirs, _spread(y) if method == "predict" else 0.0)
     worst = int(np.argmax(difference))
     if difference[worst] > TOLERANCE:
         warn_user(_message(estimator, method, difference, chosen[worst]), FidelityWarning)
@@ -88,16 +96,24 @@ METHODS: dict[str, Callable[[Inference, Any], Any]] = {
 }
 
 
-def _differences(ours: Any, theirs: Any) -> np.ndarray:
-    """Return how far apart each row is: classes are equal or not, numbers relative to the largest."""
+def _spread(y: Any) -> float:
+    """Return the standard deviation of labels that are numbers, 0 for others."""
+    if y is None or issparse(y) or np.asarray(y).dtype.kind not in "fiu":
+        return 0.0
+    with np.errstate(over="ignore"):
+        return float(np.max(np.std(np.asarray(y, dtype=np.float64), axis=0), initial=0.0))
+
+
+def _differences(ours: Any, theirs: Any, scale: float) -> np.ndarray:
+    """Return how far apart each row is: classes are equal or not, numbers by a scale or the largest."""
     if isinstance(theirs, list):
-        return np.max([_differences(a, b) for a, b in zip(ours, theirs, strict=True)], axis=0)
+        return np.max([_differences(a, b, scale) for a, b in zip(ours, theirs, strict=True)], axis=0)
     theirs, ours = (found.toarray() if issparse(found) else np.asarray(found) for found in (theirs, ours))
     ours = ours.reshape(theirs.shape)
     if theirs.dtype.kind != "f":
         apart = (ours != theirs).astype(np.float64)
     else:
-        scale = max(1.0, float(np.max(np.abs(theirs), initial=0.0)))
+        scale = scale or max(1.0, float(np.max(np.abs(theirs), initial=0.0)))
         apart = np.nan_to_num(np.abs(ours - theirs) / scale, nan=np.inf)
         apart[np.isnan(ours) & np.isnan(theirs)] = 0.0
     return apart.reshape(len(apart), -1).max(axis=1)

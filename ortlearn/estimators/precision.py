@@ -65,4 +65,5 @@ def _loses(y: Any) -> bool:
     if values.dtype.kind not in "fiu":
         return False
     columns = values.reshape(len(values), -1).T
-    return any(conversion.rounding(column) > conversion.LOST for column in columns)
+    # Too large a y is an error where labels are read.
+    return any(conversion.LOST < conversion.rounding(column) < np.inf for column in columns)

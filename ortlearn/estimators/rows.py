@@ -83,16 +83,21 @@ class RowsMixin:
             problem = replace(problem, missing=conversion.missing_columns(problem.source, X))
         self._warn_of_one_column(problem, y)
         rows = self._read(problem, X, reset=True, rows=rows)
-        front = problem.trainable.front
-        some = X if front is None else front.transform(take(X, some_rows(count_rows(X))))
-        warn_of_rounding(problem, some, y)
-        if problem.source is not None:
-            runner = Inference(problem, problem.trainable.model, self._device(), self.n_jobs)
-            compare_with_sklearn(runner, problem.source, X, rows)
         if sample_weight is not None:
             weights = check_weights(sample_weight, rows.shape[0])
         problem = problem.with_class_weights(self, y, weights)
-        return problem, self._data(problem, rows, y, sample_weight)
+        data = self._data(problem, rows, y, sample_weight)
+        self._compare(problem, X, y, rows)
+        return problem, data
+
+    def _compare(self, problem: Problem, X: Any, y: Any, rows: Any) -> None:
+        """Warn where float32 has too few digits for X or y, or where scikit-learn predicts something else."""
+        front = problem.trainable.front
+        some = X if front is None else front.transform(take(X, some_rows(rows.shape[0])))
+        warn_of_rounding(problem, some, y)
+        if problem.source is not None:
+            runner = Inference(problem, problem.trainable.model, self._device(), self.n_jobs)
+            compare_with_sklearn(runner, problem.source, X, rows, y)
 
     def _warn_of_one_column(self, problem: Problem, y: Any) -> None:
         """Warn, as scikit-learn does, of y with one column for a regressor of one output."""

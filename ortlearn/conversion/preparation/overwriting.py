@@ -75,6 +75,15 @@ def untouched(estimator: Any, *arrays: Any) -> tuple[Any, ...]:
     -------
     tuple
         Copies where the estimator might overwrite them, or else the same objects.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from ortlearn.conversion import untouched
+    >>> X = np.zeros((2, 1))
+    >>> [untouched(StandardScaler(copy=copy), X)[0] is X for copy in (True, False)]
+    [True, False]
     """
     if not may_overwrite(estimator):
         return arrays
