@@ -231,7 +231,7 @@ def _are_numbers(X: Any) -> bool:
     if not is_frame(X):
         X = as_columns(X)
         if X.dtype.kind != "O":
-            return X.dtype.kind not in "UTSMm"
+            return X.dtype.kind not in "UTSMmV"
     kinds = (column_kind(column_values(X, key)) for key in column_keys(X))
     return all(kind in ("float", "integer", "bool") for kind in kinds)
 
