@@ -10,7 +10,6 @@ import pandas
 import pytest
 from onnx import parser
 from scipy.sparse import csr_matrix
-from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.mixture import GaussianMixture
@@ -151,7 +150,7 @@ def test_what_fit_refuses_every_method_refuses(name, kind):
             with pytest.raises(REFUSALS):
                 getattr(trained, method)(**arguments | {"X": REFUSED[kind]})
     with pytest.raises(REFUSALS):
-        clone(trained).partial_fit(REFUSED[kind], y)
+        type(trained)(estimator).partial_fit(REFUSED[kind], y)
 
 
 @pytest.mark.parametrize("argument", ["y", "sample_weight", "X_val", "y_val", "sample_weight_val"])
