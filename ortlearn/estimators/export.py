@@ -161,7 +161,7 @@ class ExportMixin:
         model = trainable.with_weights(trainable.initial_weights())
         return {"model": model, **self._new_step(problem.task(False)).graphs()}
 
-    def _new_step(self, task: TrainingTask) -> BaseStep:
+    def _new_step(self, task: TrainingTask) -> Any:
         """Return a training step."""
         step_class = FullBatchStep if task.learning_rate.full_batch else self._step_class
         return step_class(task, self._device(), self.n_jobs)

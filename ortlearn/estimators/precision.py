@@ -14,8 +14,8 @@ from .problem import Problem
 __all__ = ["warn_of_rounding"]
 
 
-def warn_of_rounding(problem: Problem, X: Any, y: Any) -> None:
-    """Warn where float32 rounds away digits of X or y that matter.
+def warn_of_rounding(problem: Problem, X: Any, y: Any) -> bool:
+    """Warn where float32 rounds away digits of X or y that matter, and return whether predictions suffer.
 
     Parameters
     ----------
@@ -25,12 +25,18 @@ def warn_of_rounding(problem: Problem, X: Any, y: Any) -> None:
         Samples as the graph takes them, before they have its type.
     y : array-like
         Labels.
+
+    Returns
+    -------
+    bool
+        Whether digits are lost: not where steps in front are computed in float64.
     """
     if problem.dtype != np.float32:
-        return
+        return False
     schema = problem.trainable.schema
     lost = conversion.rounded_columns(X, schema.narrowed())
-    if lost and schema.float_dtype == np.float64:
+    wide, labels = schema.float_dtype == np.float64, False
+    if lost and wide:
         if problem.source is not None:
             inputs = [item.name for item in schema.inputs if item.dtype == np.float64]
             warn_user(_message_of_wide_inputs(conversion.title_of_columns(lost), inputs), PrecisionWarning)
@@ -43,11 +49,13 @@ def warn_of_rounding(problem: Problem, X: Any, y: Any) -> None:
             PrecisionWarning,
         )
     if problem.classes is None and problem.needs_labels and _loses(y):
+        labels = True
         warn_user(
             f"float32 rounds y by more than {conversion.LOST:.1%} of its standard deviation, in the training "
             "and in predictions. Subtract an offset from y in float64, or set dtype='float64'.",
             PrecisionWarning,
         )
+    return labels or (bool(lost) and not wide)
 
 
 def _message_of_wide_inputs(columns: str, inputs: list[str]) -> str:

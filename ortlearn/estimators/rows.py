@@ -94,8 +94,8 @@ class RowsMixin:
         """Warn where float32 has too few digits for X or y, or where scikit-learn predicts something else."""
         front = problem.trainable.front
         some = X if front is None else front.transform(take(X, some_rows(rows.shape[0])))
-        warn_of_rounding(problem, some, y)
-        if problem.source is not None:
+        loses_digits = warn_of_rounding(problem, some, y)
+        if problem.source is not None and not loses_digits:
             runner = Inference(problem, problem.trainable.model, self._device(), self.n_jobs)
             compare_with_sklearn(runner, problem.source, X, rows, y)
 

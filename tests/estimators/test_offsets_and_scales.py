@@ -37,7 +37,7 @@ REGRESSORS = [
     SVR,
     KNeighborsRegressor,
     lambda: RandomForestRegressor(5, random_state=0),
-    lambda: MLPRegressor((4,), max_iter=5, random_state=0),
+    lambda: MLPRegressor(hidden_layer_sizes=(4,), max_iter=5, random_state=0),
     GaussianProcessRegressor,
     lambda: TransformedTargetRegressor(Ridge(), transformer=StandardScaler()),
 ]

@@ -43,7 +43,7 @@ def test_a_scaler_is_computed_in_float64(optimizer, fitted):
 
 
 def test_numbers_that_float32_holds_stay_in_float32(optimizer):
-    for values in (Z, X.astype(np.float32), np.round(Z * 1000).astype(int), csr_matrix(Z)):
+    for values in (Z, Z.astype(np.float32), np.round(Z * 1000).astype(int), csr_matrix(Z)):
         model = make_pipeline(StandardScaler(with_mean=False), Ridge())
         trained = optimizer(model, **TRAIN).fit(values, Y)
         assert trained.onnx_.graph.input[0].type.tensor_type.elem_type == TensorProto.FLOAT

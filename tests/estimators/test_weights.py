@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ortlearn import OrtGradientOptimizer
+from ortlearn.learning_rates import LearningRateSGDNesterov
 from ortlearn.training.sessions import Device, make_session
 
 FILE = parser.parse_model("""
@@ -24,7 +25,7 @@ Y = X @ np.array([1.0, 2.0, 3.0]) + 1
 MODELS = {
     "ridge": Ridge(),
     "pipeline": make_pipeline(StandardScaler(), LinearRegression()),
-    "network": MLPRegressor((4,), max_iter=5),
+    "network": MLPRegressor(hidden_layer_sizes=(4,), max_iter=5),
     "file": FILE,
 }
 
@@ -72,7 +73,8 @@ def test_what_get_weights_returns_is_a_copy(trained):
 def test_momentum_is_forgotten(optimizer):
     """partial_fit from weights that were set is the first epoch from these weights."""
     start = {"coef": np.ones((3, 1)), "intercept": [0.5]}
-    settings = {"learning_rate": "Nesterov", "batch_size": 40, "random_state": 0}
+    rate = LearningRateSGDNesterov(eta0=0.01, learning_rate="constant")
+    settings = {"learning_rate": rate, "batch_size": 40, "random_state": 0}
     one, other = (optimizer(Ridge(), max_iter=n, **settings).fit(X, Y) for n in (1, 5))
     results = [model.set_weights(start).partial_fit(X, Y).get_weights() for model in (one, other)]
     for name in start:
@@ -142,7 +144,7 @@ def test_training_graphs_before_fit(optimizer, name, rate, tmp_path):
     assert {name: path.read_bytes() for name, path in paths.items()}.keys() == graphs.keys()
     for graph in graphs.values():
         onnx.load_from_string(graph)
-    assert onnx.load(paths["model"]) == onnx.load_from_string(graphs["model"])
+    assert onnx.load(paths["model"]).graph.node == onnx.load_from_string(graphs["model"]).graph.node
     trained = OrtGradientOptimizer(paths["model"] if name != "clusters" else FITTED[name], max_iter=1)
     assert "trained" in trained.fit(X, Y).save_onnx_graph()
 

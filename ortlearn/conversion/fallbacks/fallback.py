@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from onnx import ModelProto
 from sklearn.pipeline import Pipeline
 
 from ...exceptions import ConversionError, FallbackWarning, warn_user
-from ..inputs.digits import rounded_columns
+from ..inputs.digits import rounded_columns, title_of_columns
 from ..inputs.first_readers import IDLE_STEPS
 from ..inputs.inputs import InputSchema, matrix_schema
 from ..inputs.schemas import input_schema
@@ -125,9 +126,13 @@ def convert_with_fallback(
         return Converted(sklearn_to_onnx(estimator, schema, dtype), schema, estimator, graph)
     probe = probe_rows(X) if len(steps) > 1 else X
     may_be_wide = wide_front and np.dtype(dtype) == np.float32
-    wide = _in_two_types(steps, X, probe, run) if may_be_wide and len(steps) > 1 else None
-    if wide is not None:
-        return replace(wide, estimator=estimator)
+    lost = _rounded(steps, X) if may_be_wide and len(steps) > 1 else []
+    if lost:
+        wide = _in_two_types(steps, X, probe, run)
+        if wide is not None:
+            return replace(wide, estimator=estimator)
+        fault = f"float32 rounds away digits of {title_of_columns(lost)}, and the steps up to it do not convert to float64"
+        return _cut(steps, len(steps) - 1, fault, X, probe, dtype, run, may_be_wide)
     trial = _try(steps[:-1], X, probe, dtype, run)
     if trial.fault is None:
         assert trial.schema is not None
@@ -136,13 +141,20 @@ def convert_with_fallback(
     return _split(steps, X, probe, dtype, run, trial.fault, may_be_wide)
 
 
-def _in_two_types(steps: Steps, X: Any, probe: Any, run: Run | None) -> Converted | None:
-    """Convert the steps before the last one in float64 where float32 rounds X; None where that is no help."""
+def _rounded(steps: Steps, X: Any) -> list[Hashable]:
+    """Return the columns of X that lose digits in float32, on their way to several steps."""
     try:
-        lost = rounded_columns(X, input_schema(X, FrontPipeline(steps[:-1]), np.float32))
-        trial = _try(steps[:-1], X, probe, np.float64, run) if lost else _Trial(fault="nothing is rounded")
-        if trial.schema is None or trial.graph is None:
-            return None
+        return rounded_columns(X, input_schema(X, FrontPipeline(steps[:-1]), np.float32))
+    except ConversionError:
+        return []
+
+
+def _in_two_types(steps: Steps, X: Any, probe: Any, run: Run | None) -> Converted | None:
+    """Convert the steps before the last one in float64, the last one in float32; None where that fails."""
+    trial = _try(steps[:-1], X, probe, np.float64, run)
+    if trial.schema is None or trial.graph is None:
+        return None
+    try:
         model = join_in_float32(trial.graph, steps[-1][1])
     except ConversionError:
         return None
@@ -203,11 +215,26 @@ def _split(
 ) -> Converted:
     """Cut a pipeline after the last step that has no faithful ONNX form, and convert the rest."""
     position, fault = _last_fault(steps[:-1], probe, dtype, run, fault)
+    return _cut(steps, position, fault, X, probe, dtype, run, may_be_wide)
+
+
+def _cut(
+    steps: Steps,
+    position: int,
+    fault: str,
+    X: Any,
+    probe: Any,
+    dtype: Any,
+    run: Run | None,
+    may_be_wide: bool,
+) -> Converted:
+    """Leave the steps before a position to scikit-learn, and convert the rest."""
     front, rest = FrontPipeline(steps[:position]), Pipeline(steps[position:])
     some = _transform(front, probe)
     if not hasattr(some, "dtype"):  # of a frame, few rows may not show every kind of value
         some = _transform(front, X)
-    converted = _in_two_types(rest.steps, some, some, run) if may_be_wide and len(rest.steps) > 1 else None
+    wide = may_be_wide and len(rest.steps) > 1 and _rounded(rest.steps, some)
+    converted = _in_two_types(rest.steps, some, some, run) if wide else None
     if converted is None:
         schema = input_schema(some, rest, dtype)
         graph = sklearn_to_onnx(Pipeline(rest.steps[:-1]), schema, dtype) if len(rest.steps) > 1 else None

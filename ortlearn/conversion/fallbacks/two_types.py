@@ -80,7 +80,8 @@ def join_in_float32(front: ModelProto, last: Any) -> ModelProto:
     given = value_types(front).get(names[0])
     if len(names) != 1 or given is None or given.elem_type != TensorProto.DOUBLE:
         raise ConversionError("The steps before the last one do not end with a matrix of float64.")
-    width = getattr(last, "n_features_in_", (given.shape or (None, None))[-1])
+    declared = given.shape[-1] if given.shape else None
+    width = getattr(last, "n_features_in_", declared if isinstance(declared, int) else None)
     rest = sklearn_to_onnx(last, matrix_schema(width), np.float32)
     if opset_versions(front).get("") != opset_versions(rest).get(""):
         raise ConversionError("The steps of the pipeline do not convert to the same opset.")

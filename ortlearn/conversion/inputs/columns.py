@@ -63,8 +63,8 @@ def refuse_masked(values: Any, name: str) -> None:
     ValueError
         If it is one, or holds one.
     """
-    parts = values.values() if isinstance(values, Mapping) else ()
-    parts = values if isinstance(values, list | tuple) else parts
+    parts = list(values.values()) if isinstance(values, Mapping) else []
+    parts = list(values) if isinstance(values, list | tuple) else parts
     if any(isinstance(part, np.ma.MaskedArray) for part in (values, *parts)):
         raise ValueError(
             f"{name} is a masked array, and its mask would be ignored: pass an ordinary array, such as "

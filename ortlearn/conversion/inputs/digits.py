@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -84,12 +84,12 @@ def rounded_columns(X: Any, schema: InputSchema) -> list[Hashable]:
     return [key for key, values in _read_as_float(X, schema) if _loses(values)]
 
 
-def title_of_columns(keys: list[Hashable]) -> str:
+def title_of_columns(keys: Sequence[Hashable]) -> str:
     """Return some names or positions of columns for a message.
 
     Parameters
     ----------
-    keys : list of hashable
+    keys : sequence of hashable
         At least one.
 
     Returns
