@@ -131,7 +131,8 @@ def convert_with_fallback(
         wide = _in_two_types(steps, X, probe, run)
         if wide is not None:
             return replace(wide, estimator=estimator)
-        fault = f"float32 rounds away digits of {title_of_columns(lost)}, and the steps up to it do not convert to float64"
+        columns = title_of_columns(lost)
+        fault = f"float32 rounds away digits of {columns}, and the steps up to it do not convert to float64"
         return _cut(steps, len(steps) - 1, fault, X, probe, dtype, run, may_be_wide)
     trial = _try(steps[:-1], X, probe, dtype, run)
     if trial.fault is None:
