@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from .fallbacks.fallback import convert_with_fallback
     from .heads import Head, attach_head
     from .inputs.column_reading import check_categories, read_columns
-    from .inputs.digits import LOST, rounded_columns, rounding, title_of_columns
     from .inputs.feature_names import check_feature_names
     from .inputs.inputs import InputSchema
     from .inputs.missing import accepts_missing, missing_columns
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "IR_VERSION",
-    "LOST",
     "OPSET",
     "Explanation",
     "Head",
@@ -64,13 +62,10 @@ __all__ = [
     "onnx_rename_weights",
     "pin_versions",
     "read_columns",
-    "rounded_columns",
-    "rounding",
     "select_weights",
     "sklearn_to_onnx",
     "source_task",
     "target_tags",
-    "title_of_columns",
     "to_trainable",
     "untouched",
     "write_weights",
@@ -79,7 +74,6 @@ __all__ = [
 #: Module of each name.
 _MODULES = {
     "IR_VERSION": ".versions",
-    "LOST": ".inputs.digits",
     "OPSET": ".versions",
     "Explanation": ".explanation",
     "Head": ".heads",
@@ -107,13 +101,10 @@ _MODULES = {
     "onnx_rename_weights": ".weights.weight_names",
     "pin_versions": ".versions",
     "read_columns": ".inputs.column_reading",
-    "rounded_columns": ".inputs.digits",
-    "rounding": ".inputs.digits",
     "select_weights": ".weights.weight_choice",
     "sklearn_to_onnx": ".sklearn_converter",
     "source_task": ".trainable",
     "target_tags": ".preparation.target_tags",
-    "title_of_columns": ".inputs.digits",
     "to_trainable": ".trainable",
     "untouched": ".preparation.overwriting",
     "write_weights": ".write_back.writing",
