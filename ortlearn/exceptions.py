@@ -90,6 +90,10 @@ class FidelityWarning(UserWarning):
     """The ONNX model does not compute what the scikit-learn estimator it came from does."""
 
 
+class PrecisionWarning(FidelityWarning):
+    """float32 has too few digits for numbers that are passed, as for dates in seconds."""
+
+
 class PluginError(OrtlearnError, ValueError):
     """A plugin that cannot be used: broken, or two of one name."""
 

@@ -104,6 +104,8 @@ def _convert(estimator: BaseEstimator, schema: InputSchema) -> ModelProto:
         "custom_shape_calculators": SHAPES,
     }
     name = type(estimator).__name__
+    if _is_given_text(estimator, schema):
+        raise ConversionError(_text_refusal(name))
     estimator = convertible(with_positions(estimator, schema.positions()))
     options = conversion_options(estimator)
     try:
@@ -135,10 +137,7 @@ def _refusal(estimator: BaseEstimator, name: str, schema: InputSchema, error: Ex
     one_matrix = type(error).__name__ == "InvalidInputLengthException"
     text = all(item.known.elem_type == TensorProto.STRING for item in schema.inputs)
     if text and (one_matrix or "wrong type" in str(error)) and not _reads_text(estimator, schema):
-        return (
-            f"{name} takes numbers, and X has text: pass numbers, such as X.astype(float) where the text is "
-            f"numbers, or put what encodes it before, as in make_pipeline(OneHotEncoder(), {name}(...))."
-        )
+        return _text_refusal(name)
     if one_matrix:
         return (
             f"{name} takes one matrix in ONNX, not columns of several kinds: put what encodes the "
@@ -151,6 +150,19 @@ def _refusal(estimator: BaseEstimator, name: str, schema: InputSchema, error: Ex
             "calibrate by method='sigmoid' or method='isotonic'."
         )
     return f"{name} cannot be converted by skl2onnx: {error}"
+
+
+def _text_refusal(name: str) -> str:
+    return (
+        f"{name} takes numbers, and X has text: pass numbers, such as X.astype(float) where the text is "
+        f"numbers, or put what encodes it before, as in make_pipeline(OneHotEncoder(), {name}(...))."
+    )
+
+
+def _is_given_text(estimator: BaseEstimator, schema: InputSchema) -> bool:
+    """Return whether a support vector machine would take all of X as text: its converter asks for no type."""
+    text = all(item.known.elem_type == TensorProto.STRING for item in schema.inputs)
+    return text and type(estimator).__module__.startswith("sklearn.svm")
 
 
 def _has_temperature(part: Any) -> bool:

@@ -282,7 +282,9 @@ def _find_classes(trainable: TrainableModel, y: Any, classes: Any) -> Any:
     known = head.classes
     if head.task == "multilabel":
         return known
-    if known is None:
+    if known is None and y is None and classes is None:  # graphs before fit: the shapes tell how many
+        known = np.arange(max(2, head.n_outputs))
+    elif known is None:
         known = np.unique(y if classes is None else classes)
     known = np.asarray(known)
     if known.ndim == 1 and len(known) < 2:

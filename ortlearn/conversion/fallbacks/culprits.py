@@ -12,6 +12,7 @@ from sklearn.utils import _safe_indexing
 
 from ..inputs.columns import is_frame
 from ..inputs.first_readers import IDLE_STEPS, column_indices
+from ..preparation.overwriting import untouched
 
 __all__ = ["find_culprit"]
 
@@ -84,4 +85,4 @@ def _inner_steps(step: Any, rows: Any) -> Iterator[tuple[Step, Any]]:
                 yield (name, inner), rows
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    rows = inner.transform(rows)
+                    rows = inner.transform(*untouched(inner, rows))

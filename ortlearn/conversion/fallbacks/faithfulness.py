@@ -24,6 +24,7 @@ from ..inputs.columns import (
 )
 from ..inputs.first_readers import first_readers, selects_by_name
 from ..inputs.inputs import InputSchema
+from ..preparation.overwriting import untouched
 
 __all__ = ["Run", "difference", "probe_rows", "transformed"]
 
@@ -157,7 +158,7 @@ def transformed(transformer: Any, X: Any) -> np.ndarray:
     """Return what scikit-learn gives, as a dense array."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        result = transformer.transform(X)
+        result = transformer.transform(*untouched(transformer, X))
     result = result.toarray() if issparse(result) else np.asarray(result)
     if result.dtype.kind == "O":
         try:
