@@ -8,6 +8,7 @@ from .drawing import draw_graph, graph_to_dot
 from .editing import append_nodes, copy_model, map_names, name_nodes, set_initializers
 from .parts import extract_model, make_initializers_of, make_inputs_of, prune
 from .queries import (
+    count_nodes,
     graph_names,
     initializer_arrays,
     make_value_info,
@@ -25,6 +26,7 @@ __all__ = [
     "TensorType",
     "append_nodes",
     "copy_model",
+    "count_nodes",
     "draw_graph",
     "extract_model",
     "graph_names",

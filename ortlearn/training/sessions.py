@@ -15,6 +15,7 @@ from joblib import effective_n_jobs
 from onnx import ModelProto
 
 from ..exceptions import DeviceError, MissingRuntimeError
+from ..graphs import count_nodes
 
 __all__ = [
     "Device",
@@ -33,6 +34,8 @@ __all__ = [
 #: Optimizations that onnxruntime goes without: this one stops at a Gemm of the third output of a Split, or
 #: a later one, whose result is summed, as the gradients of slices are.
 FAULTY = frozenset({"GemmSumFusion"})
+#: Nodes from which on tensors do not share memory: the arena uses again what is released, all the same.
+MANY_NODES = 4096
 _DEVICE = re.compile(r"^(cpu|cuda)(?::(\d+))?$")
 
 
@@ -169,9 +172,13 @@ def make_session(
     onnxruntime.InferenceSession
         Session.
     """
+    if options is None:
+        options = session_options(n_jobs)
+        # Planning which tensors share memory takes time that grows with the square of the nodes.
+        options.enable_mem_reuse = count_nodes(model.graph) < MANY_NODES
     return runtime().InferenceSession(
         model.SerializeToString(),
-        session_options(n_jobs) if options is None else options,
+        options,
         providers=device.providers() if providers is None else providers,
         provider_options=provider_options,
         disabled_optimizers=FAULTY,
