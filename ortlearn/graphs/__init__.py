@@ -18,6 +18,7 @@ from .queries import (
     value_types,
 )
 from .rewriting import NodeRule, replace_nodes
+from .runtime_errors import runtime_errors
 from .text import graph_to_text
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "opset_versions",
     "prune",
     "replace_nodes",
+    "runtime_errors",
     "set_initializers",
     "subgraphs",
     "value_types",
