@@ -1,4 +1,4 @@
-"""Checks of the attributes of ai.onnx.ml operators: onnxruntime reads them without looking at their lengths."""
+"""Checks of the attributes of ai.onnx.ml operators: onnxruntime trusts their lengths."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
+from ..differentiation.inference import infer_types
 from ..exceptions import ConversionError
-from ..graphs import TensorType
+from ..graphs import TensorType, value_types
 from .model_checks import all_nodes
 
 __all__ = ["check_ml_nodes", "check_ml_widths"]
@@ -108,7 +109,7 @@ def check_ml_nodes(model: ModelProto, types: Mapping[str, TensorType], label: st
             ) from error
 
 
-def check_ml_widths(model: ModelProto, types: Mapping[str, TensorType]) -> None:
+def check_ml_widths(model: ModelProto) -> None:
     """Raise an error for linear operators and SVMs that are left, of inputs with an unknown width.
 
     onnxruntime would read beyond their coefficients where X has more columns than they expect.
@@ -117,16 +118,18 @@ def check_ml_widths(model: ModelProto, types: Mapping[str, TensorType]) -> None:
     ----------
     model : onnx.ModelProto
         Model, after what can be written as plain operators was.
-    types : mapping of str to TensorType
-        What is known of its tensors.
 
     Raises
     ------
     ConversionError
         If there is one.
     """
-    for node in all_nodes(model.graph):
-        if node.domain == ML and node.op_type in _READS_BLINDLY and _columns(node, types) is None:
+    left = [n for n in all_nodes(model.graph) if n.domain == ML and n.op_type in _READS_BLINDLY]
+    types = value_types(infer_types(model), infer=False) if left else {}
+    for node in left:
+        if node.op_type == "LinearClassifier" and not Attributes(node, None).array("intercepts").size:
+            raise ConversionError(f"LinearClassifier (node {node.name!r}) has no intercepts: add zeros.")
+        if _columns(node, types) is None:
             raise ConversionError(
                 f"The number of columns that {node.op_type} (node {node.name!r}) reads is not known: declare "
                 "the shape of the model's input."

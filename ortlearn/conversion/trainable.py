@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from ..exceptions import ConversionError
+from ..graphs import runtime_errors
 from .assembling import Incoming, assemble
 from .constraints.ties import tie_parameters
 from .decompositions import decompose_operators
@@ -18,6 +19,7 @@ from .fallbacks.faithfulness import Run
 from .fallbacks.fallback import Converted, convert_with_fallback
 from .inputs.first_readers import selects_by_name
 from .loading import is_onnx_source, load_onnx
+from .ml_checks import check_ml_widths
 from .output_shapes import with_computed_shapes
 from .preparation.kinds import ModelKind, describe
 from .preparation.refusal import check_is_a_model
@@ -27,6 +29,7 @@ from .trainable_model import TrainableModel
 __all__ = ["TrainableModel", "source_task", "to_trainable"]
 
 
+@runtime_errors()
 def to_trainable(
     source: Any,
     weights_to_train: Any = None,
@@ -97,9 +100,9 @@ def _incoming(
 ) -> tuple[Incoming, Converted | None]:
     """Return a model read or converted, and how an estimator was."""
     if is_onnx_source(source):
-        return Incoming(
-            with_computed_shapes(decompose_operators(load_onnx(source))), ModelKind(forced_task)
-        ), None
+        model = with_computed_shapes(decompose_operators(load_onnx(source)))
+        check_ml_widths(model)
+        return Incoming(model, ModelKind(forced_task)), None
     if not isinstance(source, BaseEstimator) and not hasattr(source, "get_params"):
         raise ConversionError(
             f"{type(source).__name__} is neither a scikit-learn estimator nor an ONNX model (ModelProto, "

@@ -9,7 +9,7 @@ from pathlib import Path
 import onnx
 from onnx import ModelProto, TensorProto
 
-from ..graphs import make_inputs_of, value_types
+from ..graphs import make_inputs_of, runtime_errors, value_types
 from . import ort_derivative
 from .dispatch import by_backend, gradient_of_loss
 from .gradient_model import gradient_model
@@ -51,6 +51,7 @@ class DerivativeOptions(Flag):
     Loss = auto()
 
 
+@runtime_errors()
 def onnx_derivative(
     onx: ModelProto,
     weights: Sequence[str] | None = None,

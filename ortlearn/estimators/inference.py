@@ -11,8 +11,8 @@ from onnx import ModelProto
 from scipy.sparse import csr_matrix, issparse
 from scipy.special import expit, softmax
 
-from ..exceptions import ConversionError
-from ..graphs import extract_model, initializer_arrays, make_inputs_of
+from ..exceptions import ConversionError, ExecutionError
+from ..graphs import extract_model, initializer_arrays, make_inputs_of, runtime_errors
 from ..training import Columns, Device, make_session
 from ..training.hoisting import CHUNK_BYTES
 from ..training.step_graphs import SAMPLE_WEIGHT, row_loss_graph
@@ -56,10 +56,18 @@ class Inference:
         self.n_jobs = n_jobs
         self._sessions: dict[str, Any] = {}
 
+    @runtime_errors()
     def _run(self, output: str, rows: np.ndarray) -> np.ndarray:
         if output not in self._sessions:
             self._sessions[output] = make_session(self._part(output), self.device, self.n_jobs)
-        return self._sessions[output].run([output], self._feeds(rows, self._sessions[output]))[0]
+        session = self._sessions[output]
+        found = session.run([output], self._feeds(rows, session))[0]
+        if np.shape(found)[:1] != (len(rows),) and np.size(found) != len(rows):
+            raise ExecutionError(
+                f"Output {output!r} of the model has the shape {np.shape(found)} for {len(rows)} samples: it "
+                "must have one row for each."
+            )
+        return found
 
     def _part(self, output: str) -> ModelProto:
         return extract_model(self.model, [output])
@@ -176,6 +184,7 @@ class Inference:
     def _own_loss(self, rows, labels, weights, sample_weight=None) -> float:
         return float(np.sum(self._loss_run(rows, labels, weights, sample_weight)))
 
+    @runtime_errors()
     def _loss_run(self, rows, labels, weights, sample_weight=None) -> np.ndarray:
         if "losses" not in self._sessions:
             task = self.problem.task(False)

@@ -6,6 +6,7 @@
 from .builder import GraphBuilder, TensorType
 from .drawing import draw_graph, graph_to_dot
 from .editing import append_nodes, copy_model, map_names, name_nodes, set_initializers
+from .loop_limits import with_loop_limits
 from .parts import extract_model, make_initializers_of, make_inputs_of, prune
 from .queries import (
     count_nodes,
@@ -47,4 +48,5 @@ __all__ = [
     "set_initializers",
     "subgraphs",
     "value_types",
+    "with_loop_limits",
 ]

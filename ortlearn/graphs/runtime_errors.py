@@ -7,6 +7,7 @@ from contextlib import ContextDecorator
 from types import TracebackType
 
 from ..exceptions import ExecutionError, OrtlearnError
+from .loop_limits import LIMIT, MAX_TURNS
 
 __all__ = ["runtime_errors"]
 
@@ -93,6 +94,8 @@ def _explained(error: Exception, library: str) -> str:
     where = ""
     if matches:
         last = max(matches, key=lambda match: match.start())
+        if last["name"].startswith(LIMIT):
+            return f"A Loop of the model takes more than {MAX_TURNS} turns: give it a lower trip count."
         where = f"operator {last['op']} (node {last['name']!r}): "
     text = _PLACE.sub("", _CODE.sub("", text).partition("\nStacktrace")[0]).strip()
     text = " ".join(text.split())[:MAX_TEXT].rstrip(".")

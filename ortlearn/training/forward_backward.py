@@ -10,7 +10,7 @@ import numpy as np
 from onnx import ModelProto, TensorProto
 
 from ..exceptions import DeviceError, NoTrainableWeightError, WeightOrderError
-from ..graphs import extract_model, initializer_arrays
+from ..graphs import extract_model, initializer_arrays, runtime_errors
 from .engines import make_engine
 from .forward_backward_function import OrtGradientForwardBackwardFunction
 from .sessions import Device, parse_device, runtime
@@ -133,6 +133,7 @@ class OrtGradientForwardBackward:
         if self.enable_logging:
             logger.info("[OrtGradientForwardBackward] " + message, *values)
 
+    @runtime_errors()
     def _build(self) -> None:
         """Build both graphs and their sessions."""
         self.device_, providers = _pick_device(self.providers, self.device_index)

@@ -15,7 +15,7 @@ from joblib import effective_n_jobs
 from onnx import ModelProto
 
 from ..exceptions import DeviceError, MissingRuntimeError
-from ..graphs import count_nodes
+from ..graphs import count_nodes, with_loop_limits
 
 __all__ = [
     "Device",
@@ -36,6 +36,8 @@ __all__ = [
 FAULTY = frozenset({"GemmSumFusion"})
 #: Nodes from which on tensors do not share memory: the arena uses again what is released, all the same.
 MANY_NODES = 4096
+#: Condition of the Loops over batches, which may be of any length.
+GO_ON = "ortlearn_go_on"
 _DEVICE = re.compile(r"^(cpu|cuda)(?::(\d+))?$")
 
 
@@ -177,7 +179,7 @@ def make_session(
         # Planning which tensors share memory takes time that grows with the square of the nodes.
         options.enable_mem_reuse = count_nodes(model.graph) < MANY_NODES
     return runtime().InferenceSession(
-        model.SerializeToString(),
+        with_loop_limits(model, GO_ON).SerializeToString(),
         options,
         providers=device.providers() if providers is None else providers,
         provider_options=provider_options,
