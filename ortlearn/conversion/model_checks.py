@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
@@ -21,6 +21,8 @@ MAX_DEPTH = 50
 #: Bytes of a tensor where the memory of the machine is not known.
 MAX_BYTES = 2**37
 
+#: Fields of bytes that are texts.
+_TEXTS = {"onnx.AttributeProto.s", "onnx.AttributeProto.strings", "onnx.TensorProto.string_data"}
 #: Fields of a tensor by its data type, with the elements that one entry holds.
 _FIELDS = {
     **dict.fromkeys((TensorProto.FLOAT,), ("float_data", 1)),
@@ -106,17 +108,25 @@ def _walk(message: Any, label: str, depth: int = 0) -> Iterator[TensorProto]:
     parts = []
     try:
         for field, value in message.ListFields():
-            if isinstance(value, str) or field.message_type is None and field.type != field.TYPE_STRING:
-                continue
-            parts += [value] if hasattr(value, "ListFields") else list(value)
+            values = [value] if isinstance(value, str | bytes) or hasattr(value, "ListFields") else value
+            if field.message_type is not None:
+                parts += values
+            elif field.type == field.TYPE_STRING or field.full_name in _TEXTS:
+                _check_texts(values)
     except UnicodeDecodeError as error:
-        kind = type(message).__name__
-        raise ConversionError(f"{label} hold a name in a {kind} that is not UTF-8: {error}.") from error
+        raise ConversionError(
+            f"{label} hold a text in a {type(message).__name__} that is not UTF-8: {error}."
+        ) from error
     for part in parts:
         if isinstance(part, TensorProto):
             yield part
-        if not isinstance(part, str):
-            yield from _walk(part, label, depth + 1)
+        yield from _walk(part, label, depth + 1)
+
+
+def _check_texts(values: Iterable[str | bytes]) -> None:
+    for value in values:
+        if isinstance(value, bytes):  # protobuf gives texts that are not UTF-8 as bytes
+            value.decode()
 
 
 def _tensor_problem(tensor: TensorProto) -> str | None:
