@@ -8,14 +8,14 @@ from typing import Any
 
 import onnx
 from google.protobuf.message import DecodeError
-from onnx import ModelProto, TensorProto, helper, inliner
+from onnx import ModelProto, TensorProto, helper, inliner, shape_inference
 
 from ..differentiation.inference import infer_types
 from ..exceptions import ConversionError
 from ..graphs import copy_model, map_names, runtime_errors, value_types
 from .ml_checks import check_ml_nodes
-from .model_checks import check_sizes, check_structure
-from .versions import pin_versions
+from .model_checks import check_bodies, check_sizes, check_structure
+from .versions import pin_versions, with_free_rows
 
 __all__ = ["is_onnx_source", "load_onnx"]
 
@@ -86,7 +86,9 @@ def load_onnx(source: Any) -> ModelProto:
         raise ConversionError(
             f"{label} have float16 weights, {halves[:3]}: training needs float32 or float64."
         )
-    model = _without_zipmap(pin_versions(model))
+    model = with_free_rows(_without_zipmap(pin_versions(model)))
+    check_bodies(model, label)
+    check_sizes(value_types(shape_inference.infer_shapes(model), infer=False), label)
     types = value_types(infer_types(model), infer=False)
     check_sizes(types, label)
     check_ml_nodes(model, types, label)

@@ -12,7 +12,7 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, 
 from ..exceptions import ConversionError
 from ..graphs import TensorType, count_nodes, subgraphs
 
-__all__ = ["MAX_NODES", "all_nodes", "check_sizes", "check_structure"]
+__all__ = ["MAX_NODES", "all_nodes", "check_bodies", "check_sizes", "check_structure"]
 
 #: Nodes of a model, its functions inlined.
 MAX_NODES = 100_000
@@ -21,6 +21,8 @@ MAX_DEPTH = 50
 #: Bytes of a tensor where the memory of the machine is not known.
 MAX_BYTES = 2**37
 
+#: Elements of a vector: onnx follows the values of each in its inference of shapes.
+MAX_VECTOR = 2**24
 #: Fields of bytes that are texts.
 _TEXTS = {"onnx.AttributeProto.s", "onnx.AttributeProto.strings", "onnx.TensorProto.string_data"}
 #: Fields of a tensor by its data type, with the elements that one entry holds.
@@ -65,6 +67,27 @@ def check_structure(model: ModelProto, label: str) -> None:
         )
 
 
+def check_bodies(model: ModelProto, label: str) -> None:
+    """Raise an error for If, Loop and Scan whose subgraphs take or return something else than they do.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Model, its functions inlined.
+    label : str
+        What it was read from, in the plural.
+
+    Raises
+    ------
+    ConversionError
+        If there is one.
+    """
+    for node in all_nodes(model.graph):
+        problem = _body_problem(node)
+        if problem:
+            raise ConversionError(f"{label} hold a {node.op_type} (node {node.name!r}) that {problem}.")
+
+
 def check_sizes(types: Mapping[str, TensorType], label: str) -> None:
     """Raise an error for tensors that do not fit into memory, whatever the number of samples.
 
@@ -85,6 +108,10 @@ def check_sizes(types: Mapping[str, TensorType], label: str) -> None:
         sizes = [size for size in known.shape or () if isinstance(size, int)]
         if any(size < 0 for size in sizes):
             raise ConversionError(f"{label} give tensor {name!r} a negative size: {known.shape}.")
+        if len(known.shape or ()) == 1 and math.prod(sizes) > MAX_VECTOR:
+            raise ConversionError(
+                f"{label} compute a tensor {name!r} of {sizes[0]} elements: make it smaller."
+            )
         n_bytes = math.prod(sizes) * 4
         if n_bytes > limit:
             raise ConversionError(
@@ -151,6 +178,26 @@ def _tensor_problem(tensor: TensorProto) -> str | None:
     if found != expected:
         return f"has the shape {list(tensor.dims)} and other values than fit it"
     return None
+
+
+def _body_problem(node: NodeProto) -> str | None:
+    """Return what is wrong with the subgraphs of a node of control flow."""
+    if node.domain not in ("", "ai.onnx") or node.op_type not in ("If", "Loop", "Scan"):
+        return None
+    graphs = list(subgraphs(node))
+    n_in, n_out = len(node.input), len(node.output)
+    if len(graphs) != (2 if node.op_type == "If" else 1):
+        return "lacks a subgraph"
+    if node.op_type == "If":
+        fits = all(not graph.input and len(graph.output) == n_out for graph in graphs)
+    elif node.op_type == "Loop":
+        fits = n_in > 1 and len(graphs[0].input) == n_in and len(graphs[0].output) == n_out + 1
+        fits = fits and n_out >= n_in - 2
+    else:
+        n_scanned = next((a.i for a in node.attribute if a.name == "num_scan_inputs"), 0)
+        fits = len(graphs[0].input) == n_in and len(graphs[0].output) == n_out
+        fits = fits and 0 < n_scanned <= n_in <= n_out + n_scanned
+    return None if fits else "has other numbers of inputs or outputs than its subgraphs"
 
 
 def _inlined_nodes(model: ModelProto, label: str) -> int:

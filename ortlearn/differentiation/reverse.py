@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from onnx import NodeProto
 
-from ..exceptions import GradientError
+from ..exceptions import GradientError, OrtlearnError
 from ..graphs.queries import node_inputs
 from .expand import expand_node
 from .gradient_builder import GradientBuilder
@@ -138,7 +138,12 @@ class Differentiator:
         first = next(iter(grads))
         op.float_dtype = op.dtype(first) or op.float_dtype
         assert step.rule is not None
-        results = _as_sequence(step.rule.function(op, context, context.GO(0)), context)
+        try:
+            results = _as_sequence(step.rule.function(op, context, context.GO(0)), context)
+        except OrtlearnError:
+            raise
+        except Exception as error:  # of a plugin, or of shapes that contradict one another
+            raise context.error(f"its rule raised {type(error).__name__}: {error}") from error
         if context.replacement is not None:
             nodes[step.index] = context.replacement
         for name, grad in zip(node.input, results, strict=True):

@@ -53,7 +53,9 @@ def _node(model, rng):
 
 def _tensor_names(model):
     names = {name for part in (*_graphs(model), *model.functions) for n in part.node for name in n.output}
-    return sorted(names | {v.name for g in _graphs(model) for v in (*g.input, *g.initializer)} | {"", "nowhere"})
+    return sorted(
+        names | {v.name for g in _graphs(model) for v in (*g.input, *g.initializer)} | {"", "nowhere"}
+    )
 
 
 def _attribute(model, rng):

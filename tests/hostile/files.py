@@ -1,7 +1,7 @@
 """Valid ONNX models to be damaged: from scikit-learn, and written by hand."""
 
 import warnings
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 from onnx import parser
@@ -51,7 +51,7 @@ TEXTS = {
 }
 
 
-@lru_cache(maxsize=None)
+@cache
 def models():
     """Return the models by name, with the labels each is trained on."""
     with warnings.catch_warnings():
