@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..exceptions import ConversionError, FallbackWarning, NoTrainableWeightError
+from ..graphs import runtime_errors
 from .loading import is_onnx_source
 from .preparation.fitting import fit_clone, is_fitted
 from .preparation.refusal import check_is_a_model, is_trainer
@@ -80,6 +81,7 @@ class Explanation:
         return check_pandas_support("Explanation.to_frame").DataFrame(self.to_dict())
 
 
+@runtime_errors()
 def explain(estimator_or_onnx: Any, X: Any = None, y: Any = None, *, dtype: Any = np.float32) -> Explanation:
     """Tell what of a model the estimators train, and what is not trained and why.
 

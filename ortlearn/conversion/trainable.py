@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from ..exceptions import ConversionError
+from ..graphs import runtime_errors
 from .assembling import Incoming, assemble
 from .constraints.ties import tie_parameters
 from .declared import has_steps_in_front, is_declared, trainable_from_definitions
@@ -22,6 +23,7 @@ from .inputs.first_readers import selects_by_name
 from .inputs.inputs import matrix_schema
 from .inputs.schemas import input_schema
 from .loading import is_onnx_source, load_onnx
+from .ml_checks import check_ml_widths
 from .output_shapes import with_computed_shapes
 from .preparation.kinds import ModelKind, describe
 from .preparation.refusal import check_is_a_model
@@ -31,6 +33,7 @@ from .trainable_model import TrainableModel
 __all__ = ["TrainableModel", "source_task", "to_trainable"]
 
 
+@runtime_errors()
 def to_trainable(
     source: Any,
     weights_to_train: Any = None,
@@ -140,9 +143,9 @@ def _incoming(
 ) -> tuple[Incoming, Converted | None]:
     """Return a model read or converted, and how an estimator was."""
     if is_onnx_source(source):
-        return Incoming(
-            with_computed_shapes(decompose_operators(load_onnx(source))), ModelKind(forced_task)
-        ), None
+        model = with_computed_shapes(decompose_operators(load_onnx(source)))
+        check_ml_widths(model)
+        return Incoming(model, ModelKind(forced_task)), None
     if not isinstance(source, BaseEstimator) and not hasattr(source, "get_params"):
         raise ConversionError(
             f"{type(source).__name__} is neither a scikit-learn estimator nor an ONNX model (ModelProto, "

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from onnx import ModelProto, TensorProto
 
-from ..graphs import inline_functions, make_inputs_of, value_types
+from ..graphs import inline_functions, make_inputs_of, runtime_errors, value_types
 from ..graphs.files import save_model
 from . import ort_derivative
 from .dispatch import by_backend, check_straight_through, gradient_of_loss
@@ -51,6 +51,7 @@ class DerivativeOptions(Flag):
     Loss = auto()
 
 
+@runtime_errors()
 def onnx_derivative(
     onx: ModelProto,
     weights: Sequence[str] | None = None,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from onnx import NodeProto
 
-from ..exceptions import GradientError
+from ..exceptions import GradientError, OrtlearnError
 from ..graphs.queries import captured_names, subgraphs
 from .expand import expand_node
 from .gradient_builder import GradientBuilder
@@ -162,10 +162,14 @@ class Differentiator:
         assert step.rule is not None
         try:
             results = _as_sequence(step.rule.function(op, context, context.GO(0)), context)
+        except OrtlearnError:
+            raise
         except (IndexError, ValueError) as error:
             shapes = [op.shape(name) for name in node.input]
             reason = f"its rule does not know what to do with inputs of the shapes {shapes} ({error})"
             raise context.error(reason) from error
+        except Exception as error:  # of a plugin, or of shapes that contradict one another
+            raise context.error(f"its rule raised {type(error).__name__}: {error}") from error
         if context.replacement is not None:
             nodes[step.index] = context.replacement
         for name, grad in zip(node.input, results, strict=True):

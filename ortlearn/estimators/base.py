@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from .. import conversion
 from ..conversion.inputs.columns import count_rows
 from ..differentiation import require_gradients
+from ..graphs import runtime_errors
 from ..learning_rates import resolve_learning_rate
 from ..training import Data, LoopSettings, TrainingResult, hoist, parse_device, run_training
 from ..training.averaging import begin_later
@@ -122,7 +123,8 @@ class BaseOrtGradientEstimator(
         """Train a twin and take its attributes over once it succeeds, so that an error changes nothing."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        with_callbacks(train)(twin)
+        with runtime_errors():
+            with_callbacks(train)(twin)
         self.__dict__ = twin.__dict__
         return self
 

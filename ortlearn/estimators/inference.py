@@ -11,8 +11,8 @@ from onnx import ModelProto
 from scipy.sparse import csr_matrix, issparse
 from scipy.special import expit, softmax
 
-from ..exceptions import ConversionError
-from ..graphs import extract_model, initializer_arrays, make_inputs_of
+from ..exceptions import ConversionError, ExecutionError
+from ..graphs import extract_model, initializer_arrays, make_inputs_of, runtime_errors
 from ..training import Columns, Device, make_session
 from ..training.forks import PerProcess
 from ..training.hoisting import CHUNK_BYTES
@@ -57,11 +57,18 @@ class Inference:
         self.n_jobs = n_jobs
         self._sessions = PerProcess()
 
+    @runtime_errors()
     def _run(self, output: str, rows: np.ndarray) -> np.ndarray:
         sessions = self._sessions.values
         if output not in sessions:
             sessions[output] = make_session(self._part(output), self.device, self.n_jobs)
-        return sessions[output].run([output], self._feeds(rows, sessions[output]))[0]
+        found = sessions[output].run([output], self._feeds(rows, sessions[output]))[0]
+        if np.shape(found)[:1] != (len(rows),) and np.size(found) != len(rows):
+            raise ExecutionError(
+                f"Output {output!r} of the model has the shape {np.shape(found)} for {len(rows)} samples: it "
+                "must have one row for each."
+            )
+        return found
 
     def _part(self, output: str) -> ModelProto:
         return extract_model(self.model, [output])
@@ -178,6 +185,7 @@ class Inference:
     def _own_loss(self, rows, labels, weights, sample_weight=None) -> float:
         return float(np.sum(self._loss_run(rows, labels, weights, sample_weight)))
 
+    @runtime_errors()
     def _loss_run(self, rows, labels, weights, sample_weight=None) -> np.ndarray:
         sessions = self._sessions.values
         if "losses" not in sessions:

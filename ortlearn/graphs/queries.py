@@ -21,6 +21,7 @@ from .builder import TensorType
 
 __all__ = [
     "captured_names",
+    "count_nodes",
     "graph_names",
     "initializer_arrays",
     "make_value_info",
@@ -59,6 +60,29 @@ def subgraphs(node: NodeProto) -> Iterator[GraphProto]:
             yield attribute.g
         elif attribute.type == AttributeProto.GRAPHS:
             yield from attribute.graphs
+
+
+def count_nodes(graph: GraphProto) -> int:
+    """Return the number of nodes of a graph, those of its subgraphs included.
+
+    Parameters
+    ----------
+    graph : onnx.GraphProto
+        Graph.
+
+    Returns
+    -------
+    int
+        Number of nodes.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.graphs import count_nodes
+    >>> count_nodes(parser.parse_graph("g (float[N] x) => (float[N] y) { z = Neg (x) y = Abs (z) }"))
+    2
+    """
+    return len(graph.node) + sum(count_nodes(inner) for node in graph.node for inner in subgraphs(node))
 
 
 def node_inputs(node: NodeProto) -> set[str]:

@@ -16,6 +16,7 @@ from ..graphs import (
     inline_functions,
     make_value_info,
     opset_versions,
+    runtime_errors,
     value_types,
 )
 from ..penalties import ElasticPenalty
@@ -65,6 +66,7 @@ def resolve_loss(spec: Any, **params: Any) -> BaseLoss:
     return loss
 
 
+@runtime_errors()
 def add_loss_output(
     onx: ModelProto,
     score_name: Any = "squared_error",

@@ -8,6 +8,7 @@ import numpy as np
 from onnx import GraphProto, ModelProto, TensorProto, helper, numpy_helper
 
 from ..graphs import GraphBuilder, copy_model, graph_names, map_names, opset_versions, prune
+from .sessions import GO_ON
 from .step_graphs import OBJECTIVE, Carried, copy_value, renamed_value
 
 __all__ = ["LOSSES", "ORDER", "ROWS_OF_BATCH", "append_loops", "is_long"]
@@ -16,7 +17,6 @@ ORDER = "ortlearn_order"
 LOSSES = "ortlearn_losses"
 ROWS_OF_BATCH = "ortlearn_rows_of_batch"
 NUMBER = "ortlearn_number"
-GO_ON = "ortlearn_go_on"
 FINITE = "ortlearn_loss_is_finite"
 #: Batches of a turn: onnxruntime takes about two microseconds to begin a turn.
 BATCHES_PER_TURN = 4

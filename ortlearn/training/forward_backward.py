@@ -11,7 +11,7 @@ import numpy as np
 from onnx import ModelProto, TensorProto
 
 from ..exceptions import DeviceError, NoTrainableWeightError, WeightOrderError
-from ..graphs import extract_model, initializer_arrays, inline_functions
+from ..graphs import extract_model, initializer_arrays, inline_functions, runtime_errors
 from .engines import AgentEngine, SplitEngine, make_engine
 from .forks import PerProcess
 from .forward_backward_function import OrtGradientForwardBackwardFunction
@@ -137,6 +137,7 @@ class OrtGradientForwardBackward:
         if self.enable_logging:
             logger.info("[OrtGradientForwardBackward] " + message, *values)
 
+    @runtime_errors()
     def _build(self) -> None:
         """Build both graphs and their sessions."""
         self.device_, providers = _pick_device(self.providers, self.device_index)

@@ -15,6 +15,7 @@ from joblib import effective_n_jobs
 from onnx import ModelProto
 
 from ..exceptions import DeviceError, MissingRuntimeError
+from ..graphs import count_nodes, with_loop_limits
 from .forks import outlive_forks
 
 __all__ = [
@@ -34,6 +35,10 @@ __all__ = [
 #: Optimizations that onnxruntime goes without: this one stops at a Gemm of the third output of a Split, or
 #: a later one, whose result is summed, as the gradients of slices are.
 FAULTY = frozenset({"GemmSumFusion"})
+#: Nodes from which on tensors do not share memory: the arena uses again what is released, all the same.
+MANY_NODES = 4096
+#: Condition of the Loops over batches, which may be of any length.
+GO_ON = "ortlearn_go_on"
 _DEVICE = re.compile(r"^(cpu|cuda)(?::(\d+))?$")
 
 
@@ -170,9 +175,13 @@ def make_session(
     onnxruntime.InferenceSession
         Session.
     """
+    if options is None:
+        options = session_options(n_jobs)
+        # Planning which tensors share memory takes time that grows with the square of the nodes.
+        options.enable_mem_reuse = count_nodes(model.graph) < MANY_NODES
     session = runtime().InferenceSession(
-        model.SerializeToString(),
-        session_options(n_jobs) if options is None else options,
+        with_loop_limits(model, GO_ON).SerializeToString(),
+        options,
         providers=device.providers() if providers is None else providers,
         provider_options=provider_options,
         disabled_optimizers=FAULTY,

@@ -9,6 +9,8 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import _num_samples
 
+from .sparse_checks import check_sparse
+
 __all__ = [
     "as_array_like",
     "as_columns",
@@ -102,6 +104,7 @@ def as_array_like(X: Any, name: str = "X") -> Any:
     """
     refuse_masked(X, name)
     if issparse(X):
+        check_sparse(X)
         return X if X.format in ("csr", "csc") else X.tocsr()
     if hasattr(X, "shape") or hasattr(X, "__len__") or not hasattr(X, "__array__"):
         return X

@@ -1,0 +1,95 @@
+"""Train damaged models in processes that may be killed, and tell how each one ended."""
+
+import multiprocessing
+import os
+import random
+import signal
+import sys
+import traceback
+import warnings
+import zlib
+
+import numpy as np
+
+from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
+from ortlearn.exceptions import OrtlearnError
+
+from .damage import damaged
+from .files import X, models
+
+#: Seconds that a model may take.
+LIMIT = 20
+
+
+def case(name, seed):
+    """Return the bytes of a damaged model, by its name and a seed."""
+    model, _ = models()[name]
+    return damaged(model, random.Random(zlib.crc32(f"{name} {seed}".encode())))
+
+
+def train(content, y, seed):
+    """Train a model and predict with it; return how that ended."""
+    optimizer = (OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer)[seed % 2]
+    gradient = ("auto", "rules")[seed // 2 % 2]
+    model = optimizer(content, max_iter=2, learning_rate=1e-3, random_state=0, gradient=gradient)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            model.fit(X, y).predict(X)
+        except OrtlearnError as error:
+            return f"refused {type(error).__name__}"
+        except (ValueError, TypeError) as error:
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            own = f"{os.sep}ortlearn{os.sep}" in frame.filename and (frame.line or "").startswith("raise ")
+            # The checks of scikit-learn on X and y count as ours.
+            if own or f"{os.sep}sklearn{os.sep}" in frame.filename:
+                return f"refused {type(error).__name__}"
+            return _foreign(error)
+        except Exception as error:
+            return _foreign(error)
+    return "trained"
+
+
+def _foreign(error):
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{os.path.basename(frame.filename)}:{frame.lineno}"
+    return f"foreign {type(error).__name__} at {place}: {str(error)[:150]}"
+
+
+def _worker(pipe, name, seeds):
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # onnxruntime and protobuf print there
+    for seed in seeds:
+        signal.alarm(LIMIT)
+        ended = train(case(name, seed), models()[name][1], seed)
+        signal.alarm(0)
+        pipe.send((seed, ended))
+
+
+def run(name, seeds):
+    """Yield each seed and how its training ended, a new process after one that was stopped."""
+    seeds = list(seeds)
+    while seeds:
+        receiver, sender = multiprocessing.Pipe(duplex=False)
+        process = multiprocessing.get_context("spawn").Process(target=_worker, args=(sender, name, seeds))
+        process.start()
+        sender.close()
+        try:
+            while True:
+                seed, ended = receiver.recv()
+                seeds.remove(seed)
+                yield seed, ended
+        except EOFError:
+            process.join()
+        if seeds and process.exitcode:
+            yield seeds.pop(0), f"stopped by {process.exitcode}"
+
+
+if __name__ == "__main__":
+    first, last = int(sys.argv[1]), int(sys.argv[2])
+    counts: dict[str, int] = {}
+    for name in sys.argv[3:] or models():
+        for seed, ended in run(name, range(first, last)):
+            counts[ended.partition(" at ")[0]] = counts.get(ended.partition(" at ")[0], 0) + 1
+            if not ended.startswith(("refused", "trained")):
+                print(name, seed, ended, flush=True)
+    print(counts)
