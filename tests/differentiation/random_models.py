@@ -54,7 +54,8 @@ class Generator:
         self.inputs: list[str] = []
         self.constants: list[TensorProto] = []
         self.nodes: list[NodeProto] = []
-        self.single = False
+        #: Relative error of the coarsest kernel.
+        self.precision = 2.3e-16
         self.domains: set[str] = set()
 
     # draws
@@ -132,7 +133,7 @@ class Generator:
         except NoKernel:
             if not any(n and self.values[n].dtype == np.float64 for n in inputs):
                 raise Misfit from None
-            self.single = True
+            self.precision = max(self.precision, 1e-7)
             narrow = [
                 self.node("Cast", n, to=TensorProto.FLOAT) if n and self.values[n].dtype == np.float64 else n
                 for n in inputs
@@ -183,7 +184,10 @@ class Generator:
         types = value_types(model)
         for name, value in zip(outputs, found, strict=True):
             shape = types[name].shape if name in types else None
-            if shape is not None and any(isinstance(d, int) and d != v for d, v in zip(shape, value.shape, strict=False)):
+            wrong = [
+                d for d, v in zip(shape or (), value.shape, strict=False) if isinstance(d, int) and d != v
+            ]
+            if wrong or (shape is not None and len(shape) != value.ndim):
                 raise Misfit
 
     def _model(self, graph):
@@ -201,5 +205,3 @@ class Generator:
     def _declared(self, shape, style):
         kinds = {"static": [0], "names": [1], "mixed": [0, 1, 2], "unknown": [2]}[style]
         return [[dim, f"d{dim}", None][self.choice(kinds)] for dim in shape]
-
-

@@ -18,7 +18,7 @@ def matmul(op, node, grad):
 
 def matmul_gradients(op, node, a, b, grad):
     """Return the gradients of the operands of a product, None where nobody asks for one."""
-    ranks = op.rank(a), op.rank(b)
+    ranks = node.rank(a), node.rank(b)
     if ranks == (2, 2):
         return (
             op.Gemm(grad, b, transB=1) if node.needs(0) else None,
