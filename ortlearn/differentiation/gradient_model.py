@@ -215,7 +215,7 @@ def prepare(model: ModelProto, wrt: Sequence[str]) -> Parts:
         constants=[tensor for tensor in graph.initializer if tensor.name not in changing],
     )
     op.opsets.update(versions)
-    nodes = []
+    nodes: list[NodeProto] = []
     for node in graph.node:
         nodes += guard_top_k(op, node) if (node.domain, node.op_type) == ("", "TopK") else [node]
     for node in nodes:

@@ -219,9 +219,8 @@ def _pairs(inputs: Sequence) -> TensorType:
 
 
 def _product(inputs: Sequence) -> TensorType:
-    ranks = [None if known.shape is None else len(known.shape) for known in inputs]
-    unknown = None in ranks or min(ranks) < 2
-    return TensorType(inputs[0].elem_type, None if unknown else (None,) * max(ranks))
+    ranks = [0 if known.shape is None else len(known.shape) for known in inputs]
+    return TensorType(inputs[0].elem_type, None if min(ranks) < 2 else (None,) * max(ranks))
 
 
 _OTHERS: dict[tuple[str, str], Callable] = {
