@@ -1,4 +1,7 @@
-"""Compute gradients of tensors without elements: ``python -m tests.differentiation.empty_models TopK 13 18``."""
+"""Gradients of tensors without elements.
+
+``python -m tests.differentiation.empty_models TopK 13 18`` computes some at two versions of the operators.
+"""
 
 from __future__ import annotations
 

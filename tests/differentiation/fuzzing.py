@@ -20,7 +20,7 @@ from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NoKern
 from ortlearn.differentiation.gradient_model import gradient_model
 from ortlearn.differentiation.rounding import RoundingError
 from ortlearn.exceptions import GradientError
-from tests.differentiation.random_models import Generator, Misfit, run_model
+from tests.differentiation.random_models import Generator, Misfit, load, run_model
 from tests.differentiation.random_operators import CONTROL, MAKERS, ROUNDING
 
 __all__ = ["OUTCOMES", "check_seed", "check_seeds"]
@@ -76,7 +76,8 @@ def check_seed(seed, say=lambda phase: None):
     if made is None or not made[2]:
         return "nothing", ""
     model, feeds, wrt, precision = made
-    values = run_model(model, feeds)
+    run = load(model)
+    values = run(feeds)
     say("differentiate")
     try:
         onx = gradient_model(model, None, wrt)
@@ -110,7 +111,7 @@ def check_seed(seed, say=lambda phase: None):
                 "wrong",
                 f"{name}: {grad.dtype}{grad.shape} instead of {feeds[name].dtype}{feeds[name].shape}",
             )
-        outcome, text = compare(model, feeds, name, grad, weights, rng, precision, narrow)
+        outcome, text = compare(run, feeds, name, grad, weights, rng, precision, narrow)
         if list(OUTCOMES).index(outcome) > list(OUTCOMES).index(worst[0]):
             worst = outcome, text
     return worst
@@ -119,13 +120,13 @@ def check_seed(seed, say=lambda phase: None):
 class Line:
     """The weighted sum of the outputs of a model along a line."""
 
-    def __init__(self, model, feeds, name, direction, weights):
-        self.model, self.feeds, self.name, self.direction = model, feeds, name, direction
+    def __init__(self, run, feeds, name, direction, weights):
+        self.run, self.feeds, self.name, self.direction = run, feeds, name, direction
         self.weights, self.scale = weights, 0.0
 
     def __call__(self, t):
         moved = self.feeds[self.name] + t * self.direction
-        found = run_model(self.model, {**self.feeds, self.name: np.asarray(moved)})
+        found = self.run({**self.feeds, self.name: np.asarray(moved)})
         products = [w * v for w, v in zip(self.weights.values(), found, strict=True)]
         self.scale = max(self.scale, sum(float(np.abs(p).sum()) for p in products))
         return sum(float(p.sum()) for p in products)
@@ -157,7 +158,7 @@ def in_single(message):
     return message
 
 
-def compare(model, feeds, name, grad, weights, rng, precision, narrow):
+def compare(run, feeds, name, grad, weights, rng, precision, narrow):
     """Compare one gradient with the slope along a random direction.
 
     ``precision`` is the relative error of the model, ``narrow`` whether the gradient is one of float32.
@@ -165,7 +166,7 @@ def compare(model, feeds, name, grad, weights, rng, precision, narrow):
     if not grad.size:
         return "right", ""
     direction = rng.normal(size=grad.shape)
-    along = Line(model, feeds, name, direction, weights)
+    along = Line(run, feeds, name, direction, weights)
     products = grad * direction
     slope, size = float(products.sum()), float(np.abs(products).sum())
     middle = along(0.0)
@@ -217,7 +218,7 @@ def _work(first, last, queue):
 
 
 def check_seeds(first, last, report=print):
-    """Check seeds, in processes that may be stopped; return the number of each outcome, and what went wrong."""
+    """Check seeds, in processes that may be stopped; return the number of each outcome, and defects."""
     context = multiprocessing.get_context("spawn")
     counts, bad = collections.Counter(), []
     while first < last:

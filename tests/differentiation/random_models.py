@@ -9,24 +9,35 @@ from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NoKern
 
 from ortlearn.graphs import node_inputs, subgraphs, value_types
 
-__all__ = ["Generator", "Misfit", "run_model"]
+__all__ = ["SINCE", "Generator", "Misfit", "info", "load", "run_model"]
 
 TYPES = {np.dtype(np.float64): TensorProto.DOUBLE, np.dtype(np.float32): TensorProto.FLOAT}
+
+
+#: Versions that operators came with.
+SINCE = {"HardSwish": 14, "Mish": 18, "Gelu": 20, "Trilu": 14, "LayerNormalization": 17,
+         "GroupNormalization": 21, "CastLike": 15}  # fmt: skip
 
 
 class Misfit(Exception):
     """An operator does not fit what there is: the maker is left out."""
 
 
-def run_model(model, feeds):
-    """Return the outputs of a model by onnxruntime, on one thread."""
+def load(model):
+    """Return a function that runs a model by onnxruntime, on one thread."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
-    return session.run(None, {value.name: feeds[value.name] for value in session.get_inputs()})
+    names = [value.name for value in session.get_inputs()]
+    return lambda feeds: session.run(None, {name: feeds[name] for name in names})
+
+
+def run_model(model, feeds):
+    """Return the outputs of a model."""
+    return load(model)(feeds)
 
 
 def info(name, value, dims=None):
