@@ -268,5 +268,5 @@ def test_straight_through_needs_rules():
 )
 def test_weights_that_only_choose_positions_are_said_to_have_no_gradient(nodes):
     model = parse(f"g (float[3] x, float[4] c) => (float l) {{ {nodes} l = ReduceSum<keepdims=0>(z) }}")
-    with pytest.raises(GradientError, match=r"\['x'\] have no gradient: .* only through (Gather|OneHot)"):
+    with pytest.raises(GradientError, match=r"\['x'\] have no gradient: .* only through .*(Gather|OneHot)"):
         require_gradients(model, "l", ["x"])
