@@ -12,11 +12,11 @@ from .registry import declare_without_gradient, gradient_rule
 
 __all__ = [
     "BACKENDS",
+    "STRAIGHT_THROUGH",
     "DerivativeOptions",
+    "check_straight_through",
     "declare_without_gradient",
     "gradient_model",
-    "STRAIGHT_THROUGH",
-    "check_straight_through",
     "gradient_of_loss",
     "gradient_reach",
     "gradient_rule",

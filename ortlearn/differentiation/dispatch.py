@@ -24,12 +24,30 @@ Result = TypeVar("Result")
 
 
 def check_straight_through(backend: str, straight_through: bool) -> str:
-    """Return the backend to use, ``STRAIGHT_THROUGH`` where operators that round are to be overlooked.
+    """Return the backend to use where operators that round may have to be overlooked.
+
+    Parameters
+    ----------
+    backend : {"auto", "rules", "ort"}
+        Backend that was asked for.
+    straight_through : bool
+        Whether operators that round are differentiated as if they did not.
+
+    Returns
+    -------
+    str
+        ``backend``, or ``STRAIGHT_THROUGH``.
 
     Raises
     ------
     ValueError
         If the backend cannot do it.
+
+    Examples
+    --------
+    >>> from ortlearn.differentiation import check_straight_through
+    >>> check_straight_through("rules", False), check_straight_through("auto", True)
+    ('rules', 'straight_through')
     """
     if not straight_through:
         return backend

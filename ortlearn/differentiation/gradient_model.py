@@ -13,6 +13,7 @@ from ..graphs.editing import copy_model, map_names
 from ..graphs.functions import inline_functions
 from ..graphs.queries import graph_names, make_value_info, node_inputs, opset_versions, value_types
 from .cleanup import drop_unused, simplify
+from .empty_tensors import guard_top_k
 from .gradient_builder import GradientBuilder
 from .inference import infer_types
 from .reverse import gradient_graph
@@ -214,7 +215,9 @@ def prepare(model: ModelProto, wrt: Sequence[str]) -> Parts:
         constants=[tensor for tensor in graph.initializer if tensor.name not in changing],
     )
     op.opsets.update(versions)
-    nodes = list(graph.node)
+    nodes: list[NodeProto] = []
+    for node in graph.node:
+        nodes += guard_top_k(op, node) if (node.domain, node.op_type) == ("", "TopK") else [node]
     for node in nodes:
         if node.op_type == "Constant":
             op.learn_constant(node)

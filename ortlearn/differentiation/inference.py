@@ -78,7 +78,8 @@ def infer_types(model: ModelProto) -> ModelProto:
     onnx.ModelProto
         Model with types.
     """
-    inferred = _without_broadcast_operands(shape_inference.infer_shapes(model, data_prop=True))
+    model = _without_broadcast_operands(model)
+    inferred = shape_inference.infer_shapes(model, data_prop=True)
     missing = [n for n in model.graph.node if (n.domain, n.op_type) in _OTHERS]
     while missing:
         types = value_types(inferred, infer=False)
@@ -93,19 +94,24 @@ def infer_types(model: ModelProto) -> ModelProto:
 
 
 def _without_broadcast_operands(model: ModelProto) -> ModelProto:
-    """Return a model whose types are right behind each Einsum that broadcasts an axis of length one."""
-    for index, node in enumerate(model.graph.node):
+    """Return a model without any Einsum that broadcasts an axis of length one."""
+    index = 0
+    while index < len(model.graph.node):
+        node = model.graph.node[index]
         if (node.domain, node.op_type) == ("", "Einsum"):
-            types = value_types(model, infer=False)
+            # Types in front of a node are right by the time it is looked at.
+            types = value_types(model)
             known = [types.get(name) for name in node.input]
             nodes = squeeze_operands(node, [None if k is None else k.shape for k in known])
             if nodes:
+                nodes = [*model.graph.node[:index], *nodes, *model.graph.node[index + 1 :]]
                 changed = ModelProto()
                 changed.CopyFrom(model)
-                all_nodes = [*model.graph.node[:index], *nodes, *model.graph.node[index + 1 :]]
                 del changed.graph.node[:], changed.graph.value_info[:]
-                changed.graph.node.extend(all_nodes)
-                return _without_broadcast_operands(shape_inference.infer_shapes(changed, data_prop=True))
+                changed.graph.node.extend(nodes)
+                index += len(changed.graph.node) - len(model.graph.node)
+                model = changed
+        index += 1
     return model
 
 
@@ -213,9 +219,8 @@ def _pairs(inputs: Sequence) -> TensorType:
 
 
 def _product(inputs: Sequence) -> TensorType:
-    ranks = [None if known.shape is None else len(known.shape) for known in inputs]
-    unknown = None in ranks or min(ranks) < 2
-    return TensorType(inputs[0].elem_type, None if unknown else (None,) * max(ranks))
+    ranks = [0 if known.shape is None else len(known.shape) for known in inputs]
+    return TensorType(inputs[0].elem_type, None if min(ranks) < 2 else (None,) * max(ranks))
 
 
 _OTHERS: dict[tuple[str, str], Callable] = {

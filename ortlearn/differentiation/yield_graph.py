@@ -8,6 +8,7 @@ from onnx import ModelProto, NodeProto, helper
 
 from .gradient_model import gradient_model
 from .rule_context import FLOAT_TYPES
+from .typed_builder import LOW_PRECISION
 
 __all__ = ["yield_graph"]
 
@@ -53,7 +54,7 @@ def yield_graph(model: ModelProto, wrt: Sequence[str], straight_through: bool = 
 
 
 def _has_gradient(value) -> bool:
-    return value.type.tensor_type.elem_type in FLOAT_TYPES
+    return value.type.tensor_type.elem_type in (*FLOAT_TYPES, *LOW_PRECISION)
 
 
 def _insert(model: ModelProto, node: NodeProto) -> None:

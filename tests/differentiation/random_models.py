@@ -9,24 +9,35 @@ from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NoKern
 
 from ortlearn.graphs import node_inputs, subgraphs, value_types
 
-__all__ = ["Generator", "Misfit", "run_model"]
+__all__ = ["SINCE", "Generator", "Misfit", "info", "load", "run_model"]
 
 TYPES = {np.dtype(np.float64): TensorProto.DOUBLE, np.dtype(np.float32): TensorProto.FLOAT}
+
+
+#: Versions that operators came with.
+SINCE = {"HardSwish": 14, "Mish": 18, "Gelu": 20, "Trilu": 14, "LayerNormalization": 17,
+         "GroupNormalization": 21, "CastLike": 15}  # fmt: skip
 
 
 class Misfit(Exception):
     """An operator does not fit what there is: the maker is left out."""
 
 
-def run_model(model, feeds):
-    """Return the outputs of a model by onnxruntime, on one thread."""
+def load(model):
+    """Return a function that runs a model by onnxruntime, on one thread."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
-    return session.run(None, {value.name: feeds[value.name] for value in session.get_inputs()})
+    names = [value.name for value in session.get_inputs()]
+    return lambda feeds: session.run(None, {name: feeds[name] for name in names})
+
+
+def run_model(model, feeds):
+    """Return the outputs of a model."""
+    return load(model)(feeds)
 
 
 def info(name, value, dims=None):
@@ -54,7 +65,8 @@ class Generator:
         self.inputs: list[str] = []
         self.constants: list[TensorProto] = []
         self.nodes: list[NodeProto] = []
-        self.single = False
+        #: Relative error of the coarsest kernel.
+        self.precision = 2.3e-16
         self.domains: set[str] = set()
 
     # draws
@@ -132,7 +144,7 @@ class Generator:
         except NoKernel:
             if not any(n and self.values[n].dtype == np.float64 for n in inputs):
                 raise Misfit from None
-            self.single = True
+            self.precision = max(self.precision, 1e-7)
             narrow = [
                 self.node("Cast", n, to=TensorProto.FLOAT) if n and self.values[n].dtype == np.float64 else n
                 for n in inputs
@@ -183,7 +195,10 @@ class Generator:
         types = value_types(model)
         for name, value in zip(outputs, found, strict=True):
             shape = types[name].shape if name in types else None
-            if shape is not None and any(isinstance(d, int) and d != v for d, v in zip(shape, value.shape, strict=False)):
+            wrong = [
+                d for d, v in zip(shape or (), value.shape, strict=False) if isinstance(d, int) and d != v
+            ]
+            if wrong or (shape is not None and len(shape) != value.ndim):
                 raise Misfit
 
     def _model(self, graph):
@@ -201,5 +216,3 @@ class Generator:
     def _declared(self, shape, style):
         kinds = {"static": [0], "names": [1], "mixed": [0, 1, 2], "unknown": [2]}[style]
         return [[dim, f"d{dim}", None][self.choice(kinds)] for dim in shape]
-
-

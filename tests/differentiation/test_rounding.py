@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
-from ortlearn.differentiation import DerivativeOptions, gradient_of_loss, onnx_derivative
+from ortlearn.differentiation import (
+    DerivativeOptions,
+    gradient_of_loss,
+    onnx_derivative,
+    require_gradients,
+)
 from ortlearn.differentiation.split import split_gradient_model
 from ortlearn.exceptions import GradientError
 from tests.differentiation.evaluation import run, run_onnxruntime, run_reference
@@ -251,3 +256,17 @@ def test_straight_through_needs_rules():
         onnx_derivative(model, options=DerivativeOptions.Loss, backend="ort", straight_through=True)
     onx = onnx_derivative(model, options=DerivativeOptions.Loss, straight_through=True)
     assert run_reference(onx, {"x": X, "w": np.ones_like(X)})[-1].shape == X.shape
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        "k = Cast<to=7>(x) z = Gather(c, k)",
+        """k = Cast<to=7>(x) n = Constant<value_int=3>() v = Constant<value_floats=[0.0, 1.0]>()
+        z = OneHot(k, n, v)""",
+    ],
+)
+def test_weights_that_only_choose_positions_are_said_to_have_no_gradient(nodes):
+    model = parse(f"g (float[3] x, float[4] c) => (float l) {{ {nodes} l = ReduceSum<keepdims=0>(z) }}")
+    with pytest.raises(GradientError, match=r"\['x'\] have no gradient: .* only through .*(Gather|OneHot)"):
+        require_gradients(model, "l", ["x"])

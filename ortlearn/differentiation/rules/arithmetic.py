@@ -205,7 +205,8 @@ _RANGES = {
 @RULES.rule("QuantizeLinear")
 def quantize_linear(op, node, grad):
     # y = x / s + z, rounded and clipped: within the range dx = dy / s, ds = -x dy / s^2, dz = dy
-    x, scale, zero = node.I(0), *_along_axis(op, node)
+    x = node.I(0)
+    scale, zero = _along_axis(op, node)
     ratio = op.Div(x, scale)
     low, high = _RANGES[op.elem_type(node.proto.output[0]) or TensorProto.UINT8]
     level = op.Add(op.Round(ratio), zero) if zero else op.Round(ratio)
@@ -219,7 +220,8 @@ def quantize_linear(op, node, grad):
 @RULES.rule("DequantizeLinear")
 def dequantize_linear(op, node, grad):
     # y = (x - z) s, dx = s dy, ds = sum of (x - z) dy, dz = -s dy
-    x, scale, zero = op.cast_like(node.I(0), grad), *_along_axis(op, node)
+    x = op.cast_like(node.I(0), grad)
+    scale, zero = _along_axis(op, node)
     dx = op.with_gradient_type(op.Mul(grad, scale), node.proto.output[0])
     ds = op.Mul(op.Sub(x, op.cast_like(zero, grad)) if zero else x, grad) if node.needs(1) else None
     return [dx, *_quantisation_gradients(op, node, ds, op.Neg(dx))][: node.n_inputs]

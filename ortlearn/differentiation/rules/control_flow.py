@@ -89,9 +89,7 @@ def scan(op, node, grad):
     state = _State(op, body, node, layout.states, offset=0)
     unknown = [name for name in state.wanted if op.shape(name) is None and body.op.shape(name) is None]
     if unknown:
-        raise node.error(
-            f"onnxruntime needs the ranks of what a Scan returns, that of {unknown[0]!r} is unknown"
-        )
+        raise node.error(f"onnxruntime needs the rank of {unknown[0]!r}, which is unknown")
     results = [value.name for value in graph.output]
     given = {i: op.unique("item_grad") for i in layout.read}
     seeds = state.seeds(results) + [(results[layout.count + i], name) for i, name in given.items()]

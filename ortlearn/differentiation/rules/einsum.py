@@ -54,7 +54,8 @@ def _operand_gradient(op, node, grad, terms, output, index):
 def _size(dims, label):
     """Return the length that the axes of one label broadcast to, None where it is unknown."""
     found = [(dim,) for term, shape in dims for other, dim in zip(term, shape, strict=True) if other == label]
-    return broadcast_shapes(found)[0]
+    (size,) = broadcast_shapes(found) or (None,)
+    return size
 
 
 def _like_operand(op, operand, result, own, shape):
