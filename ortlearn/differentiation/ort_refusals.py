@@ -28,10 +28,10 @@ class _Known(NamedTuple):
         """Return the shape of a tensor, None where its rank is unknown."""
         return self.types[name].shape if name in self.types else None
 
-    def is_whole(self, name: str, skipped: int = 0) -> bool:
-        """Return whether all dimensions of a tensor, the first ones excepted, are numbers."""
+    def is_whole(self, name: str) -> bool:
+        """Return whether all dimensions of a tensor are numbers, and none is zero."""
         shape = self.shape(name)
-        return shape is not None and all(isinstance(dim, int) and dim > 0 for dim in shape[skipped:])
+        return shape is not None and all(isinstance(dim, int) and dim > 0 for dim in shape)
 
 
 def refuse_known_wrong(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str]) -> None:
@@ -146,14 +146,6 @@ def _convolution(node: NodeProto, known: _Known, attributes: Mapping[str, Any]) 
     return "the rank of its input is unknown" if known.shape(node.input[0]) is None else None
 
 
-def _max_pool(node: NodeProto, known: _Known, attributes: Mapping[str, Any]) -> str | None:
-    if attributes.get("storage_order", 0):
-        return "it numbers its places by columns"
-    if not known.is_whole(node.input[0], skipped=1):
-        return "its kernel takes the sizes that the graph declares, and some are unknown"
-    return None
-
-
 def _average_pool(node: NodeProto, known: _Known, attributes: Mapping[str, Any]) -> str | None:
     # where it is no convolution by then
     return "its sizes are rounded up, chosen by auto_pad, or unknown"
@@ -180,7 +172,6 @@ _CHECKS: dict[str, Callable[[NodeProto, _Known, Mapping[str, Any]], str | None]]
     "Dropout": _dropout,
     "GatherND": _gather_nd,
     "MatMul": _product,
-    "MaxPool": _max_pool,
     "Pad": _pad,
     "Pow": _power,
     "ScatterElements": _scatter,
@@ -205,4 +196,4 @@ _BY_NAME = set(
     "Split Sqrt Squeeze Sub Tanh Tile TopK Transpose Trilu Unsqueeze Where".split()
 )
 #: Operators whose gradient has a float32 kernel only.
-_SINGLE = {"Concat", "MaxPool", "Relu", "Sin", "SoftmaxCrossEntropyLoss"}
+_SINGLE = {"Concat", "Relu", "Sin", "SoftmaxCrossEntropyLoss"}
