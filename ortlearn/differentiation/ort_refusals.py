@@ -151,6 +151,11 @@ def _average_pool(node: NodeProto, known: _Known, attributes: Mapping[str, Any])
     return "its sizes are rounded up, chosen by auto_pad, or unknown"
 
 
+def _normalization(node: NodeProto, known: _Known, attributes: Mapping[str, Any]) -> str | None:
+    # where it is not written in smaller steps by then
+    return "it is in training mode, of unknown rank, or its scale has more axes than what it normalizes"
+
+
 def _slice(node: NodeProto, known: _Known, attributes: Mapping[str, Any]) -> str | None:
     steps = known.arrays.get(node.input[4]) if len(node.input) > 4 and node.input[4] else np.ones(1)
     return None if steps is not None and (steps > 0).all() else "its steps go back, or are not constant"
@@ -171,6 +176,8 @@ _CHECKS: dict[str, Callable[[NodeProto, _Known, Mapping[str, Any]], str | None]]
     "Conv": _convolution,
     "Dropout": _dropout,
     "GatherND": _gather_nd,
+    "BatchNormalization": _normalization,
+    "LayerNormalization": _normalization,
     "MatMul": _product,
     "Pad": _pad,
     "Pow": _power,

@@ -69,10 +69,10 @@ TWO = [
     lambda op, x, y: op.Gemm(x, y, "c", transB=1),
     lambda op, x, y: op.Expand(x, op.Shape(y)),
     lambda op, x, y: op.Concat(x, y, axis=0),
-    lambda op, x, y: op.LayerNormalization(x, y),
+    lambda op, x, y: op.LayerNormalization(x, op.ReduceMean(y, [0], keepdims=0)),
     lambda op, x, y: op.Clip(x, op.ReduceMin(y, keepdims=0), op.ReduceMax(y, keepdims=0)),
     lambda op, x, y: op.ScatterND(x, np.array([[0]]), op.Gather(y, [0], axis=0), reduction="add"),
-    lambda op, x, y: op.Einsum(x, y, equation="ij,ij->i"),
+    lambda op, x, y: op.Einsum(x, op.Sin(x), equation="ij,ij->i"),
 ]  # fmt: skip
 IMAGE = [
     lambda op, x: op.Conv(x, "k", pads=[1, 1, 1, 1]),

@@ -27,7 +27,7 @@ from ortlearn.graphs import (
 )
 from ortlearn.training import OrtGradientForwardBackward
 from ortlearn.training.sessions import Device, make_session
-from tests.differentiation.evaluation import run, run_onnxruntime
+from tests.differentiation.evaluation import run_onnxruntime
 
 __all__ = ["USES", "Case", "Outcome", "in_children", "outcome_of"]
 
@@ -127,7 +127,7 @@ def _session(model: ModelProto, backend: str, feeds: dict[str, np.ndarray]) -> l
     names = {value.name for value in model.graph.input}
     feeds = {name: value for name, value in feeds.items() if name in names}
     if backend == "rules":
-        return run(model, feeds)
+        return run_onnxruntime(model, feeds)
     return make_session(model, Device("cpu")).run(None, feeds)
 
 
