@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from ..exceptions import GradientError
-from ..graphs import TensorType, initializer_arrays, node_inputs, subgraphs, value_types
+from ..graphs import TensorType, initializer_arrays, node_inputs, opset_versions, subgraphs, value_types
 from .ort_checks import constant_names, is_float, nodes_on_the_way
 
 __all__ = ["refuse_known_wrong"]
@@ -19,9 +19,9 @@ class _Known(NamedTuple):
     """What the refusals ask of a graph."""
 
     types: Mapping[str, TensorType]
-    reached: Set[str]
-    read: Set[str]
-    constants: Set[str]
+    reached: set[str]
+    read: set[str]
+    constants: set[str]
     arrays: Mapping[str, np.ndarray]
 
     def shape(self, name: str) -> tuple | None:
@@ -67,7 +67,7 @@ def refuse_known_wrong(model: ModelProto, outputs: Sequence[str], wrt: Sequence[
         initializer_arrays(model),
     )
     for node in nodes:
-        _refuse_without_kernel(node, types)
+        _refuse_without_kernel(node, types, opset_versions(model).get("", 0))
         check = _CHECKS.get(node.op_type)
         reason = check and check(node, known, {a.name: helper.get_attribute_value(a) for a in node.attribute})
         if reason:
@@ -77,7 +77,7 @@ def refuse_known_wrong(model: ModelProto, outputs: Sequence[str], wrt: Sequence[
             )
 
 
-def _refuse_without_kernel(node: NodeProto, types: Mapping[str, TensorType]) -> None:
+def _refuse_without_kernel(node: NodeProto, types: Mapping[str, TensorType], opset: int) -> None:
     kind = types[node.output[0]].elem_type if node.output[0] in types else None
     foreign = node.domain not in ("", "ai.onnx") and node.op_type in _BY_NAME
     if node.op_type in _NO_KERNEL or foreign:
@@ -88,7 +88,8 @@ def _refuse_without_kernel(node: NodeProto, types: Mapping[str, TensorType]) -> 
     of_many = node.op_type == "MatMul" and any(
         name in types and len(types[name].shape or ()) > 2 for name in node.input
     )
-    if kind == TensorProto.DOUBLE and (node.op_type in _SINGLE or of_many):
+    old = node.op_type == "SoftmaxCrossEntropyLoss" and opset < 15  # its gradient is written with CastLike
+    if kind == TensorProto.DOUBLE and (node.op_type in _SINGLE or of_many or old):
         raise GradientError(
             f"onnxruntime-training has no float64 form of the gradient of {node.op_type} (node {node.name!r})"
             ". Use gradient='rules'."
@@ -203,4 +204,4 @@ _BY_NAME = set(
     "Split Sqrt Squeeze Sub Tanh Tile TopK Transpose Trilu Unsqueeze Where".split()
 )
 #: Operators whose gradient has a float32 kernel only.
-_SINGLE = {"Concat", "Relu", "Sin", "SoftmaxCrossEntropyLoss"}
+_SINGLE = {"Concat", "Relu", "Sin"}
