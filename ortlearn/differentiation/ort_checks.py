@@ -100,7 +100,10 @@ def explicit_permutations(model: ModelProto, types: Mapping[str, TensorType]) ->
     model = copy_model(model)
     for node in model.graph.node:
         known = types.get(node.input[0]) if node.op_type == "Transpose" else None
-        if known is not None and known.shape is not None and not node.attribute:
+        if known is not None and known.shape == ():
+            node.op_type = "Identity"
+            del node.attribute[:]
+        elif known is not None and known.shape is not None and not node.attribute:
             node.attribute.append(helper.make_attribute("perm", list(range(len(known.shape)))[::-1]))
     return model
 

@@ -48,6 +48,7 @@ def training_graph(model: ModelProto, weights: Sequence[str], inputs: Sequence[s
     types = value_types(model)
     names = [*inputs, *weights]
     outputs = [value.name for value in model.graph.output]
+    given = make_inputs_of(model, weights).graph.input
     model = rewrite_for_ort(model, outputs, names)
     refuse_known_wrong(model, outputs, names)
     reached = set(names_on_the_way(model, outputs, names, types))
@@ -61,7 +62,7 @@ def training_graph(model: ModelProto, weights: Sequence[str], inputs: Sequence[s
     )
     training = add_zero_gradients(training, zeros, types)
     _replace(training.graph.output, [make_value_info(f"{name}_grad", types.get(name)) for name in names])
-    _replace(training.graph.input, make_inputs_of(model, weights).graph.input)
+    _replace(training.graph.input, given)
     return training
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from ..exceptions import GradientError
-from ..graphs import TensorType, initializer_arrays, node_inputs, subgraphs, value_types
+from ..graphs import TensorType, initializer_arrays, node_inputs, opset_versions, subgraphs, value_types
 from .ort_checks import constant_names, is_float, nodes_on_the_way
 from .rounding import refuse_rounding
 
@@ -20,19 +20,19 @@ class _Known(NamedTuple):
     """What the refusals ask of a graph."""
 
     types: Mapping[str, TensorType]
-    reached: Set[str]
-    read: Set[str]
-    constants: Set[str]
+    reached: set[str]
+    read: set[str]
+    constants: set[str]
     arrays: Mapping[str, np.ndarray]
 
     def shape(self, name: str) -> tuple | None:
         """Return the shape of a tensor, None where its rank is unknown."""
         return self.types[name].shape if name in self.types else None
 
-    def is_whole(self, name: str, skipped: int = 0) -> bool:
-        """Return whether all dimensions of a tensor, the first ones excepted, are numbers."""
+    def is_whole(self, name: str) -> bool:
+        """Return whether all dimensions of a tensor are numbers, and none is zero."""
         shape = self.shape(name)
-        return shape is not None and all(isinstance(dim, int) and dim > 0 for dim in shape[skipped:])
+        return shape is not None and all(isinstance(dim, int) and dim > 0 for dim in shape)
 
 
 def refuse_known_wrong(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str]) -> None:
@@ -69,7 +69,7 @@ def refuse_known_wrong(model: ModelProto, outputs: Sequence[str], wrt: Sequence[
         initializer_arrays(model),
     )
     for node in nodes:
-        _refuse_without_kernel(node, types)
+        _refuse_without_kernel(node, types, opset_versions(model).get("", 0))
         check = _CHECKS.get(node.op_type)
         reason = check and check(node, known, {a.name: helper.get_attribute_value(a) for a in node.attribute})
         if reason:
@@ -79,7 +79,7 @@ def refuse_known_wrong(model: ModelProto, outputs: Sequence[str], wrt: Sequence[
             )
 
 
-def _refuse_without_kernel(node: NodeProto, types: Mapping[str, TensorType]) -> None:
+def _refuse_without_kernel(node: NodeProto, types: Mapping[str, TensorType], opset: int) -> None:
     kind = types[node.output[0]].elem_type if node.output[0] in types else None
     foreign = node.domain not in ("", "ai.onnx") and node.op_type in _BY_NAME
     if node.op_type in _NO_KERNEL or foreign:
@@ -90,7 +90,8 @@ def _refuse_without_kernel(node: NodeProto, types: Mapping[str, TensorType]) -> 
     of_many = node.op_type == "MatMul" and any(
         name in types and len(types[name].shape or ()) > 2 for name in node.input
     )
-    if kind == TensorProto.DOUBLE and (node.op_type in _SINGLE or of_many):
+    old = node.op_type == "SoftmaxCrossEntropyLoss" and opset < 15  # its gradient is written with CastLike
+    if kind == TensorProto.DOUBLE and (node.op_type in _SINGLE or of_many or old):
         raise GradientError(
             f"onnxruntime-training has no float64 form of the gradient of {node.op_type} (node {node.name!r})"
             ". Use gradient='rules'."
@@ -153,17 +154,14 @@ def _convolution(node: NodeProto, known: _Known, attributes: Mapping[str, Any]) 
     return "the rank of its input is unknown" if known.shape(node.input[0]) is None else None
 
 
-def _max_pool(node: NodeProto, known: _Known, attributes: Mapping[str, Any]) -> str | None:
-    if attributes.get("storage_order", 0):
-        return "it numbers its places by columns"
-    if not known.is_whole(node.input[0], skipped=1):
-        return "its kernel takes the sizes that the graph declares, and some are unknown"
-    return None
-
-
 def _average_pool(node: NodeProto, known: _Known, attributes: Mapping[str, Any]) -> str | None:
     # where it is no convolution by then
     return "its sizes are rounded up, chosen by auto_pad, or unknown"
+
+
+def _normalization(node: NodeProto, known: _Known, attributes: Mapping[str, Any]) -> str | None:
+    # where it is not written in smaller steps by then
+    return "it is in training mode, of unknown rank, or its scale has more axes than what it normalizes"
 
 
 def _slice(node: NodeProto, known: _Known, attributes: Mapping[str, Any]) -> str | None:
@@ -186,8 +184,9 @@ _CHECKS: dict[str, Callable[[NodeProto, _Known, Mapping[str, Any]], str | None]]
     "Conv": _convolution,
     "Dropout": _dropout,
     "GatherND": _gather_nd,
+    "BatchNormalization": _normalization,
+    "LayerNormalization": _normalization,
     "MatMul": _product,
-    "MaxPool": _max_pool,
     "Pad": _pad,
     "Pow": _power,
     "ScatterElements": _scatter,
@@ -213,4 +212,4 @@ _BY_NAME = set(
     "Split Sqrt Squeeze Sub Tanh Tile TopK Transpose Trilu Unsqueeze Where".split()
 )
 #: Operators whose gradient has a float32 kernel only.
-_SINGLE = {"Concat", "MaxPool", "Relu", "Sin", "SoftmaxCrossEntropyLoss"}
+_SINGLE = {"Concat", "Relu", "Sin"}

@@ -1,6 +1,7 @@
 """A program: every operator in every use of the C++ builder, each in a process that may be killed.
 
-``python -m tests.differentiation.ort_operators [--only PATTERN] [--verbose]`` prints one line of JSON.
+``python -m tests.differentiation.ort_operators [--only PATTERN ...] [--every N] [--verbose]`` prints one line
+of JSON.
 """
 
 from __future__ import annotations
@@ -65,14 +66,15 @@ def outcome(name: str) -> Outcome:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--only", default="*")
+    parser.add_argument("--only", nargs="*", default=["*"])
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--verbose", action="store_true")
     arguments = parser.parse_args()
-    chosen = [name for name in names() if fnmatch(name, f"*{arguments.only}*")][:: arguments.every]
+    patterns = [f"*{pattern}*" for pattern in arguments.only]
+    chosen = [name for name in names() if any(fnmatch(name, pattern) for pattern in patterns)]
     found: dict[str, int] = collections.Counter()
     bad = []
-    for name, (kind, details) in in_children(chosen, outcome):
+    for name, (kind, details) in in_children(chosen[:: arguments.every], outcome):
         found[kind] += 1
         if kind in ("wrong", "failed", "killed"):
             bad.append([name, kind, details])

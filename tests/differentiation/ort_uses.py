@@ -27,7 +27,7 @@ from ortlearn.graphs import (
 )
 from ortlearn.training import OrtGradientForwardBackward
 from ortlearn.training.sessions import Device, make_session
-from tests.differentiation.evaluation import run, run_onnxruntime
+from tests.differentiation.evaluation import run_onnxruntime
 
 __all__ = ["USES", "Case", "Outcome", "in_children", "outcome_of"]
 
@@ -127,7 +127,7 @@ def _session(model: ModelProto, backend: str, feeds: dict[str, np.ndarray]) -> l
     names = {value.name for value in model.graph.input}
     feeds = {name: value for name, value in feeds.items() if name in names}
     if backend == "rules":
-        return run(model, feeds)
+        return run_onnxruntime(model, feeds)
     return make_session(model, Device("cpu")).run(None, feeds)
 
 
@@ -186,8 +186,32 @@ def _forward_backward(model: ModelProto, weights: list[str], feeds: dict, backen
     return [*outputs, *(gradient.numpy() for gradient in gradients)]
 
 
+def _loop(case: Case, backend: str) -> list[np.ndarray]:
+    """Gradient of a loss in a Loop of one turn; as in the loop of an epoch, its body declares no shapes."""
+    model = gradient_of_loss(_with_loss(case.model), "loss", case.wrt, backend)
+    if backend == "rules":
+        return _session(model, backend, case.feeds)
+    names, graph = [value.name for value in model.graph.output], model.graph
+    infos = [helper.make_tensor_value_info(n, TensorProto.BOOL, []) for n in ("go_on", "going_on")]
+    turn = helper.make_tensor_value_info("turn", TensorProto.INT64, [])
+    outputs = [
+        helper.make_tensor_value_info(v.name, v.type.tensor_type.elem_type, None) for v in graph.output
+    ]
+    nodes = [helper.make_node("Identity", ["go_on"], ["going_on"]), *graph.node]
+    body = helper.make_graph(nodes, "body", [turn, infos[0]], [infos[1], *outputs], graph.initializer)
+    once = helper.make_tensor("once", TensorProto.INT64, [], [1])
+    axis = helper.make_tensor("first", TensorProto.INT64, [1], [0])
+    loop = helper.make_node("Loop", ["once", ""], [f"all_{name}" for name in names], body=body)
+    last = [helper.make_node("Squeeze", [f"all_{name}", "first"], [f"one_{name}"]) for name in names]
+    for value in outputs:
+        value.name = f"one_{value.name}"
+    whole = helper.make_graph([loop, *last], "loop", graph.input, outputs, [once, axis])
+    model = helper.make_model(whole, opset_imports=model.opset_import, ir_version=model.ir_version)
+    return _session(model, backend, case.feeds)
+
+
 #: What the C++ builder is used for.
-USES = {"loss": _loss, "derivative": _derivative, "agent": _agent, "weights": _weights}
+USES = {"loss": _loss, "derivative": _derivative, "loop": _loop, "agent": _agent, "weights": _weights}
 
 
 def _floats_only(model: ModelProto) -> ModelProto:

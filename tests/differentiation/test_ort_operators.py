@@ -28,26 +28,28 @@ def counts_of(*arguments):
     return found["counts"]
 
 
-@pytest.mark.parametrize(
-    "operator",
-    ["AveragePool-2x3x6x5-kernel_shape=[[]3", "MaxPool-2x3x6x5-kernel_shape=[[]2,3", "Conv-2x3x7-"],
-)
-def test_convolutions_and_pooling(operator):
-    counts = counts_of("--only", operator)
-    assert counts["right"] > 20
+#: The builder's own gradients of these stop the process: without rows, or with pools whose sizes have names.
+DEADLY = [
+    "MaxPool-2x3x6x5-kernel_shape=[[]2,3*|18|",
+    "AveragePool-2x3x6x5-kernel_shape=[[]3*|19|",
+    "Conv-2x3x7-*|21|",
+    *(
+        f"|{name}*|21|empty|derivative"
+        for name in ("GatherND", "ReduceMean-2x3x4-1", "LogSoftmax", "LayerNorm")
+    ),
+]
 
 
-def test_what_stops_the_process_without_rows():
-    for operator in ("|GatherND*", "|ReduceMean-2x3x4-1*", "|LogSoftmax*", "|LayerNorm*"):
-        counts = counts_of("--only", f"{operator}|empty|derivative")
-        assert sum(counts.values()) - counts.get("skipped", 0) > 3
+def test_what_would_stop_the_process():
+    counts = counts_of("--only", *DEADLY)
+    assert counts["right"] > 40
 
 
 @pytest.mark.slow
 def test_every_operator():
     # a step that has no divisor in common with the numbers of sizes and uses meets them all
-    counts = counts_of("--every", "17")
-    assert counts["right"] > 1000 and counts["refused"] > 200
+    counts = counts_of("--every", "41")
+    assert counts["right"] > 400 and counts["refused"] > 80
 
 
 IMAGES = """g (float[N,32] x) => (float[N,1] y)
@@ -89,8 +91,6 @@ def test_networks_of_images_train(optimizer, pool, between):
 @pytest.mark.parametrize(
     "operator, shape, reason",
     [
-        ("MaxPool <kernel_shape = [2, 2]>", "N,3,H,8", "some are unknown"),
-        ("MaxPool <kernel_shape = [2, 2]>", "N,C,8,8", "some are unknown"),
         ("AveragePool <kernel_shape = [2, 2]>", "N,C,8,8", "unknown"),
         ("AveragePool <kernel_shape = [3, 3], strides = [2, 2], ceil_mode = 1>", "N,3,8,8", "rounded up"),
         ("GatherND", "N,3,8,8", "their number is unknown"),

@@ -9,7 +9,7 @@ from onnx import helper, parser
 from ortlearn import OrtGradientOptimizer
 from ortlearn.conversion import load_onnx
 from ortlearn.differentiation import gradient_of_loss, onnx_derivative
-from ortlearn.graphs import inline_functions
+from ortlearn.graphs import inline_functions, make_inputs_of
 from ortlearn.losses import add_loss_output
 from ortlearn.training import OrtGradientForwardBackward
 
@@ -85,7 +85,7 @@ def test_gradients(run_onnx, name, backend):
     moved.graph.initializer[0].CopyFrom(helper.make_tensor("w", 1, [2, 1], (w + step).ravel().tolist()))
     slope = (run_onnx(moved, X)[0].sum() - run_onnx(model, X)[0].sum()) / 1e-2
     np.testing.assert_allclose(found[0, 0], slope, rtol=2e-3)
-    loss = gradient_of_loss(add_loss_output(model), "loss", ["x"], backend)
+    loss = gradient_of_loss(make_inputs_of(add_loss_output(model), ["w"]), "loss", ["w"], backend)
     assert not loss.functions
 
 

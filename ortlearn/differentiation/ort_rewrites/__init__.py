@@ -37,7 +37,9 @@ REWRITES: dict[tuple[str, str], Rule] = {
 }
 #: What comes after them.
 LAST_REWRITES: dict[tuple[str, str], Rule] = {
-    ("", name): rule for part in (convolutions, reductions) for name, rule in part.LAST_RULES.items()
+    ("", name): rule
+    for part in (activations, convolutions, reductions)
+    for name, rule in part.LAST_RULES.items()
 }
 
 

@@ -11,7 +11,7 @@ from onnx import NodeProto
 from ...graphs import GraphBuilder
 from .way import Way, attributes_of
 
-__all__ = ["RULES"]
+__all__ = ["LAST_RULES", "RULES"]
 
 #: Constants of Selu by default (Klambauer et al., 2017).
 SELU_ALPHA, SELU_GAMMA = 1.67326319217681884765625, 1.05070102214813232421875
@@ -108,8 +108,8 @@ RULES = {
     "Elu": elu,
     "Gelu": gelu,
     "HardSigmoid": hard_sigmoid,
-    "LogSoftmax": softmax,
     "Selu": selu,
-    "Softmax": softmax,
     "ThresholdedRelu": thresholded_relu,
 }
+#: What comes after them, and after what is written with them.
+LAST_RULES = {"LogSoftmax": softmax, "Softmax": softmax}

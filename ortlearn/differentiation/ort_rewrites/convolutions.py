@@ -1,7 +1,7 @@
 """Convolutions and pooling.
 
-The kernels behind AveragePoolGrad and MaxPoolGrad read the sizes that the graph declares, not those
-of the tensors, and that of ConvGrad divides by the number of rows.
+The kernels of AveragePoolGrad and MaxPoolGrad read the sizes that the graph declares, not those of the
+tensors, and bodies of loops declare none. That of ConvGrad divides by the number of rows.
 """
 
 from __future__ import annotations
@@ -40,6 +40,17 @@ def average_pool(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     return True
 
 
+def max_pool(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+    # the numbers at the places of the largest ones, which are counted over the whole tensor
+    x, attributes = node.input[0], attributes_of(node)
+    if len(node.output) > 1 and node.output[1]:
+        op.node("MaxPool", x, outputs=[op.unique("largest"), node.output[1]], **attributes)
+    attributes.pop("storage_order", None)
+    places = op.node("MaxPool", x, n_outputs=2, **attributes)[1]
+    op.Gather(op.Reshape(x, [-1]), places, axis=0, outputs=[node.output[0]])
+    return True
+
+
 def global_average_pool(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     # the mean over all axes but two
     shape = op.shape(node.input[0])
@@ -65,6 +76,6 @@ def convolution(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
 
 
 #: Rewrites by operator.
-RULES = {"AveragePool": average_pool, "GlobalAveragePool": global_average_pool}
+RULES = {"AveragePool": average_pool, "GlobalAveragePool": global_average_pool, "MaxPool": max_pool}
 #: What comes after them.
 LAST_RULES = {"Conv": convolution}
