@@ -109,9 +109,7 @@ def check_sizes(types: Mapping[str, TensorType], label: str) -> None:
         if any(size < 0 for size in sizes):
             raise ConversionError(f"{label} give tensor {name!r} a negative size: {known.shape}.")
         if len(known.shape or ()) == 1 and math.prod(sizes) > MAX_VECTOR:
-            raise ConversionError(
-                f"{label} compute a tensor {name!r} of {sizes[0]} elements: make it smaller."
-            )
+            raise ConversionError(f"{label} compute a tensor {name!r} of {sizes[0]} elements: shorten it.")
         n_bytes = math.prod(sizes) * 4
         if n_bytes > limit:
             raise ConversionError(

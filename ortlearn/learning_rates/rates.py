@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable
 
+from .. import plugins
 from .base import BaseLearningRate
 from .scheduled import ScheduledLearningRate
 
@@ -54,9 +55,10 @@ class Rates:
         float
             Rate, given the losses noted so far.
         """
-        if self._memory is None:
-            return self._learning_rate.rate(epoch)
-        return self._learning_rate.rate(epoch, self._memory)
+        with plugins.blamed(self._learning_rate, "rate"):
+            if self._memory is None:
+                return self._learning_rate.rate(epoch)
+            return self._learning_rate.rate(epoch, self._memory)
 
     def note(self, loss: float) -> None:
         """Take note of the mean loss of an epoch that has ended.

@@ -4,7 +4,7 @@ The groups are constants: ``LOSSES``, ``PENALTIES``, ``LEARNING_RATES``, ``SCHED
 ``GROUPS`` has all of them.
 """
 
-from .creation import create
+from .creation import blamed, create
 from .discovery import PluginInfo
 from .groups import GRADIENTS, GROUPS, LEARNING_RATES, LOSSES, PENALTIES, SCHEDULES
 from .registry import get, list_plugins, refresh, register, temporary, unregister
@@ -17,6 +17,7 @@ __all__ = [
     "PENALTIES",
     "SCHEDULES",
     "PluginInfo",
+    "blamed",
     "create",
     "get",
     "list_plugins",
