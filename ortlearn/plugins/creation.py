@@ -24,6 +24,11 @@ def blamed(plugin: Any, method: str) -> Iterator[None]:
     method : str
         Method that runs.
 
+    Yields
+    ------
+    None
+        Nothing.
+
     Raises
     ------
     PluginError

