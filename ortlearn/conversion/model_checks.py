@@ -26,7 +26,7 @@ MAX_VECTOR = 2**24
 #: Fields of bytes that are texts.
 _TEXTS = {"onnx.AttributeProto.s", "onnx.AttributeProto.strings", "onnx.TensorProto.string_data"}
 #: Fields of a tensor by its data type, with the elements that one entry holds.
-_FIELDS = {
+_FIELDS: dict[int, tuple[str, float]] = {
     **dict.fromkeys((TensorProto.FLOAT,), ("float_data", 1)),
     **dict.fromkeys((TensorProto.DOUBLE,), ("double_data", 1)),
     **dict.fromkeys((TensorProto.INT64,), ("int64_data", 1)),
@@ -109,9 +109,7 @@ def check_sizes(types: Mapping[str, TensorType], label: str) -> None:
         if any(size < 0 for size in sizes):
             raise ConversionError(f"{label} give tensor {name!r} a negative size: {known.shape}.")
         if len(known.shape or ()) == 1 and math.prod(sizes) > MAX_VECTOR:
-            raise ConversionError(
-                f"{label} compute a tensor {name!r} of {sizes[0]} elements: make it smaller."
-            )
+            raise ConversionError(f"{label} compute a tensor {name!r} of {sizes[0]} elements: shorten it.")
         n_bytes = math.prod(sizes) * 4
         if n_bytes > limit:
             raise ConversionError(
@@ -132,7 +130,7 @@ def _walk(message: Any, label: str, depth: int = 0) -> Iterator[TensorProto]:
     """Yield the tensors of a message; reading its fields finds texts that are none."""
     if depth > 4 * MAX_DEPTH:
         raise ConversionError(f"{label} hold graphs nested more than {MAX_DEPTH} deep.")
-    parts = []
+    parts: list[Any] = []
     try:
         for field, value in message.ListFields():
             values = [value] if isinstance(value, str | bytes) or hasattr(value, "ListFields") else value
@@ -168,14 +166,13 @@ def _tensor_problem(tensor: TensorProto) -> str | None:
         return f"has the negative size {list(tensor.dims)}"
     expected = math.prod(tensor.dims)
     if tensor.HasField("raw_data"):
-        n_bytes = (expected + 1) // 2 if tensor.data_type in _FOUR_BITS else expected * dtype.itemsize
-        found, expected = len(tensor.raw_data), n_bytes
+        found: float = len(tensor.raw_data)
+        size = 0.5 if tensor.data_type in _FOUR_BITS else dtype.itemsize
     else:
         field, share = _FIELDS.get(tensor.data_type, ("int32_data", 1))
         found = len(getattr(tensor, field)) * share
-        if tensor.data_type in _FOUR_BITS:
-            expected = (expected + 1) // 2
-    if found != expected:
+        size = 0.5 if tensor.data_type in _FOUR_BITS else 1
+    if found != math.ceil(expected * size):
         return f"has the shape {list(tensor.dims)} and other values than fit it"
     return None
 

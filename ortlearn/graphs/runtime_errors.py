@@ -27,6 +27,8 @@ _NODES = (
     re.compile(r"op_type: ?(?P<op>\w+),? node name: ?(?P<name>[^)\s]*)"),
     re.compile(r"Optype \((?P<op>\w+)\).*? in node \((?P<name>[^)]*)\)"),
 )
+#: What training graphs put before the names of nodes.
+_COPIES = re.compile(r"ortlearn_(?:copy_\d+|rest)_of_")
 _CHECK = "Check the model: onnx.checker.check_model(model, full_check=True), and that its inputs fit X."
 _ADVICE = {
     "NOT_IMPLEMENTED": (
@@ -58,13 +60,12 @@ class runtime_errors(ContextDecorator):  # noqa: N801 - used as a function
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
-        if error is None or not isinstance(error, Exception) or isinstance(error, OrtlearnError):
-            return False
+    ) -> None:
+        if not isinstance(error, Exception) or isinstance(error, OrtlearnError):
+            return
         library = _library(error)
-        if library is None:
-            return False
-        raise ExecutionError(_explained(error, library)) from error
+        if library is not None:
+            raise ExecutionError(_explained(error, library)) from error
 
 
 def _library(error: Exception) -> str | None:
@@ -85,7 +86,7 @@ def _library(error: Exception) -> str | None:
 
 
 def _explained(error: Exception, library: str) -> str:
-    text = str(error).strip() or type(error).__name__
+    text = _COPIES.sub("", str(error).strip()) or type(error).__name__
     found = _CODE.match(text)
     code = found["code"] if found else ""
     if isinstance(error, MemoryError) or "allocat" in text:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import plugins
 from ..exceptions import PluginError
 from .base import BaseLearningRate
 from .scheduled import ScheduledLearningRate
@@ -67,7 +68,8 @@ class Rates:
             If it is negative, not a number, or not finite in float32.
         """
         memory = () if self._memory is None else (self._memory,)
-        rate = self._learning_rate.rate(epoch, *memory)
+        with plugins.blamed(self._learning_rate, "rate"):
+            rate = self._learning_rate.rate(epoch, *memory)
         if not _is_rate(rate):
             raise PluginError(
                 f"{self._learning_rate!r}: the schedule returned {rate!r} for epoch {epoch + 1}, "

@@ -149,7 +149,8 @@ def add_loss_output(
     label = TensorType(TensorProto.INT64, n_rows) if loss.integer_labels else known
     op.set_type(label_name, *label)
     op.set_type(output, *known)
-    rows = loss.forward(op, label_name, output)
+    with plugins.blamed(loss, "forward"):
+        rows = loss.forward(op, label_name, output)
     inputs = [make_value_info(label_name, label)]
     if weight_name is not None:
         inputs.append(make_value_info(weight_name, TensorType(known.elem_type, n_rows)))

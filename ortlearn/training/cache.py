@@ -76,11 +76,11 @@ def cached_session(
         entry = graph, make_session(graph.model, device, n_jobs)
     except not_implemented() as error:
         text = str(error).rpartition(" : ")[2]
-        advice = "Use gradient='rules', whose operators are standard ones."
-        if task.gradient == "rules":
-            advice = "Use float32: dtype='float32', or in an ONNX model a Cast in front of the operator."
+        if "Grad(" not in text:  # an operator of the model: rules have it too
+            raise
         raise GradientError(
-            f"onnxruntime cannot run the training in {task.dtype}: {text}. {advice}"
+            f"onnxruntime cannot run the training in {task.dtype}: {text}. Use gradient='rules', whose "
+            "operators are standard ones."
         ) from error
     with _LOCK:
         _CACHE[key] = (*entry, values)  # kept alive: the key may hold the address of one

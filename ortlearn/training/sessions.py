@@ -179,8 +179,9 @@ def make_session(
         options = session_options(n_jobs)
         # Planning which tensors share memory takes time that grows with the square of the nodes.
         options.enable_mem_reuse = count_nodes(model.graph) < MANY_NODES
+    content = with_loop_limits(model, GO_ON).SerializeToString()
     session = runtime().InferenceSession(
-        with_loop_limits(model, GO_ON).SerializeToString(),
+        content,
         options,
         providers=device.providers() if providers is None else providers,
         provider_options=provider_options,

@@ -30,7 +30,8 @@ TEXTS = {
     "function": """<ir_version: 8, opset_import: ["": 18, "own": 1]>
         g (float[N,3] x) => (float[N,1] y) <float[3,1] w = {1, 2, 3}, float[1] b = {1}>
         { z = MatMul (x, w)  a = own.twice (z)  y = Add (a, b) }
-        <domain: "own", opset_import: ["": 18, "own": 1]> twice (u) => (v) { t = own.half (u)  v = Add (t, t) }
+        <domain: "own", opset_import: ["": 18, "own": 1]>
+        twice (u) => (v) { t = own.half (u)  v = Add (t, t) }
         <domain: "own", opset_import: ["": 18]> half (u) => (v) { v = Tanh (u) }""",
     "if": """<ir_version: 8, opset_import: ["": 18]>
         g (float[N,3] x) => (float[N,1] y) <float[3,1] w = {1, 2, 3}, float zero = {0}>
@@ -47,7 +48,8 @@ TEXTS = {
         g (float[N,3] x) => (float[N,1] y)
         <int64[3] shape = {0, 1, 3}, float[2,1,2] k = {1, 2, 3, 4}, int64[2] flat = {0, -1},
          float[4,1] w = {1, 2, 3, 4}>
-        { a = Reshape (x, shape)  c = Conv (a, k)  r = Relu (c)  f = Reshape (r, flat)  y = MatMul (f, w) }""",
+        { a = Reshape (x, shape)  c = Conv (a, k)  r = Relu (c)  f = Reshape (r, flat)
+          y = MatMul (f, w) }""",
 }
 
 

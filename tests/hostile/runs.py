@@ -8,6 +8,7 @@ import sys
 import traceback
 import warnings
 import zlib
+from collections import Counter, deque
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from .files import X, models
 
 #: Seconds that a model may take.
 LIMIT = 20
+#: Seeds that stop the process, or raise what no user should see.
+STOPS, RAISES = -1, -2
 
 
 def case(name, seed):
@@ -35,6 +38,7 @@ def train(content, y, seed):
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
+            _fail_on_purpose(seed)
             model.fit(X, y).predict(X)
         except OrtlearnError as error:
             return f"refused {type(error).__name__}"
@@ -50,46 +54,52 @@ def train(content, y, seed):
     return "trained"
 
 
+def _fail_on_purpose(seed):
+    """Fail for the seeds that test the test."""
+    if seed == STOPS:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if seed == RAISES:
+        raise KeyError("on purpose")
+
+
 def _foreign(error):
     frame = traceback.extract_tb(error.__traceback__)[-1]
     place = f"{os.path.basename(frame.filename)}:{frame.lineno}"
     return f"foreign {type(error).__name__} at {place}: {str(error)[:150]}"
 
 
-def _worker(pipe, name, seeds):
+def _worker(pipe, cases):
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # onnxruntime and protobuf print there
-    for seed in seeds:
+    for name, seed in cases:
         signal.alarm(LIMIT)
         ended = train(case(name, seed), models()[name][1], seed)
         signal.alarm(0)
-        pipe.send((seed, ended))
+        pipe.send(ended)
 
 
-def run(name, seeds):
-    """Yield each seed and how its training ended, a new process after one that was stopped."""
-    seeds = list(seeds)
-    while seeds:
+def run(cases):
+    """Yield each pair of name and seed, and how its training ended, a new process after one that stopped."""
+    left = deque(cases)
+    while left:
         receiver, sender = multiprocessing.Pipe(duplex=False)
-        process = multiprocessing.get_context("spawn").Process(target=_worker, args=(sender, name, seeds))
+        process = multiprocessing.get_context("spawn").Process(target=_worker, args=(sender, list(left)))
         process.start()
         sender.close()
         try:
             while True:
-                seed, ended = receiver.recv()
-                seeds.remove(seed)
-                yield seed, ended
+                ended = receiver.recv()
+                yield left.popleft(), ended
         except EOFError:
             process.join()
-        if seeds and process.exitcode:
-            yield seeds.pop(0), f"stopped by {process.exitcode}"
+        if left:
+            yield left.popleft(), f"stopped by {process.exitcode}"
 
 
 if __name__ == "__main__":
-    first, last = int(sys.argv[1]), int(sys.argv[2])
-    counts: dict[str, int] = {}
-    for name in sys.argv[3:] or models():
-        for seed, ended in run(name, range(first, last)):
-            counts[ended.partition(" at ")[0]] = counts.get(ended.partition(" at ")[0], 0) + 1
-            if not ended.startswith(("refused", "trained")):
-                print(name, seed, ended, flush=True)
-    print(counts)
+    seeds = range(int(sys.argv[1]), int(sys.argv[2]))
+    ends = Counter()
+    for (name, seed), ended in run((name, seed) for seed in seeds for name in sys.argv[3:] or models()):
+        ends[ended.partition(" at ")[0]] += 1
+        if not ended.startswith(("refused", "trained")):
+            print(name, seed, ended, flush=True)
+    print(ends)

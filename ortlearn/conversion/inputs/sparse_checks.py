@@ -53,9 +53,9 @@ def _coordinates(X: Any) -> str | None:
     if X.format == "dia":  # offsets outside the shape are left out
         return None
     if X.format == "lil":
-        places = np.concatenate([np.empty(0, np.int64), *(np.asarray(row, np.int64) for row in X.rows)])
+        columns = np.concatenate([np.empty(0, np.int64), *(np.asarray(row, np.int64) for row in X.rows)])
         lengths = [len(row) for row in X.rows] == [len(row) for row in X.data]
-        return None if lengths and _within(places, X.shape[1]) else _outside(X)
+        return None if lengths and _within(columns, X.shape[1]) else _outside(X)
     if X.format == "dok":
         pairs = np.array(list(X.keys()), dtype=np.int64).reshape(-1, X.ndim)
         return None if all(map(_within, pairs.T, X.shape)) else _outside(X)
