@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +10,7 @@ from onnx import ModelProto
 from sklearn.pipeline import Pipeline
 
 from ...exceptions import ConversionError, FallbackWarning, warn_user
+from ...quiet import quiet
 from ..inputs.first_readers import IDLE_STEPS
 from ..inputs.inputs import InputSchema, matrix_schema
 from ..inputs.schemas import input_schema
@@ -221,6 +221,5 @@ def _last_fault(steps: Steps, probe: Any, dtype: Any, run: Run | None, fault: st
 
 
 def _transform(front: Pipeline, X: Any) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet():
         return front.transform(X)
