@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from itertools import count
 from typing import Any
 
@@ -16,6 +15,7 @@ from ..graphs import (
     graph_names,
     map_names,
 )
+from ..quiet import quiet
 from .converters import CONVERTERS, SHAPES
 from .corrections import correct_graph
 from .decompositions import decompose_operators
@@ -109,8 +109,7 @@ def _convert(estimator: BaseEstimator, schema: InputSchema) -> ModelProto:
     estimator = convertible(with_positions(estimator, schema.positions()))
     options = conversion_options(estimator)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with quiet():
             try:
                 model = convert_sklearn(estimator, options=options, **arguments)
             except NameError:  # a classifier whose converter has no such option

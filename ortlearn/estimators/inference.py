@@ -203,7 +203,7 @@ class Inference:
         if loss is not None and loss.in_python:
             names = {value.name for value in session.get_inputs()}
             feeds = {name: value for name, value in feeds.items() if name in names}
-            return loss.evaluate(labels, session.run(None, feeds)[0])[0]
+            return loss.evaluate(labels.copy(), session.run(None, feeds)[0])[0]  # it may overwrite them
         return session.run(None, feeds)[0]
 
 

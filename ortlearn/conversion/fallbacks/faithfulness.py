@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -11,6 +10,7 @@ from onnx import ModelProto
 from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 
+from ...quiet import quiet
 from ..inputs.column_reading import read_columns
 from ..inputs.columns import (
     as_columns,
@@ -156,8 +156,7 @@ def _compare(transformer: Any, graph: ModelProto, schema: InputSchema, probe: An
 
 def transformed(transformer: Any, X: Any) -> np.ndarray:
     """Return what scikit-learn gives, as a dense array."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet():
         result = transformer.transform(*untouched(transformer, X))
     result = result.toarray() if issparse(result) else np.asarray(result)
     if result.dtype.kind == "O":

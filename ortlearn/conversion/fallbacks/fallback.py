@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,6 +11,7 @@ from onnx import ModelProto
 from sklearn.pipeline import Pipeline
 
 from ...exceptions import ConversionError, FallbackWarning, warn_user
+from ...quiet import quiet
 from ..inputs.digits import rounded_columns, title_of_columns
 from ..inputs.first_readers import IDLE_STEPS
 from ..inputs.inputs import InputSchema, matrix_schema
@@ -277,6 +277,5 @@ def _last_fault(steps: Steps, probe: Any, dtype: Any, run: Run | None, fault: st
 
 
 def _transform(front: Pipeline, X: Any) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet():
         return front.transform(*untouched(front, X))
