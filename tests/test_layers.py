@@ -12,7 +12,7 @@ ROOT = Path(ortlearn.__file__).parent
 
 #: What each part may import of the others; every part may import exceptions and plugins.
 BELOW_TRAINING = {"differentiation", "losses", "penalties", "learning_rates", "graphs"}
-BELOW_ESTIMATORS = BELOW_TRAINING | {"training", "conversion"}
+BELOW_ESTIMATORS = BELOW_TRAINING | {"training", "conversion", "models"}
 ALLOWED = {
     "exceptions": set(),
     "_version": set(),
@@ -28,7 +28,7 @@ ALLOWED = {
     "training": BELOW_TRAINING,
     "estimators": BELOW_ESTIMATORS,
     "inspection": {"graphs"},
-    "callbacks": set(),
+    "callbacks": {"graphs"},
     "testing": BELOW_ESTIMATORS,
     "": {"estimators", "_version"},
 }

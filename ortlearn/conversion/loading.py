@@ -81,7 +81,16 @@ def load_onnx(source: Any) -> ModelProto:
         raise ConversionError(
             f"{label} have float16 weights, {halves[:3]}: training needs float32 or float64."
         )
-    return _without_zipmap(pin_versions(model))
+    return _without_zipmap(_without_record(pin_versions(model)))
+
+
+def _without_record(model: ModelProto) -> ModelProto:
+    """Return a checkpoint without what was measured at its epoch, which is not true of what comes of it."""
+    record = [entry for entry in model.metadata_props if entry.key.startswith("ortlearn.")]
+    model = copy_model(model) if record else model
+    for entry in record:
+        model.metadata_props.remove(entry)
+    return model
 
 
 def _without_zipmap(model: ModelProto) -> ModelProto:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from enum import Flag, auto
 from pathlib import Path
 
-import onnx
 from onnx import ModelProto, TensorProto
 
 from ..graphs import make_inputs_of, value_types
+from ..graphs.files import save_model
 from . import ort_derivative
 from .dispatch import by_backend, gradient_of_loss
 from .gradient_model import gradient_model
@@ -143,7 +143,7 @@ def onnx_derivative(
     if verbose:
         print(f"[onnx_derivative] {len(onx.graph.node)} nodes -> {len(result.graph.node)} nodes")
     if path_name is not None:
-        onnx.save(result, str(path_name))
+        save_model(result, path_name)
     return result
 
 

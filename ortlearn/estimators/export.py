@@ -6,13 +6,13 @@ import copy
 from pathlib import Path
 from typing import Any, ClassVar
 
-import onnx
 from onnx import ModelProto
 from sklearn.utils.validation import check_is_fitted
 
 from .. import conversion
 from ..exceptions import WriteBackError
 from ..graphs import initializer_arrays
+from ..graphs.files import save_model
 from ..training import Device
 from ..training.base_step import BaseStep
 from .inference import Inference
@@ -118,5 +118,5 @@ class ExportMixin:
         models = {"trained": self.onnx_, **step.graphs()}
         paths = {name: folder / f"{name}.onnx" for name in models}
         for name, model in models.items():
-            onnx.save(model, paths[name])
+            save_model(model, paths[name])
         return paths

@@ -161,14 +161,15 @@ def class_scores(op: ModelWriter, score: str, classes: np.ndarray, **outputs: An
 
 def one_against_rest(op: ModelWriter, score: str, classes: np.ndarray, **outputs: Any) -> Scores:
     """Return the outputs of a classifier whose probabilities are sigmoids divided by their sum."""
-    shares = op.Sigmoid(score)
+    # The softmax of log(sigmoid(score)): sigmoids themselves vanish in float32 where all scores are low.
+    logarithms = op.Neg(op.Softplus(op.Neg(score)))
     return Scores(
         "classification",
         score,
         len(classes),
         "sigmoid",
         label=label_of(op, op.ArgMax(score, axis=1, keepdims=0), classes),
-        probabilities=op.Div(shares, op.ReduceSum(shares, [1], keepdims=1)),
+        probabilities=op.Softmax(logarithms, axis=1),
         classes=classes,
         **outputs,
     )

@@ -1,7 +1,7 @@
 """Losses, penalties, learning rates, schedules, gradient rules and models that distributions declare.
 
-The groups are constants: ``LOSSES``, ``PENALTIES``, ``LEARNING_RATES``, ``SCHEDULES``, ``GRADIENTS`` and ``MODELS``;
-``GROUPS`` has all of them.
+The groups are constants: ``LOSSES``, ``PENALTIES``, ``LEARNING_RATES``, ``SCHEDULES``, ``GRADIENTS`` and
+``MODELS``; ``GROUPS`` has all of them.
 """
 
 from .creation import create

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import onnx
-
 from ..exceptions import DeviceError
+from ..graphs.files import save_model
 from .sessions import ort_device, ort_vector, run_vectors
 
 if TYPE_CHECKING:
@@ -216,7 +215,7 @@ class OrtGradientForwardBackwardFunction:
         models = self.owner.models_
         paths = {name: folder / f"{prefix or ''}{name}{suffix or ''}.onnx" for name in models}
         for name, model in models.items():
-            onnx.save(model, paths[name])
+            save_model(model, paths[name])
         return paths
 
 

@@ -283,11 +283,11 @@ def test_a_scaler_keeps_its_sign_and_the_penalty_leaves_free_numbers_alone():
         scaler, learning_rate=0.1, learning_penalty="l2", warm_start=True, max_iter=2, random_state=0
     )
     trained.fit(X, -5 * scaler.transform(X))
-    (scale,) = (n for n, origin in trained.weights_to_train_.items() if origin == "1 / scale_")
+    (scale,) = (n for n, origin in trained.weights_to_train_.items() if origin == "scale_")
     assert (trained.trained_coef_[scale] > 0).all()
     task = trained._problem.task(False)
     assert [name.partition("_")[2] for name, left_out in task.intercepts.items() if left_out] == [
-        "offset",
+        "mean",
         scale,
     ]
 
