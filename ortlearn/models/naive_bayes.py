@@ -40,7 +40,7 @@ class GaussianNBDefinition(ModelDefinition):
             constraint=Simplex(logarithm=True),
         )
         variances = op.parameter(model, "var_", role="scale", constraint=Positive())
-        differences = op.Sub(op.Unsqueeze(x, [1]), op.parameter(model, "theta_"))
+        differences = op.Sub(op.Unsqueeze(x, [1]), op.parameter(model, "theta_", role="intercept"))
         squares = op.Div(op.Mul(differences, differences), variances)
         sizes = op.ReduceSum(op.Log(op.Mul(variances, 2 * np.pi)), [1], keepdims=0)
         distances = op.Add(op.ReduceSum(squares, [2], keepdims=0), sizes)
