@@ -44,9 +44,7 @@ class GaussianMixtureDefinition(ModelDefinition):
         if len(model.means_) == 1:
             return op.constant(shared)
         constraint = Simplex(logarithm=True)
-        weights = op.parameter(
-            model, "weights_", form=Logarithm(), role="intercept", constraint=constraint
-        )
+        weights = op.parameter(model, "weights_", form=Logarithm(), role="intercept", constraint=constraint)
         return op.Add(weights, shared)
 
     def finish(self, model: Any) -> None:
@@ -78,9 +76,8 @@ class BayesianGaussianMixtureDefinition(GaussianMixtureDefinition):
 
 def _mahalanobis(op: ModelWriter, model: Any, x: str) -> tuple[str, str]:
     """Return ``|(x - m_k) P_k|^2`` of shape (n, n_components), and the logarithms of the determinants of P."""
-    kind, n_columns = model.covariance_type, model.means_.shape[1]
-    means = op.Unsqueeze(op.parameter(model, "means_", role="intercept"), [1])
-    differences = op.Sub(op.Unsqueeze(x, [0]), means)
+    kind = model.covariance_type
+    means = op.parameter(model, "means_", role="intercept")
     triangular = kind in ("full", "tied")
     cholesky = op.parameter(
         model,
@@ -89,15 +86,31 @@ def _mahalanobis(op: ModelWriter, model: Any, x: str) -> tuple[str, str]:
         constraint=Triangular() if triangular else Positive(),
     )
     if triangular:
-        whitened = op.MatMul(differences, cholesky)
-        identity = np.eye(n_columns, dtype=op.float_dtype)
+        # near zero, products lose no digits that differences have
+        centre = model.means_.mean(axis=0).astype(op.float_dtype)
+        product = _full_product if kind == "full" else _tied_product
+        whitened = product(op, op.Sub(x, centre), op.Sub(means, centre), cholesky, model.means_.shape)
+        identity = np.eye(len(centre), dtype=op.float_dtype)
         logarithms = op.Log(op.ReduceSum(op.Mul(cholesky, identity), [-1], keepdims=0))
     else:
-        whitened = op.Mul(differences, op.Unsqueeze(cholesky, [1] if kind == "diag" else [1, 2]))
+        factors = op.Unsqueeze(cholesky, [1]) if kind == "spherical" else cholesky
+        whitened = op.Mul(op.Sub(op.Unsqueeze(x, [1]), means), factors)
         logarithms = op.Log(cholesky)
     if kind == "spherical":
-        log_det = op.Mul(logarithms, float(n_columns))
+        log_det = op.Mul(logarithms, float(model.means_.shape[1]))
     else:
         log_det = op.ReduceSum(logarithms, [-1], keepdims=0)
-    squares = op.ReduceSum(op.Mul(whitened, whitened), [2], keepdims=0)
-    return op.Transpose(squares, perm=[1, 0]), log_det
+    return op.ReduceSum(op.Mul(whitened, whitened), [2], keepdims=0), log_det
+
+
+def _full_product(op: ModelWriter, x: str, means: str, cholesky: str, shape: tuple[int, int]) -> str:
+    """Return ``(x - m_k) P_k`` of shape (n, n_components, n_features), by one product of matrices."""
+    n_components, n_columns = shape
+    side_by_side = op.Reshape(op.Transpose(cholesky, perm=[1, 0, 2]), [n_columns, n_components * n_columns])
+    offsets = op.ReduceSum(op.Mul(op.Unsqueeze(means, [2]), cholesky), [1], keepdims=0)
+    return op.Sub(op.Reshape(op.MatMul(x, side_by_side), [-1, n_components, n_columns]), offsets)
+
+
+def _tied_product(op: ModelWriter, x: str, means: str, cholesky: str, shape: tuple[int, int]) -> str:
+    """Return ``(x - m_k) P`` of shape (n, n_components, n_features)."""
+    return op.Sub(op.Unsqueeze(op.MatMul(x, cholesky), [1]), op.MatMul(means, cholesky))
