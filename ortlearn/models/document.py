@@ -127,12 +127,17 @@ def _outputs(scores: Scores, elem_type: int) -> dict[str, tuple[str, TensorType]
     if scores.task == "transformation":
         return {"variable": (scores.score, TensorType(elem_type, ("N", scores.n_outputs)))}
     found = {} if label is None else {"label": label}
-    values = scores.probabilities or scores.transformed or scores.decision or scores.score
-    assert isinstance(values, str)
-    return {**found, ("probabilities" if scores.probabilities else "scores"): (values, matrix)}
+    if isinstance(scores.probabilities, tuple):
+        columns = {f"probabilities_{i}": (name, matrix) for i, name in enumerate(scores.probabilities)}
+        return {**found, **columns}
+    if scores.probabilities is not None:
+        return {**found, "probabilities": (scores.probabilities, matrix)}
+    return {**found, "scores": (scores.transformed or scores.decision or scores.score, matrix)}
 
 
 def _label_type(scores: Scores) -> int:
-    one_column = scores.classes is not None and not scores.groups
-    kind = np.asarray(scores.classes).dtype.kind if one_column else "i"
-    return TensorProto.STRING if kind in "OUS" else TensorProto.INT64
+    several = isinstance(scores.classes, list)
+    known = scores.classes is not None and not scores.groups
+    classes = scores.classes if several else [scores.classes] if known else []
+    texts = any(np.asarray(own).dtype.kind in "OUS" for own in classes)
+    return TensorProto.STRING if texts else TensorProto.INT64

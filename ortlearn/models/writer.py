@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,11 @@ class ModelWriter(GraphBuilder):
         self._step: str | None = None
         self._path = ""
         self._reason = ""
+
+    @property
+    def elem_type(self) -> int:
+        """ONNX type of the numbers, a member of onnx.TensorProto."""
+        return helper.np_dtype_to_tensor_dtype(self.float_dtype)
 
     def parameter(
         self,
@@ -150,7 +155,7 @@ class ModelWriter(GraphBuilder):
         ConversionError
             If a class has no definition, or an estimator no form in ONNX.
         """
-        with self._inside(at):
+        with self.inside(at):
             return definition_of(estimator).write(self, estimator, x)
 
     def step(self, name: str, estimator: Any, x: str, last: bool = True) -> Scores:
@@ -173,16 +178,39 @@ class ModelWriter(GraphBuilder):
             Names of what it computes.
         """
         outer = self._step is None and not self._path
-        before = self._step, self._reason
-        self._step = name if outer else self._step
-        self._reason = self._reason if last else PREPARES
+        before = self._step
+        self._step = name if outer else before
         try:
-            return self.write(estimator, x, "" if outer else f"['{name}']")
+            with nullcontext() if last else self.held(PREPARES):
+                return self.write(estimator, x, "" if outer else f"['{name}']")
         finally:
-            self._step, self._reason = before
+            self._step = before
 
     @contextmanager
-    def _inside(self, at: str) -> Iterator[None]:
+    def held(self, reason: str) -> Iterator[None]:
+        """Do not train the parameters that are asked for inside, unless somebody names them.
+
+        Parameters
+        ----------
+        reason : str
+            Why.
+        """
+        before = self._reason
+        self._reason = before or reason
+        try:
+            yield
+        finally:
+            self._reason = before
+
+    @contextmanager
+    def inside(self, at: str) -> Iterator[None]:
+        """Take the parameters that are asked for inside for those of a part.
+
+        Parameters
+        ----------
+        at : str
+            Expression of the part in the estimator that is being written, ``"calibrators[0]"``.
+        """
         before = self._path
         if at:
             self._path = f"{before}{at}" if at.startswith("[") or not before else f"{before}.{at}"
