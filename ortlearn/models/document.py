@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -81,6 +81,9 @@ def write_model(
     scores = op.write(estimator, next(iter(inputs)))
     if finish is not None:
         scores = finish(op, scores)
+    if scores.task not in ("transformation", "unsupervised"):
+        # what predicts is trained on its predictions; as a step of a pipeline it transforms
+        scores = replace(scores, transformed=None)
     elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     outputs = []
     for name, (tensor, known) in _outputs(scores, elem_type).items():
