@@ -75,7 +75,7 @@ class BayesianGaussianMixtureDefinition(GaussianMixtureDefinition):
 
 
 def _mahalanobis(op: ModelWriter, model: Any, x: str) -> tuple[str, str]:
-    """Return ``|(x - m_k) P_k|^2`` of shape (n, n_components), and the logarithm of the determinant of P_k."""
+    """Return ``|(x - m_k) P_k|^2`` of shape (n, n_components), and ``log det P_k``."""
     kind = model.covariance_type
     means = op.parameter(model, "means_", role="intercept")
     triangular = kind in ("full", "tied")
