@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto, NodeProto, TensorProto, helper
 
-from ..graphs import TensorType, make_value_info
+from ..graphs import TensorType, make_value_info, node_inputs
 from .parameters import Parameter
 from .scores import Scores
 from .writer import OPSET, ModelWriter
@@ -87,19 +87,39 @@ def write_model(
     scores = op.write(estimator, next(iter(inputs)))
     if finish is not None:
         scores = finish(op, scores)
+    if scores.task not in ("transformation", "unsupervised"):
+        # what predicts is trained on its predictions; as a step of a pipeline it transforms
+        scores = replace(scores, transformed=None)
     elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     outputs = []
     for name, (tensor, known) in _outputs(scores, elem_type).items():
         op.node("Identity", tensor, outputs=[name])
         outputs.append(make_value_info(name, known))
     given = [make_value_info(name, _with_rows(known)) for name, known in inputs.items()]
-    graph = helper.make_graph(op.nodes, "model", given, outputs, op.initializers)
+    nodes, needed = _needed(op.nodes, scores, [value.name for value in outputs])
+    initializers = [tensor for tensor in op.initializers if tensor.name in needed]
+    graph = helper.make_graph(nodes, "model", given, outputs, initializers)
     versions = {**op.opsets, "": OPSET}
     if "ai.onnx.ml" in versions:
         versions["ai.onnx.ml"] = ML_OPSET
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid(d, v) for d, v in versions.items()])
     model.ir_version = IR_VERSION
-    return WrittenModel(model, scores, op.parameters)
+    parameters = {name: parameter for name, parameter in op.parameters.items() if name in needed}
+    return WrittenModel(model, scores, parameters)
+
+
+def _needed(nodes: list[NodeProto], scores: Scores, outputs: list[str]) -> tuple[list[NodeProto], set[str]]:
+    """Return the nodes that the outputs and the tensors of a model come from, and all that these read."""
+    probabilities = scores.probabilities or ()
+    several = probabilities if isinstance(probabilities, tuple) else (probabilities,)
+    needed = {scores.score, scores.prediction, scores.label, scores.decision, scores.transformed}
+    needed |= {scores.likelihood, *several, *outputs}
+    kept = []
+    for node in reversed(nodes):
+        if needed.intersection(node.output):
+            kept.append(node)
+            needed |= node_inputs(node)
+    return kept[::-1], {name for name in needed if name}
 
 
 def _with_rows(known: TensorType) -> TensorType:
