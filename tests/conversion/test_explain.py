@@ -103,7 +103,7 @@ def test_what_belongs_to_the_fit():
 def test_constants_come_last_in_a_row_of_their_own():
     rows = explain(GaussianNB(), X, LABELS).rows
     assert rows[-1].reason == "constant of a formula" and not rows[-1].trainable
-    assert "prod_operand" in rows[-1].weights and rows[-1].attribute == rows[-1].operator == ""
+    assert rows[-1].weights and rows[-1].attribute == rows[-1].operator == ""
 
 
 #: Estimators with nothing to train, rows to fit them on, and a part of the reason.
