@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from onnx import ModelProto, TensorProto, helper
 
-from ..graphs import TensorType, make_value_info
+from ..graphs import TensorType, make_value_info, prune
 from .parameters import Parameter
 from .scores import Scores
 from .writer import OPSET, ModelWriter
@@ -18,6 +18,8 @@ __all__ = ["WrittenModel", "write_model"]
 
 #: Version of the ai.onnx.ml domain, where a graph uses it.
 ML_OPSET = 3
+#: Tasks of models that predict.
+PREDICTS = ("classification", "multilabel", "regression")
 #: Newest IR version that every supported onnxruntime reads.
 IR_VERSION = 10
 
@@ -81,6 +83,8 @@ def write_model(
     scores = op.write(estimator, next(iter(inputs)))
     if finish is not None:
         scores = finish(op, scores)
+    if scores.task in PREDICTS:  # what it transforms by is for steps after it, and there are none
+        scores = replace(scores, transformed=None)
     elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     outputs = []
     for name, (tensor, known) in _outputs(scores, elem_type).items():
@@ -93,7 +97,15 @@ def write_model(
         versions["ai.onnx.ml"] = ML_OPSET
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid(d, v) for d, v in versions.items()])
     model.ir_version = IR_VERSION
-    return WrittenModel(model, scores, op.parameters)
+    return WrittenModel(_without_unused(model, scores), scores, op.parameters)
+
+
+def _without_unused(model: ModelProto, scores: Scores) -> ModelProto:
+    """Return a graph without what nothing of its scores needs, such as predictions of a step that transforms."""
+    needed: set[str] = set()
+    for value in vars(scores).values():
+        needed.update([value] if isinstance(value, str) else value if isinstance(value, tuple) else ())
+    return prune(model, keep=lambda node: not needed.isdisjoint(node.output))
 
 
 def _with_rows(known: TensorType) -> TensorType:
