@@ -101,7 +101,7 @@ def write_model(
 
 
 def _without_unused(model: ModelProto, scores: Scores) -> ModelProto:
-    """Return a graph without what nothing of its scores needs, such as predictions of a step that transforms."""
+    """Return a graph without the nodes and numbers that none of its scores needs."""
     needed: set[str] = set()
     for value in vars(scores).values():
         needed.update([value] if isinstance(value, str) else value if isinstance(value, tuple) else ())
