@@ -116,7 +116,7 @@ class KernelPCADefinition(ModelDefinition):
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append kernel, centring and projection."""
-        rows = op.parameter(model, "X_fit_", role="weight")
+        rows = op.parameter(model, "X_fit_", role="intercept" if model.kernel == "rbf" else "weight")
         kernel = KERNELS[model.kernel](op, model, x, rows)
         centred = op.Sub(kernel, op.ReduceMean(kernel, [1], keepdims=1))
         centred = op.Sub(centred, op.parameter(model, "_centerer.K_fit_rows_", role="intercept"))
