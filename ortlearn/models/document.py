@@ -18,6 +18,8 @@ __all__ = ["WrittenModel", "write_model"]
 
 #: Version of the ai.onnx.ml domain, where a graph uses it.
 ML_OPSET = 3
+#: Tasks of models that predict.
+PREDICTS = ("classification", "multilabel", "regression")
 #: Newest IR version that every supported onnxruntime reads.
 IR_VERSION = 10
 
