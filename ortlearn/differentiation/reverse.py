@@ -162,6 +162,8 @@ class Differentiator:
         assert step.rule is not None
         try:
             results = _as_sequence(step.rule.function(op, context, context.GO(0)), context)
+        except GradientError:
+            raise
         except (IndexError, ValueError) as error:
             shapes = [op.shape(name) for name in node.input]
             reason = f"its rule does not know what to do with inputs of the shapes {shapes} ({error})"
