@@ -178,6 +178,13 @@ class GradientBuilder(TypedBuilder):
         """Multiply a tensor by itself."""
         return self.Mul(name, name)
 
+    def product(self, left: str, right: str) -> str:
+        """Multiply matrices; zeros where nothing is summed, which onnxruntime may leave undefined."""
+        result, shape = self.MatMul(left, right), self.shape(right)
+        if shape is not None and isinstance(shape[-2], int) and shape[-2] > 0:
+            return result
+        return self.Where(self.Equal(self.dim(right, -2), 0), 0.0, result)
+
     # reductions
 
     def reduce(self, op_type: str, name: str, axes: Any, keepdims: int = 1) -> str:

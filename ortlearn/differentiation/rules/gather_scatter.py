@@ -26,7 +26,7 @@ def scatter_add_rows(op, rows, indices, updates):
         return op.ScatterElements(zeros, places, updates, axis=0, reduction="add")
     depth = op.Squeeze(rows, [0])
     # MatMul, as Gemm of onnxruntime refuses a product over nothing.
-    return op.MatMul(op.one_hot(indices, depth, axis=0, rank=1), updates)
+    return op.product(op.one_hot(indices, depth, axis=0, rank=1), updates)
 
 
 def scatter_add_flat(op, like, positions, updates, unique=False):

@@ -35,7 +35,7 @@ def matmul_gradients(op, node, a, b, grad):
 
 
 def _left(op, a, b, grad):
-    result = op.MatMul(grad, op.swap_last(b))
+    result = op.product(grad, op.swap_last(b))
     return op.unbroadcast(_product_type(op, result, a, b, a), a)
 
 
@@ -47,7 +47,7 @@ def _right(op, a, b, grad):
             # One product over all rows of the batch instead of a batch of products, summed.
             flat, flat_grad = op.reshape(a, [-1, rows]), op.reshape(grad, [-1, columns])
             return op.Gemm(flat, flat_grad, transA=1)
-    result = op.MatMul(op.swap_last(a), grad)
+    result = op.product(op.swap_last(a), grad)
     return op.unbroadcast(_product_type(op, result, a, b, b), b)
 
 
