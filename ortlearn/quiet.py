@@ -1,37 +1,29 @@
-"""Silence for warnings of other packages, in one thread."""
+"""Silence for warnings of other packages, which threads can share."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Lock, local
+from threading import Lock
 from typing import Any
 
 __all__ = ["quiet"]
 
-
-class _Silence(local):
-    """What a filter of ``warnings`` takes for a pattern: matches in threads that are in such a block."""
-
-    depth = 0
-
-    def match(self, text: str) -> bool:
-        return self.depth > 0
-
-
+#: A pattern for every message; no other filter is written like this.
+ANY = r"(?:)\A"
 _LOCK = Lock()
-_SILENCES: dict[type[Warning], _Silence] = {}
-#: By category: in how many threads a block runs.
-_RUNNING: dict[type[Warning], int] = {}
+#: By category: how many blocks run, and the lists of filters that have got one for them.
+_RUNNING: dict[type[Warning], tuple[int, list[list[Any]]]] = {}
 
 
 @contextmanager
 def quiet(category: type[Warning] = Warning) -> Iterator[None]:
-    """Ignore warnings of a category in a block of code.
+    """Ignore warnings of a category while a block of code runs, in all threads.
 
     ``warnings.catch_warnings`` saves and restores all filters: of two threads in such blocks, the one
-    that ends last brings back what the other had set, and everything stays ignored.
+    that ends last brings back what the other had set, and everything stays ignored. Here the first
+    block adds a filter, and the last one removes it.
 
     Parameters
     ----------
@@ -46,22 +38,24 @@ def quiet(category: type[Warning] = Warning) -> Iterator[None]:
     ...     warnings.warn("not shown")
     """
     with _LOCK:
-        silence = _SILENCES.setdefault(category, _Silence())
-        _RUNNING[category] = _RUNNING.get(category, 0) + 1
-        item: Any = ("ignore", silence, category, None, 0)
-        _remove(item)
-        warnings.filters.insert(0, item)  # type: ignore[attr-defined]
-    silence.depth += 1
+        count, places = _RUNNING.get(category, (0, []))
+        warnings.filterwarnings("ignore", message=ANY, category=category)  # first of all, and once
+        item, current = warnings.filters[0], warnings.filters
+        if not any(place is current for place in places):
+            places.append(current)  # type: ignore[arg-type]
+        _RUNNING[category] = count + 1, places
     try:
         yield
     finally:
-        silence.depth -= 1
-        with _LOCK:
-            _RUNNING[category] -= 1
-            if not _RUNNING[category]:
-                _remove(item)
+        _end(category, item)
 
 
-def _remove(item: Any) -> None:
-    while item in warnings.filters:
-        warnings.filters.remove(item)  # type: ignore[attr-defined]
+def _end(category: type[Warning], item: Any) -> None:
+    with _LOCK:
+        count, places = _RUNNING.pop(category)
+        if count > 1:
+            _RUNNING[category] = count - 1, places
+            return
+        for filters in (*places, warnings.filters):  # catch_warnings puts a copy in the place of a list
+            while item in filters:
+                filters.remove(item)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Warnings are ignored in a block, in its thread, and only there, whatever other threads do."""
+"""Warnings are ignored while a block runs, and the filters are as before once the last one has ended."""
 
 import threading
 import warnings
@@ -34,6 +34,14 @@ def test_a_block():
     assert shown()
 
 
+def test_a_copy_of_the_filters_set_within():
+    with quiet(UserWarning):
+        context = warnings.catch_warnings()
+        context.__enter__()
+    context.__exit__(None, None, None)
+    assert shown()
+
+
 def test_a_category():
     with quiet(UserWarning):
         assert not shown()
@@ -56,7 +64,7 @@ def test_filters_set_within_stay():
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_blocks_that_overlap_in_threads(first):
-    """One begins, the other begins, the first ends, the other ends; a third thread is in none."""
+    """One begins, the other begins, one of them ends, the other ends."""
     begun, end = [threading.Event() for _ in range(2)], [threading.Event() for _ in range(2)]
     ended, inside = [threading.Event() for _ in range(2)], []
 
@@ -73,9 +81,9 @@ def test_blocks_that_overlap_in_threads(first):
     for index, thread in enumerate(threads):
         thread.start()
         assert begun[index].wait(60)
-        assert shown()
     for index in (first, 1 - first):
+        assert not shown()
         end[index].set()
         assert ended[index].wait(60)
-        assert shown()
+    assert shown()
     assert inside == [False, False]
