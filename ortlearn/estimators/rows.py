@@ -84,6 +84,9 @@ class RowsMixin:
         if problem.source is not None and not is_known_faithful(problem.source):
             runner = Inference(problem, problem.trainable.model, self._device(), self.n_jobs)
             compare_with_sklearn(runner, problem.source, X, rows)
+        if problem.source is None and problem.trainable.head is not None:
+            # Scores of other numbers of rows would be broadcast to the labels without a word.
+            Inference(problem, problem.trainable.model, self._device(), self.n_jobs).scores(rows[:3])
         if sample_weight is not None:
             weights = check_weights(sample_weight, rows.shape[0])
         problem = problem.with_class_weights(self, y, weights)
