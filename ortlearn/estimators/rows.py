@@ -83,6 +83,9 @@ class RowsMixin:
             problem = replace(problem, missing=conversion.missing_columns(problem.source, X))
         self._warn_of_one_column(problem, y)
         rows = self._read(problem, X, reset=True, rows=rows)
+        if problem.source is None and problem.trainable.head is not None:
+            # Scores of other numbers of samples would be broadcast to the labels without a word.
+            Inference(problem, problem.trainable.model, self._device(), self.n_jobs).scores(rows[:3])
         if sample_weight is not None:
             weights = check_weights(sample_weight, rows.shape[0])
         problem = problem.with_class_weights(self, y, weights)

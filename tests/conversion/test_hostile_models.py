@@ -3,6 +3,7 @@
 import cProfile
 import os
 import pstats
+import re
 
 import numpy as np
 import onnx
@@ -221,13 +222,22 @@ def test_contradicting_shapes_name_the_node():
 
 
 @pytest.mark.parametrize("optimizer", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
-def test_outputs_with_other_rows_than_X(optimizer):
+@pytest.mark.parametrize(
+    "last, shape",
+    [
+        ("y = Concat <axis = 0> (z, z)", (6, 1)),
+        ("y = Slice (z, zero, one)", (1, 1)),  # would be broadcast to the labels
+        ("y = ReduceSum <keepdims = 1> (z, zero)", (1, 1)),
+    ],
+)
+def test_outputs_with_other_rows_than_X(optimizer, last, shape):
     model = parser.parse_model(
-        f"""{HEAD} g (float[N,3] x) => (float[M,1] y) <float[3,1] w = {{1, 2, 3}}>
-        {{ z = MatMul (x, w)  y = Concat <axis = 0> (z, z) }}"""
+        f"""{HEAD} g (float[N,3] x) => (float[N,1] y)
+        <float[3,1] w = {{1, 2, 3}}, int64[1] zero = {{0}}, int64[1] one = {{1}}>
+        {{ z = MatMul (x, w)  {last} }}"""
     )
-    with pytest.raises(OrtlearnError):
-        optimizer(model, max_iter=1).fit(X, y).predict(X)
+    with pytest.raises(ExecutionError, match=rf"the shape {re.escape(str(shape))} for 3 samples"):
+        optimizer(model, max_iter=1).fit(X, y)
 
 
 def test_kernels_that_are_missing_give_no_wrong_advice():
