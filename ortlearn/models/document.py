@@ -18,6 +18,8 @@ __all__ = ["WrittenModel", "write_model"]
 
 #: Version of the ai.onnx.ml domain, where a graph uses it.
 ML_OPSET = 3
+#: Tasks of models that predict.
+PREDICTS = ("classification", "multilabel", "regression")
 #: Newest IR version that every supported onnxruntime reads.
 IR_VERSION = 10
 
@@ -42,7 +44,11 @@ class WrittenModel:
 
 
 def write_model(
-    estimator: Any, inputs: Mapping[str, TensorType], dtype: Any = np.float32, finish: Any = None
+    estimator: Any,
+    inputs: Mapping[str, TensorType],
+    dtype: Any = np.float32,
+    finish: Any = None,
+    front_dtype: Any = None,
 ) -> WrittenModel:
     """Return the graph of a fitted estimator.
 
@@ -56,6 +62,8 @@ def write_model(
         Type of numbers and parameters.
     finish : callable, default=None
         Takes the writer and the scores, and returns the scores with what comes after the model.
+    front_dtype : dtype, default=None
+        Type in the steps before the last one of a pipeline; ``dtype`` by default.
 
     Returns
     -------
@@ -77,7 +85,7 @@ def write_model(
     >>> [node.op_type for node in written.model.graph.node]
     ['MatMul', 'Add', 'Identity']
     """
-    op = ModelWriter(dtype, inputs)
+    op = ModelWriter(dtype, inputs, front_dtype)
     scores = op.write(estimator, next(iter(inputs)))
     if finish is not None:
         scores = finish(op, scores)

@@ -34,6 +34,8 @@ class ModelWriter(GraphBuilder):
         Type of numbers and parameters, float32 or float64.
     inputs : mapping of str to TensorType, default=None
         Inputs of the graph.
+    front_dtype : dtype, default=None
+        Type in the steps before the last one of a pipeline; ``dtype`` by default.
 
     Attributes
     ----------
@@ -50,9 +52,15 @@ class ModelWriter(GraphBuilder):
     (['MatMul', 'Add'], ['coef', 'intercept'], 'regression')
     """
 
-    def __init__(self, dtype: Any = np.float32, inputs: Mapping[str, TensorType] | None = None):
+    def __init__(
+        self,
+        dtype: Any = np.float32,
+        inputs: Mapping[str, TensorType] | None = None,
+        front_dtype: Any = None,
+    ):
         inputs = dict(inputs or {})
-        super().__init__(OPSET, dtype=dtype, existing_names=inputs, types=inputs)
+        super().__init__(OPSET, dtype=front_dtype or dtype, existing_names=inputs, types=inputs)
+        self._last_dtype = np.dtype(dtype)
         self.parameters: dict[str, Parameter] = {}
         self._names_of: dict[tuple, str] = {}
         self._step: str | None = None
@@ -179,6 +187,9 @@ class ModelWriter(GraphBuilder):
         """
         outer = self._step is None and not self._path
         before = self._step
+        if outer and last and self.float_dtype != self._last_dtype:
+            self.float_dtype = self._last_dtype
+            x = self.Cast(x, to=self.elem_type)
         self._step = name if outer else before
         try:
             with nullcontext() if last else self.held(PREPARES):

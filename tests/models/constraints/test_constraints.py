@@ -300,3 +300,11 @@ def test_a_subclass_has_the_attributes_of_its_class():
 
     fitted = {array.key for array in fitted_arrays(Renamed().fit(X, LABELS))}
     assert ("GaussianNB", "var_") in fitted and not any(owner == "Renamed" for owner, _ in fitted)
+
+
+def test_components_that_are_nearly_equal_in_a_large_column():
+    """Each array belongs to the nearest component, not to every one that is near."""
+    X = np.random.default_rng(0).normal(size=(60, 3)) * [1e3, 1e4, 1e-8]
+    model = to_trainable(GaussianMixture(2, random_state=0).fit(X), X=X).model
+    names = [name for node in model.graph.node for name in node.output]
+    assert len(set(names)) == len(names)
