@@ -55,6 +55,7 @@ SAME = {
     "pairs of probabilities": OneVsOneClassifier(GaussianNB()),
     "pairs of support vectors": OneVsOneClassifier(SVC()),
     "against the rest": OneVsRestClassifier(LinearSVC()),
+    "calibrated, against the rest": OneVsRestClassifier(SVC(probability=True, random_state=0)),
     "boosting": boosting(),
     "boosted logistic": AdaBoostClassifier(logistic(), n_estimators=2, random_state=0),
     "search": GridSearchCV(boosting(), {"n_estimators": [3]}, cv=2),
@@ -73,7 +74,6 @@ SAME = {
 WITHOUT = {
     "votes": VotingClassifier([("a", logistic()), ("b", RidgeClassifier())]),
     "bagged decisions": BaggingClassifier(RidgeClassifier(), n_estimators=2, random_state=0),
-    "calibrated, against the rest": OneVsRestClassifier(SVC(probability=True, random_state=0)),
     "boosting, against the rest": OneVsRestClassifier(boosting()),
     "bagged boosting": BaggingClassifier(boosting(), n_estimators=2, random_state=0),
 }

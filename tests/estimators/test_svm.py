@@ -140,8 +140,8 @@ def test_weights_are_those_of_the_fitted_estimator(wine):
         "support_vectors": model.support_vectors_,
         "dual_coef": model.dual_coef_,
         "intercept": model.intercept_,
-        "prob_a": model.probA_,
-        "prob_b": model.probB_,
+        "probA": model._probA,
+        "probB": model._probB,
     }
     assert set(coefs) == set(expected)
     for name, array in expected.items():

@@ -398,8 +398,7 @@ def test_origins_tell_what_the_graph_holds():
     assert to_trainable(mixture).origins()[name] == "log(weights_)"
     trained = OrtGradientOptimizer(mixture, learning_rate=1e-12, max_iter=1, warm_start=True).fit(X)
     np.testing.assert_allclose(np.ravel(trained.trained_coef_[name]), np.log(mixture.weights_), rtol=1e-5)
-    names = ["scale_", "1 / scale_"]
-    assert all(list(to_trainable(scaler, n).origins()) == ["scale"] for n in names)
+    assert list(to_trainable(scaler, "scale_").origins()) == ["scale"]
     bayes = make_pipeline(StandardScaler(), GaussianNB()).fit(X, np.arange(len(X)) % 2)
     for n in (
         "class_prior_",

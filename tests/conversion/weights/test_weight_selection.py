@@ -233,7 +233,7 @@ def test_what_explain_prints_is_accepted():
 
 def test_wildcards_are_for_weights():
     """Constants of formulas, and what comes after the scores, are trained for their names only."""
-    X, y = np.random.RandomState(0).normal(size=(30, 3)), np.arange(30) % 3
+    X, y = np.random.RandomState(0).normal(size=(30, 3)), np.arange(30) % 2
     classifier = LogisticRegression().fit(X, y)
     default = to_trainable(classifier)
     assert to_trainable(classifier, "*").trained == default.trained
