@@ -66,7 +66,7 @@ def test_the_advice_works(attribute):
     row = only(explain(model).rows, attribute=attribute)
     pattern = literal_eval(row.advice.partition("=")[2].removesuffix(" trains it"))
     trained = to_trainable(model, pattern)
-    assert list(trained.origins().values()) == [f"{row.step}: {'1 / ' * (attribute == 'scale_')}{attribute}"]
+    assert list(trained.origins().values()) == [f"{row.step}: {attribute}"]
 
 
 def test_the_advice_for_all_members_works():
@@ -144,9 +144,9 @@ def test_the_error_is_pickled_with_its_facts():
     assert again.facts == caught.value.facts and str(again) == str(caught.value)
 
 
-def test_bins_that_do_not_convert_say_why_all_the_same():
-    table = explain(KBinsDiscretizer(3, strategy="uniform").fit(X))
-    assert "cannot be converted" in table.problem and "number of a bin" in table.rows[0].reason
+def test_votes_that_do_not_convert_say_why_all_the_same():
+    table = explain(KNeighborsClassifier(weights=lambda distances: 1 / (1 + distances)).fit(X, LABELS))
+    assert "cannot be converted" in table.problem and "counts votes" in table.rows[0].reason
 
 
 def test_a_selector_in_front_of_a_model():

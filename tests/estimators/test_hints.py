@@ -57,7 +57,7 @@ def test_an_object_of_the_name_that_was_given(given, nested, example):
         ("mlpregressor__coefs_[1]", "mlpregressor.coefs_[1]"),
         ("pca__components_", "pca.components_"),
         ("pca__components", "pca.components_"),
-        ("components", "components_"),
+        ("component_", "components_"),
     ],
 )
 def test_a_weight_by_nearly_its_name(pattern, meant, rows):

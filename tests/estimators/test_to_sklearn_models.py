@@ -61,7 +61,6 @@ REFUSED = {
         "add up to one",
     ),
     "TargetEncoder": "none of the attribute",
-    "KernelPCA:cosine": "would not be what was trained",
 }
 
 #: Cases whose data scikit-learn itself refuses.
