@@ -110,12 +110,15 @@ def _outputs(scores: Scores, elem_type: int) -> dict[str, tuple[str, TensorType]
     if scores.task == "transformation":
         return {"variable": (scores.score, TensorType(elem_type, ("N", scores.n_outputs)))}
     found = {} if label is None else {"label": label}
+    if scores.joined is not None:
+        return {**found, "probabilities": (scores.joined, TensorType(elem_type, (None, "N", None)))}
     values = scores.probabilities or scores.transformed or scores.decision or scores.score
     assert isinstance(values, str)
     return {**found, ("probabilities" if scores.probabilities else "scores"): (values, matrix)}
 
 
 def _label_type(scores: Scores) -> int:
-    one_column = scores.classes is not None and not scores.groups
-    kind = np.asarray(scores.classes).dtype.kind if one_column else "i"
+    if scores.classes is None or (scores.groups and not isinstance(scores.classes, list)):
+        return TensorProto.INT64
+    kind = np.asarray(scores.classes[0] if scores.groups else scores.classes).dtype.kind
     return TensorProto.STRING if kind in "OUS" else TensorProto.INT64

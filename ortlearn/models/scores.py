@@ -50,6 +50,8 @@ class Scores:
         Classes of a classifier, numbers of clusters or components.
     probabilities : str, tuple of str or None
         Probabilities of shape (n, n_classes); one matrix per output where each has classes of its own.
+    joined : str or None
+        Probabilities of several outputs as one tensor (n_outputs, n, n_classes), which a file has.
     decision : str or None
         What ``decision_function`` returns; None for the scores, empty where the graph does not have it.
     transformed : str or None
@@ -69,6 +71,7 @@ class Scores:
     prediction: str | None = None
     label: str | None = None
     probabilities: str | tuple[str, ...] | None = None
+    joined: str | None = None
     decision: str | None = None
     transformed: str | None = None
     likelihood: str | None = None
@@ -132,14 +135,14 @@ def _positive(op: ModelWriter, score: str) -> str:
 def binary_classes(op: ModelWriter, score: str, classes: np.ndarray, **outputs: Any) -> Scores:
     """Return the outputs of a classifier of two classes from the logit of the second, of shape (n, 1)."""
     second = op.Sigmoid(score)
-    probabilities = op.Concat(op.Sub(1.0, second), second, axis=1)
+    if "label" not in outputs:
+        outputs["label"] = label_of(op, _positive(op, score), classes)
     return Scores(
         "classification",
         score,
         1,
         "sigmoid",
-        label=label_of(op, _positive(op, score), classes),
-        probabilities=probabilities,
+        probabilities=op.Concat(op.Sub(1.0, second), second, axis=1),
         classes=classes,
         **outputs,
     )
