@@ -130,9 +130,9 @@ def rounded_like_rows(thresholds: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Tables:
-    """What the graph looks up: for each node a column, a threshold, and the first of two nodes that follow.
+    """What the graph looks up for each node of each tree: arrays of shape (n_trees, n_nodes).
 
-    Nodes are numbered anew, the roots first. The right child of a split comes right before the left one, so
+    Nodes are numbered anew, the root first. The right child of a split comes right before the left one, so
     that the next node is ``following + (x <= threshold)``. Leaves follow themselves: no number is up to NaN.
     """
 
@@ -143,21 +143,22 @@ class _Tables:
 
     @classmethod
     def of(cls, nodes: Nodes, n_features: int, thresholds: np.ndarray) -> _Tables:
-        n_trees, split = len(nodes.sizes), np.flatnonzero(~nodes.is_leaf)
+        shape = len(nodes.sizes), int(nodes.sizes.max())
         first = np.cumsum(nodes.sizes) - nodes.sizes
-        starts = np.repeat(first, nodes.sizes)
-        pairs = n_trees + 2 * np.arange(len(split))
-        number = np.empty(len(starts), dtype=np.int64)
-        number[first] = np.arange(n_trees)
-        number[nodes.right[split] + starts[split]] = pairs
-        number[nodes.left[split] + starts[split]] = pairs + 1
-        columns, following = np.zeros(len(starts), dtype=np.int32), np.arange(len(starts), dtype=np.int32)
-        columns[number[split]] = nodes.feature[split] + n_features * nodes.missing_left[split]
-        following[number[split]] = pairs
-        limits = np.full(len(starts), np.nan, dtype=thresholds.dtype)
-        limits[number[split]] = thresholds[split]
-        leaves = np.zeros(len(starts), dtype=np.int64)
-        leaves[number[nodes.is_leaf]] = np.arange(len(starts) - len(split))
+        split = np.flatnonzero(~nodes.is_leaf)
+        tree = np.repeat(np.arange(shape[0]), nodes.sizes)[split]
+        pairs = 1 + 2 * (np.arange(len(split)) - np.searchsorted(split, first)[tree])
+        place = np.empty(len(nodes.is_leaf), dtype=np.int64)  # in the tables, one after the other
+        place[first] = np.arange(shape[0]) * shape[1]
+        place[nodes.right[split] + first[tree]] = tree * shape[1] + pairs
+        place[nodes.left[split] + first[tree]] = tree * shape[1] + pairs + 1
+        columns, leaves = np.zeros(shape, dtype=np.int32), np.zeros(shape, dtype=np.int64)
+        following = np.tile(np.arange(shape[1], dtype=np.int32), (shape[0], 1))
+        limits = np.full(shape, np.nan, dtype=thresholds.dtype)
+        columns.ravel()[place[split]] = nodes.feature[split] + n_features * nodes.missing_left[split]
+        following.ravel()[place[split]] = pairs
+        limits.ravel()[place[split]] = thresholds[split]
+        leaves.ravel()[place[nodes.is_leaf]] = np.arange(len(place) - len(split))
         return cls(columns, limits, following, leaves)
 
 
@@ -189,19 +190,23 @@ def leaf_numbers(op: ModelWriter, nodes: Nodes, x: str, n_features: int, in_floa
         thresholds = rounded_down(nodes.threshold)
     else:
         thresholds = nodes.threshold if double else rounded_like_rows(nodes.threshold)
-    tables, n_trees = _Tables.of(nodes, n_features, thresholds), len(nodes.sizes)
+    tables = _Tables.of(nodes, n_features, thresholds)
     # With trees first, neighbouring look-ups are in the same tree: less memory is touched at a time.
     x = op.Transpose(x, perm=[1, 0])
     if nodes.missing_left.any():  # these splits read columns where missing values are low
         low = op.constant(-np.inf, dtype=thresholds.dtype)
         x = op.Concat(x, op.Where(op.IsNaN(x), low, x), axis=0)
-    roots = [array[:n_trees] for array in (tables.columns, tables.thresholds, tables.following)]
-    node = _next(op, op.Gather(x, roots[0], axis=0), *(op.constant(array[:, None]) for array in roots[1:]))
+    node = _next(
+        op, op.Gather(x, tables.columns[:, 0], axis=0), tables.thresholds[:, :1], tables.following[:, :1]
+    )
     for _ in range(nodes.depth - 1):
-        values = op.GatherElements(x, op.Gather(tables.columns, node), axis=0)
-        node = _next(op, values, op.Gather(tables.thresholds, node), op.Gather(tables.following, node))
-    return op.Transpose(op.Gather(tables.leaves, node), perm=[1, 0])
+        column, threshold, following = (
+            op.GatherElements(table, node, axis=1)
+            for table in (tables.columns, tables.thresholds, tables.following)
+        )
+        node = _next(op, op.GatherElements(x, column, axis=0), threshold, following)
+    return op.Transpose(op.GatherElements(tables.leaves, node, axis=1), perm=[1, 0])
 
 
-def _next(op: ModelWriter, values: str, thresholds: str, following: str) -> str:
-    return op.Add(following, op.Cast(op.LessOrEqual(values, thresholds), to=TensorProto.INT32))
+def _next(op: ModelWriter, values: str, threshold: Any, following: Any) -> str:
+    return op.Add(following, op.Cast(op.LessOrEqual(values, threshold), to=TensorProto.INT32))
