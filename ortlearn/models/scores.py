@@ -207,12 +207,15 @@ def indicator(op: ModelWriter, score: str, classes: np.ndarray, probabilities: s
 
 
 def classes_of_probabilities(
-    op: ModelWriter, probabilities: str, classes: np.ndarray, **outputs: Any
+    op: ModelWriter, probabilities: str, classes: np.ndarray, lowest: float = LOWEST, **outputs: Any
 ) -> Scores:
-    """Return the outputs of a classifier that computes probabilities: their logarithms are the scores."""
+    """Return the outputs of a classifier that computes probabilities: their logarithms are the scores.
+
+    Probabilities below ``lowest`` count as this one.
+    """
     return Scores(
         "classification",
-        op.Log(op.Max(probabilities, LOWEST)),
+        op.Log(op.Max(probabilities, lowest)),
         len(classes),
         "softmax",
         label=label_of(op, op.ArgMax(probabilities, axis=1, keepdims=0), classes),

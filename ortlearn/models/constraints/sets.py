@@ -87,13 +87,17 @@ class Simplex(Constraint):
 class Shares(Constraint):
     """``|t| / sum |t|`` along the last axis: shares many of which are zero, as those of leaves.
 
-    A share of exactly zero grows where the loss falls with it, which the logarithms of :class:`Simplex`
-    do not let it: their slope is zero there. Updates cut free numbers off at zero.
+    :class:`Simplex` has no slope where a share is zero, and hardly any near it. Updates cut free numbers
+    off at zero, so that zeros are exact.
 
     Attributes
     ----------
     sizes : tuple of int
         Number of shares of each output; those after it on the last axis are zero.
+    scale : float
+        Sum of the free numbers at the start: the smaller it is, the further a step leads.
+    grows : bool
+        Whether a share of zero grows where the loss falls with it; it stays zero otherwise.
 
     Examples
     --------
@@ -104,6 +108,8 @@ class Shares(Constraint):
     """
 
     sizes: tuple[int, ...]
+    scale: float = 1.0
+    grows: bool = True
     text = "kept on the simplex"
     projected = True
     by_row = True
@@ -120,20 +126,22 @@ class Shares(Constraint):
         return bool(np.isfinite(values).all() and (values >= 0).all() and np.allclose(sums, 1, atol=1e-4))
 
     def free(self, values: np.ndarray) -> np.ndarray:
-        """Return the shares."""
-        return values.copy()
+        """Return multiples of the shares."""
+        return values * self.scale
 
     def values(self, free: np.ndarray) -> np.ndarray:
         """Return the absolute values, divided by their sum."""
         mask = self._mask()
-        sizes = np.abs(free.astype(np.float64)) + TINY
+        free = free.astype(np.float64)
+        sizes = (np.abs(free) if self.grows else np.maximum(free, 0)) + TINY
         sizes = sizes if mask is None else sizes * mask
         return sizes / sizes.sum(axis=-1, keepdims=True)
 
     def write(self, op: GraphBuilder, free: str) -> str:
-        """Append the absolute values, whose slope is 1 at zero, and the division."""
+        """Append the absolute values and the division; Abs itself has no slope at zero."""
         mask = self._mask()
-        sizes = op.Add(op.Where(op.Less(free, 0.0), op.Neg(free), free), TINY)
+        positive = op.Where(op.Less(free, 0.0), op.Neg(free), free) if self.grows else op.Relu(free)
+        sizes = op.Add(positive, TINY)
         sizes = sizes if mask is None else op.Mul(sizes, mask.astype(op.float_dtype))
         return op.Div(sizes, op.ReduceSum(sizes, [-1], keepdims=1))
 

@@ -106,9 +106,13 @@ class _FirstScores(Access):
         return owner._raw_predict_init(np.zeros((1, owner.n_features_in_), dtype=np.float32)).ravel()
 
     def write(self, owner: Any, value: np.ndarray) -> None:
-        """Set the shares."""
+        """Set the shares, and add what these cannot hold to the first tree of each class."""
         shares = owner._loss.link.inverse(value if value.size == 1 else value[None]).ravel()
         owner.init_.class_prior_ = np.append(1 - shares, shares) if shares.size == 1 else shares
+        rest = (value - self.read(owner)) / owner.learning_rate
+        if value.size > 1:  # raw scores of several classes may have any mean, their logarithms have not
+            for member, own in zip(owner.estimators_[0], rest, strict=True):
+                member.tree_.value[member.tree_.children_left < 0] += own
 
 
 class HistGradientBoostingDefinition(ModelDefinition):

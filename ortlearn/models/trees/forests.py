@@ -16,6 +16,10 @@ from .nodes import Nodes, leaf_numbers
 
 __all__ = ["TreeClassifierDefinition", "TreeRegressorDefinition"]
 
+#: Share of one tree's vote below which the probabilities of a forest count as this one: a class that no tree
+#: votes for would jump at the first step otherwise, where the slope of the logarithm is 1 / LOWEST.
+VOTE = 0.1
+
 
 def _trees(model: Any) -> list[Any]:
     return [member.tree_ for member in getattr(model, "estimators_", [model])]
@@ -51,31 +55,33 @@ class TreeClassifierDefinition(ModelDefinition):
         sizes = list(model.n_classes_) if several else [model.n_classes_]
         if several and min(sizes) < 2:
             raise op.fail(model, "every output needs two classes at least.")
+        n_trees = len(_trees(model))
         shares = _leaves(
             op,
             model,
             x,
             form=Reshaped((-1, len(sizes), max(sizes)) if several else (-1, sizes[0])),
-            constraint=Shares(tuple(map(int, sizes))),
+            # The logarithm of a single tree's share is too steep near zero to start from there.
+            constraint=Shares(tuple(map(int, sizes)), n_trees**-0.5, grows=n_trees > 1),
             reason="" if max(sizes) > 1 else "of a single class there is nothing to learn",
         )
         mean = op.ReduceSum(shares, [1], keepdims=0)
-        n_trees = len(_trees(model))
         if n_trees > 1:
             mean = op.Div(mean, float(n_trees))
+        lowest = VOTE / n_trees if n_trees > 1 else LOWEST
         if not several:
-            return classes_of_probabilities(op, mean, model.classes_)
-        return _several_outputs(op, mean, model.classes_)
+            return classes_of_probabilities(op, mean, model.classes_, lowest)
+        return _several_outputs(op, mean, model.classes_, lowest)
 
 
-def _several_outputs(op: ModelWriter, shares: str, classes: list[np.ndarray]) -> Scores:
+def _several_outputs(op: ModelWriter, shares: str, classes: list[np.ndarray], lowest: float) -> Scores:
     """Return the outputs of a classifier of several outputs from shares (n, n_outputs, n_classes).
 
     An output of two classes has one score, whose sigmoid is the probability of the second; one of more
     classes has a score for each, under a softmax of their own.
     """
     sizes = [len(own) for own in classes]
-    logarithms = op.Log(op.Max(shares, LOWEST))
+    logarithms = op.Log(op.Max(shares, lowest))
     scores, probabilities = [], []
     for output, size in enumerate(sizes):
         probabilities.append(op.columns(op.Gather(shares, output, axis=1), range(size), max(sizes)))
