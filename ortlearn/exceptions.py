@@ -14,6 +14,7 @@ __all__ = [
     "ConversionError",
     "ConvergenceError",
     "DeviceError",
+    "ExecutionError",
     "FallbackWarning",
     "FidelityWarning",
     "GradientError",
@@ -44,6 +45,10 @@ class DeviceError(OrtlearnError, ValueError):
 
 class ConversionError(OrtlearnError, ValueError):
     """A model that cannot be turned into an ONNX graph to train."""
+
+
+class ExecutionError(OrtlearnError, ValueError):
+    """A graph that onnxruntime, onnx or protobuf cannot read or run; the message names the node."""
 
 
 class NoTrainableWeightError(ConversionError):
@@ -88,6 +93,10 @@ class FallbackWarning(UserWarning):
 
 class FidelityWarning(UserWarning):
     """The ONNX model does not compute what the scikit-learn estimator it came from does."""
+
+
+class PrecisionWarning(FidelityWarning):
+    """float32 has too few digits for numbers that are passed, as for dates in seconds."""
 
 
 class PluginError(OrtlearnError, ValueError):

@@ -12,23 +12,24 @@ ROOT = Path(ortlearn.__file__).parent
 
 #: What each part may import of the others; every part may import exceptions and plugins.
 BELOW_TRAINING = {"differentiation", "losses", "penalties", "learning_rates", "graphs"}
-BELOW_ESTIMATORS = BELOW_TRAINING | {"training", "conversion"}
+BELOW_ESTIMATORS = BELOW_TRAINING | {"training", "conversion", "models"}
 ALLOWED = {
     "exceptions": set(),
     "_version": set(),
     "plugins": set(),
     "graphs": set(),
     "parameters": set(),
+    "quiet": set(),
     "learning_rates": {"graphs", "parameters"},
     "penalties": {"graphs", "parameters"},
     "losses": {"graphs", "penalties", "parameters"},
     "differentiation": {"graphs"},
     "models": {"graphs"},
-    "conversion": {"graphs", "differentiation", "models"},
+    "conversion": {"graphs", "differentiation", "models", "quiet"},
     "training": BELOW_TRAINING,
     "estimators": BELOW_ESTIMATORS,
     "inspection": {"graphs"},
-    "callbacks": set(),
+    "callbacks": {"graphs"},
     "testing": BELOW_ESTIMATORS,
     "": {"estimators", "_version"},
 }

@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import re
+from collections.abc import Iterable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import joblib
 import onnx
 
-from .atomic import write_atomically
+from ..exceptions import warn_user
+from ..graphs.files import write_together
 
 __all__ = [
     "checkpoint_paths",
+    "is_checkpoint",
+    "make_way",
     "read_value",
     "remove_checkpoint",
-    "write_estimator",
-    "write_model",
+    "state_path",
+    "write_checkpoint",
     "written_by",
 ]
 
-PATTERN = "epoch-*.onnx"
+NAME = re.compile(r"epoch-(\d{6,})\.(?:onnx|joblib)")
 #: Keys of the metadata of a checkpoint begin so.
 PREFIX = "ortlearn."
 #: Key of the callback that wrote a checkpoint.
 WRITER = PREFIX + "checkpoint"
+#: Key of the digest of all bytes before it; it is the last entry.
+DIGEST = PREFIX + "sha256"
 
 
-def checkpoint_paths(folder: Path, nested: bool = True) -> list[Path]:
-    """Return the ONNX files of a folder, the runs one after the other, the epochs in order.
+def checkpoint_paths(folder: Path, nested: bool = True, suffix: str = ".onnx") -> list[Path]:
+    """Return the files of a folder that have the names of checkpoints, ordered by run and epoch.
 
     Parameters
     ----------
@@ -35,17 +45,39 @@ def checkpoint_paths(folder: Path, nested: bool = True) -> list[Path]:
         Where; it need not exist.
     nested : bool, default=True
         Whether to look into the folders inside it.
+    suffix : {".onnx", ".joblib"}, default=".onnx"
+        Models or estimators.
 
     Returns
     -------
     list of pathlib.Path
-        Checkpoints.
+        Files.
     """
-    return sorted(folder.rglob(PATTERN) if nested else folder.glob(PATTERN))
+    found = folder.rglob(f"epoch-*{suffix}") if nested else folder.glob(f"epoch-*{suffix}")
+    epochs = {path: int(match[1]) for path in found if (match := NAME.fullmatch(path.name))}
+    return sorted(epochs, key=lambda path: (path.parent, epochs[path]))
 
 
-def write_model(path: Path, model: onnx.ModelProto, record: dict[str, Any], writer: str) -> None:
-    """Write a model, with what was measured in its metadata.
+def state_path(path: Path) -> Path:
+    """Return the path of the estimator beside a model.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        ONNX file.
+
+    Returns
+    -------
+    pathlib.Path
+        It need not exist.
+    """
+    return path.with_suffix(".joblib")
+
+
+def write_checkpoint(
+    path: Path, model: onnx.ModelProto, record: dict[str, Any], writer: str, estimator: Any = None
+) -> None:
+    """Write a model, with what was measured in its metadata, and the estimator beside it.
 
     Parameters
     ----------
@@ -57,25 +89,72 @@ def write_model(path: Path, model: onnx.ModelProto, record: dict[str, Any], writ
         Epoch, losses, score and rate; None where nothing was measured.
     writer : str
         Name of the callback.
+    estimator : estimator, default=None
+        Fitted, without callbacks, as a hook gets it; None writes the model alone.
     """
-    model.metadata_props.add(key=WRITER, value=writer)
     for key, value in record.items():
         if value is not None:
             model.metadata_props.add(key=PREFIX + key, value=repr(value))
-    write_atomically(path, lambda file: file.write(model.SerializeToString()))
+    model.metadata_props.add(key=WRITER, value=writer)  # after the others: a file cut off before has none
+    content = model.SerializeToString()
+    write_state = None if estimator is None else lambda file: joblib.dump(estimator, file)
+    write_together({state_path(path): write_state, path: lambda file: file.write(content + _seal(content))})
 
 
-def write_estimator(path: Path, estimator: Any) -> None:
-    """Write a fitted estimator.
+def _seal(content: bytes) -> bytes:
+    """Return the bytes that add the digest of a model to its metadata."""
+    model = onnx.ModelProto()
+    model.metadata_props.add(key=DIGEST, value=hashlib.sha256(content).hexdigest())
+    return model.SerializeToString()
+
+
+SEAL_SIZE = len(_seal(b""))
+SEAL_START = _seal(b"")[: SEAL_SIZE - hashlib.sha256().digest_size * 2]
+
+
+def is_checkpoint(path: Path) -> bool:
+    """Return whether a file ends as checkpoints do, which a truncated one or a user's own does not.
 
     Parameters
     ----------
     path : pathlib.Path
         File.
-    estimator : estimator
-        Fitted, without callbacks, as a hook gets it.
+
+    Returns
+    -------
+    bool
+        False for what cannot be read.
     """
-    write_atomically(path, lambda file: joblib.dump(estimator, file))
+    try:
+        if not path.is_file():  # reading a pipe would not end
+            return False
+        with open(path, "rb") as file:
+            file.seek(-SEAL_SIZE, os.SEEK_END)
+            return file.read().startswith(SEAL_START)
+    except OSError:
+        return False
+
+
+def _metadata(path: Path) -> dict[str, str]:
+    """Return the metadata of a checkpoint; of a file that is damaged or gone, nothing."""
+    try:
+        if not path.is_file():
+            raise ValueError("it is no file")
+        content = path.read_bytes()
+        body, seal = content[:-SEAL_SIZE], content[-SEAL_SIZE:]
+        if seal.startswith(SEAL_START) and seal != _seal(body):
+            raise ValueError("its content is not what was written")
+        model = onnx.load_model_from_string(content)
+        metadata = {entry.key: entry.value for entry in model.metadata_props}
+        if WRITER not in metadata:
+            raise ValueError("it is not a whole checkpoint")
+        return metadata
+    except FileNotFoundError:
+        return {}  # a training that keeps its best ones has removed it
+    except Exception as error:  # protobuf has errors of its own, by version
+        if path.is_symlink() or path.exists():
+            warn_user(f"{path} is left out: it cannot be read, or is damaged ({error}).", UserWarning)
+        return {}
 
 
 def read_value(path: Path, key: str) -> float | None:
@@ -91,30 +170,30 @@ def read_value(path: Path, key: str) -> float | None:
     Returns
     -------
     float or None
-        None where it was not measured.
+        None where it was not measured, and with a warning where the file is damaged.
     """
     value = _metadata(path).get(PREFIX + key)
-    return None if value is None else float(value)
+    try:
+        return None if value is None else float(value)
+    except ValueError:
+        warn_user(f"{path} is left out: its {key} is {value!r}.", UserWarning)
+        return None
 
 
-def written_by(path: Path) -> str | None:
-    """Return the name of the callback that wrote a checkpoint.
+def written_by(paths: Iterable[Path]) -> str | None:
+    """Return the name of the callback that wrote the first of some checkpoints that can be read.
 
     Parameters
     ----------
-    path : pathlib.Path
-        File.
+    paths : iterable of pathlib.Path
+        Files.
 
     Returns
     -------
     str or None
-        None where it is not told.
+        None where none of them can be read.
     """
-    return _metadata(path).get(WRITER)
-
-
-def _metadata(path: Path) -> dict[str, str]:
-    return {entry.key: entry.value for entry in onnx.load(path).metadata_props}
+    return next((name for path in paths if (name := _metadata(path).get(WRITER))), None)
 
 
 def remove_checkpoint(path: Path) -> None:
@@ -125,5 +204,35 @@ def remove_checkpoint(path: Path) -> None:
     path : pathlib.Path
         ONNX file.
     """
-    path.with_suffix(".joblib").unlink(missing_ok=True)
+    state_path(path).unlink(missing_ok=True)
     path.unlink(missing_ok=True)
+
+
+def make_way(path: Path, overwrite: bool) -> None:
+    """Check that a checkpoint may be written; a file in its place that is none is moved aside.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        ONNX file.
+    overwrite : bool
+        Whether it may replace another checkpoint.
+
+    Raises
+    ------
+    ValueError
+        If there is another one and ``overwrite`` is False.
+    """
+    present = [one for one in (path, state_path(path)) if os.path.lexists(one)]
+    if path in present and not is_checkpoint(path):
+        number = next(
+            n for n in count(1) if not any(os.path.lexists(f"{one}.{n}") for one in (path, state_path(path)))
+        )
+        for one in present:
+            os.rename(one, f"{one}.{number}")
+        warn_user(f"{path} is damaged, or no checkpoint: it was moved to {path.name}.{number}.", UserWarning)
+    elif present and not overwrite:
+        raise ValueError(
+            f"{present[0]} is there already, of another training: pass another folder to ModelCheckpoint, or "
+            "overwrite=True to replace it."
+        )

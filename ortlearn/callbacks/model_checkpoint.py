@@ -113,26 +113,25 @@ class ModelCheckpoint:
         TypeError
             If the estimator is another one.
         OSError
-            If the folder cannot be made.
+            If the folder cannot be made, locked or written to.
         ValueError
-            If there are checkpoints of an earlier ``fit`` and ``overwrite`` is False.
+            If another training is writing there, or there are checkpoints of an earlier ``fit`` and
+            ``overwrite`` is False.
         """
-        from . import checkpoint_files, run_folders
+        from . import run_folders
 
         check_trainer(self, estimator)
         folder = self.folder.joinpath(*run_name(context))
-        if hasattr(estimator, "onnx_"):
-            folder = run_folders.make_folder(run_folders.go_on(estimator, folder))
-            if context.task_name == "partial_fit":
-                return
-        else:
-            folder = run_folders.claim(estimator, folder, self._writer)
-        earlier = checkpoint_files.checkpoint_paths(folder, nested=False)
-        if earlier and not self.overwrite:
-            run_folders.release(folder, self._writer)
+        again = hasattr(estimator, "onnx_")
+        lock = run_folders.reopen if again else run_folders.claim
+        folder = lock(estimator, context, self.folder, folder, self._writer)
+        if again and context.task_name == "partial_fit":
+            return
+        earlier, has_states = run_folders.earlier_checkpoints(folder)
+        if (earlier or has_states) and not self.overwrite:
             raise ValueError(
-                f"{folder} has {len(earlier)} checkpoints of an earlier fit: pass another folder to "
-                "ModelCheckpoint, or overwrite=True to remove them."
+                f"{folder} has {len(earlier) or 'estimators as'} checkpoints of an earlier fit: pass another "
+                "folder to ModelCheckpoint, or overwrite=True to remove them."
             )
         self._known[folder], self._earlier[folder] = {}, earlier
 
@@ -146,7 +145,7 @@ class ModelCheckpoint:
         """
         from . import run_folders
 
-        run_folders.release(self._folder(estimator, context), self._writer)
+        run_folders.release(context, self._writer)
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
         """Do nothing.
@@ -166,20 +165,21 @@ class ModelCheckpoint:
             As in ``setup``; the task is that of the epoch.
         fitted_estimator : estimator
             The estimator as this epoch leaves it.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written; the checkpoints that are there stay.
         """
+        from . import run_folders
+
         if not is_round(context):
             return
-        record, folder = estimator.history_[-1], self._folder(estimator, context.parent)
+        record, folder = estimator.history_[-1], run_folders.held_folder(context.parent, self._writer)
         if self.keep_best is not None and record[self.monitor] is None:
             self._check_measured(estimator)
         elif record["epoch"] % self.every == 0 and self._is_wanted(folder, record):
             self._write(folder, record, fitted_estimator)
-
-    def _folder(self, estimator: Any, context: Any) -> Path:
-        """Return where a training writes, by the task of its call."""
-        from . import run_folders
-
-        return run_folders.go_on(estimator, self.folder.joinpath(*run_name(context)))
 
     def _check_measured(self, estimator: Any) -> None:
         """Raise an error if there was a time for it, and nothing can be the best."""
@@ -203,12 +203,13 @@ class ModelCheckpoint:
     def _write(self, folder: Path, record: dict[str, Any], fitted: Any) -> None:
         from . import checkpoint_files
 
-        for path in self._earlier.pop(folder, ()):  # not before there is something in their place
-            checkpoint_files.remove_checkpoint(path)
         path = folder / f"epoch-{record['epoch']:06d}.onnx"
-        if self.with_estimator:
-            checkpoint_files.write_estimator(path.with_suffix(".joblib"), fitted)
-        checkpoint_files.write_model(path, fitted.get_trained_onnx(), record, self._writer)
+        checkpoint_files.make_way(path, self.overwrite)
+        state = fitted if self.with_estimator else None
+        checkpoint_files.write_checkpoint(path, fitted.get_trained_onnx(), record, self._writer, state)
+        for old in self._earlier.pop(folder, ()):  # not before there is something in their place
+            if old != path:
+                checkpoint_files.remove_checkpoint(old)
         if self.keep_best is None:
             return
         kept = self._costs(folder)
@@ -230,7 +231,8 @@ class ModelCheckpoint:
         if folder not in self._known:
             paths = checkpoint_files.checkpoint_paths(folder, nested=False)
             self._known[folder] = {
-                path: self._cost(checkpoint_files.read_value(path, self.monitor)) for path in paths
+                path: self._cost(checkpoint_files.read_value(path, self.monitor))
+                for path in filter(checkpoint_files.is_checkpoint, paths)
             }
         return self._known[folder]
 

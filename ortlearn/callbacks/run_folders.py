@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from .checkpoint_files import checkpoint_paths, written_by
+from ..exceptions import warn_user
+from ..graphs.files import remove_hidden_files
+from .checkpoint_files import checkpoint_paths, is_checkpoint, written_by
+from .locks import FolderInUse, RunLock
 
-__all__ = ["claim", "go_on", "make_folder", "release"]
+__all__ = ["claim", "earlier_checkpoints", "held_folder", "reopen", "release"]
 
 #: What an estimator keeps of the folder it was trained in, where it is not the first: its name.
 RUN = "_checkpoint_run"
+#: Locks of the trainings of this process, by task and callback.
+LOCKS: dict[tuple[Any, str], RunLock] = {}
 
 
-def make_folder(folder: Path) -> Path:
-    """Make a folder, and those around it.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Folder; it may exist.
-
-    Returns
-    -------
-    pathlib.Path
-        The same.
-
-    Raises
-    ------
-    OSError
-        If it cannot be made, as where a file has its name.
-    """
+def _make_folder(folder: Path, root: Path) -> None:
+    """Make a folder, and those around it; below the root, which the user chose, no link is followed."""
+    if folder.resolve() != root.resolve() / folder.relative_to(root):
+        raise OSError(f"ModelCheckpoint does not follow the symbolic link in {folder}: pass another folder.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
@@ -40,11 +30,28 @@ def make_folder(folder: Path) -> Path:
             f"ModelCheckpoint cannot make the folder {folder}: there is a file of that name, or of that of a "
             "folder around it. Pass another folder."
         ) from error
-    return folder
+    except OSError as error:
+        reason = f"{error.strerror}. Pass another folder."
+        raise OSError(error.errno, f"ModelCheckpoint cannot make the folder {folder}: {reason}") from error
 
 
-def claim(estimator: Any, folder: Path, writer: str) -> Path:
-    """Return where a training that begins anew writes: the folder, or ``fit-2``, ``fit-3`` ... inside it.
+def _lock(folder: Path, root: Path, writer: str) -> RunLock:
+    """Return a lock on a folder, made if missing and freed from what killed processes left."""
+    _make_folder(folder, root)
+    lock = RunLock(folder, writer)
+    remove_hidden_files(folder)
+    return lock
+
+
+def _in_use(folder: Path, error: FolderInUse) -> ValueError:
+    return ValueError(
+        f"Another training is writing to {folder} (process {error.process}): wait for its end, or pass "
+        "another folder to ModelCheckpoint."
+    )
+
+
+def claim(estimator: Any, context: Any, root: Path, folder: Path, writer: str) -> Path:
+    """Lock a folder for a training that begins anew: the folder, or ``fit-2``, ``fit-3`` ... inside it.
 
     A folder is left to another training of the same callback that has written to it, or is about to.
 
@@ -52,8 +59,10 @@ def claim(estimator: Any, folder: Path, writer: str) -> Path:
     ----------
     estimator : estimator
         What is trained; it takes note of the name.
-    folder : pathlib.Path
-        First choice.
+    context : sklearn.callback.CallbackContext
+        Its task.
+    root, folder : pathlib.Path
+        The folder of the callback, and the first choice, which is that one or inside it.
     writer : str
         Name of the callback, the same in every process.
 
@@ -61,55 +70,122 @@ def claim(estimator: Any, folder: Path, writer: str) -> Path:
     -------
     pathlib.Path
         Folder, made; :func:`release` gives it back.
+
+    Raises
+    ------
+    OSError
+        If it cannot be made or locked.
+    ValueError
+        If a training of another callback is writing there.
     """
     for number in count(1):
         name = "" if number == 1 else f"fit-{number}"
-        chosen = make_folder(folder / name)
         try:
-            _mark(chosen, writer).touch(exist_ok=False)
-        except FileExistsError:
-            continue
-        earlier = checkpoint_paths(chosen, nested=False)
-        if not earlier or written_by(earlier[0]) != writer:
+            lock = _lock(folder / name, root, writer)
+        except FolderInUse as error:
+            if error.owner == writer:
+                continue
+            raise _in_use(folder / name, error) from None
+        try:
+            free = written_by(filter(is_checkpoint, checkpoint_paths(lock.folder, nested=False))) != writer
+        except BaseException:
+            lock.release()
+            raise
+        if free:
             break
-        release(chosen, writer)
+        lock.release()
+    LOCKS[context, writer] = lock
     if name:
         setattr(estimator, RUN, name)
-    return chosen
+    return lock.folder
 
 
-def go_on(estimator: Any, folder: Path) -> Path:
-    """Return where an estimator writes that was trained before.
+def reopen(estimator: Any, context: Any, root: Path, folder: Path, writer: str) -> Path:
+    """Lock the folder of an estimator that was trained before.
 
     Parameters
     ----------
-    estimator : estimator
-        What is trained.
-    folder : pathlib.Path
-        First choice.
+    estimator, context, root, folder, writer : object
+        As for :func:`claim`.
 
     Returns
     -------
     pathlib.Path
         That folder, or the one inside it that was claimed.
+
+    Raises
+    ------
+    OSError, ValueError
+        As :func:`claim` does, the latter also for the same callback.
     """
-    return folder / getattr(estimator, RUN, "")
+    folder = folder / getattr(estimator, RUN, "")
+    try:
+        LOCKS[context, writer] = _lock(folder, root, writer)
+    except FolderInUse as error:
+        raise _in_use(folder, error) from None
+    return folder
 
 
-def release(folder: Path, writer: str) -> None:
-    """Take note that a training is over.
+def earlier_checkpoints(folder: Path) -> tuple[list[Path], bool]:
+    """Return the checkpoints that are in a folder when a training begins.
 
     Parameters
     ----------
     folder : pathlib.Path
-        Where it wrote.
+        Folder.
+
+    Returns
+    -------
+    list of pathlib.Path
+        Whole checkpoints.
+    bool
+        Whether there are estimators without their models.
+    """
+    paths = checkpoint_paths(folder, nested=False)
+    states = checkpoint_paths(folder, nested=False, suffix=".joblib")
+    models, whole = {path.stem for path in paths}, [path for path in paths if is_checkpoint(path)]
+    for path in sorted({*paths} - {*whole}):
+        warn_user(f"{path} is damaged, or no checkpoint: it is left as it is.", UserWarning)
+    return whole, any(path.stem not in models for path in states)
+
+
+def held_folder(context: Any, writer: str) -> Path:
+    """Return where a training writes.
+
+    Parameters
+    ----------
+    context : sklearn.callback.CallbackContext
+        Task of the call of ``fit``.
     writer : str
         As for :func:`claim`.
+
+    Returns
+    -------
+    pathlib.Path
+        Folder.
+
+    Raises
+    ------
+    RuntimeError
+        If this process has not locked it, as one that was forked during the training.
     """
-    with suppress(FileNotFoundError, NotADirectoryError):
-        _mark(folder, writer).unlink()
+    lock = LOCKS.get((context, writer))
+    if lock is None or not lock.is_held():
+        raise RuntimeError(
+            "ModelCheckpoint writes in the process that called fit alone: this one was forked during the "
+            "training, or its training is over."
+        )
+    return lock.folder
 
 
-def _mark(folder: Path, writer: str) -> Path:
-    """Return the file that is there while a training writes."""
-    return folder / f".{writer}.run"
+def release(context: Any, writer: str) -> None:
+    """Take note that a training is over.
+
+    Parameters
+    ----------
+    context, writer : object
+        As for :func:`held_folder`.
+    """
+    lock = LOCKS.pop((context, writer), None)
+    if lock is not None:
+        lock.release()

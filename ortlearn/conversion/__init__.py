@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .inputs.missing import accepts_missing, missing_columns
     from .loading import is_onnx_source, load_onnx
     from .preparation.fitting import fit_clone, is_fitted
+    from .preparation.overwriting import untouched
     from .preparation.refusal import check_is_a_model
     from .preparation.target_tags import target_tags
     from .sklearn_converter import sklearn_to_onnx
@@ -66,6 +67,7 @@ __all__ = [
     "source_task",
     "target_tags",
     "to_trainable",
+    "untouched",
     "write_weights",
 ]
 
@@ -104,6 +106,7 @@ _MODULES = {
     "source_task": ".trainable",
     "target_tags": ".preparation.target_tags",
     "to_trainable": ".trainable",
+    "untouched": ".preparation.overwriting",
     "write_weights": ".write_back.writing",
 }
 

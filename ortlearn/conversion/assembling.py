@@ -8,7 +8,6 @@ from typing import Any
 from onnx import ModelProto
 
 from ..graphs import (
-    copy_model,
     extract_model,
     graph_names,
     initializer_arrays,
@@ -24,6 +23,7 @@ from .heads import attach_head
 from .inputs.inputs import graph_inputs, schema_of_graph
 from .preparation.kinds import ModelKind
 from .trainable_model import TrainableModel
+from .versions import with_free_rows
 from .weights.fitted_attributes import fitted_arrays
 from .weights.learned_parameters import Match, with_attributes
 from .weights.weight_choice import asked_for, reached_weights, select_weights
@@ -90,7 +90,7 @@ def assemble(
     TrainableModel
         Graph, weights and head.
     """
-    model, reserved = _without_reserved_names(_with_free_rows(incoming.model))
+    model, reserved = _without_reserved_names(with_free_rows(incoming.model))
     model, original_names = renamed_weights(name_nodes(model))
     original_names = {new: reserved.get(old, old) for new, old in original_names.items()}
     types = value_types(model)
@@ -166,18 +166,6 @@ def _without_reserved_names(model: ModelProto) -> tuple[ModelProto, dict[str, st
         names.add(new)
         renamed[name] = new
     return map_names(model, renamed), {new: old for old, new in renamed.items()}
-
-
-def _with_free_rows(model: ModelProto) -> ModelProto:
-    """Return the model for any number of rows: exporters often fix the one they were shown."""
-    model = copy_model(model)
-    weights = {tensor.name for tensor in model.graph.initializer}
-    for value in (*model.graph.input, *model.graph.output):
-        dims = value.type.tensor_type.shape.dim
-        if dims and dims[0].HasField("dim_value") and value.name not in weights:
-            dims[0].dim_param = "rows"
-    del model.graph.value_info[:]
-    return model
 
 
 def _shared_with(model: ModelProto, preprocessing: ModelProto | None) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from onnx import ModelProto, TensorProto
+from sklearn.pipeline import Pipeline
 
 from .. import models
 from ..exceptions import WriteBackError
@@ -15,7 +16,7 @@ from ..graphs import extract_model, initializer_arrays, name_nodes
 from ..models.constraints.reparametrisation import constrain, release
 from ..models.scores import label_of
 from .heads import Head
-from .inputs.first_readers import selects_by_name
+from .inputs.first_readers import IDLE_STEPS, selects_by_name
 from .inputs.inputs import InputSchema
 from .output_shapes import with_computed_shapes
 from .preparation.kinds import ModelKind, describe
@@ -30,7 +31,7 @@ from .weights.weight_selection import Weight
 from .write_back.checks import EDGE, OF_LARGEST, is_close, refusal
 from .write_back.shapes import shape_predictions
 
-__all__ = ["is_declared", "trainable_from_definitions", "write_declared"]
+__all__ = ["has_steps_in_front", "is_declared", "trainable_from_definitions", "write_declared"]
 
 
 def is_declared(estimator: Any, schema: InputSchema) -> bool:
@@ -51,8 +52,27 @@ def is_declared(estimator: Any, schema: InputSchema) -> bool:
     return schema.is_number_matrix and not schema.categories and models.all_covered(estimator)
 
 
+def has_steps_in_front(estimator: Any) -> bool:
+    """Return whether an estimator is a pipeline of two steps or more that do something.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Estimator.
+
+    Returns
+    -------
+    bool
+        Whether it is.
+    """
+    if not isinstance(estimator, Pipeline):
+        return False
+    steps = [step for _, step in estimator.steps if step not in IDLE_STEPS]
+    return len(steps) > 1
+
+
 def trainable_from_definitions(
-    unwrapped: Unwrapped, schema: InputSchema, origin: str, link: str, weights_to_train: Any
+    unwrapped: Unwrapped, schema: InputSchema, dtype: Any, origin: str, link: str, weights_to_train: Any
 ) -> TrainableModel:
     """Return the graph of an estimator, its parameters as its definitions declare them.
 
@@ -61,7 +81,9 @@ def trainable_from_definitions(
     unwrapped : Unwrapped
         Fitted estimator and what was around it.
     schema : InputSchema
-        Inputs.
+        Inputs; those of float64 are for steps in float64 before the last one.
+    dtype : dtype
+        Type of the last step.
     origin : str
         Name of the estimator or step that is trained.
     link : {"identity", "log"}
@@ -75,7 +97,7 @@ def trainable_from_definitions(
         Graph, parameters and scores.
     """
     estimator, kind = unwrapped.estimator, replace(describe(unwrapped), link=link)
-    written = _write(estimator, schema, kind)
+    written = _write(estimator, schema, dtype, kind)
     scores = written.scores
     model, original_names = renamed_weights(name_nodes(with_computed_shapes(written.model)))
     weights = _weights_of(model, original_names, written.parameters)
@@ -92,7 +114,7 @@ def trainable_from_definitions(
     return TrainableModel(
         model=model,
         schema=schema,
-        head=_head(scores, schema.float_dtype),
+        head=_head(scores, np.dtype(dtype)),
         weights=weights,
         trained=trained,
         original_names=original_names,
@@ -105,7 +127,7 @@ def trainable_from_definitions(
     )
 
 
-def _write(estimator: Any, schema: InputSchema, kind: ModelKind) -> models.WrittenModel:
+def _write(estimator: Any, schema: InputSchema, dtype: Any, kind: ModelKind) -> models.WrittenModel:
     def finish(op: models.ModelWriter, scores: models.Scores) -> models.Scores:
         if scores.task == "regression":
             scores = scores.with_link(op, kind.link)
@@ -119,7 +141,7 @@ def _write(estimator: Any, schema: InputSchema, kind: ModelKind) -> models.Writt
         return scores
 
     types = {item.name: item.known for item in schema.inputs}
-    return models.write_model(estimator, types, schema.float_dtype, finish)
+    return models.write_model(estimator, types, dtype, finish, schema.float_dtype)
 
 
 def _thresholded(op: models.ModelWriter, scores: models.Scores, threshold: Threshold) -> models.Scores:
@@ -203,7 +225,9 @@ def write_declared(
         If the estimator has changed since it was converted, or cannot hold what was trained.
     """
     estimator = unwrap(source).estimator
-    written = _write(estimator, trainable.schema, replace(trainable.kind, link="identity"))
+    assert trainable.head is not None
+    kind = replace(trainable.kind, link="identity")
+    written = _write(estimator, trainable.schema, trainable.head.dtype, kind)
     if trainable.kind.link == "log" and written.scores.link != "log" and written.scores.task == "regression":
         raise refusal(trainable, "an exponential: with this loss the trained model predicts exp(score)")
     _check_unchanged(written.parameters, trainable)

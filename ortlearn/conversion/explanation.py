@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..exceptions import ConversionError, FallbackWarning, NoTrainableWeightError
+from ..graphs import runtime_errors
+from ..quiet import quiet
 from .loading import is_onnx_source
 from .preparation.fitting import fit_clone, is_fitted
 from .preparation.refusal import check_is_a_model, is_trainer
@@ -80,6 +81,7 @@ class Explanation:
         return check_pandas_support("Explanation.to_frame").DataFrame(self.to_dict())
 
 
+@runtime_errors()
 def explain(estimator_or_onnx: Any, X: Any = None, y: Any = None, *, dtype: Any = np.float32) -> Explanation:
     """Tell what of a model the estimators train, and what is not trained and why.
 
@@ -129,8 +131,7 @@ def explain(estimator_or_onnx: Any, X: Any = None, y: Any = None, *, dtype: Any 
             "not say it): call explain(model, X)."
         )
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FallbackWarning)  # the table tells it
+        with quiet(FallbackWarning):  # the table tells it
             trainable = to_trainable(source, X=X, dtype=dtype)
     except NoTrainableWeightError as error:
         return Explanation(list(error.facts), str(error).partition("\n")[0])

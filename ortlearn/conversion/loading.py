@@ -8,11 +8,14 @@ from typing import Any
 
 import onnx
 from google.protobuf.message import DecodeError
-from onnx import ModelProto, TensorProto, helper, inliner
+from onnx import ModelProto, TensorProto, helper, shape_inference
 
+from ..differentiation.inference import infer_types
 from ..exceptions import ConversionError
-from ..graphs import copy_model, map_names
-from .versions import pin_versions
+from ..graphs import copy_model, inline_functions, map_names, runtime_errors, value_types
+from .ml_checks import check_ml_nodes
+from .model_checks import check_bodies, check_sizes, check_structure
+from .versions import pin_versions, with_free_rows
 
 __all__ = ["is_onnx_source", "load_onnx"]
 
@@ -39,6 +42,7 @@ def is_onnx_source(source: Any) -> bool:
     return isinstance(source, ModelProto | bytes | bytearray | str | os.PathLike)
 
 
+@runtime_errors()
 def load_onnx(source: Any) -> ModelProto:
     """Return a checked ONNX model at supported versions.
 
@@ -66,14 +70,14 @@ def load_onnx(source: Any) -> ModelProto:
     ortlearn.exceptions.ConversionError: The bytes given are not an ONNX model...
     """
     model, label = _read(source)
+    check_structure(model, label)
     if not model.graph.node or not model.graph.output:
         raise ConversionError(f"{label} are not an ONNX model: the graph has no node or no output.")
     try:
         onnx.checker.check_model(model)
     except onnx.checker.ValidationError as error:
         raise ConversionError(f"{label} are not a valid ONNX model: {error}") from error
-    if model.functions:
-        model = inliner.inline_local_functions(model)
+    model = inline_functions(model)  # no more nodes than check_structure allows
     halves = [
         t.name for t in model.graph.initializer if t.data_type in (TensorProto.FLOAT16, TensorProto.BFLOAT16)
     ]
@@ -81,7 +85,22 @@ def load_onnx(source: Any) -> ModelProto:
         raise ConversionError(
             f"{label} have float16 weights, {halves[:3]}: training needs float32 or float64."
         )
-    return _without_zipmap(pin_versions(model))
+    model = with_free_rows(_without_zipmap(_without_record(pin_versions(model))))
+    check_bodies(model, label)
+    check_sizes(value_types(shape_inference.infer_shapes(model), infer=False), label)
+    types = value_types(infer_types(model), infer=False)
+    check_sizes(types, label)
+    check_ml_nodes(model, types, label)
+    return model
+
+
+def _without_record(model: ModelProto) -> ModelProto:
+    """Return a checkpoint without what was measured at its epoch, which is not true of what comes of it."""
+    record = [entry for entry in model.metadata_props if entry.key.startswith("ortlearn.")]
+    model = copy_model(model) if record else model
+    for entry in record:
+        model.metadata_props.remove(entry)
+    return model
 
 
 def _without_zipmap(model: ModelProto) -> ModelProto:
@@ -107,6 +126,8 @@ def _read(source: Any) -> tuple[ModelProto, str]:
         return _parse(bytes(source), "The bytes given"), "The bytes given"
     path = Path(source)
     try:
+        if path.exists() and not path.is_file():  # a pipe or a device has no end
+            raise ConversionError(f"The ONNX file {str(path)!r} cannot be read: it is not a regular file.")
         content = path.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: no file can have that name
         reason = getattr(error, "strerror", None) or error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from itertools import count
 from typing import Any
 
@@ -16,6 +15,7 @@ from ..graphs import (
     graph_names,
     map_names,
 )
+from ..quiet import quiet
 from .converters import CONVERTERS, SHAPES
 from .corrections import correct_graph
 from .decompositions import decompose_operators
@@ -97,17 +97,19 @@ def _convert(estimator: BaseEstimator, schema: InputSchema) -> ModelProto:
     from skl2onnx.common.exceptions import MissingConverter, MissingShapeCalculator
 
     arguments = {
+        "name": type(estimator).__name__,  # one drawn at random by default
         "initial_types": _initial_types(schema),
         "target_opset": {"": OPSET, "ai.onnx.ml": ML_OPSET},
         "custom_conversion_functions": CONVERTERS,
         "custom_shape_calculators": SHAPES,
     }
     name = type(estimator).__name__
+    if _is_given_text(estimator, schema):
+        raise ConversionError(_text_refusal(name))
     estimator = convertible(with_positions(estimator, schema.positions()))
     options = conversion_options(estimator)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with quiet():
             try:
                 model = convert_sklearn(estimator, options=options, **arguments)
             except NameError:  # a classifier whose converter has no such option
@@ -134,10 +136,7 @@ def _refusal(estimator: BaseEstimator, name: str, schema: InputSchema, error: Ex
     one_matrix = type(error).__name__ == "InvalidInputLengthException"
     text = all(item.known.elem_type == TensorProto.STRING for item in schema.inputs)
     if text and (one_matrix or "wrong type" in str(error)) and not _reads_text(estimator, schema):
-        return (
-            f"{name} takes numbers, and X has text: pass numbers, such as X.astype(float) where the text is "
-            f"numbers, or put what encodes it before, as in make_pipeline(OneHotEncoder(), {name}(...))."
-        )
+        return _text_refusal(name)
     if one_matrix:
         return (
             f"{name} takes one matrix in ONNX, not columns of several kinds: put what encodes the "
@@ -150,6 +149,19 @@ def _refusal(estimator: BaseEstimator, name: str, schema: InputSchema, error: Ex
             "calibrate by method='sigmoid' or method='isotonic'."
         )
     return f"{name} cannot be converted by skl2onnx: {error}"
+
+
+def _text_refusal(name: str) -> str:
+    return (
+        f"{name} takes numbers, and X has text: pass numbers, such as X.astype(float) where the text is "
+        f"numbers, or put what encodes it before, as in make_pipeline(OneHotEncoder(), {name}(...))."
+    )
+
+
+def _is_given_text(estimator: BaseEstimator, schema: InputSchema) -> bool:
+    """Return whether a support vector machine would take all of X as text: its converter asks for no type."""
+    text = all(item.known.elem_type == TensorProto.STRING for item in schema.inputs)
+    return text and type(estimator).__module__.startswith("sklearn.svm")
 
 
 def _has_temperature(part: Any) -> bool:
@@ -198,7 +210,7 @@ def _with_input_names(model: ModelProto, schema: InputSchema) -> ModelProto:
     own = {INPUT.format(i): item.name for i, item in enumerate(schema.inputs)}
     names = graph_names(model.graph)
     renamed = dict(own)
-    for name in names & set(own.values()):
+    for name in sorted(names & set(own.values())):
         renamed[name] = next(
             f"{name}_{i}" for i in count(1) if f"{name}_{i}" not in names | set(own.values())
         )

@@ -11,16 +11,19 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from ..exceptions import ConversionError
+from ..graphs import runtime_errors
 from .assembling import Incoming, assemble
 from .constraints.ties import tie_parameters
-from .declared import is_declared, trainable_from_definitions
+from .declared import has_steps_in_front, is_declared, trainable_from_definitions
 from .decompositions import decompose_operators
 from .fallbacks.faithfulness import Run
 from .fallbacks.fallback import Converted, convert_with_fallback
+from .inputs.digits import rounded_columns
 from .inputs.first_readers import selects_by_name
 from .inputs.inputs import matrix_schema
 from .inputs.schemas import input_schema
 from .loading import is_onnx_source, load_onnx
+from .ml_checks import check_ml_widths
 from .output_shapes import with_computed_shapes
 from .preparation.kinds import ModelKind, describe
 from .preparation.refusal import check_is_a_model
@@ -30,6 +33,7 @@ from .trainable_model import TrainableModel
 __all__ = ["TrainableModel", "source_task", "to_trainable"]
 
 
+@runtime_errors()
 def to_trainable(
     source: Any,
     weights_to_train: Any = None,
@@ -93,10 +97,19 @@ def to_trainable(
         declared = _declared(source, X, n_features, dtype, link, weights_to_train)
         if declared is not None:
             return declared
-    incoming, converted = _incoming(source, X, run, n_features, dtype, forced_task)
-    incoming = replace(incoming, kind=replace(incoming.kind, link=link))
-    trainable = assemble(incoming, weights_to_train, loss_output_name, label_name, weight_name)
+    for wide_front in (True, False):
+        incoming, converted = _incoming(source, X, run, n_features, dtype, forced_task, wide_front)
+        incoming = replace(incoming, kind=replace(incoming.kind, link=link))
+        trainable = assemble(incoming, weights_to_train, loss_output_name, label_name, weight_name)
+        if converted is None or not _trains_two_types(trainable):
+            break
     return trainable if converted is None else _with_inputs(trainable, converted)
+
+
+def _trains_two_types(trainable: TrainableModel) -> bool:
+    """Return whether weights of steps in float64 are to be trained, for scores in float32."""
+    head = trainable.head
+    return head is not None and any(a.dtype != head.dtype for a in trainable.initial_weights().values())
 
 
 def _declared(
@@ -111,17 +124,28 @@ def _declared(
     schema = matrix_schema(count, dtype) if X is None else input_schema(X, unwrapped.estimator, dtype)
     if not is_declared(unwrapped.estimator, schema):
         return None
-    return trainable_from_definitions(unwrapped, schema, _origin(source), link, weights_to_train)
+    if X is not None and has_steps_in_front(unwrapped.estimator) and rounded_columns(X, schema):
+        wide = matrix_schema(schema.n_features, np.float64)
+        found = trainable_from_definitions(unwrapped, wide, dtype, _origin(source), link, weights_to_train)
+        if not _trains_two_types(found):
+            return found
+    return trainable_from_definitions(unwrapped, schema, dtype, _origin(source), link, weights_to_train)
 
 
 def _incoming(
-    source: Any, X: Any, run: Run | None, n_features: int | None, dtype: Any, forced_task: str | None
+    source: Any,
+    X: Any,
+    run: Run | None,
+    n_features: int | None,
+    dtype: Any,
+    forced_task: str | None,
+    wide_front: bool,
 ) -> tuple[Incoming, Converted | None]:
     """Return a model read or converted, and how an estimator was."""
     if is_onnx_source(source):
-        return Incoming(
-            with_computed_shapes(decompose_operators(load_onnx(source))), ModelKind(forced_task)
-        ), None
+        model = with_computed_shapes(decompose_operators(load_onnx(source)))
+        check_ml_widths(model)
+        return Incoming(model, ModelKind(forced_task)), None
     if not isinstance(source, BaseEstimator) and not hasattr(source, "get_params"):
         raise ConversionError(
             f"{type(source).__name__} is neither a scikit-learn estimator nor an ONNX model (ModelProto, "
@@ -133,7 +157,9 @@ def _incoming(
         raise ConversionError(f"The number of features of {name} is unknown: fit it, or pass rows as X.")
     unwrapped = unwrap(source)
     check_is_a_model(unwrapped.estimator)
-    converted = convert_with_fallback(unwrapped.estimator, X, n_features=count, dtype=dtype, run=run)
+    converted = convert_with_fallback(
+        unwrapped.estimator, X, n_features=count, dtype=dtype, run=run, wide_front=wide_front
+    )
     model, loose = tie_parameters(converted.model, converted.estimator)
     incoming = Incoming(
         model, describe(unwrapped), converted.preprocessing, _origin(source), converted.estimator, loose

@@ -7,7 +7,7 @@ from onnx import ModelProto, helper, version_converter
 from ..exceptions import ConversionError
 from ..graphs import copy_model, opset_versions
 
-__all__ = ["IR_VERSION", "MAX_OPSET", "MIN_OPSET", "ML_OPSET", "OPSET", "pin_versions"]
+__all__ = ["IR_VERSION", "MAX_OPSET", "MIN_OPSET", "ML_OPSET", "OPSET", "pin_versions", "with_free_rows"]
 
 #: Opset at conversion: earlier ones lose some scikit-learn models, later ones give the same graphs.
 OPSET = 18
@@ -81,4 +81,27 @@ def _domains_once(model: ModelProto) -> ModelProto:
     model = copy_model(model)
     del model.opset_import[:]
     model.opset_import.extend(helper.make_opsetid(domain, number) for domain, number in versions.items())
+    return model
+
+
+def with_free_rows(model: ModelProto) -> ModelProto:
+    """Return the model for any number of rows: exporters often fix the one they were shown.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Model.
+
+    Returns
+    -------
+    onnx.ModelProto
+        The same model without types of inner tensors, which repeat that number.
+    """
+    model = copy_model(model)
+    weights = {tensor.name for tensor in model.graph.initializer}
+    for value in (*model.graph.input, *model.graph.output):
+        dims = value.type.tensor_type.shape.dim
+        if dims and dims[0].HasField("dim_value") and value.name not in weights:
+            dims[0].dim_param = "rows"
+    del model.graph.value_info[:]
     return model

@@ -4,7 +4,7 @@
 """
 
 from .derivative import DerivativeOptions, onnx_derivative
-from .dispatch import BACKENDS, gradient_of_loss
+from .dispatch import BACKENDS, STRAIGHT_THROUGH, check_straight_through, gradient_of_loss
 from .gradient_model import gradient_model
 from .random_feed import random_feed
 from .reach import gradient_reach, require_gradients
@@ -12,7 +12,9 @@ from .registry import declare_without_gradient, gradient_rule
 
 __all__ = [
     "BACKENDS",
+    "STRAIGHT_THROUGH",
     "DerivativeOptions",
+    "check_straight_through",
     "declare_without_gradient",
     "gradient_model",
     "gradient_of_loss",

@@ -77,9 +77,9 @@ class Body:
         summed: dict[str, str] = {}
         for name, grad in seeds:
             summed[name] = self.op.Add(summed[name], grad) if name in summed else grad
-            self.op.with_type(summed[name], name)
+            self.op.with_gradient_type(summed[name], name)
         grads = backpropagate(self.op, self.nodes, summed, wrt)
-        return [grads[name] if name in grads else self.op.fill_like(name) for name in wrt]
+        return [grads[name] if name in grads else self.op.constant_gradient(name) for name in wrt]
 
     def build(self, name: str, inputs: Sequence, outputs: Sequence[str], types: Sequence) -> GraphProto:
         """Return the subgraph that computes some tensors.

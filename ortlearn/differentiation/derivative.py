@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from enum import Flag, auto
 from pathlib import Path
 
-import onnx
 from onnx import ModelProto, TensorProto
 
-from ..graphs import make_inputs_of, value_types
+from ..graphs import inline_functions, make_inputs_of, runtime_errors, value_types
+from ..graphs.files import save_model
 from . import ort_derivative
-from .dispatch import by_backend, gradient_of_loss
+from .dispatch import by_backend, check_straight_through, gradient_of_loss
 from .gradient_model import gradient_model
 from .yield_graph import yield_graph
 
@@ -51,6 +51,7 @@ class DerivativeOptions(Flag):
     Loss = auto()
 
 
+@runtime_errors()
 def onnx_derivative(
     onx: ModelProto,
     weights: Sequence[str] | None = None,
@@ -61,6 +62,7 @@ def onnx_derivative(
     path_name: str | Path | None = None,
     verbose: int = 0,
     backend: str = "auto",
+    straight_through: bool = False,
 ) -> ModelProto:
     """Return the graph of the gradient of a graph.
 
@@ -88,6 +90,10 @@ def onnx_derivative(
     backend : {"auto", "rules", "ort"}, default="auto"
         What builds the gradient: our own rules, onnxruntime-training, or rules where every operator
         on the way has one, else onnxruntime-training where it is installed.
+    straight_through : bool, default=False
+        Whether quantisation, and casts to integers and back, are differentiated as if they did not
+        round (zero outside of the range that QuantizeLinear clips to); an error by default. Casts to
+        integers that serve as positions or labels have no gradient in either case.
 
     Returns
     -------
@@ -99,7 +105,7 @@ def onnx_derivative(
     ValueError
         If options do not go together, or a name is unknown.
     GradientError
-        If an operator on the way has no gradient.
+        If an operator on the way has no gradient, or rounds.
     MissingRuntimeError
         If the backend is not installed.
 
@@ -117,6 +123,8 @@ def onnx_derivative(
     if not isinstance(onx, ModelProto):
         raise ValueError(f"onx must be an onnx.ModelProto, not {type(onx).__name__}: load it with onnx.load.")
     _check_options(options, loss, label)
+    backend = check_straight_through(backend, straight_through)
+    onx = inline_functions(onx)
     weights = _names(onx, weights, onx.graph.initializer, lambda tensor: tensor.data_type, "weights")
     kinds = [value for value in onx.graph.input if value.name not in {t.name for t in onx.graph.initializer}]
     names = _names(onx, inputs, kinds, lambda value: value.type.tensor_type.elem_type, "inputs")
@@ -130,20 +138,22 @@ def onnx_derivative(
     elif DerivativeOptions.KeepYieldOp in options:
         result = by_backend(
             backend,
-            lambda: yield_graph(open_model, wrt),
+            lambda: yield_graph(open_model, wrt, straight_through),
             lambda: ort_derivative.training_graph(onx, weights, columns),
         )
     else:
         kept, ones = DerivativeOptions.KeepOutputs in options, DerivativeOptions.FillGrad in options
         result = by_backend(
             backend,
-            lambda: gradient_model(open_model, None, wrt, keep_outputs=kept, fill_ones=ones),
+            lambda: gradient_model(
+                open_model, None, wrt, keep_outputs=kept, fill_ones=ones, straight_through=straight_through
+            ),
             lambda: ort_derivative.gradient_of_outputs(onx, weights, columns, kept, ones),
         )
     if verbose:
         print(f"[onnx_derivative] {len(onx.graph.node)} nodes -> {len(result.graph.node)} nodes")
     if path_name is not None:
-        onnx.save(result, str(path_name))
+        save_model(result, path_name)
     return result
 
 

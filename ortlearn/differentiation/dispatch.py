@@ -8,15 +8,55 @@ from typing import TypeVar
 from onnx import ModelProto
 
 from ..exceptions import GradientError
+from ..graphs import inline_functions
 from . import ort_backend
 from .gradient_model import gradient_model
+from .rounding import RoundingError
 
-__all__ = ["BACKENDS", "by_backend", "gradient_of_loss"]
+__all__ = ["BACKENDS", "STRAIGHT_THROUGH", "by_backend", "check_straight_through", "gradient_of_loss"]
 
 #: Ways to a gradient.
 BACKENDS = ("auto", "rules", "ort")
+#: What goes for one inside of the library: rules that overlook that operators round.
+STRAIGHT_THROUGH = "straight_through"
 
 Result = TypeVar("Result")
+
+
+def check_straight_through(backend: str, straight_through: bool) -> str:
+    """Return the backend to use where operators that round may have to be overlooked.
+
+    Parameters
+    ----------
+    backend : {"auto", "rules", "ort"}
+        Backend that was asked for.
+    straight_through : bool
+        Whether operators that round are differentiated as if they did not.
+
+    Returns
+    -------
+    str
+        ``backend``, or ``STRAIGHT_THROUGH``.
+
+    Raises
+    ------
+    ValueError
+        If the backend cannot do it.
+
+    Examples
+    --------
+    >>> from ortlearn.differentiation import check_straight_through
+    >>> check_straight_through("rules", False), check_straight_through("auto", True)
+    ('rules', 'straight_through')
+    """
+    if not straight_through:
+        return backend
+    if backend == "ort":
+        raise ValueError(
+            "straight_through=True needs our own rules: onnxruntime-training has no such gradient. Use "
+            "'rules' or 'auto' instead of 'ort'."
+        )
+    return STRAIGHT_THROUGH
 
 
 def by_backend(backend: str, rules: Callable[[], Result], ort: Callable[[], Result]) -> Result:
@@ -40,12 +80,16 @@ def by_backend(backend: str, rules: Callable[[], Result], ort: Callable[[], Resu
     GradientError
         If the backend is unknown, or if an operator on the way has no gradient.
     """
+    if backend == STRAIGHT_THROUGH:
+        return rules()
     if backend not in BACKENDS:
         raise GradientError(f"gradient={backend!r} is unknown, use one of {list(BACKENDS)}.")
     if backend == "ort":
         return ort()
     try:
         return rules()
+    except RoundingError:
+        raise
     except GradientError as error:
         if backend == "rules" or not ort_backend.is_available():
             raise
@@ -75,7 +119,8 @@ def gradient_of_loss(
         Inputs of the graph to differentiate with respect to.
     backend : {"auto", "rules", "ort"}, default="auto"
         What builds the gradient: our own rules, onnxruntime-training's C++ builder, or rules where
-        every operator on the way has one, else the builder where it is installed.
+        every operator on the way has one, else the builder where it is installed. The estimators'
+        parameter ``straight_through`` comes as ``"straight_through"``.
     keep_outputs : bool, default=False
         Whether the other outputs of the model are kept, after the loss.
     origin : str, default=None
@@ -89,7 +134,7 @@ def gradient_of_loss(
     Raises
     ------
     GradientError
-        If an operator on the way has no gradient, or if the backend is unknown.
+        If an operator on the way has no gradient or rounds, or if the backend is unknown.
     MissingRuntimeError
         If the backend is not installed.
 
@@ -103,9 +148,17 @@ def gradient_of_loss(
     >>> [value.name for value in gradient_of_loss(model, "loss", ["x"]).graph.output]
     ['loss', 'x_grad']
     """
+    model = inline_functions(model)
     origins = None if origin is None else dict.fromkeys((node.name for node in model.graph.node), origin)
     return by_backend(
         backend,
-        lambda: gradient_model(model, loss, wrt, keep_outputs=keep_outputs or None, origin=origins),
+        lambda: gradient_model(
+            model,
+            loss,
+            wrt,
+            keep_outputs=keep_outputs or None,
+            origin=origins,
+            straight_through=backend == STRAIGHT_THROUGH,
+        ),
         lambda: ort_backend.loss_gradient(model, loss, wrt, keep_outputs),
     )

@@ -59,7 +59,9 @@ def _function_of(op: GradientBuilder, node: NodeProto) -> FunctionProto | None:
     except defs.SchemaError:
         return None
     if schema.has_function:
-        return schema.function_body
+        versions = [v for v in schema.function_opset_versions if v <= op.opset]
+        content = schema.get_function_with_opset_version(max(versions)) if versions else None
+        return FunctionProto.FromString(content) if content else None
     if not schema.has_context_dependent_function:
         return None
     types = [_type_proto(op, name).SerializeToString() for name in node.input]

@@ -89,6 +89,12 @@ class GradientBuilder(TypedBuilder):
         filling = helper.make_tensor("value", helper.np_dtype_to_tensor_dtype(dtype), [1], [value])
         return self.with_type(self.ConstantOfShape(self.shape_of(like), value=filling), like)
 
+    def constant_gradient(self, name: str, value: float = 0.0) -> str:
+        """Return a gradient of a tensor, filled with one value."""
+        known = self.gradient_type(name)
+        dtype = self.float_dtype if known is None else helper.tensor_dtype_to_np_dtype(known.elem_type)
+        return self.with_gradient_type(self.fill(self.shape_of(name), value, dtype), name)
+
     def fill(self, shape: str, value: float = 0.0, dtype: Any = None) -> str:
         """Return a tensor of a shape given by name, filled with one value."""
         elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype or self.float_dtype))
@@ -151,13 +157,18 @@ class GradientBuilder(TypedBuilder):
             return self.CastLike(name, like)
         return name if self.elem_type(name) == wanted else self.Cast(name, to=wanted)
 
-    def one_hot(self, indices: str, depth: str, axis: int) -> str:
-        """Return floats that are one where a position along an axis is the index, and zero elsewhere."""
-        # onnxruntime has no OneHot of float64.
-        hot = self.OneHot(indices, depth, np.array([0, 1], dtype=np.float32), axis=axis)
-        if self.float_dtype == np.float32:
-            return hot
-        return self.Cast(hot, to=helper.np_dtype_to_tensor_dtype(self.float_dtype))
+    def one_hot(self, indices: str, depth: str, axis: int, rank: int) -> str:
+        """Return floats that are one where a position along an axis is the index, and zero elsewhere.
+
+        ``rank`` is that of the indices.
+        """
+        # onnxruntime has no OneHot of float64, and its OneHot of no indices stops the process.
+        axis %= rank + 1
+        indices = self.cast(indices, np.int64)
+        wrapped = self.Where(self.Less(indices, self.constant(0)), self.Add(indices, depth), indices)
+        numbers = self.Range(np.array(0, np.int64), depth, np.array(1, np.int64))
+        places = self.Reshape(numbers, [-1, *[1] * (rank - axis)])
+        return self.cast(self.Equal(self.unsqueeze(wrapped, [axis]), places), self.float_dtype)
 
     def mask(self, condition: str, like: str) -> str:
         """Return ones where a condition holds and zeros elsewhere, of the type of another tensor."""
@@ -240,6 +251,10 @@ class GradientBuilder(TypedBuilder):
         padded = self.Concat(self.fill(missing, 1, np.int64), small, axis=0)
         differs = self.Not(self.Equal(padded, large))
         axes = self.Reshape(self.NonZero(differs), [-1])
-        # Without any axis nothing is summed.
-        summed = self.ReduceSum(grad, axes, keepdims=1, noop_with_empty_axes=1)
-        return self.reshape_like(summed, like)
+        # One more axis, as onnxruntime sums a tensor without elements along all where none is given.
+        axes = self.Concat([0], self.Add(axes, 1), axis=0)
+        summed = self.ReduceSum(self.Unsqueeze(grad, [0]), axes, keepdims=1)
+        source, target = self.rank(grad), self.rank(like)
+        if source is None or target is None:
+            return self.reshape_like(summed, like)
+        return self.with_type(self.Squeeze(summed, list(range(1 + source - target))), like)

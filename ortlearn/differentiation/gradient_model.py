@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from onnx import ModelProto, NodeProto, helper, inliner
+from onnx import ModelProto, NodeProto, helper
 
 from ..exceptions import GradientError
 from ..graphs.editing import copy_model, map_names
+from ..graphs.functions import inline_functions
 from ..graphs.queries import graph_names, make_value_info, node_inputs, opset_versions, value_types
 from .cleanup import drop_unused, simplify
+from .empty_tensors import guard_top_k
 from .gradient_builder import GradientBuilder
 from .inference import infer_types
 from .reverse import gradient_graph
@@ -31,6 +33,7 @@ def gradient_model(
     keep_outputs: bool | None = None,
     fill_ones: bool = False,
     origin: Mapping[str, str] | None = None,
+    straight_through: bool = False,
 ) -> ModelProto:
     """Return a model that computes the gradient of an output with respect to inputs and weights.
 
@@ -56,6 +59,9 @@ def gradient_model(
         Whether the gradient of each output is ones of its shape.
     origin : mapping of str to str, default=None
         Where nodes come from, by node name (a scikit-learn step); shown in errors.
+    straight_through : bool, default=False
+        Whether quantisation, and casts to integers and back, are differentiated as if they did not
+        round, instead of an error.
 
     Returns
     -------
@@ -67,7 +73,7 @@ def gradient_model(
     Raises
     ------
     GradientError
-        If an operator on the way has no gradient rule, if ``y`` is not a scalar, if a name is
+        If an operator on the way has no gradient rule or rounds, if ``y`` is not a scalar, if a name is
         unknown or not of a floating-point type, or if the opset is older than 13.
 
     Examples
@@ -86,7 +92,15 @@ def gradient_model(
     >>> ReferenceEvaluator(onx).run(None, {"x": x})[1].tolist()
     [2.0, -4.0]
     """
-    parts = build_parts(model, y, wrt, grad_inputs=grad_inputs, fill_ones=fill_ones, origin=origin)
+    parts = build_parts(
+        model,
+        y,
+        wrt,
+        grad_inputs=grad_inputs,
+        fill_ones=fill_ones,
+        origin=origin,
+        straight_through=straight_through,
+    )
     if keep_outputs is None:
         kept = [y] if y is not None and not grad_inputs else []
     else:
@@ -103,7 +117,7 @@ class Parts:
     forward: list[NodeProto]
     backward: list[NodeProto] = field(default_factory=list)
     seeds: dict[str, str] = field(default_factory=dict)
-    grad_inputs: list[str] = field(default_factory=list)
+    given: dict[str, str] = field(default_factory=dict)
     grads: dict[str, str] = field(default_factory=dict)
 
     def assemble(self, kept: Sequence[str]) -> ModelProto:
@@ -124,8 +138,7 @@ class Parts:
 
     def grad_input_infos(self):
         """Return the inputs that hold gradients of outputs."""
-        outputs = {seed: name for name, seed in self.seeds.items()}
-        return [make_value_info(seed, self.op.type(outputs[seed])) for seed in self.grad_inputs]
+        return [make_value_info(seed, self.op.type(name)) for seed, name in self.given.items()]
 
     def name_gradients(self, taken: Sequence[str] = ()) -> tuple[dict[str, str], list[NodeProto]]:
         """Return the output name of each gradient, and backward nodes that give them these names."""
@@ -157,21 +170,26 @@ def build_parts(
     grad_inputs: bool = False,
     fill_ones: bool = False,
     origin: Mapping[str, str] | None = None,
+    straight_through: bool = False,
 ) -> Parts:
     """Differentiate a model, and return its nodes and the gradient's apart."""
     parts = prepare(model, wrt)
     names = _outputs_to_differentiate(parts, y)
     for name in names:
         if fill_ones:
-            parts.seeds[name] = parts.op.fill_like(name, 1.0)
+            parts.seeds[name] = parts.op.constant_gradient(name, 1.0)
         elif grad_inputs or y is None:
             seed = _free_name(parts.op, name + SUFFIX)
             parts.op.with_type(seed, name)
-            parts.seeds[name] = seed
-            parts.grad_inputs.append(seed)
+            parts.given[seed] = name
+            same_type = parts.op.gradient_type(name) == parts.op.type(name)
+            seed = seed if same_type else parts.op.cast(seed, np.float32)
+            parts.seeds[name] = parts.op.with_gradient_type(seed, name)
         else:
             parts.seeds[name] = _one(parts.op, name)
-    grads = gradient_graph(parts.op, parts.forward, parts.seeds, wrt, origin=origin)
+    grads = gradient_graph(
+        parts.op, parts.forward, parts.seeds, wrt, origin=origin, straight_through=straight_through
+    )
     parts.backward, alias = simplify(parts.op, parts.forward, parts.op.nodes)
     parts.grads = {name: alias.get(grad, grad) for name, grad in grads.items()}
     parts.backward = drop_unused(parts.backward, parts.grads.values())
@@ -180,8 +198,7 @@ def build_parts(
 
 def prepare(model: ModelProto, wrt: Sequence[str]) -> Parts:
     """Return a model's nodes with a builder that knows their types and constants."""
-    if model.functions:
-        model = inliner.inline_local_functions(model)
+    model = inline_functions(model)
     versions = opset_versions(model)
     if versions.get("", 0) < 13:
         raise GradientError(
@@ -198,7 +215,9 @@ def prepare(model: ModelProto, wrt: Sequence[str]) -> Parts:
         constants=[tensor for tensor in graph.initializer if tensor.name not in changing],
     )
     op.opsets.update(versions)
-    nodes = list(graph.node)
+    nodes: list[NodeProto] = []
+    for node in graph.node:
+        nodes += guard_top_k(op, node) if (node.domain, node.op_type) == ("", "TopK") else [node]
     for node in nodes:
         if node.op_type == "Constant":
             op.learn_constant(node)
@@ -210,7 +229,7 @@ def _check_wrt(op: GradientBuilder, wrt: Sequence[str]) -> None:
     for name in wrt:
         if name not in op.names:
             raise GradientError(f"{name!r} is not a tensor of the graph; it cannot be differentiated to.")
-        if not is_differentiable(op, name):
+        if op.elem_type(name) not in (None, *FLOAT_TYPES):
             raise GradientError(f"{name!r} has type {op.dtype(name)}; gradients need float32 or float64.")
 
 
@@ -226,7 +245,7 @@ def _outputs_to_differentiate(parts: Parts, y: str | None) -> list[str]:
     return [
         value.name
         for value in parts.model.graph.output
-        if value.type.HasField("tensor_type") and op.elem_type(value.name) in FLOAT_TYPES
+        if value.type.HasField("tensor_type") and is_differentiable(op, value.name)
     ]
 
 
@@ -234,7 +253,7 @@ def _one(op: GradientBuilder, y: str) -> str:
     """Return the gradient of a scalar with respect to itself."""
     shape = op.shape(y)
     if shape is None:
-        return op.fill_like(y, 1.0)
+        return op.constant_gradient(y, 1.0)
     wrong = [dim for dim in shape if dim not in (1, None) and not str(dim).startswith("unk__")]
     if wrong:
         raise GradientError(
@@ -242,8 +261,8 @@ def _one(op: GradientBuilder, y: str) -> str:
             "output as an input (grad_inputs=True)."
         )
     if None in shape or wrong != [] or any(isinstance(dim, str) for dim in shape):
-        return op.fill_like(y, 1.0)
-    return op.constant(np.ones(shape, dtype=op.dtype(y)))
+        return op.constant_gradient(y, 1.0)
+    return op.constant(np.ones(shape, dtype=np.float64 if op.dtype(y) == np.float64 else np.float32))
 
 
 def _free_name(op: GradientBuilder, name: str) -> str:

@@ -10,6 +10,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, shape_i
 from ..graphs.builder import TensorType
 from ..graphs.queries import make_value_info, node_inputs, opset_versions, subgraphs, value_types
 from .dimensions import broadcast_shapes
+from .einsum_terms import squeeze_operands
 
 __all__ = ["infer_body", "infer_types", "output_type"]
 
@@ -62,9 +63,10 @@ def output_type(
 
 
 def infer_types(model: ModelProto) -> ModelProto:
-    """Return a model with inferred types, some that onnx does not infer included.
+    """Return a model with inferred types, some that onnx does not infer, or infers wrongly, included.
 
-    Those are operators of other domains, and what a Loop returns when its body keeps the shapes.
+    Those are operators of other domains, what a Loop returns when its body keeps the shapes, and
+    Einsum with an axis that is broadcast: its operands are squeezed.
 
     Parameters
     ----------
@@ -76,6 +78,7 @@ def infer_types(model: ModelProto) -> ModelProto:
     onnx.ModelProto
         Model with types.
     """
+    model = _without_broadcast_operands(model)
     inferred = shape_inference.infer_shapes(model, data_prop=True)
     missing = [n for n in model.graph.node if (n.domain, n.op_type) in _OTHERS]
     while missing:
@@ -88,6 +91,28 @@ def infer_types(model: ModelProto) -> ModelProto:
         missing = [node for node in missing if found.keys().isdisjoint(node.output)]
         inferred = shape_inference.infer_shapes(_with_types(inferred, found), data_prop=True)
     return inferred
+
+
+def _without_broadcast_operands(model: ModelProto) -> ModelProto:
+    """Return a model without any Einsum that broadcasts an axis of length one."""
+    index = 0
+    while index < len(model.graph.node):
+        node = model.graph.node[index]
+        if (node.domain, node.op_type) == ("", "Einsum"):
+            # Types in front of a node are right by the time it is looked at.
+            types = value_types(model)
+            known = [types.get(name) for name in node.input]
+            nodes = squeeze_operands(node, [None if k is None else k.shape for k in known])
+            if nodes:
+                nodes = [*model.graph.node[:index], *nodes, *model.graph.node[index + 1 :]]
+                changed = ModelProto()
+                changed.CopyFrom(model)
+                del changed.graph.node[:], changed.graph.value_info[:]
+                changed.graph.node.extend(nodes)
+                index += len(changed.graph.node) - len(model.graph.node)
+                model = changed
+        index += 1
+    return model
 
 
 def _with_types(model: ModelProto, types: Mapping[str, TensorType]) -> ModelProto:
@@ -154,7 +179,7 @@ def _other_types(node: NodeProto, types: Mapping[str, TensorType], opsets: Mappi
     inputs = [types.get(name) for name in node.input]
     if node.op_type == "Loop":
         results = _loop_types(node, inputs, types, opsets)
-    elif any(known is None or known.shape is None for known in inputs):
+    elif any(known is None for known in inputs):
         return {}
     else:
         results = [_OTHERS[node.domain, node.op_type](inputs)]
@@ -189,12 +214,19 @@ def _float(inputs: Sequence) -> TensorType:
 
 
 def _pairs(inputs: Sequence) -> TensorType:
-    return TensorType(inputs[0].elem_type, (inputs[0].shape[0], inputs[1].shape[0]))
+    sizes = [None if known.shape is None else known.shape[0] for known in inputs]
+    return TensorType(inputs[0].elem_type, tuple(sizes))
+
+
+def _product(inputs: Sequence) -> TensorType:
+    ranks = [0 if known.shape is None else len(known.shape) for known in inputs]
+    return TensorType(inputs[0].elem_type, None if min(ranks) < 2 else (None,) * max(ranks))
 
 
 _OTHERS: dict[tuple[str, str], Callable] = {
     ("", "Loop"): _same,
     ("com.microsoft", "CDist"): _pairs,
+    ("com.microsoft", "FusedMatMul"): _product,
     ("com.microsoft", "Gelu"): _same,
     ("ai.onnx.ml", "Imputer"): _same,
     ("ai.onnx.ml", "Normalizer"): _float,

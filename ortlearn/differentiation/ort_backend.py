@@ -27,9 +27,9 @@ from .ort_checks import (
     explicit_permutations,
     names_on_the_way,
     nodes_on_the_way,
-    refuse_known_wrong,
 )
 from .ort_definitions import check_handed_over, hand_over
+from .ort_refusals import refuse_known_wrong
 from .ort_rewrites import rewrite_for_ort
 
 Built = TypeVar("Built")
@@ -103,6 +103,7 @@ def loss_gradient(
         If onnxruntime-training is not installed.
     """
     _pybind()
+    given = model
     model = rewrite_for_ort(model, [loss], weights)
     refuse_known_wrong(model, [loss], weights)
     kept = [value.name for value in model.graph.output] if keep_outputs else [loss]
@@ -111,10 +112,10 @@ def loss_gradient(
     reached = names_on_the_way(part, [loss], weights, types)
     gradient = _gradient_of_reached(part, loss, reached, types) if reached else part
     gradient = add_zero_gradients(gradient, [name for name in weights if name not in reached], types)
-    declared = value_types(model, infer=False)
+    declared = value_types(given, infer=False)
     outputs = [make_value_info(name, declared.get(name)) for name in kept]
     outputs += [make_value_info(f"{name}_grad", declared.get(name)) for name in weights]
-    inputs = [value for value in model.graph.input if value.name not in _initializers(model)]
+    inputs = [value for value in given.graph.input if value.name not in _initializers(given)]
     for values, field in ((inputs, gradient.graph.input), (outputs, gradient.graph.output)):
         del field[:]
         field.extend(values)

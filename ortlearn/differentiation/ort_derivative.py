@@ -21,7 +21,8 @@ from ..graphs import (
     value_types,
 )
 from .ort_backend import build_module_graphs
-from .ort_checks import add_zero_gradients, names_on_the_way, refuse_known_wrong
+from .ort_checks import add_zero_gradients, names_on_the_way
+from .ort_refusals import refuse_known_wrong
 from .ort_rewrites import rewrite_for_ort
 
 __all__ = ["gradient_of_outputs", "training_graph"]
@@ -47,6 +48,7 @@ def training_graph(model: ModelProto, weights: Sequence[str], inputs: Sequence[s
     types = value_types(model)
     names = [*inputs, *weights]
     outputs = [value.name for value in model.graph.output]
+    given = make_inputs_of(model, weights).graph.input
     model = rewrite_for_ort(model, outputs, names)
     refuse_known_wrong(model, outputs, names)
     reached = set(names_on_the_way(model, outputs, names, types))
@@ -60,7 +62,7 @@ def training_graph(model: ModelProto, weights: Sequence[str], inputs: Sequence[s
     )
     training = add_zero_gradients(training, zeros, types)
     _replace(training.graph.output, [make_value_info(f"{name}_grad", types.get(name)) for name in names])
-    _replace(training.graph.input, make_inputs_of(model, weights).graph.input)
+    _replace(training.graph.input, given)
     return training
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from onnx import ModelProto, NodeProto
+from onnx import ModelProto, NodeProto, defs
 
 from ..exceptions import GradientError
-from ..graphs import node_inputs
+from ..graphs import node_inputs, subgraphs
 from .registry import NO_GRADIENT, load_rules
+from .rounding import INTEGER_INPUTS
+from .rule_set import normalize_domain
 
 __all__ = ["gradient_reach", "require_gradients"]
 
@@ -28,7 +30,8 @@ def gradient_reach(model: ModelProto, loss: str) -> tuple[set[str], list[NodePro
     names : set of str
         Tensors on a path of operators that have a gradient, or that no rule is known for.
     blockers : list of onnx.NodeProto
-        Nodes without gradient at the ends of these paths, in the graph's order.
+        Nodes at the ends of these paths, in the graph's order: without gradient, or without one for
+        positions that other nodes compute.
 
     Examples
     --------
@@ -42,6 +45,7 @@ def gradient_reach(model: ModelProto, loss: str) -> tuple[set[str], list[NodePro
     (['r', 'w', 'y'], ['Round'])
     """
     table = load_rules()
+    made = {name for node in model.graph.node if node.op_type != "Constant" for name in node.output}
     needed = {loss}
     blockers = []
     for node in reversed(model.graph.node):
@@ -50,8 +54,25 @@ def gradient_reach(model: ModelProto, loss: str) -> tuple[set[str], list[NodePro
         if table.find(node.domain, node.op_type) == NO_GRADIENT:
             blockers.append(node)
         else:
-            needed |= node_inputs(node)
+            positions = _positions(node)
+            if not positions.isdisjoint(made):
+                blockers.append(node)
+            needed |= node_inputs(node) - positions
     return needed, blockers[::-1]
+
+
+def _positions(node: NodeProto) -> set[str]:
+    """Return the inputs of a node that are integers by its specification, such as positions and labels."""
+    domain = normalize_domain(node.domain)
+    if node.op_type in INTEGER_INPUTS or not defs.has(node.op_type, domain) or any(subgraphs(node)):
+        return set()
+    schema = defs.get_schema(node.op_type, domain=domain)
+    if node.op_type == "OneHot":  # its indices may be floats, which are rounded
+        return set(node.input[:2])
+    formal = [schema.inputs[min(i, len(schema.inputs) - 1)] for i in range(len(node.input))]
+    whole = [all("int" in kind for kind in parameter.types) for parameter in formal]
+    values = {name for name, integer in zip(node.input, whole, strict=True) if not integer}
+    return set(node.input) - values
 
 
 def require_gradients(

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from onnx import NodeProto
 
-from ..exceptions import GradientError
-from ..graphs.queries import node_inputs
+from ..exceptions import GradientError, OrtlearnError
+from ..graphs.queries import captured_names, subgraphs
 from .expand import expand_node
 from .gradient_builder import GradientBuilder
 from .registry import Rule, RuleTable, load_rules
-from .rule_context import RuleNode, is_differentiable
+from .rounding import RoundingError, Tracker
+from .rule_context import RuleNode
 
 __all__ = ["Differentiator", "gradient_graph"]
 
@@ -35,11 +36,16 @@ class Differentiator:
         Known rules.
     origin : mapping of str to str, default=None
         Where nodes come from, by node name (a scikit-learn step); shown in errors.
+    straight_through : bool, default=False
+        Whether operators that round are differentiated as if they did not, instead of an error.
     """
 
-    def __init__(self, table: RuleTable, origin: Mapping[str, str] | None = None):
+    def __init__(
+        self, table: RuleTable, origin: Mapping[str, str] | None = None, straight_through: bool = False
+    ):
         self.table = table
         self.origin = dict(origin or {})
+        self.straight_through = straight_through
 
     def backpropagate(
         self,
@@ -70,9 +76,9 @@ class Differentiator:
         Raises
         ------
         GradientError
-            If an operator on the way has no rule and no function body, or if a rule is wrong.
+            If an operator on the way has no rule and no function body, rounds, or if a rule is wrong.
         """
-        wrt = set(wrt)
+        wrt = list(dict.fromkeys(wrt))  # in order: equal models give equal graphs in every process
         needed, steps = self._plan(op, nodes, seeds, wrt)
         contributions = {name: [grad] for name, grad in seeds.items() if name in needed}
         for step in reversed(steps):
@@ -82,32 +88,48 @@ class Differentiator:
     def _plan(self, op, nodes, seeds, wrt) -> tuple[set[str], list[_Step]]:
         """Return the tensors that carry gradients, and the nodes between them in topological order."""
         while True:
-            active, candidates = self._forward(op, nodes, wrt)
-            needed = {name for name in seeds if name in active}
+            tracker = Tracker(op, self.table, wrt)
+            candidates = self._forward(tracker, nodes)
+            needed = {name for name in seeds if name in tracker.active}
             steps = []
             for step in reversed(candidates):
                 if not needed.isdisjoint(nodes[step.index].output):
-                    needed |= step.reads & active
+                    needed |= step.reads
                     steps.append(step)
+            self._check_rounding(tracker, [nodes[step.index] for step in reversed(steps)], needed)
             unknown = [step for step in steps if step.rule is None]
             if not unknown:
                 return needed, steps[::-1]
             for step in unknown:  # from the last to the first: indices of the others stay right
                 nodes[step.index : step.index + 1] = self._expand(op, nodes[step.index])
 
-    def _forward(self, op, nodes, wrt) -> tuple[set[str], list[_Step]]:
-        """Return the tensors that depend on ``wrt`` and the nodes that make them."""
-        active = set(wrt)
+    def _forward(self, tracker: Tracker, nodes) -> list[_Step]:
+        """Return the nodes that make something that depends on what is differentiated with respect to."""
         candidates = []
         for index, node in enumerate(nodes):
-            reads = node_inputs(node)
-            if active.isdisjoint(reads):
-                continue
-            rule = self.table.find(node.domain, node.op_type)
-            if not isinstance(rule, str):  # declared without gradient
-                active.update(name for name in node.output if is_differentiable(op, name))
+            reads = tracker.follow(node)
+            if reads:
+                rule = self.table.find(node.domain, node.op_type)
+                assert not isinstance(rule, str)
                 candidates.append(_Step(index, rule, reads))
-        return active, candidates
+        return candidates
+
+    def _check_rounding(self, tracker: Tracker, nodes: list[NodeProto], needed: set[str]) -> None:
+        """Raise an error where a node on the way rounds, unless that is to be overlooked."""
+        for node in nodes:
+            if tracker.rounds(node) and not self.straight_through:
+                raise RoundingError(node)
+            for graph in subgraphs(node):
+                values = {*tracker.follow(node), *node.output} & needed & set(tracker.rounded)
+                culprit = tracker.rounded[min(values)] if values else tracker.carried(node, graph)
+                if culprit is not None and not self.straight_through:
+                    raise RoundingError(culprit)
+                if culprit is not None:
+                    raise GradientError(
+                        f"Cannot differentiate operator {node.op_type!r} (node {node.name!r}): integers "
+                        f"rounded by {culprit.op_type!r} (node {culprit.name!r}) enter or leave its body, or "
+                        "stay in it from one turn to the next. Cast them to floating-point numbers before."
+                    )
 
     def _expand(self, op: GradientBuilder, node: NodeProto) -> list[NodeProto]:
         body = expand_node(op, node)
@@ -133,12 +155,21 @@ class Differentiator:
         grads = {name: _total(op, contributions, name) for name in node.output if name in contributions}
         if not grads:
             return
-        captured = sorted((step.reads - set(node.input)) & needed)
+        captured = sorted(captured_names(node) & needed)
         context = RuleNode(node, op, grads, needed, captured, self.backpropagate)
         first = next(iter(grads))
-        op.float_dtype = op.dtype(first) or op.float_dtype
+        op.float_dtype = op.dtype(grads[first]) or op.float_dtype
         assert step.rule is not None
-        results = _as_sequence(step.rule.function(op, context, context.GO(0)), context)
+        try:
+            results = _as_sequence(step.rule.function(op, context, context.GO(0)), context)
+        except OrtlearnError:
+            raise
+        except (IndexError, ValueError) as error:
+            shapes = [op.shape(name) for name in node.input]
+            reason = f"its rule does not know what to do with inputs of the shapes {shapes} ({error})"
+            raise context.error(reason) from error
+        except Exception as error:  # of a plugin, or of shapes that contradict one another
+            raise context.error(f"its rule raised {type(error).__name__}: {error}") from error
         if context.replacement is not None:
             nodes[step.index] = context.replacement
         for name, grad in zip(node.input, results, strict=True):
@@ -152,7 +183,7 @@ class Differentiator:
 
 def _typed(op: GradientBuilder, grad: str, like: str) -> str:
     # A gradient has the type of its tensor; op knows more where that one's shape is known.
-    return op.with_type(grad, like) if op.shape(like) is not None else grad
+    return op.with_gradient_type(grad, like) if op.shape(like) is not None else grad
 
 
 def _total(op: GradientBuilder, contributions: dict[str, list[str]], name: str) -> str:
@@ -190,6 +221,7 @@ def gradient_graph(
     wrt: Sequence[str],
     *,
     origin: Mapping[str, str] | None = None,
+    straight_through: bool = False,
 ) -> dict[str, str]:
     """Write the gradients of some tensors of a graph; zeros for those no output depends on.
 
@@ -205,6 +237,8 @@ def gradient_graph(
         Tensors to differentiate with respect to.
     origin : mapping of str to str, default=None
         Where nodes come from, by node name.
+    straight_through : bool, default=False
+        Whether operators that round are differentiated as if they did not, instead of an error.
 
     Returns
     -------
@@ -214,7 +248,7 @@ def gradient_graph(
     Raises
     ------
     GradientError
-        If an operator on the way has no rule.
+        If an operator on the way has no rule, or rounds.
     """
-    grads = Differentiator(load_rules(), origin).backpropagate(op, nodes, seeds, wrt)
-    return {name: grads[name] if name in grads else op.fill_like(name) for name in wrt}
+    grads = Differentiator(load_rules(), origin, straight_through).backpropagate(op, nodes, seeds, wrt)
+    return {name: grads[name] if name in grads else op.constant_gradient(name) for name in wrt}

@@ -11,17 +11,19 @@ from onnx import NodeProto, TensorProto, helper
 from ..exceptions import GradientError
 from .gradient_builder import GradientBuilder
 from .registry import normalize_domain
+from .rounding import INTEGER_INPUTS, value_positions
+from .typed_builder import LOW_PRECISION
 
 __all__ = ["FLOAT_TYPES", "RuleNode", "is_differentiable"]
 
-#: Element types gradients flow through.
+#: Element types of gradients.
 FLOAT_TYPES = (TensorProto.FLOAT, TensorProto.DOUBLE)
 
 
 def is_differentiable(op: GradientBuilder, name: str) -> bool:
-    """Tell whether a tensor may have a gradient: float32, float64, or of a type nobody knows."""
+    """Return whether a tensor may have a gradient: floating-point, or of a type nobody knows."""
     known = op.type(name)
-    return bool(name) and (known is None or known.elem_type in FLOAT_TYPES)
+    return bool(name) and (known is None or known.elem_type in (*FLOAT_TYPES, *LOW_PRECISION))
 
 
 class RuleNode:
@@ -73,23 +75,57 @@ class RuleNode:
         self._output_grads = output_grads
         self._needed = needed
         self._attributes = {a.name: a for a in proto.attribute}
+        self._views: dict[str, str] = {}
 
     def I(self, index: int) -> str:  # noqa: E743
-        """Return the name of an input, "" where it is omitted."""
-        return self.proto.input[index] if index < self.n_inputs else ""
+        """Return the name of an input, "" where it is omitted.
+
+        Where its gradient has another type (float16, integers that were rounded), so has what is returned.
+        """
+        return self._view(self.input_name(index), index)
 
     def O(self, index: int) -> str:  # noqa: E743
-        """Return the name of an output, "" where it is omitted."""
+        """Return the name of an output, "" where it is omitted, in the type of its gradient."""
+        return self._view(self._output_name(index))
+
+    def input_name(self, index: int) -> str:
+        """Return the name of an input as it is in the graph."""
+        return self.proto.input[index] if index < self.n_inputs else ""
+
+    def _output_name(self, index: int) -> str:
         node = self.replacement or self.proto
         return node.output[index] if index < len(node.output) else ""
 
+    def _view(self, name: str, index: int | None = None) -> str:
+        """Return a tensor in the type of its gradient."""
+        known = self._op.type(name) if name else None
+        if known is None or known.elem_type in (*FLOAT_TYPES, TensorProto.STRING):
+            return name
+        if known.elem_type not in LOW_PRECISION and not self._is_rounded(name, index):
+            return name
+        if name not in self._views:
+            value = self._op.value(name)
+            if value is not None:
+                self._views[name] = self._op.constant(value.astype(np.float32), np.float32)
+            else:
+                self._views[name] = self._op.with_gradient_type(self._op.cast(name, np.float32), name)
+        return self._views[name]
+
+    def _is_rounded(self, name: str, index: int | None) -> bool:
+        """Return whether an integer tensor stands for a number with a gradient, or is combined with one."""
+        if index is None or name in self._needed:
+            return name in self._needed
+        rounded = [n for n in (*self.proto.input, *self.proto.output) if n in self._needed]
+        integers = [n for n in rounded if self._op.elem_type(n) not in (None, *FLOAT_TYPES, *LOW_PRECISION)]
+        return bool(integers) and (self.op_type in INTEGER_INPUTS or index in value_positions(self.proto))
+
     def GO(self, index: int) -> str | None:
         """Return the name of the gradient of an output, None where nothing depends on it."""
-        return self._output_grads.get(self.O(index)) if self.O(index) else None
+        return self._output_grads.get(self._output_name(index)) if self._output_name(index) else None
 
     def needs(self, index: int) -> bool:
         """Tell whether somebody asks for the gradient of an input."""
-        return self.I(index) in self._needed
+        return self.input_name(index) in self._needed
 
     def attribute(self, name: str, default: Any = None) -> Any:
         """Return the value of an attribute (text as str), or a default."""
@@ -130,7 +166,7 @@ class RuleNode:
 
     def require_output(self, index: int) -> str:
         """Return an optional output, adding it to the node of the forward graph where it is missing."""
-        if not self.O(index):
+        if not self._output_name(index):
             node = NodeProto()
             node.CopyFrom(self.replacement or self.proto)
             node.output.extend([""] * (index + 1 - len(node.output)))

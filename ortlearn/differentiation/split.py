@@ -42,7 +42,11 @@ class SplitModels(NamedTuple):
 
 
 def split_gradient_model(
-    model: ModelProto, wrt: Sequence[str], *, origin: Mapping[str, str] | None = None
+    model: ModelProto,
+    wrt: Sequence[str],
+    *,
+    origin: Mapping[str, str] | None = None,
+    straight_through: bool = False,
 ) -> SplitModels:
     """Return a model with what its gradient needs as outputs, and the model of the gradient.
 
@@ -57,6 +61,8 @@ def split_gradient_model(
         Inputs and initializers to differentiate with respect to.
     origin : mapping of str to str, default=None
         Where nodes come from, by node name; shown in errors.
+    straight_through : bool, default=False
+        Whether operators that round are differentiated as if they did not, instead of an error.
 
     Returns
     -------
@@ -79,7 +85,7 @@ def split_gradient_model(
     >>> saved, [value.name for value in backward.graph.input]
     (['y', 'z'], ['y', 'z', 'z_grad'])
     """
-    parts = build_parts(model, None, wrt, origin=origin)
+    parts = build_parts(model, None, wrt, origin=origin, straight_through=straight_through)
     names, backward = parts.name_gradients()
     early, late = _split_nodes(parts, backward)
     saved, again = _choose(parts, early, late, list(names.values()))
@@ -100,7 +106,7 @@ def split_gradient_model(
 
 def _split_nodes(parts: Parts, backward: list[NodeProto]) -> tuple[list[NodeProto], list[NodeProto]]:
     """Return the nodes that can run before the gradients of the outputs are known, and the others."""
-    waiting = set(parts.grad_inputs)
+    waiting = set(parts.given)
     early, late = list(parts.forward), []
     for node in backward:
         if waiting.isdisjoint(node_inputs(node)):

@@ -11,7 +11,11 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 from ..graphs.builder import GraphBuilder, TensorType
 from .inference import output_type
 
-__all__ = ["TypedBuilder"]
+__all__ = ["LOW_PRECISION", "TypedBuilder"]
+
+_FLOAT8 = [number for name, number in TensorProto.DataType.items() if name.startswith("FLOAT8")]
+#: Floating-point types too narrow for gradients: that of such a tensor is float32.
+LOW_PRECISION = (TensorProto.FLOAT16, TensorProto.BFLOAT16, *_FLOAT8)
 
 
 class TypedBuilder(GraphBuilder):
@@ -100,6 +104,20 @@ class TypedBuilder(GraphBuilder):
         if known is not None:
             self._types[name] = TensorType(known.elem_type, known.shape if shape is None else tuple(shape))
         return name
+
+    def gradient_type(self, name: str) -> TensorType | None:
+        """Return the type of a tensor's gradient: its own, but float32 unless that is float32 or float64."""
+        known = self.type(name)
+        if known is None or known.elem_type in (TensorProto.FLOAT, TensorProto.DOUBLE):
+            return known
+        return TensorType(TensorProto.FLOAT, known.shape)
+
+    def with_gradient_type(self, grad: str, name: str) -> str:
+        """Note that a tensor is the gradient of another one."""
+        known = self.gradient_type(name)
+        if known is not None:
+            self._types[grad] = known
+        return grad
 
     def rank(self, name: str) -> int | None:
         """Return the rank of a tensor, None where it is unknown."""

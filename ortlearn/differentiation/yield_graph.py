@@ -8,11 +8,12 @@ from onnx import ModelProto, NodeProto, helper
 
 from .gradient_model import gradient_model
 from .rule_context import FLOAT_TYPES
+from .typed_builder import LOW_PRECISION
 
 __all__ = ["yield_graph"]
 
 
-def yield_graph(model: ModelProto, wrt: Sequence[str]) -> ModelProto:
+def yield_graph(model: ModelProto, wrt: Sequence[str], straight_through: bool = False) -> ModelProto:
     """Return the outputs, a YieldOp that turns them into their gradients, and what follows from these.
 
     Parameters
@@ -21,6 +22,8 @@ def yield_graph(model: ModelProto, wrt: Sequence[str]) -> ModelProto:
         Graph.
     wrt : sequence of str
         Inputs to differentiate with respect to.
+    straight_through : bool, default=False
+        Whether operators that round are differentiated as if they did not, instead of an error.
 
     Returns
     -------
@@ -28,7 +31,7 @@ def yield_graph(model: ModelProto, wrt: Sequence[str]) -> ModelProto:
         Graph with the inputs of ``model`` and the outputs ``<name>_grad``, which the TrainingAgent
         of onnxruntime-training runs.
     """
-    whole = gradient_model(model, None, wrt, keep_outputs=True)
+    whole = gradient_model(model, None, wrt, keep_outputs=True, straight_through=straight_through)
     graph = whole.graph
     kept = [value.name for value in model.graph.output]
     seeds = [value.name for value in graph.input][len(model.graph.input) :]
@@ -51,7 +54,7 @@ def yield_graph(model: ModelProto, wrt: Sequence[str]) -> ModelProto:
 
 
 def _has_gradient(value) -> bool:
-    return value.type.tensor_type.elem_type in FLOAT_TYPES
+    return value.type.tensor_type.elem_type in (*FLOAT_TYPES, *LOW_PRECISION)
 
 
 def _insert(model: ModelProto, node: NodeProto) -> None:

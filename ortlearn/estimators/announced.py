@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from ..conversion.inputs.columns import refuse_masked
+
 __all__ = ["Announced", "announced"]
 
 
@@ -111,6 +113,7 @@ def announced(classes: Any, y: Any) -> Announced | None:
     """
     if classes is None:
         return None
+    refuse_masked(classes, "classes")
     shape = y.shape if hasattr(y, "shape") else np.shape(y)
     n_columns = shape[1] if len(shape) > 1 else 1
     is_array = hasattr(classes, "__len__") and not isinstance(classes, str | bytes | dict | set)

@@ -14,8 +14,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from .. import conversion
 from ..conversion.inputs.columns import count_rows
 from ..differentiation import require_gradients
+from ..graphs import runtime_errors
 from ..learning_rates import resolve_learning_rate
-from ..training import Data, FullBatchStep, LoopSettings, TrainingResult, hoist, parse_device, run_training
+from ..training import Data, LoopSettings, TrainingResult, hoist, parse_device, run_training
 from ..training.averaging import begin_later
 from ..training.base_step import BaseStep
 from ..training.hoisting import needs_hoisting
@@ -27,10 +28,10 @@ from .parameters import Parameters
 from .prediction import PredictionMixin
 from .problem import Problem
 from .results import ResultsMixin
-from .rows import RowsMixin, check_lengths, check_weights
+from .rows import RowsMixin, check_lengths
 from .settings import check_epoch_by_epoch, check_stream, loop_settings
 from .shortcuts import ShortcutsMixin
-from .validation import Rows, Validation, split_off
+from .validation import Rows, Validation, check_weights, split_off
 
 __all__ = ["BaseOrtGradientEstimator"]
 
@@ -69,7 +70,7 @@ class BaseOrtGradientEstimator(
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
             Labels: several columns for several outputs, values of the shape that ``transform`` gives for
             a transformer, 1 and -1 for an outlier detector, none for a mixture or KMeans.
-        sample_weight : array-like of shape (n_samples,), default=None
+        sample_weight : array-like of shape (n_samples,) or (n_samples, 1), default=None
             Weights of the rows, not negative.
         X_val, y_val : array-like, default=None
             Rows on which loss and score are measured every ``validation_every`` epochs; without them,
@@ -108,7 +109,7 @@ class BaseOrtGradientEstimator(
         classes : array-like of shape (n_classes,), or sequence of one per output, default=None
             All classes that will come, in any order, for the first call on an unfitted classifier. Those
             of a fitted model or of a later call are known: passing others is an error.
-        sample_weight : array-like of shape (n_samples,), default=None
+        sample_weight : array-like of shape (n_samples,) or (n_samples, 1), default=None
             Weights of the rows.
 
         Returns
@@ -122,7 +123,8 @@ class BaseOrtGradientEstimator(
         """Train a twin and take its attributes over once it succeeds, so that an error changes nothing."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        with_callbacks(train)(twin)
+        with runtime_errors():
+            with_callbacks(train)(twin)
         self.__dict__ = twin.__dict__
         return self
 
@@ -147,7 +149,7 @@ class BaseOrtGradientEstimator(
         check_stream(self, resolve_learning_rate(self.learning_rate), classes)
         random_state = check_random_state(self.random_state)
         rows = Rows(X, y, sample_weight)
-        X, y = rows.X, rows.y
+        X, y, sample_weight = rows.X, rows.y, rows.sample_weight
         coming = announced(classes, y)
         task = begin_task(self, "partial_fit", rows, 1)
         if hasattr(self, "onnx_"):
@@ -209,8 +211,7 @@ class BaseOrtGradientEstimator(
         if task.loss is None or not task.loss.in_python:
             score = None if task.loss is None else task.output
             require_gradients(objective_graph(task), OBJECTIVE, task.weights, task.origin, names, score)
-        step_class = FullBatchStep if task.learning_rate.full_batch else self._step_class
-        self._step = step_class(task, device, self.n_jobs)
+        self._step = self._new_step(task)
         return data
 
     def _device(self):

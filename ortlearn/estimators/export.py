@@ -6,17 +6,20 @@ import copy
 from pathlib import Path
 from typing import Any, ClassVar
 
-import onnx
 from onnx import ModelProto
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .. import conversion
 from ..exceptions import WriteBackError
 from ..graphs import initializer_arrays
-from ..training import Device
+from ..graphs.files import save_model
+from ..training import Device, FullBatchStep, TrainingTask
 from ..training.base_step import BaseStep
 from .inference import Inference
 from .problem import Problem
+from .sources import check_source
 
 __all__ = ["ExportMixin"]
 
@@ -24,8 +27,11 @@ __all__ = ["ExportMixin"]
 class ExportMixin:
     """``to_sklearn``, ``get_trained_onnx`` and ``save_onnx_graph``."""
 
+    estimator: Any
     n_jobs: int | None
     onnx_: ModelProto
+    random_state: Any
+    _validate_params: Any
     _problem: Problem
     _source: Any
     _step_class: ClassVar[type[BaseStep]]
@@ -96,27 +102,66 @@ class ExportMixin:
         check_is_fitted(self)
         return copy.deepcopy(self.onnx_)
 
-    def save_onnx_graph(self, folder) -> dict[str, Path]:
-        """Write the trained model and the training graphs to files.
+    def save_onnx_graph(self, folder=None):
+        """Write the trained model and the training graphs to files, or return them as bytes.
+
+        Before ``fit``, they follow from the shapes of an ONNX model, or of a fitted scikit-learn estimator.
 
         Parameters
         ----------
-        folder : str or pathlib.Path
-            Where; it is made if missing.
+        folder : str or pathlib.Path, default=None
+            Where; it is made if missing. None returns bytes and writes nothing.
 
         Returns
         -------
-        dict of str to pathlib.Path
-            Path of each file: ``trained`` and the graphs of the training step.
+        dict of str to pathlib.Path, or dict of str to bytes
+            Path, or serialized model, of each graph: ``trained`` (``model`` before ``fit``), and those of the
+            training step.
+
+        Raises
+        ------
+        NotFittedError
+            If neither this object nor its estimator is fitted.
+
+        Examples
+        --------
+        >>> from sklearn.linear_model import LinearRegression
+        >>> from ortlearn import OrtGradientOptimizer
+        >>> model = LinearRegression().fit([[0.0], [1.0]], [1.0, 3.0])
+        >>> graphs = OrtGradientOptimizer(model).save_onnx_graph()
+        >>> {name: type(graph).__name__ for name, graph in graphs.items()}
+        {'model': 'bytes', 'step': 'bytes'}
         """
-        check_is_fitted(self)
+        models = self._graphs_of_training() if hasattr(self, "onnx_") else self._graphs_before_training()
+        if folder is None:
+            return {name: model.SerializeToString() for name, model in models.items()}
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        step = getattr(self, "_step", None)
-        if step is None:
-            step = self._step_class(self._problem.task(False), self._device(), self.n_jobs)
-        models = {"trained": self.onnx_, **step.graphs()}
         paths = {name: folder / f"{name}.onnx" for name in models}
         for name, model in models.items():
-            onnx.save(model, paths[name])
+            save_model(model, paths[name])
         return paths
+
+    def _graphs_of_training(self) -> dict[str, ModelProto]:
+        step = getattr(self, "_step", None)
+        if step is None:
+            step = self._new_step(self._problem.task(False))
+        return {"trained": self.onnx_, **step.graphs()}
+
+    def _graphs_before_training(self) -> dict[str, ModelProto]:
+        self._validate_params()
+        check_source(self.estimator)
+        if not conversion.is_onnx_source(self.estimator) and not conversion.is_fitted(self.estimator):
+            raise NotFittedError(
+                f"This {type(self.estimator).__name__} is not fitted, and its graphs depend on the data: "
+                "call fit before, or pass a fitted estimator."
+            )
+        problem = Problem.pose(self, None, None, None, check_random_state(self.random_state))
+        trainable = problem.trainable
+        model = trainable.with_weights(trainable.initial_weights())
+        return {"model": model, **self._new_step(problem.task(False)).graphs()}
+
+    def _new_step(self, task: TrainingTask) -> Any:
+        """Return a training step."""
+        step_class = FullBatchStep if task.learning_rate.full_batch else self._step_class
+        return step_class(task, self._device(), self.n_jobs)

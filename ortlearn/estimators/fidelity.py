@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -13,49 +14,22 @@ from sklearn.pipeline import Pipeline
 from ..exceptions import FidelityWarning, warn_user
 from .inference import Inference
 
-__all__ = ["FAITHFUL", "TOLERANCE", "compare_with_sklearn", "is_known_faithful"]
+__all__ = ["TOLERANCE", "compare_with_sklearn", "some_rows", "take"]
 
 #: Differences up to this one are rounding.
 TOLERANCE = 1e-3
 #: Rows looked at.
 ROWS = 64
-#: Estimators whose conversion has been compared once and for all: the comparison would only cost time.
-#: Boosting on histograms is none: its thresholds are values of the rows, and float32 may move rows across.
-FAITHFUL = frozenset(
-    """
-    ARDRegression BayesianRidge DecisionTreeClassifier DecisionTreeRegressor ElasticNet ElasticNetCV
-    GammaRegressor GaussianNB GradientBoostingClassifier GradientBoostingRegressor HuberRegressor KMeans
-    Lars LarsCV Lasso LassoCV LassoLars LassoLarsCV LassoLarsIC LinearRegression LinearSVC LinearSVR
-    LogisticRegression LogisticRegressionCV MLPClassifier MLPRegressor MaxAbsScaler MinMaxScaler
-    MiniBatchKMeans OrthogonalMatchingPursuit PCA PassiveAggressiveClassifier PassiveAggressiveRegressor
-    Perceptron PoissonRegressor PolynomialFeatures QuantileRegressor RandomForestClassifier
-    RandomForestRegressor Ridge RidgeCV RidgeClassifier RidgeClassifierCV RobustScaler SGDClassifier
-    SGDRegressor StandardScaler TheilSenRegressor TweedieRegressor
-    """.split()
-)
 
 
-def is_known_faithful(estimator: Any) -> bool:
-    """Tell whether every step of an estimator is known to be converted as it is.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Estimator or pipeline.
-
-    Returns
-    -------
-    bool
-        Whether there is nothing to compare.
-    """
-    if isinstance(estimator, Pipeline):
-        return all(is_known_faithful(step) for _, step in estimator.steps)
-    return estimator in (None, "passthrough") or (
-        type(estimator).__name__ in FAITHFUL and type(estimator).__module__.startswith("sklearn.")
-    )
+def some_rows(n_rows: int) -> np.ndarray:
+    """Return the numbers of a few samples, far apart."""
+    return np.unique(np.linspace(0, n_rows - 1, ROWS).astype(np.int64))
 
 
-def compare_with_sklearn(runner: Inference, estimator: BaseEstimator, X: Any, rows: Any) -> None:
+def compare_with_sklearn(
+    runner: Inference, estimator: BaseEstimator, X: Any, rows: Any, y: Any = None
+) -> None:
     """Warn where the graph and the estimator it was converted from differ.
 
     Parameters
@@ -68,14 +42,19 @@ def compare_with_sklearn(runner: Inference, estimator: BaseEstimator, X: Any, ro
         Rows as the estimator takes them.
     rows : ndarray or CSR matrix of shape (n_samples, n_features)
         The same as the graph takes them.
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+        Labels: the predictions of a regressor are compared in units of their standard deviation.
     """
-    chosen = np.unique(np.linspace(0, rows.shape[0] - 1, ROWS).astype(np.int64))
+    chosen = some_rows(rows.shape[0])
     method = _method(runner, estimator)
-    if method is None or not hasattr(estimator, method):
+    # Under another link than its own, a model is meant to predict something else.
+    if method is None or not hasattr(estimator, method) or runner.problem.trainable.kind.link != "identity":
         return
     ours = METHODS[method](runner, rows[chosen])
-    theirs = getattr(estimator, method)(_take(X, chosen))
-    difference = _differences(ours, theirs)
+    with warnings.catch_warnings():  # those of the fit were given before
+        warnings.simplefilter("ignore")
+        theirs = getattr(estimator, method)(take(X, chosen))
+    difference = _differences(ours, theirs, _spread(y) if method == "predict" else 0.0)
     worst = int(np.argmax(difference))
     if difference[worst] > TOLERANCE:
         warn_user(_message(estimator, method, difference, chosen[worst]), FidelityWarning)
@@ -117,22 +96,31 @@ METHODS: dict[str, Callable[[Inference, Any], Any]] = {
 }
 
 
-def _differences(ours: Any, theirs: Any) -> np.ndarray:
-    """Return how far apart each row is: classes are equal or not, numbers relative to the largest."""
+def _spread(y: Any) -> float:
+    """Return the standard deviation of labels that are numbers, 0 for others."""
+    if y is None or issparse(y) or np.asarray(y).dtype.kind not in "fiu":
+        return 0.0
+    with np.errstate(over="ignore"):
+        return float(np.max(np.std(np.asarray(y, dtype=np.float64), axis=0), initial=0.0))
+
+
+def _differences(ours: Any, theirs: Any, scale: float) -> np.ndarray:
+    """Return how far apart each row is: classes are equal or not, numbers by a scale or the largest."""
     if isinstance(theirs, list):
-        return np.max([_differences(a, b) for a, b in zip(ours, theirs, strict=True)], axis=0)
+        return np.max([_differences(a, b, scale) for a, b in zip(ours, theirs, strict=True)], axis=0)
     theirs, ours = (found.toarray() if issparse(found) else np.asarray(found) for found in (theirs, ours))
     ours = ours.reshape(theirs.shape)
     if theirs.dtype.kind != "f":
         apart = (ours != theirs).astype(np.float64)
     else:
-        scale = max(1.0, float(np.max(np.abs(theirs), initial=0.0)))
+        scale = scale or max(1.0, float(np.max(np.abs(theirs), initial=0.0)))
         apart = np.nan_to_num(np.abs(ours - theirs) / scale, nan=np.inf)
         apart[np.isnan(ours) & np.isnan(theirs)] = 0.0
     return apart.reshape(len(apart), -1).max(axis=1)
 
 
-def _take(X: Any, rows: np.ndarray) -> Any:
+def take(X: Any, rows: np.ndarray) -> Any:
+    """Return a copy of some samples of an array, a sparse matrix or a frame."""
     if hasattr(X, "iloc"):
         return X.iloc[rows]
     return X[rows] if hasattr(X, "shape") else np.asarray(X)[rows]

@@ -96,6 +96,9 @@ class OrtGradientForwardBackwardOptimizer(BaseOrtGradientEstimator):
     loss_output_name, label_name, weight_name : str, default="loss", "label" and "sample_weight"
         An ONNX model with such an output and a label input is trained on its own loss; an input for
         the weights of the rows takes ``sample_weight``.
+    straight_through : bool, default=False
+        Whether quantisation, and casts to integers and back, between a weight and the loss are
+        differentiated as if they did not round; by default they are an error.
 
     Attributes
     ----------

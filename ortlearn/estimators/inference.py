@@ -11,9 +11,10 @@ from onnx import ModelProto
 from scipy.sparse import csr_matrix, issparse
 from scipy.special import expit, softmax
 
-from ..exceptions import ConversionError
-from ..graphs import extract_model, initializer_arrays, make_inputs_of
+from ..exceptions import ConversionError, ExecutionError
+from ..graphs import extract_model, initializer_arrays, make_inputs_of, runtime_errors
 from ..training import Columns, Device, make_session
+from ..training.forks import PerProcess
 from ..training.hoisting import CHUNK_BYTES
 from ..training.step_graphs import SAMPLE_WEIGHT, row_loss_graph
 from .problem import Problem
@@ -54,12 +55,20 @@ class Inference:
         self.model = model
         self.device = device
         self.n_jobs = n_jobs
-        self._sessions: dict[str, Any] = {}
+        self._sessions = PerProcess()
 
+    @runtime_errors()
     def _run(self, output: str, rows: np.ndarray) -> np.ndarray:
-        if output not in self._sessions:
-            self._sessions[output] = make_session(self._part(output), self.device, self.n_jobs)
-        return self._sessions[output].run([output], self._feeds(rows, self._sessions[output]))[0]
+        sessions = self._sessions.values
+        if output not in sessions:
+            sessions[output] = make_session(self._part(output), self.device, self.n_jobs)
+        found = sessions[output].run([output], self._feeds(rows, sessions[output]))[0]
+        if np.shape(found)[:1] != (len(rows),) and np.size(found) != len(rows):
+            raise ExecutionError(
+                f"Output {output!r} of the model has the shape {np.shape(found)} for {len(rows)} samples: it "
+                "must have one row for each."
+            )
+        return found
 
     def _part(self, output: str) -> ModelProto:
         return extract_model(self.model, [output])
@@ -176,15 +185,17 @@ class Inference:
     def _own_loss(self, rows, labels, weights, sample_weight=None) -> float:
         return float(np.sum(self._loss_run(rows, labels, weights, sample_weight)))
 
+    @runtime_errors()
     def _loss_run(self, rows, labels, weights, sample_weight=None) -> np.ndarray:
-        if "losses" not in self._sessions:
+        sessions = self._sessions.values
+        if "losses" not in sessions:
             task = self.problem.task(False)
             whole = task.loss is None or task.loss.in_python
             graph = task.graph if whole else row_loss_graph(task)[0]
-            self._sessions["losses"] = make_session(graph, self.device, self.n_jobs), task.label
-            self._weights = initializer_arrays(self.model, task.weights)
-        session, label = self._sessions["losses"]
-        feeds = {**self._feeds(rows, session), label: labels, **(weights or self._weights)}
+            own = initializer_arrays(self.model, task.weights)
+            sessions["losses"] = make_session(graph, self.device, self.n_jobs), task.label, own
+        session, label, own = sessions["losses"]
+        feeds = {**self._feeds(rows, session), label: labels, **(weights or own)}
         if self.problem.trainable.row_weight is not None:
             ones = np.ones(len(labels), dtype=self.problem.dtype)
             feeds[SAMPLE_WEIGHT] = ones if sample_weight is None else sample_weight
@@ -192,7 +203,7 @@ class Inference:
         if loss is not None and loss.in_python:
             names = {value.name for value in session.get_inputs()}
             feeds = {name: value for name, value in feeds.items() if name in names}
-            return loss.evaluate(labels, session.run(None, feeds)[0])[0]
+            return loss.evaluate(labels.copy(), session.run(None, feeds)[0])[0]  # it may overwrite them
         return session.run(None, feeds)[0]
 
 

@@ -46,6 +46,7 @@ class Parameters(DisplayMixin, BaseEstimator):
         "random_state": ["random_state"],
         "warm_start": ["boolean"],
         "gradient": [StrOptions({"auto", "rules", "ort"})],
+        "straight_through": ["boolean"],
         "device": [str],
         "n_jobs": [Integral, None],
         "validation_every": [
@@ -103,6 +104,7 @@ class Parameters(DisplayMixin, BaseEstimator):
         loss_output_name="loss",
         label_name="label",
         weight_name="sample_weight",
+        straight_through=False,
     ):
         self.estimator = estimator
         self.weights_to_train = weights_to_train
@@ -115,6 +117,7 @@ class Parameters(DisplayMixin, BaseEstimator):
         self.random_state = random_state
         self.warm_start = warm_start
         self.gradient = gradient
+        self.straight_through = straight_through
         self.device = device
         self.n_jobs = n_jobs
         self.validation_every = validation_every

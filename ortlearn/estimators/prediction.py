@@ -12,7 +12,8 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ..conversion.inputs.columns import count_rows
+from .. import conversion
+from ..conversion.inputs.columns import as_array_like, count_rows
 from ..training import Device
 from .availability import has_decisions, has_densities, has_probabilities, predicts
 from .export import ExportMixin
@@ -20,6 +21,8 @@ from .inference import Inference
 from .problem import Problem
 from .result_types import as_floats_of, probabilities_as_floats_of
 from .transformation import TransformationMixin
+from .validation import check_weights, flat_weights
+from .weights import WeightsMixin
 
 if TYPE_CHECKING:
     from ..conversion import Head
@@ -31,7 +34,7 @@ def _dense(y) -> np.ndarray:
     return y.toarray() if issparse(y) else np.asarray(y)
 
 
-class PredictionMixin(ExportMixin, TransformationMixin):
+class PredictionMixin(ExportMixin, WeightsMixin, TransformationMixin):
     """Methods of a trained estimator."""
 
     n_jobs: int | None
@@ -158,7 +161,7 @@ class PredictionMixin(ExportMixin, TransformationMixin):
             Features.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
             Labels.
-        sample_weight : array-like of shape (n_samples,), default=None
+        sample_weight : array-like of shape (n_samples,) or (n_samples, 1), default=None
             Weights of the rows.
 
         Returns
@@ -167,6 +170,7 @@ class PredictionMixin(ExportMixin, TransformationMixin):
             Score.
         """
         head = self._head()
+        y, sample_weight = as_array_like(y, "y"), flat_weights(sample_weight)
         if head is not None and head.task == "unsupervised":
             losses = self.losses(X).astype(np.float64)
             if head.likelihood is not None:
@@ -205,7 +209,8 @@ class PredictionMixin(ExportMixin, TransformationMixin):
         rows, head = self._rows(X), self._head()
         if head is not None and head.likelihood is not None:
             return as_floats_of(X, self._runner().likelihoods(rows))
-        return self._written().score_samples(X)
+        written = self._written()
+        return written.score_samples(*conversion.untouched(written, X))
 
     def _head(self) -> Head | None:
         check_is_fitted(self)
@@ -215,8 +220,8 @@ class PredictionMixin(ExportMixin, TransformationMixin):
         head = self._head()
         return head is not None and head.task == "multilabel"
 
-    def losses(self, X, y=None):
-        """Return the training loss of each row, without penalty.
+    def losses(self, X, y=None, sample_weight=None):
+        """Return the training loss of each sample, without penalty.
 
         Parameters
         ----------
@@ -224,13 +229,18 @@ class PredictionMixin(ExportMixin, TransformationMixin):
             Features.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
             Labels; none for mixtures and KMeans.
+        sample_weight : array-like of shape (n_samples,) or (n_samples, 1), default=None
+            Factors of the losses: the mean that is trained is their sum by the sum of the weights.
 
         Returns
         -------
         ndarray of shape (n_samples,)
             Losses: float32 where X and the model are, or else float64.
         """
+        y = as_array_like(y, "y")
         check_consistent_length(np.empty(count_rows(X)), y)
         rows = self._rows(X)
         found = self._runner().losses(rows, self._problem.encoder.encode(y, rows.shape[0]))
+        if sample_weight is not None:
+            found = found * check_weights(flat_weights(sample_weight), rows.shape[0]).astype(found.dtype)
         return as_floats_of(X, found)

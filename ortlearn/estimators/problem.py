@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
 from .. import conversion
+from ..differentiation import check_straight_through
 from ..exceptions import ConversionError, PluginError
 from ..graphs import TensorType, value_types
 from ..learning_rates import BaseLearningRate, resolve_learning_rate
@@ -148,7 +149,7 @@ class Problem:
             encoder,
             found,
             np.ndim(y),
-            owner.gradient,
+            check_straight_through(owner.gradient, owner.straight_through),
             None if conversion.is_onnx_source(source) else source,
             updates=Updates.of(owner),
             sparse_labels=issparse(y) and trainable.head is not None,
@@ -281,7 +282,9 @@ def _find_classes(trainable: TrainableModel, y: Any, classes: Any) -> Any:
     known = head.classes
     if head.task == "multilabel":
         return known
-    if known is None:
+    if known is None and y is None and classes is None:  # graphs before fit: the shapes tell how many
+        known = np.arange(max(2, head.n_outputs))
+    elif known is None:
         known = np.unique(y if classes is None else classes)
     known = np.asarray(known)
     if known.ndim == 1 and len(known) < 2:

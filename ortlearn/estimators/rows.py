@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_array, check_consistent_length, column_or_1d, get_tags
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 
 from .. import conversion
 from ..conversion.inputs.columns import (
@@ -24,16 +24,18 @@ from ..conversion.inputs.columns import (
 from ..conversion.inputs.named_rows import with_readable_names
 from ..training import Columns, Data, Device
 from .class_weights import objective_weights
-from .fidelity import compare_with_sklearn, is_known_faithful
+from .fidelity import compare_with_sklearn, some_rows, take
 from .inference import Inference
+from .precision import warn_of_rounding
 from .problem import Problem
 from .sources import check_source
 from .targets import check_labels, one_class
+from .validation import check_weights
 
 if TYPE_CHECKING:
     from ..conversion import InputSchema
 
-__all__ = ["RowsMixin", "check_lengths", "check_weights"]
+__all__ = ["RowsMixin", "check_lengths"]
 
 
 def check_lengths(X: Any, y: Any) -> None:
@@ -81,13 +83,21 @@ class RowsMixin:
             problem = replace(problem, missing=conversion.missing_columns(problem.source, X))
         self._warn_of_one_column(problem, y)
         rows = self._read(problem, X, reset=True, rows=rows)
-        if problem.source is not None and not is_known_faithful(problem.source):
-            runner = Inference(problem, problem.trainable.model, self._device(), self.n_jobs)
-            compare_with_sklearn(runner, problem.source, X, rows)
         if sample_weight is not None:
             weights = check_weights(sample_weight, rows.shape[0])
         problem = problem.with_class_weights(self, y, weights)
-        return problem, self._data(problem, rows, y, sample_weight)
+        data = self._data(problem, rows, y, sample_weight)
+        self._compare(problem, X, y, rows)
+        return problem, data
+
+    def _compare(self, problem: Problem, X: Any, y: Any, rows: Any) -> None:
+        """Warn where float32 has too few digits for X or y, or where scikit-learn predicts something else."""
+        front = problem.trainable.front
+        some = X if front is None else front.transform(take(X, some_rows(rows.shape[0])))
+        loses_digits = warn_of_rounding(problem, some, y)
+        if problem.source is not None and not loses_digits:
+            runner = Inference(problem, problem.trainable.model, self._device(), self.n_jobs)
+            compare_with_sklearn(runner, problem.source, X, rows, y)
 
     def _warn_of_one_column(self, problem: Problem, y: Any) -> None:
         """Warn, as scikit-learn does, of y with one column for a regressor of one output."""
@@ -156,6 +166,8 @@ class RowsMixin:
         if isinstance(X, Mapping) and schema.is_matrix and schema.inputs[0].name in X:
             X = X[schema.inputs[0].name]
         if front is None and schema.is_number_matrix:
+            if rows is None:
+                _check_are_numbers(X)
             may_miss = bool(problem.missing)
             if rows is None or rows.dtype != schema.float_dtype:
                 rows = self._validate_rows(X, schema.float_dtype, reset, may_miss)
@@ -168,7 +180,7 @@ class RowsMixin:
             return rows
         self._check_columns(X, reset, problem)
         if front is not None:
-            X = front.transform(X)
+            X = front.transform(*conversion.untouched(front, X))
             if schema.is_number_matrix:
                 return _numbers(X, schema, problem.missing)
         columns = conversion.read_columns(X, schema)
@@ -219,9 +231,22 @@ def _are_numbers(X: Any) -> bool:
     if not is_frame(X):
         X = as_columns(X)
         if X.dtype.kind != "O":
-            return X.dtype.kind not in "UTSM"
+            return X.dtype.kind not in "UTSMmV"
     kinds = (column_kind(column_values(X, key)) for key in column_keys(X))
     return all(kind in ("float", "integer", "bool") for kind in kinds)
+
+
+def _check_are_numbers(X: Any) -> None:
+    """Raise an error for dates and texts, which scikit-learn's checks would turn into numbers."""
+    if _are_numbers(X):
+        return
+    values = np.asarray(X)
+    kind = column_kind(values)
+    if kind in ("text", "other"):
+        raise ValueError(
+            f"X must hold numbers, and has type {values.dtype}: pass numbers, such as X.astype(float) where "
+            "texts are numbers, or the seconds since some date in the place of dates."
+        )
 
 
 def _numbers(X: Any, schema: InputSchema, missing: frozenset) -> Any:
@@ -264,31 +289,3 @@ def _check_finite(columns: dict[str, np.ndarray], schema: InputSchema, allowed: 
             raise ValueError(f"Input X contains infinity or a value too large for {array.dtype!r}{where}.")
         if item.position is None or item.position not in allowed:
             raise ValueError(f"Input X contains NaN{where}, where the model accepts no missing values.")
-
-
-def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
-    """Return the weights of rows as an array.
-
-    Parameters
-    ----------
-    sample_weight : array-like of shape (n_samples,) or float
-        Weights.
-    n_rows : int
-        Number of rows.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,), float64
-        Weights.
-
-    Raises
-    ------
-    ValueError
-        If one is below zero or not finite, or all are zero.
-    """
-    weights = _check_sample_weight(
-        sample_weight, np.empty((n_rows, 1)), dtype=np.float64, ensure_non_negative=True
-    )
-    if not weights.max() > 0:
-        raise ValueError("sample_weight is zero for every row: at least one must be above 0.")
-    return weights

@@ -13,6 +13,7 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils._missing import is_pandas_na, is_scalar_nan
 from sklearn.utils.multiclass import check_classification_targets
 
+from .. import conversion
 from ..graphs import TensorType
 from ..losses import BaseLoss
 
@@ -111,7 +112,8 @@ class TargetEncoder:
         y = _numeric(y, self.head.dtype if not self.transformers else np.dtype(np.float64))
         values = y.reshape(-1, 1) if y.ndim == 1 else y
         for transformer in self.transformers:
-            values = np.asarray(transformer.transform(values)).reshape(len(values), -1)
+            (given,) = conversion.untouched(transformer, values)
+            values = np.asarray(transformer.transform(given)).reshape(len(values), -1)
         if values.shape[1] != self.head.n_outputs:
             raise ValueError(f"y has {values.shape[1]} outputs, the model has {self.head.n_outputs}.")
         self._check_domain(values)

@@ -9,6 +9,7 @@ from sklearn.utils._set_output import _SetOutputMixin, _wrap_data_with_container
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from .. import conversion
 from .availability import names_features, transforms
 from .inference import Inference
 from .result_types import as_floats_of
@@ -67,7 +68,8 @@ class _Transformation:
         if graph_has_it:
             values = as_floats_of(X, self._runner().transform(rows))
         else:
-            values = self._written().transform(X)
+            written = self._written()
+            values = written.transform(*conversion.untouched(written, X))
         # A container that was chosen for the wrapped model counts where none was chosen here.
         chooser = self if "_sklearn_output_config" in self.__dict__ else last_step(self._source)
         return _wrap_data_with_container("transform", values, X, chooser)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.validation import _check_sample_weight
 
 from ..conversion.inputs.columns import as_array_like, count_rows
 from ..training import Data, Measured
@@ -16,7 +17,7 @@ from .inference import LiveInference
 from .problem import Problem
 from .scoring import scorer_of
 
-__all__ = ["Rows", "Validation", "split_off"]
+__all__ = ["Rows", "Validation", "check_weights", "flat_weights", "split_off"]
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,8 @@ class Rows:
         Features.
     y : array-like or None
         Labels.
-    sample_weight : array-like of shape (n_samples,) or None
-        Weights.
+    sample_weight : array-like of shape (n_samples,) or (n_samples, 1), or None
+        Weights; a column is made a vector.
     """
 
     X: Any
@@ -39,7 +40,8 @@ class Rows:
 
     def __post_init__(self) -> None:
         for name in ("X", "y"):
-            object.__setattr__(self, name, as_array_like(getattr(self, name)))
+            object.__setattr__(self, name, as_array_like(getattr(self, name), name))
+        object.__setattr__(self, "sample_weight", flat_weights(self.sample_weight))
 
     def take(self, numbers: np.ndarray) -> Rows:
         """Return some of the rows."""
@@ -48,6 +50,53 @@ class Rows:
         else:
             X = _take(self.X, numbers)
         return Rows(X, _take(self.y, numbers), _take(self.sample_weight, numbers))
+
+
+def flat_weights(sample_weight: Any) -> Any:
+    """Return the weights of samples as a vector where they are a column; anything else as it is.
+
+    Parameters
+    ----------
+    sample_weight : array-like of shape (n_samples,) or (n_samples, 1), float or None
+        Weights.
+
+    Returns
+    -------
+    array-like of shape (n_samples,), float or None
+        The same weights.
+    """
+    weights = as_array_like(sample_weight, "sample_weight")
+    if weights is None or np.ndim(weights) != 2 or np.shape(weights)[1] != 1:
+        return weights
+    return np.asarray(weights).ravel()
+
+
+def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
+    """Return the weights of rows as an array.
+
+    Parameters
+    ----------
+    sample_weight : array-like of shape (n_samples,) or float
+        Weights.
+    n_rows : int
+        Number of rows.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,), float64
+        Weights.
+
+    Raises
+    ------
+    ValueError
+        If one is below zero or not finite, or all are zero.
+    """
+    weights = _check_sample_weight(
+        sample_weight, np.empty((n_rows, 1)), dtype=np.float64, ensure_non_negative=True
+    )
+    if not weights.max() > 0:
+        raise ValueError("sample_weight is zero for every row: at least one must be above 0.")
+    return weights
 
 
 def split_off(rows: Rows, fraction: float, random_state: Any, stratify: bool) -> tuple[Rows, Rows]:

@@ -6,8 +6,11 @@
 from .builder import GraphBuilder, TensorType
 from .drawing import draw_graph, graph_to_dot
 from .editing import append_nodes, copy_model, map_names, name_nodes, set_initializers
+from .functions import inline_functions
+from .loop_limits import with_loop_limits
 from .parts import extract_model, make_initializers_of, make_inputs_of, prune
 from .queries import (
+    count_nodes,
     graph_names,
     initializer_arrays,
     make_value_info,
@@ -17,6 +20,7 @@ from .queries import (
     value_types,
 )
 from .rewriting import NodeRule, replace_nodes
+from .runtime_errors import runtime_errors
 from .text import graph_to_text
 
 __all__ = [
@@ -25,12 +29,14 @@ __all__ = [
     "TensorType",
     "append_nodes",
     "copy_model",
+    "count_nodes",
     "draw_graph",
     "extract_model",
     "graph_names",
     "graph_to_dot",
     "graph_to_text",
     "initializer_arrays",
+    "inline_functions",
     "make_initializers_of",
     "make_inputs_of",
     "make_value_info",
@@ -40,7 +46,9 @@ __all__ = [
     "opset_versions",
     "prune",
     "replace_nodes",
+    "runtime_errors",
     "set_initializers",
     "subgraphs",
     "value_types",
+    "with_loop_limits",
 ]

@@ -10,6 +10,7 @@ from onnx import ModelProto
 
 from ..exceptions import OrtlearnError
 from .elements import graph_elements
+from .files import write_atomically
 
 __all__ = ["draw_graph", "graph_to_dot"]
 
@@ -93,7 +94,8 @@ def draw_graph(model: ModelProto, path: str | Path) -> Path:
             "Drawing needs the program dot: install graphviz with your system's package manager, or take the "
             "text of graph_to_dot elsewhere."
         )
-    path.write_bytes(_digraph(model).pipe(format=kind))
+    content = _digraph(model).pipe(format=kind)
+    write_atomically(path, lambda file: file.write(content))
     return path
 
 

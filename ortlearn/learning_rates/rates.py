@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
+from typing import Any
 
+import numpy as np
+
+from .. import plugins
+from ..exceptions import PluginError
 from .base import BaseLearningRate
 from .scheduled import ScheduledLearningRate
 
 __all__ = ["Rates"]
+
+#: Largest rate that is finite in float32.
+LARGEST = float(np.finfo(np.float32).max)
 
 
 class Rates:
@@ -53,10 +61,22 @@ class Rates:
         -------
         float
             Rate, given the losses noted so far.
+
+        Raises
+        ------
+        PluginError
+            If it is negative, not a number, or not finite in float32.
         """
-        if self._memory is None:
-            return self._learning_rate.rate(epoch)
-        return self._learning_rate.rate(epoch, self._memory)
+        memory = () if self._memory is None else (self._memory,)
+        with plugins.blamed(self._learning_rate, "rate"):
+            rate = self._learning_rate.rate(epoch, *memory)
+        if not _is_rate(rate):
+            raise PluginError(
+                f"{self._learning_rate!r}: the schedule returned {rate!r} for epoch {epoch + 1}, "
+                f"rate(epoch={epoch}). A rate must be a finite number, not negative: correct the schedule or "
+                "use another one."
+            )
+        return float(rate)
 
     def note(self, loss: float) -> None:
         """Take note of the mean loss of an epoch that has ended.
@@ -68,3 +88,12 @@ class Rates:
         """
         if self._memory is not None:
             self._memory = self._learning_rate.remember(self._memory, loss)
+
+
+def _is_rate(value: Any) -> bool:
+    if isinstance(value, str | bytes) or np.ndim(value) > 0 or np.iscomplexobj(value):
+        return False
+    try:
+        return 0 <= float(value) <= LARGEST
+    except (TypeError, ValueError, OverflowError):
+        return False

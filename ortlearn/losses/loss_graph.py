@@ -13,13 +13,16 @@ from ..graphs import (
     TensorType,
     append_nodes,
     graph_names,
+    inline_functions,
     make_value_info,
     opset_versions,
+    runtime_errors,
     value_types,
 )
 from ..penalties import ElasticPenalty
 from .base import BaseLoss
 from .function import FunctionLoss
+from .raw_scores import find_raw_scores
 
 __all__ = ["add_loss_output", "resolve_loss"]
 
@@ -27,6 +30,7 @@ __all__ = ["add_loss_output", "resolve_loss"]
 DEFAULT_OPSET = 18
 #: Oldest opset whose ReduceSum takes its axes as losses write them.
 MIN_OPSET = 13
+FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 
 
 def resolve_loss(spec: Any, **params: Any) -> BaseLoss:
@@ -62,11 +66,12 @@ def resolve_loss(spec: Any, **params: Any) -> BaseLoss:
     return loss
 
 
+@runtime_errors()
 def add_loss_output(
     onx: ModelProto,
     score_name: Any = "squared_error",
     loss_name: str = "loss",
-    label_name: str = "label",
+    label_name: str | None = None,
     weight_name: str | None = None,
     penalty: Mapping[str, Any] | None = None,
     output_index: int | str | None = None,
@@ -82,19 +87,21 @@ def add_loss_output(
     onx : onnx.ModelProto
         Model; it is not changed.
     score_name : str, type or BaseLoss, default="squared_error"
-        Loss. ``"log_loss"`` takes raw scores, before softmax or sigmoid, and int64 labels of
-        shape (n,); the other built-in losses take labels with the output's shape and type.
+        Loss. ``"log_loss"`` takes int64 labels of shape (n,), and raw scores: where the output is
+        their softmax or sigmoid, the loss reads the tensor before. The other built-in losses take
+        labels with the output's shape and type.
     loss_name : str, default="loss"
         Name of the new output, a scalar of shape ().
-    label_name : str, default="label"
-        Name of the new input.
+    label_name : str, default=None
+        Name of the new input; by default ``"label"``, or ``"y_true"`` where a graph, such as that of a
+        classifier, has a tensor of that name.
     weight_name : str, default=None
         Name of an input for the weights of the rows, of shape (n,); no weights by default.
     penalty : dict, default=None
         ``{weight: {"l1": a, "l2": b}}`` or ``{weight: b}`` adds ``a * |w| + b * w ** 2``, summed
         over an initializer or an input of the graph.
     output_index : int or str, default=None
-        Output that the labels are compared with, by number or name; needed when there are several.
+        Output that the labels are compared with, by number or name; needed when several hold floats.
     **kwargs
         Parameters of the loss, such as ``l1_weight`` and ``l2_weight`` of ``"elastic"``.
 
@@ -106,7 +113,8 @@ def add_loss_output(
     Raises
     ------
     ValueError
-        If the output is not known, or not a float tensor of two dimensions; if a name is taken;
+        If the output is not known, or not a float tensor of two dimensions, or if the loss takes raw
+        scores and the output holds probabilities of unknown ones; if a name is taken;
         if a penalty names no weight of the graph; if the opset is older than 13.
 
     Examples
@@ -119,11 +127,17 @@ def add_loss_output(
     >>> [output.name for output in add_loss_output(model).graph.output]
     ['loss', 'y']
     """
-    output = _pick_output(onx, output_index)
+    onx = inline_functions(onx)
     types = value_types(onx)
+    output = _pick_output(onx, output_index, types)
     known = _check_output(output, types.get(output))
+    if label_name is None:
+        label_name = "y_true" if "label" in graph_names(onx.graph) else "label"
     names = _claim_names(onx, loss_name, label_name, weight_name)
     loss = _definition(score_name, kwargs)
+    if loss.integer_labels:
+        output = find_raw_scores(onx, output, types)
+        known = _check_output(output, types.get(output))
     op = GraphBuilder(
         _check_opset(onx),
         dtype=helper.tensor_dtype_to_np_dtype(known.elem_type),
@@ -135,7 +149,8 @@ def add_loss_output(
     label = TensorType(TensorProto.INT64, n_rows) if loss.integer_labels else known
     op.set_type(label_name, *label)
     op.set_type(output, *known)
-    rows = loss.forward(op, label_name, output)
+    with plugins.blamed(loss, "forward"):
+        rows = loss.forward(op, label_name, output)
     inputs = [make_value_info(label_name, label)]
     if weight_name is not None:
         inputs.append(make_value_info(weight_name, TensorType(known.elem_type, n_rows)))
@@ -177,10 +192,12 @@ def _check_opset(onx: ModelProto) -> int:
     return version
 
 
-def _pick_output(onx: ModelProto, index: int | str | None) -> str:
+def _pick_output(onx: ModelProto, index: int | str | None, types: Mapping[str, TensorType]) -> str:
     names = [output.name for output in onx.graph.output]
-    if index is None and len(names) == 1:
-        return names[0]
+    floats = [name for name in names if name in types and types[name].elem_type in FLOATS]
+    candidates = floats if len(floats) == 1 else names
+    if index is None and len(candidates) == 1:
+        return candidates[0]
     if isinstance(index, str) and index in names:
         return index
     if isinstance(index, int) and -len(names) <= index < len(names):
@@ -189,7 +206,7 @@ def _pick_output(onx: ModelProto, index: int | str | None) -> str:
 
 
 def _check_output(name: str, known: TensorType | None) -> TensorType:
-    if known is None or known.elem_type not in (TensorProto.FLOAT, TensorProto.DOUBLE):
+    if known is None or known.elem_type not in FLOATS:
         raise ValueError(f"Output {name!r} must be a float32 or float64 tensor to compare with labels.")
     if known.shape is None or len(known.shape) != 2:
         raise ValueError(f"Output {name!r} must have two dimensions (rows, outputs), not {known.shape}.")

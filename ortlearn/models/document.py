@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto, NodeProto, TensorProto, helper
 
-from ..graphs import TensorType, make_value_info
+from ..graphs import TensorType, make_value_info, node_inputs
 from .parameters import Parameter
 from .scores import Scores
 from .writer import OPSET, ModelWriter
@@ -18,6 +18,8 @@ __all__ = ["WrittenModel", "write_model"]
 
 #: Version of the ai.onnx.ml domain, where a graph uses it.
 ML_OPSET = 3
+#: Tasks of models that predict.
+PREDICTS = ("classification", "multilabel", "regression")
 #: Newest IR version that every supported onnxruntime reads.
 IR_VERSION = 10
 
@@ -42,7 +44,11 @@ class WrittenModel:
 
 
 def write_model(
-    estimator: Any, inputs: Mapping[str, TensorType], dtype: Any = np.float32, finish: Any = None
+    estimator: Any,
+    inputs: Mapping[str, TensorType],
+    dtype: Any = np.float32,
+    finish: Any = None,
+    front_dtype: Any = None,
 ) -> WrittenModel:
     """Return the graph of a fitted estimator.
 
@@ -56,6 +62,8 @@ def write_model(
         Type of numbers and parameters.
     finish : callable, default=None
         Takes the writer and the scores, and returns the scores with what comes after the model.
+    front_dtype : dtype, default=None
+        Type in the steps before the last one of a pipeline; ``dtype`` by default.
 
     Returns
     -------
@@ -77,23 +85,43 @@ def write_model(
     >>> [node.op_type for node in written.model.graph.node]
     ['MatMul', 'Add', 'Identity']
     """
-    op = ModelWriter(dtype, inputs)
+    op = ModelWriter(dtype, inputs, front_dtype)
     scores = op.write(estimator, next(iter(inputs)))
     if finish is not None:
         scores = finish(op, scores)
+    if scores.task not in ("transformation", "unsupervised"):
+        # what predicts is trained on its predictions; as a step of a pipeline it transforms
+        scores = replace(scores, transformed=None)
     elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     outputs = []
     for name, (tensor, known) in _outputs(scores, elem_type).items():
         op.node("Identity", tensor, outputs=[name])
         outputs.append(make_value_info(name, known))
     given = [make_value_info(name, _with_rows(known)) for name, known in inputs.items()]
-    graph = helper.make_graph(op.nodes, "model", given, outputs, op.initializers)
+    nodes, needed = _needed(op.nodes, scores, [value.name for value in outputs])
+    initializers = [tensor for tensor in op.initializers if tensor.name in needed]
+    graph = helper.make_graph(nodes, "model", given, outputs, initializers)
     versions = {**op.opsets, "": OPSET}
     if "ai.onnx.ml" in versions:
         versions["ai.onnx.ml"] = ML_OPSET
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid(d, v) for d, v in versions.items()])
     model.ir_version = IR_VERSION
-    return WrittenModel(model, scores, op.parameters)
+    parameters = {name: parameter for name, parameter in op.parameters.items() if name in needed}
+    return WrittenModel(model, scores, parameters)
+
+
+def _needed(nodes: list[NodeProto], scores: Scores, outputs: list[str]) -> tuple[list[NodeProto], set[str]]:
+    """Return the nodes that the outputs and the tensors of a model come from, and all that these read."""
+    probabilities = scores.probabilities or ()
+    several = probabilities if isinstance(probabilities, tuple) else (probabilities,)
+    needed = {scores.score, scores.prediction, scores.label, scores.decision, scores.transformed}
+    needed |= {scores.likelihood, *several, *outputs}
+    kept = []
+    for node in reversed(nodes):
+        if needed.intersection(node.output):
+            kept.append(node)
+            needed |= node_inputs(node)
+    return kept[::-1], {name for name in needed if name}
 
 
 def _with_rows(known: TensorType) -> TensorType:
@@ -110,15 +138,17 @@ def _outputs(scores: Scores, elem_type: int) -> dict[str, tuple[str, TensorType]
     if scores.task == "transformation":
         return {"variable": (scores.score, TensorType(elem_type, ("N", scores.n_outputs)))}
     found = {} if label is None else {"label": label}
-    if scores.joined is not None:
-        return {**found, "probabilities": (scores.joined, TensorType(elem_type, (None, "N", None)))}
-    values = scores.probabilities or scores.transformed or scores.decision or scores.score
-    assert isinstance(values, str)
-    return {**found, ("probabilities" if scores.probabilities else "scores"): (values, matrix)}
+    if isinstance(scores.probabilities, tuple):
+        columns = {f"probabilities_{i}": (name, matrix) for i, name in enumerate(scores.probabilities)}
+        return {**found, **columns}
+    if scores.probabilities is not None:
+        return {**found, "probabilities": (scores.probabilities, matrix)}
+    return {**found, "scores": (scores.transformed or scores.decision or scores.score, matrix)}
 
 
 def _label_type(scores: Scores) -> int:
-    if scores.classes is None or (scores.groups and not isinstance(scores.classes, list)):
-        return TensorProto.INT64
-    kind = np.asarray(scores.classes[0] if scores.groups else scores.classes).dtype.kind
-    return TensorProto.STRING if kind in "OUS" else TensorProto.INT64
+    several = isinstance(scores.classes, list)
+    known = scores.classes is not None and not scores.groups
+    classes = scores.classes if several else [scores.classes] if known else []
+    texts = any(np.asarray(own).dtype.kind in "OUS" for own in classes)
+    return TensorProto.STRING if texts else TensorProto.INT64

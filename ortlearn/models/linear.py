@@ -84,7 +84,8 @@ class LinearClassifierDefinition(ModelDefinition):
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append decisions, probabilities and classes."""
-        score, classes = linear_scores(op, model, x), model.classes_
+        positive = bool(getattr(model, "positive", False))
+        score, classes = linear_scores(op, model, x, positive), model.classes_
         if getattr(getattr(model, "_label_binarizer", None), "y_type_", "").startswith("multilabel"):
             return indicator(op, score, classes)
         if not hasattr(model, "predict_proba"):

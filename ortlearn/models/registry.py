@@ -11,6 +11,16 @@ from .base import ModelDefinition
 
 __all__ = ["all_covered", "definition_of", "find_definition", "public_path"]
 
+#: Methods that a definition writes: a class that has its own needs a definition of its own.
+COMPUTING = {
+    "decision_function",
+    "predict",
+    "predict_log_proba",
+    "predict_proba",
+    "score_samples",
+    "transform",
+}
+
 
 def public_path(cls: type) -> str:
     """Return the path a class is imported from: its module up to the first private part.
@@ -43,6 +53,8 @@ def public_path(cls: type) -> str:
 def find_definition(estimator: Any) -> ModelDefinition | None:
     """Return the definition of the class of an estimator, None where there is none.
 
+    A class without one has that of its base class, where it computes what that one does.
+
     Parameters
     ----------
     estimator : estimator
@@ -58,10 +70,13 @@ def find_definition(estimator: Any) -> ModelDefinition | None:
     PluginError
         If the definition cannot be loaded.
     """
-    try:
-        return plugins.get(plugins.MODELS, public_path(type(estimator)))()
-    except UnknownPluginError:
-        return None
+    for cls in type(estimator).__mro__:
+        try:
+            return plugins.get(plugins.MODELS, public_path(cls))()
+        except UnknownPluginError:
+            if not COMPUTING.isdisjoint(vars(cls)):
+                return None
+    return None
 
 
 def definition_of(estimator: Any) -> ModelDefinition:

@@ -20,7 +20,7 @@ __all__ = [
 def _centered(op: ModelWriter, model: Any, x: str, center: str, scale: str) -> Scores:
     """Append ``(x - center) / scale``, each where the scaler has it."""
     if getattr(model, center, None) is not None:
-        x = op.Sub(x, op.parameter(model, center, role="other"))
+        x = op.Sub(x, op.parameter(model, center, role="intercept"))
     if getattr(model, scale, None) is not None:
         x = op.Div(x, op.parameter(model, scale, role="scale", constraint=Positive()))
     return transformation(op, x, model.n_features_in_)
@@ -54,6 +54,10 @@ class MaxAbsScalerDefinition(ModelDefinition):
         """Append the scaled columns."""
         return _centered(op, model, x, "", "scale_")
 
+    def finish(self, model: Any) -> None:
+        """Make the largest values those of the scales."""
+        model.max_abs_ = model.scale_.copy()
+
 
 class MinMaxScalerDefinition(ModelDefinition):
     """MinMaxScaler: ``x * scale_ + min_``, cut off at the ends of the range where it clips."""
@@ -61,7 +65,7 @@ class MinMaxScalerDefinition(ModelDefinition):
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append the scaled columns."""
         x = op.Mul(x, op.parameter(model, "scale_", role="scale", constraint=Positive()))
-        x = op.Add(x, op.parameter(model, "min_"))
+        x = op.Add(x, op.parameter(model, "min_", role="intercept"))
         if model.clip:
             low, high = map(float, model.feature_range)
             x = op.Max(op.Min(x, high), low)

@@ -50,8 +50,6 @@ class Scores:
         Classes of a classifier, numbers of clusters or components.
     probabilities : str, tuple of str or None
         Probabilities of shape (n, n_classes); one matrix per output where each has classes of its own.
-    joined : str or None
-        Probabilities of several outputs as one tensor (n_outputs, n, n_classes), which a file has.
     decision : str or None
         What ``decision_function`` returns; None for the scores, empty where the graph does not have it.
     transformed : str or None
@@ -71,7 +69,6 @@ class Scores:
     prediction: str | None = None
     label: str | None = None
     probabilities: str | tuple[str, ...] | None = None
-    joined: str | None = None
     decision: str | None = None
     transformed: str | None = None
     likelihood: str | None = None
@@ -164,14 +161,15 @@ def class_scores(op: ModelWriter, score: str, classes: np.ndarray, **outputs: An
 
 def one_against_rest(op: ModelWriter, score: str, classes: np.ndarray, **outputs: Any) -> Scores:
     """Return the outputs of a classifier whose probabilities are sigmoids divided by their sum."""
-    shares = op.Sigmoid(score)
+    # The softmax of log(sigmoid(score)): sigmoids themselves vanish in float32 where all scores are low.
+    logarithms = op.Neg(op.Softplus(op.Neg(score)))
     return Scores(
         "classification",
         score,
         len(classes),
         "sigmoid",
         label=label_of(op, op.ArgMax(score, axis=1, keepdims=0), classes),
-        probabilities=op.Div(shares, op.ReduceSum(shares, [1], keepdims=1)),
+        probabilities=op.Softmax(logarithms, axis=1),
         classes=classes,
         **outputs,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,8 @@ class ModelWriter(GraphBuilder):
         Type of numbers and parameters, float32 or float64.
     inputs : mapping of str to TensorType, default=None
         Inputs of the graph.
+    front_dtype : dtype, default=None
+        Type in the steps before the last one of a pipeline; ``dtype`` by default.
 
     Attributes
     ----------
@@ -50,14 +52,25 @@ class ModelWriter(GraphBuilder):
     (['MatMul', 'Add'], ['coef', 'intercept'], 'regression')
     """
 
-    def __init__(self, dtype: Any = np.float32, inputs: Mapping[str, TensorType] | None = None):
+    def __init__(
+        self,
+        dtype: Any = np.float32,
+        inputs: Mapping[str, TensorType] | None = None,
+        front_dtype: Any = None,
+    ):
         inputs = dict(inputs or {})
-        super().__init__(OPSET, dtype=dtype, existing_names=inputs, types=inputs)
+        super().__init__(OPSET, dtype=front_dtype or dtype, existing_names=inputs, types=inputs)
+        self._last_dtype = np.dtype(dtype)
         self.parameters: dict[str, Parameter] = {}
         self._names_of: dict[tuple, str] = {}
         self._step: str | None = None
         self._path = ""
         self._reason = ""
+
+    @property
+    def elem_type(self) -> int:
+        """ONNX type of the numbers, a member of onnx.TensorProto."""
+        return helper.np_dtype_to_tensor_dtype(self.float_dtype)
 
     def parameter(
         self,
@@ -157,7 +170,7 @@ class ModelWriter(GraphBuilder):
         ConversionError
             If a class has no definition, or an estimator no form in ONNX.
         """
-        with self._inside(at):
+        with self.inside(at):
             return definition_of(estimator).write(self, estimator, x)
 
     def step(self, name: str, estimator: Any, x: str, last: bool = True) -> Scores:
@@ -180,16 +193,42 @@ class ModelWriter(GraphBuilder):
             Names of what it computes.
         """
         outer = self._step is None and not self._path
-        before = self._step, self._reason
-        self._step = name if outer else self._step
-        self._reason = self._reason if last else PREPARES
+        before = self._step
+        if outer and last and self.float_dtype != self._last_dtype:
+            self.float_dtype = self._last_dtype
+            x = self.Cast(x, to=self.elem_type)
+        self._step = name if outer else before
         try:
-            return self.write(estimator, x, "" if outer else f"['{name}']")
+            with nullcontext() if last else self.held(PREPARES):
+                return self.write(estimator, x, "" if outer else f"['{name}']")
         finally:
-            self._step, self._reason = before
+            self._step = before
 
     @contextmanager
-    def _inside(self, at: str) -> Iterator[None]:
+    def held(self, reason: str) -> Iterator[None]:
+        """Do not train the parameters that are asked for inside, unless somebody names them.
+
+        Parameters
+        ----------
+        reason : str
+            Why.
+        """
+        before = self._reason
+        self._reason = before or reason
+        try:
+            yield
+        finally:
+            self._reason = before
+
+    @contextmanager
+    def inside(self, at: str) -> Iterator[None]:
+        """Take the parameters that are asked for inside for those of a part.
+
+        Parameters
+        ----------
+        at : str
+            Expression of the part in the estimator that is being written, ``"calibrators[0]"``.
+        """
         before = self._path
         if at:
             self._path = f"{before}{at}" if at.startswith("[") or not before else f"{before}.{at}"

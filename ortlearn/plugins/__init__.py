@@ -1,10 +1,10 @@
 """Losses, penalties, learning rates, schedules, gradient rules and models that distributions declare.
 
-The groups are constants: ``LOSSES``, ``PENALTIES``, ``LEARNING_RATES``, ``SCHEDULES``, ``GRADIENTS`` and ``MODELS``;
-``GROUPS`` has all of them.
+The groups are constants: ``LOSSES``, ``PENALTIES``, ``LEARNING_RATES``, ``SCHEDULES``, ``GRADIENTS`` and
+``MODELS``; ``GROUPS`` has all of them.
 """
 
-from .creation import create
+from .creation import blamed, create
 from .discovery import PluginInfo
 from .groups import GRADIENTS, GROUPS, LEARNING_RATES, LOSSES, MODELS, PENALTIES, SCHEDULES
 from .registry import get, list_plugins, refresh, register, temporary, unregister
@@ -18,6 +18,7 @@ __all__ = [
     "PENALTIES",
     "SCHEDULES",
     "PluginInfo",
+    "blamed",
     "create",
     "get",
     "list_plugins",

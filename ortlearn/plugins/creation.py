@@ -3,12 +3,53 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from ..exceptions import PluginError
+from ..exceptions import OrtlearnError, PluginError
 from .registry import get
 
-__all__ = ["create"]
+__all__ = ["blamed", "create"]
+
+
+@contextmanager
+def blamed(plugin: Any, method: str) -> Iterator[None]:
+    """Name the plugin in errors that its code raises; errors of ortlearn pass as they are.
+
+    Parameters
+    ----------
+    plugin : object
+        Plugin whose code runs.
+    method : str
+        Method that runs.
+
+    Yields
+    ------
+    None
+        Nothing.
+
+    Raises
+    ------
+    PluginError
+        For any other exception.
+
+    Examples
+    --------
+    >>> from ortlearn import plugins
+    >>> with plugins.blamed("a plugin", "forward"):
+    ...     {}["key"]
+    Traceback (most recent call last):
+    ...
+    ortlearn.exceptions.PluginError: forward of str raised KeyError: 'key'.
+    """
+    try:
+        yield
+    except OrtlearnError:
+        raise
+    except Exception as error:
+        name, kind = type(plugin).__name__, type(error).__name__
+        raise PluginError(f"{method} of {name} raised {kind}: {error}.") from error
 
 
 def create(group: str, spec: Any, base: type, **params: Any) -> Any:
@@ -48,8 +89,12 @@ def create(group: str, spec: Any, base: type, **params: Any) -> Any:
     if isinstance(target, type) and issubclass(target, base):
         try:
             return target(**params)
-        except TypeError as error:
-            raise PluginError(f"{target.__name__} cannot be made from {params}: {error}.") from error
+        except OrtlearnError:
+            raise
+        except Exception as error:  # whatever a constructor raises
+            raise PluginError(
+                f"{target.__name__} cannot be made from {params}: {type(error).__name__}: {error}."
+            ) from error
     if isinstance(target, base) and not params:
         return copy.deepcopy(target)
     if params and isinstance(target, base):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..exceptions import PluginError
 from ..learning_rates import BaseLearningRate, BaseSolver, Rates
 from .parameters import check_parameters
 from .running import Run, run_reference
@@ -86,10 +87,11 @@ def check_learning_rate(
 def _check_schedule(learning_rate: BaseLearningRate, name: str, losses: np.ndarray) -> None:
     rates = Rates(learning_rate)
     for epoch, loss in enumerate(losses.tolist()):
-        rate = rates.of(epoch)
-        assert np.ndim(rate) == 0 and math.isfinite(rate) and rate > 0, (
-            f"{name}: the rate of epoch {epoch} is {rate!r}, it must be a number above 0"
-        )
+        try:
+            rate = rates.of(epoch)
+        except PluginError as error:
+            raise AssertionError(f"{name}: {error}") from error
+        assert rate > 0, f"{name}: the rate of epoch {epoch} is {rate!r}, it must be a number above 0"
         assert rates.of(epoch) == rate, f"{name}: asking twice for the rate of an epoch changes it"
         rates.note(loss)
 

@@ -8,6 +8,7 @@ import numpy as np
 from onnx import GraphProto, ModelProto, TensorProto, helper, numpy_helper
 
 from ..graphs import GraphBuilder, copy_model, graph_names, map_names, opset_versions, prune
+from .sessions import GO_ON
 from .step_graphs import OBJECTIVE, Carried, copy_value, renamed_value
 
 __all__ = ["LOSSES", "ORDER", "ROWS_OF_BATCH", "append_loops", "is_long"]
@@ -16,7 +17,6 @@ ORDER = "ortlearn_order"
 LOSSES = "ortlearn_losses"
 ROWS_OF_BATCH = "ortlearn_rows_of_batch"
 NUMBER = "ortlearn_number"
-GO_ON = "ortlearn_go_on"
 FINITE = "ortlearn_loss_is_finite"
 #: Batches of a turn: onnxruntime takes about two microseconds to begin a turn.
 BATCHES_PER_TURN = 4
@@ -138,11 +138,11 @@ def _turn(body: ModelProto, carried: Sequence[Carried], n_batches: int) -> Graph
     """Return the body of a loop: some batches, one after the other."""
     op = GraphBuilder(opset_versions(body)[""], existing_names=graph_names(body.graph), prefix="loop_")
     line = op.Gather(ORDER, NUMBER, axis=0)
-    rows = (
-        [line]
-        if n_batches == 1
-        else op.node("Split", line, n_outputs=n_batches, axis=0, num_outputs=n_batches)
-    )
+    if n_batches == 1:
+        rows = [line]
+    else:  # in equal parts, which opsets before 18 do without being asked
+        parts = n_batches if op.opset >= 18 else None
+        rows = op.node("Split", line, n_outputs=n_batches, axis=0, num_outputs=parts)
     made = {name for node in body.graph.node for name in node.output if name}
     current = {item.source: item.source for item in carried}
     losses: list[str] = []

@@ -13,6 +13,7 @@ import numpy as np
 from ..differentiation.registry import registered_rules
 from ..exceptions import GradientError
 from ..graphs import copy_model
+from .forks import guard
 from .sessions import Device, make_session, not_implemented
 from .task import TrainingTask
 
@@ -23,6 +24,7 @@ MAX_GRAPHS = 32
 
 _CACHE: OrderedDict[Hashable, tuple[Any, Any, list[Any]]] = OrderedDict()
 _LOCK = Lock()
+guard(_LOCK, _CACHE.clear)
 
 
 def cached_session(
@@ -74,6 +76,8 @@ def cached_session(
         entry = graph, make_session(graph.model, device, n_jobs)
     except not_implemented() as error:
         text = str(error).rpartition(" : ")[2]
+        if "Grad(" not in text:  # an operator of the model: rules have it too
+            raise
         raise GradientError(
             f"onnxruntime cannot run the training in {task.dtype}: {text}. Use gradient='rules', whose "
             "operators are standard ones."

@@ -6,7 +6,8 @@ from typing import Any
 
 from onnx import ModelProto
 
-from ..differentiation import ort_backend
+from ..differentiation import STRAIGHT_THROUGH, ort_backend
+from ..differentiation.rounding import RoundingError
 from ..differentiation.split import split_gradient_model
 from ..exceptions import GradientError, WeightOrderError
 from ..graphs import make_inputs_of
@@ -117,6 +118,8 @@ class SplitEngine:
         Where to run.
     arguments : dict
         Arguments of the sessions.
+    straight_through : bool, default=False
+        Whether operators that round are differentiated as if they did not, instead of an error.
     """
 
     MAX_PLANS = 32
@@ -129,11 +132,14 @@ class SplitEngine:
         wrt: list[str],
         device: Device,
         arguments: dict[str, Any],
+        straight_through: bool = False,
     ):
         self.info = None
         self.output_names = [value.name for value in model.graph.output]
         graph = make_inputs_of(model, weights)
-        forward, backward, _ = split_gradient_model(graph, [*wrt, *weights])
+        forward, backward, _ = split_gradient_model(
+            graph, [*wrt, *weights], straight_through=straight_through
+        )
         self.models = {"training": forward, "forward": graph, "backward": backward}
         self.session = make_session(forward, device, **arguments)
         self.backward_session = make_session(backward, device, **arguments)
@@ -239,22 +245,24 @@ def make_engine(
 ) -> AgentEngine | SplitEngine:
     """Return the engine of a way to a gradient.
 
-    ``"ort"`` is the agent, ``"rules"`` the two graphs; ``"auto"`` is the agent where
-    onnxruntime-training is installed and has every gradient, the two graphs otherwise.
+    ``"ort"`` is the agent, ``"rules"`` (or ``"straight_through"``) the two graphs; ``"auto"`` is the
+    agent where onnxruntime-training is installed and has every gradient, the two graphs otherwise.
     """
 
     def split() -> SplitEngine:
-        return SplitEngine(model, inputs, weights, wrt, device, arguments)
+        return SplitEngine(model, inputs, weights, wrt, device, arguments, gradient == STRAIGHT_THROUGH)
 
     def agent() -> AgentEngine:
         return AgentEngine(model, inputs, weights, wrt, device, config, arguments)
 
-    if gradient == "rules" or (gradient == "auto" and not ort_backend.is_available()):
+    if gradient in ("rules", STRAIGHT_THROUGH) or (gradient == "auto" and not ort_backend.is_available()):
         return split()
     if gradient == "ort":
         return agent()
     try:
         return agent()
+    except RoundingError:
+        raise
     except GradientError as error:
         try:
             return split()

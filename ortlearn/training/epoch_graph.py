@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
@@ -20,6 +20,7 @@ from ..graphs import (
 )
 from .batch_loops import LOSSES, ORDER, ROWS_OF_BATCH, append_loops
 from .fusions import fuse_step
+from .pace import Pace
 from .packing import Packing, is_worth_packing
 from .step_graphs import (
     OBJECTIVE,
@@ -61,10 +62,16 @@ class EpochGraph:
         ``ortlearn_last_loss`` if there is a short one, and what is carried.
     carried : list of Carried
         Weights and states.
+    draws : bool
+        Whether it draws random numbers, other ones at every call.
+    pace : Pace
+        How long its batches take.
     """
 
     model: ModelProto
     carried: list[Carried]
+    draws: bool = False
+    pace: Pace = field(default_factory=Pace)
 
 
 def batch_graph(task: TrainingTask, size: int, packing: Packing | None = None) -> StepGraph:
@@ -138,7 +145,9 @@ def epoch_graph(task: TrainingTask, size: int, rest: int, long: bool = False) ->
     else:
         after = packing.split(op, step.carried, results)
     ends = [info for _, info in after]
-    return EpochGraph(_assemble(task, step, op, columns, rest, infos, ends), [item for item, _ in after])
+    model = _assemble(task, step, op, columns, rest, infos, ends)
+    draws = any(node.op_type in RANDOM for node in step.model.graph.node)
+    return EpochGraph(model, [item for item, _ in after], draws)
 
 
 def _column_names(task: TrainingTask) -> set[str]:

@@ -1,4 +1,4 @@
-"""A whole epoch as one call: a Loop over batches inside the graph."""
+"""A whole epoch as one call, a long one as some: a Loop over batches inside the graph."""
 
 from __future__ import annotations
 
@@ -7,25 +7,31 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
+from . import pace
 from .base_step import BaseStep
 from .batch_loops import LOSSES, ORDER, is_long
 from .buffers import CarriedBuffers, Data, row_bytes, take_rows
 from .cache import cached_session
 from .epoch_graph import LAST, REST, EpochGraph, epoch_graph
 from .hoisting import CHUNK_BYTES
+from .pace import Pace
 from .sessions import ort_value
 from .single_graph_step import SingleGraphStep
 from .step_graphs import RATE, Carried
 
 __all__ = ["EpochStep"]
 
+#: Batches that a graph is tried on before its first epoch, and seconds that this may take.
+TRIAL, SHORT = 16, 0.01
+
 
 class EpochStep(BaseStep):
-    """Train with one call of onnxruntime for each epoch.
+    """Train with one call of onnxruntime for each epoch, several for one that takes seconds.
 
-    Data, weights and results are bound once. A loop that meets a loss that is not finite stops
-    itself; the epoch is then gone through again batch by batch, from the weights it started with,
-    to find the last good ones. An epoch that goes well costs nothing for that.
+    Data, weights and results are bound once. Interrupts are served between calls. A loop that meets
+    a loss that is not finite stops itself; the epoch is then gone through again batch by batch, from
+    the weights it started with, to find the last good ones. An epoch that goes well costs nothing for
+    that.
 
     Parameters
     ----------
@@ -66,31 +72,38 @@ class EpochStep(BaseStep):
         self._ran: tuple[np.ndarray, float, dict | None] | None = None
         self._rate = ort_value(np.zeros((), dtype=self.task.dtype), self.device)
         self._last = ort_value(np.zeros((), dtype=self.task.dtype), self.device)
+        self._columns: dict[str, Any] = {}
         self._values: dict[str, Any] = {}
         self._bindings: list[Any] = []
         if data.is_sparse:
             return
-        self._values = self._inputs(data.columns(self.task), len(data) // self.size)
-        self._order, self._rest = self._values[ORDER], self._values.get(REST)
+        self._columns = self._tensors(data.columns(self.task))
+        self._values = self._inputs(np.arange(len(data), dtype=np.int64))
         compiled = self._compiled(self.rest)
         self._bindings = [
             self._binding(buffers, copy, self._values, compiled) for copy in range(buffers.COPIES)
         ]
 
-    def _inputs(self, columns: dict[str, np.ndarray], n_batches: int) -> dict[str, Any]:
-        """Return the inputs of the graph besides what is carried; row numbers to be filled in."""
-        values = {name: ort_value(array, self.device) for name, array in columns.items()}
-        values[ORDER] = ort_value(np.zeros((n_batches, self.size), dtype=np.int64), self.device)
-        values[RATE] = self._rate
-        if self.rest:
-            values[REST] = ort_value(np.zeros(self.rest, dtype=np.int64), self.device)
-        return values
+    def _tensors(self, columns: dict[str, np.ndarray]) -> dict[str, Any]:
+        return {name: ort_value(array, self.device) for name, array in columns.items()}
+
+    def _inputs(self, rows: np.ndarray) -> dict[str, Any]:
+        """Return the inputs of a call on some rows besides what is carried; sparse rows are made dense."""
+        assert self._data is not None
+        columns = self._columns
+        if self._data.is_sparse:
+            taken = {name: take_rows(a, rows) for name, a in self._data.columns(self.task).items()}
+            columns, rows = self._tensors(taken), np.arange(len(rows), dtype=np.int64)
+        full = len(rows) // self.size * self.size
+        numbers = {ORDER: rows[:full].reshape(-1, self.size)}
+        if full < len(rows):
+            numbers[REST] = rows[full:]
+        return {**columns, **self._tensors(numbers), RATE: self._rate}
 
     def release(self) -> None:
         """Let go of data and weights; graphs and sessions stay."""
         self._data = self._ran = None
-        self._values, self._bindings = {}, []
-        self._order = self._rest = None
+        self._columns, self._values, self._bindings = {}, {}, []
         if self._single is not None:
             self._single.release()
 
@@ -124,51 +137,80 @@ class EpochStep(BaseStep):
 
     def run_epoch(self, order: np.ndarray, batch_size: int, buffers: CarriedBuffers) -> np.ndarray:
         """Update on every batch of an epoch, up to the first objective that is not finite."""
-        if self._data is not None and self._data.is_sparse:
-            return self._run_sparse(self._data, order, buffers)
-        full = len(order) - self.rest
-        self._order.update_inplace(order[:full].reshape(-1, self.size))
-        if self._rest is not None:
-            self._rest.update_inplace(order[full:])
-        values = self._call(self.session, self._bindings[buffers.current], full // self.size, self.rest)
+        n_batches = len(order) // self.size
+        self._try_out(order, n_batches, buffers)
+        if not self._bindings or self._pace.batches(n_batches) < n_batches:
+            return self._run_in_parts(order, buffers)
+        full = n_batches * self.size
+        self._values[ORDER].update_inplace(order[:full].reshape(-1, self.size))
+        if self.rest:
+            self._values[REST].update_inplace(order[full:])
+        values = self._call(self.session, self._bindings[buffers.current], n_batches, self.rest)
         if np.isfinite(values).all():
             buffers.advance()
             self._ran = order, self._rate_value, None
             return values
         return self._go_through_again(order, buffers)
 
+    def _try_out(self, order: np.ndarray, n_batches: int, buffers: CarriedBuffers) -> None:
+        """Measure some batches of a graph that never ran: its first epoch might be one long call."""
+        assert self._graph is not None
+        if self._pace.is_known or n_batches == 1 or self._graph.draws:  # a trial would draw numbers
+            return
+        for count in (1, min(TRIAL, n_batches)):
+            rows = np.append(order[: count * self.size], order[n_batches * self.size :])
+            self._run_rows(rows, buffers)  # what it writes is not kept
+            if self._pace.seconds * TRIAL > SHORT:
+                return
+
+    @property
+    def _pace(self) -> Pace:
+        assert self._graph is not None
+        return self._graph.pace
+
     def _call(self, session: Any, binding: Any, n_batches: int, rest: int) -> np.ndarray:
         """Run a graph and return the objectives it met."""
         binding.bind_output(LOSSES, "cpu")  # the one of the last call would force its length
+        begun = pace.clock()
         session.run_with_iobinding(binding)
+        seconds = pace.clock() - begun
         values = binding.get_outputs()[0].numpy()
+        self._pace.note(max(1, len(values)), seconds)
         return np.append(values, self._last.numpy()) if rest and len(values) == n_batches else values
 
-    def _run_sparse(self, data: Data, order: np.ndarray, buffers: CarriedBuffers) -> np.ndarray:
-        """Run an epoch chunk by chunk, the rows of a chunk made dense in the order they come."""
+    def _run_rows(self, rows: np.ndarray, buffers: CarriedBuffers) -> np.ndarray:
+        """Update on some batches, the last of which may be the short one, and return their objectives."""
+        rest = len(rows) % self.size
+        compiled, inputs = self._compiled(rest), self._inputs(rows)
+        binding = self._binding(buffers, buffers.current, inputs, compiled)
+        return self._call(compiled[1], binding, len(rows) // self.size, rest)
+
+    def _run_in_parts(self, order: np.ndarray, buffers: CarriedBuffers) -> np.ndarray:
+        """Run an epoch in several calls: none takes long, or has many sparse rows to make dense."""
         begun = buffers.read()
-        bytes_of_row = max(1, row_bytes(data.inputs(self.task).values()))
-        per_chunk = max(1, CHUNK_BYTES // (self.size * bytes_of_row)) * self.size
+        n_left, most = len(order) // self.size, self._most_batches()
         values: list[np.ndarray] = []
-        for start in range(0, len(order), per_chunk):
-            rows = order[start : start + per_chunk]
-            rest = len(rows) % self.size
-            compiled = self._compiled(rest)
-            n_batches = len(rows) // self.size
-            columns = {name: take_rows(a, rows) for name, a in data.columns(self.task).items()}
-            inputs = self._inputs(columns, n_batches)
-            numbers = np.arange(len(rows), dtype=np.int64)
-            inputs[ORDER].update_inplace(numbers[: n_batches * self.size].reshape(-1, self.size))
-            if rest:
-                inputs[REST].update_inplace(numbers[n_batches * self.size :])
-            binding = self._binding(buffers, buffers.current, inputs, compiled)
-            values.append(self._call(compiled[1], binding, n_batches, rest))
+        start = 0
+        while n_left:
+            count = min(self._pace.batches(n_left), most)
+            n_left -= count
+            stop = start + count * self.size if n_left else len(order)
+            values.append(self._run_rows(order[start:stop], buffers))
             if not np.isfinite(values[-1]).all():
                 buffers.write(begun)
                 return self._go_through_again(order, buffers)
             buffers.advance()
+            start = stop
         self._ran = order, self._rate_value, begun
         return np.concatenate(values)
+
+    def _most_batches(self) -> int:
+        """Return how many batches a call may have whose rows are made dense for it."""
+        assert self._data is not None
+        if not self._data.is_sparse:
+            return len(self._data)
+        bytes_of_row = max(1, row_bytes(self._data.inputs(self.task).values()))
+        return max(1, CHUNK_BYTES // (self.size * bytes_of_row))
 
     def _go_through_again(self, order: np.ndarray, buffers: CarriedBuffers) -> np.ndarray:
         """Run an epoch batch by batch from the weights it started with."""
@@ -212,15 +254,7 @@ class EpochStep(BaseStep):
 
     def run(self, rows: np.ndarray, buffers: CarriedBuffers) -> float:
         """Return the objective of the rows of a last batch; what it writes is not kept."""
-        assert self._data is not None
-        short = len(rows) == self.rest
-        columns = {name: take_rows(a, rows) for name, a in self._data.columns(self.task).items()}
-        values = self._inputs(columns, 0 if short else 1)
-        numbers = np.arange(len(rows), dtype=np.int64)
-        values[REST if short else ORDER].update_inplace(numbers if short else numbers.reshape(1, -1))
-        compiled = self._compiled(self.rest if short else 0)
-        binding = self._binding(buffers, buffers.current, values, compiled)
-        value = float(self._call(compiled[1], binding, 0 if short else 1, self.rest if short else 0)[0])
+        value = float(self._run_rows(rows, buffers)[0])
         carried = buffers.read()
         if not np.isfinite(value) or not all(np.isfinite(array).all() for array in carried.values()):
             self._undo_last_batch(buffers)  # the caller steps back to these

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from onnx import ModelProto, TensorProto
 
 from ..exceptions import DeviceError, NoTrainableWeightError, WeightOrderError
-from ..graphs import extract_model, initializer_arrays
-from .engines import make_engine
+from ..graphs import extract_model, initializer_arrays, inline_functions, runtime_errors
+from .engines import AgentEngine, SplitEngine, make_engine
+from .forks import PerProcess
 from .forward_backward_function import OrtGradientForwardBackwardFunction
 from .sessions import Device, parse_device, runtime
 
@@ -58,7 +60,8 @@ class OrtGradientForwardBackward:
         Whether to check number, type and device of what ``forward`` and ``backward`` are given.
     gradient : {"auto", "rules", "ort"}, default="auto"
         ``"ort"`` runs the TrainingAgent of onnxruntime-training, ``"rules"`` two graphs made by our
-        own rules, which any onnxruntime runs; ``"auto"`` the first where it can.
+        own rules, which any onnxruntime runs; ``"auto"`` the first where it can. With
+        ``"straight_through"`` our own rules overlook that operators round.
     input_gradients : bool, default=True
         Whether the gradients of the floating-point inputs are computed.
 
@@ -110,6 +113,7 @@ class OrtGradientForwardBackward:
         gradient="auto",
         input_gradients=True,
     ):
+        onnx_model = inline_functions(onnx_model)
         graph = onnx_model.graph
         initializers = {tensor.name for tensor in graph.initializer}
         self.onnx_model = onnx_model
@@ -133,6 +137,7 @@ class OrtGradientForwardBackward:
         if self.enable_logging:
             logger.info("[OrtGradientForwardBackward] " + message, *values)
 
+    @runtime_errors()
     def _build(self) -> None:
         """Build both graphs and their sessions."""
         self.device_, providers = _pick_device(self.providers, self.device_index)
@@ -144,7 +149,8 @@ class OrtGradientForwardBackward:
             "providers": providers,
         }
         self._log("create the sessions on %r", self.device_)
-        self._engine = make_engine(
+        self._make_engine = partial(
+            make_engine,
             self.gradient,
             model,
             self.input_names,
@@ -154,10 +160,18 @@ class OrtGradientForwardBackward:
             self.graph_builder_config,
             arguments,
         )
+        self._engines = PerProcess()
         self.models_ = self._engine.models
         self.gradient_names_ = self._engine.gradient_names
         self._log("gradients=%r", self.gradient_names_)
         self.cls_type_ = type(self.class_name, (OrtGradientForwardBackwardFunction,), {})
+
+    @property
+    def _engine(self) -> AgentEngine | SplitEngine:
+        engines = self._engines.values
+        if not engines:
+            engines["engine"] = self._make_engine()
+        return engines["engine"]
 
     def _input_gradients(self, model: ModelProto) -> list[str]:
         """Return the inputs whose gradient is computed."""

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import onnx
-
 from ..exceptions import DeviceError
+from ..graphs import runtime_errors
+from ..graphs.files import save_model
+from .forks import PerProcess
 from .sessions import ort_device, ort_vector, run_vectors
 
 if TYPE_CHECKING:
@@ -35,9 +36,14 @@ class OrtGradientForwardBackwardFunction:
 
     def __init__(self, owner: OrtGradientForwardBackward):
         self.owner = owner
-        self._states: list[Any] = []
+        self._kept = PerProcess()
         self._saved: list[Any] | None = None
         self._device = ort_device(owner.device_)
+
+    @property
+    def _states(self) -> list[Any]:
+        """What forward has left for backward, in this process."""
+        return self._kept.values.setdefault("states", [])
 
     def __reduce__(self):
         return type(self.owner).new_instance, (self.owner,)
@@ -143,12 +149,14 @@ class OrtGradientForwardBackwardFunction:
             _check_tensors(vector, engine.feed_names, engine.session.get_inputs())
         outputs = ort_vector([], []) if forward_outputs_cache is None else forward_outputs_cache
         if training:
-            self._states.append(engine.forward(vector, outputs))
+            with runtime_errors():
+                self._states.append(engine.forward(vector, outputs))
             self._saved = inputs
         else:
             self._infer(vector, outputs)
         return outputs
 
+    @runtime_errors()
     def _infer(self, vector: Any, outputs: Any) -> None:
         session = self.owner._engine.forward_session
         read = {value.name for value in session.get_inputs()}
@@ -193,7 +201,8 @@ class OrtGradientForwardBackwardFunction:
         if owner.debug:
             _check_tensors(vector, owner.output_names, owner._engine.forward_session.get_outputs())
         outputs = ort_vector([], []) if backward_outputs_cache is None else backward_outputs_cache
-        owner._engine.backward(vector, outputs, self._states.pop())
+        with runtime_errors():
+            owner._engine.backward(vector, outputs, self._states.pop())
         return outputs
 
     def save_onnx_graph(self, folder: str | Path, prefix: str | None = None, suffix: str | None = None):
@@ -216,7 +225,7 @@ class OrtGradientForwardBackwardFunction:
         models = self.owner.models_
         paths = {name: folder / f"{prefix or ''}{name}{suffix or ''}.onnx" for name in models}
         for name, model in models.items():
-            onnx.save(model, paths[name])
+            save_model(model, paths[name])
         return paths
 
 

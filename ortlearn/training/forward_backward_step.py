@@ -157,7 +157,8 @@ class _Lane:
         """Return the objective of a loss in Python, its gradient written where backward reads it."""
         task = self.step.task
         labels = self.columns[task.label][0].value.numpy()
-        rows, gradient = loss.evaluate(labels, self.output.numpy())
+        # copies: a function may overwrite what it gets, and backward reads the outputs
+        rows, gradient = loss.evaluate(labels.copy(), self.output.numpy().copy())
         if task.weighted:
             weights = self.columns[SAMPLE_WEIGHT][0].value.numpy()
         else:

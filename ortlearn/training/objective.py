@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from .. import plugins
 from ..graphs import GraphBuilder
 from .task import TrainingTask
 
@@ -63,10 +64,11 @@ def penalty_terms(op: GraphBuilder, task: TrainingTask, smooth_only: bool = Fals
             if known is not None:
                 op.set_type(weight, *known)
             smooth = [smooth_only and task.acts_by_step(part) for part in parts]
-            terms = [
-                part.smooth_part(op, weight) if only else part.forward(op, weight)
-                for part, only in zip(parts, smooth, strict=True)
-            ]
+            with plugins.blamed(task.penalty, "forward"):
+                terms = [
+                    part.smooth_part(op, weight) if only else part.forward(op, weight)
+                    for part, only in zip(parts, smooth, strict=True)
+                ]
             written = [term for term in terms if term is not None]
             if written:
                 found[name] = add_terms(op, written)

@@ -15,6 +15,8 @@ from joblib import effective_n_jobs
 from onnx import ModelProto
 
 from ..exceptions import DeviceError, MissingRuntimeError
+from ..graphs import count_nodes, with_loop_limits
+from .forks import outlive_forks
 
 __all__ = [
     "Device",
@@ -33,6 +35,10 @@ __all__ = [
 #: Optimizations that onnxruntime goes without: this one stops at a Gemm of the third output of a Split, or
 #: a later one, whose result is summed, as the gradients of slices are.
 FAULTY = frozenset({"GemmSumFusion"})
+#: Nodes from which on tensors do not share memory: the arena uses again what is released, all the same.
+MANY_NODES = 4096
+#: Condition of the Loops over batches, which may be of any length.
+GO_ON = "ortlearn_go_on"
 _DEVICE = re.compile(r"^(cpu|cuda)(?::(\d+))?$")
 
 
@@ -169,13 +175,19 @@ def make_session(
     onnxruntime.InferenceSession
         Session.
     """
-    return runtime().InferenceSession(
-        model.SerializeToString(),
-        session_options(n_jobs) if options is None else options,
+    if options is None:
+        options = session_options(n_jobs)
+        # Planning which tensors share memory takes time that grows with the square of the nodes.
+        options.enable_mem_reuse = count_nodes(model.graph) < MANY_NODES
+    content = with_loop_limits(model, GO_ON).SerializeToString()
+    session = runtime().InferenceSession(
+        content,
+        options,
         providers=device.providers() if providers is None else providers,
         provider_options=provider_options,
         disabled_optimizers=FAULTY,
     )
+    return outlive_forks(session)
 
 
 def not_implemented() -> type[Exception]:
@@ -208,7 +220,8 @@ def n_threads(n_jobs: int | None) -> int:
     >>> n_threads(None), n_threads(2)
     (1, 2)
     """
-    wanted = effective_n_jobs(n_jobs)
+    # Workers of a pool may have no children: joblib says one, and warns of loops that nobody asked for.
+    wanted = 1 if multiprocessing.current_process().daemon else effective_n_jobs(n_jobs)
     share = os.environ.get("OMP_NUM_THREADS", "")
     if _is_worker() and share.isdigit():
         wanted = min(wanted, int(share))
@@ -249,7 +262,7 @@ def ort_vector(tensors: Any, devices: list[Any]) -> Any:
     vector.reserve(len(tensors))
     for tensor, device in zip(tensors, devices, strict=True):
         if isinstance(tensor, np.ndarray):
-            tensor = pybind.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(tensor), device)
+            tensor = pybind.OrtValue.ortvalue_from_numpy(np.asarray(tensor, order="C"), device)
         vector.push_back(getattr(tensor, "_ortvalue", tensor))
     return vector
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import ModelProto, TensorProto, ValueInfoProto, helper
 
+from .. import plugins
 from ..differentiation import gradient_of_loss
 from ..graphs import (
     GraphBuilder,
@@ -133,7 +134,8 @@ def row_losses(task: TrainingTask, op: GraphBuilder, batch: int | str) -> str:
     assert task.loss is not None
     op.set_type(task.label, *batch_type(task.label_type, batch))
     op.set_type(task.output, *batch_type(task.output_type, batch))
-    return task.loss.forward(op, task.label, task.output)
+    with plugins.blamed(task.loss, "forward"):
+        return task.loss.forward(op, task.label, task.output)
 
 
 def row_loss_graph(task: TrainingTask) -> tuple[ModelProto, str]:
@@ -254,7 +256,8 @@ def append_updates(
         shape = tuple(d.dim_value for d in types[name].type.tensor_type.shape.dim)
         before[name], infos = _state_inputs(task, op, name, shape)
         inputs += infos
-        new, after[name] = task.learning_rate.update(op, name, gradients[name], before[name], rate)
+        with plugins.blamed(task.learning_rate, "update"):
+            new, after[name] = task.learning_rate.update(op, name, gradients[name], before[name], rate)
         weights[name] = _bounded(task, op, name, _proximal(task, op, name, new, shape))
     sums = append_sums(task.learning_rate, op, weights, before)
     types |= {info.name: info for info in inputs}

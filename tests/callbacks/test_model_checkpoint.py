@@ -135,6 +135,18 @@ def test_going_on_from_a_graph(kind, rows, tmp_path):
 
 
 @pytest.mark.needs_callbacks
+def test_what_was_measured_is_not_said_of_what_comes_of_it(rows, tmp_path):
+    """A key twice would not be valid ONNX."""
+    first, second = ModelCheckpoint(tmp_path / "first"), ModelCheckpoint(tmp_path / "second")
+    train(first, rows)
+    later = train(second, rows, model=first.paths()[-1], warm_start=True)
+    assert not later.get_trained_onnx().metadata_props
+    for path in second.paths():
+        onnx.checker.check_model(onnx.load(path))
+    assert [read_value(path, "loss") for path in second.paths()] == later.train_losses_
+
+
+@pytest.mark.needs_callbacks
 def test_a_classifier_goes_on_from_a_graph(tmp_path):
     X, y = load_wine(return_X_y=True)
     X = scale(X)
@@ -301,7 +313,7 @@ def test_overwriting_leaves_the_trainings_of_clones_alone(rows, tmp_path):
         trainer = OrtGradientOptimizer(Ridge(), max_iter=1, random_state=0).set_callbacks(checkpoint)
         cross_validate(trainer, *rows, cv=2, error_score="raise")
         assert names(checkpoint) == ["epoch-000001.onnx", "fit-2/epoch-000001.onnx"]
-        assert {written_by(path) for path in checkpoint.paths()} == {checkpoint._writer}
+        assert {written_by([path]) for path in checkpoint.paths()} == {checkpoint._writer}
 
 
 @pytest.mark.needs_callbacks

@@ -131,6 +131,9 @@ ARITHMETIC = [
     Record("Clip", (away(4, 3, points=(-1.0, 1.0)), np.array(-1.0), np.array(1.0))),
     Record("Clip", (away(4, 3, points=(0.5,)), None, np.array(0.5))),
     Record("Clip", (away(4, 3, points=(0.5,)), np.array(0.5)), constants=(1,)),
+    # the lower bound above the upper one, in both and in one of the forms of the rule
+    Record("Clip", (away(4, 3, points=(0.5, 1.0)), np.array(1.0), np.array(0.5))),
+    Record("Clip", (away(4, 3, points=(0.5, 1.0)), np.array(1.0), np.array(0.5)), constants=(1, 2)),
     Record("Where", (ones_like_mask(4, 3), normal(4, 3), normal(4, 3))),
     Record("Where", (ones_like_mask(4, 1), normal(3), normal(4, 3))),
     Record("Where", (ones_like_mask(4, 3), normal(), normal(1, 3))),
@@ -214,6 +217,20 @@ LINEAR_ALGEBRA = [
             ("ij,kl->il", ((4, 3), (2, 5))),
             ("bhid,bhjd->bhij", ((2, 3, 4, 5), (2, 3, 2, 5))),
             ("ij,jk,kl->il", ((4, 3), (3, 2), (2, 5))),
+        )
+    ),
+    # repeated labels
+    *(
+        Record(
+            "Einsum", tuple(normal(*s) for s in shapes), {"equation": equation}, symbolic=False, empty=False
+        )
+        for equation, shapes in (
+            ("ii,i->i", ((3, 3), (3,))),
+            ("iij->ij", ((3, 3, 2),)),
+            ("iij->j", ((3, 3, 2),)),
+            ("iii->i", ((3, 3, 3),)),
+            ("ii,jj->ij", ((3, 3), (2, 2))),
+            ("iji,j->i", ((3, 2, 3), (2,))),
         )
     ),
     Record("Einsum", (normal(3, 3),), {"equation": "ii->i"}, symbolic=False, empty=False),
@@ -386,6 +403,32 @@ GATHER_SCATTER = [
         )  # fmt: skip
         for how, opsets in (("add", (16, 18)), ("mul", (16, 18)), ("max", (18,)), ("min", (18,)))
     ),
+    # factors that are zero: one at a place, two at another
+    Record(
+        "ScatterElements",
+        (positive(4), ints(0, 0, 1, 1, 2, 3), np.array([0.0, 2.0, 0.0, 0.0, 0.5, 0.0])),
+        {"reduction": "mul"},
+        opsets=(16, 18),
+        empty=False,
+        second=False,
+    ),  # fmt: skip
+    Record(
+        "ScatterND",
+        (positive(3, 2), np.array([[0], [2], [0]]), np.array([[0.0, 0.0], [0.5, 0.0], [2.0, 0.0]])),
+        {"reduction": "mul"},
+        opsets=(16, 18),
+        empty=False,
+        second=False,
+    ),  # fmt: skip
+    *(
+        Record("OneHot", (indices, np.array(depth), normal(2)), attributes, symbolic=False)
+        for indices, depth, attributes in (
+            (ints(0, 2, -1, 7), 3, {}),
+            (np.array([[0, 1], [2, -2]]), 3, {"axis": 0}),
+            (np.array([[0, 1], [2, -2]]), 3, {"axis": 1}),
+            (ints(1, 0), 4, {"axis": -2}),
+        )
+    ),
     Record("ScatterND", (normal(4, 3), np.array([[0], [2]]), normal(2, 3)), empty=False),
     Record("ScatterND", (normal(4, 3), np.array([[0, 1], [2, -1]]), normal(2)), empty=False),
     *(
@@ -435,37 +478,35 @@ NORMALIZATION = [
 ]
 
 LOSSES = [
-    Record("SoftmaxCrossEntropyLoss", (normal(4, 3), ints(0, 2, 1, 1)), {"reduction": how}, empty=False)
-    for how in ("mean", "sum", "none")
-] + [
-    Record(
-        "SoftmaxCrossEntropyLoss",
-        (normal(4, 3), ints(0, 2, 1, 1), positive(3)),
-        {"reduction": "mean"},
-        wrt=(0,),
-        empty=False,
-    ),  # fmt: skip
-    Record(
-        "SoftmaxCrossEntropyLoss",
-        (normal(4, 3), ints(0, 2, 1, 1), positive(3)),
-        {"ignore_index": 2},
-        wrt=(0,),
-        empty=False,
-    ),  # fmt: skip
+    *(
+        Record(
+            "SoftmaxCrossEntropyLoss",
+            (normal(4, 3), ints(0, 2, 1, 1), *weights),
+            {"reduction": how, **ignored},
+            empty=False,
+        )
+        for how in ("mean", "sum", "none")
+        for weights in ((), (positive(3),))
+        for ignored in ({}, {"ignore_index": 2})
+    ),
     Record(
         "SoftmaxCrossEntropyLoss",
         (normal(4, 3), ints(0, 2, -1, 1)),
         {"ignore_index": -1},
         n_outputs=2,
-        wrt=(0,),
         empty=False,
     ),  # fmt: skip
-    Record(
-        "SoftmaxCrossEntropyLoss",
-        (normal(2, 3, 4), np.array([[0, 2, 1, 1], [2, 1, 0, 0]])),
-        n_outputs=2,
-        empty=False,
-    ),  # fmt: skip
+    *(
+        Record(
+            "SoftmaxCrossEntropyLoss",
+            (normal(2, 3, 4), np.array([[0, 2, 1, 1], [2, 1, 0, 0]]), *weights),
+            {"reduction": how},
+            n_outputs=2,
+            empty=False,
+        )
+        for how in ("mean", "none")
+        for weights in ((), (positive(3),))
+    ),
 ]
 
 CONVOLUTIONS = [
@@ -515,6 +556,24 @@ POOLING = [
             ((2, 3, 6, 5), {"kernel_shape": [2, 2], "strides": [2, 2], "ceil_mode": 1}, (19, 21)),
             ((2, 3, 7, 6), {"kernel_shape": [2, 2], "dilations": [2, 2]}, (19, 21)),
         )
+    ),
+    # onnxruntime counts in its own way here, and has a kernel for float32 only
+    *(
+        Record(
+            "AveragePool",
+            (normal(2, 3, *size),),
+            {"kernel_shape": [3, 2], "strides": [2, 3], "pads": pads, "ceil_mode": 1, **count},
+            empty=False,
+            single=True,
+        )
+        for size, pads in (
+            ((6, 5), [0, 0, 0, 0]),
+            ((5, 6), [1, 1, 1, 1]),
+            ((5, 6), [0, 1, 1, 0]),
+            ((4, 7), [0, 1, 1, 0]),
+            ((4, 7), [0, 0, 0, 0]),
+        )
+        for count in ({}, {"count_include_pad": 1})
     ),
     *(
         Record("MaxPool", (distinct(*x),), attributes, empty=False, opsets=opsets)
@@ -580,4 +639,7 @@ RECORDS = [
 
 #: Operators tested in a file of their own.
 # ReverseSequence has its rule in the example distribution.
-ELSEWHERE = {("", "If"), ("", "Loop"), ("", "Scan"), ("", "ReverseSequence")}
+ELSEWHERE = {
+    ("", name)
+    for name in "If Loop Scan ReverseSequence QuantizeLinear DequantizeLinear MatMulInteger".split()
+}

@@ -50,6 +50,19 @@ SCAN = """g (double[3] s0, double[3,5] x, double[3] w) => (double[3] s, double[3
         a = Mul(s1, w) c = Add(a, xi) s2 = Tanh(c) yi = Mul(s2, xi) }>
 }"""
 
+# The initial state is read by the body too: x^4 after three turns.
+CAPTURED = """g (double[3] x, int64 n, bool go) => (double[3] z) {
+    z = Loop (n, go, x) <body = b (int64 i, bool ci, double[3] v) => (bool co, double[3] next) {
+        co = Identity(ci) next = Mul(v, x) }>
+}"""
+
+CAPTURED_SCAN = """g (double[3] x, double[4,3] q) => (double[3] z, double[4,3] o) {
+    z, o = Scan (x, q) <num_scan_inputs=1, body = b (double[3] v, double[3] r)
+        => (double[3] next, double[3] kept) {
+        zero = Constant<value_int=0>() first = Gather<axis=0>(q, zero) a = Mul(v, x) b = Mul(r, first)
+        next = Add(a, b) kept = Mul(next, x) }>
+}"""
+
 YES = np.array(True)
 
 CASES = {
@@ -58,6 +71,8 @@ CASES = {
     "loop": (LOOP, (X, W, np.array(4), YES), (0, 1)),
     "loop-never": (LOOP, (X, W, np.array(0), YES), (0, 1)),
     "while": (WHILE, (W, X[0]), (0, 1)),
+    "captured": (CAPTURED, (X[0], np.array(3), YES), (0,)),
+    "captured-scan": (CAPTURED_SCAN, (X[0], RNG.normal(size=(4, 3))), (0, 1)),
     "nested": (NESTED, (W, X[0], np.array(3), YES), (0, 1)),
     **{
         f"scan-{read}-{write}": (SCAN % (read, write), (W, RNG.normal(size=(3, 5)), X[0]), (0, 1, 2))
@@ -74,7 +89,9 @@ def test_finite_differences(name, opset):
     check_gradient_rule(parse(text, opset), *values, wrt=wrt, run=run_onnxruntime)
 
 
-@pytest.mark.parametrize("name", ["if-then", "if-else", "loop", "while", "nested", "scan-0-0", "scan-1-0"])
+@pytest.mark.parametrize(
+    "name", ["if-then", "if-else", "loop", "while", "nested", "scan-0-0", "captured", "captured-scan"]
+)
 def test_second_derivative(name):
     text, values, wrt = CASES[name]
     model = parse(text)

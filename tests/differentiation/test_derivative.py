@@ -44,7 +44,8 @@ GRAPHS = {
     "a weight and an input off the way": """
         g (double[N,2] x, double[N,3] apart) => (double[N,2] y, double[N,3] z)
         <double[2] w = {1, 2}, double[4] unused = {1, 2, 3, 4}, double[2] beside = {1, 1}>
-        { e = Exp (x) y = Mul (e, w) k = Cast <to = 7> (apart) z = Cast <to = 11> (k) q = Add (w, beside)
+        { e = Exp (x) y = Mul (e, w) k = Shape (apart) z = ConstantOfShape <value = double[1] {0.5}> (k)
+        q = Add (w, beside)
         }""",
 }
 CLASH = """

@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ortlearn.differentiation import gradient_of_loss, onnx_derivative
+from ortlearn.differentiation import DerivativeOptions, gradient_of_loss, onnx_derivative
 from ortlearn.differentiation.ort_rewrites import REWRITES, rewrite_for_ort
 from ortlearn.differentiation.random_feed import random_feed
 from ortlearn.graphs import make_initializers_of
 from tests.differentiation.evaluation import run, run_onnxruntime
 from tests.differentiation.models import parse
+from tests.differentiation.records import RECORDS
 
 needs_training = pytest.mark.needs_training
+KEPT = DerivativeOptions.KeepOutputs | DerivativeOptions.FillGrad
 
 HEAD = "g ({0}[3,2] x, {0}[2] w, {0}[3,2] q, {0}[1,2] c, {0}[2] v) => ({0} loss)"
 LAST = "s = Tanh (h) t = Mul (s, w) loss = ReduceSum <keepdims = 0> (t)"
@@ -163,6 +165,7 @@ def test_through_the_derivative_too(name):
 
 def test_every_rewrite_has_a_graph():
     used = {(node.domain, node.op_type) for name in GRAPHS for node in model_of(name).graph.node}
+    used |= {(record.domain, record.op_type) for record in RECORDS}  # see test_ort_operators.py
     assert {key for key in REWRITES if key[0] == ""} <= used
 
 
@@ -217,9 +220,32 @@ def test_powers_of_zero():
     assert loss == 9
     np.testing.assert_allclose(dx, [0, 1, 0, 12], rtol=1e-6)
     np.testing.assert_allclose(dw, [0, 0, 0, 8 * np.log(2)], rtol=1e-6)
-    feeds["x"][3] = -2  # a negative base has no slope along its exponent
-    loss, _, dw = run_onnxruntime(gradient_of_loss(model, "loss", ["x", "w"], "ort"), feeds)
-    assert np.isnan(loss) and np.isnan(dw[3])
+
+
+@needs_training
+@pytest.mark.parametrize("body", ["Pow (x, w)", "Pow (x, c)", "Pow (x, k)"])
+def test_powers_of_negative_numbers(body):
+    model = parse(f"""g (float[5] x, float[5] w, float[5] c) => (float loss)
+        <float[5] k = {{3, 2, 0, -1, -3}}> {{ y = {body} loss = ReduceSum <keepdims = 0> (y) }}""")
+    exponents = np.array([3, 2, 0, -1, -3], np.float32)
+    x = np.array([-2, -1.5, -2, -0.5, -1], np.float32)
+    gradient = gradient_of_loss(model, "loss", ["x", "w"], "ort")
+    loss, dx, dw = run_onnxruntime(gradient, {"x": x, "w": exponents, "c": exponents})
+    np.testing.assert_allclose(loss, (x**exponents).sum(), rtol=1e-6)
+    np.testing.assert_allclose(dx, exponents * x ** (exponents - 1), rtol=1e-6)
+    # a power of a negative base has no slope along its exponent
+    assert np.isnan(dw).all() if body.endswith("w)") else not dw.any()
+    x[0], x[1] = 0, 3
+    loss, dx, _ = run_onnxruntime(gradient, {"x": x, "w": exponents * 0, "c": exponents * 0})
+    assert not dx.any() or body.endswith("k)")
+
+
+@needs_training
+def test_roots_of_negative_numbers():
+    model = parse("""g (float[N] x, float[N] w) => (float[N] y) { y = Pow (x, w) }""")
+    onx = onnx_derivative(model, [], options=KEPT, backend="ort")
+    feeds = {"x": np.array([-8, 8], np.float32), "w": np.array([1 / 3, 1 / 3], np.float32)}
+    np.testing.assert_allclose(run_onnxruntime(onx, feeds)[0], [np.nan, 2], rtol=1e-6)
 
 
 @needs_training

@@ -1,4 +1,4 @@
-"""Gradients of random graphs of ten to thirty nodes."""
+"""Gradients of random graphs: many nodes that are known to fit, and all forms of operators."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 from ortlearn.graphs import GraphBuilder
 from ortlearn.testing import check_gradient_rule
+from tests.differentiation import fuzzing
 from tests.differentiation.evaluation import run
 
 
@@ -115,3 +117,34 @@ def test_gradients_of_random_graphs(plan, seed):
     rng = np.random.default_rng(seed)
     feeds = [rng.normal(size=SHAPES[name]) for name in INPUTS]
     check_gradient_rule(build(plan), *feeds, run=run, projections=1, rtol=2e-6, atol=1e-8)
+
+
+@pytest.mark.slow
+def test_a_sample_of_all_forms():
+    """More of them: ``python -m tests.differentiation.fuzzing 0 8000``."""
+    counts, bad = fuzzing.check_seeds(0, 400)
+    assert not bad, bad
+    compared = counts["right"] + counts["float32"]
+    assert compared > 320, counts
+
+
+def test_a_wrong_gradient_is_found(monkeypatch):
+    """The comparison must see what is wrong by a hundredth, in float64 and in float32."""
+    whole = fuzzing.gradient_model
+
+    def spoiled(model, y, wrt):
+        onx = whole(model, y, wrt)
+        for value in onx.graph.output:
+            kind = value.type.tensor_type.elem_type
+            for node in onx.graph.node:
+                node.output[:] = [name + "_right" if name == value.name else name for name in node.output]
+            factor = helper.make_tensor(value.name + "_factor", kind, [], [1.05])
+            onx.graph.initializer.append(factor)
+            onx.graph.node.append(helper.make_node("Mul", [value.name + "_right", factor.name], [value.name]))
+        return onx
+
+    seeds = range(40)
+    right = {seed for seed in seeds if fuzzing.check_seed(seed)[0] == "right"}
+    monkeypatch.setattr(fuzzing, "gradient_model", spoiled)
+    found = [fuzzing.check_seed(seed)[0] for seed in right]
+    assert len(right) > 5 and found.count("wrong") > len(right) / 2, found

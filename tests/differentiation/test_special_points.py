@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ortlearn.differentiation.gradient_model import gradient_model
-from ortlearn.testing import make_node_model
+from ortlearn.testing import check_gradient_rule, make_node_model
 from tests.differentiation.evaluation import run
 from tests.differentiation.models import parse
 
@@ -106,3 +106,35 @@ def test_values_used_many_times():
     _, dx = run(gradient_model(model, "y", ["x"]), {"x": x})
     db = 2 * (2 * x @ x + 2 * x)
     np.testing.assert_allclose(dx, 2 * db + 2 * db @ x.T + 2 * x.T @ db)
+
+
+@pytest.mark.parametrize("sizes", ["static", "symbolic"])
+@pytest.mark.parametrize(
+    "equation, shapes",
+    [
+        ("ij,ij->ij", ((1, 3), (2, 3))),
+        ("ij,ij->j", ((1, 3), (2, 3))),
+        ("ij,ij->", ((1, 3), (2, 3))),
+        ("ij,ij->i", ((2, 1), (2, 3))),
+        ("ij,jk->ik", ((2, 1), (3, 4))),
+        ("ij,ij,ij->j", ((1, 3), (2, 1), (2, 3))),
+        ("ii,i->", ((3, 3), (1,))),
+        ("...i,...i->...", ((2, 1, 3), (4, 3))),
+        ("i...,i...->...", ((3, 2), (3, 1))),
+        ("...ij,...jk", ((2, 1, 1, 3), (5, 3, 2))),
+    ],
+)
+def test_einsum_that_broadcasts_an_axis(equation, shapes, sizes):
+    """onnx infers the wrong shape for some; what comes after depends on it."""
+    rng = np.random.default_rng(0)
+    values = [rng.normal(size=shape) for shape in shapes]
+    names = "abc"[: len(shapes)]
+    dims = [
+        [f"{name}{i}" if sizes == "symbolic" else dim for i, dim in enumerate(shape)]
+        for name, shape in zip(names, shapes, strict=True)
+    ]
+    inputs = ", ".join(f"double[{','.join(map(str, d))}] {n}" for n, d in zip(names, dims, strict=True))
+    model = parse(f"""g ({inputs}, double[1] t) => (double y) {{
+        e = Einsum<equation="{equation}">({", ".join(names)}) s = Tanh(e) m = Mul(s, t)
+        y = ReduceSum<keepdims=0>(m) }}""")
+    check_gradient_rule(model, *values, np.array([0.7]), run=run)

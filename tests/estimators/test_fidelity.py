@@ -5,16 +5,12 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator
 from sklearn.datasets import load_iris
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsRegressor
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.estimators import fidelity
-from ortlearn.estimators.fidelity import ROWS, compare_with_sklearn, is_known_faithful
+from ortlearn.estimators.fidelity import ROWS, compare_with_sklearn
 from ortlearn.estimators.inference import Inference
 from ortlearn.estimators.problem import Problem
 from ortlearn.exceptions import FidelityWarning
@@ -28,21 +24,6 @@ STILL = {"warm_start": True, "max_iter": 1, "learning_rate": 1e-30}
 def runner_of(model, y):
     problem = Problem.pose(OrtGradientOptimizer(model, **STILL), X, y, None, np.random.RandomState(0))
     return Inference(problem, problem.trainable.model, Device("cpu"), None)
-
-
-def test_what_is_known_to_be_faithful():
-    class Ridge(BaseEstimator):
-        pass
-
-    assert is_known_faithful(make_pipeline(StandardScaler(), "passthrough", LinearRegression()))
-    assert not is_known_faithful(make_pipeline(StandardScaler(), KNeighborsRegressor()))
-    assert not is_known_faithful(Ridge())
-
-
-def test_every_faithful_name_is_an_estimator():
-    from sklearn.utils.discovery import all_estimators
-
-    assert {name for name, _ in all_estimators()} >= fidelity.FAITHFUL
 
 
 @pytest.mark.parametrize("changed", [True, False])

@@ -125,7 +125,7 @@ class Text(BaseSchedule):
         (ChangesItself(), "changed the object"),
         (LearningRateSGD(learning_rate=Falls()), "rate of epoch 50 is 0.0"),
         (LearningRateSGD(learning_rate=Counts()), "asking twice"),
-        (LearningRateSGD(learning_rate=Text()), "must be a number above 0"),
+        (LearningRateSGD(learning_rate=Text()), "must be a finite number"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseLearningRate) else "",
 )

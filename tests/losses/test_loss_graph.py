@@ -8,7 +8,14 @@ from sklearn.base import clone
 from ortlearn.differentiation import gradient_of_loss
 from ortlearn.exceptions import PluginError, UnknownPluginError
 from ortlearn.graphs import make_inputs_of
-from ortlearn.losses import AbsoluteErrorLoss, ElasticLoss, SquaredErrorLoss, add_loss_output, resolve_loss
+from ortlearn.losses import (
+    AbsoluteErrorLoss,
+    BaseLoss,
+    ElasticLoss,
+    SquaredErrorLoss,
+    add_loss_output,
+    resolve_loss,
+)
 
 LINEAR = """<ir_version: 8, opset_import: ["": 18]>
 g (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, -2}, float[1] b = {3}>
@@ -217,3 +224,22 @@ def test_the_loss_given_is_not_changed():
     add_loss_output(linear(), loss)
     assert loss.factor == 0.25 and SquaredErrorLoss().factor == 0.5
     assert AbsoluteErrorLoss.definition_params == {}
+
+
+class _Failing(BaseLoss):
+    tasks = frozenset({"regression"})
+
+    def __init__(self, size=1):
+        if size < 0:
+            raise IndexError("no such size")
+        self.size = size
+
+    def forward(self, op, expected, predicted):
+        return {}["missing"]
+
+
+def test_exceptions_of_a_plugin_name_it():
+    with pytest.raises(PluginError, match=r"_Failing cannot be made from .*IndexError: no such size"):
+        resolve_loss(_Failing, size=-1)
+    with pytest.raises(PluginError, match=r"forward of _Failing raised KeyError: 'missing'"):
+        add_loss_output(linear(), _Failing())

@@ -15,7 +15,7 @@ from ortlearn.differentiation import onnx_derivative
 from ortlearn.differentiation.registry import RuleSet
 from ortlearn.exceptions import PluginError
 from ortlearn.graphs import GraphBuilder
-from ortlearn.plugins import GRADIENTS, LEARNING_RATES, LOSSES, PENALTIES, SCHEDULES
+from ortlearn.plugins import GRADIENTS, LEARNING_RATES, LOSSES, MODELS, PENALTIES, SCHEDULES
 
 FOLDER = Path(__file__).parents[1] / "example_plugin"
 DISTRIBUTION = "ortlearn-example-plugin"
@@ -26,6 +26,7 @@ EXAMPLES = [
     (SCHEDULES, "example_triangles", "TriangleSchedule"),
 ]
 RULES = (GRADIENTS, "example_rules")
+MODEL = (MODELS, "ortlearn_example_plugin.models.PowerLawRegressor")
 
 
 def compute(op, outputs, feeds):
@@ -55,11 +56,11 @@ def test_installed_plugin_is_found_and_loads(group, name, class_name):
 
 def test_it_declares_nothing_else():
     found = [(i.group, i.name) for i in plugins.list_plugins() if i.distribution == DISTRIBUTION]
-    assert found == [*((group, name) for group, name, _ in EXAMPLES), RULES]
+    assert found == [*((group, name) for group, name, _ in EXAMPLES), RULES, MODEL]
 
 
 def test_one_of_every_kind():
-    assert {group for group, _, _ in EXAMPLES} | {RULES[0]} == set(plugins.GROUPS)
+    assert {group for group, _, _ in EXAMPLES} | {RULES[0], MODELS} == set(plugins.GROUPS)
 
 
 def test_its_own_tests_pass():

@@ -5,16 +5,17 @@ from ortlearn.exceptions import PluginError
 from ortlearn.plugins.groups import LABELS, check_group
 
 
-def test_five_groups_each_with_a_label():
+def test_six_groups_each_with_a_label():
     assert plugins.GROUPS == (
         plugins.LOSSES,
         plugins.PENALTIES,
         plugins.LEARNING_RATES,
         plugins.SCHEDULES,
         plugins.GRADIENTS,
+        plugins.MODELS,
     )
     assert list(LABELS) == list(plugins.GROUPS)
-    assert len(set(LABELS.values())) == 5
+    assert len(set(LABELS.values())) == 6
 
 
 @pytest.mark.parametrize("group", ["losses", "", None, "ortlearn.loss"])

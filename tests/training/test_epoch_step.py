@@ -309,6 +309,9 @@ def test_one_call_for_each_epoch(make_task, rows, monkeypatch):
         return call(*args)
 
     monkeypatch.setattr(step, "_call", counted)
-    train(step, rows, max_iter=7, batch_size=2)
-    assert len(calls) == 7 + 1  # the last one looks at the weights the training leaves
+    clear_cache()
+    for trials in (2, 0):  # of a new graph
+        calls.clear()
+        train(step, rows, max_iter=7, batch_size=2)
+        assert len(calls) == trials + 7 + 1  # the last one looks at the weights the training leaves
     assert step._single is None

@@ -61,7 +61,8 @@ def tie_parameters(model: ModelProto, estimator: Any) -> tuple[ModelProto, list[
     loose: list[str] = []
     for member in members:
         formulas = FORMULAS[known_class(member)](member)
-        found = [(formula, _holders(formula, member, arrays)) for formula in formulas]
+        values = [_value_of(formula, member) for formula in formulas]
+        found = list(zip(formulas, _holders(values, arrays), strict=True))
         names = [name for _, holders in found for name in holders]
         if len(found) > 1 and all(holders for _, holders in found):
             _write(op, member, found, arrays)
@@ -71,17 +72,33 @@ def tie_parameters(model: ModelProto, estimator: Any) -> tuple[ModelProto, list[
     return (_replaced(model, op) if op.nodes else model), loose
 
 
-def _holders(formula: Formula, member: Any, arrays: Mapping[str, np.ndarray]) -> list[str]:
-    """Return the initializers that hold the value of a formula."""
-    value = _value(formula, [np.asarray(getattr(member, name), np.float64) for name in formula.attributes])
+def _value_of(formula: Formula, member: Any) -> np.ndarray:
+    return _value(formula, [np.asarray(getattr(member, name), np.float64) for name in formula.attributes])
+
+
+def _holders(values: list[np.ndarray], arrays: Mapping[str, np.ndarray]) -> list[list[str]]:
+    """Return the initializers that hold each of some values, the nearest one where several are near."""
+    held: list[list[str]] = [[] for _ in values]
+    for name, array in arrays.items():
+        near = [number for number, value in enumerate(values) if _is_near(array, value)]
+        if near:
+            held[min(near, key=lambda number: _apart(array, values[number]))].append(name)
+    return held
+
+
+def _is_near(array: np.ndarray, value: np.ndarray) -> bool:
     scale = TOLERANCE * max(np.abs(value).max(), 1e-30)
-    return [
-        name
-        for name, array in arrays.items()
-        if array.size == value.size
+    return (
+        array.size == value.size
         and (evidence(array) > 0 or len(np.unique(array)) > 1)
         and np.allclose(array.ravel(), value.ravel(), rtol=TOLERANCE, atol=scale)
-    ]
+    )
+
+
+def _apart(array: np.ndarray, value: np.ndarray) -> float:
+    """Return the mean relative difference: small numbers of an array count as much as its largest."""
+    wide, value = np.asarray(array, np.float64).ravel(), value.ravel()
+    return float(np.mean(np.abs(wide - value) / np.maximum(np.abs(wide) + np.abs(value), 1e-300)))
 
 
 def _value(formula: Formula, values: list[np.ndarray]) -> np.ndarray:

@@ -17,7 +17,7 @@ from sklearn.gaussian_process import kernels
 
 from ...exceptions import ConversionError
 from ...graphs import GraphBuilder
-from ..rewrites.pairwise import pairwise_distances
+from ...models.distances import pairwise_distances
 from .writing import add_weight
 
 __all__ = ["Rows", "kernel_diagonal", "kernel_matrix"]

@@ -11,7 +11,7 @@ from sklearn.svm import OneClassSVM
 
 from ...exceptions import ConversionError
 from ...graphs import GraphBuilder
-from ..decompositions.svm_coupling import pair_table
+from ...models.coupling import pair_table
 from .writing import add_nodes, float_input, new_builder
 
 __all__ = ["convert_classifier", "convert_regressor", "votes_and_confidences"]

@@ -10,6 +10,7 @@ from functools import partial
 
 from onnx import ModelProto, NodeProto
 
+from ...exceptions import ConversionError
 from ...graphs import GraphBuilder, replace_nodes
 from ..rewrites import rewrite_forms
 from . import (
@@ -91,4 +92,9 @@ def decompose_operators(model: ModelProto) -> ModelProto:
 
 
 def _replace(key: tuple[str, str], node: NodeProto, op: GraphBuilder) -> bool:
-    return DECOMPOSITIONS[key](Fused(node, op))
+    try:
+        return DECOMPOSITIONS[key](Fused(node, op))
+    except (ArithmeticError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise ConversionError(
+            f"{node.op_type} (node {node.name!r}) has attributes that do not fit together: {error}."
+        ) from error

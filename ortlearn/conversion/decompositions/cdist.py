@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..rewrites.pairwise import pairwise_distances
+from ...models.distances import pairwise_distances
 from .common import Fused
 
 __all__ = ["decompose"]

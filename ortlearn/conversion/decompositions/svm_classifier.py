@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import numpy as np
 from onnx import TensorProto
 
+from ...models.coupling import coupled_probabilities, disagreement, pair_table
+from ...models.support_vectors import pair_scores, weighted_kernel
 from .common import Fused
 from .links import apply_link
-from .svm_coupling import coupled_probabilities, pair_table
-from .svm_kernels import KERNELS, as_double, as_float, float_array, kernel_matrix
+from .svm_kernels import KERNELS, float_array, kernel_matrix
 from .svm_linear import write_linear_scores
 
 __all__ = ["decompose"]
@@ -69,56 +68,25 @@ def _is_consistent(fused: Fused, counts: list[int], n_classes: int) -> bool:
 
 
 def _kernel(fused: Fused, total: int) -> str:
-    vectors = float_array(fused, "support_vectors").reshape(total, -1)
-    return as_double(fused.op, kernel_matrix(fused, vectors))
+    return kernel_matrix(fused, float_array(fused, "support_vectors").reshape(total, -1))
 
 
 def _binary_score(fused: Fused, total: int) -> str:
     """Return the score of the second class, of shape (rows, 1)."""
-    op, kernel = fused.op, _kernel(fused, total)
-    coefficients = -float_array(fused, "coefficients")[:total].reshape(1, -1)
-    weights = as_double(op, fused.weight("dual_coef", coefficients))
-    product = as_float(op, op.Gemm(kernel, weights, transB=1))
-    return op.Add(product, fused.weight("intercept", -float_array(fused, "rho")[:1]))
+    kernel = _kernel(fused, total)
+    weights = fused.weight("dual_coef", -float_array(fused, "coefficients")[:total].reshape(1, -1))
+    product = weighted_kernel(fused.op, kernel, weights)
+    return fused.op.Add(product, fused.weight("intercept", -float_array(fused, "rho")[:1]))
 
 
 def _pair_scores(fused: Fused, counts: list[int]) -> str:
-    """Return the scores of the pairs, of shape (rows, pairs).
-
-    The coefficients have a row for each other class: the support vectors of a class are multiplied
-    with theirs, and each pair takes two of the columns this gives.
-    """
-    op, total, n_classes = fused.op, sum(counts), len(counts)
+    """Return the scores of the pairs, of shape (rows, pairs)."""
+    total, others = sum(counts), len(counts) - 1
     kernel = _kernel(fused, total)
-    coefficients = float_array(fused, "coefficients")[: (n_classes - 1) * total].reshape(-1, total)
-    weights = as_double(op, fused.weight("dual_coef", coefficients))
-    present = [c for c in range(n_classes) if counts[c]]
-    sizes = np.array([counts[c] for c in present])
-    columns = op.Split(kernel, sizes, axis=1, outputs=_names(fused, "kernel", present))
-    blocks = op.Split(weights, sizes, axis=1, outputs=_names(fused, "block", present))
-    pairs = zip(_list(columns), _list(blocks), strict=True)
-    sides = [as_float(op, op.Gemm(column, block, transB=1)) for column, block in pairs]
-    # Integers, cast: a product with floats would be taken for one with weights.
-    both = as_float(op, op.constant(_sides_of_pairs(n_classes, present)))
-    product = op.MatMul(op.Concat(*sides, axis=1), both)
-    n_pairs = n_classes * (n_classes - 1) // 2
-    return op.Add(product, fused.weight("intercept", float_array(fused, "rho")[:n_pairs]))
-
-
-def _names(fused: Fused, stem: str, present: list[int]) -> list[str]:
-    return [fused.op.unique(f"{stem}_of_class_{c}") for c in present]
-
-
-def _list(names: str | tuple[str, ...]) -> list[str]:
-    return [names] if isinstance(names, str) else list(names)
-
-
-def _sides_of_pairs(n_classes: int, present: list[int]) -> np.ndarray:
-    """Return the matrix that adds, for each pair i < j, row j - 1 of class i and row i of class j."""
-    table = np.zeros((n_classes, n_classes - 1, n_classes * (n_classes - 1) // 2), dtype=np.int32)
-    for number, (i, j) in enumerate(combinations(range(n_classes), 2)):
-        table[i, j - 1, number] = table[j, i, number] = 1
-    return table[present].reshape(len(present) * (n_classes - 1), -1)
+    coefficients = float_array(fused, "coefficients")[: others * total].reshape(-1, total)
+    weights = fused.weight("dual_coef", coefficients)
+    rho = float_array(fused, "rho")[: len(counts) * others // 2]
+    return pair_scores(fused.op, kernel, weights, fused.weight("intercept", rho), counts)
 
 
 def _probabilities(fused: Fused, first: str, n_classes: int) -> str:
@@ -126,7 +94,8 @@ def _probabilities(fused: Fused, first: str, n_classes: int) -> str:
     op, pairs = fused.op, n_classes * (n_classes - 1) // 2
     slopes = op.Mul(first, fused.weight("prob_a", float_array(fused, "prob_a")[:pairs]))
     logits = op.Add(slopes, fused.weight("prob_b", float_array(fused, "prob_b")[:pairs]))
-    return coupled_probabilities(op, op.Sub(1.0, op.Sigmoid(logits)), n_classes)
+    matrix = disagreement(op, op.Sub(1.0, op.Sigmoid(logits)), n_classes)
+    return coupled_probabilities(op, matrix, n_classes)
 
 
 def _write(fused: Fused, scores: str, link: str) -> None:

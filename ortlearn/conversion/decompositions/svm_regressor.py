@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ...models.support_vectors import weighted_kernel
 from .common import Fused
-from .svm_kernels import KERNELS, as_double, as_float, float_array, kernel_matrix
+from .svm_kernels import KERNELS, float_array, kernel_matrix
 
 __all__ = ["decompose"]
 
@@ -25,9 +26,9 @@ def decompose(fused: Fused) -> bool:
         return False
     op = fused.op
     if count:
-        kernel = as_double(op, kernel_matrix(fused, vectors.reshape(count, -1)))
-        weight = as_double(op, fused.weight("dual_coef", coefficients.reshape(1, -1)))
-        product = as_float(op, op.Gemm(kernel, weight, transB=1))
+        kernel = kernel_matrix(fused, vectors.reshape(count, -1))
+        weight = fused.weight("dual_coef", coefficients.reshape(1, -1))
+        product = weighted_kernel(op, kernel, weight)
     else:
         product = op.MatMul(fused.float_input(), fused.weight("coef", coefficients.reshape(-1, 1)))
     intercept = fused.weight("intercept", rho[:1])

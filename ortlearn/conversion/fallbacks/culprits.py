@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,8 +9,10 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import _safe_indexing
 
+from ...quiet import quiet
 from ..inputs.columns import is_frame
 from ..inputs.first_readers import IDLE_STEPS, column_indices
+from ..preparation.overwriting import untouched
 
 __all__ = ["find_culprit"]
 
@@ -82,6 +83,5 @@ def _inner_steps(step: Any, rows: Any) -> Iterator[tuple[Step, Any]]:
         for name, inner in step.steps:
             if inner not in IDLE_STEPS:
                 yield (name, inner), rows
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    rows = inner.transform(rows)
+                with quiet():
+                    rows = inner.transform(*untouched(inner, rows))

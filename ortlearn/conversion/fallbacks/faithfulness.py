@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -11,6 +10,7 @@ from onnx import ModelProto
 from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 
+from ...quiet import quiet
 from ..inputs.column_reading import read_columns
 from ..inputs.columns import (
     as_columns,
@@ -24,6 +24,7 @@ from ..inputs.columns import (
 )
 from ..inputs.first_readers import first_readers, selects_by_name
 from ..inputs.inputs import InputSchema
+from ..preparation.overwriting import untouched
 
 __all__ = ["Run", "difference", "probe_rows", "transformed"]
 
@@ -155,9 +156,8 @@ def _compare(transformer: Any, graph: ModelProto, schema: InputSchema, probe: An
 
 def transformed(transformer: Any, X: Any) -> np.ndarray:
     """Return what scikit-learn gives, as a dense array."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        result = transformer.transform(X)
+    with quiet():
+        result = transformer.transform(*untouched(transformer, X))
     result = result.toarray() if issparse(result) else np.asarray(result)
     if result.dtype.kind == "O":
         try:

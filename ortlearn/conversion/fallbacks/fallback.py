@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,12 +11,16 @@ from onnx import ModelProto
 from sklearn.pipeline import Pipeline
 
 from ...exceptions import ConversionError, FallbackWarning, warn_user
+from ...quiet import quiet
+from ..inputs.digits import rounded_columns, title_of_columns
 from ..inputs.first_readers import IDLE_STEPS
 from ..inputs.inputs import InputSchema, matrix_schema
 from ..inputs.schemas import input_schema
+from ..preparation.overwriting import untouched
 from ..sklearn_converter import sklearn_to_onnx
 from .culprits import find_culprit
 from .faithfulness import Run, difference, probe_rows
+from .two_types import join_in_float32
 
 __all__ = ["Converted", "convert_with_fallback"]
 
@@ -62,6 +66,7 @@ def convert_with_fallback(
     n_features: int | None = None,
     dtype: Any = np.float32,
     run: Run | None = None,
+    wide_front: bool = True,
 ) -> Converted:
     """Convert a fitted estimator, but for steps that scikit-learn must run itself.
 
@@ -79,6 +84,9 @@ def convert_with_fallback(
     run : callable, default=None
         Runs a graph; steps before the last one whose graph gives something else than they do are
         then left to scikit-learn, too.
+    wide_front : bool, default=True
+        Whether steps before the last one may be in float64, with inputs to match, where float32 rounds
+        away digits of X that matter.
 
     Returns
     -------
@@ -117,12 +125,41 @@ def convert_with_fallback(
         graph = sklearn_to_onnx(Pipeline(steps[:-1]), schema, dtype) if len(steps) > 1 else None
         return Converted(sklearn_to_onnx(estimator, schema, dtype), schema, estimator, graph)
     probe = probe_rows(X) if len(steps) > 1 else X
+    may_be_wide = wide_front and np.dtype(dtype) == np.float32
+    lost = _rounded(steps, X) if may_be_wide and len(steps) > 1 else []
+    if lost:
+        wide = _in_two_types(steps, X, probe, run)
+        if wide is not None:
+            return replace(wide, estimator=estimator)
+        columns = title_of_columns(lost)
+        fault = f"float32 rounds away digits of {columns}, and the steps up to it do not convert to float64"
+        return _cut(steps, len(steps) - 1, fault, X, probe, dtype, run, may_be_wide)
     trial = _try(steps[:-1], X, probe, dtype, run)
     if trial.fault is None:
         assert trial.schema is not None
         schema = trial.schema if steps[:-1] else input_schema(X, estimator, dtype)
         return Converted(sklearn_to_onnx(estimator, schema, dtype), schema, estimator, trial.graph)
-    return _split(steps, X, probe, dtype, run, trial.fault)
+    return _split(steps, X, probe, dtype, run, trial.fault, may_be_wide)
+
+
+def _rounded(steps: Steps, X: Any) -> list[Hashable]:
+    """Return the columns of X that lose digits in float32, on their way to several steps."""
+    try:
+        return rounded_columns(X, input_schema(X, FrontPipeline(steps[:-1]), np.float32))
+    except ConversionError:
+        return []
+
+
+def _in_two_types(steps: Steps, X: Any, probe: Any, run: Run | None) -> Converted | None:
+    """Convert the steps before the last one in float64, the last one in float32; None where that fails."""
+    trial = _try(steps[:-1], X, probe, np.float64, run)
+    if trial.schema is None or trial.graph is None:
+        return None
+    try:
+        model = join_in_float32(trial.graph, steps[-1][1])
+    except ConversionError:
+        return None
+    return Converted(model, trial.schema, Pipeline(steps), trial.graph)
 
 
 def flat_steps(estimator: Any) -> Steps:
@@ -174,22 +211,41 @@ def _reason(error: ConversionError) -> str:
     return f"skl2onnx cannot convert it ({str(cause).splitlines()[0].partition('. ')[0].rstrip('.')})"
 
 
-def _split(steps: Steps, X: Any, probe: Any, dtype: Any, run: Run | None, fault: str) -> Converted:
+def _split(
+    steps: Steps, X: Any, probe: Any, dtype: Any, run: Run | None, fault: str, may_be_wide: bool
+) -> Converted:
     """Cut a pipeline after the last step that has no faithful ONNX form, and convert the rest."""
     position, fault = _last_fault(steps[:-1], probe, dtype, run, fault)
+    return _cut(steps, position, fault, X, probe, dtype, run, may_be_wide)
+
+
+def _cut(
+    steps: Steps,
+    position: int,
+    fault: str,
+    X: Any,
+    probe: Any,
+    dtype: Any,
+    run: Run | None,
+    may_be_wide: bool,
+) -> Converted:
+    """Leave the steps before a position to scikit-learn, and convert the rest."""
     front, rest = FrontPipeline(steps[:position]), Pipeline(steps[position:])
     some = _transform(front, probe)
     if not hasattr(some, "dtype"):  # of a frame, few rows may not show every kind of value
         some = _transform(front, X)
-    schema = input_schema(some, rest, dtype)
-    model = sklearn_to_onnx(rest, schema, dtype)
-    graph = sklearn_to_onnx(Pipeline(rest.steps[:-1]), schema, dtype) if len(rest.steps) > 1 else None
+    wide = may_be_wide and len(rest.steps) > 1 and _rounded(rest.steps, some)
+    converted = _in_two_types(rest.steps, some, some, run) if wide else None
+    if converted is None:
+        schema = input_schema(some, rest, dtype)
+        graph = sklearn_to_onnx(Pipeline(rest.steps[:-1]), schema, dtype) if len(rest.steps) > 1 else None
+        converted = Converted(sklearn_to_onnx(rest, schema, dtype), schema, rest, graph)
     before = _transform(FrontPipeline(steps[: position - 1]), probe) if position > 1 else probe
     guilty, cause = find_culprit(
         steps[position - 1], before, fault, lambda inner, rows: _try([inner], rows, rows, dtype, run).fault
     )
-    warn_user(_message(steps[position - 1], guilty, cause, schema), FallbackWarning)
-    return Converted(model, schema, rest, graph, front)
+    warn_user(_message(steps[position - 1], guilty, cause, converted.schema), FallbackWarning)
+    return replace(converted, front=front)
 
 
 def _message(step: tuple[str, Any], guilty: tuple[str, Any], cause: str, schema: InputSchema) -> str:
@@ -221,6 +277,5 @@ def _last_fault(steps: Steps, probe: Any, dtype: Any, run: Run | None, fault: st
 
 
 def _transform(front: Pipeline, X: Any) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return front.transform(X)
+    with quiet():
+        return front.transform(*untouched(front, X))

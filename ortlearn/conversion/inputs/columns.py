@@ -9,6 +9,8 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import _num_samples
 
+from .sparse_checks import check_sparse
+
 __all__ = [
     "as_array_like",
     "as_columns",
@@ -18,6 +20,7 @@ __all__ = [
     "count_rows",
     "is_frame",
     "is_missing",
+    "refuse_masked",
     "with_new_columns",
 ]
 
@@ -47,19 +50,50 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "columns") and hasattr(X, "shape")
 
 
-def as_array_like(X: Any) -> Any:
+def refuse_masked(values: Any, name: str) -> None:
+    """Raise an error for masked arrays: their masks would be ignored.
+
+    Parameters
+    ----------
+    values : object
+        Anything: an array, a list or a dictionary of arrays.
+    name : str
+        What it is, for the message.
+
+    Raises
+    ------
+    ValueError
+        If it is one, or holds one.
+    """
+    parts = list(values.values()) if isinstance(values, Mapping) else []
+    parts = list(values) if isinstance(values, list | tuple) else parts
+    if any(isinstance(part, np.ma.MaskedArray) for part in (values, *parts)):
+        raise ValueError(
+            f"{name} is a masked array, and its mask would be ignored: pass an ordinary array, such as "
+            "X.filled(numpy.nan) with an imputer in the pipeline, or the samples without masked values."
+        )
+
+
+def as_array_like(X: Any, name: str = "X") -> Any:
     """Return X as something whose rows can be counted and picked.
 
     Parameters
     ----------
     X : object
         Anything.
+    name : str, default="X"
+        What it is, for messages.
 
     Returns
     -------
     object
         A CSR matrix for sparse ones of other formats than CSR and CSC (one of them is a dictionary), an
         array for what is nothing but convertible to one; anything else as it is.
+
+    Raises
+    ------
+    ValueError
+        If it is a masked array.
 
     Examples
     --------
@@ -68,7 +102,9 @@ def as_array_like(X: Any) -> Any:
     >>> as_array_like(dok_array((3, 2))).format
     'csr'
     """
+    refuse_masked(X, name)
     if issparse(X):
+        check_sparse(X)
         return X if X.format in ("csr", "csc") else X.tocsr()
     if hasattr(X, "shape") or hasattr(X, "__len__") or not hasattr(X, "__array__"):
         return X

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_feature_names, _get_feature_names
 
+from ...quiet import quiet
 from ..preparation.unwrapping import unwrap
 from .first_readers import IDLE_STEPS, selects_by_name
 
@@ -63,8 +63,7 @@ def _takes(pipeline: Pipeline, X: Any) -> bool:
     """Tell whether a pipeline takes a row all the same: a function may select its columns by name."""
     method = next((m for m in ("predict", "transform", "score_samples") if hasattr(pipeline, m)), "predict")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with quiet():
             getattr(pipeline, method)(_safe_indexing(X, np.array([0])))
     except Exception:  # whatever a step raises, it does not take them
         return False

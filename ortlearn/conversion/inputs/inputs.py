@@ -233,6 +233,12 @@ def graph_inputs(
     for name in names:
         if name not in types or types[name].elem_type not in ELEM_TYPES:
             raise ConversionError(f"Input {name!r} of the graph must be a tensor of numbers or text.")
+        shape = types[name].shape
+        if shape is not None and len(shape) not in (1, 2):
+            raise ConversionError(
+                f"Input {name!r} of the graph has {len(shape)} dimensions, {shape}: declare it with two, "
+                "samples and columns, and reshape it within the graph."
+            )
     return {name: types[name] for name in names}
 
 

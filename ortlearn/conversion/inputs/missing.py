@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.utils import _safe_indexing, get_tags
 
+from ...quiet import quiet
 from .columns import as_columns, column_keys, column_kind, column_values, is_frame, with_new_columns
 from .first_readers import IDLE_STEPS
 
@@ -146,8 +146,7 @@ def _accepts(estimator: Any, row: Any, positions: set[int]) -> bool:
         row = row.astype(np.float64)
     method = next((m for m in ("predict", "transform", "score_samples") if hasattr(estimator, m)), None)
     try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
+        with quiet(), np.errstate(all="ignore"):
             result = getattr(estimator, method or "predict")(with_new_columns(row, drop))
     except Exception:  # whatever an estimator raises, it does not accept them
         return False

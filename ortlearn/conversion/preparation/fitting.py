@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from ...quiet import quiet
+from .overwriting import untouched
 from .target_tags import target_tags
 
 __all__ = ["fit_clone", "is_fitted"]
@@ -185,11 +187,10 @@ def fit_clone(
         X, y, sample_weight = _with_all_classes(X, y, sample_weight, classes)
     if np.ndim(y) == 2 and np.shape(y)[1] == 1 and target_tags(fitted).single_output:
         y = np.ravel(y)
+    X, y, sample_weight = untouched(fitted, X, y, sample_weight)
     name = None if sample_weight is None else _weight_parameter(fitted)
     weights = {} if name is None else {name: sample_weight}
-    with warnings.catch_warnings():
-        if shapes_only:
-            warnings.simplefilter("ignore", ConvergenceWarning)
+    with quiet(ConvergenceWarning) if shapes_only else nullcontext():
         return fitted.fit(X, y, **weights)
 
 

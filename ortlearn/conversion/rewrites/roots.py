@@ -10,7 +10,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto
 
 from ...graphs import GraphBuilder, initializer_arrays, replace_nodes
-from .pairwise import guarded_sqrt
+from ...models.distances import guarded_sqrt
 
 __all__ = ["guard_roots"]
 

@@ -8,7 +8,7 @@ import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, helper, numpy_helper
 
 from ...graphs import GraphBuilder, initializer_arrays, prune, replace_nodes
-from .pairwise import MANY, pairwise_distances
+from ...models.distances import MANY, pairwise_distances
 
 __all__ = ["rewrite_scan_distances"]
 

@@ -14,6 +14,7 @@ from ...exceptions import ConversionError, WriteBackError
 from ...graphs import initializer_arrays
 from ..constraints.ties import tie_parameters
 from ..fallbacks.fallback import flat_steps
+from ..fallbacks.two_types import convert_in_two_types
 from ..preparation.unwrapping import unwrap
 from ..sklearn_converter import sklearn_to_onnx
 from ..trainable_model import TrainableModel
@@ -123,7 +124,11 @@ def reconvert(source: Any, trainable: TrainableModel) -> Reconverted:
     schema = trainable.schema.renamed(trainable.reserved_names)
     dtype = schema.float_dtype if head is None else head.dtype
     try:
-        model, _ = tie_parameters(sklearn_to_onnx(core, schema, dtype), core)
+        if schema.float_dtype != dtype and isinstance(core, Pipeline):
+            graph = convert_in_two_types(Pipeline(flat_steps(core)), schema)
+        else:
+            graph = sklearn_to_onnx(core, schema, dtype)
+        model, _ = tie_parameters(graph, core)
     except ConversionError as error:
         raise WriteBackError(
             f"{trainable.origin} does not convert once its weights are written: {error}"

@@ -19,7 +19,8 @@ from ...graphs import (
     value_types,
 )
 from ..ort_checks import nodes_on_the_way
-from . import activations, forms, normalizations, reductions
+from . import activations, convolutions, forms, normalizations, powers, reductions, slices
+from .dimensions import forget_names
 from .numbers import keep_numbers
 from .reading import read_once, slices_apart
 from .way import Way
@@ -28,14 +29,18 @@ __all__ = ["REWRITES", "rewrite_for_ort"]
 
 Rule = Callable[[NodeProto, GraphBuilder, Way], bool]
 
-PARTS = (activations, forms, normalizations, reductions)
+PARTS = (activations, convolutions, forms, normalizations, powers, reductions, slices)
 #: Rewrites by domain and operator.
 REWRITES: dict[tuple[str, str], Rule] = {
     **{("", name): rule for part in PARTS for name, rule in part.RULES.items()},
     **{("com.microsoft", name): rule for name, rule in forms.MICROSOFT_RULES.items()},
 }
 #: What comes after them.
-LAST_REWRITES: dict[tuple[str, str], Rule] = {("", name): r for name, r in reductions.LAST_RULES.items()}
+LAST_REWRITES: dict[tuple[str, str], Rule] = {
+    ("", name): rule
+    for part in (activations, convolutions, reductions)
+    for name, rule in part.LAST_RULES.items()
+}
 
 
 def rewrite_for_ort(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str]) -> ModelProto:
@@ -57,7 +62,7 @@ def rewrite_for_ort(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str
     """
     for rules in (REWRITES, LAST_REWRITES):
         model = _rewritten(model, outputs, wrt, rules)
-    for finish in (slices_apart, keep_numbers):
+    for finish in (slices_apart, keep_numbers, forget_names):
         model = finish(model, outputs, wrt)
     return read_once(model, wrt)
 

@@ -11,7 +11,7 @@ from onnx import NodeProto
 from ...graphs import GraphBuilder
 from .way import Way, attributes_of
 
-__all__ = ["RULES"]
+__all__ = ["LAST_RULES", "RULES"]
 
 #: Constants of Selu by default (Klambauer et al., 2017).
 SELU_ALPHA, SELU_GAMMA = 1.67326319217681884765625, 1.05070102214813232421875
@@ -57,6 +57,18 @@ def selu(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     return True
 
 
+def gelu(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+    # x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2: the builder has the slope of the exact form only
+    if attributes_of(node).get("approximate", b"none") != b"tanh":
+        return False
+    x = node.input[0]
+    cube = op.Mul(op.Mul(op.Mul(x, x), x), _number(op, x, 0.044715))
+    bent = op.Tanh(op.Mul(op.Add(x, cube), _number(op, x, np.sqrt(2 / np.pi))))
+    half = op.Mul(x, _number(op, x, 0.5))
+    op.Mul(half, op.Add(bent, _number(op, x, 1.0)), outputs=[node.output[0]])
+    return True
+
+
 def hard_sigmoid(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     # alpha x + beta, kept between 0 and 1
     x, attributes = node.input[0], attributes_of(node)
@@ -74,11 +86,30 @@ def thresholded_relu(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     return True
 
 
+def softmax(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+    # exp(x - log(sum(exp(x)))), or its logarithm: the builder's kernels are for float32, and stop the
+    # process without rows
+    x, axis = node.input[0], attributes_of(node).get("axis", -1)
+    shape = op.shape(x)
+    whole = shape is not None and all(isinstance(dim, int) and dim > 0 for dim in shape)
+    if op.opset < 13 or (whole and op.dtype(x) == np.float32):
+        return False
+    total = op.ReduceLogSumExp(x, axes=[axis]) if op.opset < 18 else op.ReduceLogSumExp(x, [axis])
+    if node.op_type == "Softmax":
+        op.Exp(op.Sub(x, total), outputs=[node.output[0]])
+    else:
+        op.Sub(x, total, outputs=[node.output[0]])
+    return True
+
+
 #: Rewrites by operator.
 RULES = {
     "Celu": celu,
     "Elu": elu,
+    "Gelu": gelu,
     "HardSigmoid": hard_sigmoid,
     "Selu": selu,
     "ThresholdedRelu": thresholded_relu,
 }
+#: What comes after them, and after what is written with them.
+LAST_RULES = {"LogSoftmax": softmax, "Softmax": softmax}

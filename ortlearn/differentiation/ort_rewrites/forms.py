@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import reduce
-from itertools import accumulate, pairwise
 
 import numpy as np
 from onnx import NodeProto, TensorProto
@@ -11,7 +10,7 @@ from onnx import NodeProto, TensorProto
 from ...graphs import GraphBuilder
 from .way import Way, attributes_of
 
-__all__ = ["MICROSOFT_RULES", "RULES"]
+__all__ = ["MICROSOFT_RULES", "RULES", "is_broadcast", "result_shape"]
 
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 
@@ -20,12 +19,14 @@ def matmul(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     # A v = the only column of A [v], v B = the only row of [v] B
     left, right = node.input
     ranks = [len(op.shape(name) or ()) for name in node.input]
-    if ranks[1] == 1:
-        op.Squeeze(op.MatMul(left, op.Unsqueeze(right, [1])), [-1], outputs=[node.output[0]])
-        return True
-    if ranks[0] != 1 or ranks[1] <= 2:
+    if 1 not in ranks:
         return False
-    op.Squeeze(op.MatMul(op.Unsqueeze(left, [0]), right), [-2], outputs=[node.output[0]])
+    product = op.MatMul(
+        op.Unsqueeze(left, [0]) if ranks[0] == 1 else left,
+        op.Unsqueeze(right, [1]) if ranks[1] == 1 else right,
+    )
+    axes = [axis for axis, rank in zip((-2, -1), ranks, strict=True) if rank == 1]
+    op.Squeeze(product, axes, outputs=[node.output[0]])
     return True
 
 
@@ -54,23 +55,24 @@ def fused_matmul(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
 
 def where(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     # the branches that carry a gradient, at the shape of the result
-    widened = [_is_broadcast(name, node, op, way) for name in node.input[1:]]
+    widened = [is_broadcast(name, node, op, way) for name in node.input[1:]]
     if not any(widened):
         return False
-    shape = _result_shape(node, op)
+    shape = result_shape(node, op)
     branches = [op.Expand(x, shape) if wide else x for x, wide in zip(node.input[1:], widened, strict=True)]
     op.Where(node.input[0], *branches, outputs=[node.output[0]])
     return True
 
 
-def _is_broadcast(name: str, node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+def is_broadcast(name: str, node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+    """Return whether an operand that has a gradient may differ in shape from the result."""
     known, result = op.type(name), op.shape(node.output[0])
     if name not in way.reached or (known is not None and known.elem_type not in _FLOATS):
         return False
-    return known is None or known.shape is None or result is None or known.shape != result
+    return known is None or known.shape is None or None in known.shape or known.shape != result
 
 
-def _result_shape(node: NodeProto, op: GraphBuilder) -> str:
+def result_shape(node: NodeProto, op: GraphBuilder) -> str:
     """Return the shape of the output of a node, whose operands are broadcast."""
     result = op.shape(node.output[0])
     if result is not None and all(isinstance(dim, int) for dim in result):
@@ -79,71 +81,6 @@ def _result_shape(node: NodeProto, op: GraphBuilder) -> str:
         if result is not None and op.shape(name) == result and None not in result:
             return op.Shape(name)
     return op.Shape(op.node(node.op_type, *node.input))
-
-
-def power(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
-    # a^b = exp(b log(a)) where a > 0; the builder leaves the exponent out of the way
-    base, exponent = node.input
-    if exponent in way.reached:
-        return _power_of_exponent(node, op, way)
-    known, dtype = op.type(base), op.dtype(exponent)
-    whole = known is not None and dtype is not None and dtype.kind in "iu"
-    wide = _is_broadcast(base, node, op, way)
-    if not whole and not wide:
-        return False
-    shape = _result_shape(node, op) if wide else ""
-    if whole and known is not None:  # the builder mixes the types of the two
-        exponent = op.Cast(exponent, to=known.elem_type)
-    op.Pow(op.Expand(base, shape) if wide else base, exponent, outputs=[node.output[0]])
-    return True
-
-
-def _power_of_exponent(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
-    """Write a power whose exponent has a gradient; a negative base, which gives it none, gives NaN.
-
-    Powers of zero have the slope of the base for the exponent 1, and no other.
-    """
-    base, exponent = node.input
-    dtype = op.dtype(base)
-    if dtype is None or op.dtype(exponent) != dtype:
-        return False
-    zero, one, infinity = (op.constant(np.array(value, dtype=dtype)) for value in (0.0, 1.0, np.inf))
-    shape = _result_shape(node, op)
-    bases, exponents = (op.Expand(name, shape) for name in node.input)
-    nothing = op.Equal(bases, zero)
-    value = op.Exp(op.Mul(exponents, op.Log(op.Where(nothing, one, bases))))
-    constant = op.Where(op.Equal(exponents, zero), one, op.Where(op.Less(exponents, zero), infinity, zero))
-    at_zero = op.Where(op.Equal(exponents, one), bases, constant)
-    op.Where(nothing, at_zero, value, outputs=[node.output[0]])
-    return True
-
-
-def split(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
-    # one slice for each output that is used
-    used = [name for name in node.output if name and name in way.read]
-    if len(used) == len(node.output):
-        return False
-    axis = attributes_of(node).get("axis", 0)
-    sizes = _split_sizes(node, op, way, axis)
-    if sizes is None:
-        return False
-    ends = [0, *accumulate(sizes)]
-    for name, (start, end) in zip(node.output, pairwise(ends), strict=True):
-        if name:
-            op.Slice(node.input[0], [start], [end], [axis], outputs=[name])
-    return True
-
-
-def _split_sizes(node: NodeProto, op: GraphBuilder, way: Way, axis: int) -> list[int] | None:
-    if len(node.input) > 1 and node.input[1]:
-        known = way.constants.get(node.input[1])
-        return None if known is None else known.tolist()
-    shape = op.shape(node.input[0])
-    length = shape[axis] if shape is not None else None
-    if not isinstance(length, int):
-        return None
-    size = -(-length // len(node.output))
-    return [min(size, length - size * index) for index in range(len(node.output))]
 
 
 def scatter(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
@@ -168,18 +105,6 @@ def clip(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     x, low, high = [*node.input, "", ""][:3]
     above = op.Max(x, low) if low else x
     op.node("Min", above, high, outputs=[node.output[0]])
-    return True
-
-
-def pad(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
-    # zeros around x, and the value there: the builder leaves the value out of the way
-    x, pads, value, axes = [*node.input, "", ""][:4]
-    if value not in way.reached:
-        return False
-    dtype = op.dtype(x) or np.float32
-    zero, one = (op.constant(np.array(number, dtype=dtype)) for number in (0.0, 1.0))
-    around = op.Pad(op.Expand(zero, op.Shape(x)), pads, one, axes)
-    op.Add(op.Pad(x, pads, "", axes), op.Mul(around, value), outputs=[node.output[0]])
     return True
 
 
@@ -217,11 +142,8 @@ RULES = {
     "Clip": clip,
     "Einsum": einsum,
     "MatMul": matmul,
-    "Pad": pad,
-    "Pow": power,
     "ScatterElements": scatter,
     "ScatterND": scatter,
-    "Split": split,
     "Where": where,
 }
 #: The same for the domain com.microsoft.

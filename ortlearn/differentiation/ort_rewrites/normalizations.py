@@ -30,10 +30,13 @@ def layer_normalization(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     # s z + b with z = (x - mean) / sqrt(variance + epsilon), over the last axes of a row
     x, scale = node.input[:2]
     shape, dtype = op.shape(x), op.dtype(x)
-    if shape is None or dtype is None:
+    if not shape or dtype is None:
         return False
     attributes = attributes_of(node)
     axes = list(range(attributes.get("axis", -1) % len(shape), len(shape)))
+    ranks = [len(op.shape(name) or ()) for name in node.input[1:]]
+    if max(ranks) > len(axes):
+        return False  # onnxruntime takes the numbers of these one after the other, whatever their axes
     epsilon = op.constant(np.array(attributes.get("epsilon", 1e-5), dtype=dtype))
     centred = op.Sub(x, _mean(op, x, axes, **_output(node, 1)))
     variance = _mean(op, op.Mul(centred, centred), axes)

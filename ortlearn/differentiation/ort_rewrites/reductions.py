@@ -91,8 +91,22 @@ def mean_of_tensors(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     return True
 
 
+def mean(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+    # sum(x) / (size of x / size of the sum): the builder divides whole numbers, by zero without rows
+    if of_a_number(node, op, way):
+        return True
+    x = node.input[0]
+    known, shape = op.type(x), op.shape(x)
+    if known is None or (shape is not None and all(isinstance(dim, int) and dim > 0 for dim in shape)):
+        return False
+    total = _reduce_sum(op, node, x)
+    sizes = [op.Cast(op.Size(name), to=known.elem_type) for name in (x, total)]
+    op.Div(total, op.Div(*sizes), outputs=[node.output[0]])
+    return True
+
+
 #: Rewrites of what is left after the others, when more shapes are known.
-LAST_RULES = {"ReduceMean": of_a_number, "ReduceSum": of_a_number}
+LAST_RULES = {"ReduceMean": mean, "ReduceSum": of_a_number}
 #: Rewrites by operator.
 RULES = {
     "Mean": mean_of_tensors,

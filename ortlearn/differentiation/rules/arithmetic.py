@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import reduce
 
 import numpy as np
+from onnx import TensorProto
 
 from ..rule_set import RuleSet
 
@@ -133,14 +134,28 @@ def extremum(op, node, grad):
 @RULES.rule("Clip")
 def clip(op, node, grad):
     # y = min(max(x, low), high), dx = dy where y = x, dlow = sum of dy where x < low, dhigh where x > high
-    x = node.I(0)
-    inside = op.Mul(grad, op.mask(op.Equal(x, node.O(0)), grad))
-    bounds = [None] * (node.n_inputs - 1)
-    for index, compare in ((1, op.Less), (2, op.Greater)):
-        if node.needs(index):
-            outside = op.mask(compare(x, node.I(index)), grad)
-            bounds[index - 1] = op.unbroadcast(op.with_type(op.Mul(grad, outside), x), node.I(index))
-    return [inside, *bounds]
+    x, low, high = node.I(0), node.I(1), node.I(2)
+    inside = op.Equal(x, node.O(0))
+    outside = [op.Less(x, low) if node.needs(1) else None, op.Greater(x, high) if node.needs(2) else None]
+    if low and high and not _ordered(node, low, high):
+        # y = high everywhere where low is above it
+        crossed = op.Greater(low, high)
+        inside = op.And(inside, op.Not(crossed))
+        if node.needs(1):
+            outside[0] = op.And(outside[0], op.Not(crossed))
+        if node.needs(2):
+            outside[1] = op.Or(outside[1], crossed)
+    bounds = [
+        op.unbroadcast(op.with_type(op.Mul(grad, op.mask(where, grad)), x), node.I(index)) if where else None
+        for index, where in enumerate(outside, start=1)
+    ]
+    return [op.Mul(grad, op.mask(inside, grad)), *bounds][: node.n_inputs]
+
+
+def _ordered(node, low, high):
+    """Return whether two bounds are constants, the first not above the second."""
+    values = node.constant(low), node.constant(high)
+    return all(value is not None and value.size == 1 for value in values) and bool(values[0] <= values[1])
 
 
 @RULES.rule("Where", broadcast=True)
@@ -174,3 +189,62 @@ def identity(op, node, grad):
 def cast(op, node, grad):
     # y = x in another type, dx = dy in the type of x
     return [op.cast_like(grad, node.I(0)), None][: node.n_inputs]
+
+
+#: What the quantised types hold.
+_RANGES = {
+    **{getattr(TensorProto, f"INT{bits}"): (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (4, 8, 16)},
+    **{getattr(TensorProto, f"UINT{bits}"): (0, 2**bits - 1) for bits in (4, 8, 16)},
+    TensorProto.FLOAT8E4M3FN: (-448, 448),
+    TensorProto.FLOAT8E4M3FNUZ: (-240, 240),
+    TensorProto.FLOAT8E5M2: (-57344, 57344),
+    TensorProto.FLOAT8E5M2FNUZ: (-57344, 57344),
+}
+
+
+@RULES.rule("QuantizeLinear")
+def quantize_linear(op, node, grad):
+    # y = x / s + z, rounded and clipped: within the range dx = dy / s, ds = -x dy / s^2, dz = dy
+    x = node.I(0)
+    scale, zero = _along_axis(op, node)
+    ratio = op.Div(x, scale)
+    low, high = _RANGES[op.elem_type(node.proto.output[0]) or TensorProto.UINT8]
+    level = op.Add(op.Round(ratio), zero) if zero else op.Round(ratio)
+    inside = op.Not(op.Or(op.Less(level, float(low)), op.Greater(level, float(high))))
+    grad = op.with_gradient_type(op.Mul(grad, op.mask(inside, grad)), node.proto.output[0])
+    dx = op.Div(grad, scale)
+    ds = op.Neg(op.Mul(dx, ratio)) if node.needs(1) else None
+    return [dx, *_quantisation_gradients(op, node, ds, grad)][: node.n_inputs]
+
+
+@RULES.rule("DequantizeLinear")
+def dequantize_linear(op, node, grad):
+    # y = (x - z) s, dx = s dy, ds = sum of (x - z) dy, dz = -s dy
+    x = op.cast_like(node.I(0), grad)
+    scale, zero = _along_axis(op, node)
+    dx = op.with_gradient_type(op.Mul(grad, scale), node.proto.output[0])
+    ds = op.Mul(op.Sub(x, op.cast_like(zero, grad)) if zero else x, grad) if node.needs(1) else None
+    return [dx, *_quantisation_gradients(op, node, ds, op.Neg(dx))][: node.n_inputs]
+
+
+def _along_axis(op, node):
+    """Return scale and zero point in a shape that broadcasts to that of the tensor."""
+    if node.attribute("block_size", 0):
+        raise node.error("blocks (block_size) have no gradient here")
+    after = node.rank(node.I(0)) - 1 - node.attribute("axis", 1) % max(node.rank(node.I(0)), 1)
+    wide = [
+        op.unsqueeze(name, list(range(1, 1 + after))) if name and op.rank(name) != 0 else name
+        for name in (node.I(1), node.I(2))
+    ]
+    return [wide[0], op.cast_like(wide[1], wide[0]) if wide[1] else ""]
+
+
+def _quantisation_gradients(op, node, ds, dz):
+    """Return the gradients of scale and zero point from those in the shape of the tensor."""
+    wide = _along_axis(op, node)
+    return [
+        op.reshape_like(op.unbroadcast(op.with_gradient_type(grad, node.input_name(0)), like), node.I(index))
+        if node.needs(index)
+        else None
+        for index, grad, like in ((1, ds, wide[0]), (2, dz, wide[1]))
+    ]

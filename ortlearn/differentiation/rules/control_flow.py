@@ -26,7 +26,7 @@ def if_(op, node, grad):
         body = Body(op, graph)
         grads = [(value.name, node.GO(i)) for i, value in enumerate(graph.output) if node.GO(i)]
         results = body.gradients(node.backpropagate, grads, wanted)
-        graphs[side] = body.build(f"{side}_grad", [], results, [op.type(name) for name in wanted])
+        graphs[side] = body.build(f"{side}_grad", [], results, [op.gradient_type(name) for name in wanted])
     outputs = op.If(node.I(0), n_outputs=len(wanted), **graphs)
     for name, result in zip(wanted, _as_list(outputs), strict=True):
         node.add_gradient(name, result)
@@ -38,7 +38,7 @@ def loop(op, node, grad):
     # v[t+1] = f(v[t], c): dv[t] = f'_v(v[t], c) dv[t+1], dc = sum over t of f'_c(v[t], c) dv[t+1]
     graph = node.attribute("body")
     carried = [value.name for value in graph.input[2:]]
-    types = {name: op.type(node.I(i + 2)) for i, name in enumerate(carried)}
+    types = {name: op.type(node.input_name(i + 2)) for i, name in enumerate(carried)}
     types[graph.input[0].name] = TensorType(TensorProto.INT64, ())
     stacks = _keep_history(op, node, graph, [graph.input[0].name, *carried], types)
     trips = op.dim(stacks[0], 0, scalar=True)
@@ -87,6 +87,9 @@ def scan(op, node, grad):
     stacks = _keep_history(op, node, graph, layout.states, types, extra)
     body = Body(op, graph, types)
     state = _State(op, body, node, layout.states, offset=0)
+    unknown = [name for name in state.wanted if op.shape(name) is None and body.op.shape(name) is None]
+    if unknown:
+        raise node.error(f"onnxruntime needs the rank of {unknown[0]!r}, which is unknown")
     results = [value.name for value in graph.output]
     given = {i: op.unique("item_grad") for i in layout.read}
     seeds = state.seeds(results) + [(results[layout.count + i], name) for i, name in given.items()]
@@ -96,9 +99,12 @@ def scan(op, node, grad):
     inputs = [
         *state.input_infos(),
         *(make_value_info(name, types[name]) for name in (*layout.states, *layout.items)),
-        *(make_value_info(name, body.op.type(results[layout.count + i])) for i, name in given.items()),
+        *(
+            make_value_info(name, body.op.gradient_type(results[layout.count + i]))
+            for i, name in given.items()
+        ),
     ]
-    output_types = [*state.types, *(types[name] for name in items)]
+    output_types = [*state.types, *(body.op.gradient_type(name) for name in items)]
     inner = body.build("scan_grad", inputs, [*state.results(found[:size]), *found[size:]], output_types)
     outputs = _as_list(op.Scan(
         *state.first, *stacks, *layout.scanned(), body=inner,
@@ -130,9 +136,9 @@ class _Layout:
 
     def input_types(self, op):
         """Return the types of the inputs of the body."""
-        types = {name: op.type(self.node.I(i)) for i, name in enumerate(self.states)}
+        types = {name: op.type(self.node.input_name(i)) for i, name in enumerate(self.states)}
         for i, name in enumerate(self.items):
-            known = op.type(self.node.I(self.count + i))
+            known = op.type(self.node.input_name(self.count + i))
             if known is not None and known.shape is not None:
                 axis = self.in_axes[i] % len(known.shape)
                 known = TensorType(known.elem_type, known.shape[:axis] + known.shape[axis + 1 :])
@@ -141,7 +147,7 @@ class _Layout:
 
     def scanned(self):
         """Return what the gradient reads after the history of the state."""
-        sequences = [self.node.I(self.count + i) for i in range(len(self.items))]
+        sequences = [self.node.input_name(self.count + i) for i in range(len(self.items))]
         return [*sequences, *(self.node.GO(self.count + i) for i in self.read)]
 
     def backward_attributes(self):
@@ -166,13 +172,13 @@ class _State:
         self.op, self.body, self.node, self.offset = op, body, node, offset
         self.captured = list(node.captured)
         self.floats = [i for i, name in enumerate(carried) if is_differentiable(body.op, name)]
-        first = [node.GO(i) or op.fill_like(node.O(i) or node.I(i + offset)) for i in self.floats]
-        self.first = [*first, *(op.fill_like(name) for name in self.captured)]
+        first = [node.GO(i) or op.constant_gradient(node.input_name(i + offset)) for i in self.floats]
+        self.first = [*first, *(op.constant_gradient(name) for name in self.captured)]
         self.wanted = [*(carried[i] for i in self.floats), *self.captured]
-        self.types = [body.op.type(name) for name in self.wanted]
+        self.types = [body.op.gradient_type(name) for name in self.wanted]
         self.inputs = [op.unique("state_grad") for _ in self.wanted]
         for name, like in zip(self.inputs, self.wanted, strict=True):
-            body.op.with_type(name, like)
+            body.op.with_gradient_type(name, like)
 
     def input_infos(self):
         return [make_value_info(name, known) for name, known in zip(self.inputs, self.types, strict=True)]
@@ -185,7 +191,7 @@ class _State:
         """Return the gradients an iteration ends with."""
         size = len(self.floats)
         sums = [
-            self.body.op.with_type(self.body.op.Add(total, grad), name)
+            self.body.op.with_gradient_type(self.body.op.Add(total, grad), name)
             for total, grad, name in zip(self.inputs[size:], grads[size:], self.captured, strict=True)
         ]
         return [*grads[:size], *sums]

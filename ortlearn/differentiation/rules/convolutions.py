@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from onnx import TensorProto
 
 from ..dimensions import is_static
 from ..rule_set import RuleSet
@@ -48,7 +49,13 @@ def _same_pads(node, kernel, strides, dilations, source, result, auto_pad):
         raise node.error(f"auto_pad={auto_pad} needs known spatial dimensions")
     before, after = [], []
     for k, s, d, i, o in zip(kernel, strides, dilations, source[2:], result[2:], strict=True):
-        total = max(0, (o - 1) * s + d * (k - 1) + 1 - i)
+        total = (o - 1) * s + d * (k - 1) + 1 - i
+        if total < -1:
+            raise node.error(
+                f"auto_pad={auto_pad} leaves out {-total} places between windows, which versions of "
+                "onnxruntime take from different ends; write pads instead"
+            )
+        total = max(0, total)
         small, large = total // 2, total - total // 2
         before.append(small if auto_pad == "SAME_UPPER" else large)
         after.append(large if auto_pad == "SAME_UPPER" else small)
@@ -99,6 +106,7 @@ def _crop(window, source, result):
 
 def weight_gradient(op, x, grad, window, weight):
     """Return the gradient of the kernel: the input convolved with the gradient of the output."""
+    x, grad = _with_an_element(op, x), _with_an_element(op, grad)
     group, space = window.group, list(range(2, 2 + len(window.kernel)))
     left = op.transpose(x, [1, 0, *space]) if group == 1 else _by_group(op, x, group)
     right = op.transpose(grad, [1, 0, *space])
@@ -107,6 +115,16 @@ def weight_gradient(op, x, grad, window, weight):
     # The end of the space may fit the kernel once more than the convolution did.
     cut = op.Slice(full, [0] * len(space), window.kernel, space) if _may_exceed(op, x, grad, window) else full
     return op.with_type(op.transpose(cut, [1, 0, *space]), weight)
+
+
+def _with_an_element(op, name):
+    """Return a batch with one element, zero, where it has none: Conv of no channels does not end."""
+    shape = op.shape(name)
+    if isinstance(shape[0], int) and shape[0] > 0:
+        return name
+    missing = op.Cast(op.Equal(op.dim(name, 0), 0), to=TensorProto.INT64)
+    pads = op.Concat([0] * len(shape), missing, [0] * (len(shape) - 1), axis=0)
+    return op.with_type(op.Pad(name, pads), name, [None, *shape[1:]])
 
 
 def _by_group(op, name, group):

@@ -6,6 +6,8 @@ import string
 
 import numpy as np
 
+from ..dimensions import broadcast_shapes
+from ..einsum_terms import spell_terms
 from ..rule_set import RuleSet
 
 __all__ = ["RULES"]
@@ -16,55 +18,52 @@ RULES = RuleSet("einsum")
 @RULES.rule("Einsum")
 def einsum(op, node, grad):
     # y = einsum(a, b, ...), da = einsum(dy, b, ...) with the terms of y and a exchanged
-    terms, output = _terms(node)
+    ranks = [node.rank(node.I(index)) for index in range(node.n_inputs)]
+    terms, output = spell_terms(node.attribute("equation"), ranks)
     return [
         _operand_gradient(op, node, grad, terms, output, index) if node.needs(index) else None
         for index in range(node.n_inputs)
     ]
 
 
-def _terms(node):
-    """Return the labels of every operand and of the result; an ellipsis is spelled out."""
-    equation = node.attribute("equation").replace(" ", "")
-    left, arrow, output = equation.partition("->")
-    terms = left.split(",")
-    free = [label for label in string.ascii_letters if label not in equation]
-    ranks = [
-        node.rank(node.I(i)) - len(term.replace("...", "")) for i, term in enumerate(terms) if "..." in term
-    ]
-    hidden = "".join(free[: max(ranks, default=0)])
-    if not arrow:
-        labels = "".join(terms).replace("...", "")
-        output = "..." + "".join(sorted(label for label in set(labels) if labels.count(label) == 1))
-    spelled = [_spell(term, hidden, node.rank(node.I(i))) for i, term in enumerate(terms)]
-    return spelled, output.replace("...", hidden)
-
-
-def _spell(term, hidden, rank):
-    if "..." not in term:
-        return term
-    extra = rank - len(term) + 3
-    return term.replace("...", hidden[len(hidden) - extra :])
-
-
 def _operand_gradient(op, node, grad, terms, output, index):
     own = terms[index]
-    others = [(terms[i], node.I(i)) for i in range(node.n_inputs) if i != index]
-    scalar = not output
-    operands = others if scalar else [(output, grad), *others]
-    wanted, diagonals = _without_repeats(op, node, own, index, terms, output)
-    operands += diagonals
-    present = "".join(term for term, _ in operands)
+    shapes = [node.shape(node.I(i)) or (None,) * len(term) for i, term in enumerate(terms)]
+    others = [i for i in range(node.n_inputs) if i != index]
+    operands = [(terms[i], node.I(i)) for i in others]
+    dims = [(terms[i], shapes[i]) for i in others]
+    if output:
+        whole = list(zip(terms, shapes, strict=True))
+        operands.insert(0, (output, grad))
+        dims.append((output, [_size(whole, label) for label in output]))
+    wanted, ties = _without_repeats(op, node, own, index, terms, output)
+    operands += ties
+    dims += [(term, [shapes[index][own.index(term[0])]] * 2) for term, _ in ties]
     for axis, label in enumerate(own):
-        if label not in present and label not in "".join(term for term, _ in diagonals):
+        if not any(label in term for term, _ in operands):
             # The operand was summed over this axis: its gradient is constant along it.
             operands.append((label, op.fill(op.dim(node.I(index), axis), 1.0)))
-            present += label
+            dims.append((label, [shapes[index][axis]]))
     equation = ",".join(term for term, _ in operands) + "->" + wanted
     result = op.Einsum(*(name for _, name in operands), equation=equation) if operands else grad
-    if scalar and operands:
+    if not output and operands:
         result = op.Mul(result, grad)
-    return _sum_broadcast(op, node, result, terms, wanted, own, index)
+    return _like_operand(op, node.I(index), result, shapes[index], [_size(dims, label) for label in wanted])
+
+
+def _size(dims, label):
+    """Return the length that the axes of one label broadcast to, None where it is unknown."""
+    found = [(dim,) for term, shape in dims for other, dim in zip(term, shape, strict=True) if other == label]
+    (size,) = broadcast_shapes(found) or (None,)
+    return size
+
+
+def _like_operand(op, operand, result, own, shape):
+    """Broadcast, or sum, a gradient along the axes where the operand is longer, or shorter."""
+    if any(dim != 1 and _may_be_shorter(size, dim) for dim, size in zip(own, shape, strict=True)):
+        result = op.Expand(result, op.shape_of(operand))
+        shape = broadcast_shapes([tuple(own), tuple(shape)])
+    return op.unbroadcast(op.with_type(result, operand, shape), operand)
 
 
 def _without_repeats(op, node, own, index, terms, output):
@@ -88,12 +87,5 @@ def _identity(op, name, axis):
     return op.EyeLike(op.fill(op.Concat(size, size, axis=0), 0.0))
 
 
-def _sum_broadcast(op, node, result, terms, wanted, own, index):
-    """Sum along the axes where the operand had length one and others more."""
-    sizes: dict[str, object] = {}
-    for i, term in enumerate(terms):
-        for label, dim in zip(term, node.shape(node.I(i)) or (None,) * len(term), strict=True):
-            if sizes.get(label, 1) == 1:
-                sizes[label] = dim
-    shape = [sizes[label] for label in own]
-    return op.unbroadcast(op.with_type(result, node.I(index), shape), node.I(index))
+def _may_be_shorter(size, dim):
+    return size in (1, None) or (isinstance(size, str) and size != dim)

@@ -24,8 +24,9 @@ def scatter_add_rows(op, rows, indices, updates):
         zeros = op.fill(op.Concat(rows, op.dim(updates, 1), axis=0))
         places = op.Expand(op.unsqueeze(indices, [1]), op.Shape(updates))
         return op.ScatterElements(zeros, places, updates, axis=0, reduction="add")
-    depth = op.Reshape(rows, np.array([], np.int64))
-    return op.Gemm(op.one_hot(indices, depth, axis=1), updates, transA=1)
+    depth = op.Squeeze(rows, [0])
+    # MatMul, as Gemm of onnxruntime refuses a product over nothing.
+    return op.MatMul(op.one_hot(indices, depth, axis=0, rank=1), updates)
 
 
 def scatter_add_flat(op, like, positions, updates, unique=False):
@@ -120,11 +121,23 @@ def gather_elements(op, node, grad):
     if op.opset >= _ADDING:
         return op.ScatterElements(op.fill_like(x), node.I(1), grad, axis=axis, reduction="add"), None
     axis %= node.rank(x)
-    hot = op.one_hot(node.I(1), op.dim(x, axis, scalar=True), axis=axis)
+    hot = op.one_hot(node.I(1), op.dim(x, axis, scalar=True), axis=axis, rank=node.rank(x))
     summed = op.reduce("ReduceSum", op.Mul(hot, op.unsqueeze(grad, [axis])), [axis + 1], keepdims=0)
     # Indices may be shorter than x along the other axes.
     missing = op.Sub(op.shape_of(x), op.Shape(summed))
     return op.Pad(summed, op.Concat(op.fill(op.Shape(missing), 0, np.int64), missing, axis=0)), None
+
+
+@RULES.rule("OneHot")
+def one_hot(op, node, grad):
+    # y = v1 where the position is the index, else v0: dv1 = sum of dy there, dv0 = sum of dy elsewhere
+    if not node.needs(2):
+        return None, None, None
+    depth = op.cast(op.Reshape(node.I(1), np.array([], np.int64)), np.int64)
+    axis, rank = node.attribute("axis", -1), node.rank(node.I(0))
+    chosen = op.Mul(grad, op.one_hot(node.I(0), depth, axis, rank))
+    total, on = (op.reduce("ReduceSum", name, None, keepdims=0) for name in (grad, chosen))
+    return None, None, op.Concat(*(op.Reshape(part, [1]) for part in (op.Sub(total, on), on)), axis=0)
 
 
 @RULES.rule("GatherND")
@@ -209,11 +222,21 @@ def _scatter_gradients(op, node, grad, read, write):
     if reduction == "add":
         return grad, None, read(grad) if node.needs(2) else None
     if reduction == "mul":
-        # dx = dy u1 u2 ..., du = dy y / u
+        # dx = dy u1 u2 ..., du1 = dy x u2 ...
         dx = op.Mul(grad, write(op.fill_like(x, 1.0), updates, "mul")) if node.needs(0) else None
-        return dx, None, op.Div(read(op.Mul(grad, y)), updates) if node.needs(2) else None
+        return dx, None, _factor_gradient(op, x, updates, grad, read, write) if node.needs(2) else None
     # max and min: dy is shared among the values equal to y
     own = op.mask(op.Equal(x, y), grad)
     theirs = op.mask(op.Equal(updates, read(y)), grad)
     shared = op.Div(grad, write(own, theirs, "add"))
     return op.Mul(shared, own), None, op.Mul(read(shared), theirs)
+
+
+def _factor_gradient(op, x, updates, grad, read, write):
+    """Return the gradient of factors: those that are zero are counted apart, as in ReduceProd."""
+    zero = op.Equal(updates, 0.0)
+    factors, zeros = op.Where(zero, 1.0, updates), op.mask(zero, grad)
+    # Another factor is zero where more of a place are than the factor itself.
+    alone = op.mask(op.Equal(read(write(op.fill_like(x), zeros, "add")), zeros), grad)
+    product = read(op.Mul(grad, write(x, factors, "mul")))
+    return op.Mul(op.Div(product, factors), alone)

@@ -18,7 +18,7 @@ def matmul(op, node, grad):
 
 def matmul_gradients(op, node, a, b, grad):
     """Return the gradients of the operands of a product, None where nobody asks for one."""
-    ranks = op.rank(a), op.rank(b)
+    ranks = node.rank(a), node.rank(b)
     if ranks == (2, 2):
         return (
             op.Gemm(grad, b, transB=1) if node.needs(0) else None,
@@ -94,3 +94,20 @@ def gemm(op, node, grad):
 def _scaled_gemm(op, left, right, alpha, flags):
     flags = {name: value for name, value in flags.items() if value}
     return op.Gemm(left, right, alpha=None if alpha == 1 else alpha, **flags)
+
+
+@RULES.rule("MatMulInteger")
+def matmul_integer(op, node, grad):
+    # y = (a - p) @ (b - q) of integers, da = dy (b - q)', db = (a - p)' dy, dp = -da, dq = -db
+    a, b, p, q = (op.cast_like(node.I(i), grad) if node.I(i) else "" for i in range(4))
+    if p and op.rank(p) == 1:
+        p = op.unsqueeze(p, [1])
+    left, right = (
+        op.with_type(op.Sub(name, zero), name) if zero else name for name, zero in ((a, p), (b, q))
+    )
+    grads = matmul_gradients(op, node, left, right, grad)
+    zeros = [
+        op.reshape_like(op.unbroadcast(op.Neg(one), zero), node.I(i)) if node.needs(i) and one else None
+        for i, one, zero in ((2, grads[0], p), (3, grads[1], q))
+    ]
+    return [*grads, *zeros][: node.n_inputs]

@@ -17,15 +17,15 @@ RULES.without_gradient("BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor")
 RULES.without_gradient("Ceil", "Floor", "Hardmax", "Round", "Sign")
 
 # Positions and shapes
-RULES.without_gradient("ArgMax", "ArgMin", "NonMaxSuppression", "NonZero", "OneHot", "Shape", "Size")
+RULES.without_gradient("ArgMax", "ArgMin", "NonMaxSuppression", "NonZero", "Shape", "Size")
 
 # Values that do not depend on those of the inputs
 RULES.without_gradient("Constant", "ConstantOfShape", "EyeLike")
 RULES.without_gradient("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
 RULES.without_gradient("Bernoulli", "Multinomial")
 
-# Integers and text
-RULES.without_gradient("MatMulInteger", "ConvInteger", "StringNormalizer", "TfIdfVectorizer")
+# Text
+RULES.without_gradient("StringNormalizer", "TfIdfVectorizer")
 
 # Encoders, and decision trees: piecewise constant
 RULES.without_gradient(

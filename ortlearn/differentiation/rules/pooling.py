@@ -40,7 +40,16 @@ def average_pool(op, node, grad):
     rank, kernel = node.rank(x), node.attribute("kernel_shape")
     shape, result = node.shape(x), node.shape(node.O(0)) or (None,) * rank
     window = window_of(node, kernel, shape, result)
-    scaled = op.with_type(op.Div(grad, _counts(op, node, window, shape, result)), grad, result)
+    counts = _counts(op, node, window, shape, result)
+    if node.attribute("ceil_mode", 0) and node.attribute("count_include_pad", 0):
+        # Versions of onnxruntime differ in what they divide by: its own mean of ones tells.
+        ones = op.constant(np.ones((1, 1, *shape[2:]), dtype=op.float_dtype))
+        names = "auto_pad ceil_mode count_include_pad dilations kernel_shape pads strides".split()
+        means = op.AveragePool(ones, **{name: node.attribute(name) for name in names})
+        scaled = op.Mul(grad, op.Div(means, counts))
+    else:
+        scaled = op.Div(grad, counts)
+    scaled = op.with_type(scaled, grad, result)
     # Every channel of every row by itself: one channel, and as many rows.
     single = op.with_type(op.Reshape(x, with_space(op, x, [-1, 1])), x, [None, 1, *shape[2:]])
     flat = op.with_type(op.Reshape(scaled, with_space(op, scaled, [-1, 1])), grad, [None, 1, *result[2:]])
@@ -49,19 +58,20 @@ def average_pool(op, node, grad):
 
 
 def _counts(op, node, window, shape, result):
-    """Return the number of elements each window averages."""
-    whole = node.attribute("count_include_pad", 0)
-    if not node.attribute("ceil_mode", 0) and (whole or not any(window.pads)):
+    """Return the number of elements each window averages; of those of the input where it is rounded up."""
+    rounded_up = node.attribute("ceil_mode", 0)
+    if not rounded_up and (node.attribute("count_include_pad", 0) or not any(window.pads)):
         return float(math.prod(window.kernel))
     source, result = shape[2:], result[2:]
     if not is_static((*source, *result)):
         raise node.error("the spatial dimensions must be known, as some windows lie partly outside")
     counts = np.ones((1, 1, *result), dtype=op.float_dtype)
     for axis, size in enumerate(source):
-        low, high = (-window.before[axis], size + window.after[axis]) if whole else (0, size)
         starts = np.arange(result[axis]) * window.strides[axis] - window.before[axis]
         places = starts[:, None] + np.arange(window.kernel[axis]) * window.dilations[axis]
-        inside = ((places >= low) & (places < high)).sum(axis=1)
+        inside = ((places >= 0) & (places < size)).sum(axis=1)
+        if not inside.all():
+            raise node.error("a window lies outside of the input, where onnxruntime has no mean")
         counts *= inside.reshape([-1 if other == axis + 2 else 1 for other in range(counts.ndim)])
     return counts
 

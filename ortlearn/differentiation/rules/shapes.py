@@ -179,11 +179,12 @@ def depth_to_space(op, node, grad):
     size = node.attribute("blocksize")
     if node.attribute("mode", "DCR") == "DCR":
         return op.SpaceToDepth(grad, blocksize=size)
-    batch, channels, height, width = node.shape(node.I(0)) or (None,) * 4
-    if None in (channels, height, width) or isinstance(channels, str):
-        raise node.error("mode CRD needs known channels, height and width")
-    blocks = op.Reshape(grad, [-1, channels // size**2, height, size, width, size])
-    return op.reshape_like(op.Transpose(blocks, perm=[0, 1, 3, 5, 2, 4]), node.I(0))
+    x = node.I(0)
+    height, width = op.dim(x, 2), op.dim(x, 3)
+    shape = op.Concat(op.Slice(op.Shape(grad), [0], [2]), height, [size], width, [size], axis=0)
+    allowzero = 1 if op.opset >= 14 else None
+    blocks = op.Transpose(op.Reshape(grad, shape, allowzero=allowzero), perm=[0, 1, 3, 5, 2, 4])
+    return op.with_type(op.Reshape(blocks, op.shape_of(x), allowzero=allowzero), x)
 
 
 @RULES.rule("SpaceToDepth")

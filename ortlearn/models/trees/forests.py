@@ -100,7 +100,6 @@ def _several_outputs(op: ModelWriter, shares: str, classes: list[np.ndarray], lo
         "sigmoid" if max(groups) == 1 else "softmax",
         label=label_of(op, best, np.concatenate(classes)),
         probabilities=tuple(probabilities),
-        joined=op.Transpose(shares, perm=[1, 0, 2]),
         classes=classes,
         groups=groups,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -48,8 +49,9 @@ class Body:
         for node in self.nodes:
             reads = node_inputs(node)
             self._inner |= reads - set(node.input)
+            times = Counter(node.input)
             for name in reads:
-                self.readers[name] = self.readers.get(name, 0) + max(1, list(node.input).count(name))
+                self.readers[name] = self.readers.get(name, 0) + max(1, times[name])
 
     def replace(self, nodes: Iterable[NodeProto]) -> None:
         """Take other nodes, without those nothing needs."""

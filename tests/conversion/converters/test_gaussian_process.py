@@ -20,10 +20,10 @@ from sklearn.gaussian_process.kernels import (
 
 from ortlearn import OrtGradientOptimizer
 from ortlearn.conversion import sklearn_to_onnx, to_trainable
-from ortlearn.conversion.rewrites import pairwise
 from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import initializer_arrays
 from ortlearn.learning_rates import LearningRateAdam
+from ortlearn.models import distances
 
 RNG = np.random.default_rng(0)
 X, ROWS = RNG.normal(size=(30, 3)), RNG.normal(size=(12, 3))
@@ -90,7 +90,7 @@ def test_several_targets(run_onnx):
 
 
 def test_many_rows_by_a_product(run_onnx, monkeypatch):
-    monkeypatch.setattr(pairwise, "EXACT", 10)
+    monkeypatch.setattr(distances, "EXACT", 10)
     model = GaussianProcessRegressor(Matern(nu=2.5), alpha=0.05, optimizer=None).fit(X + 20, Y)
     onx = sklearn_to_onnx(model, 3)
     assert "ReduceSumSquare" in {node.op_type for node in onx.graph.node}

@@ -13,7 +13,7 @@ from sklearn.neighbors import (
 )
 
 from ortlearn.conversion import sklearn_to_onnx
-from ortlearn.conversion.rewrites import pairwise
+from ortlearn.models import distances
 
 X, Y = load_diabetes(return_X_y=True)
 X = (20 * X[:60, :5]).astype(np.float32).astype(np.float64)
@@ -36,7 +36,7 @@ MODELS = {
 @pytest.mark.parametrize("name", MODELS)
 def test_values(run_onnx, monkeypatch, name, exact):
     if not exact:
-        monkeypatch.setattr(pairwise, "EXACT", 10)
+        monkeypatch.setattr(distances, "EXACT", 10)
     targets = np.stack([Y, -Y], axis=1) if "targets" in name else Y
     model = MODELS[name].fit(X, targets)
     onx = sklearn_to_onnx(model, 5)

@@ -6,10 +6,10 @@ from onnx import TensorProto, checker, helper, numpy_helper, parser
 from scipy.spatial.distance import cdist
 
 from ortlearn.conversion import decompose_operators
-from ortlearn.conversion.rewrites import pairwise
 from ortlearn.conversion.rewrites.scan_distances import rewrite_scan_distances
 from ortlearn.differentiation import gradient_of_loss
 from ortlearn.graphs import make_inputs_of
+from ortlearn.models import distances
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6, 3)).astype(np.float32)
@@ -111,7 +111,7 @@ def test_a_scan_backwards_stays():
 @pytest.mark.parametrize("exact", [True, False])
 def test_many_rows_by_a_product(run_onnx, monkeypatch, metric, exact):
     if not exact:
-        monkeypatch.setattr(pairwise, "EXACT", 5)
+        monkeypatch.setattr(distances, "EXACT", 5)
     root = "item = Sqrt (q)" if metric == "euclidean" else "item = Identity (q)"
     far = CENTRES[1:] + 100  # far from zero, where products lose digits
     model = without_scan(scan(f"q = ReduceSumSquare <keepdims = 0> (d, axes) {root}", centres=far))
@@ -122,7 +122,7 @@ def test_many_rows_by_a_product(run_onnx, monkeypatch, metric, exact):
 def test_too_many_rows_for_a_metric_without_product():
     body = "a = Abs (d) item = ReduceSum <keepdims = 0> (a, axes)"
     assert (
-        rewrite_scan_distances(scan(body, centres=np.zeros((pairwise.MANY, 2)))).graph.node[0].op_type
+        rewrite_scan_distances(scan(body, centres=np.zeros((distances.MANY, 2)))).graph.node[0].op_type
         == "Scan"
     )
 
@@ -146,7 +146,7 @@ CUBES = "a = Abs (d) p = Pow (a, three) item = ReduceSum <keepdims = 0> (p, axes
 ], ids=["squares", "root", "sizes", "cubes"])  # fmt: skip
 def test_gradients(run_onnx, monkeypatch, backend, exact, body, after, metric):
     if not exact:
-        monkeypatch.setattr(pairwise, "EXACT", 5)
+        monkeypatch.setattr(distances, "EXACT", 5)
     model = scan(body, after)
     model.graph.output[0].CopyFrom(helper.make_tensor_value_info("loss", TensorProto.FLOAT, []))
     for name, value in (("three", 3.0), ("third", 1 / 3)):

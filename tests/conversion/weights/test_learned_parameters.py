@@ -392,7 +392,7 @@ def test_origins_tell_what_the_graph_holds():
     """The numbers are the expression's, for every weight that has one."""
     scaler = StandardScaler().fit(X)
     trainable = to_trainable(scaler)
-    assert trainable.origins() == {"offset": "mean_", "scale": "1 / scale_"}
+    assert trainable.origins() == {"mean": "mean_", "scale": "scale_"}
     mixture = GaussianMixture(2, random_state=0).fit(X)
     (name,) = [name for name, origin in to_trainable(mixture).origins().items() if "weights_" in origin]
     assert to_trainable(mixture).origins()[name] == "log(weights_)"

@@ -1,7 +1,5 @@
 """What is written makes scikit-learn predict as the graph does, or is refused."""
 
-import copy
-
 import numpy as np
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
@@ -209,18 +207,6 @@ def test_what_unknown_categories_get_is_refused_where_it_was_trained():
     weights["table"] = table + 1
     with pytest.raises(WriteBackError, match="TargetEncoder.*'table'.*none of the attribute"):
         write_weights(model, trainable, weights)
-
-
-def test_a_weight_that_no_attribute_holds_is_refused():
-    trainable = to_trainable(Ridge().fit(X, Y))
-    other = copy.deepcopy(trainable)
-    name = other.trained[0]
-    other.weights[name] = copy.copy(other.weights[name])
-    object.__setattr__(other.weights[name], "attribute", None)
-    model = Ridge().fit(X, Y)
-    weights = other.coefficients({n: a + 1 for n, a in other.initial_weights().items()})
-    with pytest.raises(WriteBackError, match="Ridge cannot take the trained weight 'coef': it is not known"):
-        write_weights(model, other, weights)
 
 
 def test_equal_numbers_of_members_that_are_stored_once_are_written_into_each():

@@ -1,1 +1,1 @@
-"""A loss, a penalty, a learning rate, a schedule and a gradient rule, found by their entry points."""
+"""One plugin of every kind, found by its entry point."""

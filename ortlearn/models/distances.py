@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from ...graphs import GraphBuilder
+from ..graphs import GraphBuilder
 
 __all__ = ["EXACT", "MANY", "guarded_sqrt", "pairwise_distances"]
 

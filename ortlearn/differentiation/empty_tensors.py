@@ -1,0 +1,55 @@
+"""Operators of the graph that stop onnxruntime where a tensor has no elements."""
+
+from __future__ import annotations
+
+from onnx import NodeProto, TensorProto, helper
+
+from ..graphs.builder import TensorType
+from ..graphs.queries import make_value_info
+from .gradient_builder import GradientBuilder
+
+__all__ = ["guard_top_k"]
+
+
+def guard_top_k(op: GradientBuilder, node: NodeProto) -> list[NodeProto]:
+    """Return the nodes of a TopK that is left out where there is nothing to choose from.
+
+    Parameters
+    ----------
+    op : GradientBuilder
+        Knows the types of the tensors, and gives new names.
+    node : onnx.NodeProto
+        TopK.
+
+    Returns
+    -------
+    list of onnx.NodeProto
+        The node itself where its input is known to have elements; else an If, and its condition.
+    """
+    x, count = node.input
+    shape = op.shape(x)
+    axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), -1)
+    if shape is not None and all(isinstance(dim, int) and dim > 0 for dim in shape):
+        return [node]
+    first, empty = op.child({}), op.child({})
+    some = first.Greater(first.Size(x), first.constant(0))
+    names = [op.unique(f"{name or 'unused'}_chosen") for name in node.output]
+    there = NodeProto()
+    there.CopyFrom(node)
+    there.output[:] = names
+    # As many as TopK returns, of nothing.
+    nothing = empty.Slice(x, [0], count, [axis])
+    nothing = [nothing, empty.Cast(nothing, to=TensorProto.INT64)][: len(names)]
+    kinds = [op.elem_type(x), TensorProto.INT64]
+    types = [op.type(n) or (TensorType(k) if k else None) for n, k in zip(node.output, kinds, strict=False)]
+    branches = {
+        side: helper.make_graph(
+            nodes, side, [], [make_value_info(n, k) for n, k in zip(outputs, types, strict=True)]
+        )
+        for side, nodes, outputs in (
+            ("then_branch", [there], names),
+            ("else_branch", empty.nodes, nothing),
+        )
+    }
+    outputs = [name or op.unique("unused") for name in node.output]
+    return [*first.nodes, helper.make_node("If", [some], outputs, name=node.name, **branches)]

@@ -1,0 +1,81 @@
+"""Convolutions and pooling.
+
+The kernels of AveragePoolGrad and MaxPoolGrad read the sizes that the graph declares, not those of the
+tensors, and bodies of loops declare none. That of ConvGrad divides by the number of rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import NodeProto
+
+from ...graphs import GraphBuilder
+from .way import Way, attributes_of
+
+__all__ = ["LAST_RULES", "RULES"]
+
+
+def average_pool(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+    # one window of equal weights for each channel, divided by what lies inside of it
+    x, attributes = node.input[0], attributes_of(node)
+    shape, dtype = op.shape(x), op.dtype(x)
+    with_pads = attributes.pop("count_include_pad", 0)
+    rounded = attributes.pop("ceil_mode", 0) or attributes.get("auto_pad", b"NOTSET") not in (
+        b"NOTSET",
+        b"VALID",
+    )
+    if shape is None or dtype is None or rounded or not isinstance(shape[1], int):
+        return False
+    size = attributes["kernel_shape"]
+    attributes["group"] = shape[1]
+    inside = not with_pads and any(attributes.get("pads", ()))
+    weight = 1.0 if inside else 1.0 / np.prod(size)
+    kernel = op.constant(np.full((shape[1], 1, *size), weight, dtype=dtype))
+    if not inside:
+        op.node("Conv", x, kernel, outputs=[node.output[0]], **attributes)
+        return True
+    ones = op.Expand(op.constant(np.array(1.0, dtype=dtype)), op.Shape(x))
+    counts = op.node("Conv", ones, kernel, **attributes)
+    op.Div(op.node("Conv", x, kernel, **attributes), counts, outputs=[node.output[0]])
+    return True
+
+
+def max_pool(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+    # the numbers at the places of the largest ones, which are counted over the whole tensor
+    x, attributes = node.input[0], attributes_of(node)
+    if len(node.output) > 1 and node.output[1]:
+        op.node("MaxPool", x, outputs=[op.unique("largest"), node.output[1]], **attributes)
+    attributes.pop("storage_order", None)
+    places = op.node("MaxPool", x, n_outputs=2, **attributes)[1]
+    op.Gather(op.Reshape(x, [-1]), places, axis=0, outputs=[node.output[0]])
+    return True
+
+
+def global_average_pool(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+    # the mean over all axes but two
+    shape = op.shape(node.input[0])
+    if shape is None:
+        return False
+    axes = list(range(2, len(shape)))
+    if op.opset < 18:
+        op.ReduceMean(node.input[0], axes=axes, outputs=[node.output[0]])
+    else:
+        op.ReduceMean(node.input[0], axes, outputs=[node.output[0]])
+    return True
+
+
+def convolution(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+    # one more row, of zeros, so that there is one
+    shape = op.shape(node.input[0])
+    if shape is None or (isinstance(shape[0], int) and shape[0] > 0):
+        return False
+    more = [0] * len(shape) + [1] + [0] * (len(shape) - 1)
+    padded = op.node("Conv", op.Pad(node.input[0], more), *node.input[1:], **attributes_of(node))
+    op.Slice(padded, [0], [-1], [0], outputs=[node.output[0]])
+    return True
+
+
+#: Rewrites by operator.
+RULES = {"AveragePool": average_pool, "GlobalAveragePool": global_average_pool, "MaxPool": max_pool}
+#: What comes after them.
+LAST_RULES = {"Conv": convolution}

@@ -1,0 +1,251 @@
+"""Where numbers are rounded on the way to an output: quantisation, and casts to integers and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, defs
+
+from ..exceptions import GradientError
+from ..graphs.queries import captured_names, node_inputs, opset_versions, subgraphs, value_types
+from .bodies import Body
+from .gradient_builder import GradientBuilder
+from .inference import infer_types
+from .registry import load_rules
+from .rule_set import NO_GRADIENT, normalize_domain
+from .typed_builder import LOW_PRECISION
+
+__all__ = ["INTEGER_INPUTS", "RoundingError", "Tracker", "refuse_rounding", "value_positions"]
+
+_QUANTIZE = {"QuantizeLinear", "DynamicQuantizeLinear"}
+_CASTS = {"Cast", "CastLike"}
+#: Operators on quantised numbers, whose outputs have another type than their inputs.
+INTEGER_INPUTS = {"DequantizeLinear", "MatMulInteger", "ConvInteger", "QLinearMatMul", "QLinearConv"}
+_TEXT = TensorProto.STRING
+_FLOATS = {TensorProto.FLOAT, TensorProto.DOUBLE, *LOW_PRECISION}
+
+
+class RoundingError(GradientError):
+    """A gradient is asked for through a node that rounds."""
+
+    def __init__(self, node: NodeProto):
+        super().__init__(
+            f"No gradient passes operator {node.op_type!r} (node {node.name!r} -> {', '.join(node.output)}): "
+            "it rounds, so its derivative is zero, and what comes before would not be trained. Take it out "
+            "of the graph, leave out the weights before it, or pass straight_through=True to differentiate "
+            "it as if it did not round."
+        )
+
+
+def has_rounding(nodes: Iterable[NodeProto]) -> bool:
+    """Return whether any node, subgraphs included, may round."""
+    return any(
+        node.op_type in _QUANTIZE | _CASTS or any(has_rounding(graph.node) for graph in subgraphs(node))
+        for node in nodes
+    )
+
+
+def refuse_rounding(model: ModelProto, outputs: Iterable[str], wrt: Iterable[str]) -> None:
+    """Raise an error where a node rounds on the way from some tensors to outputs.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Graph without functions of its own.
+    outputs, wrt : iterable of str
+        Where the way ends, and where it begins.
+
+    Raises
+    ------
+    RoundingError
+        If a node rounds; the message names it.
+    """
+    if not has_rounding(model.graph.node):
+        return
+    inferred = infer_types(model)
+    op = GradientBuilder(opset_versions(model)[""], types=value_types(inferred, infer=False))
+    op.opsets.update(opset_versions(model))
+    tracker = Tracker(op, load_rules(), wrt)
+    reads = [(node, tracker.follow(node)) for node in inferred.graph.node]
+    needed = set(outputs) & tracker.active
+    for node, values in reversed(reads):
+        if values and not needed.isdisjoint(node.output):
+            needed |= values
+            if tracker.rounds(node):
+                raise RoundingError(node)
+
+
+class Tracker:
+    """Follow numbers through a graph: floating-point ones, and those that were rounded to integers.
+
+    Parameters
+    ----------
+    op : GradientBuilder
+        Knows the types of the tensors.
+    table : RuleTable
+        Known rules.
+    wrt : iterable of str
+        Tensors to start from.
+
+    Attributes
+    ----------
+    active : set of str
+        Tensors with a gradient: they depend on those by their value.
+    rounded : dict of str to onnx.NodeProto
+        Those of them that are integers, with the node that rounded first.
+    """
+
+    def __init__(self, op: GradientBuilder, table, wrt: Iterable[str]):
+        self.op, self.table = op, table
+        self.active = set(wrt)
+        self.rounded: dict[str, NodeProto] = {}
+
+    def follow(self, node: NodeProto) -> set[str]:
+        """Add the outputs of a node; return the tensors it passes on the value of."""
+        reads = node_inputs(node) & self.active
+        if self.rounded and not reads.isdisjoint(self.rounded):
+            values = self._value_inputs(node)
+            reads = {name for name in reads if name not in self.rounded or name in values}
+        if not reads or self.table.find(node.domain, node.op_type) == NO_GRADIENT:
+            return set()
+        culprit = next((self.rounded[name] for name in node_inputs(node) if name in self.rounded), None)
+        if self.rounds(node):
+            culprit = culprit or node
+        for name in filter(None, node.output):
+            if self._is_float(name):
+                self.active.add(name)
+            elif culprit is not None and self._passes_integers(node, name, reads):
+                self._add_rounded(name, culprit)
+        for graph in subgraphs(node):
+            body = self.inside(node, graph)
+            last = [value.name for value in graph.output][node.op_type == "Loop" :]
+            for name, source in zip(node.output, last, strict=False):
+                if body is not None and name and source in body.rounded:
+                    self._add_rounded(name, body.rounded[source])
+        return reads
+
+    def _add_rounded(self, name: str, culprit: NodeProto) -> None:
+        self.active.add(name)
+        self.rounded[name] = culprit
+
+    def inside(self, node: NodeProto, graph: GraphProto) -> Tracker | None:
+        """Return a tracker that has followed the nodes of a subgraph, None where nothing is rounded."""
+        if not has_rounding(graph.node) and node_inputs(node).isdisjoint(self.rounded):
+            return None
+        body = Body(self.op, graph)
+        inner = Tracker(body.op, self.table, captured_names(node) & self.active)
+        inner.rounded = {name: self.rounded[name] for name in inner.active if name in self.rounded}
+        pairs = list(zip(node.input, (value.name for value in graph.input), strict=False))
+        size, sources = -1, self
+        while len(inner.active) != size:
+            size = len(inner.active)
+            for outer, name in pairs:
+                if outer in sources.active:
+                    inner.active.add(name)
+                    if outer in sources.rounded:
+                        inner.rounded[name] = sources.rounded[outer]
+            for child in body.nodes:
+                inner.follow(child)
+            # What one turn ends with, the next begins with.
+            pairs, sources = [(last, first) for first, last in state_names(node, graph)], inner
+        return inner
+
+    def rounds(self, node: NodeProto) -> bool:
+        """Return whether a node rounds floating-point numbers."""
+        if node.op_type in _CASTS:
+            target = self._cast_type(node)
+            return target is not None and target not in (*_FLOATS, _TEXT) and self._is_float(node.input[0])
+        return node.op_type in _QUANTIZE
+
+    def _cast_type(self, node: NodeProto) -> int | None:
+        known = self.op.elem_type(node.output[0])
+        return known or next((a.i for a in node.attribute if a.name == "to"), None)
+
+    def _is_float(self, name: str) -> bool:
+        elem_type = self.op.elem_type(name)
+        return elem_type is None or elem_type in _FLOATS
+
+    def _passes_integers(self, node: NodeProto, name: str, reads: set[str]) -> bool:
+        """Return whether an integer output holds rounded values, instead of positions or sizes."""
+        if self.rounds(node) or node.op_type in INTEGER_INPUTS:
+            return True
+        if any(subgraphs(node)):
+            return False
+        types = _formal_types(node)
+        if types is None:
+            return True
+        sources = {kind for kind, source in zip(types[0], node.input, strict=False) if source in reads}
+        return types[1][list(node.output).index(name)] in sources
+
+    def _value_inputs(self, node: NodeProto) -> set[str]:
+        """Return the inputs whose values the outputs hold, instead of positions, labels or sizes."""
+        if any(subgraphs(node)):
+            return self._values_of_bodies(node)
+        if node.op_type in _CASTS:
+            return {node.input[0]}
+        if node.op_type in _QUANTIZE | INTEGER_INPUTS:
+            return set(node.input)
+        return {node.input[i] for i in value_positions(node)}
+
+    def _values_of_bodies(self, node: NodeProto) -> set[str]:
+        """Return what the floats in the subgraphs of a node depend on, of its inputs and of outside."""
+        found: set[str] = set()
+        for graph in subgraphs(node):
+            reached = self.reached(node, graph)
+            pairs = zip(node.input, (value.name for value in graph.input), strict=False)
+            found |= reached | {outer for outer, inner in pairs if inner in reached}
+        return found
+
+    def reached(self, node: NodeProto, graph: GraphProto) -> set[str]:
+        """Return what the floating-point outputs of a subgraph depend on by value, states followed."""
+        reached = {v.name for v in graph.output if v.type.tensor_type.elem_type in (0, *_FLOATS)}
+        size = -1
+        while len(reached) != size:
+            size = len(reached)
+            reached |= {last for first, last in state_names(node, graph) if first in reached}
+            for inner in reversed(graph.node):
+                known = self.table.find(inner.domain, inner.op_type)
+                if not reached.isdisjoint(inner.output) and known != NO_GRADIENT:
+                    reached |= self._value_inputs(inner)
+        return reached
+
+    def carried(self, node: NodeProto, graph: GraphProto) -> NodeProto | None:
+        """Return the node that rounded an integer which a loop carries from one turn to the next, if any."""
+        body = self.inside(node, graph)
+        if body is None or node.op_type == "If":
+            return None
+        reached, pairs = self.reached(node, graph), state_names(node, graph)
+        found = [last for first, last in pairs if first in reached and last in body.rounded]
+        return body.rounded[found[0]] if found else None
+
+
+def state_names(node: NodeProto, graph: GraphProto) -> list[tuple[str, str]]:
+    """Return what a Loop or a Scan carries: names in its body at the beginning and at the end of a turn."""
+    inputs, outputs = [v.name for v in graph.input], [v.name for v in graph.output]
+    if node.op_type == "Loop":
+        return list(zip(inputs[2:], outputs[1:], strict=False))
+    scanned = sum(a.i for a in node.attribute if a.name == "num_scan_inputs")
+    return list(zip(inputs[: len(inputs) - scanned], outputs, strict=False))
+
+
+def value_positions(node: NodeProto) -> list[int]:
+    """Return the positions of the inputs that have the type of an output, as its specification says.
+
+    Those are all inputs where there is no specification.
+    """
+    types = _formal_types(node)
+    if types is None:
+        return list(range(len(node.input)))
+    return [i for i, kind in enumerate(types[0]) if kind in types[1]]
+
+
+def _formal_types(node: NodeProto) -> tuple[list[str], list[str]] | None:
+    domain = normalize_domain(node.domain)
+    if not defs.has(node.op_type, domain):
+        return None
+    schema = defs.get_schema(node.op_type, domain=domain)
+    inputs, outputs = (
+        [formal[min(i, len(formal) - 1)].type_str for i in range(len(actual))] if formal else []
+        for formal, actual in ((schema.inputs, node.input), (schema.outputs, node.output))
+    )
+    return inputs, outputs

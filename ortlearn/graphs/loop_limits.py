@@ -1,0 +1,83 @@
+"""Loops of a model stop with an error after a number of turns, instead of never."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from onnx import GraphProto, ModelProto, NodeProto, helper, numpy_helper
+
+from .editing import copy_model
+from .queries import subgraphs
+
+__all__ = ["LIMIT", "MAX_TURNS", "with_loop_limits"]
+
+#: Turns of one run of a Loop.
+MAX_TURNS = 1_000_000
+#: How names of nodes begin that enforce it.
+LIMIT = "ortlearn_limit"
+
+
+def with_loop_limits(model: ModelProto, trusted: str) -> ModelProto:
+    """Return the model with an error in every Loop that takes more than a million turns.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Model.
+    trusted : str
+        Name of the condition of Loops that may be longer, those over batches.
+
+    Returns
+    -------
+    onnx.ModelProto
+        A new model; the one given where no Loop can take so many turns.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.graphs import with_loop_limits
+    >>> model = parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]> g (float[N] x, int64 n) => (float[N] y) {
+    ...         y = Loop (n, , x) <body = turn (int64 i, bool go, float[N] a) => (bool go, float[N] b) {
+    ...             b = Neg (a) }> }''')
+    >>> [node.op_type for node in with_loop_limits(model, "").graph.node[0].attribute[0].g.node]
+    ['Neg', 'Div', 'Gather', 'And']
+    """
+    if not any(True for _ in _endless(model.graph, trusted, {})):
+        return model
+    model = copy_model(model)
+    for number, node in enumerate(list(_endless(model.graph, trusted, {}))):
+        for body in subgraphs(node):
+            _limit(body, f"{LIMIT}_{number}")
+    return model
+
+
+def _endless(graph: GraphProto, trusted: str, outer: dict[str, int]) -> Iterator[NodeProto]:
+    """Yield the Loops that may take too many turns."""
+    known = dict(outer)
+    for tensor in graph.initializer:
+        if tensor.data_type == tensor.INT64 and list(tensor.dims) in ([], [1]):
+            known[tensor.name] = int(numpy_helper.to_array(tensor).reshape(()))
+    for node in graph.node:
+        if node.op_type == "Loop" and node.domain in ("", "ai.onnx"):
+            ours = bool(trusted) and node.input[1] == trusted
+            if not ours and known.get(node.input[0], MAX_TURNS + 1) > MAX_TURNS:
+                yield node
+        for inner in subgraphs(node):
+            yield from _endless(inner, trusted, known)
+
+
+def _limit(body: GraphProto, name: str) -> None:
+    """Let a turn fail whose number is the limit: the only element of a list is gathered at turn // limit."""
+    turns = numpy_helper.from_array(np.array(MAX_TURNS), f"{name}_turns")
+    allowed = numpy_helper.from_array(np.array([True]), f"{name}_allowed")
+    body.initializer.extend([turns, allowed])
+    go_on = body.output[0].name
+    for op_type, inputs, output in (
+        ("Div", [body.input[0].name, turns.name], "index"),
+        ("Gather", [allowed.name, f"{name}_index"], "passed"),
+        ("And", [go_on, f"{name}_passed"], "go_on"),
+    ):
+        body.node.append(helper.make_node(op_type, inputs, [f"{name}_{output}"], name=f"{name}_{output}"))
+    body.output[0].name = f"{name}_go_on"

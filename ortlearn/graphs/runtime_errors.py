@@ -1,0 +1,103 @@
+"""The one place that turns errors of onnxruntime, onnx and protobuf into errors of ortlearn."""
+
+from __future__ import annotations
+
+import re
+from contextlib import ContextDecorator
+from types import TracebackType
+
+from ..exceptions import ExecutionError, OrtlearnError
+from .loop_limits import LIMIT, MAX_TURNS
+
+__all__ = ["runtime_errors"]
+
+#: Packages whose errors are translated.
+RUNTIMES = ("onnxruntime", "onnx", "google")
+#: Characters of a message that are shown.
+MAX_TEXT = 600
+
+_CODE = re.compile(r"^\[ONNXRuntimeError\] : \d+ : (?P<code>[A-Z_]+) : ")
+#: Places in sources of C++, with the signature of the function.
+_PLACE = re.compile(r"/\S+/onnxruntime/\S+:\d+ (?:[^\n]*?\) (?:const )?)?|\S+\.(?:h|cc|cpp):\d+:? ?\S*:? ")
+#: How the runtimes name the node at fault; the last one is the innermost.
+_NODES = (
+    re.compile(r"running (?P<op>\w+) node\. Name: ?'(?P<name>[^']*)'"),
+    re.compile(r"Node ?\((?P<name>[^)]*)\) Op ?\((?P<op>[^)]*)\)"),
+    re.compile(r"implementation for (?P<op>\w+)\(\d+\) node with name '(?P<name>[^']*)'"),
+    re.compile(r"op_type: ?(?P<op>\w+),? node name: ?(?P<name>[^)\s]*)"),
+    re.compile(r"Optype \((?P<op>\w+)\).*? in node \((?P<name>[^)]*)\)"),
+)
+#: What training graphs put before the names of nodes.
+_COPIES = re.compile(r"ortlearn_(?:copy_\d+|rest)_of_")
+_CHECK = "Check the model: onnx.checker.check_model(model, full_check=True), and that its inputs fit X."
+_ADVICE = {
+    "NOT_IMPLEMENTED": (
+        "This onnxruntime has no kernel for the operator and its types: use dtype='float32', or, in an ONNX "
+        "model, cast to float32 before this node."
+    ),
+    "MEMORY": "Pass fewer samples or a smaller batch_size, or look for a size in the model that is wrong.",
+}
+
+
+class runtime_errors(ContextDecorator):  # noqa: N801 - used as a function
+    """Context that raises :class:`~ortlearn.exceptions.ExecutionError` for errors of the runtimes.
+
+    Errors of ortlearn and of Python code pass as they are.
+
+    Examples
+    --------
+    >>> import onnx
+    >>> from ortlearn.graphs import runtime_errors
+    >>> with runtime_errors():
+    ...     onnx.load_from_string(b"not a model")
+    Traceback (most recent call last):
+    ...
+    ortlearn.exceptions.ExecutionError: protobuf cannot work with the model: ...
+    """
+
+    def __enter__(self) -> runtime_errors:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not isinstance(error, Exception) or isinstance(error, OrtlearnError):
+            return
+        library = _library(error)
+        if library is not None:
+            raise ExecutionError(_explained(error, library)) from error
+
+
+def _library(error: Exception) -> str | None:
+    """Return the runtime that raised an error, None where it comes from Python code."""
+    package = type(error).__module__.partition(".")[0]
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    inner = "" if frame is None else str(frame.tb_frame.f_globals.get("__name__", ""))
+    if package not in RUNTIMES:
+        package = inner.partition(".")[0]
+    if package in RUNTIMES:
+        return "protobuf" if package == "google" else package
+    if isinstance(error, MemoryError | RecursionError):
+        return "Python"
+    # A function of C++ has no frame: RuntimeError is never raised by our own lines.
+    return "onnxruntime" if type(error) is RuntimeError and package == "ortlearn" else None
+
+
+def _explained(error: Exception, library: str) -> str:
+    text = _COPIES.sub("", str(error).strip()) or type(error).__name__
+    found = _CODE.match(text)
+    code = found["code"] if found else ""
+    if isinstance(error, MemoryError) or "allocat" in text:
+        code = "MEMORY"
+    matches = [match for pattern in _NODES for match in pattern.finditer(text)]
+    where = ""
+    if matches:
+        last = max(matches, key=lambda match: match.start())
+        if last["name"].startswith(LIMIT):
+            return f"A Loop of the model takes more than {MAX_TURNS} turns: give it a lower trip count."
+        where = f"operator {last['op']} (node {last['name']!r}): "
+    text = _PLACE.sub("", _CODE.sub("", text).partition("\nStacktrace")[0]).strip()
+    text = " ".join(text.split())[:MAX_TEXT].rstrip(".")
+    return f"{library} cannot work with the model: {where}{text}. {_ADVICE.get(code, _CHECK)}"

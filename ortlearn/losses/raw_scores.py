@@ -1,0 +1,132 @@
+"""From the probabilities of a graph back to the scores they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+from ..graphs import TensorType, initializer_arrays
+
+__all__ = ["find_raw_scores"]
+
+#: Nodes that keep what they read, as far as probabilities go.
+_SAME = ("Identity", "Cast", "Reshape", "Dropout")
+#: Nodes between a matrix and the sum that it is divided by.
+_GUARDS = ("Abs", "Add", "Cast", "Equal", "Identity", "Max", "ReduceSum", "Reshape", "Where")
+#: Nodes that give probabilities, or what becomes one, of scores that are not known.
+_PROBABILITIES = ("Exp", "LpNormalization", "Normalizer", "Reciprocal", "Sigmoid", "Softmax")
+
+
+def find_raw_scores(model: ModelProto, output: str, types: Mapping[str, TensorType]) -> str:
+    """Return the scores whose softmax or sigmoid an output is; the output itself if it is neither.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Graph.
+    output : str
+        Scores, or probabilities.
+    types : mapping of str to TensorType
+        What is known of its tensors.
+
+    Returns
+    -------
+    str
+        Matrix of one column where the output is a sigmoid, or two columns 1 - p and p of one.
+
+    Raises
+    ------
+    ValueError
+        If the output is a probability of another kind.
+    """
+    graph = _Graph(model, types)
+    found = graph.scores(output)
+    if found is None and graph.is_probability(output):
+        raise ValueError(
+            f"Output {output!r} holds probabilities that are neither the softmax nor the sigmoid of a tensor "
+            "of the graph, and the loss takes raw scores: name an output with raw scores by output_index."
+        )
+    return output if found is None else found
+
+
+class _Graph:
+    """What is asked of a graph, from its outputs backwards."""
+
+    def __init__(self, model: ModelProto, types: Mapping[str, TensorType]):
+        self.types = types
+        self.producers = {name: node for node in model.graph.node for name in node.output}
+        self.arrays = initializer_arrays(model)
+
+    def node(self, name: str) -> NodeProto | None:
+        """Return the node that computes a tensor, those that keep it passed over."""
+        node = self.producers.get(name)
+        while node is not None and node.op_type in _SAME:
+            node = self.producers.get(node.input[0])
+        return node
+
+    def scores(self, name: str) -> str | None:
+        """Return the scores of a matrix of probabilities, None where they are not found."""
+        node = self.node(name)
+        if node is None:
+            return None
+        if node.op_type == "Softmax" and self.is_by_columns(node):
+            return node.input[0]
+        if node.op_type == "Sigmoid" and self.width(name) == 1:
+            return node.input[0]
+        if node.op_type == "Div" and self.is_normalized(node):
+            return self.scores(node.input[0])
+        if node.op_type == "Concat" and len(node.input) == 2 and self.is_rest(*node.input):
+            return self.scores(node.input[1])
+        return None
+
+    def is_probability(self, name: str) -> bool:
+        """Return whether a matrix is known to hold probabilities."""
+        node = self.node(name)
+        if node is None:
+            return False
+        if node.op_type == "Concat":
+            pair = len(node.input) == 2 and self.is_rest(*node.input)
+            return pair or any(map(self.is_probability, node.input))
+        by_sum = node.op_type == "Div" and self.is_normalized(node)
+        return by_sum or node.op_type in _PROBABILITIES
+
+    def width(self, name: str) -> int | None:
+        """Return the number of columns of a matrix."""
+        shape = self.types[name].shape if name in self.types else None
+        return shape[1] if shape is not None and len(shape) == 2 and isinstance(shape[1], int) else None
+
+    def is_by_columns(self, node: NodeProto) -> bool:
+        """Return whether a softmax is taken over the columns of a matrix."""
+        return {a.name: a.i for a in node.attribute}.get("axis", -1) in (-1, 1)
+
+    def is_rest(self, first: str, second: str) -> bool:
+        """Return whether a column is one minus another."""
+        node = self.node(first)
+        if node is None or node.op_type != "Sub" or self.node(second) is None:
+            return False
+        one = self.constant(node.input[0])
+        return one is not None and bool(np.all(one == 1)) and self.node(node.input[1]) == self.node(second)
+
+    def constant(self, name: str) -> np.ndarray | None:
+        """Return the value of a constant, None for anything else."""
+        node = self.node(name)
+        if node is None or node.op_type != "Constant":
+            return self.arrays.get(name)
+        value = helper.get_attribute_value(node.attribute[0])
+        return numpy_helper.to_array(value) if isinstance(value, TensorProto) else np.asarray(value)
+
+    def is_normalized(self, node: NodeProto) -> bool:
+        """Return whether a matrix is divided by its own sum, guarded against zero or not."""
+        pending, sums = [node.input[1]], 0
+        while pending:
+            name = pending.pop()
+            found = self.producers.get(name)
+            if name == node.input[0] or found is None or found.op_type == "Constant":
+                continue
+            if found.op_type not in _GUARDS:
+                return False
+            sums += found.op_type == "ReduceSum"
+            pending.extend(found.input)
+        return sums > 0

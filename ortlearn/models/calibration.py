@@ -1,0 +1,148 @@
+"""Calibrated classifiers: sigmoid, isotonic and temperature."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+
+from .base import ModelDefinition
+from .constraints.sets import Increasing
+from .constraints.signs import Positive
+from .members import decision_of, joined, mean
+from .scores import Scores, binary_classes, class_scores, classes_of_probabilities, regression
+from .writer import ModelWriter
+
+__all__ = ["CalibratedClassifierDefinition", "IsotonicDefinition"]
+
+
+class CalibratedClassifierDefinition(ModelDefinition):
+    """CalibratedClassifierCV: the mean of classifiers whose scores are calibrated."""
+
+    def covers(self, model: Any) -> bool:
+        """Return whether every classifier knows every class."""
+        count = len(model.classes_)
+        return all(len(part.estimator.classes_) == count for part in model.calibrated_classifiers_)
+
+    def children(self, model: Any) -> Iterator[Any]:
+        """Yield the classifiers."""
+        yield from (part.estimator for part in model.calibrated_classifiers_)
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append the mean of the calibrated probabilities."""
+        parts, classes = model.calibrated_classifiers_, model.classes_
+        found = [_calibrated(op, part, x, f"calibrated_classifiers_[{i}]") for i, part in enumerate(parts)]
+        if len(found) == 1:
+            return _alone(op, parts[0], *found[0], classes)
+        return classes_of_probabilities(op, mean(op, [shares for _, shares in found]), classes, decision="")
+
+
+def _alone(op: ModelWriter, part: Any, score: str | None, shares: str, classes: np.ndarray) -> Scores:
+    """Return the outputs of one calibrated classifier: of its logits, where it has some."""
+    if score is None or (part.method == "sigmoid" and len(classes) > 2):
+        return classes_of_probabilities(op, shares, classes, decision="")
+    finish = binary_classes if len(classes) == 2 else class_scores
+    return finish(op, score, classes, decision="")
+
+
+def _calibrated(op: ModelWriter, part: Any, x: str, path: str) -> tuple[str | None, str]:
+    """Append a calibrated classifier; return its logits, where it has some, and its probabilities."""
+    scores = op.write(part.estimator, x, f"{path}.estimator")
+    if part.method == "temperature":
+        return _tempered(op, part, scores, path)
+    given, binary = _response(op, part, scores), len(part.classes) == 2
+    columns, logits = [], []
+    for i, calibrator in enumerate(part.calibrators):
+        with op.inside(f"{path}.calibrators[{i}]"):
+            column = given if binary else op.Gather(given, [i], axis=1)
+            logit, share = CALIBRATORS[part.method](op, calibrator, column)
+        logits.append(logit)
+        columns.append(share)
+    score = None if None in logits else joined(op, [name for name in logits if name is not None])
+    if binary:
+        return score, op.Concat(op.Sub(1.0, columns[0]), columns[0], axis=1)
+    return score, _shares(op, joined(op, columns), len(part.classes))
+
+
+def _response(op: ModelWriter, part: Any, scores: Scores) -> str:
+    """Return what is calibrated: decisions where the classifier has them, or else probabilities."""
+    if hasattr(part.estimator, "decision_function"):
+        decision = decision_of(scores)
+        if decision is None:
+            raise op.fail(part.estimator, "the graph does not have its decision_function.")
+        return decision
+    assert isinstance(scores.probabilities, str)
+    return op.Gather(scores.probabilities, [1], axis=1) if len(part.classes) == 2 else scores.probabilities
+
+
+def _shares(op: ModelWriter, columns: str, count: int) -> str:
+    """Divide by the sum over the classes; where it is zero, every class has the same share."""
+    total = op.ReduceSum(columns, [1], keepdims=1)
+    none = op.Equal(total, 0.0)
+    return op.Where(none, 1.0 / count, op.Div(columns, op.Where(none, 1.0, total)))
+
+
+def _sigmoid(op: ModelWriter, calibrator: Any, column: str) -> tuple[str | None, str]:
+    """Append ``1 / (1 + exp(a f + b))`` (Platt, 1999)."""
+    slope = op.parameter(calibrator, "a_", role="scale", constraint=Positive(-1))
+    shift = op.parameter(calibrator, "b_", role="intercept")
+    logit = op.Neg(op.Add(op.Mul(column, slope), shift))
+    return logit, op.Sigmoid(logit)
+
+
+def _isotonic(op: ModelWriter, calibrator: Any, column: str) -> tuple[str | None, str]:
+    """Append the line through the thresholds around a score."""
+    places = np.asarray(calibrator.X_thresholds_, dtype=np.float64)
+    # A table that rises from 0 to 1 is that of probabilities.
+    values = op.parameter(calibrator, "y_thresholds_", role="table", constraint=Increasing())
+    if len(places) == 1:
+        return None, op.Add(op.Mul(column, 0.0), values)
+    x = op.Max(op.Min(column, float(places[-1])), float(places[0]))
+    inner = op.constant(places[None, 1:-1].astype(op.float_dtype))
+    above = op.Cast(op.GreaterOrEqual(x, inner), to=op.elem_type)
+    number = op.Cast(op.ReduceSum(above, [1], keepdims=0), to=TensorProto.INT64)
+    low, width = places[:-1].astype(op.float_dtype), np.diff(places).astype(op.float_dtype)
+    share = op.Div(
+        op.Sub(op.Reshape(x, [-1]), op.Gather(op.constant(low), number, axis=0)),
+        op.Gather(op.constant(width), number, axis=0),
+    )
+    left, right = op.Gather(values, number, axis=0), op.Gather(values, op.Add(number, 1), axis=0)
+    return None, op.Reshape(op.Add(left, op.Mul(op.Sub(right, left), share)), [-1, 1])
+
+
+def _tempered(op: ModelWriter, part: Any, scores: Scores, path: str) -> tuple[str, str]:
+    """Append the softmax of logits times an inverse temperature (Guo et al., ICML 2017)."""
+    with op.inside(f"{path}.calibrators[0]"):
+        beta = op.parameter(part.calibrators[0], "beta_", role="scale", constraint=Positive())
+    binary, by_decision = len(part.classes) == 2, hasattr(part.estimator, "decision_function")
+    if by_decision and binary:  # the logits of the classes are -f and f
+        logit = op.Mul(op.Mul(_response(op, part, scores), beta), 2.0)
+        second = op.Sigmoid(logit)
+        return logit, op.Concat(op.Sub(1.0, second), second, axis=1)
+    given = _response(op, part, scores) if by_decision else op.Log(op.Add(str(scores.probabilities), 1e-12))
+    logits = op.Mul(given, beta)
+    shares = op.Softmax(logits, axis=1)
+    if not binary:
+        return logits, shares
+    return op.Sub(op.Gather(logits, [1], axis=1), op.Gather(logits, [0], axis=1)), shares
+
+
+CALIBRATORS = {"sigmoid": _sigmoid, "isotonic": _isotonic}
+
+
+class IsotonicDefinition(ModelDefinition):
+    """IsotonicRegression: lines between thresholds."""
+
+    def covers(self, model: Any) -> bool:
+        """Return whether values out of bounds are moved to the bounds."""
+        return model.out_of_bounds == "clip"
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append the value on the line."""
+        return regression(op, _isotonic(op, model, x)[1])
+
+    def finish(self, model: Any) -> None:
+        """Build the interpolation anew."""
+        model._build_f(model.X_thresholds_, model.y_thresholds_)

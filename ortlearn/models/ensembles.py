@@ -1,0 +1,173 @@
+"""Ensembles that average, vote or stack: voting, bagging, stacking."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from .base import ModelDefinition
+from .members import (
+    aligned,
+    as_numbers,
+    decision_of,
+    joined,
+    log_shares,
+    mean,
+    one_hot,
+    shares_of,
+)
+from .scores import Scores, classes_of_probabilities, label_of, regression
+from .writer import ModelWriter
+
+__all__ = [
+    "BaggingDefinition",
+    "StackingClassifierDefinition",
+    "StackingRegressorDefinition",
+    "VotingClassifierDefinition",
+    "VotingRegressorDefinition",
+]
+
+
+class _Members(ModelDefinition):
+    """Ensembles with their members in ``estimators_``."""
+
+    def children(self, model: Any) -> Iterator[Any]:
+        """Yield the members."""
+        yield from model.estimators_
+
+    def members(self, op: ModelWriter, model: Any, x: str) -> list[Scores]:
+        """Append every member."""
+        return [op.write(member, x, f"estimators_[{i}]") for i, member in enumerate(model.estimators_)]
+
+
+def _voted(
+    op: ModelWriter, members: list[Scores], weights: Any, classes: np.ndarray, has_probabilities: bool = False
+) -> Scores:
+    """Return the outputs of a vote; trained are shares in the proportion of the members' probabilities."""
+    count = len(classes)
+    votes = mean(op, [one_hot(op, str(m.label), count) for m in members], weights)
+    shares = mean(op, [aligned(op, shares_of(op, m), m.classes, count) for m in members], weights)
+    return Scores(
+        "classification",
+        log_shares(op, shares),
+        count,
+        "softmax",
+        label=label_of(op, op.ArgMax(votes, axis=1, keepdims=0), classes),
+        probabilities=votes if has_probabilities else None,
+        decision="",
+        classes=classes,
+    )
+
+
+class VotingRegressorDefinition(_Members):
+    """VotingRegressor: the weighted mean of the members."""
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append the mean."""
+        members = self.members(op, model, x)
+        predictions = [member.predicted for member in members]
+        return regression(op, mean(op, predictions, model._weights_not_none), members[0].n_outputs)
+
+
+class VotingClassifierDefinition(_Members):
+    """VotingClassifier, soft and hard."""
+
+    def covers(self, model: Any) -> bool:
+        """Return whether there is one column of classes."""
+        return not isinstance(model.classes_, list)
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append the mean of the probabilities, or the votes."""
+        members, weights = self.members(op, model, x), model._weights_not_none
+        if model.voting == "hard":
+            return _voted(op, members, weights, model.classes_)
+        shares = mean(op, [shares_of(op, member) for member in members], weights)
+        return classes_of_probabilities(op, shares, model.classes_)
+
+
+class BaggingDefinition(ModelDefinition):
+    """BaggingRegressor and BaggingClassifier: members on some of the columns each."""
+
+    def children(self, model: Any) -> Iterator[Any]:
+        """Yield the members."""
+        yield from model.estimators_
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append the mean of the members, or their votes."""
+        members = [
+            op.write(member, op.columns(x, columns, model.n_features_in_), f"estimators_[{i}]")
+            for i, (member, columns) in enumerate(
+                zip(model.estimators_, model.estimators_features_, strict=True)
+            )
+        ]
+        if not hasattr(model, "classes_"):
+            return regression(op, mean(op, [m.predicted for m in members]), members[0].n_outputs)
+        if not hasattr(model.estimators_[0], "predict_proba"):
+            return _voted(op, members, None, model.classes_, has_probabilities=True)
+        count = len(model.classes_)
+        shares = mean(op, [aligned(op, shares_of(op, m), m.classes, count) for m in members])
+        decision = _mean_decision(op, model, members)
+        return classes_of_probabilities(op, shares, model.classes_, decision=decision)
+
+
+def _mean_decision(op: ModelWriter, model: Any, members: list[Scores]) -> str:
+    found = [decision_of(member) for member in members]
+    if not hasattr(model, "decision_function") or None in found:
+        return ""
+    return mean(op, [name for name in found if name is not None])
+
+
+class _Stacking(_Members):
+    """A last model on what the members give."""
+
+    def children(self, model: Any) -> Iterator[Any]:
+        """Yield the members and the last model."""
+        yield from model.estimators_
+        yield model.final_estimator_
+
+    def final(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append the members and the last model."""
+        columns = [
+            _given(op, scores, method)
+            for scores, method in zip(self.members(op, model, x), model.stack_method_, strict=True)
+        ]
+        if model.passthrough:
+            columns.append(x)
+        return op.write(model.final_estimator_, joined(op, columns), "final_estimator_")
+
+
+def _given(op: ModelWriter, scores: Scores, method: str) -> str:
+    """Return the columns that a member gives to the last model."""
+    if scores.task == "regression":
+        return scores.predicted
+    if method == "predict":
+        return as_numbers(op, str(scores.label))
+    if method == "decision_function":
+        return str(decision_of(scores))
+    probabilities = str(scores.probabilities)
+    return op.Gather(probabilities, [1], axis=1) if len(scores.classes) == 2 else probabilities
+
+
+class StackingRegressorDefinition(_Stacking):
+    """StackingRegressor."""
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append the last model's prediction."""
+        return self.final(op, model, x)
+
+
+class StackingClassifierDefinition(_Stacking):
+    """StackingClassifier."""
+
+    def covers(self, model: Any) -> bool:
+        """Return whether there is one column of classes, and members have what is asked of them."""
+        return not isinstance(model.classes_, list)
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append the last model's classes: it knows them by their numbers."""
+        final = self.final(op, model, x)
+        label = None if final.label is None else label_of(op, final.label, model.classes_)
+        return replace(final, label=label, classes=model.classes_)

@@ -1,0 +1,97 @@
+"""What estimators that are made of others take from their members."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from onnx import TensorProto
+
+from .scores import LOWEST, Scores
+from .writer import ModelWriter
+
+__all__ = [
+    "aligned",
+    "as_column_of_classes",
+    "as_numbers",
+    "decision_of",
+    "joined",
+    "log_shares",
+    "logit_of",
+    "mean",
+    "one_hot",
+    "positive_probability",
+    "shares_of",
+]
+
+
+def joined(op: ModelWriter, columns: Sequence[str]) -> str:
+    """Return some matrices side by side."""
+    return columns[0] if len(columns) == 1 else op.Concat(*columns, axis=1)
+
+
+def mean(op: ModelWriter, tensors: Sequence[str], weights: Iterable[float] | None = None) -> str:
+    """Return the mean of some tensors of one shape, weighted where there are weights."""
+    weights = None if weights is None else np.asarray(list(weights), dtype=op.float_dtype)
+    if weights is not None:
+        tensors = [op.Mul(name, w) for name, w in zip(tensors, weights / weights.sum(), strict=True)]
+    total = tensors[0] if len(tensors) == 1 else op.Sum(*tensors)
+    return total if weights is not None or len(tensors) == 1 else op.Div(total, float(len(tensors)))
+
+
+def one_hot(op: ModelWriter, numbers: str, count: int) -> str:
+    """Return a one in the column of each number, zeros elsewhere, from numbers of shape (n,)."""
+    equal = op.Equal(op.Reshape(numbers, [-1, 1]), np.arange(count, dtype=np.int64))
+    return op.Cast(equal, to=op.elem_type)
+
+
+def aligned(op: ModelWriter, matrix: str, columns: Sequence[int], count: int) -> str:
+    """Return a matrix with its columns at given positions among more, zeros elsewhere."""
+    positions = np.asarray(columns, dtype=np.int64)
+    if np.array_equal(positions, np.arange(count)):
+        return matrix
+    return op.MatMul(matrix, np.eye(count, dtype=op.float_dtype)[positions])
+
+
+def positive_probability(op: ModelWriter, scores: Scores) -> str:
+    """Return the probability of the second of two classes, of shape (n, 1)."""
+    assert isinstance(scores.probabilities, str)
+    return op.Gather(scores.probabilities, [1], axis=1)
+
+
+def logit_of(op: ModelWriter, scores: Scores) -> str:
+    """Return the logit of the second of two classes, of shape (n, 1)."""
+    if scores.n_outputs == 1:
+        return scores.score
+    first, second = (op.Gather(scores.score, [column], axis=1) for column in (0, 1))
+    return op.Sub(second, first)
+
+
+def decision_of(scores: Scores) -> str | None:
+    """Return what ``decision_function`` of a classifier gives, None where the graph does not have it."""
+    return None if scores.decision == "" else scores.decision or scores.score
+
+
+def shares_of(op: ModelWriter, scores: Scores) -> str:
+    """Return probabilities of shape (n, n_classes), made of the scores where the classifier has none."""
+    if isinstance(scores.probabilities, str):
+        return scores.probabilities
+    if scores.n_outputs == 1:
+        second = op.Sigmoid(scores.score)
+        return op.Concat(op.Sub(1.0, second), second, axis=1)
+    return op.Softmax(scores.score, axis=1)
+
+
+def log_shares(op: ModelWriter, shares: str) -> str:
+    """Return the logarithms of probabilities, which have a gradient where one is zero."""
+    return op.Log(op.Max(shares, LOWEST))
+
+
+def as_numbers(op: ModelWriter, label: str) -> str:
+    """Return labels of shape (n,) as a column of floating-point numbers."""
+    return op.Reshape(op.Cast(label, to=op.elem_type), [-1, 1])
+
+
+def as_column_of_classes(op: ModelWriter, label: str) -> str:
+    """Return labels of shape (n,) as a column of integers."""
+    return op.Reshape(op.Cast(label, to=TensorProto.INT64), [-1, 1])

@@ -1,0 +1,233 @@
+"""One model per class, pair of classes or output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+
+from .base import ModelDefinition
+from .members import (
+    as_column_of_classes,
+    as_numbers,
+    decision_of,
+    joined,
+    logit_of,
+    positive_probability,
+)
+from .scores import Scores, label_of, regression
+from .writer import ModelWriter
+
+__all__ = [
+    "ClassifierChainDefinition",
+    "MultiOutputClassifierDefinition",
+    "MultiOutputRegressorDefinition",
+    "OneVsOneDefinition",
+    "OneVsRestDefinition",
+    "RegressorChainDefinition",
+    "pair_decisions",
+]
+
+
+class _Members(ModelDefinition):
+    """Estimators with their members in ``estimators_``."""
+
+    def children(self, model: Any) -> Iterator[Any]:
+        """Yield the members."""
+        yield from model.estimators_
+
+    def members(self, op: ModelWriter, model: Any, x: str) -> list[Scores]:
+        """Append every member."""
+        return [op.write(member, x, f"estimators_[{i}]") for i, member in enumerate(model.estimators_)]
+
+
+def _decisions(op: ModelWriter, members: list[Scores]) -> str:
+    """Return the decisions of members of two classes side by side; empty where one has none."""
+    found = [decision_of(member) for member in members]
+    return "" if None in found else joined(op, [name for name in found if name is not None])
+
+
+class OneVsRestDefinition(_Members):
+    """OneVsRestClassifier: a model of two classes for each class, or for each label."""
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append every class's logit; the label is that of the largest decision, the last of equal ones."""
+        members, classes = self.members(op, model, x), model.classes_
+        score = joined(op, [logit_of(op, member) for member in members])
+        by_decision = hasattr(model.estimators_[0], "decision_function")
+        shares = (
+            joined(op, [positive_probability(op, member) for member in members])
+            if hasattr(model, "predict_proba")
+            else None
+        )
+        decision = _decisions(op, members)
+        compared = decision if by_decision and decision else score
+        above = op.Cast(op.Greater(compared, 0.0), to=TensorProto.INT64)
+        outputs: dict[str, Any] = {"decision": decision, "classes": classes}
+        if model.multilabel_:
+            groups = (1,) * len(members)
+            outputs |= {"label": above, "probabilities": shares, "groups": groups}
+            return Scores("multilabel", score, len(members), "sigmoid", **outputs)
+        if len(members) == 1:
+            number = op.Reshape(above, [-1])
+            probabilities = None if shares is None else op.Concat(op.Sub(1.0, shares), shares, axis=1)
+        else:
+            number = op.ArgMax(compared, axis=1, keepdims=0, select_last_index=1)
+            probabilities = None if shares is None else _divided_by_sum(op, shares)
+        outputs |= {"label": label_of(op, number, classes), "probabilities": probabilities}
+        return Scores("classification", score, len(members), "sigmoid", **outputs)
+
+
+def _divided_by_sum(op: ModelWriter, shares: str) -> str:
+    total = op.ReduceSum(shares, [1], keepdims=1)
+    return op.Div(shares, op.Where(op.Equal(total, 0.0), 1.0, total))
+
+
+def pair_decisions(op: ModelWriter, second: str, confidences: str, n_classes: int) -> tuple[str, str]:
+    """Return the votes of pairs of classes with their confidences, and the sums of the confidences.
+
+    Parameters
+    ----------
+    op : ModelWriter
+        Receives the nodes.
+    second : str
+        Whether each pair (i, j), i < j, votes for j; of shape (n, n_pairs), bool.
+    confidences : str
+        Confidences in j, of shape (n, n_pairs).
+    n_classes : int
+        Number of classes.
+
+    Returns
+    -------
+    decisions : str
+        ``votes + s / (3 (|s| + 1))``, as ``sklearn.utils.multiclass._ovr_decision_function`` has it.
+    sums : str
+        s, of shape (n, n_classes).
+    """
+    pairs = list(combinations(range(n_classes), 2))
+    signs = np.zeros((len(pairs), n_classes), dtype=op.float_dtype)
+    for row, (i, j) in enumerate(pairs):
+        signs[row, i], signs[row, j] = -1, 1
+    votes = op.Cast(second, to=op.elem_type)
+    first, last = (signs < 0).astype(op.float_dtype), (signs > 0).astype(op.float_dtype)
+    # votes for j where the pair votes for it, for i elsewhere
+    counted = op.Add(op.MatMul(votes, last - first), first.sum(axis=0, keepdims=True))
+    sums = op.MatMul(confidences, signs)
+    return op.Add(counted, op.Div(sums, op.Mul(op.Add(op.Abs(sums), 1.0), 3.0))), sums
+
+
+class OneVsOneDefinition(_Members):
+    """OneVsOneClassifier: a model for each pair of classes."""
+
+    def covers(self, model: Any) -> bool:
+        """Return whether members take samples rather than kernels."""
+        return model.pairwise_indices_ is None
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append the votes of the pairs; trained are the sums of their confidences."""
+        members, classes = self.members(op, model, x), model.classes_
+        numbers = joined(op, [as_column_of_classes(op, str(member.label)) for member in members])
+        by_decision = hasattr(model.estimators_[0], "decision_function")
+        confidences = joined(
+            op,
+            [str(decision_of(m)) if by_decision else positive_probability(op, m) for m in members],
+        )
+        decision, sums = pair_decisions(op, op.Equal(numbers, 1), confidences, len(classes))
+        if len(classes) == 2:
+            decision = op.Gather(decision, [1], axis=1)
+            above = op.Greater(decision, 0.0 if by_decision else 0.5)
+            number = op.Reshape(op.Cast(above, to=TensorProto.INT64), [-1])
+            score, link = logit_of(op, members[0]), "sigmoid"
+        else:
+            number = op.ArgMax(decision, axis=1, keepdims=0)
+            score, link = sums, "softmax"
+        count = 1 if len(classes) == 2 else len(classes)
+        label = label_of(op, number, classes)
+        return Scores("classification", score, count, link, label=label, decision=decision, classes=classes)
+
+
+class MultiOutputRegressorDefinition(_Members):
+    """MultiOutputRegressor: a model for each output."""
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append the predictions side by side."""
+        members = self.members(op, model, x)
+        return regression(op, joined(op, [member.predicted for member in members]), len(members))
+
+
+class MultiOutputClassifierDefinition(_Members):
+    """MultiOutputClassifier: a model for each column of classes."""
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append scores and classes side by side, probabilities apart."""
+        members = self.members(op, model, x)
+        groups = tuple(1 if len(classes) == 2 else len(classes) for classes in model.classes_)
+        scores = [logit_of(op, m) if size == 1 else m.score for m, size in zip(members, groups, strict=True)]
+        labels = [op.Reshape(str(member.label), [-1, 1]) for member in members]
+        has_probabilities = hasattr(model, "predict_proba")
+        return Scores(
+            "multilabel",
+            joined(op, scores),
+            sum(groups),
+            "sigmoid" if max(groups) == 1 else "softmax",
+            label=joined(op, labels),
+            probabilities=tuple(str(m.probabilities) for m in members) if has_probabilities else None,
+            classes=model.classes_,
+            groups=groups,
+        )
+
+
+def _chained(op: ModelWriter, model: Any, x: str, given: Any) -> list[Scores]:
+    """Append the members of a chain, each on the samples and what those before it give."""
+    members: list[Scores] = []
+    for i, member in enumerate(model.estimators_):
+        columns = [x, *(given(scores) for scores in members)]
+        members.append(op.write(member, joined(op, columns), f"estimators_[{i}]"))
+    return [members[int(position)] for position in np.argsort(model.order_)]
+
+
+class RegressorChainDefinition(_Members):
+    """RegressorChain: each output's model also takes the outputs before it."""
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append the chain."""
+        members = _chained(op, model, x, lambda scores: scores.predicted)
+        return regression(op, joined(op, [member.predicted for member in members]), len(members))
+
+
+class ClassifierChainDefinition(_Members):
+    """ClassifierChain of labels of two classes: each label's model also takes the labels before it."""
+
+    def covers(self, model: Any) -> bool:
+        """Return whether every label has two classes."""
+        return all(len(classes) == 2 for classes in model.classes_)
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append the chain."""
+        method = getattr(model, "chain_method_", "predict")
+
+        def given(scores: Scores) -> str:
+            if method == "predict_proba":
+                return positive_probability(op, scores)
+            if method == "decision_function":
+                return str(decision_of(scores))
+            return as_numbers(op, str(scores.label))
+
+        members = _chained(op, model, x, given)
+        has_probabilities = hasattr(model, "predict_proba")
+        return Scores(
+            "multilabel",
+            joined(op, [logit_of(op, member) for member in members]),
+            len(members),
+            "sigmoid",
+            label=joined(op, [as_column_of_classes(op, str(member.label)) for member in members]),
+            probabilities=joined(op, [positive_probability(op, m) for m in members])
+            if has_probabilities
+            else None,
+            decision=_decisions(op, members),
+            classes=model.classes_,
+            groups=(1,) * len(members),
+        )

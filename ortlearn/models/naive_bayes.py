@@ -1,0 +1,113 @@
+"""Naive Bayes classifiers: the joint log-likelihoods of samples and classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+
+from .base import ModelDefinition
+from .constraints.sets import LogProbability, Simplex
+from .constraints.signs import Positive
+from .forms import Logarithm, Transposed
+from .scores import Scores, class_scores
+from .writer import ModelWriter
+
+__all__ = [
+    "BernoulliNBDefinition",
+    "CategoricalNBDefinition",
+    "ComplementNBDefinition",
+    "GaussianNBDefinition",
+    "MultinomialNBDefinition",
+]
+
+
+def _log_prior(op: ModelWriter, model: Any) -> str:
+    return op.parameter(model, "class_log_prior_", role="intercept", constraint=Simplex(logarithm=True))
+
+
+class GaussianNBDefinition(ModelDefinition):
+    """GaussianNB: ``log p_k - sum_j (log(2 pi v_kj) + (x_j - m_kj)^2 / v_kj) / 2``."""
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append log-likelihoods, probabilities and classes."""
+        prior = op.parameter(
+            model,
+            "class_prior_",
+            form=Logarithm(),
+            role="intercept",
+            constraint=Simplex(logarithm=True),
+        )
+        variances = op.parameter(model, "var_", role="scale", constraint=Positive())
+        differences = op.Sub(op.Unsqueeze(x, [1]), op.parameter(model, "theta_", role="intercept"))
+        squares = op.Div(op.Mul(differences, differences), variances)
+        sizes = op.ReduceSum(op.Log(op.Mul(variances, 2 * np.pi)), [1], keepdims=0)
+        distances = op.Add(op.ReduceSum(squares, [2], keepdims=0), sizes)
+        return class_scores(op, op.Sub(prior, op.Mul(distances, 0.5)), model.classes_)
+
+
+class MultinomialNBDefinition(ModelDefinition):
+    """MultinomialNB: ``x @ feature_log_prob_.T + class_log_prior_``."""
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append log-likelihoods, probabilities and classes."""
+        table = op.parameter(
+            model,
+            "feature_log_prob_",
+            form=Transposed(),
+            role="weight",
+            constraint=Simplex(0, logarithm=True),
+        )
+        return class_scores(op, op.Add(op.MatMul(x, table), _log_prior(op, model)), model.classes_)
+
+
+class ComplementNBDefinition(ModelDefinition):
+    """ComplementNB: ``x @ feature_log_prob_.T``, which holds weights of any sign and size."""
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append scores, probabilities and classes."""
+        weights = op.parameter(model, "feature_log_prob_", form=Transposed(), role="weight")
+        score = op.MatMul(x, weights)
+        if len(model.classes_) == 1:
+            score = op.Add(score, _log_prior(op, model))
+        return class_scores(op, score, model.classes_)
+
+
+class BernoulliNBDefinition(ModelDefinition):
+    """BernoulliNB: ``x @ (log p - log(1 - p)).T + sum log(1 - p) + class_log_prior_``."""
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append log-likelihoods, probabilities and classes."""
+        if model.binarize is not None:
+            x = op.Where(op.Greater(x, float(model.binarize)), 1.0, 0.0)
+        present = op.parameter(
+            model, "feature_log_prob_", form=Transposed(), role="weight", constraint=LogProbability()
+        )
+        absent = op.Log(op.Sub(1.0, op.Exp(present)))
+        constant = op.Add(op.ReduceSum(absent, [0], keepdims=0), _log_prior(op, model))
+        score = op.Add(op.MatMul(x, op.Sub(present, absent)), constant)
+        return class_scores(op, score, model.classes_)
+
+
+class CategoricalNBDefinition(ModelDefinition):
+    """CategoricalNB: the sum of what each column's table of log-probabilities has for its category."""
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append log-likelihoods, probabilities and classes."""
+        categories = op.Cast(x, to=TensorProto.INT64)
+        terms = [self._term(op, model, categories, column) for column in range(model.n_features_in_)]
+        return class_scores(op, op.Sum(*terms, _log_prior(op, model)), model.classes_)
+
+    def _term(self, op: ModelWriter, model: Any, categories: str, column: int) -> str:
+        """Append the log-probabilities of the categories of a column, of shape (n, n_classes)."""
+        table = op.parameter(
+            model,
+            "feature_log_prob_",
+            index=column,
+            form=Transposed(),
+            role="table",
+            constraint=Simplex(0, logarithm=True),
+        )
+        # an integer as index: the result has no axis for the column
+        return op.Gather(table, op.Gather(categories, np.array(column), axis=1), axis=0)

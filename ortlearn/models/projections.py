@@ -1,0 +1,196 @@
+"""Projections: PCA and its relatives, kernel PCA, partial least squares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .base import ModelDefinition
+from .constraints.signs import Positive
+from .distances import pairwise_distances
+from .forms import Form, Reshaped, Transposed
+from .scores import Scores, regression, transformation
+from .writer import ModelWriter
+
+__all__ = [
+    "FactorAnalysisDefinition",
+    "KernelPCADefinition",
+    "LinearProjectionDefinition",
+    "PCADefinition",
+    "PLSRegressionDefinition",
+]
+
+
+class LinearProjectionDefinition(ModelDefinition):
+    """``(x - mean_) @ components_.T``, without the mean where the projection has none."""
+
+    def covers(self, model: Any) -> bool:
+        """Return whether the components are dense."""
+        return isinstance(model.components_, np.ndarray)
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append the projection."""
+        if getattr(model, "mean_", None) is not None:
+            x = op.Sub(x, op.parameter(model, "mean_", form=Reshaped((-1,)), role="intercept"))
+        components = op.parameter(model, "components_", form=Transposed(), role="weight")
+        return transformation(op, op.MatMul(x, components), len(model.components_))
+
+    def finish(self, model: Any) -> None:
+        """Compute the way back anew, where the projection keeps it."""
+        for attribute in ("mixing_", "inverse_components_"):
+            if hasattr(model, attribute):
+                setattr(model, attribute, np.linalg.pinv(model.components_))
+
+
+class PCADefinition(LinearProjectionDefinition):
+    """PCA and IncrementalPCA: components of variance one where they whiten."""
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append the projection, divided by the standard deviations where it whitens."""
+        scores = super().write(op, model, x)
+        if not model.whiten:
+            return scores
+        variance = op.parameter(model, "explained_variance_", role="scale", constraint=Positive())
+        least = float(np.finfo(model.explained_variance_.dtype).eps)
+        deviation = op.Sqrt(variance)
+        if model.explained_variance_.min() < least**2:
+            deviation = op.Max(deviation, least)
+        return transformation(op, op.Div(scores.score, deviation), scores.n_outputs)
+
+
+class FactorAnalysisDefinition(ModelDefinition):
+    """FactorAnalysis: the mean of the factors, given a sample.
+
+    With loadings W and noise variances p, it is ``(x - mean_) W'/p (I + W/p W')^-1`` (Bishop, "Pattern
+    Recognition and Machine Learning", 2006, equation 12.66). ONNX has no inverse of matrices, which is
+    why the loadings are not trained.
+    """
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append the means of the factors."""
+        x = op.Sub(x, op.parameter(model, "mean_", role="intercept"))
+        scaled = model.components_ / model.noise_variance_
+        precision = np.eye(len(scaled)) + scaled @ model.components_.T
+        factors = np.linalg.solve(precision.T, scaled).T
+        return transformation(op, op.MatMul(x, factors.astype(op.float_dtype)), len(scaled))
+
+
+@dataclass(frozen=True, eq=False)
+class _ByRoots(Form):
+    """Columns divided by the roots of the eigenvalues, where these are not zero.
+
+    Attributes
+    ----------
+    eigenvalues : ndarray
+        Eigenvalues.
+    """
+
+    eigenvalues: np.ndarray
+    text = "{} / sqrt(eigenvalues_)"
+
+    def _roots(self) -> np.ndarray:
+        return np.sqrt(np.where(self.eigenvalues == 0, 1, self.eigenvalues))
+
+    def forward(self, value: np.ndarray) -> np.ndarray:
+        """Return the quotients."""
+        return value / self._roots()
+
+    def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
+        """Return the products."""
+        return value * self._roots()
+
+
+class KernelPCADefinition(ModelDefinition):
+    """KernelPCA: the centred kernel of a sample with those of the fit, projected.
+
+    With a kernel k, rows f_i and eigenvectors a, it is ``(k(x, f_i) - mean_j k(x, f_j) - K_fit_rows_i +
+    K_fit_all) a / sqrt(eigenvalues)`` (Schölkopf, Smola and Müller, "Nonlinear component analysis as a
+    kernel eigenvalue problem", Neural Computation 10, 1998).
+    """
+
+    def covers(self, model: Any) -> bool:
+        """Return whether the kernel has a form, and the rows of the fit are dense."""
+        return model.kernel in KERNELS and isinstance(model.X_fit_, np.ndarray)
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append kernel, centring and projection."""
+        rows = op.parameter(model, "X_fit_", role="intercept" if model.kernel == "rbf" else "weight")
+        kernel = KERNELS[model.kernel](op, model, x, rows)
+        centred = op.Sub(kernel, op.ReduceMean(kernel, [1], keepdims=1))
+        centred = op.Sub(centred, op.parameter(model, "_centerer.K_fit_rows_", role="intercept"))
+        centred = op.Add(centred, op.parameter(model, "_centerer.K_fit_all_", role="intercept"))
+        form = _ByRoots(model.eigenvalues_)
+        vectors = op.parameter(model, "eigenvectors_", form=form, role="weight")
+        result, known = op.MatMul(centred, vectors), model.eigenvalues_ != 0
+        if not known.all():
+            result = op.Mul(result, known.astype(op.float_dtype))
+        return transformation(op, result, len(model.eigenvalues_))
+
+
+def _products(op: ModelWriter, x: str, rows: str) -> str:
+    return op.Gemm(x, rows, transB=1)
+
+
+def _linear(op: ModelWriter, model: Any, x: str, rows: str) -> str:
+    return _products(op, x, rows)
+
+
+def _affine(op: ModelWriter, model: Any, x: str, rows: str) -> str:
+    return op.Add(op.Mul(_products(op, x, rows), float(model.gamma_)), float(model.coef0))
+
+
+def _polynomial(op: ModelWriter, model: Any, x: str, rows: str) -> str:
+    return op.Pow(_affine(op, model, x, rows), float(model.degree))
+
+
+def _sigmoid(op: ModelWriter, model: Any, x: str, rows: str) -> str:
+    return op.Tanh(_affine(op, model, x, rows))
+
+
+def _radial(op: ModelWriter, model: Any, x: str, rows: str) -> str:
+    return op.Exp(op.Mul(pairwise_distances(op, x, rows, "sqeuclidean"), -float(model.gamma_)))
+
+
+def _cosine(op: ModelWriter, model: Any, x: str, rows: str) -> str:
+    return _products(op, _of_length_one(op, x), _of_length_one(op, rows))
+
+
+def _of_length_one(op: ModelWriter, rows: str) -> str:
+    squares = op.ReduceSumSquare(rows, [1], keepdims=1)
+    return op.Div(rows, op.Sqrt(op.Where(op.Equal(squares, 0.0), 1.0, squares)))
+
+
+#: Kernels that have a form, by name.
+KERNELS = {
+    "cosine": _cosine,
+    "linear": _linear,
+    "poly": _polynomial,
+    "rbf": _radial,
+    "sigmoid": _sigmoid,
+}
+
+
+class PLSRegressionDefinition(ModelDefinition):
+    """PLSRegression: ``(x - _x_mean) @ coef_.T + intercept_``; it transforms by its rotations."""
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append prediction and transformation."""
+        centred = op.Sub(x, op.parameter(model, "_x_mean", role="intercept"))
+        coef = op.parameter(model, "coef_", form=Transposed(), role="weight")
+        predicted = op.Add(
+            op.MatMul(centred, coef),
+            op.parameter(model, "intercept_", form=Reshaped((-1,)), role="intercept"),
+        )
+        scores = regression(op, predicted, len(model.coef_))
+        return replace(scores, transformed=_rotated(op, model, centred))
+
+
+def _rotated(op: ModelWriter, model: Any, centred: str) -> str:
+    """Append what transform gives."""
+    reason = "transform uses it, predict does not"
+    scaled = op.Div(
+        centred, op.parameter(model, "_x_std", role="scale", constraint=Positive(), reason=reason)
+    )
+    return op.MatMul(scaled, op.parameter(model, "x_rotations_", role="weight", reason=reason))

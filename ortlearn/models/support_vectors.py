@@ -1,0 +1,275 @@
+"""Support vector machines: kernels of samples with support vectors, summed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+from scipy.sparse import issparse
+
+from ..graphs import GraphBuilder
+from .base import ModelDefinition
+from .constraints.signs import Positive
+from .coupling import coupled_probabilities, disagreement, least_disagreement, pair_table
+from .forms import AsIs, Form, Transposed
+from .kernels import polynomial, products, radial, remote_centre, sigmoid
+from .members import log_shares
+from .multiclass import pair_decisions
+from .scores import Scores, decisions, label_of, regression
+from .writer import ModelWriter
+
+__all__ = [
+    "LinearDetectorDefinition",
+    "SupportVectorClassifierDefinition",
+    "SupportVectorDetectorDefinition",
+    "SupportVectorRegressorDefinition",
+    "pair_scores",
+    "weighted_kernel",
+]
+
+KERNELS = ("linear", "poly", "rbf", "sigmoid")
+HYPER = "hyper-parameter of the kernel, set when it was fitted"
+
+
+class _Dense(Form):
+    """All numbers of a sparse matrix."""
+
+    def forward(self, value: np.ndarray) -> np.ndarray:
+        """Return the dense matrix."""
+        return value.item().toarray() if value.dtype == object else value
+
+    def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
+        """Return the matrix, which ``finish`` makes sparse again."""
+        return value
+
+
+def _kernel(op: ModelWriter, model: Any, x: str) -> str:
+    """Append the kernel of the samples with the support vectors."""
+    if model.kernel not in KERNELS:
+        kernel = repr(model.kernel) if isinstance(model.kernel, str) else "of a function"
+        raise op.fail(
+            model, f"a kernel {kernel} has no form in ONNX, only {', '.join(KERNELS)} have. Use one of these."
+        )
+    form = _Dense() if issparse(model.support_vectors_) else AsIs()
+    rows = op.parameter(model, "support_vectors_", form=form, role="weight")
+    if model.kernel == "linear":
+        return products(op, x, rows)
+    gamma = op.parameter(model, "_gamma", role="scale", reason=HYPER)
+    if model.kernel == "rbf":
+        vectors = form.forward(np.asarray(model.support_vectors_)).astype(op.float_dtype)
+        return radial(op, x, rows, gamma, remote_centre(vectors))
+    if model.kernel == "sigmoid":
+        return sigmoid(op, x, rows, gamma, float(model.coef0))
+    return polynomial(op, x, rows, gamma, float(model.coef0), float(model.degree))
+
+
+def weighted_kernel(op: GraphBuilder, kernel: str, weights: str) -> str:
+    """Return the sums of kernels over support vectors, which are much smaller than their terms.
+
+    Parameters
+    ----------
+    op : GraphBuilder
+        Where the nodes go.
+    kernel : str
+        Matrix of shape (n, n_vectors).
+    weights : str
+        Matrix of shape (k, n_vectors).
+
+    Returns
+    -------
+    str
+        Matrix of shape (n, k), summed in float64.
+    """
+    if op.float_dtype == np.float64:
+        return op.Gemm(kernel, weights, transB=1)
+    kernel, weights = (op.Cast(name, to=TensorProto.DOUBLE) for name in (kernel, weights))
+    return op.Cast(op.Gemm(kernel, weights, transB=1), to=TensorProto.FLOAT)
+
+
+def _sums(op: ModelWriter, model: Any, x: str) -> str:
+    """Append ``K(x, support_vectors_) dual_coef_' + intercept_`` of shape (n, 1)."""
+    return op.Add(weighted_kernel(op, _kernel(op, model, x), _weights(op, model)), _intercept(op, model))
+
+
+def _weights(op: ModelWriter, model: Any) -> str:
+    form = _Dense() if issparse(model.dual_coef_) else AsIs()
+    return op.parameter(model, "dual_coef_", form=form, role="weight")
+
+
+def _intercept(op: ModelWriter, model: Any) -> str:
+    return op.parameter(model, "intercept_", role="intercept")
+
+
+def pair_scores(op: GraphBuilder, kernel: str, weights: str, intercept: str, counts: Sequence[int]) -> str:
+    """Return the scores of the pairs of classes, of shape (n, pairs), above zero for the first class.
+
+    The weights have a row for each other class: the support vectors of a class are multiplied with
+    theirs, and each pair takes two of the columns this gives.
+
+    Parameters
+    ----------
+    op : GraphBuilder
+        Where the nodes go.
+    kernel : str
+        Kernel of the samples with the support vectors, which are in the order of their classes.
+    weights : str
+        Matrix of shape (n_classes - 1, n_vectors).
+    intercept : str
+        One number for each pair.
+    counts : sequence of int
+        Numbers of support vectors of the classes.
+
+    Returns
+    -------
+    str
+        Scores.
+    """
+    n_classes = len(counts)
+    present = [c for c in range(n_classes) if counts[c]]
+    sizes = np.array([counts[c] for c in present], dtype=np.int64)
+    columns, blocks = (_parts(op, name, sizes) for name in (kernel, weights))
+    sides = [weighted_kernel(op, *pair) for pair in zip(columns, blocks, strict=True)]
+    table = np.zeros((n_classes, n_classes - 1, n_classes * (n_classes - 1) // 2), dtype=np.int32)
+    for number, (i, j) in enumerate(combinations(range(n_classes), 2)):
+        table[i, j - 1, number] = table[j, i, number] = 1  # row j - 1 of class i and row i of class j
+    # Integers, cast: a product with floats would be taken for one with weights.
+    both = op.Cast(table[present].reshape(len(present) * (n_classes - 1), -1), to=_float_of(op))
+    return op.Add(op.MatMul(op.Concat(*sides, axis=1), both), intercept)
+
+
+def _parts(op: GraphBuilder, name: str, sizes: np.ndarray) -> tuple[str, ...]:
+    parts = op.Split(name, sizes, axis=1, n_outputs=len(sizes))
+    return (parts,) if isinstance(parts, str) else parts
+
+
+def _float_of(op: GraphBuilder) -> int:
+    return TensorProto.DOUBLE if op.float_dtype == np.float64 else TensorProto.FLOAT
+
+
+class _SupportVectorDefinition(ModelDefinition):
+    """What libsvm reads follows from the attributes that scikit-learn shows."""
+
+    def finish(self, model: Any) -> None:
+        """Write what libsvm reads: of two classes, coefficients and intercept with the other sign."""
+        sign = -1 if len(getattr(model, "classes_", ())) == 2 else 1
+        if model._sparse:
+            _make_sparse(model, type(model._dual_coef_))
+        model._intercept_ = sign * np.asarray(model.intercept_)
+        model._dual_coef_ = sign * model.dual_coef_
+        if hasattr(model, "offset_"):
+            model.offset_ = -model._intercept_
+
+
+def _make_sparse(model: Any, kind: type) -> None:
+    """Make matrices sparse again, zeros of the coefficients kept: libsvm reads all of them."""
+    if not issparse(model.support_vectors_):
+        model.support_vectors_ = kind(model.support_vectors_)
+    if not issparse(model.dual_coef_):
+        rows, columns = model.dual_coef_.shape
+        places = np.tile(np.arange(columns, dtype=np.int32), rows)
+        starts = np.arange(0, rows * columns + 1, columns, dtype=np.int32)
+        model.dual_coef_ = kind((model.dual_coef_.ravel(), places, starts), (rows, columns))
+
+
+class SupportVectorRegressorDefinition(_SupportVectorDefinition):
+    """SVR and NuSVR."""
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append the prediction."""
+        return regression(op, _sums(op, model, x))
+
+
+class SupportVectorDetectorDefinition(_SupportVectorDefinition):
+    """OneClassSVM: inliers have decisions above zero."""
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append decisions and labels."""
+        return decisions(op, _sums(op, model, x), np.array([-1, 1]))
+
+
+class LinearDetectorDefinition(ModelDefinition):
+    """SGDOneClassSVM: inliers have decisions of zero or above."""
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append decisions and labels."""
+        coef = op.parameter(model, "coef_", form=Transposed(), role="weight")
+        score = op.Sub(op.MatMul(x, coef), op.parameter(model, "offset_", role="intercept"))
+        label = label_of(op, _not_below_zero(op, score), np.array([-1, 1]))
+        return Scores("classification", score, 1, "sigmoid", label=label, classes=np.array([-1, 1]))
+
+
+def _not_below_zero(op: ModelWriter, score: str) -> str:
+    """Return 0 where a score of shape (n, 1) is below zero, 1 elsewhere, of shape (n,)."""
+    above = op.Not(op.Less(score, 0.0))
+    return op.Reshape(op.Cast(above, to=TensorProto.INT64), [-1])
+
+
+class SupportVectorClassifierDefinition(_SupportVectorDefinition):
+    """SVC and NuSVC: one score for two classes, one for each pair of more, which then vote."""
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append decisions, classes, and probabilities where the model was calibrated.
+
+        With those, what is trained are their logits or logarithms; else the score of two classes, or the
+        sums of the scores of each class in its pairs, with which scikit-learn breaks ties.
+        """
+        if len(model.classes_) == 2:
+            return self._binary(op, model, x)
+        counts = [int(count) for count in model.n_support_]
+        kernel = _kernel(op, model, x)
+        pairs = pair_scores(op, kernel, _weights(op, model), _intercept(op, model), counts)
+        n_classes, by_class = len(counts), model.decision_function_shape == "ovr"
+        confident, sums = pair_decisions(op, op.Less(pairs, 0.0), op.Neg(pairs), n_classes)
+        ties_broken = model.break_ties and by_class
+        best = op.ArgMax(confident if ties_broken else _votes(op, pairs, n_classes), axis=1, keepdims=0)
+        score, probabilities = sums, None
+        if len(model._probA):
+            first = op.Sub(1.0, op.Sigmoid(_calibrated(op, model, pairs)))
+            matrix = disagreement(op, first, n_classes)
+            probabilities = coupled_probabilities(op, matrix, n_classes)
+            score = log_shares(op, least_disagreement(op, matrix, n_classes))
+        return Scores(
+            "classification",
+            score,
+            n_classes,
+            "softmax",
+            label=label_of(op, best, model.classes_),
+            probabilities=probabilities,
+            decision=confident if by_class else pairs,
+            classes=model.classes_,
+        )
+
+    def _binary(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append the outputs of two classes from the score of the second."""
+        decision = score = _sums(op, model, x)
+        probabilities = None
+        if len(model._probA):
+            score = _calibrated(op, model, op.Neg(decision))
+            matrix = disagreement(op, op.Sub(1.0, op.Sigmoid(score)), 2)
+            probabilities = coupled_probabilities(op, matrix, 2)
+        return Scores(
+            "classification",
+            score,
+            1,
+            "sigmoid",
+            label=label_of(op, _not_below_zero(op, decision), model.classes_),
+            probabilities=probabilities,
+            decision=decision,
+            classes=model.classes_,
+        )
+
+
+def _calibrated(op: ModelWriter, model: Any, first: str) -> str:
+    """Return the logits of the second class of each pair (Platt, "Probabilistic outputs", 1999)."""
+    slopes = op.parameter(model, "_probA", role="scale", constraint=Positive(-1))
+    return op.Add(op.Mul(first, slopes), op.parameter(model, "_probB", role="intercept"))
+
+
+def _votes(op: ModelWriter, pairs: str, n_classes: int) -> str:
+    """Return votes won less votes lost, by class: the first class of a pair wins above zero."""
+    wins = op.Cast(op.Greater(pairs, 0.0), to=TensorProto.INT32)
+    signs = op.Sub(op.Add(wins, wins), np.array(1, dtype=np.int32))
+    return op.MatMul(signs, pair_table(n_classes))

@@ -1,0 +1,222 @@
+"""Transformers of numbers: powers, quantiles, products, norms, bins, functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+
+from .base import ModelDefinition
+from .constraints.sets import Rising
+from .constraints.signs import Positive
+from .functions import FUNCTIONS, is_known_function
+from .members import joined
+from .scores import Scores, transformation
+from .writer import ModelWriter
+
+__all__ = [
+    "BinarizerDefinition",
+    "FunctionTransformerDefinition",
+    "KBinsDiscretizerDefinition",
+    "NormalizerDefinition",
+    "PolynomialFeaturesDefinition",
+    "PowerTransformerDefinition",
+    "QuantileTransformerDefinition",
+]
+
+#: Below that, ``(e^z - 1) / z`` is a sum of powers of z: the difference would lose its digits.
+SMALL = 0.05
+#: Divisors of its terms, ``1 + z / 2 (1 + z / 3 (1 + ...))``.
+DIVISORS = (2.0, 3.0, 4.0, 5.0)
+
+
+def _number(op: ModelWriter, condition: str) -> str:
+    """Return 1 where a condition holds, 0 elsewhere."""
+    return op.Cast(condition, to=op.elem_type)
+
+
+class PowerTransformerDefinition(ModelDefinition):
+    """PowerTransformer in one formula for both signs, with a gradient in the power wherever it is.
+
+    Box-Cox is ``(x^p - 1) / p = u f(p u)`` with ``u = log x`` and ``f(z) = (e^z - 1) / z``. Yeo-Johnson
+    is the same with ``u = log(1 + |x|)``, the sign of x, and ``2 - p`` for p where x is negative. f is
+    smooth, 1 at z = 0, where the usual forms are undefined.
+
+    References
+    ----------
+    Yeo, I.-K. and Johnson, R. A., "A new family of power transformations to improve normality or
+    symmetry", Biometrika 87, 2000. Box, G. E. P. and Cox, D. R., "An analysis of transformations",
+    Journal of the Royal Statistical Society B 26, 1964.
+    """
+
+    def covers(self, model: Any) -> bool:
+        """Return whether every column has a power."""
+        return bool(np.isfinite(model.lambdas_).all())
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append the powers, standardised where the transformer does that."""
+        power = op.parameter(model, "lambdas_", role="scale")
+        if model.method == "box-cox":
+            logarithm = op.Log(x)
+            result = op.Mul(logarithm, _growth(op, op.Mul(power, logarithm)))
+        else:
+            positive = _number(op, op.GreaterOrEqual(x, 0.0))
+            sign = op.Sub(op.Mul(positive, 2.0), 1.0)
+            logarithm = op.Log(op.Add(op.Mul(sign, x), 1.0))
+            # p where x is positive, 2 - p elsewhere
+            exponent = op.Add(op.Mul(sign, power), op.Mul(op.Sub(1.0, positive), 2.0))
+            result = op.Mul(op.Mul(sign, logarithm), _growth(op, op.Mul(exponent, logarithm)))
+        if model.standardize:
+            result = op.Sub(result, op.parameter(model, "_scaler.mean_", role="intercept"))
+            scale = op.parameter(model, "_scaler.scale_", role="scale", constraint=Positive())
+            result = op.Div(result, scale)
+        return transformation(op, result, len(model.lambdas_))
+
+    def finish(self, model: Any) -> None:
+        """Make the variances those of the scales."""
+        if model.standardize:
+            model._scaler.var_ = model._scaler.scale_**2
+
+
+def _growth(op: ModelWriter, z: str) -> str:
+    """Append ``(e^z - 1) / z``; each branch sees only numbers that it is good for."""
+    near = _number(op, op.Less(op.Abs(z), SMALL))
+    far = op.Sub(1.0, near)
+    large = op.Add(op.Mul(z, far), near)  # 1 where z is small
+    quotient = op.Div(op.Sub(op.Exp(large), 1.0), large)
+    small = op.Mul(z, near)
+    series = op.constant(1.0)
+    for divisor in reversed(DIVISORS):
+        series = op.Add(op.Mul(series, op.Div(small, divisor)), 1.0)
+    return op.Add(op.Mul(quotient, far), op.Mul(series, near))
+
+
+class QuantileTransformerDefinition(ModelDefinition):
+    """QuantileTransformer to a uniform distribution: the share of a column's quantiles below a value.
+
+    Between the quantiles q_i and q_{i+1} of n it is ``(i + (x - q_i) / (q_{i+1} - q_i)) / (n - 1)``, 0
+    below the first one and 1 above the last. A value that several quantiles equal lies in the middle of
+    them. Values that are missing stay so.
+    """
+
+    def covers(self, model: Any) -> bool:
+        """Return whether the distribution is uniform: ONNX has no quantiles of the normal one."""
+        return model.output_distribution == "uniform" and bool(np.isfinite(model.quantiles_).all())
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append the shares."""
+        n, columns = model.quantiles_.shape
+        missing = op.Sub(x, x)  # 0, or not a number
+        if n == 1:
+            return transformation(op, missing, columns)
+        quantiles = op.parameter(model, "quantiles_", constraint=Rising())
+        first, last = (op.Gather(quantiles, [i], axis=0) for i in (0, n - 1))
+        above = _number(op, op.GreaterOrEqual(x, last))
+        inside = _number(op, op.And(op.Greater(x, first), op.Less(x, last)))
+        # equal quantiles: the last of them, and the first
+        ends = [_position(op, quantiles, x, kind, n) for kind in ("LessOrEqual", "Less")]
+        share = op.Mul(op.Add(*ends), 0.5 / (n - 1))
+        lowest = _number(op, op.Equal(x, first))
+        result = op.Mul(op.Add(op.Mul(inside, share), above), op.Sub(1.0, lowest))
+        return transformation(op, op.Add(result, missing), columns)
+
+
+def _position(op: ModelWriter, quantiles: str, x: str, comparison: str, n: int) -> str:
+    """Append the number of the quantile below a value, and how far it is to the next."""
+    index = _search(op, quantiles, x, comparison, n)
+    low = op.GatherElements(quantiles, index, axis=0)
+    high = op.GatherElements(quantiles, op.Add(index, 1), axis=0)
+    width = op.Sub(high, low)
+    # outside of the quantiles, where what is computed here does not count, a width may be 0
+    safe = op.Add(width, _number(op, op.LessOrEqual(width, 0.0)))
+    return op.Add(_number(op, index), op.Div(op.Sub(x, low), safe))
+
+
+def _search(op: ModelWriter, quantiles: str, x: str, comparison: str, n: int) -> str:
+    """Append how many of the quantiles between the first and the last are below x, or equal to it."""
+    index = op.Cast(op.Mul(_number(op, op.Equal(x, x)), 0.0), to=TensorProto.INT64)
+    for power in reversed(range((n - 1).bit_length())):
+        step = 2**power
+        candidate = op.Add(index, step)
+        value = op.GatherElements(quantiles, op.Min(candidate, n - 2), axis=0)
+        below = op.And(op.node(comparison, value, x), op.LessOrEqual(candidate, n - 2))
+        index = op.Add(index, op.Mul(op.Cast(below, to=TensorProto.INT64), step))
+    return index
+
+
+class PolynomialFeaturesDefinition(ModelDefinition):
+    """PolynomialFeatures: products of columns."""
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append the products, those of one degree together."""
+        powers = model.powers_
+        degrees = powers.sum(axis=1)
+        blocks = [
+            _products(op, x, powers[part])
+            for part in np.split(np.arange(len(powers)), np.flatnonzero(np.diff(degrees)) + 1)
+        ]
+        return transformation(op, joined(op, blocks), len(powers))
+
+
+def _products(op: ModelWriter, x: str, powers: np.ndarray) -> str:
+    """Append products of one degree, each of columns with repeats."""
+    if not powers.any():
+        return op.Add(op.Mul(op.Gather(x, [0], axis=1), 0.0), 1.0)
+    factors = np.array([np.repeat(np.arange(len(row)), row) for row in powers])
+    result = op.columns(x, factors[:, 0], powers.shape[1])
+    for column in factors.T[1:]:
+        result = op.Mul(result, op.columns(x, column, powers.shape[1]))
+    return result
+
+
+class NormalizerDefinition(ModelDefinition):
+    """Normalizer: each sample divided by its norm; one of zeros stays as it is."""
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append the quotients."""
+        if model.norm == "l2":
+            norm = op.Sqrt(op.ReduceSumSquare(x, [1], keepdims=1))
+        else:
+            norm = op.node("ReduceSum" if model.norm == "l1" else "ReduceMax", op.Abs(x), [1], keepdims=1)
+        return transformation(op, op.Div(x, op.Where(op.Equal(norm, 0.0), 1.0, norm)), model.n_features_in_)
+
+
+class BinarizerDefinition(ModelDefinition):
+    """Binarizer: 1 above a threshold, 0 elsewhere."""
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append the comparisons."""
+        above = _number(op, op.Greater(x, float(model.threshold)))
+        return transformation(op, above, model.n_features_in_)
+
+
+class KBinsDiscretizerDefinition(ModelDefinition):
+    """KBinsDiscretizer: the number of the bin of each value, or a column for each bin."""
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append the number of inner edges at or below each value."""
+        inner = [np.asarray(edges[1:-1], dtype=np.float64) for edges in model.bin_edges_]
+        table = np.full((len(inner), max(1, *map(len, inner))), np.inf, dtype=op.float_dtype)
+        for row, edges in zip(table, inner, strict=True):
+            row[: len(edges)] = edges
+        reached = _number(op, op.GreaterOrEqual(op.Unsqueeze(x, [2]), table[None]))
+        bins = op.ReduceSum(reached, [2], keepdims=0)
+        if model.encode == "ordinal":
+            return transformation(op, bins, len(inner))
+        columns = np.repeat(np.arange(len(inner)), model.n_bins_)
+        numbers = np.concatenate([np.arange(count) for count in model.n_bins_]).astype(op.float_dtype)
+        equal = op.Equal(op.Gather(bins, columns, axis=1), numbers)
+        return transformation(op, _number(op, equal), len(columns))
+
+
+class FunctionTransformerDefinition(ModelDefinition):
+    """FunctionTransformer with a function of numpy that has a form in ONNX."""
+
+    def covers(self, model: Any) -> bool:
+        """Return whether the function is known, and has no other arguments."""
+        return not model.kw_args and is_known_function(model.func)
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append the function."""
+        return transformation(op, FUNCTIONS[model.func](op, x), model.n_features_in_)

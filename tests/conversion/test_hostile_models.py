@@ -1,0 +1,308 @@
+"""Models that would stop the process, hang or end in an error of a runtime are refused in plain words."""
+
+import cProfile
+import os
+import pstats
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper, parser
+from scipy.sparse import csr_matrix
+from sklearn.linear_model import Ridge
+
+from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
+from ortlearn.conversion import load_onnx, to_trainable
+from ortlearn.conversion.model_checks import MAX_NODES
+from ortlearn.exceptions import ConversionError, ExecutionError, OrtlearnError
+from ortlearn.graphs import loop_limits, runtime_errors
+
+X = np.random.RandomState(0).normal(size=(20, 3)).astype(np.float32)
+y = X[:, 0]
+HEAD = '<ir_version: 8, opset_import: ["": 18, "ai.onnx.ml": 3, "own": 1]>'
+LINEAR = """g (float[N,3] x) => (float[N,1] y) <float[3,1] w = {1, 2, 3}> { y = MatMul (x, w) }"""
+TREE = (
+    "nodes_treeids = [0, 0, 0], nodes_nodeids = [0, 1, 2], nodes_featureids = [FEATURES], "
+    'nodes_values = [0.5, 0.0, 0.0], nodes_modes = ["BRANCH_LEQ", "LEAF", "LEAF"], '
+    "nodes_truenodeids = [TRUE], nodes_falsenodeids = [2, 0, 0], target_treeids = [0, 0], "
+    "target_nodeids = [1, 2], target_ids = [IDS], target_weights = [WEIGHTS], n_targets = 1"
+)
+
+
+def fused(operator, attributes, columns=3, outputs="y"):
+    types = {"y": "float[N,1] y", "label, y": "int64[N] label, float[N,K] y"}[outputs]
+    node = f"{outputs} = ai.onnx.ml.{operator} <{attributes}> (x)"
+    return parser.parse_model(f"{HEAD} g (float[N,{columns}] x) => ({types}) {{ {node} }}")
+
+
+def tree(features="1, 0, 0", true="1, 0, 0", ids="0, 0", weights="1.0, 2.0"):
+    values = {"FEATURES": features, "TRUE": true, "IDS": ids, "WEIGHTS": weights}
+    text = TREE
+    for name, value in values.items():
+        text = text.replace(name, value)
+    return fused("TreeEnsembleRegressor", text)
+
+
+def svm(**changes):
+    values = {
+        "coefficients": "[0.1, 0.2]", "kernel_params": "[0.1, 0.2, 3.0]", "kernel_type": '"RBF"',
+        "n_supports": "2", "rho": "[0.5]", "support_vectors": "[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]", **changes,
+    }  # fmt: skip
+    return fused("SVMRegressor", ", ".join(f"{name} = {value}" for name, value in values.items()))
+
+
+CLASSES = "classlabels_ints = [0, 1, 2], coefficients = [COEFFICIENTS]"
+NINE = ", ".join(["0.5"] * 9)
+
+
+@pytest.mark.parametrize(
+    "model, words",
+    [
+        (tree(features="7, 0, 0"), "nodes_featureids names columns"),
+        (tree(features="-1, 0, 0"), "nodes_featureids names columns"),
+        (tree(features="1, 0"), "nodes_featureids has 2 values instead of 3"),
+        (tree(true="0, 0, 0"), "lead back to themselves"),
+        (tree(true="9, 0, 0"), "a child that the tree does not have"),
+        (tree(ids="0, 5"), "outputs beyond the 1"),
+        (tree(weights="1.0"), "target_ids has 2 values instead of 1"),
+        (svm(kernel_params="[0.1]"), "kernel_params has 1 values instead of 0 or 3"),
+        (svm(rho="[0.5, 1.0]"), "rho has 2 values"),
+        (svm(support_vectors="[1.0, 2.0]"), "support_vectors has 1 values in a row"),
+        (svm(coefficients="[0.1]"), "coefficients has 1 values instead of 2"),
+        (fused("LinearRegressor", "coefficients = [1.0, 2.0]"), "2 values in a row, and the input 3 columns"),
+        (fused("LinearRegressor", "coefficients = [1.0, 2.0], targets = 0"), "which are no 0 rows"),
+        (fused("Scaler", "offset = [1.0, 2.0], scale = [1.0, 2.0]"), "offset has 2 values"),
+        (fused("Imputer", "imputed_value_floats = [1.0, 2.0]"), "imputed values has 2 values"),
+        (
+            fused("LinearClassifier", CLASSES.replace("COEFFICIENTS", "1.0, 2.0"), outputs="label, y"),
+            "which are no 3 rows",
+        ),
+        (
+            fused("LinearClassifier", f"coefficients = [{NINE}]", outputs="label, y"),
+            "lists no classes",
+        ),
+    ],
+)
+def test_attributes_that_do_not_fit_together(model, words):
+    with pytest.raises(ConversionError, match=words):
+        load_onnx(model)
+
+
+def test_attributes_that_fit_are_taken():
+    for model in (
+        tree(),
+        svm(),
+        fused("LinearClassifier", CLASSES.replace("COEFFICIENTS", NINE), outputs="label, y"),
+    ):
+        load_onnx(model)
+
+
+def test_a_classifier_without_intercepts_trains():
+    model = fused("LinearClassifier", CLASSES.replace("COEFFICIENTS", NINE), outputs="label, y")
+    assert OrtGradientOptimizer(model, max_iter=1).fit(X, np.arange(20) % 3).predict(X).shape == (20,)
+
+
+def doubling(depth):
+    """Return a model of two calls of a function, whose depth-th call is two nodes."""
+    imports = [helper.make_opsetid("", 18), helper.make_opsetid("own", 1)]
+    functions = []
+    for i in range(depth + 1):
+        kind = (f"f{i + 1}", "own") if i < depth else ("Neg", "")
+        nodes = [helper.make_node(kind[0], [x], [y], domain=kind[1]) for x, y in (("u", "t"), ("t", "v"))]
+        functions.append(helper.make_function("own", f"f{i}", ["u"], ["v"], nodes, imports))
+    model = parser.parse_model(HEAD + LINEAR.replace("y = MatMul (x, w)", "z = MatMul (x, w) y = own.f0 (z)"))
+    model.functions.extend(functions)
+    return model
+
+
+def test_functions_that_double():
+    assert len(load_onnx(doubling(5)).graph.node) == 2**6 + 1
+    with pytest.raises(ConversionError, match=f"{2**22 + 1} nodes once their functions .* {MAX_NODES}"):
+        load_onnx(doubling(21))
+
+
+def test_functions_that_call_themselves():
+    model = doubling(0)
+    model.functions[0].node[0].op_type, model.functions[0].node[0].domain = "f0", "own"
+    with pytest.raises(ConversionError, match="calls itself"):
+        load_onnx(model)
+
+
+def looping(turns, condition="c"):
+    return parser.parse_model(f"""{HEAD} g (float[N,3] x) => (float[N,1] y)
+        <float[3,1] w = {{1, 2, 3}}, int64 turns = {{{turns or 1}}}, bool go = {{1}}, float step = {{0.5}}>
+        {{ z = MatMul (x, w)
+          y = Loop ({"turns" if turns else ""}, go, z) <body = turn (int64 i, bool c, float[N,1] v)
+              => (bool d, float[N,1] u) {{ d = Identity (c)  u = Mul (v, step) }}> }}""")
+
+
+@pytest.mark.parametrize("optimizer", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
+@pytest.mark.parametrize("turns", [2**40, None])
+def test_loops_without_an_end(optimizer, turns, monkeypatch):
+    monkeypatch.setattr(loop_limits, "MAX_TURNS", 500)
+    with pytest.raises(ExecutionError, match="A Loop of the model takes more than"):
+        optimizer(looping(turns), max_iter=1, warm_start=True).fit(X, y)
+
+
+def test_loops_with_an_end(monkeypatch):
+    monkeypatch.setattr(loop_limits, "MAX_TURNS", 5)
+    with pytest.raises(ExecutionError, match="A Loop"):
+        OrtGradientOptimizer(looping(6), max_iter=2, random_state=0).fit(X, y)
+    # Loops over more batches than that are ours.
+    long = OrtGradientOptimizer(looping(5), max_iter=1, batch_size=1, random_state=0).fit(X, y)
+    assert np.isfinite(long.train_losses_).all()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+def test_pipes_and_devices_are_no_files(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", "/dev/zero", tmp_path):
+        with pytest.raises(ConversionError, match="cannot be read"):
+            load_onnx(path)
+
+
+def changed(change):
+    model = parser.parse_model(HEAD + LINEAR)
+    change(model)
+    return model
+
+
+def with_raw(model):
+    model.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.ones((3, 1), np.float32), "w"))
+    return model.graph.initializer[0]
+
+
+def huge(model):
+    shape = numpy_helper.from_array(np.array([2**31, 2**20], np.int64), "shape")
+    model.graph.initializer.append(shape)
+    model.graph.node.append(helper.make_node("ConstantOfShape", ["shape"], ["big"]))
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        (lambda m: with_raw(m).dims.__setitem__(0, 2**40), "other values than fit it"),
+        (lambda m: with_raw(m).dims.__setitem__(0, -3), "the negative size"),
+        (lambda m: setattr(with_raw(m), "raw_data", b"abc"), "other values than fit it"),
+        (lambda m: setattr(with_raw(m), "data_location", TensorProto.EXTERNAL), "pass the path of the model"),
+        (lambda m: setattr(with_raw(m), "data_type", 99), "has the unknown type 99"),
+        (huge, "'big' of the shape .* GiB, and the machine has"),
+    ],
+)  # fmt: skip
+def test_tensors_that_are_not_what_they_say(change, words):
+    with pytest.raises(ConversionError, match=words):
+        load_onnx(changed(change))
+
+
+def test_names_that_are_no_text():
+    content = changed(lambda m: setattr(m.graph.node[0], "name", "ABCDEF")).SerializeToString()
+    for source in (content.replace(b"ABCDEF", b"\xff\xfeCDEF"),):
+        with pytest.raises(ConversionError, match="NodeProto that is not UTF-8"):
+            load_onnx(source)
+
+
+def test_inputs_of_three_dimensions():
+    model = parser.parse_model(
+        f"""{HEAD} g (float[N,3,1] x) => (float[N,1] y) <int64[1] axis = {{2}}, float[3,1] w = {{1, 2, 3}}>
+        {{ z = Squeeze (x, axis)  y = MatMul (z, w) }}"""
+    )
+    with pytest.raises(ConversionError, match="'x' of the graph has 3 dimensions"):
+        to_trainable(model)
+
+
+def test_contradicting_shapes_name_the_node():
+    model = parser.parse_model(
+        f"""{HEAD} g (float[N,3] x) => (float[N,1] y) <float[3,1] w = {{1, 2, 3}}, int64[2] shape = {{7, -1}}>
+        {{ z = MatMul (x, w)  [stuck] t = Reshape (z, shape)  y = Add (z, t) }}"""
+    )
+    for gradient in ("rules", "auto"):
+        with pytest.raises(OrtlearnError, match="'stuck'"):
+            OrtGradientOptimizer(model, max_iter=1, gradient=gradient).fit(X, y)
+
+
+@pytest.mark.parametrize("optimizer", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
+def test_outputs_with_other_rows_than_X(optimizer):
+    model = parser.parse_model(
+        f"""{HEAD} g (float[N,3] x) => (float[M,1] y) <float[3,1] w = {{1, 2, 3}}>
+        {{ z = MatMul (x, w)  y = Concat <axis = 0> (z, z) }}"""
+    )
+    with pytest.raises(OrtlearnError):
+        optimizer(model, max_iter=1).fit(X, y).predict(X)
+
+
+def test_kernels_that_are_missing_give_no_wrong_advice():
+    model = parser.parse_model(
+        f"""{HEAD} g (double[N,3] x) => (double[N,1] y) <double[3,1] w = {{1, 2, 3}}>
+        {{ z = MatMul (x, w)  y = Atan (z) }}"""
+    )
+    for gradient in ("rules", "auto"):
+        with pytest.raises(OrtlearnError) as caught:
+            OrtGradientOptimizer(model, max_iter=1, gradient=gradient).fit(X, y)
+        assert "Atan" in str(caught.value) and "gradient='rules'" not in str(caught.value)
+
+
+def damaged_sparse(kind):
+    """Return a sparse matrix one of whose indices is far outside."""
+    matrix = csr_matrix(np.eye(8, 3)).asformat(kind)
+    if kind in ("csr", "csc", "bsr"):
+        matrix.indices[0] = 10**6
+    elif kind == "coo":
+        matrix.row[0] = 10**6
+    elif kind == "lil":
+        matrix.rows[0][0] = 10**6
+    else:
+        matrix._dict[10**6, 0] = 1.0
+    return matrix
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "bsr", "coo", "lil", "dok"])
+def test_sparse_matrices_with_wrong_indices(kind):
+    labels, bad = np.arange(8.0), damaged_sparse(kind)
+    model = OrtGradientOptimizer(Ridge(), max_iter=1).fit(csr_matrix(np.eye(8, 3)), labels)
+    for call in (
+        lambda: model.predict(bad),
+        lambda: model.fit(bad, labels),
+        lambda: model.partial_fit(bad, labels),
+    ):
+        with pytest.raises(ValueError, match="indices outside its shape"):
+            call()
+
+
+@pytest.mark.parametrize("starts", [[0, 2, 1, 3], [0, 1, 2, 9], [1, 1, 2, 3]])
+def test_sparse_matrices_with_wrong_starts(starts):
+    matrix = csr_matrix(np.eye(3))
+    matrix.indptr[:] = starts
+    with pytest.raises(ValueError, match="an indptr that"):
+        OrtGradientOptimizer(Ridge(), max_iter=1).fit(matrix, np.arange(3.0))
+
+
+def test_errors_of_python_code_pass():
+    with pytest.raises(RuntimeError, match="mine"), runtime_errors():
+        raise RuntimeError("mine")
+    with pytest.raises(ExecutionError, match="onnx cannot work with the model"), runtime_errors():
+        onnx.checker.check_model(onnx.ModelProto())
+
+
+def test_calls_are_linear_in_the_nodes():
+    def calls(n_nodes):
+        nodes = [helper.make_node("MatMul", ["x", "w"], ["t0"])]
+        nodes += [helper.make_node(("Tanh", "Neg")[i % 2], [f"t{i}"], [f"t{i + 1}"]) for i in range(n_nodes)]
+        model = parser.parse_model(HEAD + LINEAR)
+        del model.graph.node[:]
+        model.graph.node.extend([*nodes, helper.make_node("Identity", [f"t{n_nodes}"], ["y"])])
+        profile = cProfile.Profile()
+        trainer = OrtGradientOptimizer(model, max_iter=1, gradient="rules")
+        profile.runcall(trainer.fit, X, y)
+        return pstats.Stats(profile).total_calls
+
+    calls(10)  # imports
+    small = calls(200)
+    assert calls(1000) < 6 * small
+
+
+def test_a_sparse_matrix_is_not_changed():
+    matrix = csr_matrix(np.eye(8, 3))
+    before = matrix.indices.copy(), matrix.indptr.copy(), matrix.data.copy()
+    OrtGradientOptimizer(Ridge(), max_iter=1).fit(matrix, np.arange(8.0))
+    for array, kept in zip((matrix.indices, matrix.indptr, matrix.data), before, strict=True):
+        np.testing.assert_array_equal(array, kept)

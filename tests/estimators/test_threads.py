@@ -1,0 +1,107 @@
+"""Many threads at once get what one gets alone; so do processes of every kind."""
+
+import multiprocessing
+import sys
+import threading
+
+import numpy as np
+import pytest
+from joblib import Parallel, delayed
+from sklearn.base import clone
+from sklearn.linear_model import RidgeClassifier
+from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ortlearn.training import cache
+
+X = np.random.RandomState(0).normal(size=(300, 6)).astype(np.float32)
+Y = X[:, 0] - X[:, 1]
+MODELS = {
+    "network": (MLPRegressor(hidden_layer_sizes=(8,)), Y),
+    "pipeline": (make_pipeline(StandardScaler(), RidgeClassifier()), Y > 0),
+}
+LIMIT = 120
+
+
+def at_once(functions):
+    """Return what functions return, each called in a thread of its own at the same moment."""
+    results, errors = [None] * len(functions), []
+    start = threading.Barrier(len(functions))
+
+    def run(index):
+        start.wait(LIMIT)
+        try:
+            results[index] = functions[index]()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(i,), daemon=True) for i in range(len(functions))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LIMIT)
+        assert not thread.is_alive(), "a thread hangs"
+    if errors:
+        raise errors[0]
+    return results
+
+
+@pytest.fixture(autouse=True)
+def often():
+    """Let threads take turns as often as possible."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(interval)
+
+
+@pytest.fixture(params=list(MODELS))
+def case(request, optimizer):
+    model, y = MODELS[request.param]
+    return optimizer(model, max_iter=3, random_state=0), y
+
+
+def weights(trained):
+    return {name: array.tobytes() for name, array in trained.trained_coef_.items()}
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_eight_fits_at_once(n_jobs, case):
+    model, y = case
+    model.set_params(n_jobs=n_jobs)
+    expected = weights(clone(model).fit(X, y))
+    cache.clear_cache()  # all of them compile
+    for trained in at_once([lambda: clone(model).fit(X, y)] * 8):
+        assert weights(trained) == expected
+
+
+@pytest.mark.parametrize("repeat", range(3))
+def test_one_model_in_many_threads(repeat, case):
+    """The first predictions come at the same time: sessions are made in several threads at once."""
+    model, y = case
+    alone = clone(model).fit(X, y)
+    predicted, losses = alone.predict(X), alone.losses(X, y)
+    model.fit(X, y)
+    calls = [lambda: model.predict(X)] * 4 + [lambda: model.losses(X, y)] * 8
+    calls += [lambda: clone(model).fit(X, y).predict(X)] * 2
+    results = at_once(calls)
+    for got in results[:4] + results[12:]:
+        np.testing.assert_array_equal(got, predicted)
+    for got in results[4:12]:
+        np.testing.assert_array_equal(got, losses)
+
+
+def test_processes_of_every_kind(optimizer):
+    y = Y > 0
+    model = optimizer(MODELS["pipeline"][0], max_iter=3, random_state=0)
+    model.fit(X, y)
+    expected, predicted = weights(model), model.predict(X)
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        np.testing.assert_array_equal(pool.apply_async(model.predict, (X,)).get(LIMIT), predicted)
+        assert weights(pool.apply_async(model.fit, (X, y)).get(LIMIT)) == expected
+    workers = Parallel(n_jobs=2, backend="loky", timeout=LIMIT)
+    for got in workers(delayed(model.predict)(X) for _ in range(2)):
+        np.testing.assert_array_equal(got, predicted)
+    for trained in workers(delayed(clone(model).fit)(X, y) for _ in range(2)):
+        assert weights(trained) == expected

@@ -1,0 +1,138 @@
+"""A file is replaced as a whole, or stays as it was."""
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import parser
+
+from ortlearn.differentiation import onnx_derivative
+from ortlearn.graphs import draw_graph, drawing, files
+from ortlearn.graphs.files import save_model, write_atomically
+
+MODEL = parser.parse_model(
+    """<ir_version: 8, opset_import: ["": 18]>
+    g (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}> { y = MatMul (x, w) }"""
+)
+
+
+def write_picture(path, monkeypatch):
+    class Picture:
+        def pipe(self, format):
+            return b"a picture"
+
+    monkeypatch.setattr(drawing, "_digraph", lambda model: Picture())
+    monkeypatch.setattr(drawing.shutil, "which", lambda name: name)
+    draw_graph(MODEL, path)
+
+
+#: Functions that write to a path of the user.
+WRITERS = {
+    "save_model": lambda path, monkeypatch: save_model(MODEL, path),
+    "onnx_derivative": lambda path, monkeypatch: onnx_derivative(MODEL, path_name=path, backend="rules"),
+    "draw_graph": write_picture,
+}
+
+
+def test_a_file_is_written(tmp_path):
+    write_atomically(tmp_path / "a", lambda file: file.write(b"new"))
+    write_atomically(tmp_path / "a", lambda file: file.write(b"newer"))
+    assert (tmp_path / "a").read_bytes() == b"newer"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_failure_leaves_the_old_file(tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+    seen = []
+
+    def write(file):
+        file.write(b"half")
+        file.flush()
+        seen.extend((path.read_bytes(), len(list(tmp_path.iterdir()))))
+        raise RuntimeError("full")
+
+    with pytest.raises(RuntimeError, match="full"):
+        write_atomically(path, write)
+    assert seen == [b"old", 2]
+    assert path.read_bytes() == b"old" and len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("call", ["open", "fsync", "replace"])
+def test_a_full_disk_leaves_the_old_file(call, writer, tmp_path, monkeypatch):
+    path = tmp_path / "a.svg"
+    path.write_bytes(b"old")
+
+    def full(*args, **kwargs):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with (
+        monkeypatch.context() as patch,
+        pytest.raises(OSError, match=r"write .*a\.svg: No space left"),
+    ):
+        patch.setattr(os, call, full)
+        WRITERS[writer](path, patch)
+    assert path.read_bytes() == b"old" and len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_link_of_the_user_is_followed(writer, tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    link, path = tmp_path / "here" / "link.svg", tmp_path / "file.svg"
+    link.symlink_to(path)
+    for _ in range(2):  # dangling, then not
+        WRITERS[writer](link, monkeypatch)
+        assert link.is_symlink() and path.stat().st_size > 5
+    assert len(list(tmp_path.rglob("*"))) == 3
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_pipe_is_written_to(writer, tmp_path, monkeypatch):
+    path = tmp_path / "pipe.svg"
+    os.mkfifo(path)
+    reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    WRITERS[writer](path, monkeypatch)
+    assert len(os.read(reading, 10_000)) > 5 and stat.S_ISFIFO(path.stat().st_mode)
+    os.close(reading)
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644, 0o664])
+def test_the_rights_of_a_file_stay(mode, tmp_path):
+    path = tmp_path / "a.onnx"
+    path.touch()
+    path.chmod(mode)
+    save_model(MODEL, path)
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+    usual = tmp_path / "usual"
+    usual.touch()
+    save_model(MODEL, tmp_path / "new.onnx")
+    assert (tmp_path / "new.onnx").stat().st_mode == usual.stat().st_mode
+
+
+@pytest.mark.parametrize("name", ["a.onnx", "a", "a.json", "a.textproto", "n" * 250 + ".onnx"])
+def test_a_model_is_saved_as_onnx_saves_it(name, tmp_path):
+    own, theirs = tmp_path / "own", tmp_path / "theirs"
+    own.mkdir()
+    theirs.mkdir()
+    save_model(MODEL, own / name)
+    onnx.save(MODEL, theirs / name)
+    assert (own / name).read_bytes() == (theirs / name).read_bytes()
+    assert onnx.load(own / name) == MODEL
+
+
+def test_no_other_place_writes_files():
+    """What writes to a path does it through this module."""
+    root = Path(files.__file__).parents[1]
+    found = [
+        str(path.relative_to(root))
+        for path in root.rglob("*.py")
+        if any(
+            call in path.read_text(encoding="utf-8")
+            for call in ("onnx.save(", ".write_bytes(", ".write_text(", '"wb"', "savefig(")
+        )
+    ]
+    assert found == ["graphs/files.py"]

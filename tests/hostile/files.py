@@ -1,0 +1,66 @@
+"""Valid ONNX models to be damaged: from scikit-learn, and written by hand."""
+
+import warnings
+from functools import cache
+
+import numpy as np
+from onnx import parser
+from skl2onnx import to_onnx
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR
+
+X = np.random.RandomState(0).normal(size=(24, 3)).astype(np.float32)
+NUMBERS = X @ np.array([1, -2, 3], dtype=np.float32)
+CLASSES = (NUMBERS > 0).astype(np.int64) + (NUMBERS > 2)
+
+ESTIMATORS = {
+    "ridge": (Ridge(), NUMBERS),
+    "logistic": (LogisticRegression(), CLASSES),
+    "network": (MLPRegressor(hidden_layer_sizes=(4,), max_iter=2, random_state=0), NUMBERS),
+    "scaler": (make_pipeline(StandardScaler(), LogisticRegression()), CLASSES),
+    "svc": (SVC(probability=False), CLASSES),
+    "svr": (SVR(), NUMBERS),
+    "forest": (RandomForestClassifier(3, max_depth=3, random_state=0), CLASSES),
+}
+TEXTS = {
+    "function": """<ir_version: 8, opset_import: ["": 18, "own": 1]>
+        g (float[N,3] x) => (float[N,1] y) <float[3,1] w = {1, 2, 3}, float[1] b = {1}>
+        { z = MatMul (x, w)  a = own.twice (z)  y = Add (a, b) }
+        <domain: "own", opset_import: ["": 18, "own": 1]>
+        twice (u) => (v) { t = own.half (u)  v = Add (t, t) }
+        <domain: "own", opset_import: ["": 18]> half (u) => (v) { v = Tanh (u) }""",
+    "if": """<ir_version: 8, opset_import: ["": 18]>
+        g (float[N,3] x) => (float[N,1] y) <float[3,1] w = {1, 2, 3}, float zero = {0}>
+        { z = MatMul (x, w)  s = ReduceSum <keepdims = 0> (x)  c = Greater (s, zero)
+          y = If (c) <then_branch = yes () => (float[N,1] p) { p = Tanh (z) },
+                      else_branch = no () => (float[N,1] q) { q = Neg (z) }> }""",
+    "loop": """<ir_version: 8, opset_import: ["": 18]>
+        g (float[N,3] x) => (float[N,1] y)
+        <float[3,1] w = {1, 2, 3}, int64 turns = {3}, bool go = {1}, float step = {0.5}>
+        { z = MatMul (x, w)
+          y = Loop (turns, go, z) <body = turn (int64 i, bool c, float[N,1] v) => (bool d, float[N,1] u) {
+              d = Identity (c)  t = Mul (v, step)  u = Tanh (t) }> }""",
+    "convolution": """<ir_version: 8, opset_import: ["": 18]>
+        g (float[N,3] x) => (float[N,1] y)
+        <int64[3] shape = {0, 1, 3}, float[2,1,2] k = {1, 2, 3, 4}, int64[2] flat = {0, -1},
+         float[4,1] w = {1, 2, 3, 4}>
+        { a = Reshape (x, shape)  c = Conv (a, k)  r = Relu (c)  f = Reshape (r, flat)
+          y = MatMul (f, w) }""",
+}
+
+
+@cache
+def models():
+    """Return the models by name, with the labels each is trained on."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = {
+            name: (to_onnx(model.fit(X, y), X[:1], target_opset={"": 18, "ai.onnx.ml": 3}), y)
+            for name, (model, y) in ESTIMATORS.items()
+        }
+    found.update({name: (parser.parse_model(text), NUMBERS) for name, text in TEXTS.items()})
+    return found

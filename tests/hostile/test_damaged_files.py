@@ -1,0 +1,27 @@
+"""Damaged models are trained or refused in plain words; no process stops, and none hangs."""
+
+import signal
+
+import pytest
+
+from tests.hostile.files import models
+from tests.hostile.runs import RAISES, STOPS, run
+
+SEEDS = 14
+
+
+@pytest.mark.slow
+@pytest.mark.needs_training
+def test_damaged_models():
+    ends = dict(run((name, seed) for seed in range(SEEDS) for name in models()))
+    assert len(ends) == SEEDS * len(models())
+    assert not {case: end for case, end in ends.items() if not end.startswith(("trained", "refused"))}
+    assert {"trained", "refused ConversionError", "refused ExecutionError"} <= set(ends.values())
+
+
+@pytest.mark.slow
+def test_a_stopped_process_and_a_foreign_error_are_seen():
+    ends = dict(run([("ridge", STOPS), ("ridge", RAISES), ("ridge", 0)]))
+    assert ends["ridge", STOPS] == f"stopped by -{signal.SIGSEGV.value}"
+    assert ends["ridge", RAISES].startswith("foreign KeyError")
+    assert ends["ridge", 0].startswith(("trained", "refused"))

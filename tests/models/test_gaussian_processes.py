@@ -1,0 +1,171 @@
+"""Gaussian processes: what their definitions promise."""
+
+import numpy as np
+import pytest
+from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
+from scipy.special import erf
+from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import (
+    RBF,
+    ConstantKernel,
+    DotProduct,
+    ExpSineSquared,
+    Kernel,
+    Matern,
+    NormalizedKernelMixin,
+    PairwiseKernel,
+    RationalQuadratic,
+    StationaryKernelMixin,
+    WhiteKernel,
+)
+
+from ortlearn.conversion import explain
+from ortlearn.exceptions import ConversionError
+from ortlearn.graphs import TensorType
+from ortlearn.models import gaussian_processes, write_model, write_parameters
+from ortlearn.testing import check_model
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(25, 3)) + 0.2
+ROWS = RNG.normal(size=(8, 3))  # away from the rows of the training: distances have a slope there
+Y = np.sin(X[:, 0]) + X[:, 1] + 0.1 * RNG.normal(size=25)
+THREE = np.digitize(Y, [-0.3, 0.6])
+KERNELS = {
+    "none": None,
+    "rbf": 2.0 * RBF(1.5),
+    "one length for each column": RBF([1.0, 2.0, 0.5]) + WhiteKernel(0.1),
+    **{f"matern {nu}": Matern([0.7, 1.5, 2.0], nu=nu) for nu in (0.5, 1.5, 2.5, np.inf)},
+    "rational quadratic": RationalQuadratic(0.7, 1.5),
+    "power": (1.0 * RationalQuadratic()) ** 1.5,
+    "periodic": ExpSineSquared(1.0, 3.0) * RBF(1.0) + WhiteKernel(1.0),
+    "dot product": DotProduct(1.2) + WhiteKernel(0.3),
+    "constant and noise": ConstantKernel(2.0) * RBF() + ConstantKernel(0.5) + WhiteKernel(0.3),
+    "nothing but a constant": ConstantKernel(2.0) + WhiteKernel(0.3),
+    **{
+        f"pairwise {metric}": PairwiseKernel(metric=metric, gamma=0.4) + WhiteKernel(1.0)
+        for metric in ("linear", "poly", "rbf", "laplacian", "cosine")
+    },
+    "pairwise sigmoid": PairwiseKernel(metric="sigmoid", gamma=0.4) + WhiteKernel(30.0),
+    "options": PairwiseKernel(metric="poly", pairwise_kernels_kwargs={"degree": 2, "coef0": 0.5})
+    + WhiteKernel(),
+}
+
+
+def written(model, dtype=np.float64):
+    return write_model(model, {"X": TensorType(11 if dtype == np.float64 else 1, (None, 3))}, dtype)
+
+
+class Erf(OpRun):
+    """The error function in float64, which neither onnxruntime nor onnx's own evaluator has."""
+
+    op_domain = ""
+
+    def _run(self, x):
+        return (erf(x),)
+
+
+def run_exactly(model, feeds):
+    """Run a model in float64; onnxruntime has no Cos for it either, the slope of a periodic kernel."""
+    return ReferenceEvaluator(model, new_ops=[Erf]).run(None, feeds)
+
+
+@pytest.fixture
+def exact_erf(monkeypatch):
+    """Leave the error function in float64."""
+    monkeypatch.setattr(gaussian_processes, "_erf", lambda op, x: op.Erf(x))
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_regressors(name):
+    model = GaussianProcessRegressor(KERNELS[name], alpha=0.05, optimizer=None, normalize_y=True)
+    check_model(model.fit(X, Y + 3), ROWS, run=run_exactly)
+
+
+def test_several_targets(run):
+    targets = np.column_stack([Y, 5 - 2 * Y])
+    check_model(GaussianProcessRegressor(alpha=0.05, normalize_y=True).fit(X, targets), ROWS, run=run)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.usefixtures("exact_erf")
+def test_classifiers_of_two(name):
+    labels = np.where(Y > 0, "yes", "no")
+    check_model(
+        GaussianProcessClassifier(KERNELS[name], optimizer=None).fit(X, labels), ROWS, run=run_exactly
+    )
+
+
+@pytest.mark.parametrize("classes", [[0, 1, 2], [5, -3, 8], ["a", "b", "c"]], ids=str)
+@pytest.mark.usefixtures("exact_erf")
+def test_classifiers_of_three(classes):
+    model = GaussianProcessClassifier(1.0 * RBF(), optimizer=None).fit(X, np.array(classes)[THREE])
+    check_model(model, ROWS, run=run_exactly)
+
+
+def test_classifiers_in_float32(run):
+    model = GaussianProcessClassifier(1.0 * RBF(), optimizer=None).fit(X, THREE)
+    label, probabilities = run(written(model, np.float32).model, {"X": ROWS.astype(np.float32)})
+    # the coefficients of the approximated integral reach 3500: seven digits become four
+    np.testing.assert_allclose(probabilities, model.predict_proba(ROWS), atol=1e-3)
+    assert label.tolist() == model.predict(ROWS).tolist()
+
+
+class Mine(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
+    """A kernel of a user."""
+
+    def __init__(self):
+        pass
+
+    def __call__(self, X, Y=None, eval_gradient=False):
+        return np.eye(len(X)) if Y is None else np.zeros((len(X), len(Y)))
+
+
+@pytest.mark.parametrize(
+    "kernel, said",
+    [
+        (Matern(nu=0.8), "Bessel"),
+        (Mine(), "no form in ONNX"),
+        (PairwiseKernel(metric="chi2"), "no form in ONNX"),
+    ],
+)
+def test_kernels_without_a_form(kernel, said):
+    model = GaussianProcessRegressor(kernel, alpha=0.1, optimizer=None).fit(np.abs(X), Y)
+    with pytest.raises(ConversionError, match=said):
+        written(model)
+
+
+def test_one_against_one_has_no_probabilities():
+    model = GaussianProcessClassifier(optimizer=None, multi_class="one_vs_one").fit(X, THREE)
+    with pytest.raises(ConversionError, match="one_vs_rest"):
+        written(model)
+
+
+def test_names_and_reasons():
+    table = explain(
+        GaussianProcessRegressor(2.0 * RBF(1.5), alpha=0.1, optimizer=None, normalize_y=True), X, Y
+    )
+    assert {row.attribute: row.trainable for row in table.rows if row.attribute} == {
+        "X_train_": True,
+        "alpha_": True,
+        "_y_train_mean": True,
+        "_y_train_std": True,
+        "kernel_.k1.constant_value": False,
+        "kernel_.k2.length_scale": False,
+    }
+    model = GaussianProcessClassifier(2.0 * RBF(1.5), optimizer=None).fit(X, THREE)
+    found = [p for p in written(model).parameters.values() if not p.reason]
+    assert [p.form.text.format(p.expression) for p in found] == [
+        f"y_train_ - base_estimator_.estimators_[{i}].pi_" for i in range(3)
+    ]
+
+
+def test_deviations_follow_from_the_rows():
+    model = GaussianProcessRegressor(2.0 * RBF(1.5), alpha=0.1, optimizer=None).fit(X, Y)
+    graph = written(model)
+    (name,) = [name for name, p in graph.parameters.items() if p.attribute == "X_train_"]
+    changed = write_parameters(model, graph.parameters, {name: 0.9 * model.X_train_})
+    expected = GaussianProcessRegressor(2.0 * RBF(1.5), alpha=0.1, optimizer=None).fit(0.9 * X, Y)
+    np.testing.assert_allclose(
+        changed.predict(ROWS, return_std=True)[1], expected.predict(ROWS, return_std=True)[1]
+    )

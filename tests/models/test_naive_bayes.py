@@ -1,0 +1,57 @@
+"""Naive Bayes: what its definitions promise."""
+
+import numpy as np
+import pytest
+from sklearn import naive_bayes
+
+from ortlearn.graphs import TensorType
+from ortlearn.models import write_model
+from ortlearn.testing import check_model
+
+RNG = np.random.RandomState(0)
+X = RNG.normal(size=(80, 4)) + 0.3
+COUNTS = RNG.randint(0, 4, size=(80, 5)).astype(np.float64)
+THREE = np.digitize(X[:, 0] + COUNTS[:, 1], [1, 2.5])
+TEXT = np.array(["low", "mid", "top"])[THREE]
+CASES = {
+    "GaussianNB": (X, {}),
+    "BernoulliNB": (X, {"binarize": 0.2}),
+    "MultinomialNB": (COUNTS, {"alpha": 0.5}),
+    "ComplementNB": (COUNTS, {"norm": True}),
+    "CategoricalNB": (COUNTS, {}),
+}
+
+
+@pytest.mark.parametrize("y", [THREE > 0, THREE, TEXT], ids=["two", "three", "text"])
+@pytest.mark.parametrize("name", CASES)
+def test_definitions(name, y, run):
+    columns, params = CASES[name]
+    check_model(getattr(naive_bayes, name)(**params).fit(columns, y), columns, run=run)
+
+
+def test_columns_that_are_zeros_and_ones_already(run):
+    columns = (COUNTS > 1).astype(np.float64)
+    check_model(naive_bayes.BernoulliNB(binarize=None).fit(columns, THREE), columns, run=run)
+
+
+def test_names_and_constraints():
+    shares, table = "kept on the simplex", "feature_log_prob_"
+    expected = {
+        "GaussianNB": {"class_prior_": shares, "var_": "kept positive", "theta_": None},
+        "BernoulliNB": {"class_log_prior_": shares, table: "kept below 0, the logarithm of a probability"},
+        "MultinomialNB": {"class_log_prior_": shares, table: shares},
+        "ComplementNB": {table: None},
+        "CategoricalNB": {"class_log_prior_": shares, **{f"{table}[{i}]": shares for i in range(5)}},
+    }
+    for name, (columns, params) in CASES.items():
+        model = getattr(naive_bayes, name)(**params).fit(columns, THREE)
+        parameters = write_model(model, {"X": TensorType(1, (None, columns.shape[1]))}).parameters.values()
+        found = {p.expression: p.constraint and p.constraint.text for p in parameters}
+        assert found == expected[name]
+
+
+def test_a_category_that_no_table_has_is_an_error(run):
+    model = naive_bayes.CategoricalNB().fit(COUNTS, THREE)
+    written = write_model(model, {"X": TensorType(1, (None, 5))})
+    with pytest.raises(Exception, match="out of data bounds"):
+        run(written.model, {"X": np.full((1, 5), 9, dtype=np.float32)})

@@ -1,0 +1,98 @@
+"""Definitions of projections: PCA and its relatives, kernel PCA, partial least squares."""
+
+import numpy as np
+import pytest
+from sklearn import decomposition
+from sklearn.cross_decomposition import PLSRegression
+from sklearn.linear_model import Ridge
+from sklearn.neighbors import NeighborhoodComponentsAnalysis
+from sklearn.pipeline import make_pipeline
+from sklearn.random_projection import GaussianRandomProjection
+
+from ortlearn.graphs import TensorType, initializer_arrays
+from ortlearn.models import all_covered, write_model
+from ortlearn.testing import check_model
+
+RNG = np.random.RandomState(0)
+X = RNG.normal(size=(40, 4)) + 0.3
+Y = X @ [1.0, -2.0, 0.5, 0.0] + 0.1 * RNG.normal(size=40)
+SEVERAL = np.column_stack([Y, X[:, 0]])
+KERNELS = ["linear", "poly", "rbf", "sigmoid", "cosine"]
+
+
+def expressions(model):
+    """Return the trained parameters of a model, as users see them."""
+    written = write_model(model, {"X": TensorType(1, (None, X.shape[1]))})
+    found = [p for p in written.parameters.values() if not p.reason]
+    return sorted(p.form.text.format(p.expression) for p in found)
+
+
+@pytest.mark.parametrize(
+    ("model", "names"),
+    [
+        (decomposition.PCA(2), ["components_", "mean_"]),
+        (decomposition.PCA(2, whiten=True), ["components_", "explained_variance_", "mean_"]),
+        (decomposition.IncrementalPCA(2), ["components_", "mean_"]),
+        (decomposition.TruncatedSVD(2, random_state=0), ["components_"]),
+        (decomposition.FastICA(2, random_state=0), ["components_", "mean_"]),
+        (decomposition.FactorAnalysis(2, random_state=0), ["mean_"]),
+        (GaussianRandomProjection(2, random_state=0), ["components_"]),
+        (GaussianRandomProjection(2, compute_inverse_components=True, random_state=0), ["components_"]),
+    ],
+    ids=str,
+)
+def test_linear_projections(model, names):
+    check_model(model.fit(X), X)
+    assert expressions(model) == names
+
+
+def test_neighborhood_components():
+    check_model(NeighborhoodComponentsAnalysis(2, random_state=0).fit(X, Y > 0), X)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_kernel_pca(kernel):
+    model = decomposition.KernelPCA(2, kernel=kernel, gamma=0.2, coef0=0.5).fit(X)
+    check_model(model, X + 0.01)
+    assert expressions(model) == [
+        *("X_fit_", "_centerer.K_fit_all_", "_centerer.K_fit_rows_", "eigenvectors_ / sqrt(eigenvalues_)"),
+    ]
+
+
+def test_kernel_pca_with_an_eigenvalue_of_zero():
+    rows = np.column_stack([X[:, :2], X[:, :1]])
+    model = decomposition.KernelPCA(3, eigen_solver="dense").fit(rows)
+    model.eigenvalues_[2] = 0.0
+    check_model(model, rows)
+
+
+def test_kernel_pca_by_a_function_has_no_definition():
+    model = decomposition.KernelPCA(2, kernel=lambda a, b: float(a @ b)).fit(X)
+    assert not all_covered(model)
+
+
+@pytest.mark.parametrize("y", [Y, SEVERAL], ids=["one", "two"])
+@pytest.mark.parametrize("scale", [True, False])
+def test_partial_least_squares(y, scale):
+    model = PLSRegression(2, scale=scale).fit(X, y)
+    check_model(model, X)
+    assert expressions(model) == ["_x_mean", "coef_", "intercept_"]
+
+
+def test_a_step_in_front_writes_only_what_it_transforms_by():
+    first = PLSRegression(2).fit(X, Y)
+    model = make_pipeline(first, Ridge().fit(first.transform(X), Y))
+    written = write_model(model, {"X": TensorType(1, (None, 4))})
+    present = [written.parameters[name].attribute for name in initializer_arrays(written.model)]
+    assert present == ["_x_mean", "_x_std", "x_rotations_", "coef_", "intercept_"]
+    assert len(written.model.graph.node) == 6
+    check_model(model, X)
+
+
+def test_the_way_back_follows():
+    from ortlearn.models import write_parameters
+
+    model = decomposition.FastICA(2, random_state=0).fit(X)
+    written = write_model(model, {"X": TensorType(1, (None, 4))}, np.float64)
+    trained = write_parameters(model, written.parameters, {"components": 2 * model.components_.T})
+    np.testing.assert_allclose(trained.mixing_, model.mixing_ / 2)

@@ -1,0 +1,119 @@
+"""Support vector machines: what their definitions promise."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+from sklearn.linear_model import SGDOneClassSVM
+from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+
+from ortlearn.exceptions import ConversionError
+from ortlearn.graphs import TensorType
+from ortlearn.models import write_model, write_parameters
+from ortlearn.testing import check_model
+
+RNG = np.random.RandomState(0)
+X = RNG.normal(size=(70, 3)) + 0.3
+Y = X[:, 0] - X[:, 1] ** 2 + 0.1 * RNG.normal(size=70)
+THREE = np.digitize(Y, [-1.5, 0.0])
+TEXT = np.array(["low", "mid", "top"])[THREE]
+KERNELS = {
+    "linear": {},
+    "rbf": {},
+    "poly": {"coef0": 1.0, "degree": 3},
+    "sigmoid": {"gamma": 0.1, "coef0": 0.2},
+}
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*probability.*:FutureWarning")
+
+
+def written(model, dtype=np.float64):
+    return write_model(model, {"X": TensorType(11 if dtype == np.float64 else 1, (None, 3))}, dtype)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kind", [SVR, NuSVR, OneClassSVM])
+def test_one_score(kind, kernel, run):
+    check_model(kind(kernel=kernel, **KERNELS[kernel]).fit(X, Y), X, run=run)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("y", [THREE > 0, THREE, TEXT], ids=["two", "three", "text"])
+def test_classifiers(y, kernel, run):
+    check_model(SVC(kernel=kernel, **KERNELS[kernel]).fit(X, y), X, run=run)
+
+
+@pytest.mark.parametrize("y", [THREE > 0, THREE], ids=["two", "three"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"decision_function_shape": "ovo"},
+        {"break_ties": True},
+        {"probability": True, "random_state": 0},
+        {"probability": True, "random_state": 0, "break_ties": True},
+        {"probability": True, "random_state": 0, "decision_function_shape": "ovo"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", [SVC, lambda **params: NuSVC(nu=0.2, **params)], ids=["SVC", "NuSVC"])
+def test_settings_of_classifiers(kind, settings, y, run):
+    check_model(kind(**settings).fit(X, y), X, run=run)
+
+
+def test_many_classes_and_ties(run):
+    """Votes are broken as libsvm does where all pairs lie at zero, and by confidence if asked for."""
+    many = np.digitize(Y, np.quantile(Y, [0.2, 0.4, 0.6, 0.8]))
+    for break_ties in (False, True):
+        model = SVC(break_ties=break_ties, probability=True, random_state=0).fit(X, many)
+        check_model(model, X, run=run)
+        model.intercept_, model._intercept_ = np.zeros(10), np.zeros(10)
+        model.dual_coef_, model._dual_coef_ = 0 * model.dual_coef_, 0 * model._dual_coef_
+        labels = run(written(model).model, {"X": X})[0]
+        np.testing.assert_array_equal(labels, model.predict(X))
+
+
+def test_linear_detector(run):
+    check_model(SGDOneClassSVM(random_state=0).fit(X), X, run=run)
+
+
+@pytest.mark.parametrize("kind", [SVR, SVC, OneClassSVM])
+def test_sparse_fits(kind, run):
+    rows = csr_matrix(np.where(np.abs(X) < 0.3, 0.0, X))
+    model = kind().fit(rows, THREE)
+    check_model(model, rows.toarray(), run=run)
+    graph = written(model)
+    values = {name: 1.1 * parameter.value() for name, parameter in graph.parameters.items()}
+    changed = write_parameters(model, graph.parameters, values)
+    assert type(changed.dual_coef_) is type(model.dual_coef_)
+    np.testing.assert_allclose(changed.predict(rows), changed.predict(rows.toarray()))
+
+
+def test_names_and_constraints():
+    model = SVC(probability=True, random_state=0).fit(X, THREE)
+    found = {
+        p.expression: (p.reason != "", p.constraint and p.constraint.text)
+        for p in written(model).parameters.values()
+    }
+    assert found == {
+        "support_vectors_": (False, None),
+        "_gamma": (True, None),
+        "dual_coef_": (False, None),
+        "intercept_": (False, None),
+        "_probA": (False, "kept negative"),
+        "_probB": (False, None),
+    }
+
+
+def test_sums_keep_their_digits_in_float32(run):
+    """Terms of both signs nearly cancel, and samples are far from zero."""
+    rows = X.astype(np.float32) + np.float32(1000)
+    model = SVR(C=1e4, gamma=0.5).fit(rows.astype(np.float64), Y)
+    found = run(written(model, np.float32).model, {"X": rows})[0]
+    scale = np.abs(model.dual_coef_).sum()
+    np.testing.assert_allclose(found.ravel(), model.predict(rows), atol=1e-6 * scale)
+
+
+@pytest.mark.parametrize("kernel", ["precomputed", lambda a, b: a @ b.T])
+def test_kernels_without_a_form_are_refused(kernel):
+    model = SVC(kernel=kernel).fit(X @ X.T if kernel == "precomputed" else X, THREE)
+    with pytest.raises(ConversionError, match="has no form in ONNX"):
+        write_model(model, {"X": TensorType(1, (None, X.shape[1]))})

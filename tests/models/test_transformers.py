@@ -1,0 +1,208 @@
+"""Definitions of transformers of numbers, imputers and selectors."""
+
+import numpy as np
+import pytest
+from sklearn import feature_selection, preprocessing
+from sklearn.impute import KNNImputer, MissingIndicator, SimpleImputer
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+
+from ortlearn import OrtGradientOptimizer
+from ortlearn.conversion import to_trainable
+from ortlearn.exceptions import NoTrainableWeightError
+from ortlearn.graphs import TensorType
+from ortlearn.models import all_covered, write_model
+from ortlearn.models.functions import FUNCTIONS
+from ortlearn.testing import check_model
+from ortlearn.training import Device, make_session
+
+RNG = np.random.RandomState(0)
+X = RNG.normal(size=(60, 4))
+Y = X @ [1.0, -2.0, 0.5, 0.0]
+GAPS = np.where(RNG.uniform(size=X.shape) < 0.2, np.nan, X)
+TIED = np.round(X)
+BINS = {"n_bins": 4, "quantile_method": "averaged_inverted_cdf"}
+
+
+def transformed(model, rows, dtype):
+    """Return what the graph of a transformer gives in onnxruntime."""
+    elem_type = 1 if dtype == np.float32 else 11
+    written = write_model(model, {"X": TensorType(elem_type, (None, rows.shape[1]))}, dtype)
+    return make_session(written.model, Device("cpu")).run(None, {"X": rows.astype(dtype)})[0]
+
+
+def check_transformation(model, rows):
+    """Check the graph of a transformer in both types, and that there is nothing to train."""
+    assert all_covered(model)
+    expected = model.transform(rows)
+    expected = expected.toarray() if hasattr(expected, "toarray") else expected
+    for dtype, tolerance in ((np.float64, 1e-12), (np.float32, 1e-5)):
+        found = transformed(model, rows, dtype)
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+    with pytest.raises(NoTrainableWeightError):
+        to_trainable(model, X=rows)
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.parametrize("method", ["yeo-johnson", "box-cox"])
+def test_powers(method, standardize):
+    rows = np.exp(X) if method == "box-cox" else X
+    model = preprocessing.PowerTransformer(method, standardize=standardize).fit(rows)
+    check_model(model, rows)
+    gaps = np.where(np.isnan(GAPS), np.nan, rows)
+    np.testing.assert_allclose(transformed(model, gaps, np.float64), model.transform(gaps), rtol=1e-8)
+
+
+@pytest.mark.parametrize("power", [0.0, 1e-9, 1.0, 2.0, 2.0 + 1e-9])
+def test_powers_where_the_usual_formula_is_not_defined(power):
+    model = preprocessing.PowerTransformer().fit(X)
+    model.lambdas_ = np.full(4, power)
+    check_model(model, X)
+
+
+@pytest.mark.parametrize("n_quantiles", [1, 2, 7, 60])
+@pytest.mark.parametrize("rows", [X, TIED], ids=["distinct", "tied"])
+def test_quantiles(rows, n_quantiles):
+    model = preprocessing.QuantileTransformer(n_quantiles=n_quantiles).fit(rows)
+    beyond = np.concatenate([rows, 2 * rows, GAPS])
+    found = transformed(model, beyond, np.float64)
+    np.testing.assert_allclose(found, model.transform(beyond), atol=1e-12)
+    if rows is X and n_quantiles > 1:
+        check_model(model, 0.9 * X + 0.01)
+
+
+def test_quantiles_of_a_normal_distribution_have_no_definition():
+    model = preprocessing.QuantileTransformer(n_quantiles=7, output_distribution="normal").fit(X)
+    assert not all_covered(model)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        *[preprocessing.PolynomialFeatures(degree) for degree in (0, 1, 2, 3, (2, 3))],
+        preprocessing.PolynomialFeatures(3, interaction_only=True, include_bias=False),
+        *[preprocessing.Normalizer(norm) for norm in ("l1", "l2", "max")],
+        preprocessing.Binarizer(threshold=0.5),
+        *[preprocessing.KBinsDiscretizer(encode=e, **BINS) for e in ("ordinal", "onehot-dense", "onehot")],
+        preprocessing.KBinsDiscretizer([2, 3, 4, 5], encode="ordinal", strategy="uniform"),
+        feature_selection.VarianceThreshold(0.9),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("rows", [X, TIED], ids=["distinct", "tied"])
+@pytest.mark.filterwarnings("ignore:Bins whose width")
+def test_transformers_without_parameters(model, rows):
+    zeros = np.concatenate([rows, np.zeros((2, 4))])
+    check_transformation(model.fit(zeros), zeros)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: getattr(f, "__name__", "identity"))
+def test_functions(function):
+    rows = np.exp(X)
+    check_transformation(preprocessing.FunctionTransformer(function).fit(rows), rows)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        preprocessing.FunctionTransformer(lambda rows: rows + 1),
+        preprocessing.FunctionTransformer(np.log1p, kw_args={"where": True}),
+    ],
+)
+def test_other_functions_have_no_definition(model):
+    assert not all_covered(model.fit(X))
+
+
+@pytest.mark.parametrize("indicator", [True, False])
+@pytest.mark.parametrize("missing", [np.nan, -1, 0])
+@pytest.mark.parametrize("strategy", ["mean", "median", "most_frequent", "constant"])
+def test_imputers(strategy, missing, indicator):
+    rows = np.where(np.isnan(GAPS), missing, GAPS)
+    model = SimpleImputer(missing_values=missing, strategy=strategy, add_indicator=indicator).fit(rows)
+    check_model(model, rows)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.filterwarnings("ignore:Skipping features")
+def test_a_column_of_gaps(kept):
+    rows = GAPS.copy()
+    rows[:, 1] = np.nan
+    model = SimpleImputer(keep_empty_features=kept).fit(rows)
+    check_model(model, rows)
+    optimizer = OrtGradientOptimizer(model, max_iter=2, learning_rate=0.01, warm_start=True, random_state=0)
+    optimizer.fit(rows, X if kept else X[:, [0, 2, 3]])
+    expected = model.statistics_
+    trained = optimizer.to_sklearn().statistics_
+    assert np.array_equal(np.isnan(trained), np.isnan(expected))
+    assert not np.allclose(trained, expected, equal_nan=True)
+
+
+def test_imputers_of_text_or_by_neighbours_have_no_definition():
+    text = SimpleImputer(strategy="most_frequent", missing_values="").fit(
+        np.array([["a"], [""]], dtype=object)
+    )
+    assert not all_covered(text)
+    assert not all_covered(KNNImputer().fit(GAPS))
+
+
+@pytest.mark.parametrize("features", ["all", "missing-only"])
+@pytest.mark.parametrize("missing", [np.nan, -1])
+def test_indicators(features, missing):
+    rows = np.where(np.isnan(GAPS), missing, GAPS)
+    rows[:, 2] = X[:, 2]
+    check_transformation(MissingIndicator(missing_values=missing, features=features).fit(rows), rows)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        feature_selection.SelectKBest(feature_selection.f_regression, k=2),
+        feature_selection.SelectPercentile(feature_selection.f_regression, percentile=50),
+        feature_selection.SelectFdr(feature_selection.f_regression),
+        feature_selection.SelectFpr(feature_selection.f_regression),
+        feature_selection.SelectFwe(feature_selection.f_regression),
+        feature_selection.GenericUnivariateSelect(feature_selection.f_regression, mode="k_best", param=3),
+        feature_selection.SelectFromModel(Ridge()),
+        feature_selection.SequentialFeatureSelector(Ridge(), n_features_to_select=2),
+        feature_selection.RFE(Ridge(), n_features_to_select=2),
+        feature_selection.RFECV(Ridge()),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_selectors(model):
+    model.fit(X, Y)
+    assert all_covered(model)
+    with pytest.raises(NoTrainableWeightError):
+        to_trainable(model, X=X)
+    check_model(make_pipeline(model, Ridge()).fit(X, Y), X)
+    front = write_model(make_pipeline(model, Ridge()).fit(X, Y), {"X": TensorType(1, (None, 4))})
+    assert len(front.model.graph.node) <= 4
+
+
+@pytest.mark.parametrize("name", ["RFE", "RFECV"])
+def test_a_recursive_selector_predicts_in_other_models(name):
+    from sklearn.ensemble import VotingClassifier
+
+    selector = getattr(feature_selection, name)(LogisticRegression())
+    model = VotingClassifier([("some", selector), ("all", LogisticRegression())], voting="soft").fit(X, Y > 0)
+    check_model(model, X)
+
+
+def test_a_selector_without_columns_has_no_definition():
+    model = feature_selection.SelectFromModel(Ridge(), threshold=np.inf).fit(X, Y)
+    assert not all_covered(model)
+
+
+def test_steps_in_front_are_held():
+    model = make_pipeline(
+        SimpleImputer(),
+        preprocessing.PowerTransformer(),
+        preprocessing.KBinsDiscretizer(encode="onehot-dense", **BINS),
+        Ridge(),
+    ).fit(GAPS, Y)
+    trainable = to_trainable(model, X=GAPS)
+    assert {trainable.weights[name].origin for name in trainable.trained} == {
+        "ridge: coef_",
+        "ridge: intercept_",
+    }

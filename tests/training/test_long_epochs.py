@@ -1,0 +1,167 @@
+"""Epochs that take seconds are cut into calls: the same results, and interrupts are served between them."""
+
+import signal
+
+import numpy as np
+import pytest
+import scipy.sparse
+from onnx import parser
+from sklearn.decomposition import PCA
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ortlearn.estimators import OrtGradientOptimizer
+from ortlearn.learning_rates import LearningRateSGD
+from ortlearn.penalties import ElasticPenalty, GroupLassoPenalty, L1Penalty, MaxNormPenalty
+from ortlearn.training import EpochStep, pace
+from ortlearn.training.cache import clear_cache
+
+X = np.random.RandomState(0).normal(size=(407, 4)).astype(np.float32)
+Y = X[:, 0] - X[:, 1] ** 2
+NETWORK = MLPRegressor(hidden_layer_sizes=(5, 3))
+HOISTED = make_pipeline(StandardScaler(), PCA(3), MLPRegressor(hidden_layer_sizes=(4,)))
+
+
+class Clock:
+    """A clock on which each batch takes as long as it is told, and the lengths of the calls."""
+
+    def __init__(self):
+        self.seconds, self.now, self.calls = 0.0, 0.0, []
+        self.before = lambda: None
+
+    def __call__(self):
+        self.now += self.seconds * (self.calls[-1] if self.calls else 0)
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock, call = Clock(), EpochStep._call
+
+    def noted(self, session, binding, n_batches, rest):
+        clock.calls.append(max(1, n_batches))
+        clock.before()
+        return call(self, session, binding, n_batches, rest)
+
+    monkeypatch.setattr(EpochStep, "_call", noted)
+    monkeypatch.setattr(pace, "clock", clock)
+    clear_cache()
+    yield clock
+    clear_cache()
+
+
+SETTINGS = {
+    **{rate: {"learning_rate": rate} for rate in ("SGD", "Nesterov", "Adam", "AdamW", "RMSprop", "Adagrad")},
+    "Adadelta": {"learning_rate": "Adadelta", "clip_value": 0.1},
+    "Lion": {"learning_rate": "Lion", "clip_norm": 0.5},
+    "average": {"average": True},
+    "average later": {"average": 700, "learning_rate": "Adam"},
+    "l1 step": {"learning_penalty": L1Penalty(0.01)},
+    "elastic step": {"learning_penalty": ElasticPenalty(l1=0.01, l2=0.02, proximal=True)},
+    "group": {"learning_penalty": GroupLassoPenalty(0.02), "learning_rate": "Nesterov"},
+    "max norm": {"learning_penalty": MaxNormPenalty(0.5)},
+    "float64": {"dtype": "float64", "clip_norm": 0.5},
+    "single rows": {"batch_size": 1},
+    "no short batch": {"batch_size": 11},
+    "few batches": {"batch_size": 100},
+    "adaptive": {"learning_rate": LearningRateSGD(learning_rate="adaptive")},
+}
+MODELS = {
+    "hoisted": (HOISTED, X, Y),
+    "classes": (LogisticRegression(), X, Y > 0),
+    "sparse": (LogisticRegression(), scipy.sparse.csr_matrix(np.where(X > 0, X, 0)), Y > 0),
+}
+
+
+def fit(clock, seconds, model, X, y, **settings):
+    """Return weights, states and losses of a training whose batches take some seconds each."""
+    clock.seconds = seconds
+    clock.calls.clear()
+    weights = np.random.RandomState(1).uniform(0, 2, size=len(y))
+    options = {"batch_size": 10, "max_iter": 3, "random_state": 0, **settings}
+    trained = OrtGradientOptimizer(model, **options).fit(X, y, sample_weight=weights)
+    arrays = {**trained.trained_coef_, **trained._states, "losses": np.array(trained.train_losses_)}
+    return {name: array.tobytes() for name, array in arrays.items()}
+
+
+@pytest.mark.parametrize(
+    "settings, name",
+    [(settings, "network") for settings in SETTINGS]
+    + [(settings, name) for settings in ("SGD", "average", "elastic step") for name in MODELS],
+)
+def test_many_calls_are_one_bit_for_bit(settings, name, clock):
+    model, rows, y = MODELS.get(name, (NETWORK, X, Y))
+    expected = fit(clock, 0.0, model, rows, y, **SETTINGS[settings])
+    longest = max(clock.calls)
+    for seconds in (0.4, 5.0):
+        assert fit(clock, seconds, model, rows, y, **SETTINGS[settings]) == expected
+        assert max(clock.calls[len(clock.calls) // 2 :]) < longest
+    assert fit(clock, 0.0, model, rows, y, **SETTINGS[settings]) == expected
+
+
+@pytest.mark.parametrize("seconds, calls", [(0, 1), (2**-6, 1), (2**-5, 2), (2**-3, 5), (0.5, 20), (2, 40)])
+@pytest.mark.parametrize("n_rows", [400, 407])
+def test_calls_of_about_a_second(seconds, calls, n_rows, clock):
+    fit(clock, seconds, NETWORK, X[:n_rows], Y[:n_rows], max_iter=5)
+    trials = 1 if 16 * seconds > 0.01 else 2
+    run = clock.calls[trials:-1]  # the last one looks at the weights the training leaves
+    assert len(run) == 5 * calls
+    assert sum(run) == 5 * 40
+    assert max(run) * seconds <= max(1.0, seconds)
+
+
+def test_a_graph_that_is_known_is_not_tried_again(clock):
+    fit(clock, 0.125, NETWORK, X, Y, max_iter=1)
+    assert len(clock.calls) == 1 + 5 + 1
+    fit(clock, 0.125, NETWORK, X, Y, max_iter=1)
+    assert len(clock.calls) == 5 + 1
+
+
+def test_calls_grow_again_once_the_machine_is_free(clock):
+    fit(clock, 0.5, NETWORK, X, Y, max_iter=2)
+    fit(clock, 0.001, NETWORK, X, Y, max_iter=10)
+    assert clock.calls[-2] == 40
+
+
+@pytest.mark.parametrize("number", [2, 3, 7, 9])
+def test_an_interrupt_is_served_between_calls(number, clock):
+    fitted = OrtGradientOptimizer(NETWORK, max_iter=3, random_state=0).fit(X, Y)
+    before = fitted.predict(X)
+    clock.seconds = 0.125  # five calls an epoch
+    fitted.set_params(random_state=1).fit(X, Y)
+    clock.calls.clear()
+
+    def interrupt():
+        if len(clock.calls) == number:
+            signal.raise_signal(signal.SIGINT)
+
+    clock.before = interrupt
+    kept = dict(fitted.__dict__)
+    with pytest.raises(KeyboardInterrupt):
+        fitted.fit(X, Y)
+    assert len(clock.calls) == number
+    assert fitted.__dict__ == kept
+    clock.before = lambda: None
+    np.testing.assert_array_equal(fitted.set_params(random_state=0).fit(X, Y).predict(X), before)
+
+
+@pytest.mark.parametrize("eta0", [1.0, 10.0, 1e3, 1e19])
+@pytest.mark.parametrize("batch_size", [3, 10, 50])
+@pytest.mark.filterwarnings("ignore:The training stopped being finite")
+def test_a_divergence_leaves_the_same(eta0, batch_size, clock):
+    rate = LearningRateSGD(eta0=eta0, learning_rate="constant")
+    settings = {"learning_rate": rate, "exc": False, "max_iter": 20, "batch_size": batch_size}
+    expected = fit(clock, 0.0, LinearRegression(), X, 10 * Y, **settings)
+    for seconds in (0.05, 0.4, 2.0):
+        assert fit(clock, seconds, LinearRegression(), X, 10 * Y, **settings) == expected
+
+
+def test_a_graph_that_draws_numbers_is_not_tried(clock):
+    noisy = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
+        g (float[N,4] x) => (float[N,1] score) <float[4,1] w = {1.0, 2.0, 3.0, 4.0}>
+        { fit = MatMul (x, w) noise = RandomNormalLike <seed = 1.0> (fit) score = Add (fit, noise) }""")
+    fit(clock, 0.125, noisy, X, Y.reshape(-1, 1), max_iter=2)
+    assert clock.calls[0] == 40
+    assert len(clock.calls) == 1 + 5 + 1
