@@ -19,7 +19,7 @@ from ..graphs import (
     set_initializers,
 )
 from ..models.constraints.base import Constraint
-from ..models.constraints.reparametrisation import release
+from ..models.constraints.reparametrisation import constrain_rows, release
 from .decompositions import exact_couplings
 from .heads import APPENDED, Head
 from .inputs.inputs import InputSchema
@@ -151,6 +151,7 @@ class TrainableModel:
             Graph with one output, the raw scores or the loss.
         """
         part = exact_couplings(extract_model(self.model, [self.objective_tensor]))
+        part = constrain_rows(part, self.constraints, self.parameters)
         if row_weight is not None and self.row_weight is not None:
             part = with_weight_vector(part, self.row_weight, row_weight, self.input_dtype)
         return make_inputs_of(remove_idle_nodes(part), self.trained)

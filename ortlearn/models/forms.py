@@ -15,6 +15,7 @@ __all__ = [
     "Negative",
     "Reciprocal",
     "Reshaped",
+    "Scaled",
     "Square",
     "Transposed",
 ]
@@ -106,6 +107,32 @@ class Reshaped(Form):
     def forward(self, value: np.ndarray) -> np.ndarray:
         """Return the array in the shape of the graph."""
         return value.reshape(self.shape)
+
+
+@dataclass(frozen=True)
+class Scaled(Form):
+    """A multiple.
+
+    Attributes
+    ----------
+    factor : float
+        Other than zero.
+    """
+
+    factor: float
+
+    @property
+    def text(self) -> str:  # type: ignore[override]
+        """Expression of the multiple."""
+        return f"{{}} * {self.factor:.3g}"
+
+    def forward(self, value: np.ndarray) -> np.ndarray:
+        """Return the multiple."""
+        return value * self.factor
+
+    def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
+        """Return the quotient."""
+        return (value / self.factor).reshape(like.shape)
 
 
 class Logarithm(Form):

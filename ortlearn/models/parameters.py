@@ -11,7 +11,38 @@ import numpy as np
 from .constraints.base import Constraint
 from .forms import AsIs, Form
 
-__all__ = ["Parameter"]
+__all__ = ["Access", "Parameter"]
+
+
+class Access:
+    """Reads and writes an array that an estimator holds otherwise than as one attribute."""
+
+    def read(self, owner: Any) -> np.ndarray:
+        """Return the array.
+
+        Parameters
+        ----------
+        owner : object
+            Estimator.
+
+        Returns
+        -------
+        ndarray
+            Copy.
+        """
+        raise NotImplementedError
+
+    def write(self, owner: Any, value: np.ndarray) -> None:
+        """Set the array.
+
+        Parameters
+        ----------
+        owner : object
+            Copy of the estimator; it is changed.
+        value : ndarray of float64
+            Array of the same shape.
+        """
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +74,8 @@ class Parameter:
         Step of the pipeline that owns it.
     path : str
         Expression of the owner, from the step on: ``"estimators_[3]"``, empty for the step itself.
+    access : Access or None
+        Reads and writes what ``attribute`` is an expression of, where it is no attribute.
     """
 
     name: str
@@ -56,6 +89,7 @@ class Parameter:
     reason: str = ""
     step: str | None = None
     path: str = ""
+    access: Access | None = None
 
     @property
     def expression(self) -> str:
@@ -65,7 +99,10 @@ class Parameter:
 
     def value(self) -> np.ndarray:
         """Return the attribute as the graph holds it."""
-        return self.form.forward(np.asarray(_entry(self.owner, self.attribute, self.index)))
+        return self.form.forward(self._read(self.owner))
+
+    def _read(self, owner: Any) -> np.ndarray:
+        return self.access.read(owner) if self.access else np.asarray(_entry(owner, self.attribute, self.index))
 
     def write(self, owner: Any, value: np.ndarray) -> None:
         """Set the attribute of an owner.
@@ -77,8 +114,11 @@ class Parameter:
         value : ndarray
             Array of the graph.
         """
-        before = np.asarray(_entry(owner, self.attribute, self.index))
+        before = self._read(owner)
         new = self.form.inverse(np.asarray(value, dtype=np.float64), before)
+        if self.access:
+            self.access.write(owner, new)
+            return
         dtype = before.dtype if before.dtype.kind == "f" else np.dtype(np.float64)
         _set_entry(owner, self.attribute, self.index, np.asarray(new, dtype=dtype))
 

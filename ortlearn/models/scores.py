@@ -132,14 +132,14 @@ def _positive(op: ModelWriter, score: str) -> str:
 def binary_classes(op: ModelWriter, score: str, classes: np.ndarray, **outputs: Any) -> Scores:
     """Return the outputs of a classifier of two classes from the logit of the second, of shape (n, 1)."""
     second = op.Sigmoid(score)
-    probabilities = op.Concat(op.Sub(1.0, second), second, axis=1)
+    if "label" not in outputs:
+        outputs["label"] = label_of(op, _positive(op, score), classes)
     return Scores(
         "classification",
         score,
         1,
         "sigmoid",
-        label=label_of(op, _positive(op, score), classes),
-        probabilities=probabilities,
+        probabilities=op.Concat(op.Sub(1.0, second), second, axis=1),
         classes=classes,
         **outputs,
     )
@@ -205,12 +205,15 @@ def indicator(op: ModelWriter, score: str, classes: np.ndarray, probabilities: s
 
 
 def classes_of_probabilities(
-    op: ModelWriter, probabilities: str, classes: np.ndarray, **outputs: Any
+    op: ModelWriter, probabilities: str, classes: np.ndarray, lowest: float = LOWEST, **outputs: Any
 ) -> Scores:
-    """Return the outputs of a classifier that computes probabilities: their logarithms are the scores."""
+    """Return the outputs of a classifier that computes probabilities: their logarithms are the scores.
+
+    Probabilities below ``lowest`` count as this one.
+    """
     return Scores(
         "classification",
-        op.Log(op.Max(probabilities, LOWEST)),
+        op.Log(op.Max(probabilities, lowest)),
         len(classes),
         "softmax",
         label=label_of(op, op.ArgMax(probabilities, axis=1, keepdims=0), classes),

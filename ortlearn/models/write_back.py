@@ -47,10 +47,11 @@ def write_parameters(
     memo: dict[int, Any] = {}
     result = copy.deepcopy(estimator, memo)
     owners: dict[int, Any] = {}
-    for name, value in values.items():
-        parameter = parameters[name]
+    for name, parameter in parameters.items():  # in the order in which they were declared
+        if name not in values:
+            continue
         owner = memo.get(id(parameter.owner), result if parameter.owner is estimator else None)
-        parameter.write(owner, value)
+        parameter.write(owner, values[name])
         owners[id(owner)] = owner
     for owner in owners.values():
         definition = find_definition(owner)

@@ -13,7 +13,7 @@ from ..exceptions import ConversionError
 from ..graphs import GraphBuilder, TensorType
 from .constraints.base import Constraint
 from .forms import AsIs, Form
-from .parameters import Parameter
+from .parameters import Access, Parameter
 from .registry import definition_of
 from .scores import Scores
 
@@ -83,6 +83,8 @@ class ModelWriter(GraphBuilder):
         constraint: Constraint | None = None,
         drawn: bool = False,
         reason: str = "",
+        name: str = "",
+        access: Access | None = None,
     ) -> str:
         """Return the name of a fitted attribute in the graph.
 
@@ -104,6 +106,10 @@ class ModelWriter(GraphBuilder):
             Whether a training from fresh weights draws it anew.
         reason : str, default=""
             Why it is not trained unless somebody names it; empty where it is trained.
+        name : str, default=""
+            Name of the initializer, where it is free; that of the attribute by default.
+        access : Access, default=None
+            Reads and writes what ``attribute`` is an expression of, where it is no attribute.
 
         Returns
         -------
@@ -113,7 +119,7 @@ class ModelWriter(GraphBuilder):
         form = AsIs() if form is None else form
         key = (id(owner), attribute, str(index), form.text, type(form))
         if key not in self._names_of:
-            name = self._name_of(attribute, index)
+            name = self._name_of(name or attribute, index)
             parameter = Parameter(
                 name,
                 owner,
@@ -126,6 +132,7 @@ class ModelWriter(GraphBuilder):
                 reason or self._reason,
                 self._step,
                 self._path,
+                access,
             )
             array = np.asarray(parameter.value(), dtype=self.float_dtype, order="C")
             if constraint is not None and constraint.holds(array):

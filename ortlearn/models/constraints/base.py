@@ -23,11 +23,14 @@ class Constraint(ABC):
         Whether free numbers that are not negative reach the whole set: training then keeps to these.
     penalised : bool
         Whether the size of a free number is that of the parameter, so that penalties mean the same.
+    by_row : bool
+        Whether a row of the parameter depends on that row of the free numbers alone.
     """
 
     text: str
     projected: ClassVar[bool] = False
     penalised: ClassVar[bool] = False
+    by_row: ClassVar[bool] = False
 
     @abstractmethod
     def holds(self, values: np.ndarray) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from onnx import ModelProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, helper, numpy_helper
 
 from ...graphs import (
     GraphBuilder,
@@ -16,10 +16,11 @@ from ...graphs import (
     map_names,
     opset_versions,
     prune,
+    replace_nodes,
 )
 from .base import Constraint
 
-__all__ = ["constrain", "release"]
+__all__ = ["constrain", "constrain_rows", "release"]
 
 
 def constrain(model: ModelProto, constraints: Mapping[str, Constraint]) -> tuple[ModelProto, dict[str, str]]:
@@ -69,6 +70,40 @@ def constrain(model: ModelProto, constraints: Mapping[str, Constraint]) -> tuple
             name = names[tensor.name]
             tensor.CopyFrom(numpy_helper.from_array(free[name], name))
     return append_nodes(model, op, first=True), parameters
+
+
+def constrain_rows(
+    model: ModelProto, constraints: Mapping[str, Constraint], parameters: Mapping[str, str]
+) -> ModelProto:
+    """Return a model that computes the rows of large tables which it looks up, not the tables.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        What :func:`constrain` returned, or a part of it.
+    constraints : mapping of str to Constraint
+        Constraint by name of the initializer.
+    parameters : mapping of str to str
+        What :func:`constrain` returned.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Model that computes the same.
+    """
+    tables = {parameters[name]: name for name, constraint in constraints.items() if constraint.by_row}
+
+    def first_look_up(node: NodeProto, op: GraphBuilder) -> bool:
+        name = tables.get(node.input[0])
+        axis = next((a.i for a in node.attribute if a.name == "axis"), 0)
+        if name is None or axis:
+            return False
+        op.float_dtype = op.dtype(name) or op.float_dtype
+        rows = op.Gather(name, node.input[1], axis=0)
+        op.node("Identity", constraints[name].write(op, rows), outputs=list(node.output))
+        return True
+
+    return prune(replace_nodes(model, {("", "Gather"): first_look_up})) if tables else model
 
 
 def release(

@@ -18,12 +18,15 @@ __all__ = [
     "Increasing",
     "LogProbability",
     "Rising",
+    "Shares",
     "Simplex",
     "Triangular",
 ]
 
 #: Closer to the edge of its set than that, a parameter is moved there: its free number stays finite.
 EDGE = 1e-6
+#: Added to numbers that are divided by their sum: where all are zero they are equal.
+TINY = 1e-30
 
 
 def _size(op: GraphBuilder, name: str, axis: int) -> int:
@@ -78,6 +81,69 @@ class Simplex(Constraint):
         axes = [] if self.axis is None else [[self.axis]]
         total = op.ReduceSum(exponentials, *axes, keepdims=1)
         return op.Sub(free, op.Log(total)) if self.logarithm else op.Div(exponentials, total)
+
+
+@dataclass(frozen=True)
+class Shares(Constraint):
+    """``|t| / sum |t|`` along the last axis: shares many of which are zero, as those of leaves.
+
+    :class:`Simplex` has no slope where a share is zero, and hardly any near it. Updates cut free numbers
+    off at zero, so that zeros are exact.
+
+    Attributes
+    ----------
+    sizes : tuple of int
+        Number of shares of each output; those after it on the last axis are zero.
+    scale : float
+        Sum of the free numbers at the start: the smaller it is, the further a step leads.
+    grows : bool
+        Whether a share of zero grows where the loss falls with it; it stays zero otherwise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ortlearn.models.constraints.sets import Shares
+    >>> Shares((3,)).values(np.array([[1.0, 0.0, 3.0]]))
+    array([[0.25, 0.  , 0.75]])
+    """
+
+    sizes: tuple[int, ...]
+    scale: float = 1.0
+    grows: bool = True
+    text = "kept on the simplex"
+    projected = True
+    by_row = True
+
+    def _mask(self) -> np.ndarray | None:
+        """Return 1 for the shares that an output has, 0 after them; None where all have as many."""
+        if len({*self.sizes}) == 1:
+            return None
+        return (np.arange(max(self.sizes)) < np.array(self.sizes)[:, None]).astype(np.float64)
+
+    def holds(self, values: np.ndarray) -> bool:
+        """Tell whether the numbers are not negative and sum to one."""
+        sums = values.sum(axis=-1, dtype=np.float64)
+        return bool(np.isfinite(values).all() and (values >= 0).all() and np.allclose(sums, 1, atol=1e-4))
+
+    def free(self, values: np.ndarray) -> np.ndarray:
+        """Return multiples of the shares."""
+        return values * self.scale
+
+    def values(self, free: np.ndarray) -> np.ndarray:
+        """Return the absolute values, divided by their sum."""
+        mask = self._mask()
+        free = free.astype(np.float64)
+        sizes = (np.abs(free) if self.grows else np.maximum(free, 0)) + TINY
+        sizes = sizes if mask is None else sizes * mask
+        return sizes / sizes.sum(axis=-1, keepdims=True)
+
+    def write(self, op: GraphBuilder, free: str) -> str:
+        """Append the absolute values and the division; Abs itself has no slope at zero."""
+        mask = self._mask()
+        positive = op.Where(op.Less(free, 0.0), op.Neg(free), free) if self.grows else op.Relu(free)
+        sizes = op.Add(positive, TINY)
+        sizes = sizes if mask is None else op.Mul(sizes, mask.astype(op.float_dtype))
+        return op.Div(sizes, op.ReduceSum(sizes, [-1], keepdims=1))
 
 
 @dataclass(frozen=True)

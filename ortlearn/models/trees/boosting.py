@@ -1,0 +1,144 @@
+"""Gradient boosting: a first score, and sums of the values of leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+from sklearn.base import is_classifier
+from sklearn.dummy import DummyClassifier, DummyRegressor
+
+from ..base import ModelDefinition
+from ..forms import Composed, Reshaped, Scaled
+from ..parameters import Access
+from ..scores import Scores, binary_classes, class_scores, label_of, regression
+from ..writer import ModelWriter
+from .leaves import STEM, Leaves, PredictorLeaves
+from .nodes import Nodes, leaf_numbers
+
+__all__ = ["GradientBoostingDefinition", "HistGradientBoostingDefinition"]
+
+#: Name of the scores that boosting starts from.
+FIRST = "base_values"
+
+
+def _sums(op: ModelWriter, table: str, numbers: str, n_rounds: int, n_scores: int) -> str:
+    """Append the sum over rounds of one tree per score."""
+    values = op.Gather(table, numbers, axis=0)
+    if n_scores == 1:
+        return op.ReduceSum(values, [1], keepdims=1)
+    return op.ReduceSum(op.Reshape(values, [-1, n_rounds, n_scores]), [1], keepdims=0)
+
+
+def _trees(model: Any) -> list[Any]:
+    return [member.tree_ for member in model.estimators_.ravel()]
+
+
+class GradientBoostingDefinition(ModelDefinition):
+    """GradientBoostingClassifier and GradientBoostingRegressor."""
+
+    def children(self, model: Any) -> Iterator[Any]:
+        """Yield the estimator that the first scores come from, where it is not the default one."""
+        if model.init_ != "zero" and not _starts_from_constants(model):
+            yield model.init_
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append the raw scores and what is made of them."""
+        n_rounds, n_scores = model.estimators_.shape
+        table = op.parameter(
+            model,
+            f"estimators_[*][{'0' if n_scores == 1 else '*'}].tree_.value",
+            form=Composed(Reshaped((-1,)), Scaled(model.learning_rate)),
+            role="table",
+            name=STEM,
+            access=Leaves(_trees),
+        )
+        numbers = leaf_numbers(op, Nodes.of_trees(_trees(model)), x, model.n_features_in_)
+        raw = _sums(op, table, numbers, n_rounds, n_scores)
+        if model.init_ != "zero":
+            raw = op.Add(raw, _first_scores(op, model, x))
+        if not is_classifier(model):
+            return regression(op, raw)
+        if n_scores > 1:
+            return class_scores(op, raw, model.classes_)
+        # Probabilities of the exponential loss are the sigmoid of twice the decisions.
+        score = op.Mul(raw, 2.0) if model.loss == "exponential" else raw
+        second = op.Cast(op.GreaterOrEqual(raw, 0.0), to=TensorProto.INT64)
+        label = label_of(op, op.Reshape(second, [-1]), model.classes_)
+        decision = None if score == raw else raw
+        return binary_classes(op, score, model.classes_, label=label, decision=decision)
+
+
+def _starts_from_constants(model: Any) -> bool:
+    if isinstance(model.init_, DummyRegressor):
+        return True
+    return isinstance(model.init_, DummyClassifier) and model.init_.strategy == "prior"
+
+
+def _first_scores(op: ModelWriter, model: Any, x: str) -> str:
+    """Append what the first tree's values are added to."""
+    if not _starts_from_constants(model):
+        scores = op.write(model.init_, x, at="init_")
+        return _linked(op, model, scores) if is_classifier(model) else scores.predicted
+    if is_classifier(model):
+        return op.parameter(model, "_raw_predict_init(X)", role="intercept", name=FIRST, access=_FirstScores())
+    return op.parameter(model, "init_.constant_", form=Reshaped((-1,)), role="intercept", name=FIRST)
+
+
+def _linked(op: ModelWriter, model: Any, scores: Scores) -> str:
+    """Append the raw scores of which a classifier's probabilities would come, as the loss has them."""
+    if not isinstance(scores.probabilities, str):
+        raise op.fail(model, "init has no probabilities.")
+    logarithms = op.Log(op.Max(scores.probabilities, float(np.finfo(np.float64).eps)))
+    if model.estimators_.shape[1] > 1:
+        return op.Sub(logarithms, op.ReduceMean(logarithms, [1], keepdims=1))
+    logit = op.Sub(op.Gather(logarithms, [1], axis=1), op.Gather(logarithms, [0], axis=1))
+    return op.Mul(logit, 0.5) if model.loss == "exponential" else logit
+
+
+class _FirstScores(Access):
+    """Scores that boosting of classes starts from, the same for every sample: their shares."""
+
+    def read(self, owner: Any) -> np.ndarray:
+        """Return the scores."""
+        return owner._raw_predict_init(np.zeros((1, owner.n_features_in_), dtype=np.float32)).ravel()
+
+    def write(self, owner: Any, value: np.ndarray) -> None:
+        """Set the shares, and add what these cannot hold to the first tree of each class."""
+        shares = owner._loss.link.inverse(value if value.size == 1 else value[None]).ravel()
+        owner.init_.class_prior_ = np.append(1 - shares, shares) if shares.size == 1 else shares
+        rest = (value - self.read(owner)) / owner.learning_rate
+        if value.size > 1:  # raw scores of several classes may have any mean, their logarithms have not
+            for member, own in zip(owner.estimators_[0], rest, strict=True):
+                member.tree_.value[member.tree_.children_left < 0] += own
+
+
+class HistGradientBoostingDefinition(ModelDefinition):
+    """HistGradientBoostingClassifier and HistGradientBoostingRegressor, of columns of numbers."""
+
+    def covers(self, model: Any) -> bool:
+        """Return whether no column is a category."""
+        return not np.any(model.is_categorical_)
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append the raw scores and what is made of them."""
+        n_rounds, n_scores = len(model._predictors), model.n_trees_per_iteration_
+        table = op.parameter(
+            model,
+            f"_predictors[*][{'0' if n_scores == 1 else '*'}].nodes['value']",
+            role="table",
+            name=STEM,
+            access=PredictorLeaves(),
+        )
+        nodes = Nodes.of_predictors([tree for round_ in model._predictors for tree in round_])
+        numbers = leaf_numbers(op, nodes, x, model.n_features_in_, in_float32=False)
+        first = op.parameter(
+            model, "_baseline_prediction", form=Reshaped((-1,)), role="intercept", name=FIRST
+        )
+        raw = op.Add(_sums(op, table, numbers, n_rounds, n_scores), first)
+        if not is_classifier(model):
+            logarithms = type(model._loss.link).__name__ == "LogLink"
+            return regression(op, raw, 1, "log" if logarithms else "identity")
+        return (binary_classes if n_scores == 1 else class_scores)(op, raw, model.classes_)
