@@ -76,7 +76,10 @@ def check_seed(seed, say=lambda phase: None):
     if made is None or not made[2]:
         return "nothing", ""
     model, feeds, wrt, precision = made
-    run = load(model)
+    try:
+        run = load(model)
+    except NoKernel as error:
+        return "no kernel", f"the model: {error}"
     values = run(feeds)
     say("differentiate")
     try:
@@ -91,6 +94,7 @@ def check_seed(seed, say=lambda phase: None):
     weights = {o.name: rng.normal(size=np.shape(v)) for o, v in zip(model.graph.output, values, strict=True)}
     seeds = {f"{name}_grad": value for name, value in weights.items()}
     narrow = False
+    empty = any(value.size == 0 for value in (*feeds.values(), *values))
     try:
         grads = run_model(onx, {**feeds, **seeds})
     except NoKernel:
@@ -98,11 +102,10 @@ def check_seed(seed, say=lambda phase: None):
             grads = in_float32(model, wrt, {**feeds, **seeds})
         except NoKernel as error:
             return "no kernel", str(error)
-        except Exception:
-            return "failed", traceback.format_exc()
+        except Exception as error:
+            return ("empty" if empty else "failed"), f"the gradient does not run: {error}"
         narrow = True
     except Exception as error:
-        empty = any(value.size == 0 for value in (*feeds.values(), *values))
         return "empty" if empty else "failed", f"the gradient does not run: {error}"
     worst = ("right", "")
     for name, grad in zip(wrt, grads, strict=True):
@@ -173,21 +176,39 @@ def compare(run, feeds, name, grad, weights, rng, precision, narrow):
     exact = precision < 1e-12
     steps = (1e-4, 1e-5, 1e-6) if exact else (1e-2, 3e-3) if precision < 1e-4 else (1e-1, 3e-2)
     tolerance = 2e-2 if not exact else 2e-3 if narrow else 2e-5
+    slopes = []
     for h in steps:
         up, down = along(h) - middle, middle - along(-h)
         noise = 8 * precision * along.scale / h
         central, left, right = (up + down) / (2 * h), down / h, up / h
+        slopes.append((left, right, noise))
         if abs(central - slope) <= noise + tolerance * (size + abs(central)) + (1e-4 if narrow else 1e-7):
             return ("right" if exact and not narrow else "float32"), ""
     text = f"{name}: {slope} instead of {left} to the left, {right} to the right"
     if not np.isfinite([left, right]).all():
         return "kink", f"not finite: {text}"
-    if np.isfinite(slope) and abs(left - right) > 20 * noise + 1e-3 * (abs(left) + abs(right)) / 2:
+    if np.isfinite(slope) and (_one_sided(slope, slopes, size) or _jumps(slopes)):
         return "kink", text
     grain = _grain(along)
     if np.isfinite(slope) and grain > 1e-12 * along.scale:
         return _compare_coarse(along, middle, slope, size, grain, text)
     return "wrong", text
+
+
+def _one_sided(slope, slopes, size):
+    """Return whether the slopes to the left and to the right differ, or one of them is the gradient's."""
+    left, right, noise = slopes[-1]
+    far = abs(left - right)
+    near = min(abs(left - slope), abs(right - slope))
+    close = (2e-2 if noise > 1e-6 else 1e-3) * (size + abs(slope))
+    differ = far > 3 * noise + 1e-3 * (abs(left) + abs(right)) / 2
+    return differ or (far > 10 * close and far > 1.5 * noise and near < close + noise)
+
+
+def _jumps(slopes):
+    """Return whether slopes grow as the step shrinks: the function is not continuous."""
+    first, last = (abs(left + right) / 2 for left, right, _ in (slopes[0], slopes[-1]))
+    return last > 2.5 * first + 1e-6 and last > 2 * slopes[-1][2]
 
 
 def _grain(along):

@@ -128,7 +128,8 @@ def others(g):
     x = g.pick(lambda v: v.ndim == 2, fresh=g.dims(2))
     rows, columns = g.shape(x)
     if kind == "CDist":
-        y = g.of_shape((g.choice([1, 2, 3]), columns))
+        # other points than those of x: at the same place the distance has a kink
+        y = g.add_input(g.rng.normal(size=(g.choice([1, 2, 3]), columns)))
         return g.node(kind, x, y, domain="com.microsoft", metric=g.choice(["sqeuclidean", "euclidean"]))
     if kind == "ArrayFeatureExtractor":
         index = g.rng.integers(0, max(columns, 1), size=g.choice([1, 2]))

@@ -112,7 +112,7 @@ def scan(op, node, grad):
     ))  # fmt: skip
     grads = state.give(outputs[:size])
     for i, name in zip(layout.written, outputs[size:], strict=True):
-        grads[layout.count + i] = name
+        grads[layout.count + i] = layout.back_in_place(op, i, name)
     return grads
 
 
@@ -150,6 +150,15 @@ class _Layout:
         sequences = [self.node.input_name(self.count + i) for i in range(len(self.items))]
         return [*sequences, *(self.node.GO(self.count + i) for i in self.read)]
 
+    def back_in_place(self, op, index, stack):
+        """Move the first axis of a stack of items to where a sequence has it.
+
+        Scan of onnxruntime could, but stops the process where there are no elements.
+        """
+        rank = self.node.rank(self.node.input_name(self.count + index))
+        axis = self.in_axes[index] % rank
+        return op.transpose(stack, [*range(1, axis + 1), 0, *range(axis + 1, rank)])
+
     def backward_attributes(self):
         """Return how the gradient reads and writes: what went forward goes backward."""
         zeros = [0] * self.count
@@ -160,7 +169,6 @@ class _Layout:
                 *(1 - way for way in (*zeros, *self.in_ways)),
                 *(1 - self.out_ways[i] for i in self.read),
             ],
-            "scan_output_axes": [self.in_axes[i] for i in self.written] or None,
             "scan_output_directions": [1 - self.in_ways[i] for i in self.written] or None,
         }
 

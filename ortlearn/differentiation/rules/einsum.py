@@ -5,7 +5,9 @@ from __future__ import annotations
 import string
 
 import numpy as np
+from onnx import helper
 
+from ...graphs.queries import make_value_info
 from ..dimensions import broadcast_shapes
 from ..einsum_terms import spell_terms
 from ..rule_set import RuleSet
@@ -44,11 +46,39 @@ def _operand_gradient(op, node, grad, terms, output, index):
             # The operand was summed over this axis: its gradient is constant along it.
             operands.append((label, op.fill(op.dim(node.I(index), axis), 1.0)))
             dims.append((label, [shapes[index][axis]]))
-    equation = ",".join(term for term, _ in operands) + "->" + wanted
-    result = op.Einsum(*(name for _, name in operands), equation=equation) if operands else grad
-    if not output and operands:
-        result = op.Mul(result, grad)
-    return _like_operand(op, node.I(index), result, shapes[index], [_size(dims, label) for label in wanted])
+    sizes = [_size(dims, label) for label in wanted]
+
+    def write(builder):
+        equation = ",".join(term for term, _ in operands) + "->" + wanted
+        result = builder.Einsum(*(name for _, name in operands), equation=equation) if operands else grad
+        if not output and operands:
+            result = builder.Mul(result, grad)
+        return _like_operand(builder, node.I(index), result, shapes[index], sizes)
+
+    read = {label: dim for term, shape in dims for label, dim in zip(term, shape, strict=True)}
+    if all(isinstance(dim, int) and dim > 0 for dim in read.values()):
+        return write(op)
+    return _unless_empty(op, node.I(index), [name for _, name in operands] or [grad], write)
+
+
+def _unless_empty(op, operand, names, write):
+    """Return what is written, zeros where a tensor it is made of is empty: Einsum stops the process then."""
+    there, empty = op.child({}), op.child({})
+    results = {"then_branch": (there, write(there)), "else_branch": (empty, empty.constant_gradient(operand))}
+    smallest = op.reduce("ReduceMin", op.Concat(*(op.Shape(name) for name in names), [1], axis=0), None, 0)
+    known = op.type(operand)
+    graphs = {
+        side: helper.make_graph(
+            _with_result(builder, result), side, [], [make_value_info(builder.nodes[-1].output[0], known)]
+        )
+        for side, (builder, result) in results.items()
+    }
+    return op.with_type(op.If(op.Greater(smallest, 0), **graphs), operand)
+
+
+def _with_result(builder, result):
+    builder.Identity(result)  # a branch returns what it computes itself
+    return builder.nodes
 
 
 def _size(dims, label):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ..rule_set import RuleSet
 from .activations import gelu_slope
 from .linear_algebra import matmul_gradients
@@ -27,7 +25,9 @@ def cdist(op, node, grad):
     if node.attribute("metric", "sqeuclidean") == "sqeuclidean":
         scaled = op.Add(grad, grad)
     else:
-        scaled = op.Div(grad, op.Max(node.O(0), float(np.finfo(op.float_dtype).tiny)))
+        # Equal points have no direction: zero, which no large number must stand for, as sums follow.
+        equal = op.Equal(node.O(0), 0.0)
+        scaled = op.Where(equal, 0.0, op.Div(grad, op.Where(equal, 1.0, node.O(0))))
     da = db = None
     if node.needs(0):
         da = op.Sub(op.Mul(a, op.reduce("ReduceSum", scaled, [1])), op.Gemm(scaled, b))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ..rule_set import RuleSet
 
 __all__ = ["RULES"]
@@ -127,7 +125,9 @@ def lp_normalization(op, node, grad):
 def norm_gradient(op, node, grad, axes, norm):
     """Return the gradient of x / norm(x), with the norm a reduction; rows of zeros have gradient zero."""
     x, y = node.I(0), op.cast_like(node.O(0), grad)
-    size = op.Max(op.reduce(norm, x, axes), float(np.finfo(op.float_dtype).tiny))
+    size = op.reduce(norm, x, axes)
+    nothing = op.Equal(size, 0.0)
     weighted = op.reduce("ReduceSum", op.with_type(op.Mul(y, grad), x), axes)
     slope = op.Sign(x) if norm == "ReduceL1" else y
-    return op.Div(op.Sub(grad, op.Mul(slope, weighted)), size)
+    quotient = op.Div(op.Sub(grad, op.Mul(slope, weighted)), op.Where(nothing, 1.0, size))
+    return op.Where(nothing, 0.0, quotient)
