@@ -51,9 +51,7 @@ class _Depths(Access):
 
     def _parts(self, forest: Any) -> Any:
         leaves = [member.tree_.children_left < 0 for member in forest.estimators_]
-        return zip(
-            leaves, forest._decision_path_lengths, forest._average_path_length_per_tree, strict=True
-        )
+        return zip(leaves, forest._decision_path_lengths, forest._average_path_length_per_tree, strict=True)
 
     def read(self, owner: Any) -> np.ndarray:
         """Return the depths."""

@@ -44,7 +44,9 @@ class PredictorLeaves(Access):
 
     def read(self, owner: Any) -> np.ndarray:
         """Return the values."""
-        return np.concatenate([tree.nodes["value"][tree.nodes["is_leaf"] != 0] for tree in _predictors(owner)])
+        return np.concatenate(
+            [tree.nodes["value"][tree.nodes["is_leaf"] != 0] for tree in _predictors(owner)]
+        )
 
     def write(self, owner: Any, value: np.ndarray) -> None:
         """Set the values."""
