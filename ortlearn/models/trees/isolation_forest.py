@@ -63,7 +63,7 @@ class _Depths(Access):
         paths, begin = [], 0
         for leaves, path, length in self._parts(owner):
             path = path.astype(np.float64)
-            end = begin + np.count_nonzero(leaves)
+            end = begin + int(leaves.sum())
             path[leaves] = value[begin:end] + 1.0 - length[leaves]
             paths.append(path)
             begin = end
