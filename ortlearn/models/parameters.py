@@ -102,7 +102,9 @@ class Parameter:
         return self.form.forward(self._read(self.owner))
 
     def _read(self, owner: Any) -> np.ndarray:
-        return self.access.read(owner) if self.access else np.asarray(_entry(owner, self.attribute, self.index))
+        return (
+            self.access.read(owner) if self.access else np.asarray(_entry(owner, self.attribute, self.index))
+        )
 
     def write(self, owner: Any, value: np.ndarray) -> None:
         """Set the attribute of an owner.

@@ -16,8 +16,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.conversion.converters.tree_attributes import rounded_like_rows
 from ortlearn.exceptions import FidelityWarning
+from ortlearn.models.trees.nodes import rounded_like_rows
 
 CANCER, DIABETES = load_breast_cancer(return_X_y=True), load_diabetes(return_X_y=True)
 

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.decomposition import PCA
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
 from sklearn.model_selection import GridSearchCV
@@ -74,14 +73,6 @@ def test_an_estimator_that_was_fitted_again_is_an_error(diabetes_units):
 def test_it_is_for_fitted_estimators():
     with pytest.raises(NotFittedError):
         OrtGradientOptimizer(Ridge()).to_sklearn()
-
-
-def test_attributes_that_cannot_hold_the_weights_are_named(wine):
-    trained = OrtGradientOptimizer(RandomForestClassifier(3, max_depth=2), max_iter=1, random_state=0).fit(
-        *wine
-    )
-    with pytest.raises(WriteBackError, match=r"RandomForestClassifier cannot take .*'leaf_values'.*onnx"):
-        trained.to_sklearn()
 
 
 def test_an_exponential_of_the_loss_is_an_error_where_the_model_has_none(diabetes_units):

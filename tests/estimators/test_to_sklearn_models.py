@@ -55,11 +55,6 @@ SOME = [
 ROUGH = {"GaussianProcessClassifier": 1e-3, "GaussianProcessRegressor": 1e-4}
 #: Cases whose attributes cannot hold what is trained, and why.
 REFUSED = {
-    **dict.fromkeys(("ExtraTreesClassifier", "RandomForestClassifier"), "add up to one"),
-    **dict.fromkeys(
-        ("calibrated_forest", "fixed_threshold_of_forest", "forest_per_label", "scaler+forest"),
-        "add up to one",
-    ),
     "TargetEncoder": "none of the attribute",
 }
 

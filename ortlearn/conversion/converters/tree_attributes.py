@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from onnx import numpy_helper
 
+from ...models.trees.nodes import rounded_down
+
 __all__ = [
     "NodeArrays",
     "label_attributes",
     "leaf_attributes",
     "leaves_of",
     "nodes_of",
-    "rounded_down",
-    "rounded_like_rows",
     "routing_attributes",
 ]
 
@@ -68,28 +68,6 @@ def nodes_of(tree: Any, columns: np.ndarray | None = None) -> NodeArrays:
         np.where(split, tree.children_right, 0),
         np.where(split, to_left, 0),
     )
-
-
-def rounded_down(thresholds: np.ndarray) -> np.ndarray:
-    """Return the largest float32 up to each threshold t: rows that are float32 are on the same side of it."""
-    with np.errstate(over="ignore"):  # beyond float32 is infinite
-        rounded = thresholds.astype(np.float32)
-    return np.where(rounded > thresholds, np.nextafter(rounded, np.float32(-np.inf)), rounded)
-
-
-def rounded_like_rows(thresholds: np.ndarray) -> np.ndarray:
-    """Return the float32 nearest to each threshold t, the smaller of two: for rows that were float64.
-
-    Rounding is monotone, so that x <= t stays so; x > t does unless both are the same in float32, where
-    no threshold would do. Only a threshold in the middle of two neighbours would not do for rows that are
-    float32: there the smaller one does.
-    """
-    with np.errstate(over="ignore"):
-        rounded = thresholds.astype(np.float32)
-    below = rounded_down(thresholds)
-    with np.errstate(invalid="ignore"):
-        is_middle = rounded.astype(np.float64) - thresholds == thresholds - below.astype(np.float64)
-    return np.where(is_middle, below, rounded)
 
 
 def routing_attributes(

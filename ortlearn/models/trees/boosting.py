@@ -83,7 +83,9 @@ def _first_scores(op: ModelWriter, model: Any, x: str) -> str:
         scores = op.write(model.init_, x, at="init_")
         return _linked(op, model, scores) if is_classifier(model) else scores.predicted
     if is_classifier(model):
-        return op.parameter(model, "_raw_predict_init(X)", role="intercept", name=FIRST, access=_FirstScores())
+        return op.parameter(
+            model, "_raw_predict_init(X)", role="intercept", name=FIRST, access=_FirstScores()
+        )
     return op.parameter(model, "init_.constant_", form=Reshaped((-1,)), role="intercept", name=FIRST)
 
 

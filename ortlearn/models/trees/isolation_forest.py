@@ -51,9 +51,7 @@ class _Depths(Access):
 
     def _parts(self, forest: Any) -> Any:
         leaves = [member.tree_.children_left < 0 for member in forest.estimators_]
-        return zip(
-            leaves, forest._decision_path_lengths, forest._average_path_length_per_tree, strict=True
-        )
+        return zip(leaves, forest._decision_path_lengths, forest._average_path_length_per_tree, strict=True)
 
     def read(self, owner: Any) -> np.ndarray:
         """Return the depths."""
@@ -65,7 +63,7 @@ class _Depths(Access):
         paths, begin = [], 0
         for leaves, path, length in self._parts(owner):
             path = path.astype(np.float64)
-            end = begin + np.count_nonzero(leaves)
+            end = begin + int(leaves.sum())
             path[leaves] = value[begin:end] + 1.0 - length[leaves]
             paths.append(path)
             begin = end

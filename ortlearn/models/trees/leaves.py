@@ -36,7 +36,7 @@ class Leaves(Access):
         begin = 0
         for tree in self.trees(owner):
             leaves = tree.children_left < 0
-            tree.value[leaves] = value[begin : (begin := begin + np.count_nonzero(leaves))]
+            tree.value[leaves] = value[begin : (begin := begin + int(leaves.sum()))]
 
 
 class PredictorLeaves(Access):
@@ -44,14 +44,16 @@ class PredictorLeaves(Access):
 
     def read(self, owner: Any) -> np.ndarray:
         """Return the values."""
-        return np.concatenate([tree.nodes["value"][tree.nodes["is_leaf"] != 0] for tree in _predictors(owner)])
+        return np.concatenate(
+            [tree.nodes["value"][tree.nodes["is_leaf"] != 0] for tree in _predictors(owner)]
+        )
 
     def write(self, owner: Any, value: np.ndarray) -> None:
         """Set the values."""
         begin = 0
         for tree in _predictors(owner):
             leaves = tree.nodes["is_leaf"] != 0
-            tree.nodes["value"][leaves] = value[begin : (begin := begin + np.count_nonzero(leaves))]
+            tree.nodes["value"][leaves] = value[begin : (begin := begin + int(leaves.sum()))]
 
 
 def _predictors(model: Any) -> list[Any]:

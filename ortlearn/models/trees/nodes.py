@@ -107,7 +107,7 @@ def _joined(trees: Sequence[Any], attribute: str) -> np.ndarray:
 
 
 def rounded_down(thresholds: np.ndarray) -> np.ndarray:
-    """Return the largest float32 up to each threshold t: samples that are float32 are on the same side of it."""
+    """Return the largest float32 up to each threshold t: float32 samples are on the same side of it."""
     with np.errstate(over="ignore"):  # beyond float32 is infinite
         rounded = thresholds.astype(np.float32)
     return np.where(rounded > thresholds, np.nextafter(rounded, np.float32(-np.inf)), rounded)
