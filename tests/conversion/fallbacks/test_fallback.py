@@ -30,11 +30,11 @@ from sklearn.preprocessing import (
 )
 
 from ortlearn.conversion import convert_with_fallback, read_columns, to_trainable
-from ortlearn.conversion.converters.elementwise import FUNCTIONS
 from ortlearn.conversion.fallbacks.faithfulness import difference, probe_rows
 from ortlearn.conversion.fallbacks.fallback import flat_steps
 from ortlearn.conversion.inputs.schemas import input_schema
 from ortlearn.exceptions import ConversionError, FallbackWarning
+from ortlearn.models.functions import FUNCTIONS
 
 N_ROWS = 120
 CITIES = ["Oslo", "Lima", "Rome"]
@@ -239,7 +239,7 @@ def test_what_converts_is_not_cut(numbers):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: getattr(f, "__name__", "identity"))
 def test_functions_of_numpy_convert(function, dtype, numbers):
     X, y = np.abs(numbers[0]) + 0.1, numbers[1]
     fitted = make_pipeline(StandardScaler(with_mean=False), FunctionTransformer(function), Ridge()).fit(X, y)
