@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.cluster import KMeans, MiniBatchKMeans
+from sklearn.cluster import BisectingKMeans, KMeans, MiniBatchKMeans
 from sklearn.linear_model import Ridge
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 from sklearn.pipeline import make_pipeline
@@ -74,6 +74,20 @@ def test_clusters(kind, run):
     graph = written(model)
     squares = computed(graph, graph.scores.score, run)
     np.testing.assert_allclose(squares, model.transform(X).min(axis=1, keepdims=True) ** 2, rtol=1e-9)
+
+
+@pytest.mark.parametrize("n_clusters", [1, 2, 6])
+def test_a_tree_of_clusters(n_clusters, run):
+    model = BisectingKMeans(n_clusters, random_state=0).fit(X)
+    check_model(model, X, run=run)
+    graph = written(model)
+    squares = computed(graph, graph.scores.score, run)
+    expected = np.square(X - model.cluster_centers_[model.predict(X)]).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(squares, expected, rtol=1e-9)
+    values = {"cluster_centers": model.cluster_centers_ + 0.3}
+    changed = write_parameters(model, graph.parameters, values)
+    np.testing.assert_array_equal(computed(written(changed), graph.scores.label, run), changed.predict(X))
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
 
 
 def test_a_step_writes_only_what_comes_after_it_needs(run):

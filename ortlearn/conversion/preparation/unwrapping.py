@@ -18,6 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import LabelEncoder
 
 from ...exceptions import ConversionError
+from ...models import all_covered
 
 __all__ = ["Threshold", "Unwrapped", "unwrap"]
 
@@ -131,6 +132,8 @@ def _voting(estimator: Any) -> Unwrapped:
 
 def _bagging(estimator: BaggingClassifier) -> Unwrapped:
     """Return a vote in the place of members without probabilities, which skl2onnx adds up over rows."""
+    if all_covered(estimator):
+        return Unwrapped(estimator)
     members = estimator.estimators_
     whole = all(len(own) == estimator.n_features_in_ for own in estimator.estimators_features_)
     if hasattr(members[0], "predict_proba") or not whole or estimator.bootstrap_features:
