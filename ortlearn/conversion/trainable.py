@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 
 from ..exceptions import ConversionError
 from ..graphs import runtime_errors
+from ..models import is_continuous
 from .assembling import Incoming, assemble
 from .constraints.ties import tie_parameters
 from .declared import has_steps_in_front, is_declared, trainable_from_definitions
@@ -124,7 +125,10 @@ def _declared(
     schema = matrix_schema(count, dtype) if X is None else input_schema(X, unwrapped.estimator, dtype)
     if not is_declared(unwrapped.estimator, schema):
         return None
-    if X is not None and has_steps_in_front(unwrapped.estimator) and rounded_columns(X, schema):
+    in_front = X is not None and has_steps_in_front(unwrapped.estimator)
+    if in_front and schema.float_dtype == np.float32 and not is_continuous(unwrapped.estimator):
+        return None  # such steps may stay in scikit-learn
+    if in_front and rounded_columns(X, schema):
         wide = matrix_schema(schema.n_features, np.float64)
         found = trainable_from_definitions(unwrapped, wide, dtype, _origin(source), link, weights_to_train)
         if not _trains_two_types(found):

@@ -122,5 +122,6 @@ def _differences(ours: Any, theirs: Any, scale: float) -> np.ndarray:
 def take(X: Any, rows: np.ndarray) -> Any:
     """Return a copy of some samples of an array, a sparse matrix or a frame."""
     if hasattr(X, "iloc"):
-        return X.iloc[rows]
+        some = X.iloc[rows]
+        return some.copy() if hasattr(some, "copy") else some  # pandas may share the memory of all rows
     return X[rows] if hasattr(X, "shape") else np.asarray(X)[rows]

@@ -30,6 +30,9 @@ class ModelDefinition:
     ...         return regression(op, op.Add(op.MatMul(x, coef), op.parameter(model, "intercept_")))
     """
 
+    #: Whether what it gives changes little where samples change little; bins do not.
+    continuous = True
+
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append the graph of a fitted estimator.
 

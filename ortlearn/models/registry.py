@@ -9,7 +9,7 @@ from .. import plugins
 from ..exceptions import ConversionError, UnknownPluginError
 from .base import ModelDefinition
 
-__all__ = ["all_covered", "definition_of", "find_definition", "public_path"]
+__all__ = ["all_covered", "definition_of", "find_definition", "is_continuous", "public_path"]
 
 #: Methods that a definition writes: a class that has its own needs a definition of its own.
 COMPUTING = {
@@ -128,6 +128,22 @@ def all_covered(estimator: Any) -> bool:
         Whether definitions alone write its graph.
     """
     return all(found is not None and found.covers(part) for part, found in _walk(estimator))
+
+
+def is_continuous(estimator: Any) -> bool:
+    """Return whether what an estimator gives changes little where samples change little.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted; it and all estimators in it have definitions.
+
+    Returns
+    -------
+    bool
+        False with bins among its parts: float32 may put a sample into another one than float64.
+    """
+    return all(found is not None and found.continuous for _, found in _walk(estimator))
 
 
 def _walk(estimator: Any) -> Iterator[tuple[Any, ModelDefinition | None]]:

@@ -185,6 +185,8 @@ class NormalizerDefinition(ModelDefinition):
 class BinarizerDefinition(ModelDefinition):
     """Binarizer: 1 above a threshold, 0 elsewhere."""
 
+    continuous = False
+
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append the comparisons."""
         above = _number(op, op.Greater(x, float(model.threshold)))
@@ -193,6 +195,8 @@ class BinarizerDefinition(ModelDefinition):
 
 class KBinsDiscretizerDefinition(ModelDefinition):
     """KBinsDiscretizer: the number of the bin of each value, or a column for each bin."""
+
+    continuous = False
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append the number of inner edges at or below each value."""
