@@ -7,7 +7,7 @@ import pytest
 
 from ortlearn.differentiation.gradient_model import gradient_model
 from ortlearn.testing import check_gradient_rule, make_node_model
-from tests.differentiation.evaluation import run
+from tests.differentiation.evaluation import run, run_onnxruntime, run_reference
 from tests.differentiation.models import parse
 
 
@@ -138,3 +138,21 @@ def test_einsum_that_broadcasts_an_axis(equation, shapes, sizes):
         e = Einsum<equation="{equation}">({", ".join(names)}) s = Tanh(e) m = Mul(s, t)
         y = ReduceSum<keepdims=0>(m) }}""")
     check_gradient_rule(model, *values, np.array([0.7]), run=run)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_normalized_row_of_zeros(order):
+    x = np.array([[0.0, 0.0], [3.0, -4.0]], dtype=np.float32)
+    model, feeds, names = make_node_model("LpNormalization", x, attributes={"p": order})
+    (found,) = run_onnxruntime(gradient_model(model, None, names, fill_ones=True), feeds)
+    np.testing.assert_array_equal(found[0], 0)
+    assert np.abs(found[1]).max() > 0
+
+
+def test_distances_of_points_to_one_another():
+    """Those of points to themselves, zero, must not outweigh the others."""
+    model = parse("""g (double[3,2] a, double[3,3] w) => (double y) {
+        d = com.microsoft.CDist<metric="euclidean">(a, a) m = Mul(d, w) y = ReduceSum<keepdims=0>(m) }""")
+    model.opset_import.add(domain="com.microsoft", version=1)
+    rng = np.random.default_rng(0)
+    check_gradient_rule(model, rng.normal(size=(3, 2)), rng.normal(size=(3, 3)), wrt=[0], run=run_reference)
