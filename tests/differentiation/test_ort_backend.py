@@ -142,6 +142,14 @@ def test_float64_loss():
     np.testing.assert_allclose(gradient, x.T @ (np.tanh(p) + p / np.cosh(p) ** 2), rtol=1e-13)
 
 
+@needs_training
+@pytest.mark.parametrize("rows", ["N", "5"])
+def test_a_mean_in_float64(rows):
+    model = parse(f"g (double[{rows}] x) => (double loss) {{ loss = ReduceMean <keepdims = 0> (x) }}")
+    _, gradient = run(gradient_of_loss(model, "loss", ["x"], "ort"), {"x": np.arange(5.0)})
+    np.testing.assert_allclose(gradient, np.full(5, 0.2), rtol=1e-15)
+
+
 def test_plain_onnxruntime(monkeypatch):
     pybind = ort_backend._pybind() if ort_backend.is_available() else None
     if pybind is not None:  # look like a build without gradients

@@ -92,12 +92,14 @@ def mean_of_tensors(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
 
 
 def mean(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
-    # sum(x) / (size of x / size of the sum): the builder divides whole numbers, by zero without rows
+    # sum(x) / (size of x / size of the sum): the builder divides whole numbers, by zero without rows, and
+    # scales by a float32
     if of_a_number(node, op, way):
         return True
     x = node.input[0]
     known, shape = op.type(x), op.shape(x)
-    if known is None or (shape is not None and all(isinstance(dim, int) and dim > 0 for dim in shape)):
+    whole = shape is not None and all(isinstance(dim, int) and dim > 0 for dim in shape)
+    if known is None or (whole and op.dtype(x) == np.float32):
         return False
     total = _reduce_sum(op, node, x)
     sizes = [op.Cast(op.Size(name), to=known.elem_type) for name in (x, total)]
