@@ -83,10 +83,11 @@ def cached_session(
             "operators are standard ones."
         ) from error
     with _LOCK:
-        _CACHE[key] = (*entry, values)  # kept alive: the key may hold the address of one
+        # Values are kept alive: the key may hold the address of one. Of two threads, the first wins.
+        found = _CACHE.setdefault(key, (*entry, values))
         while len(_CACHE) > MAX_GRAPHS:
             _CACHE.popitem(last=False)
-    return entry
+    return found[:2]
 
 
 def clear_cache() -> None:

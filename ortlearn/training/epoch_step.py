@@ -54,17 +54,21 @@ class EpochStep(BaseStep):
         """Build the graph for the sizes of batch that will come."""
         self.size, self.rest = sizes[0], sizes[1] if len(sizes) > 1 else 0
         self._long = is_long(len(data) // self.size)
+        self._own: dict[int, tuple[EpochGraph, Any]] = {}
         self._graph, self.session = self._compiled(self.rest)
         self.carried = self._graph.carried
 
     def _compiled(self, rest: int) -> tuple[EpochGraph, Any]:
-        return cached_session(
-            self.task,
-            (self.size, rest, self._long),
-            self.device,
-            self.n_jobs,
-            lambda: epoch_graph(self.task, self.size, rest, self._long),
-        )
+        """Return graph and session, the same ones all through a training: bindings belong to a session."""
+        if rest not in self._own:
+            self._own[rest] = cached_session(
+                self.task,
+                (self.size, rest, self._long),
+                self.device,
+                self.n_jobs,
+                lambda: epoch_graph(self.task, self.size, rest, self._long),
+            )
+        return self._own[rest]
 
     def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:
         """Bind data, row numbers, weights and results once for every copy of the weights."""

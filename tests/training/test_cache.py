@@ -250,3 +250,23 @@ def test_a_function_at_an_address_used_before(make_task, rows):
         del step, change, buffers
         gc.collect()
     assert len(values) == 11
+
+
+@pytest.mark.parametrize("batch_size", [10, 44])
+def test_a_training_keeps_its_session_when_the_cache_forgets_it(batch_size, data, made, monkeypatch):
+    """Another thread may empty the cache at any moment; newer runtimes check whose a binding is."""
+    expected = optimizer(batch_size=batch_size, max_iter=3).fit(*data).predict(data[0])
+    begun = made()
+
+    def forgetful(method):
+        def run(*args):
+            cache.clear_cache()
+            return method(*args)
+
+        return run
+
+    for name in ("prepare", "bind", "_call"):
+        monkeypatch.setattr(EpochStep, name, forgetful(getattr(EpochStep, name)))
+    found = optimizer(batch_size=batch_size, max_iter=3).fit(*data).predict(data[0])
+    assert made() == begun + 1
+    np.testing.assert_array_equal(found, expected)
