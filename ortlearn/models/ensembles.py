@@ -20,6 +20,7 @@ from .members import (
     shares_of,
 )
 from .scores import Scores, classes_of_probabilities, label_of, regression
+from .trees.nodes import share_leaf_numbers
 from .writer import ModelWriter
 
 __all__ = [
@@ -97,11 +98,13 @@ class BaggingDefinition(ModelDefinition):
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append the mean of the members, or their votes."""
+        n_features, features = model.n_features_in_, model.estimators_features_
+        share_leaf_numbers(op, model.estimators_, x, n_features, features)
         members = [
-            op.write(member, op.columns(x, columns, model.n_features_in_), f"estimators_[{i}]")
-            for i, (member, columns) in enumerate(
-                zip(model.estimators_, model.estimators_features_, strict=True)
+            op.write(
+                member, x if id(member) in op.shared else op.columns(x, own, n_features), f"estimators_[{i}]"
             )
+            for i, (member, own) in enumerate(zip(model.estimators_, features, strict=True))
         ]
         if not hasattr(model, "classes_"):
             return regression(op, mean(op, [m.predicted for m in members]), members[0].n_outputs)

@@ -41,6 +41,8 @@ class ModelWriter(GraphBuilder):
     ----------
     parameters : dict of str to Parameter
         Parameters by the name of their initializer, in the order they were asked for.
+    shared : dict of int to str
+        By the id of an estimator, a tensor that is computed for several at once.
 
     Examples
     --------
@@ -62,6 +64,7 @@ class ModelWriter(GraphBuilder):
         super().__init__(OPSET, dtype=front_dtype or dtype, existing_names=inputs, types=inputs)
         self._last_dtype = np.dtype(dtype)
         self.parameters: dict[str, Parameter] = {}
+        self.shared: dict[int, str] = {}
         self._names_of: dict[tuple, str] = {}
         self._step: str | None = None
         self._path = ""

@@ -5,6 +5,7 @@ import pytest
 from onnx import helper
 from sklearn.ensemble import (
     AdaBoostRegressor,
+    BaggingRegressor,
     ExtraTreesClassifier,
     ExtraTreesRegressor,
     GradientBoostingClassifier,
@@ -245,3 +246,9 @@ def test_categories_are_not_covered():
     codes = np.c_[X, RNG.randint(0, 5, size=len(X))]
     model = HistGradientBoostingRegressor(categorical_features=[5], max_iter=2).fit(codes, Y)
     assert not find_definition(model).covers(model)
+
+
+def test_trees_of_an_ensemble_share_their_nodes(run):
+    check_model(BaggingRegressor(max_features=0.6, **FEW).fit(X, Y), X, run=run)
+    few, many = (written(BaggingRegressor(n_estimators=n).fit(X, X[:, 0] > 0)).model.graph for n in (5, 20))
+    assert len(many.node) - len(few.node) < 15 * 5

@@ -10,6 +10,7 @@ from onnx import TensorProto
 from ..base import ModelDefinition
 from ..scores import Scores, regression
 from ..writer import ModelWriter
+from .nodes import share_leaf_numbers
 
 __all__ = ["AdaBoostRegressorDefinition"]
 
@@ -26,6 +27,7 @@ class AdaBoostRegressorDefinition(ModelDefinition):
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append the weighted median."""
+        share_leaf_numbers(op, model.estimators_, x, model.n_features_in_)
         columns = [
             op.write(member, x, at=f"estimators_[{number}]").predicted
             for number, member in enumerate(model.estimators_)

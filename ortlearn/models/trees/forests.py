@@ -29,7 +29,9 @@ def _leaves(op: ModelWriter, model: Any, x: str, **options: Any) -> str:
     """Append the values of the leaves that samples reach, the trees along axis 1."""
     expression = "estimators_[*].tree_.value" if hasattr(model, "estimators_") else "tree_.value"
     table = op.parameter(model, expression, role="table", name=STEM, access=Leaves(_trees), **options)
-    numbers = leaf_numbers(op, Nodes.of_trees(_trees(model)), x, model.n_features_in_)
+    numbers = op.shared.get(id(model))
+    if numbers is None:
+        numbers = leaf_numbers(op, Nodes.of_trees(_trees(model)), x, model.n_features_in_)
     return op.Gather(table, numbers, axis=0)
 
 
