@@ -98,7 +98,13 @@ class Parameter:
         return f"{self.path}.{self.attribute}{entry}" if self.path else f"{self.attribute}{entry}"
 
     def value(self) -> np.ndarray:
-        """Return the attribute as the graph holds it."""
+        """Return the attribute as the graph holds it.
+
+        Returns
+        -------
+        ndarray
+            Array of the graph.
+        """
         return self.form.forward(self._read(self.owner))
 
     def _read(self, owner: Any) -> np.ndarray:

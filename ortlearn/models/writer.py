@@ -215,6 +215,10 @@ class ModelWriter(GraphBuilder):
         ----------
         reason : str
             Why.
+
+        Yields
+        ------
+        None
         """
         before = self._reason
         self._reason = before or reason
@@ -231,6 +235,10 @@ class ModelWriter(GraphBuilder):
         ----------
         at : str
             Expression of the part in the estimator that is being written, ``"calibrators[0]"``.
+
+        Yields
+        ------
+        None
         """
         before = self._path
         if at:
