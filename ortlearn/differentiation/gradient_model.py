@@ -197,8 +197,7 @@ def build_parts(
 
 def prepare(model: ModelProto, wrt: Sequence[str]) -> Parts:
     """Return a model's nodes with a builder that knows their types and constants."""
-    if model.functions:
-        model = inliner.inline_local_functions(model)
+    model = inliner.inline_local_functions(model) if model.functions else model
     versions = opset_versions(model)
     if versions.get("", 0) < 13:
         raise GradientError(
@@ -240,7 +239,7 @@ def _outputs_to_differentiate(parts: Parts, y: str | None) -> list[str]:
             names = [value.name for value in parts.model.graph.output]
             raise GradientError(f"{y!r} is not a tensor of the graph; its outputs are {names}.")
         if not is_differentiable(op, y):
-            raise GradientError(f"{y!r} has type {op.dtype(y)}; gradients need float32 or float64.")
+            raise GradientError(f"{y!r} has type {op.dtype(y)}; only floating-point numbers have a gradient.")
         return [y]
     return [
         value.name
