@@ -9,6 +9,7 @@ import numpy as np
 from onnx import helper
 
 from .dimensions import count, is_static, reduced_axes, same_shape, shape_template
+from .empty_tensors import unless_empty
 from .typed_builder import TypedBuilder
 
 __all__ = ["GradientBuilder"]
@@ -74,7 +75,8 @@ class GradientBuilder(TypedBuilder):
         elif self.opset >= 14:
             result = self.Reshape(name, self.shape_of(like), allowzero=1)
         else:
-            result = self.Reshape(name, self.shape_of(like))
+            # Zeros are lengths to copy in this version.
+            return unless_empty(self, [like], like, lambda op: op.Reshape(name, op.shape_of(like)))
         return self.with_type(result, name, shape) if shape is not None else result
 
     def expand_like(self, name: str, like: str) -> str:

@@ -240,7 +240,7 @@ def _outputs_to_differentiate(parts: Parts, y: str | None) -> list[str]:
             names = [value.name for value in parts.model.graph.output]
             raise GradientError(f"{y!r} is not a tensor of the graph; its outputs are {names}.")
         if not is_differentiable(op, y):
-            raise GradientError(f"{y!r} has type {op.dtype(y)}; gradients need float32 or float64.")
+            raise GradientError(f"{y!r} has type {op.dtype(y)}; only floating-point numbers have a gradient.")
         return [y]
     return [
         value.name

@@ -183,7 +183,8 @@ class Differentiator:
 
 def _typed(op: GradientBuilder, grad: str, like: str) -> str:
     # A gradient has the type of its tensor; op knows more where that one's shape is known.
-    return op.with_gradient_type(grad, like) if op.shape(like) is not None else grad
+    known = op.shape(like) is not None or op.type(grad) is None
+    return op.with_gradient_type(grad, like) if known else grad
 
 
 def _total(op: GradientBuilder, contributions: dict[str, list[str]], name: str) -> str:

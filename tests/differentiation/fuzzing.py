@@ -33,7 +33,7 @@ OUTCOMES = {
     "refused": "an error that says why",
     "no kernel": "onnxruntime has no float64 kernel for an operator of the gradient",
     "empty": "onnxruntime refuses an operator of the gradient on tensors without elements",
-    "nothing": "no operator fitted",
+    "nothing": "no operator fitted, or the model does not run",
     "model stops": "the model itself stops the process, before it is differentiated",
     "wrong": "something else than finite differences",
     "failed": "an error of another kind",
@@ -80,7 +80,10 @@ def check_seed(seed, say=lambda phase: None):
         run = load(model)
     except NoKernel as error:
         return "no kernel", f"the model: {error}"
-    values = run(feeds)
+    try:
+        values = run(feeds)
+    except Exception as error:  # which its nodes one by one are not
+        return "nothing", f"the model does not run: {error}"
     say("differentiate")
     try:
         onx = gradient_model(model, None, wrt)
@@ -213,8 +216,11 @@ def _jumps(slopes):
 
 def _grain(along):
     """Return how much the sum jumps about between points that are next to each other."""
-    values = np.array([along(k * 1e-11) for k in range(6)])
-    return float(np.abs(np.diff(values, 2)).max())
+    jumps = []
+    for step in (1e-11, 3e-8, 1e-7):
+        values = np.array([along(k * step) for k in range(6)])
+        jumps.append(float(np.abs(np.diff(values, 2)).max()))
+    return max(jumps)
 
 
 def _compare_coarse(along, middle, slope, size, grain, text):

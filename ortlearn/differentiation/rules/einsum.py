@@ -5,11 +5,10 @@ from __future__ import annotations
 import string
 
 import numpy as np
-from onnx import helper
 
-from ...graphs.queries import make_value_info
 from ..dimensions import broadcast_shapes
 from ..einsum_terms import spell_terms
+from ..empty_tensors import unless_empty
 from ..rule_set import RuleSet
 
 __all__ = ["RULES"]
@@ -58,27 +57,8 @@ def _operand_gradient(op, node, grad, terms, output, index):
     read = {label: dim for term, shape in dims for label, dim in zip(term, shape, strict=True)}
     if all(isinstance(dim, int) and dim > 0 for dim in read.values()):
         return write(op)
-    return _unless_empty(op, node.I(index), [name for _, name in operands] or [grad], write)
-
-
-def _unless_empty(op, operand, names, write):
-    """Return what is written, zeros where a tensor it is made of is empty: Einsum stops the process then."""
-    there, empty = op.child({}), op.child({})
-    results = {"then_branch": (there, write(there)), "else_branch": (empty, empty.constant_gradient(operand))}
-    smallest = op.reduce("ReduceMin", op.Concat(*(op.Shape(name) for name in names), [1], axis=0), None, 0)
-    known = op.type(operand)
-    graphs = {
-        side: helper.make_graph(
-            _with_result(builder, result), side, [], [make_value_info(builder.nodes[-1].output[0], known)]
-        )
-        for side, (builder, result) in results.items()
-    }
-    return op.with_type(op.If(op.Greater(smallest, 0), **graphs), operand)
-
-
-def _with_result(builder, result):
-    builder.Identity(result)  # a branch returns what it computes itself
-    return builder.nodes
+    # Einsum of nothing stops the process.
+    return unless_empty(op, [name for _, name in operands] or [grad], node.I(index), write)
 
 
 def _size(dims, label):
