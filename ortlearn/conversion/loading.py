@@ -15,6 +15,7 @@ from ..exceptions import ConversionError
 from ..graphs import copy_model, map_names, runtime_errors, value_types
 from .ml_checks import check_ml_nodes
 from .model_checks import check_bodies, check_sizes, check_structure
+from .operator_checks import check_operators
 from .versions import pin_versions, with_free_rows
 
 __all__ = ["is_onnx_source", "load_onnx"]
@@ -91,6 +92,7 @@ def load_onnx(source: Any) -> ModelProto:
     check_sizes(value_types(shape_inference.infer_shapes(model), infer=False), label)
     types = value_types(infer_types(model), infer=False)
     check_sizes(types, label)
+    check_operators(model, types, label)
     check_ml_nodes(model, types, label)
     return model
 
