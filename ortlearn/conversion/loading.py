@@ -89,6 +89,7 @@ def load_onnx(source: Any) -> ModelProto:
         )
     model = with_free_rows(_without_zipmap(pin_versions(model)))
     check_bodies(model, label)
+    check_operators(model, {}, label)  # onnx itself stops at some of these forms
     check_sizes(value_types(shape_inference.infer_shapes(model), infer=False), label)
     types = value_types(infer_types(model), infer=False)
     check_sizes(types, label)

@@ -122,7 +122,7 @@ def _groups(form: _Form) -> str | None:
 
 
 def _normal(form: _Form) -> str | None:
-    return None if form.attribute("scale", 1.0) >= 0 else "whose scale is negative"
+    return None if form.attribute("scale", 1.0) > 0 else "whose scale is not positive"
 
 
 def _uniform(form: _Form) -> str | None:
@@ -156,6 +156,22 @@ def _splitting(form: _Form) -> str | None:
     return _empty(form)
 
 
+def _cumulative(form: _Form) -> str | None:
+    axis = form.value(1)
+    return "whose axis is not one number" if axis is not None and axis.size != 1 else None
+
+
+def _recurrent(form: _Form) -> str | None:
+    shapes = [shape for shape in map(form.shape, range(3)) if shape is not None]
+    fits = all(len(shape) == 3 and 0 not in shape for shape in shapes)
+    return None if fits else "whose inputs do not have three dimensions that are not empty"
+
+
+def _cross_entropy(form: _Form) -> str | None:
+    scores = form.shape(0)
+    return "of scores without classes" if scores is not None and len(scores) < 2 else _empty(form)
+
+
 _REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
 _CHECKS: dict[str, Callable[[_Form], str | None]] = {
     **dict.fromkeys((f"Reduce{name}" for name in _REDUCTIONS), _reduction),
@@ -165,6 +181,9 @@ _CHECKS: dict[str, Callable[[_Form], str | None]] = {
     **dict.fromkeys(("RandomNormal", "RandomNormalLike"), _normal),
     **dict.fromkeys(("RandomUniform", "RandomUniformLike"), _uniform),
     **dict.fromkeys(("Div", "Mod"), _division),
+    **dict.fromkeys(("GRU", "LSTM", "RNN"), _recurrent),
+    **dict.fromkeys(("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"), _cross_entropy),
+    "CumSum": _cumulative,
     "Einsum": _einsum,
     "GatherND": _gather_nd,
     "GroupNormalization": _groups,
