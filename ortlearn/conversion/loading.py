@@ -15,6 +15,7 @@ from ..exceptions import ConversionError
 from ..graphs import copy_model, inline_functions, map_names, runtime_errors, value_types
 from .ml_checks import check_ml_nodes
 from .model_checks import check_bodies, check_sizes, check_structure
+from .operator_checks import check_operators
 from .versions import pin_versions, with_free_rows
 
 __all__ = ["is_onnx_source", "load_onnx"]
@@ -87,9 +88,11 @@ def load_onnx(source: Any) -> ModelProto:
         )
     model = with_free_rows(_without_zipmap(_without_record(pin_versions(model))))
     check_bodies(model, label)
+    check_operators(model, {}, label)  # onnx itself stops at some of these forms
     check_sizes(value_types(shape_inference.infer_shapes(model), infer=False), label)
     types = value_types(infer_types(model), infer=False)
     check_sizes(types, label)
+    check_operators(model, types, label)
     check_ml_nodes(model, types, label)
     return model
 

@@ -316,3 +316,46 @@ def test_a_sparse_matrix_is_not_changed():
     OrtGradientOptimizer(Ridge(), max_iter=1).fit(matrix, np.arange(8.0))
     for array, kept in zip((matrix.indices, matrix.indptr, matrix.data), before, strict=True):
         np.testing.assert_array_equal(array, kept)
+
+
+def single(node, x, initializers="", types="float"):
+    """Return a model with one more node beside the product that is trained."""
+    return parser.parse_model(
+        f"""{HEAD} g ({types}[{x}] x, float[N,3] data) => (float[N,1] y)
+        <float[3,1] w = {{1, 2, 3}}{initializers}>
+        {{ y = MatMul (data, w)  [culprit] o = {node} }}"""
+    )
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        single("Conv (x, k)", "3,2,2", ", float[1,1,1,1] k = {1}"),
+        single("MaxPool <kernel_shape = [2]> (x)", "3,2"),
+        single("AveragePool <kernel_shape = [2, 2], strides = [1]> (x)", "1,1,4,4"),
+        single("MaxPool <kernel_shape = [2], strides = [0]> (x)", "1,1,4"),
+        single("ReduceSum (x, axis)", "3,2", ", int64 axis = {0}"),
+        single("ReduceMax (x)", "3,0"),
+        single("LpNormalization <axis = 1> (x)", "3,0"),
+        single("RandomNormalLike <scale = 0.0> (x)", "3,2"),
+        single("RandomUniformLike <high = -1.0> (x)", "3,2"),
+        single('Einsum <equation = "AB"> (x)', "3,2"),
+        single("GatherND <batch_dims = -3> (x, i)", "3", ", int64[1,1] i = {0}"),
+        single("Mod (x, zero)", "3", ", int64[1] zero = {0}", "int64"),
+        single("Div (x, zero)", "3", ", int64[1] zero = {0}", "int64"),
+        single("SoftmaxCrossEntropyLoss (x, i)", "3", ", int64 i = {0}"),
+    ],
+)
+def test_operators_that_stop_onnxruntime(model):
+    with pytest.raises(ConversionError, match="node 'culprit'"):
+        load_onnx(model)
+
+
+def test_divisions_and_windows_that_are_fine():
+    for model in (
+        single("Div (x, two)", "3", ", int64[1] two = {2}", "int64"),
+        single("Div (x, zero)", "3", ", float[1] zero = {0}"),
+        single("Conv (x, k)", "1,1,4,4", ", float[1,1,1,1] k = {1}"),
+        single("AveragePool <kernel_shape = [2, 2], pads = [0, 0, 1, 1]> (x)", "1,1,4,4"),
+    ):
+        load_onnx(model)
