@@ -1,7 +1,7 @@
 """Gradients of ONNX graphs: our own rules, and onnxruntime-training's builders, behind one signature.
 
-``BACKENDS`` has the values of the parameters ``gradient`` and ``backend``; ``STRAIGHT_THROUGH`` is the backend
-of our own rules that differentiates rounding as if it did not round.
+``BACKENDS`` has the values of the parameters ``gradient`` and ``backend``; ``STRAIGHT_THROUGH`` is the
+backend of our own rules that differentiates rounding as if it did not round.
 """
 
 from .derivative import DerivativeOptions, onnx_derivative
