@@ -154,7 +154,6 @@ def test_loops_with_an_end(monkeypatch):
     assert np.isfinite(long.train_losses_).all()
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
 def test_pipes_and_devices_are_no_files(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", "/dev/zero", tmp_path):

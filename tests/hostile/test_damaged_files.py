@@ -11,7 +11,6 @@ SEEDS = 14
 
 
 @pytest.mark.slow
-@pytest.mark.needs_training
 def test_damaged_models():
     ends = dict(run((name, seed) for seed in range(SEEDS) for name in models()))
     assert len(ends) == SEEDS * len(models())
