@@ -116,9 +116,9 @@ def explain(estimator_or_onnx: Any, X: Any = None, y: Any = None, *, dtype: Any 
     >>> X, y = [[0.1, 1.7], [0.3, 1.1], [1.9, 0.3], [2.3, 0.7]], [0, 0, 1, 1]
     >>> table = explain(make_pipeline(PCA(1), LogisticRegression()), X, y)
     >>> [(row.step, row.attribute, row.trainable) for row in table.rows][:3]
-    [('pca', 'components_', False), ('pca', 'mean_', False), ('logisticregression', 'coef_', True)]
+    [('pca', 'mean_', False), ('pca', 'components_', False), ('logisticregression', 'coef_', True)]
     >>> print(table.rows[0].reason, "->", table.rows[0].advice)
-    prepares the features of what is trained -> weights_to_train='pca.components_' trains it
+    prepares the features of what is trained -> weights_to_train='pca.mean_' trains it
     """
     source = _model_of(estimator_or_onnx)
     if not is_onnx_source(source) and not is_fitted(source):

@@ -79,7 +79,7 @@ def _library(error: Exception) -> str | None:
         package = inner.partition(".")[0]
     if package in RUNTIMES:
         return "protobuf" if package == "google" else package
-    if isinstance(error, MemoryError | RecursionError):
+    if isinstance(error, MemoryError | RecursionError) and package in ("numpy", "ortlearn"):
         return "Python"
     # A function of C++ has no frame: RuntimeError is never raised by our own lines.
     return "onnxruntime" if type(error) is RuntimeError and package == "ortlearn" else None

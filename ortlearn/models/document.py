@@ -20,8 +20,8 @@ __all__ = ["WrittenModel", "write_model"]
 ML_OPSET = 3
 #: Tasks of models that predict.
 PREDICTS = ("classification", "multilabel", "regression")
-#: Newest IR version that every supported onnxruntime reads.
-IR_VERSION = 10
+#: IR version that came with the opset: older runtimes read the files too.
+IR_VERSION = 8
 
 
 @dataclass(frozen=True)

@@ -158,6 +158,11 @@ class MultiOutputRegressorDefinition(_Members):
         return regression(op, joined(op, [member.predicted for member in members]), len(members))
 
 
+def _log_probabilities(op: ModelWriter, scores: Scores) -> str:
+    """Return scores whose softmax is the probabilities: those of one against the rest are sigmoids."""
+    return op.Neg(op.Softplus(op.Neg(scores.score))) if scores.link == "sigmoid" else scores.score
+
+
 class MultiOutputClassifierDefinition(_Members):
     """MultiOutputClassifier: a model for each column of classes."""
 
@@ -165,7 +170,10 @@ class MultiOutputClassifierDefinition(_Members):
         """Append scores and classes side by side, probabilities apart."""
         members = self.members(op, model, x)
         groups = tuple(1 if len(classes) == 2 else len(classes) for classes in model.classes_)
-        scores = [logit_of(op, m) if size == 1 else m.score for m, size in zip(members, groups, strict=True)]
+        scores = [
+            logit_of(op, m) if size == 1 else _log_probabilities(op, m)
+            for m, size in zip(members, groups, strict=True)
+        ]
         labels = [op.Reshape(str(member.label), [-1, 1]) for member in members]
         has_probabilities = hasattr(model, "predict_proba")
         return Scores(

@@ -6,11 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from .base import ModelDefinition
+from .forms import Reshaped
 from .scores import Scores, binary_classes, class_scores, indicator, regression
 from .writer import ModelWriter
 
 __all__ = ["PerceptronDefinition"]
 
+#: Form of the intercepts of a layer.
+ROW = Reshaped((1, -1))
 ACTIVATIONS: dict[str, Callable[[ModelWriter, str], str]] = {
     "identity": lambda op, x: x,
     "logistic": lambda op, x: op.Sigmoid(x),
@@ -30,7 +33,7 @@ class PerceptronDefinition(ModelDefinition):
             coefs = op.parameter(model, "coefs_", index=layer, role="weight", drawn=True)
             x = op.Add(
                 op.MatMul(x, coefs),
-                op.parameter(model, "intercepts_", index=layer, role="intercept", drawn=True),
+                op.parameter(model, "intercepts_", index=layer, form=ROW, role="intercept", drawn=True),
             )
         if not hasattr(model, "classes_"):
             return regression(

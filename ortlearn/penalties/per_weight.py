@@ -53,7 +53,7 @@ class PerWeightPenalty(BasePenalty):
     >>> trainer = OrtGradientOptimizer(model, learning_penalty=penalty, max_iter=2, random_state=0)
     >>> trainer = trainer.set_params(**{"learning_penalty__coefs_[1]__l2": 0.3}).fit(X, y)
     >>> trainer.penalty_.penalties["coefs_[1]"]
-    L2Penalty(l2=0.3, weights=['coefficient1'])
+    L2Penalty(l2=0.3, weights=['coefs_1'])
     """
 
     def __init__(self, penalties):

@@ -97,11 +97,11 @@ def test_frozen_weights_stay_bit_for_bit(warm_start, optimizer, wine, fit_quietl
     model.set_params(max_iter=3, random_state=0, dtype="float64").fit(X, y).partial_fit(X, y)
     found = initializer_arrays(model.onnx_)
     network, trained = source[-1], model.trained_coef_
-    for name, array in zip(("coefficient", "coefficient1"), network.coefs_, strict=False):
+    for name, array in zip(("coefs_0", "coefs_1"), network.coefs_, strict=False):
         assert found[name].tobytes() == array.tobytes()
     assert [array.shape for array in trained.values()] == [(4, 3), (1, 3)]
     assert all((found[name] == array).all() for name, array in trained.items())
-    assert np.abs(trained["coefficient2"] - network.coefs_[2]).max() > 1e-3
+    assert np.abs(trained["coefs_2"] - network.coefs_[2]).max() > 1e-3
 
 
 def test_two_steps(optimizer, wine):

@@ -130,4 +130,4 @@ def test_a_penalty_names_weights_as_the_coefficients_are_named(penalty, rows):
     network = MLPRegressor(hidden_layer_sizes=(2,), solver="lbfgs", max_iter=300, random_state=0).fit(*rows)
     trainer = OrtGradientOptimizer(network, learning_penalty=penalty, max_iter=2, random_state=0).fit(*rows)
     found = sorted(name for part in trainer.penalty_.parts() for name in part.weights)
-    assert found == ["coefficient", "coefficient1"] and set(found) <= set(trainer.trained_coef_)
+    assert found == ["coefs_0", "coefs_1"] and set(found) <= set(trainer.trained_coef_)

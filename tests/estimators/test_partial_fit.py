@@ -48,9 +48,9 @@ def test_the_order_of_rows_goes_on_too(optimizer, wine):
 def test_fit_forgets_earlier_calls(optimizer, wine):
     X, y = wine
     model = optimizer(MLPClassifier((4,)), learning_rate="Adam", max_iter=2, random_state=0)
-    expected = model.fit(X, y).partial_fit(X, y).trained_coef_["coefficient"]
+    expected = model.fit(X, y).partial_fit(X, y).trained_coef_["coefs_0"]
     model.partial_fit(X, y).partial_fit(X, y)
-    got = model.fit(X, y).partial_fit(X, y).trained_coef_["coefficient"]
+    got = model.fit(X, y).partial_fit(X, y).trained_coef_["coefs_0"]
     np.testing.assert_array_equal(got, expected)
     assert model.n_iter_ == len(model.train_losses_) == 3
 

@@ -40,24 +40,24 @@ def test_fresh_weights_are_scaled_and_drawn_anew(optimizer, wine):
     X, y = wine
     model = MLPClassifier(hidden_layer_sizes=(50,), max_iter=2, random_state=0)
     trained = optimizer(model, learning_rate=STILL, max_iter=1, random_state=0).fit(X, y)
-    for name, fans in {"coefficient": 63, "coefficient1": 53}.items():
+    for name, fans in {"coefs_0": 63, "coefs_1": 53}.items():
         bound, array = np.sqrt(6 / fans), trained.trained_coef_[name]
         assert 0.9 * bound < np.abs(array).max() <= bound
         assert abs(array.mean()) < bound / 5
-    for name in ("intercepts", "intercepts1"):
+    for name in ("intercepts_0", "intercepts_1"):
         assert np.abs(trained.trained_coef_[name]).max() < 1e-25  # zero, but for a step of nearly nothing
-    before = trained.trained_coef_["coefficient"]
-    assert (trained.set_params(random_state=1).fit(X, y).trained_coef_["coefficient"] != before).any()
+    before = trained.trained_coef_["coefs_0"]
+    assert (trained.set_params(random_state=1).fit(X, y).trained_coef_["coefs_0"] != before).any()
 
 
 @pytest.mark.parametrize("warm_start", [False, True])
 @pytest.mark.parametrize(
     "patterns, expected",
     [
-        ("coefficient1", ["coefficient1"]),
-        (["coefficient1", "intercepts1"], ["coefficient1", "intercepts1"]),
-        ("intercept*", ["intercepts", "intercepts1"]),
-        (("*1",), ["coefficient1", "intercepts1"]),
+        ("coefs_1", ["coefs_1"]),
+        (["coefs_1", "intercepts_1"], ["coefs_1", "intercepts_1"]),
+        ("intercept*", ["intercepts_0", "intercepts_1"]),
+        (("*_1",), ["coefs_1", "intercepts_1"]),
     ],
 )
 def test_weights_to_train_freezes_the_rest(warm_start, patterns, expected, optimizer, wine, fit_quietly):

@@ -95,10 +95,10 @@ def test_other_models_have_none(model):
 
 def test_a_model_that_cannot_be_written_says_so(wine):
     X, y = wine
-    forest = RandomForestClassifier(n_estimators=3, max_depth=2, random_state=0)
-    vote = VotingClassifier([("forest", forest), ("linear", LogisticRegression())], voting="soft")
-    ours = OrtGradientOptimizer(vote, max_iter=1, random_state=0).fit(X, y)
-    with pytest.raises(WriteBackError, match="leaves of the forest"):
+    vote = VotingRegressor([("one", Ridge()), ("two", Ridge(2.0))])
+    ours = OrtGradientOptimizer(vote, learning_loss="poisson", learning_rate=1e-9, max_iter=1, random_state=0)
+    ours.fit(X, y)
+    with pytest.raises(WriteBackError, match="an exponential"):
         ours.transform(X)
 
 

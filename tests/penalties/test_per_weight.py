@@ -37,10 +37,10 @@ BACKENDS = pytest.mark.parametrize(
 RATE = 0.01
 #: Attribute of a network with one hidden layer, and name of the weight.
 NAMES = {
-    "coefs_[0]": "coefficient",
-    "coefs_[1]": "coefficient1",
-    "intercepts_[0]": "intercepts",
-    "intercepts_[1]": "intercepts1",
+    "coefs_[0]": "coefs_0",
+    "coefs_[1]": "coefs_1",
+    "intercepts_[0]": "intercepts_0",
+    "intercepts_[1]": "intercepts_1",
 }
 
 
@@ -231,7 +231,7 @@ def test_steps_of_a_pipeline(rows):
 @pytest.mark.parametrize(
     "penalties, message",
     [
-        ({"typo": "l2"}, "'typo' must name weights that are trained.*coefficient"),
+        ({"typo": "l2"}, "'typo' must name weights that are trained.*coefs_0"),
         ({"coefs_[0]": "l2", "coefs_[2]": "l2"}, r"'coefs_\[2\]' must name weights that are trained"),
         ({"intercepts_[0]": "l2"}, r"'intercepts_\[0\]' must name weights that are trained"),
         ({"coefs_[0]": L2Penalty(weights="coefs_[1]")}, r"no weight is named by 'coefs_\[0\]' and by L2"),
@@ -413,11 +413,11 @@ def test_partial_fit_reads_it_anew(rows, network):
     trainer = OrtGradientOptimizer(
         network, learning_penalty={"coefs_[0]": "l2"}, learning_rate=0.1, max_iter=1, random_state=0
     ).fit(*rows)
-    before = np.abs(trainer.trained_coef_["coefficient1"]).max()
+    before = np.abs(trainer.trained_coef_["coefs_1"]).max()
     trainer.set_params(learning_penalty={"coefs_[1]": L2Penalty(4.0)})
     for _ in range(5):
         trainer.partial_fit(*rows)
-    assert np.abs(trainer.trained_coef_["coefficient1"]).max() < 0.5 * before
+    assert np.abs(trainer.trained_coef_["coefs_1"]).max() < 0.5 * before
 
 
 def test_compiled_graphs_are_told_apart(rows, network):

@@ -217,7 +217,7 @@ def test_both_estimators_train_alike(penalty, rate, diabetes):
 def test_features_are_selected(diabetes):
     X, y = diabetes
     X = np.hstack([X, np.random.RandomState(0).normal(size=X.shape).astype(np.float32)])
-    penalty = GroupLassoPenalty(0.02, weights="coefficient")
+    penalty = GroupLassoPenalty(0.02, weights="coefs_0")
     trained = OrtGradientOptimizer(
         MLPRegressor(hidden_layer_sizes=(8,), random_state=0),
         learning_rate=LearningRateSGD(0.1, learning_rate="constant"),
@@ -226,9 +226,9 @@ def test_features_are_selected(diabetes):
         batch_size=len(X),
         random_state=0,
     ).fit(X, y)
-    rows = np.abs(trained.trained_coef_["coefficient"]).sum(axis=1)
+    rows = np.abs(trained.trained_coef_["coefs_0"]).sum(axis=1)
     assert (rows[10:] == 0).sum() > (rows[:10] == 0).sum()
-    assert (trained.trained_coef_["coefficient1"] != 0).all()
+    assert (trained.trained_coef_["coefs_1"] != 0).all()
 
 
 @pytest.mark.parametrize(

@@ -21,4 +21,4 @@ def test_relu_in_float64(optimizer, rate):
     model = optimizer(RELU, gradient="ort", learning_rate=rate, **OPTIONS)
     with pytest.raises(GradientError, match="no float64 form of the gradient of Relu"):
         model.fit(X, X[:, 0])
-    assert model.set_params(gradient="rules").fit(X, X[:, 0]).trained_coef_["coefficient"].dtype == np.float64
+    assert model.set_params(gradient="rules").fit(X, X[:, 0]).trained_coef_["coefs_0"].dtype == np.float64

@@ -103,7 +103,7 @@ class Shares(Constraint):
     --------
     >>> import numpy as np
     >>> from ortlearn.models.constraints.sets import Shares
-    >>> Shares((3,)).values(np.array([[1.0, 0.0, 3.0]]))
+    >>> Shares((3,)).values(np.array([[1.0, 0.0, 3.0]])).round(6)
     array([[0.25, 0.  , 0.75]])
     """
 
