@@ -49,7 +49,7 @@ test: $(STAMP)
 	$(BIN)/python -m pytest -m "not slow" $(PARALLEL)
 
 test-slow: $(STAMP)
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow $(PARALLEL)
 
 # onnxruntime-training on Python 3.11 and 3.12, the newest plain onnxruntime on 3.13.
 test-all: test-3.11 test-3.12 test-3.13
