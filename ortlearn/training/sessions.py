@@ -178,7 +178,7 @@ def make_session(
     if options is None:
         options = session_options(n_jobs)
         # Planning which tensors share memory takes time that grows with the square of the nodes.
-        options.enable_mem_reuse = count_nodes(model.graph) < MANY_NODES
+        options.enable_mem_reuse = options.enable_mem_pattern = count_nodes(model.graph) < MANY_NODES
     content = with_loop_limits(model, GO_ON).SerializeToString()
     session = runtime().InferenceSession(
         content,
