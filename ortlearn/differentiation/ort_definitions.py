@@ -13,7 +13,7 @@ from typing import Any
 from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
 
 from ..exceptions import GradientError
-from ..graphs import TensorType
+from ..graphs import TensorType, subgraphs
 from .gradient_builder import GradientBuilder
 from .registry import Rule, load_rules
 from .rule_context import RuleNode
@@ -82,8 +82,9 @@ def fixed_nodes(
         results = _run(rule, op, _Probe(proto, op, grads, set(inputs)))
     except Exception:  # a rule that looks further than the tensors fails in whatever way here
         return None
-    if any(len(node.output) > 1 for node in op.nodes):
-        return None  # the builder may leave out all outputs of a node but the first
+    if any(len(node.output) > 1 or any(True for _ in subgraphs(node)) for node in op.nodes):
+        # It may leave out all outputs of a node but the first, and takes no graphs.
+        return None
     return _named(op.nodes, results), list(op.initializers)
 
 
