@@ -125,6 +125,15 @@ def test_calls_grow_again_once_the_machine_is_free(clock):
     assert clock.calls[-2] == 40
 
 
+@pytest.fixture
+def interrupts():
+    """Interrupts raise KeyboardInterrupt: a process that was started in the background ignores them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 @pytest.mark.parametrize("number", [2, 3, 7, 9])
 def test_an_interrupt_is_served_between_calls(number, clock):
     fitted = OrtGradientOptimizer(NETWORK, max_iter=3, random_state=0).fit(X, Y)
