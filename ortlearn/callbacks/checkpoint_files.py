@@ -209,7 +209,7 @@ def remove_checkpoint(path: Path) -> None:
 
 
 def make_way(path: Path, overwrite: bool) -> None:
-    """Check that a checkpoint may be written; a file in its place that is none is moved aside.
+    """Check that a checkpoint may be written; a file in its place that is not a checkpoint is moved aside.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ class FolderInUse(Exception):
 class RunLock:
     """The right to write in a folder, taken when it is made.
 
-    The system gives the lock back when the process dies, so one of a dead process is none. A forked child
+    The system gives the lock back when the process dies, so a dead process holds none. A forked child
     does not inherit it.
 
     Parameters

@@ -111,7 +111,7 @@ def _loses(values: np.ndarray) -> bool:
     step = max(1, len(values) // SAMPLES)
     try:
         return rounding(values[::step]) > LOST
-    except (TypeError, ValueError):  # texts, which are told of elsewhere
+    except (TypeError, ValueError):  # texts, reported elsewhere
         return False
 
 

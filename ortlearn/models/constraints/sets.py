@@ -60,7 +60,7 @@ class Simplex(Constraint):
     text = "kept on the simplex"
 
     def holds(self, values: np.ndarray) -> bool:
-        """Tell whether the numbers are not negative and sum to one."""
+        """Return whether the numbers are not negative and sum to one."""
         shares = np.exp(values.astype(np.float64)) if self.logarithm else values
         sums = shares.sum(axis=self.axis, dtype=np.float64)
         return bool(np.isfinite(values).all() and (shares >= 0).all() and np.allclose(sums, 1, atol=1e-4))
@@ -121,7 +121,7 @@ class Shares(Constraint):
         return (np.arange(max(self.sizes)) < np.array(self.sizes)[:, None]).astype(np.float64)
 
     def holds(self, values: np.ndarray) -> bool:
-        """Tell whether the numbers are not negative and sum to one."""
+        """Return whether the numbers are not negative and sum to one."""
         sums = values.sum(axis=-1, dtype=np.float64)
         return bool(np.isfinite(values).all() and (values >= 0).all() and np.allclose(sums, 1, atol=1e-4))
 
