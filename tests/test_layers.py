@@ -12,7 +12,7 @@ ROOT = Path(ortlearn.__file__).parent
 
 #: What each part may import of the others; every part may import exceptions and plugins.
 BELOW_TRAINING = {"differentiation", "losses", "penalties", "learning_rates", "graphs"}
-BELOW_ESTIMATORS = BELOW_TRAINING | {"training", "conversion", "models"}
+BELOW_ESTIMATORS = BELOW_TRAINING | {"training", "conversion", "models", "quiet"}
 ALLOWED = {
     "exceptions": set(),
     "_version": set(),

@@ -31,25 +31,7 @@ from .weights.weight_selection import Weight
 from .write_back.checks import EDGE, OF_LARGEST, is_close, refusal
 from .write_back.shapes import shape_predictions
 
-__all__ = ["has_steps_in_front", "is_declared", "trainable_from_definitions", "write_declared"]
-
-
-def is_declared(estimator: Any, schema: InputSchema) -> bool:
-    """Return whether definitions write the graph of a fitted estimator for such inputs.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted, without wrappers.
-    schema : InputSchema
-        Inputs.
-
-    Returns
-    -------
-    bool
-        Whether every part has a definition, and X is one matrix of numbers.
-    """
-    return schema.is_number_matrix and not schema.categories and models.all_covered(estimator)
+__all__ = ["has_steps_in_front", "trainable_from_definitions", "write_declared"]
 
 
 def has_steps_in_front(estimator: Any) -> bool:

@@ -12,10 +12,10 @@ from sklearn.pipeline import Pipeline
 
 from ..exceptions import ConversionError
 from ..graphs import runtime_errors
-from ..models import is_continuous
+from ..models import all_covered, is_continuous
 from .assembling import Incoming, assemble
 from .constraints.ties import tie_parameters
-from .declared import has_steps_in_front, is_declared, trainable_from_definitions
+from .declared import has_steps_in_front, trainable_from_definitions
 from .decompositions import decompose_operators
 from .fallbacks.faithfulness import Run
 from .fallbacks.fallback import Converted, convert_with_fallback
@@ -122,8 +122,10 @@ def _declared(
         return None
     unwrapped = unwrap(source)
     check_is_a_model(unwrapped.estimator)
+    if not all_covered(unwrapped.estimator):
+        return None
     schema = matrix_schema(count, dtype) if X is None else input_schema(X, unwrapped.estimator, dtype)
-    if not is_declared(unwrapped.estimator, schema):
+    if not schema.is_number_matrix or schema.categories:
         return None
     in_front = X is not None and has_steps_in_front(unwrapped.estimator)
     if in_front and schema.float_dtype == np.float32 and not is_continuous(unwrapped.estimator):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from ..exceptions import FidelityWarning, warn_user
+from ..quiet import quiet
 from .inference import Inference
 
 __all__ = ["TOLERANCE", "compare_with_sklearn", "some_rows", "take"]
@@ -51,8 +51,7 @@ def compare_with_sklearn(
     if method is None or not hasattr(estimator, method) or runner.problem.trainable.kind.link != "identity":
         return
     ours = METHODS[method](runner, rows[chosen])
-    with warnings.catch_warnings():  # those of the fit were given before
-        warnings.simplefilter("ignore")
+    with quiet():  # warnings of the fit were given before
         theirs = getattr(estimator, method)(take(X, chosen))
     difference = _differences(ours, theirs, _spread(y) if method == "predict" else 0.0)
     worst = int(np.argmax(difference))

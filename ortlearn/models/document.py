@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, helper
+from onnx import ModelProto, TensorProto, helper
 
-from ..graphs import TensorType, make_value_info, node_inputs
+from ..graphs import TensorType, make_value_info, prune
 from .parameters import Parameter
 from .scores import Scores
 from .writer import OPSET, ModelWriter
@@ -18,8 +18,6 @@ __all__ = ["WrittenModel", "write_model"]
 
 #: Version of the ai.onnx.ml domain, where a graph uses it.
 ML_OPSET = 3
-#: Tasks of models that predict.
-PREDICTS = ("classification", "multilabel", "regression")
 #: IR version that came with the opset: older runtimes read the files too.
 IR_VERSION = 8
 
@@ -98,30 +96,23 @@ def write_model(
         op.node("Identity", tensor, outputs=[name])
         outputs.append(make_value_info(name, known))
     given = [make_value_info(name, _with_rows(known)) for name, known in inputs.items()]
-    nodes, needed = _needed(op.nodes, scores, [value.name for value in outputs])
-    initializers = [tensor for tensor in op.initializers if tensor.name in needed]
-    graph = helper.make_graph(nodes, "model", given, outputs, initializers)
+    graph = helper.make_graph(op.nodes, "model", given, outputs, op.initializers)
     versions = {**op.opsets, "": OPSET}
     if "ai.onnx.ml" in versions:
         versions["ai.onnx.ml"] = ML_OPSET
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid(d, v) for d, v in versions.items()])
     model.ir_version = IR_VERSION
-    parameters = {name: parameter for name, parameter in op.parameters.items() if name in needed}
+    tensors = _tensors(scores)
+    model = prune(model, keep=lambda node: not tensors.isdisjoint(node.output))
+    kept = {tensor.name for tensor in model.graph.initializer}
+    parameters = {name: parameter for name, parameter in op.parameters.items() if name in kept}
     return WrittenModel(model, scores, parameters)
 
 
-def _needed(nodes: list[NodeProto], scores: Scores, outputs: list[str]) -> tuple[list[NodeProto], set[str]]:
-    """Return the nodes that the outputs and the tensors of a model come from, and all that these read."""
-    probabilities = scores.probabilities or ()
-    several = probabilities if isinstance(probabilities, tuple) else (probabilities,)
-    needed = {scores.score, scores.prediction, scores.label, scores.decision, scores.transformed}
-    needed |= {scores.likelihood, *several, *outputs}
-    kept = []
-    for node in reversed(nodes):
-        if needed.intersection(node.output):
-            kept.append(node)
-            needed |= node_inputs(node)
-    return kept[::-1], {name for name in needed if name}
+def _tensors(scores: Scores) -> set[str]:
+    """Return the names of all tensors that a model computes."""
+    values = [value if isinstance(value, tuple) else (value,) for value in vars(scores).values()]
+    return {name for names in values for name in names if isinstance(name, str)}
 
 
 def _with_rows(known: TensorType) -> TensorType:

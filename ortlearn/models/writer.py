@@ -117,10 +117,15 @@ class ModelWriter(GraphBuilder):
         Returns
         -------
         str
-            Name of the initializer; the same one for the same attribute, entry and form.
+            Name of the initializer; the same one for the same attribute and entry.
+
+        Raises
+        ------
+        ConversionError
+            If the attribute is asked for in two forms: these would be trained apart.
         """
         form = AsIs() if form is None else form
-        key = (id(owner), attribute, str(index), form.text, type(form))
+        key = (id(owner), attribute, str(index))
         if key not in self._names_of:
             name = self._name_of(name or attribute, index)
             parameter = Parameter(
@@ -144,6 +149,8 @@ class ModelWriter(GraphBuilder):
             self.set_type(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
             self.parameters[name] = parameter
             self._names_of[key] = name
+        if type(self.parameters[self._names_of[key]].form) is not type(form):
+            raise self.fail(owner, f"its definition asks for {attribute} in two forms.")
         return self._names_of[key]
 
     def _name_of(self, attribute: str, index: Any) -> str:

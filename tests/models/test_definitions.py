@@ -5,7 +5,9 @@ import pytest
 from sklearn import linear_model, neural_network, preprocessing, svm
 from sklearn.pipeline import make_pipeline
 
-from ortlearn.models import find_definition
+from ortlearn.exceptions import ConversionError
+from ortlearn.models import ModelWriter, find_definition
+from ortlearn.models.forms import Transposed
 from ortlearn.testing import check_model
 
 RNG = np.random.RandomState(0)
@@ -122,3 +124,10 @@ def test_a_subclass_computes_what_its_base_does():
 
     check_model(Renamed().fit(X, Y), X)
     assert find_definition(Shifted()) is None
+
+
+def test_an_attribute_has_one_form():
+    model, op = linear_model.Ridge().fit(X, Y), ModelWriter()
+    assert op.parameter(model, "coef_", form=Transposed()) == op.parameter(model, "coef_", form=Transposed())
+    with pytest.raises(ConversionError, match="asks for coef_ in two forms"):
+        op.parameter(model, "coef_")
