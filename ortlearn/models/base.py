@@ -30,8 +30,15 @@ class ModelDefinition:
     ...         return regression(op, op.Add(op.MatMul(x, coef), op.parameter(model, "intercept_")))
     """
 
-    #: Whether what it gives changes little where samples change little; bins do not.
+    #: Whether what it gives changes little where samples change little, as it does not for bins, categories
+    #: and text: what these give in a graph is compared with scikit-learn's on some samples.
     continuous = True
+    #: Whether ``write`` takes columns of several kinds, too, rather than a matrix of numbers only.
+    takes_columns = False
+    #: Whether its columns are categories: numbers that are compared, not computed with.
+    takes_categories = False
+    #: Whether its column is documents: text of which no entry may be missing.
+    takes_documents = False
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append the graph of a fitted estimator.

@@ -21,6 +21,8 @@ __all__ = ["CalibratedClassifierDefinition", "IsotonicDefinition"]
 class CalibratedClassifierDefinition(ModelDefinition):
     """CalibratedClassifierCV: the mean of classifiers whose scores are calibrated."""
 
+    takes_columns = True
+
     def covers(self, model: Any) -> bool:
         """Return whether every classifier knows every class."""
         count = len(model.classes_)

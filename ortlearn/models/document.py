@@ -10,9 +10,10 @@ import numpy as np
 from onnx import ModelProto, TensorProto, helper
 
 from ..graphs import TensorType, make_value_info, prune
+from .columns import Columns
 from .parameters import Parameter
 from .scores import Scores
-from .writer import OPSET, ModelWriter
+from .writer import OPSET, ModelWriter, refuse_undefined
 
 __all__ = ["WrittenModel", "write_model"]
 
@@ -47,6 +48,8 @@ def write_model(
     dtype: Any = np.float32,
     finish: Any = None,
     front_dtype: Any = None,
+    columns: Mapping[int, str] | None = None,
+    undefined: Any = refuse_undefined,
 ) -> WrittenModel:
     """Return the graph of a fitted estimator.
 
@@ -62,6 +65,10 @@ def write_model(
         Takes the writer and the scores, and returns the scores with what comes after the model.
     front_dtype : dtype, default=None
         Type in the steps before the last one of a pipeline; ``dtype`` by default.
+    columns : mapping of int to str, default=None
+        Input that takes each column of X, where each has its own; one input takes a matrix by default.
+    undefined : callable, default=refuse_undefined
+        Appends the graph of an estimator that no definition covers, see :class:`ModelWriter`.
 
     Returns
     -------
@@ -83,8 +90,10 @@ def write_model(
     >>> [node.op_type for node in written.model.graph.node]
     ['MatMul', 'Add', 'Identity']
     """
-    op = ModelWriter(dtype, inputs, front_dtype)
-    scores = op.write(estimator, next(iter(inputs)))
+    op = ModelWriter(dtype, inputs, front_dtype, undefined)
+    scores = op.write(estimator, _samples(op, inputs, columns))
+    if isinstance(scores.score, Columns):
+        raise op.fail(estimator, "it gives text, not numbers.")
     if finish is not None:
         scores = finish(op, scores)
     if scores.task not in ("transformation", "unsupervised"):
@@ -107,6 +116,24 @@ def write_model(
     kept = {tensor.name for tensor in model.graph.initializer}
     parameters = {name: parameter for name, parameter in op.parameters.items() if name in kept}
     return WrittenModel(model, scores, parameters)
+
+
+def _samples(
+    op: ModelWriter, inputs: Mapping[str, TensorType], columns: Mapping[int, str] | None
+) -> str | Columns:
+    """Return the samples as definitions take them: a matrix of numbers, or columns."""
+    if columns is not None:
+        return Columns(tuple(columns.get(position) for position in range(max(columns, default=-1) + 1)))
+    name, known = next(iter(inputs.items()))
+    if known.elem_type != TensorProto.STRING:
+        return name
+    width = 1 if known.shape is None else known.shape[-1]
+    if width == 1:
+        return Columns((name,))
+    assert isinstance(width, int)
+    return Columns(
+        tuple(op.set_type(op.Gather(name, [i], axis=1), known.elem_type, (None, 1)) for i in range(width))
+    )
 
 
 def _tensors(scores: Scores) -> set[str]:

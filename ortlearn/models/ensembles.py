@@ -35,11 +35,13 @@ __all__ = [
 class _Members(ModelDefinition):
     """Ensembles with their members in ``estimators_``."""
 
+    takes_columns = True
+
     def children(self, model: Any) -> Iterator[Any]:
         """Yield the members."""
         yield from model.estimators_
 
-    def members(self, op: ModelWriter, model: Any, x: str) -> list[Scores]:
+    def members(self, op: ModelWriter, model: Any, x: Any) -> list[Scores]:
         """Append every member."""
         return [op.write(member, x, f"estimators_[{i}]") for i, member in enumerate(model.estimators_)]
 
@@ -92,6 +94,8 @@ class VotingClassifierDefinition(_Members):
 class BaggingDefinition(ModelDefinition):
     """BaggingRegressor and BaggingClassifier: members on some of the columns each."""
 
+    takes_columns = True
+
     def children(self, model: Any) -> Iterator[Any]:
         """Yield the members."""
         yield from model.estimators_
@@ -138,7 +142,7 @@ class _Stacking(_Members):
             for scores, method in zip(self.members(op, model, x), model.stack_method_, strict=True)
         ]
         if model.passthrough:
-            columns.append(x)
+            columns.append(op.matrix(x))
         return op.write(model.final_estimator_, joined(op, columns), "final_estimator_")
 
 

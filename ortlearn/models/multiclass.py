@@ -35,6 +35,8 @@ __all__ = [
 class _Members(ModelDefinition):
     """Estimators with their members in ``estimators_``."""
 
+    takes_columns = True
+
     def children(self, model: Any) -> Iterator[Any]:
         """Yield the members."""
         yield from model.estimators_
@@ -192,7 +194,7 @@ def _chained(op: ModelWriter, model: Any, x: str, given: Any) -> list[Scores]:
     """Append the members of a chain, each on the samples and what those before it give."""
     members: list[Scores] = []
     for i, member in enumerate(model.estimators_):
-        columns = [x, *(given(scores) for scores in members)]
+        columns = [op.matrix(x), *(given(scores) for scores in members)]
         members.append(op.write(member, joined(op, columns), f"estimators_[{i}]"))
     return [members[int(position)] for position in np.argsort(model.order_)]
 

@@ -16,6 +16,7 @@ class InnerDefinition(ModelDefinition):
     """Estimators that compute what ``estimator_`` does: RANSACRegressor."""
 
     attribute = "estimator_"
+    takes_columns = True
 
     def children(self, model: Any) -> Iterator[Any]:
         """Yield the estimator inside."""

@@ -15,6 +15,7 @@ from ..forms import Composed, Reshaped, Scaled
 from ..parameters import Access
 from ..scores import Scores, binary_classes, class_scores, label_of, regression
 from ..writer import ModelWriter
+from .categories import split_on_categories
 from .leaves import STEM, Leaves, PredictorLeaves
 from .nodes import Nodes, leaf_numbers
 
@@ -118,13 +119,11 @@ class _FirstScores(Access):
 
 
 class HistGradientBoostingDefinition(ModelDefinition):
-    """HistGradientBoostingClassifier and HistGradientBoostingRegressor, of columns of numbers."""
+    """HistGradientBoostingClassifier and HistGradientBoostingRegressor."""
 
-    def covers(self, model: Any) -> bool:
-        """Return whether no column is a category."""
-        return not np.any(model.is_categorical_)
+    takes_columns = True
 
-    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         """Append the raw scores and what is made of them."""
         n_rounds, n_scores = len(model._predictors), model.n_trees_per_iteration_
         table = op.parameter(
@@ -134,8 +133,12 @@ class HistGradientBoostingDefinition(ModelDefinition):
             name=STEM,
             access=PredictorLeaves(),
         )
-        nodes = Nodes.of_predictors([tree for round_ in model._predictors for tree in round_])
-        numbers = leaf_numbers(op, nodes, x, model.n_features_in_, in_float32=False)
+        predictors = [tree for round_ in model._predictors for tree in round_]
+        if np.any(model.is_categorical_):
+            nodes, x, n_columns = split_on_categories(op, model, predictors, x)
+        else:
+            nodes, x, n_columns = Nodes.of_predictors(predictors), op.matrix(x), model.n_features_in_
+        numbers = leaf_numbers(op, nodes, x, n_columns, in_float32=False)
         first = op.parameter(
             model, "_baseline_prediction", form=Reshaped((-1,)), role="intercept", name=FIRST
         )
