@@ -12,10 +12,10 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 
 from .. import conversion
-from ..conversion.inputs.columns import count_rows
 from ..differentiation import require_gradients
 from ..graphs import runtime_errors
 from ..learning_rates import resolve_learning_rate
+from ..preprocessing.columns import count_rows
 from ..training import Data, LoopSettings, TrainingResult, hoist, parse_device, run_training
 from ..training.averaging import begin_later
 from ..training.base_step import BaseStep

@@ -7,7 +7,7 @@ declared. Definitions are plugins of the group ``ortlearn.models``.
 from .base import ModelDefinition
 from .document import WrittenModel, write_model
 from .parameters import Parameter
-from .registry import all_covered, definition_of, find_definition, is_continuous
+from .registry import all_covered, definition_of, find_definition, is_continuous, unwrapped
 from .scores import Scores
 from .write_back import write_parameters
 from .writer import ModelWriter
@@ -22,6 +22,7 @@ __all__ = [
     "definition_of",
     "find_definition",
     "is_continuous",
+    "unwrapped",
     "write_model",
     "write_parameters",
 ]

@@ -33,6 +33,8 @@ class ModelDefinition:
     #: Whether what it gives changes little where samples change little, as it does not for bins, categories
     #: and text: what these give in a graph is compared with scikit-learn's on some samples.
     continuous = True
+    #: Why nothing is trained of the estimators; empty where something is.
+    untrained = ""
     #: Whether ``write`` takes columns of several kinds, too, rather than a matrix of numbers only.
     takes_columns = False
     #: Whether its columns are categories: numbers that are compared, not computed with.
@@ -93,6 +95,38 @@ class ModelDefinition:
             Fitted.
         """
         yield from ()
+
+    def inner(self, model: Any) -> str | None:
+        """Return the attribute with the estimator that a fitted one stands for; None by default.
+
+        Parameters
+        ----------
+        model : estimator
+            Fitted.
+
+        Returns
+        -------
+        str or None
+            Attribute.
+        """
+        return None
+
+    def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
+        """Make a regressor of one output predict (n,) or (n, 1), where its attributes can tell which.
+
+        Parameters
+        ----------
+        model : estimator
+            Copy that holds the trained parameters; it is changed.
+        n_dimensions : {1, 2}
+            Dimensions of its predictions.
+
+        Returns
+        -------
+        estimator or None
+            Estimator inside whose predictions it passes on, and which has the shape.
+        """
+        return None
 
     def finish(self, model: Any) -> None:
         """Bring what follows from the parameters of an estimator up to date, once they are written back.

@@ -46,7 +46,7 @@ def write_model(
     estimator: Any,
     inputs: Mapping[str, TensorType],
     dtype: Any = np.float32,
-    finish: Any = None,
+    link: str = "identity",
     front_dtype: Any = None,
     columns: Mapping[int, str] | None = None,
     undefined: Any = refuse_undefined,
@@ -61,8 +61,8 @@ def write_model(
         Inputs of the graph.
     dtype : dtype, default=numpy.float32
         Type of numbers and parameters.
-    finish : callable, default=None
-        Takes the writer and the scores, and returns the scores with what comes after the model.
+    link : {"identity", "log"}, default="identity"
+        What the scores of a regressor are to be of its predictions.
     front_dtype : dtype, default=None
         Type in the steps before the last one of a pipeline; ``dtype`` by default.
     columns : mapping of int to str, default=None
@@ -90,15 +90,16 @@ def write_model(
     >>> [node.op_type for node in written.model.graph.node]
     ['MatMul', 'Add', 'Identity']
     """
-    op = ModelWriter(dtype, inputs, front_dtype, undefined)
+    op = ModelWriter(dtype, inputs, front_dtype, undefined, link)
     scores = op.write(estimator, _samples(op, inputs, columns))
     if isinstance(scores.score, Columns):
         raise op.fail(estimator, "it gives text, not numbers.")
-    if finish is not None:
-        scores = finish(op, scores)
+    if scores.task == "regression" and not scores.target_transformers:
+        scores = scores.with_link(op, link)
     if scores.task not in ("transformation", "unsupervised"):
         # what predicts is trained on its predictions; as a step of a pipeline it transforms
         scores = replace(scores, transformed=None)
+    scores = replace(scores, dtype=np.dtype(dtype))
     elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     outputs = []
     for name, (tensor, known) in _outputs(scores, elem_type).items():

@@ -86,6 +86,8 @@ class _Encoder(ModelDefinition):
 class OneHotEncoderDefinition(_Encoder):
     """OneHotEncoder: 1 in the column of the category, 0 elsewhere."""
 
+    untrained = "it learns categories or words, no numbers"
+
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         """Append a column for each category that is kept."""
         parts, count = [], 0
@@ -130,6 +132,8 @@ def _output_places(model: Any, position: int) -> np.ndarray:
 class OrdinalEncoderDefinition(_Encoder):
     """OrdinalEncoder: the number of the category."""
 
+    untrained = "it learns categories or words, no numbers"
+
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         """Append the numbers."""
         columns = []
@@ -163,6 +167,6 @@ class TargetEncoderDefinition(_Encoder):
             number = category_numbers(op, op.column(x, position), categories)
             for target in range(per_column):
                 values = op.parameter(model, "encodings_", index=position * per_column + target, role="table")
-                table = op.Concat(means[[target]], values, axis=0)
+                table = op.Pad(values, [1, 0], op.constant(means[target]))
                 columns.append(op.Gather(table, number, axis=0))
         return transformation(op, joined(op, columns), len(columns))

@@ -161,9 +161,13 @@ def _given(op: ModelWriter, scores: Scores, method: str) -> str:
 class StackingRegressorDefinition(_Stacking):
     """StackingRegressor."""
 
-    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         """Append the last model's prediction."""
         return self.final(op, model, x)
+
+    def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
+        """Return the last model, which has the shape."""
+        return model.final_estimator_
 
 
 class StackingClassifierDefinition(_Stacking):

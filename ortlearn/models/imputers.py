@@ -50,6 +50,8 @@ def _has_text(op: ModelWriter, x: str | Columns) -> bool:
 class MissingIndicatorDefinition(ModelDefinition):
     """MissingIndicator: 1 where a value is missing, 0 elsewhere."""
 
+    untrained = "it has no parameters"
+
     takes_columns = True
 
     def covers(self, model: Any) -> bool:

@@ -65,6 +65,15 @@ class LinearRegressorDefinition(ModelDefinition):
         positive = bool(getattr(model, "positive", False))
         return regression(op, linear_scores(op, model, x, positive), _n_outputs(model))
 
+    def shape_predictions(self, model: Any, n_dimensions: int) -> None:
+        """Set the shape."""
+        if model.coef_.ndim == n_dimensions:
+            return
+        model.coef_ = model.coef_.reshape(1, -1) if n_dimensions == 2 else model.coef_.ravel()
+        if np.size(model.intercept_) == 1 and getattr(model, "fit_intercept", True):
+            intercept = np.asarray(model.intercept_)
+            model.intercept_ = intercept.reshape(1) if n_dimensions == 2 else intercept.reshape(())[()]
+
 
 class GeneralizedLinearDefinition(ModelDefinition):
     """Poisson, gamma and Tweedie regression: the inverse link of linear scores."""

@@ -46,6 +46,10 @@ class PipelineDefinition(ModelDefinition):
             return transformation(op, x, model.n_features_in_)
         return scores
 
+    def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
+        """Return the last step, which has the shape."""
+        return model.steps[-1][1]
+
 
 class _SideBySide(ModelDefinition):
     """Transformers whose results are put side by side."""

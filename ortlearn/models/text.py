@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto
 
 from .base import ModelDefinition
 from .scores import Scores, transformation
@@ -28,6 +27,8 @@ MICROSOFT = "com.microsoft"
 
 class CountVectorizerDefinition(ModelDefinition):
     """CountVectorizer of words or characters: how often each term of the vocabulary is in a document."""
+
+    untrained = "it learns categories or words, no numbers"
 
     takes_columns = True
     takes_documents = True
@@ -106,15 +107,15 @@ class TfidfTransformerDefinition(ModelDefinition):
         if model.use_idf:
             x = op.Mul(x, op.parameter(model, "idf_", role="scale"))
         if model.norm == "l1":
-            x = _divided(op, x, op.ReduceSum(op.Abs(x), [1], keepdims=1))
+            x = op.Div(x, _or_one(op, op.ReduceSum(op.Abs(x), [1], keepdims=1)))
         elif model.norm == "l2":
-            x = _divided(op, x, op.Sqrt(op.ReduceSum(op.Mul(x, x), [1], keepdims=1)))
+            x = op.Div(x, op.Sqrt(_or_one(op, op.ReduceSum(op.Mul(x, x), [1], keepdims=1))))
         return transformation(op, x, model.n_features_in_)
 
 
-def _divided(op: ModelWriter, x: str, norm: str) -> str:
-    """Return samples by their norm; those without a term stay zero."""
-    return op.Div(x, op.Where(op.Greater(norm, 0.0), norm, op.constant(1.0)))
+def _or_one(op: ModelWriter, total: str) -> str:
+    """Return a sum, 1 where it is zero: samples without a term stay zero."""
+    return op.Where(op.Greater(total, 0.0), total, op.constant(1.0))
 
 
 class TfidfVectorizerDefinition(CountVectorizerDefinition):

@@ -55,6 +55,8 @@ class ModelWriter(GraphBuilder):
     undefined : callable, default=refuse_undefined
         Appends the graph of an estimator that no definition covers; takes the writer, the estimator and
         the samples, and returns the scores.
+    link : {"identity", "log"}, default="identity"
+        What the scores of a regressor are to be of its predictions.
 
     Attributes
     ----------
@@ -62,6 +64,8 @@ class ModelWriter(GraphBuilder):
         Parameters by the name of their initializer, in the order they were asked for.
     shared : dict of int to str
         By the id of an estimator, a tensor that is computed for several at once.
+    path : str
+        Expression of the part that is being written, from its step on; empty at the top.
 
     Examples
     --------
@@ -79,6 +83,7 @@ class ModelWriter(GraphBuilder):
         inputs: Mapping[str, TensorType] | None = None,
         front_dtype: Any = None,
         undefined: Undefined = refuse_undefined,
+        link: str = "identity",
     ):
         inputs = dict(inputs or {})
         super().__init__(OPSET, dtype=front_dtype or dtype, existing_names=inputs, types=inputs)
@@ -86,10 +91,11 @@ class ModelWriter(GraphBuilder):
         self.parameters: dict[str, Parameter] = {}
         self.shared: dict[int, str] = {}
         self.undefined = undefined
+        self.link = link
         self._matrices: dict[Columns, str] = {}
         self._names_of: dict[tuple, str] = {}
         self._step: str | None = None
-        self._path = ""
+        self.path = ""
         self._reason = ""
 
     @property
@@ -161,7 +167,7 @@ class ModelWriter(GraphBuilder):
                 drawn,
                 reason or self._reason,
                 self._step,
-                self._path,
+                self.path,
                 access,
             )
             array = np.asarray(parameter.value(), dtype=self.float_dtype, order="C")
@@ -234,7 +240,7 @@ class ModelWriter(GraphBuilder):
         Scores
             Names of what it computes.
         """
-        outer = self._step is None and not self._path
+        outer = self._step is None and not self.path
         before = self._step
         if outer and last and self.float_dtype != self._last_dtype:
             x = self.matrix(x)
@@ -280,13 +286,13 @@ class ModelWriter(GraphBuilder):
         ------
         None
         """
-        before = self._path
+        before = self.path
         if at:
-            self._path = f"{before}{at}" if at.startswith("[") or not before else f"{before}.{at}"
+            self.path = f"{before}{at}" if at.startswith("[") or not before else f"{before}.{at}"
         try:
             yield
         finally:
-            self._path = before
+            self.path = before
 
     def columns(self, x: Any, positions: Iterable[int], n_columns: int | None = None) -> Any:
         """Return some columns of a matrix, or of columns.
