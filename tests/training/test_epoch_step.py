@@ -180,7 +180,7 @@ def test_a_graph_with_its_own_loss(shape, keep, batch_size, own_loss, rows):
 def train(step, data, exc=False, **settings):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        result = run_training(step, data, START, LoopSettings(exc=exc, **settings), np.random.RandomState(0))
+        result = run_training(step, data, START, LoopSettings(exc=exc, **settings), 0)
     return result, any(issubclass(w.category, ConvergenceWarning) for w in caught)
 
 

@@ -43,7 +43,7 @@ def settings(**changes):
 
 def train(step, rows, seed=0, weights=START, **arguments):
     options = {key: arguments.pop(key) for key in ("states", "validate") if key in arguments}
-    return run_training(step, rows, weights, settings(**arguments), np.random.RandomState(seed), **options)
+    return run_training(step, rows, weights, settings(**arguments), seed, **options)
 
 
 def test_a_rate_per_epoch_and_every_row_once(step_class, make_task, rows):
