@@ -11,7 +11,7 @@ from onnx import ModelProto, TensorProto
 from ..graphs import inline_functions, make_inputs_of, runtime_errors, value_types
 from ..graphs.files import save_model
 from . import ort_derivative
-from .dispatch import by_backend, check_straight_through, gradient_of_loss
+from .backends import build_gradient, check_straight_through, gradient_of_loss
 from .gradient_model import gradient_model
 from .yield_graph import yield_graph
 
@@ -136,14 +136,14 @@ def onnx_derivative(
     if DerivativeOptions.Loss in options:
         result = _of_loss(open_model, wrt, options, loss, label, backend)
     elif DerivativeOptions.KeepYieldOp in options:
-        result = by_backend(
+        result = build_gradient(
             backend,
             lambda: yield_graph(open_model, wrt, straight_through),
             lambda: ort_derivative.training_graph(onx, weights, columns),
         )
     else:
         kept, ones = DerivativeOptions.KeepOutputs in options, DerivativeOptions.FillGrad in options
-        result = by_backend(
+        result = build_gradient(
             backend,
             lambda: gradient_model(
                 open_model, None, wrt, keep_outputs=kept, fill_ones=ones, straight_through=straight_through
