@@ -8,6 +8,7 @@ from .epsilon_insensitive import EpsilonInsensitiveLoss, SquaredEpsilonInsensiti
 from .focal import FocalLoss
 from .function import FunctionLoss
 from .huber import HuberLoss
+from .interval import Interval
 from .log_loss import LogLoss
 from .loss_graph import add_loss_output, resolve_loss
 from .margins import HingeLoss, ModifiedHuberLoss, PerceptronLoss, SquaredHingeLoss
@@ -26,6 +27,7 @@ __all__ = [
     "GammaLoss",
     "HingeLoss",
     "HuberLoss",
+    "Interval",
     "LogLoss",
     "ModifiedHuberLoss",
     "PerOutputLoss",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable, Hashable, Sequence
+from typing import ClassVar
 
 from ..exceptions import PluginError
 from ..graphs import GraphBuilder
@@ -35,7 +36,24 @@ class BasePenalty(CheckedParameters):
         Names or patterns of the weights it is for, as ``weights_to_train`` takes them: names in
         the graph, fitted attributes (``"coef_"``), steps, steps and attributes. All of them by
         default; what is named is penalised, intercepts too.
+
+    Attributes
+    ----------
+    proximal_kind : {"threshold", "row_threshold", "column_ball"} or None
+        What the proximal step is, for weights with several penalties: a soft threshold of each
+        element, a soft threshold of the norm of each row, or a projection of each column onto a
+        ball. Steps of one kind, one after the other, are the step of the sum, and so is a threshold
+        before another kind. With None, the default for a class that writes a proximal step, the
+        step must be the only one of its weight.
     """
+
+    #: Kind of the proximal step, see above.
+    proximal_kind: ClassVar[str | None] = None
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if "proximal_step" in cls.__dict__ and "proximal_kind" not in cls.__dict__:
+            cls.proximal_kind = None  # the step of the base class is not this one
 
     def __init__(self, intercept=False, weights=None):
         self.intercept = intercept

@@ -41,6 +41,8 @@ class ElasticPenalty(BasePenalty):
     ElasticPenalty(l1=0.0, l2=0.1)
     """
 
+    proximal_kind = "threshold"
+
     def __init__(self, l1=0.5, l2=0.5, intercept=False, weights=None, proximal=True):
         super().__init__(intercept=intercept, weights=weights)
         self.l1 = l1

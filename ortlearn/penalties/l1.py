@@ -37,6 +37,8 @@ class L1Penalty(BasePenalty):
     L1Penalty(l1=0.01)
     """
 
+    proximal_kind = "threshold"
+
     def __init__(self, l1=0.5, intercept=False, weights=None, proximal=True):
         super().__init__(intercept=intercept, weights=weights)
         self.l1 = l1

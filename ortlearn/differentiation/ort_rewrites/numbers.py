@@ -12,7 +12,7 @@ from ..ort_checks import nodes_on_the_way
 __all__ = ["keep_numbers"]
 
 #: Operators that leave the gradient of a number as it is.
-_FAITHFUL = set(
+_KEEP_SCALARS = set(
     "Abs Add Cast Clip Concat Div Exp Expand Flatten Gather Identity LeakyRelu Log Max Mean Min Mul Neg "
     "Reciprocal ReduceMean ReduceSum Relu Reshape Sigmoid Sin Softplus Squeeze Sub Sum Tanh Unsqueeze".split()
 )
@@ -38,14 +38,16 @@ def keep_numbers(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str]) 
     onnx.ModelProto
         Graph; the one given where no such operator reads a number.
     """
-    if all(node.op_type in _FAITHFUL for node in model.graph.node):
+    if all(node.op_type in _KEEP_SCALARS for node in model.graph.node):
         return model
     types = value_types(model)
     nodes = nodes_on_the_way(model, outputs, wrt, types)
     reached = set(wrt).union(*(node.output for node in nodes))
     numbers = {name for name in reached if name in types and types[name].shape == ()}
     places = {
-        node.output[0] for node in nodes if node.op_type not in _FAITHFUL and numbers.intersection(node.input)
+        node.output[0]
+        for node in nodes
+        if node.op_type not in _KEEP_SCALARS and numbers.intersection(node.input)
     }
     if not places:
         return model
