@@ -65,7 +65,7 @@ def build_gradient(backend: str, rules: Callable[[], Result], ort: Callable[[], 
     Parameters
     ----------
     backend : {"auto", "rules", "ort", "straight_through"}
-        ``"auto"`` is our own rules where they have one for every operator on the way, else
+        ``"auto"`` is our own rules where they have one for every operator on the path, else
         onnxruntime-training's C++ builder where it is installed and does not refuse the graph.
     rules, ort : callable
         Build the same gradient with our own rules and with the C++ builder.
@@ -124,7 +124,7 @@ def gradient_of_loss(
         Inputs of the graph to differentiate with respect to.
     backend : {"auto", "rules", "ort"}, default="auto"
         What builds the gradient: our own rules, onnxruntime-training's C++ builder, or rules where
-        every operator on the way has one, else the builder where it is installed. The estimators'
+        every operator on the path has one, else the builder where it is installed. The estimators'
         parameter ``straight_through`` comes as ``"straight_through"``.
     keep_outputs : bool, default=False
         Whether the other outputs of the model are kept, after the loss.
@@ -139,7 +139,7 @@ def gradient_of_loss(
     Raises
     ------
     GradientError
-        If an operator on the way has no gradient or rounds, or if the backend is unknown.
+        If an operator on the path has no gradient or rounds, or if the backend is unknown.
     MissingRuntimeError
         If the backend is not installed.
 

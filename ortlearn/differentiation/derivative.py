@@ -89,7 +89,7 @@ def onnx_derivative(
         Whether to print the number of nodes.
     backend : {"auto", "rules", "ort"}, default="auto"
         What builds the gradient: our own rules, onnxruntime-training, or rules where every operator
-        on the way has one, else onnxruntime-training where it is installed.
+        on the path has one, else onnxruntime-training where it is installed.
     straight_through : bool, default=False
         Whether quantisation, and casts to integers and back, are differentiated as if they did not
         round (zero outside of the range that QuantizeLinear clips to); an error by default. Casts to
@@ -105,7 +105,7 @@ def onnx_derivative(
     ValueError
         If options do not go together, or a name is unknown.
     GradientError
-        If an operator on the way has no gradient, or rounds.
+        If an operator on the path has no gradient, or rounds.
     MissingRuntimeError
         If the backend is not installed.
 

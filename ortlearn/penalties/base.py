@@ -16,7 +16,7 @@ __all__ = ["BasePenalty", "is_named"]
 
 
 def is_named(name: str, patterns: Sequence[str]) -> bool:
-    """Tell whether a weight, with or without the prefix of its graph, is what one of the patterns says."""
+    """Return whether a weight, with or without the prefix of its graph, is what one of the patterns says."""
     names = (name, re.sub(r"^I\d+_", "", name))
     return any(matches_pattern(known, pattern) for known in names for pattern in patterns)
 
@@ -89,7 +89,7 @@ class BasePenalty(CheckedParameters):
         raise NotImplementedError(f"{type(self).__name__} must write its forward expression.")
 
     def is_proximal(self) -> bool:
-        """Tell whether :meth:`proximal_step` takes the place of the gradient of what is not smooth.
+        """Return whether :meth:`proximal_step` takes the place of the gradient of what is not smooth.
 
         Returns
         -------
@@ -145,12 +145,12 @@ class BasePenalty(CheckedParameters):
         Returns
         -------
         str
-            Name of the weight that training goes on with.
+            Name of the weight that training continues with.
         """
         raise NotImplementedError(f"{type(self).__name__} must write its proximal step.")
 
     def applies_to(self, is_intercept: bool, name: str = "") -> bool:
-        """Tell whether a weight is penalised.
+        """Return whether a weight is penalised.
 
         Parameters
         ----------
@@ -197,7 +197,7 @@ class BasePenalty(CheckedParameters):
         return [self] if self.applies_to(is_intercept, name) else []
 
     def acts_by_step(self, has_length: bool) -> bool:
-        """Tell whether updates are followed by the proximal step, in place of a gradient.
+        """Return whether updates are followed by the proximal step, in place of a gradient.
 
         Parameters
         ----------

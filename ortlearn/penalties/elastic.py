@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .base import BasePenalty
-from .terms import absolute_values, soft_threshold, squares
+from .expressions import absolute_values, soft_threshold, squares
 
 __all__ = ["ElasticPenalty"]
 
@@ -62,7 +62,7 @@ class ElasticPenalty(BasePenalty):
         return not self.l1
 
     def is_proximal(self):
-        """Tell whether there is a proximal step."""
+        """Return whether there is a proximal step."""
         return bool(self.proximal and self.l1)
 
     def forward(self, op, weight):

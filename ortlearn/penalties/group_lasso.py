@@ -56,7 +56,7 @@ class GroupLassoPenalty(BasePenalty):
         return not self.strength
 
     def is_proximal(self):
-        """Tell whether there is a proximal step."""
+        """Return whether there is a proximal step."""
         return bool(self.strength)
 
     def forward(self, op, weight):

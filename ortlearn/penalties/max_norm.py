@@ -54,7 +54,7 @@ class MaxNormPenalty(BasePenalty):
         return False
 
     def is_proximal(self):
-        """Tell whether there is a proximal step."""
+        """Return whether there is a proximal step."""
         return True
 
     @property

@@ -194,11 +194,11 @@ class PerWeightPenalty(BasePenalty):
         return bool(stepping) and all(part.projects for part in stepping)
 
     def is_proximal(self):
-        """Tell whether one of them has a proximal step."""
+        """Return whether one of them has a proximal step."""
         return any(part.is_proximal() for part in self.parts())
 
     def applies_to(self, is_intercept, name=""):
-        """Tell whether a weight is penalised."""
+        """Return whether a weight is penalised."""
         return bool(self.parts_for(is_intercept, name))
 
     def forward(self, op, weight):

@@ -10,15 +10,9 @@ from ..differentiation import STRAIGHT_THROUGH, build_gradient, ort_backend
 from ..differentiation.split import split_gradient_model
 from ..exceptions import GradientError, WeightOrderError
 from ..graphs import make_inputs_of
-from .sessions import (
-    Device,
-    make_session,
-    not_implemented,
-    ort_device,
-    ort_vector,
-    run_vectors,
-    session_options,
-)
+from .devices import Device, ort_device, ort_vector
+from .runtime import not_implemented
+from .sessions import make_session, run_vectors, session_options
 
 __all__ = ["AgentEngine", "SplitEngine", "make_engine"]
 
@@ -249,10 +243,10 @@ def make_engine(
     then stands for.
     """
 
-    def split() -> SplitEngine:
+    def split() -> AgentEngine | SplitEngine:
         return SplitEngine(model, inputs, weights, wrt, device, arguments, gradient == STRAIGHT_THROUGH)
 
-    def agent() -> AgentEngine:
+    def agent() -> AgentEngine | SplitEngine:
         return AgentEngine(model, inputs, weights, wrt, device, config, arguments)
 
     return build_gradient("ort" if gradient == "auto" and config is not None else gradient, split, agent)

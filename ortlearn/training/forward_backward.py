@@ -1,4 +1,4 @@
-"""Forward and backward of a graph as two calls, for a training loop of one's own."""
+"""Forward and backward of a graph as two calls, for custom training loops."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from onnx import ModelProto, TensorProto
 
 from ..exceptions import DeviceError, NoTrainableWeightError, WeightOrderError
 from ..graphs import extract_model, initializer_arrays, inline_functions, runtime_errors
+from .devices import Device, parse_device
 from .engines import AgentEngine, SplitEngine, make_engine
 from .forks import PerProcess
 from .forward_backward_function import OrtGradientForwardBackwardFunction
-from .sessions import Device, parse_device, runtime
+from .runtime import runtime
 
 __all__ = ["OrtGradientForwardBackward"]
 

@@ -18,8 +18,8 @@ from ortlearn.differentiation.ort_backend import is_available
 from ortlearn.differentiation.registry import load_rules
 from ortlearn.exceptions import GradientError, MissingRuntimeError
 from ortlearn.graphs import initializer_arrays, make_inputs_of
+from ortlearn.training.devices import Device, ort_device, ort_vector
 from ortlearn.training.engines import _training_session
-from ortlearn.training.sessions import Device, ort_device, ort_vector
 from tests.differentiation.evaluation import run_onnxruntime
 from tests.differentiation.models import parse
 

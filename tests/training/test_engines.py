@@ -11,8 +11,8 @@ from ortlearn.differentiation import reverse
 from ortlearn.differentiation.registry import load_rules
 from ortlearn.exceptions import GradientError, MissingRuntimeError, WeightOrderError
 from ortlearn.training import Device, engines
+from ortlearn.training.devices import ort_device, ort_vector
 from ortlearn.training.engines import AgentEngine, SplitEngine, make_engine
-from ortlearn.training.sessions import ort_device, ort_vector
 
 CPU = Device("cpu")
 DEVICE = ort_device(CPU)
