@@ -39,7 +39,7 @@ THIRD_PARTY = {"google", "joblib", "numpy", "onnx", "scipy", "sklearn"}
 STANDARD_ONLY = {"exceptions", "_version", "plugins", ""}
 #: Where other packages may be imported: modules or parts.
 RESTRICTED = {
-    "onnxruntime": {"training.sessions", "differentiation.ort_backend"},
+    "onnxruntime": {"training.runtime", "differentiation.ort_backend"},
     "skl2onnx": {"conversion"},
     "rich": {"training.progress"},
     "graphviz": {"graphs.drawing"},
@@ -132,10 +132,10 @@ def test_every_part_is_known():
             "ortlearn.training.loop",
             "try:\n    from onnxruntime import InferenceSession\nexcept ImportError: ...",
         ),
-        ("ortlearn.training.sessions", "import onnxruntime.training"),
-        ("ortlearn.training.sessions", "from onnxruntime import training"),
-        ("ortlearn.training.sessions", "from onnxruntime.training import ortmodule"),
-        ("ortlearn.training.sessions", "import importlib\nimportlib.import_module('torch.nn')"),
+        ("ortlearn.training.runtime", "import onnxruntime.training"),
+        ("ortlearn.training.runtime", "from onnxruntime import training"),
+        ("ortlearn.training.runtime", "from onnxruntime.training import ortmodule"),
+        ("ortlearn.training.runtime", "import importlib\nimportlib.import_module('torch.nn')"),
         ("ortlearn.training.loop", "torch = __import__('torch')"),
         ("ortlearn.graphs.text", "from skl2onnx import to_onnx"),
         ("ortlearn.plugins.registry", "import numpy as np"),
@@ -158,7 +158,7 @@ def test_a_bad_import_is_caught(module, source):
             "ortlearn.estimators.base",
             "from ..training.base_step import BaseStep\nimport sklearn.base, os.path",
         ),
-        ("ortlearn.training.sessions", "import onnxruntime\nfrom onnxruntime.capi import _pybind_state"),
+        ("ortlearn.training.runtime", "import onnxruntime\nfrom onnxruntime.capi import _pybind_state"),
         ("ortlearn.conversion.decompositions.common", "from ...graphs import GraphBuilder"),
         ("ortlearn.testing", "from .training import run_training"),
         ("ortlearn.plugins.groups", "from ..exceptions import PluginError"),

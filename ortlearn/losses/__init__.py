@@ -8,11 +8,13 @@ from .epsilon_insensitive import EpsilonInsensitiveLoss, SquaredEpsilonInsensiti
 from .focal import FocalLoss
 from .function import FunctionLoss
 from .huber import HuberLoss
+from .interval import Interval
 from .log_loss import LogLoss
-from .loss_graph import add_loss_output, resolve_loss
+from .loss_graph import add_loss_output
 from .margins import HingeLoss, ModifiedHuberLoss, PerceptronLoss, SquaredHingeLoss
 from .per_output import PerOutputLoss
 from .quantile import QuantileLoss
+from .resolve import resolve_loss
 from .row_objective import RowObjective
 from .squared_error import SquaredErrorLoss
 
@@ -26,6 +28,7 @@ __all__ = [
     "GammaLoss",
     "HingeLoss",
     "HuberLoss",
+    "Interval",
     "LogLoss",
     "ModifiedHuberLoss",
     "PerOutputLoss",

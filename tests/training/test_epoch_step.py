@@ -53,10 +53,10 @@ SIZES = {
 
 
 @pytest.fixture(params=[1, 2, 3])
-def batches_per_turn(request, monkeypatch):
+def batches_per_iteration(request, monkeypatch):
     """Batches in a turn of the loop, however few there are."""
-    monkeypatch.setattr(batch_loops, "BATCHES_PER_TURN", request.param)
-    monkeypatch.setattr(batch_loops, "MIN_TURNS", 1 if request.param > 1 else 1000)
+    monkeypatch.setattr(batch_loops, "BATCHES_PER_ITERATION", request.param)
+    monkeypatch.setattr(batch_loops, "MIN_ITERATIONS", 1 if request.param > 1 else 1000)
     clear_cache()
     yield request.param
     clear_cache()
@@ -113,7 +113,7 @@ def assert_same_epochs(task, data, weights, batch_size, rtol, **options):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("sizes", list(SIZES))
 @pytest.mark.parametrize("name", list(MODELS))
-@pytest.mark.usefixtures("batches_per_turn")
+@pytest.mark.usefixtures("batches_per_iteration")
 def test_an_epoch_is_its_batches(name, sizes, dtype, trained):
     task, data, weights = trained(name, dtype)
     n_rows, batch_size = SIZES[sizes]
@@ -127,7 +127,7 @@ def test_an_epoch_is_its_batches(name, sizes, dtype, trained):
     "rate", [LearningRateSGD(), LearningRateSGDNesterov(nesterov=False), LearningRateAdam()], ids=repr
 )
 @pytest.mark.parametrize("name", ["mlp_regression", "classes"])
-@pytest.mark.usefixtures("batches_per_turn")
+@pytest.mark.usefixtures("batches_per_iteration")
 def test_with_weights_and_penalty(name, rate, dtype, trained):
     task, data, weights = trained(name, dtype)
     row_weights = np.random.RandomState(2).uniform(0, 2, size=23).astype(dtype)
@@ -171,7 +171,7 @@ def own_loss(make_task):
 
 @pytest.mark.parametrize("shape, keep", [("", 0), ("[1,1]", 1)])
 @pytest.mark.parametrize("batch_size", [5, 23])
-@pytest.mark.usefixtures("batches_per_turn")
+@pytest.mark.usefixtures("batches_per_iteration")
 def test_a_graph_with_its_own_loss(shape, keep, batch_size, own_loss, rows):
     data = Data(np.abs(rows.X) + 1, rows.y)
     assert_same_epochs(own_loss(shape, keep), data, START, batch_size, 1e-6)
@@ -180,14 +180,14 @@ def test_a_graph_with_its_own_loss(shape, keep, batch_size, own_loss, rows):
 def train(step, data, exc=False, **settings):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        result = run_training(step, data, START, LoopSettings(exc=exc, **settings), np.random.RandomState(0))
+        result = run_training(step, data, START, LoopSettings(exc=exc, **settings), 0)
     return result, any(issubclass(w.category, ConvergenceWarning) for w in caught)
 
 
 @pytest.mark.parametrize("eta0", [1e2, 1e3, 1e6, 1e12, 1e19, 1e25])
 @pytest.mark.parametrize("batch_size", [5, 10, 23, 30])
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.usefixtures("batches_per_turn")
+@pytest.mark.usefixtures("batches_per_iteration")
 def test_divergence_leaves_what_batches_leave(eta0, batch_size, sparse, make_task, rows, monkeypatch):
     """In the middle of an epoch, at its first batch, and after the last one of all."""
     monkeypatch.setattr(epoch_step, "CHUNK_BYTES", 16)  # several chunks of sparse rows
@@ -203,7 +203,7 @@ def test_divergence_leaves_what_batches_leave(eta0, batch_size, sparse, make_tas
 
 @pytest.mark.parametrize("max_iter", [1, 2, 3, 4])
 @pytest.mark.parametrize("batch_size", [10, 23])
-@pytest.mark.usefixtures("batches_per_turn")
+@pytest.mark.usefixtures("batches_per_iteration")
 def test_divergence_after_the_last_batch(max_iter, batch_size, make_task, rows):
     task = make_task(learning_rate=LearningRateSGD(eta0=1e10, learning_rate="constant"))
     expected, warned = train(SingleGraphStep(task, CPU), rows, max_iter=max_iter, batch_size=batch_size)

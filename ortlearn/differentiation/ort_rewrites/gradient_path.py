@@ -1,4 +1,4 @@
-"""What the rewrites know of the way of a gradient through a graph."""
+"""The path of a gradient through a graph, as the rewrites see it."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto, helper
 
-__all__ = ["Way", "attributes_of"]
+__all__ = ["GradientPath", "attributes_of"]
 
 
 @dataclass(frozen=True)
-class Way:
-    """The way of a gradient.
+class GradientPath:
+    """The part of a graph that a gradient passes.
 
     Attributes
     ----------
     reached : set of str
         Tensors that depend on what is differentiated to.
     read : set of str
-        Tensors that nodes on the way read.
+        Tensors that nodes on the path read.
     constants : mapping of str to ndarray
         Initializers and results of Constant nodes.
     """

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import time
 
-__all__ = ["Pace", "clock"]
+__all__ = ["BatchTimer", "clock"]
 
 #: Seconds that a call may take, about.
 SECONDS = 1.0
 clock = time.perf_counter
 
 
-class Pace:
+class BatchTimer:
     """The time that a batch of a graph takes, measured in the calls so far.
 
     It decides how many batches go into a call, never what they compute. Threads that share a graph
-    share its pace; what they lose of each other's measurements is measured again.
+    share its timer; what they lose of each other's measurements is measured again.
 
     Examples
     --------
-    >>> from ortlearn.training.pace import Pace
-    >>> pace = Pace()
-    >>> pace.note(100, seconds=0.5)
-    >>> pace.batches(1000), pace.batches(150)
+    >>> from ortlearn.training.batch_timer import BatchTimer
+    >>> timer = BatchTimer()
+    >>> timer.note(100, seconds=0.5)
+    >>> timer.batches(1000), timer.batches(150)
     (200, 150)
     """
 

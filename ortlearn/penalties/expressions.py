@@ -1,4 +1,4 @@
-"""Pieces that penalties are written with."""
+"""Expressions that several penalties share."""
 
 from __future__ import annotations
 

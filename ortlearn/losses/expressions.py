@@ -1,4 +1,4 @@
-"""Pieces that losses are written with: operators that both gradient backends know, in float32 and float64."""
+"""Expressions that several losses share, of operators that both gradient backends know."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors without axes, whose gradient the builder gives an axis of length one."""
+"""Scalars, whose gradient the builder gives an axis of length one."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from collections.abc import Sequence
 from onnx import ModelProto, NodeProto
 
 from ...graphs import GraphBuilder, copy_model, graph_names, opset_versions, value_types
-from ..ort_checks import nodes_on_the_way
+from ..ort_graphs import gradient_nodes
 
-__all__ = ["keep_numbers"]
+__all__ = ["keep_scalars"]
 
-#: Operators that leave the gradient of a number as it is.
-_FAITHFUL = set(
+#: Operators whose gradient of a scalar is a scalar.
+_KEEP_SCALARS = set(
     "Abs Add Cast Clip Concat Div Exp Expand Flatten Gather Identity LeakyRelu Log Max Mean Min Mul Neg "
     "Reciprocal ReduceMean ReduceSum Relu Reshape Sigmoid Sin Softplus Squeeze Sub Sum Tanh Unsqueeze".split()
 )
 
 
-def keep_numbers(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str]) -> ModelProto:
-    """Return the model whose numbers are reshaped to numbers before operators that add an axis to them.
+def keep_scalars(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str]) -> ModelProto:
+    """Return the model with scalars reshaped to scalars before operators that add an axis to their gradient.
 
     The gradient of a reshape has the shape of what was reshaped. Values are right without it, but one
-    axis more is one too many where the number was a sum over axes that are given.
+    axis more is one too many where the scalar was a sum over axes that are given.
 
     Parameters
     ----------
@@ -36,16 +36,18 @@ def keep_numbers(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str]) 
     Returns
     -------
     onnx.ModelProto
-        Graph; the one given where no such operator reads a number.
+        Graph; the one given where no such operator reads a scalar.
     """
-    if all(node.op_type in _FAITHFUL for node in model.graph.node):
+    if all(node.op_type in _KEEP_SCALARS for node in model.graph.node):
         return model
     types = value_types(model)
-    nodes = nodes_on_the_way(model, outputs, wrt, types)
+    nodes = gradient_nodes(model, outputs, wrt, types)
     reached = set(wrt).union(*(node.output for node in nodes))
     numbers = {name for name in reached if name in types and types[name].shape == ()}
     places = {
-        node.output[0] for node in nodes if node.op_type not in _FAITHFUL and numbers.intersection(node.input)
+        node.output[0]
+        for node in nodes
+        if node.op_type not in _KEEP_SCALARS and numbers.intersection(node.input)
     }
     if not places:
         return model

@@ -1,4 +1,4 @@
-"""The way of a gradient through a graph that onnxruntime-training's C++ builder is given."""
+"""Graphs for onnxruntime-training's C++ builder: the path of a gradient, and forms that it asks for."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ __all__ = [
     "constant_names",
     "explicit_permutations",
     "is_float",
-    "names_on_the_way",
-    "nodes_on_the_way",
+    "names_with_gradient",
+    "gradient_nodes",
 ]
 
 _NOT_FLOATS = {TensorProto.BOOL, TensorProto.INT32, TensorProto.INT64, TensorProto.STRING}
 
 
-def nodes_on_the_way(
+def gradient_nodes(
     model: ModelProto, outputs: Iterable[str], wrt: Iterable[str], types: Mapping[str, TensorType]
 ) -> list[NodeProto]:
-    """Return the nodes that a gradient goes through, in order.
+    """Return the nodes that a gradient passes, in order.
 
     Parameters
     ----------
     model : onnx.ModelProto
         Graph.
     outputs : iterable of str
-        Where the way ends.
+        Where the path ends.
     wrt : iterable of str
-        Where the way begins.
+        Where the path begins.
     types : mapping of str to TensorType
         What is known of the tensors; integers, booleans and text carry no gradient.
 
@@ -71,11 +71,11 @@ def is_float(known: TensorType | None) -> bool:
     return known is None or known.elem_type not in _NOT_FLOATS
 
 
-def names_on_the_way(
+def names_with_gradient(
     model: ModelProto, outputs: Sequence[str], wrt: Sequence[str], types: Mapping[str, TensorType]
 ) -> list[str]:
     """Return the names of ``wrt`` that an output depends on."""
-    nodes = nodes_on_the_way(model, outputs, wrt, types)
+    nodes = gradient_nodes(model, outputs, wrt, types)
     read = set(outputs).union(*(node_inputs(node) for node in nodes))
     return [name for name in wrt if name in read]
 

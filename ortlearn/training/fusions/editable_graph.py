@@ -1,4 +1,4 @@
-"""The graph of a training step while it is being made faster."""
+"""A graph that passes edit: nodes, their producers and readers, constants and types."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 
 from ...graphs import GraphBuilder, TensorType, graph_names, node_inputs, opset_versions, prune, value_types
 
-__all__ = ["Body"]
+__all__ = ["EditableGraph"]
 
 
-class Body:
-    """Nodes, constants and types of a graph, for passes that replace some of them.
+class EditableGraph:
+    """Nodes, constants and types of a graph, for passes that replace nodes.
 
     Parameters
     ----------
@@ -71,11 +71,11 @@ class Body:
         return node if op_type is None or node.op_type == op_type else None
 
     def read_once(self, name: str) -> bool:
-        """Tell whether a single node reads a tensor and nobody outside does."""
+        """Return whether a single node reads a tensor and nobody outside does."""
         return self.readers.get(name, 0) == 1 and name not in self.outputs
 
     def keeps_name(self, name: str) -> bool:
-        """Tell whether a tensor must keep its name: it is an output, or a subgraph reads it."""
+        """Return whether a tensor must keep its name: it is an output, or a subgraph reads it."""
         return name in self.outputs or name in self._inner
 
     def value(self, name: str) -> np.ndarray | None:
@@ -88,7 +88,7 @@ class Body:
         return self._values[name]
 
     def is_constant(self, name: str, value: float) -> bool:
-        """Tell whether a tensor is a constant with a single element of that value."""
+        """Return whether a tensor is a constant with a single element of that value."""
         array = self.value(name)
         return array is not None and array.size == 1 and float(array.reshape(())) == value
 
@@ -104,12 +104,12 @@ class Body:
         return known.shape
 
     def is_float(self, name: str) -> bool:
-        """Tell whether a tensor is known to be float32 or float64: some operators know no other type."""
+        """Return whether a tensor is known to be float32 or float64: some operators know no other type."""
         known = self._types.get(name)
         return known is not None and known.elem_type in (TensorProto.FLOAT, TensorProto.DOUBLE)
 
     def is_single(self, name: str) -> bool:
-        """Tell whether a tensor has one element."""
+        """Return whether a tensor has one element."""
         shape = self.shape(name)
         return shape is not None and int(np.prod(shape, dtype=np.int64)) == 1
 

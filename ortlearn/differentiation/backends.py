@@ -1,4 +1,4 @@
-"""One signature for a gradient, whatever builds it."""
+"""The choice between our own rules and onnxruntime-training's C++ builder."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from . import ort_backend
 from .gradient_model import gradient_model
 from .rounding import RoundingError
 
-__all__ = ["BACKENDS", "STRAIGHT_THROUGH", "by_backend", "check_straight_through", "gradient_of_loss"]
+__all__ = ["BACKENDS", "STRAIGHT_THROUGH", "build_gradient", "check_straight_through", "gradient_of_loss"]
 
-#: Ways to a gradient.
+#: Values of the parameters ``gradient`` and ``backend``.
 BACKENDS = ("auto", "rules", "ort")
-#: What goes for one inside of the library: rules that overlook that operators round.
+#: Backend of our own rules that differentiates operators that round as if they did not.
 STRAIGHT_THROUGH = "straight_through"
 
 Result = TypeVar("Result")
@@ -59,26 +59,29 @@ def check_straight_through(backend: str, straight_through: bool) -> str:
     return STRAIGHT_THROUGH
 
 
-def by_backend(backend: str, rules: Callable[[], Result], ort: Callable[[], Result]) -> Result:
-    """Return what a backend builds.
+def build_gradient(backend: str, rules: Callable[[], Result], ort: Callable[[], Result]) -> Result:
+    """Return a gradient built by a backend; every choice of a backend is made here.
 
     Parameters
     ----------
-    backend : {"auto", "rules", "ort"}
-        ``"auto"`` takes rules where every operator on the way has one, else onnxruntime-training
-        where it is installed, else the error of the rules.
+    backend : {"auto", "rules", "ort", "straight_through"}
+        ``"auto"`` is our own rules where they have one for every operator on the path, else
+        onnxruntime-training's C++ builder where it is installed and does not refuse the graph.
     rules, ort : callable
-        Build the same with either.
+        Build the same gradient with our own rules and with the C++ builder.
 
     Returns
     -------
     object
-        What was built.
+        What the callable of the backend returns.
 
     Raises
     ------
     GradientError
-        If the backend is unknown, or if an operator on the way has no gradient.
+        If the backend is unknown, if a node rounds, or if no backend has the gradient; the message
+        has the reason of each.
+    MissingRuntimeError
+        If the backend is ``"ort"`` and onnxruntime-training is not installed.
     """
     if backend == STRAIGHT_THROUGH:
         return rules()
@@ -96,7 +99,9 @@ def by_backend(backend: str, rules: Callable[[], Result], ort: Callable[[], Resu
         try:
             return ort()
         except GradientError as other:
-            raise GradientError(f"{error} Neither has onnxruntime-training: {other}") from error
+            raise GradientError(
+                f"{error} onnxruntime-training, the other backend, has no gradient either: {other}"
+            ) from error
 
 
 def gradient_of_loss(
@@ -119,7 +124,7 @@ def gradient_of_loss(
         Inputs of the graph to differentiate with respect to.
     backend : {"auto", "rules", "ort"}, default="auto"
         What builds the gradient: our own rules, onnxruntime-training's C++ builder, or rules where
-        every operator on the way has one, else the builder where it is installed. The estimators'
+        every operator on the path has one, else the builder where it is installed. The estimators'
         parameter ``straight_through`` comes as ``"straight_through"``.
     keep_outputs : bool, default=False
         Whether the other outputs of the model are kept, after the loss.
@@ -134,7 +139,7 @@ def gradient_of_loss(
     Raises
     ------
     GradientError
-        If an operator on the way has no gradient or rounds, or if the backend is unknown.
+        If an operator on the path has no gradient or rounds, or if the backend is unknown.
     MissingRuntimeError
         If the backend is not installed.
 
@@ -150,7 +155,7 @@ def gradient_of_loss(
     """
     model = inline_functions(model)
     origins = None if origin is None else dict.fromkeys((node.name for node in model.graph.node), origin)
-    return by_backend(
+    return build_gradient(
         backend,
         lambda: gradient_model(
             model,
