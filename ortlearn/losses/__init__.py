@@ -14,6 +14,7 @@ from .margins import HingeLoss, ModifiedHuberLoss, PerceptronLoss, SquaredHingeL
 from .per_output import PerOutputLoss
 from .quantile import QuantileLoss
 from .row_objective import RowObjective
+from .signed_labels import SignedLabelLoss
 from .squared_error import SquaredErrorLoss
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "PoissonLoss",
     "QuantileLoss",
     "RowObjective",
+    "SignedLabelLoss",
     "SquaredEpsilonInsensitiveLoss",
     "SquaredErrorLoss",
     "SquaredHingeLoss",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .scores import Scores
 
 if TYPE_CHECKING:
+    from .objectives import Objective
     from .writer import ModelWriter
 
 __all__ = ["ModelDefinition"]
@@ -86,6 +87,23 @@ class ModelDefinition:
             Fitted.
         """
         yield from ()
+
+    def objective(self, model: Any, total_weight: float) -> Objective | None:
+        """Return the loss and the penalty that the hyper-parameters of a fitted estimator mean.
+
+        Parameters
+        ----------
+        model : estimator
+            Fitted.
+        total_weight : float
+            Sum of the weights of the samples, those of their classes included.
+
+        Returns
+        -------
+        Objective or None
+            None by default: the class minimises no sum over samples, or one that no loss expresses.
+        """
+        return None
 
     def finish(self, model: Any) -> None:
         """Bring what follows from the parameters of an estimator up to date, once they are written back.
