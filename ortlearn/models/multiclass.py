@@ -177,7 +177,7 @@ class MultiOutputClassifierDefinition(_Members):
     """MultiOutputClassifier: a model for each column of classes."""
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the objective of the members; with three classes or more, only a log loss has such scores."""
+        """Return the objective of the members; of three classes or more, only the log loss."""
         found = common_objective(model.estimators_, total_weight)
         two = all(len(classes) == 2 for classes in model.classes_)
         return found if found is not None and (two or isinstance(found.loss, LogLoss)) else None

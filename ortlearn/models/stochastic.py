@@ -2,8 +2,8 @@
 
 ``sum(w * l) / n + alpha * R``, with ``R = |coef|_1`` for the penalty ``"l1"``, ``|coef|^2 / 2`` for ``"l2"``,
 and ``ratio * |coef|_1 + (1 - ratio) / 2 * |coef|^2`` for ``"elasticnet"`` (User guide of scikit-learn,
-"Stochastic Gradient Descent"). The sum is divided by the number of samples n, not by the sum of their weights:
-the objectives here are theirs for weights of mean one.
+"Stochastic Gradient Descent"). As n is the number of samples, rather than the sum of their weights, the
+objectives here are theirs for weights of mean one.
 """
 
 from __future__ import annotations

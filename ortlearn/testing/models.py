@@ -43,8 +43,8 @@ def check_model(
     ``predict_proba``, ``decision_function`` and ``predict``, whichever it has. Every trained parameter
     has a gradient of the score that is that of finite differences. Parameters that are changed and
     written back give an estimator that computes what the changed graph does, and whose own graph holds
-    them; the given estimator is not changed. The objective, where there is one, suits the scores; that it is the
-    one that was minimised is checked by :func:`~ortlearn.testing.check_objective`.
+    them; the given estimator is not changed. The objective, where there is one, suits the scores;
+    :func:`~ortlearn.testing.check_objective` checks that it is the one that was minimised.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Check the objective of a model definition: it suits the scores, and the fitted parameters are its minimum."""
+"""Check the objective of a definition: it suits the scores, and the fitted parameters are its minimum."""
 
 from __future__ import annotations
 
@@ -172,6 +172,7 @@ class _Slopes:
     feeds: dict[str, np.ndarray]
     weights: np.ndarray
     run: Run
+    fitted: list
 
     @classmethod
     def of(
@@ -190,7 +191,8 @@ class _Slopes:
         parameters = {name: written.parameters[name] for name in present}
         model = _with_objective(graph, written, labels, loss, objective.penalty, present)
         values = {name: np.asarray(p.value(), dtype=np.float64) for name, p in parameters.items()}
-        return cls(model, parameters, {"X": X, "labels": labels, **values}, weights, run)
+        feeds = {"X": X, "labels": labels, **values}
+        return cls(model, parameters, feeds, weights, run, run(model, feeds))
 
     def along(self, direction: dict[str, np.ndarray]) -> float:
         """Return the slope of the objective along a direction, relative to those of single samples."""
@@ -199,9 +201,7 @@ class _Slopes:
             constraint = self.parameters[name].constraint
             value = self.feeds[name]
             moved[name] = value + step if constraint is None else _moved(constraint, value, step)
-        (before, penalty_before), (after, penalty_after) = (
-            self.run(self.model, feeds) for feeds in (self.feeds, moved)
-        )
+        (before, penalty_before), (after, penalty_after) = self.fitted, self.run(self.model, moved)
         losses, penalty = self.weights * (after - before), float(penalty_after - penalty_before)
         size = np.abs(losses).sum() + abs(penalty)
         return float((losses.sum() + penalty) / size) if size else 0.0
@@ -227,7 +227,8 @@ def _with_objective(
         scores.score: TensorType(TensorProto.DOUBLE, (None, scores.n_outputs)),
         **{name: TensorType(TensorProto.DOUBLE, parameters[name].value().shape) for name in present},
     }
-    op = GraphBuilder(dtype=np.float64, existing_names=graph_names(graph.graph) | {"labels"}, types=types, prefix="objective_")
+    taken = graph_names(graph.graph) | {"labels"}
+    op = GraphBuilder(dtype=np.float64, existing_names=taken, types=types, prefix="objective_")
     rows = op.node("Identity", loss.forward(op, "labels", scores.score), outputs=["losses"])
     terms, penalty = [], _resolved(penalty, {name: parameters[name] for name in present})
     for name in present:

@@ -146,8 +146,8 @@ class _FirstScores(Access):
 class HistGradientBoostingDefinition(ModelDefinition):
     """HistGradientBoostingClassifier and HistGradientBoostingRegressor, of columns of numbers.
 
-    A round minimises ``sum(w * l) + l2_regularization / 2 * sum(v^2)``, v the values of its leaves before they
-    are multiplied with the learning rate (Chen and Guestrin, "XGBoost", KDD 2016, equation 2).
+    A round minimises ``sum(w * l) + l2_regularization / 2 * sum(v^2)``, v the values of its leaves before
+    they are multiplied with the learning rate (Chen and Guestrin, "XGBoost", KDD 2016, equation 2).
     """
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
