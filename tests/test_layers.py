@@ -24,7 +24,7 @@ ALLOWED = {
     "penalties": {"graphs", "parameters"},
     "losses": {"graphs", "penalties", "parameters"},
     "differentiation": {"graphs"},
-    "models": {"graphs"},
+    "models": {"graphs", "losses", "penalties"},
     "conversion": {"graphs", "differentiation", "models", "quiet"},
     "training": BELOW_TRAINING,
     "estimators": BELOW_ESTIMATORS,

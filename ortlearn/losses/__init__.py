@@ -16,6 +16,7 @@ from .per_output import PerOutputLoss
 from .quantile import QuantileLoss
 from .resolve import resolve_loss
 from .row_objective import RowObjective
+from .signed_labels import SignedLabelLoss
 from .squared_error import SquaredErrorLoss
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "PoissonLoss",
     "QuantileLoss",
     "RowObjective",
+    "SignedLabelLoss",
     "SquaredEpsilonInsensitiveLoss",
     "SquaredErrorLoss",
     "SquaredHingeLoss",

@@ -6,6 +6,7 @@ declared. Definitions are plugins of the group ``ortlearn.models``.
 
 from .base import ModelDefinition
 from .document import WrittenModel, write_model
+from .objectives import Objective, objective_of
 from .parameters import Parameter
 from .registry import all_covered, definition_of, find_definition, is_continuous, unwrapped
 from .scores import Scores
@@ -15,6 +16,7 @@ from .writer import ModelWriter
 __all__ = [
     "ModelDefinition",
     "ModelWriter",
+    "Objective",
     "Parameter",
     "Scores",
     "WrittenModel",
@@ -22,6 +24,7 @@ __all__ = [
     "definition_of",
     "find_definition",
     "is_continuous",
+    "objective_of",
     "unwrapped",
     "write_model",
     "write_parameters",

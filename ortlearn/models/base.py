@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .scores import Scores
 
 if TYPE_CHECKING:
+    from .objectives import Objective
     from .writer import ModelWriter
 
 __all__ = ["ModelDefinition"]
@@ -125,6 +126,23 @@ class ModelDefinition:
         -------
         estimator or None
             Estimator inside whose predictions it passes on, and which has the shape.
+        """
+        return None
+
+    def objective(self, model: Any, total_weight: float) -> Objective | None:
+        """Return the loss and the penalty that the hyper-parameters of a fitted estimator mean.
+
+        Parameters
+        ----------
+        model : estimator
+            Fitted.
+        total_weight : float
+            Sum of the weights of the samples, those of their classes included.
+
+        Returns
+        -------
+        Objective or None
+            None by default: the class minimises no sum over samples, or one that no loss expresses.
         """
         return None
 

@@ -8,6 +8,7 @@ from typing import Any
 from .base import ModelDefinition
 from .columns import Columns
 from .members import joined
+from .objectives import Objective, objective_of
 from .scores import Scores, transformation
 from .writer import ModelWriter
 
@@ -31,6 +32,10 @@ class PipelineDefinition(ModelDefinition):
     def children(self, model: Any) -> Iterator[Any]:
         """Yield the steps that do something."""
         yield from (step for _, step in model.steps if step not in IDLE)
+
+    def objective(self, model: Any, total_weight: float) -> Objective | None:
+        """Return the objective of the last step."""
+        return objective_of(model.steps[-1][1], total_weight)
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         """Append the steps."""

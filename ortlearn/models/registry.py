@@ -111,7 +111,7 @@ def definition_of(estimator: Any) -> ModelDefinition:
     >>> from sklearn.linear_model import Ridge
     >>> from ortlearn.models import definition_of
     >>> type(definition_of(Ridge())).__name__
-    'LinearRegressorDefinition'
+    'RidgeDefinition'
     """
     found = find_definition(estimator)
     if found is None:

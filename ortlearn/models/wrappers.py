@@ -13,11 +13,13 @@ from onnx import TensorProto
 from ..exceptions import ConversionError
 from .base import ModelDefinition
 from .members import decision_of
+from .objectives import Objective, objective_of
 from .scores import Scores, label_of
 from .target_transforms import write_inverse
 from .writer import ModelWriter
 
 __all__ = [
+    "ConsensusDefinition",
     "FrozenDefinition",
     "InnerDefinition",
     "SearchDefinition",
@@ -27,7 +29,7 @@ __all__ = [
 
 
 class InnerDefinition(ModelDefinition):
-    """Estimators that compute what the one inside does: RANSACRegressor."""
+    """Estimators that compute what the one inside does."""
 
     takes_columns = True
     attribute = "estimator_"
@@ -45,9 +47,21 @@ class InnerDefinition(ModelDefinition):
         attribute = self.inner(model)
         return op.write(getattr(model, attribute), x, attribute if op.path else "")
 
+    def objective(self, model: Any, total_weight: float) -> Objective | None:
+        """Return the objective of the estimator inside."""
+        return objective_of(getattr(model, self.inner(model)), total_weight)
+
     def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
         """Return the estimator inside, which has the shape."""
         return getattr(model, self.inner(model))
+
+
+class ConsensusDefinition(InnerDefinition):
+    """RANSACRegressor: an estimator of the samples that agree."""
+
+    def objective(self, model: Any, total_weight: float) -> Objective | None:
+        """Return None: it leaves samples out."""
+        return None
 
 
 class SearchDefinition(InnerDefinition):
