@@ -5,6 +5,9 @@ import copy
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
+from ortlearn.conversion.constraints import tied_formulas
+from ortlearn.conversion.constraints.ties import tie_parameters
+from ortlearn.conversion.weights.fitted_attributes import fitted_arrays
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
@@ -16,9 +19,6 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from ortlearn.conversion import sklearn_to_onnx, to_trainable
-from ortlearn.conversion.constraints import tied_formulas
-from ortlearn.conversion.constraints.ties import tie_parameters
-from ortlearn.conversion.weights.fitted_attributes import fitted_arrays
 from ortlearn.differentiation import gradient_of_loss
 from ortlearn.estimators import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.graphs import (

@@ -8,6 +8,7 @@ import onnxruntime
 import pandas as pd
 import pytest
 from onnx import checker, parser
+from ortlearn.conversion.fallbacks.fallback import flat_steps
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
@@ -30,11 +31,10 @@ from sklearn.preprocessing import (
 )
 
 from ortlearn.conversion import convert_with_fallback, read_columns, to_trainable
-from ortlearn.preprocessing.comparison import difference, probe_rows
-from ortlearn.conversion.fallbacks.fallback import flat_steps
-from ortlearn.preprocessing.input_schema import input_schema
 from ortlearn.exceptions import ConversionError, FallbackWarning
 from ortlearn.models.functions import FUNCTIONS
+from ortlearn.preprocessing.comparison import difference, probe_rows
+from ortlearn.preprocessing.input_schema import input_schema
 
 N_ROWS = 120
 CITIES = ["Oslo", "Lima", "Rome"]

@@ -4,6 +4,9 @@ import warnings
 
 import numpy as np
 import pytest
+from ortlearn.conversion.preparation.kinds import describe, last_step
+from ortlearn.preprocessing.target_transforms import FUNCTIONS, write_inverse
+from ortlearn.preprocessing.unwrapping import Unwrapped, unwrap
 from scipy import special
 from sklearn.cluster import KMeans
 from sklearn.compose import TransformedTargetRegressor
@@ -27,9 +30,6 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from ortlearn.conversion.preparation.kinds import describe, last_step
-from ortlearn.preprocessing.target_transforms import FUNCTIONS, write_inverse
-from ortlearn.preprocessing.unwrapping import Unwrapped, unwrap
 from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import GraphBuilder
 
