@@ -12,7 +12,14 @@ ROOT = Path(ortlearn.__file__).parent
 
 #: What each part may import of the others; every part may import exceptions and plugins.
 BELOW_TRAINING = {"differentiation", "losses", "penalties", "learning_rates", "graphs"}
-BELOW_ESTIMATORS = BELOW_TRAINING | {"training", "conversion", "models", "quiet"}
+BELOW_ESTIMATORS = BELOW_TRAINING | {
+    "training",
+    "conversion",
+    "models",
+    "preprocessing",
+    "onnx_files",
+    "quiet",
+}
 ALLOWED = {
     "exceptions": set(),
     "_version": set(),
@@ -24,8 +31,10 @@ ALLOWED = {
     "penalties": {"graphs", "parameters"},
     "losses": {"graphs", "penalties", "parameters"},
     "differentiation": {"graphs"},
+    "preprocessing": {"graphs", "models", "quiet"},
+    "onnx_files": {"graphs", "differentiation", "models"},
     "models": {"graphs", "losses", "penalties"},
-    "conversion": {"graphs", "differentiation", "models", "quiet"},
+    "conversion": {"graphs", "differentiation", "models", "preprocessing", "onnx_files", "quiet"},
     "training": BELOW_TRAINING,
     "estimators": BELOW_ESTIMATORS,
     "inspection": {"graphs"},
@@ -40,7 +49,7 @@ STANDARD_ONLY = {"exceptions", "_version", "plugins", ""}
 #: Where other packages may be imported: modules or parts.
 RESTRICTED = {
     "onnxruntime": {"training.runtime", "differentiation.ort_backend"},
-    "skl2onnx": {"conversion"},
+    "skl2onnx": {"preprocessing.skl2onnx_steps"},
     "rich": {"training.progress"},
     "graphviz": {"graphs.drawing"},
     "matplotlib": {"inspection.axes"},
@@ -119,8 +128,8 @@ def test_every_part_is_known():
         ("ortlearn.graphs.editing", "import ortlearn.losses.base"),
         ("ortlearn.penalties.base", "from ..losses import BaseLoss"),
         ("ortlearn.losses.base", "def f():\n    from ..differentiation import gradient_of_loss"),
-        ("ortlearn.conversion.loading", "from ..training.sessions import make_session"),
-        ("ortlearn.conversion.loading", "from ..losses import BaseLoss"),
+        ("ortlearn.onnx_files.loading", "from ..training.sessions import make_session"),
+        ("ortlearn.onnx_files.loading", "from ..losses import BaseLoss"),
         ("ortlearn.training.loop", "from ..conversion import Head"),
         ("ortlearn.training.loop", "if TYPE_CHECKING:\n    from ..estimators import OrtGradientOptimizer"),
         ("ortlearn.training.loop", "from .. import OrtGradientOptimizer"),
@@ -159,7 +168,7 @@ def test_a_bad_import_is_caught(module, source):
             "from ..training.base_step import BaseStep\nimport sklearn.base, os.path",
         ),
         ("ortlearn.training.runtime", "import onnxruntime\nfrom onnxruntime.capi import _pybind_state"),
-        ("ortlearn.conversion.decompositions.common", "from ...graphs import GraphBuilder"),
+        ("ortlearn.onnx_files.decompositions.common", "from ...graphs import GraphBuilder"),
         ("ortlearn.testing", "from .training import run_training"),
         ("ortlearn.plugins.groups", "from ..exceptions import PluginError"),
     ],

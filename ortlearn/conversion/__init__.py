@@ -11,6 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..models import Scores as Head  # noqa: F401
+    from ..models.weight import Weight
+    from ..onnx_files.decompositions import decompose_operators
+    from ..onnx_files.loading import is_onnx_source, load_onnx
+    from ..onnx_files.scores import attach_head
+    from ..onnx_files.versions import IR_VERSION, OPSET, pin_versions
+    from ..onnx_files.weights import find_weights, get_train_initializer
     from ..preprocessing.column_reading import check_categories, read_columns
     from ..preprocessing.feature_names import check_feature_names
     from ..preprocessing.fitting import fit_clone, is_fitted
@@ -19,17 +25,12 @@ if TYPE_CHECKING:
     from ..preprocessing.refusal import check_is_a_model
     from ..preprocessing.schema import InputSchema
     from ..preprocessing.target_tags import target_tags
-    from .declared import sklearn_to_onnx, write_weights
-    from .decompositions import decompose_operators
     from .explanation import Explanation, explain
-    from .heads import attach_head
-    from .loading import is_onnx_source, load_onnx
+    from .from_estimator import sklearn_to_onnx, write_weights
+    from .initial_weights import draw_weights
+    from .selection import select_weights
     from .trainable import TrainableModel, source_task, to_trainable
-    from .versions import IR_VERSION, OPSET, pin_versions
-    from .weights.initial_weights import draw_weights
-    from .weights.weight_choice import select_weights
-    from .weights.weight_names import get_train_initializer, onnx_rename_weights
-    from .weights.weight_selection import Weight, find_weights
+    from .weight_names import onnx_rename_weights
 
 __all__ = [
     "IR_VERSION",
@@ -67,37 +68,37 @@ __all__ = [
 
 #: Module of each name.
 _MODULES = {
-    "IR_VERSION": ".versions",
-    "OPSET": ".versions",
+    "IR_VERSION": "..onnx_files.versions",
+    "OPSET": "..onnx_files.versions",
     "Explanation": ".explanation",
     "InputSchema": "..preprocessing.schema",
     "TrainableModel": ".trainable",
-    "Weight": ".weights.weight_selection",
+    "Weight": "..models.weight",
     "accepts_missing": "..preprocessing.missing",
-    "attach_head": ".heads",
+    "attach_head": "..onnx_files.scores",
     "check_categories": "..preprocessing.column_reading",
     "check_feature_names": "..preprocessing.feature_names",
     "check_is_a_model": "..preprocessing.refusal",
-    "decompose_operators": ".decompositions",
-    "draw_weights": ".weights.initial_weights",
+    "decompose_operators": "..onnx_files.decompositions",
+    "draw_weights": ".initial_weights",
     "explain": ".explanation",
-    "find_weights": ".weights.weight_selection",
+    "find_weights": "..onnx_files.weights",
     "fit_clone": "..preprocessing.fitting",
-    "get_train_initializer": ".weights.weight_names",
+    "get_train_initializer": "..onnx_files.weights",
     "is_fitted": "..preprocessing.fitting",
-    "is_onnx_source": ".loading",
-    "load_onnx": ".loading",
+    "is_onnx_source": "..onnx_files.loading",
+    "load_onnx": "..onnx_files.loading",
     "missing_columns": "..preprocessing.missing",
-    "onnx_rename_weights": ".weights.weight_names",
-    "pin_versions": ".versions",
+    "onnx_rename_weights": ".weight_names",
+    "pin_versions": "..onnx_files.versions",
     "read_columns": "..preprocessing.column_reading",
-    "select_weights": ".weights.weight_choice",
-    "sklearn_to_onnx": ".declared",
+    "select_weights": ".selection",
+    "sklearn_to_onnx": ".from_estimator",
     "source_task": ".trainable",
     "target_tags": "..preprocessing.target_tags",
     "to_trainable": ".trainable",
     "untouched": "..preprocessing.overwriting",
-    "write_weights": ".declared",
+    "write_weights": ".from_estimator",
 }
 
 

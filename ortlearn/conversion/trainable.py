@@ -13,15 +13,15 @@ from sklearn.pipeline import Pipeline
 from ..exceptions import ConversionError
 from ..graphs import runtime_errors
 from ..models import unwrapped
+from ..onnx_files.decompositions import decompose_operators
+from ..onnx_files.loading import is_onnx_source, load_onnx
+from ..onnx_files.ml_checks import check_ml_widths
 from ..preprocessing.comparison import Run
 from ..preprocessing.front import split_pipeline
 from ..preprocessing.refusal import check_is_a_model
 from ..preprocessing.skl2onnx_steps import UndefinedModelError, convert
-from .assembling import Incoming, assemble
-from .declared import trainable_from_definitions
-from .decompositions import decompose_operators
-from .loading import is_onnx_source, load_onnx
-from .ml_checks import check_ml_widths
+from .from_estimator import trainable_from_definitions
+from .from_file import Incoming, assemble
 from .output_shapes import with_computed_shapes
 from .trainable_model import TrainableModel
 

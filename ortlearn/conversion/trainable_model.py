@@ -21,14 +21,14 @@ from ..graphs import (
 from ..models import Scores, unwrapped
 from ..models.constraints.base import Constraint
 from ..models.constraints.reparametrisation import constrain_rows, release
+from ..models.weight import Weight
+from ..onnx_files.decompositions import exact_couplings
+from ..onnx_files.scores import APPENDED
+from ..onnx_files.simplify import remove_idle_nodes
 from ..preprocessing.schema import InputSchema
-from .decompositions import exact_couplings
-from .heads import APPENDED
+from .facts import Examined
 from .row_weights import with_weight_vector
-from .simplify import remove_idle_nodes
-from .weights.weight_facts import Examined
-from .weights.weight_names import restored_names
-from .weights.weight_selection import Weight
+from .weight_names import restored_names
 
 __all__ = ["TrainableModel", "examined_model"]
 

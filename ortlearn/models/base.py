@@ -43,7 +43,7 @@ class ModelDefinition:
     #: Whether its column is documents: text of which no entry may be missing.
     takes_documents = False
 
-    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         """Append the graph of a fitted estimator.
 
         Parameters
@@ -52,8 +52,9 @@ class ModelDefinition:
             Receives nodes and parameters.
         model : estimator
             Fitted.
-        x : str
-            Samples, of shape (n, n_features) and the type ``op.float_dtype``.
+        x : str or Columns
+            Samples: a matrix of shape (n, n_features) and the type ``op.float_dtype``; columns of several kinds
+            where ``takes_columns`` is True and X has text or categories.
 
         Returns
         -------

@@ -91,7 +91,7 @@ class GeneralizedLinearDefinition(ModelDefinition):
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         """Return half the deviance; of another link than the logarithm, that of the normal distribution."""
         name = type(model._base_loss).__name__
-        power = getattr(model, "power", None)
+        power: Any = getattr(model, "power", None)
         if name == "HalfTweedieLossIdentity" and power != 0:
             return None
         losses = {"HalfPoissonLoss": PoissonLoss(), "HalfGammaLoss": GammaLoss()}

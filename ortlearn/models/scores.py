@@ -134,8 +134,8 @@ def regression(op: ModelWriter, score: str, n_outputs: int = 1, link: str = "ide
     return Scores("regression", score, n_outputs, link, prediction)
 
 
-def transformation(op: ModelWriter, transformed: str, n_outputs: int) -> Scores:
-    """Return the outputs of a transformer, which is trained on what it gives."""
+def transformation(op: ModelWriter, transformed: Any, n_outputs: int) -> Scores:
+    """Return the outputs of a transformer, which is trained on what it gives; columns where some are text."""
     return Scores("transformation", transformed, n_outputs, transformed=transformed)
 
 

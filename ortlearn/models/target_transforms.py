@@ -82,7 +82,7 @@ def write_inverse(op: GraphBuilder, transformer: Any, name: str) -> str:
     --------
     >>> import numpy as np
     >>> from sklearn.preprocessing import FunctionTransformer
-    >>> from ortlearn.preprocessing.target_transforms import write_inverse
+    >>> from ortlearn.models.target_transforms import write_inverse
     >>> from ortlearn.graphs import GraphBuilder
     >>> op = GraphBuilder()
     >>> name = write_inverse(op, FunctionTransformer(np.log1p, inverse_func=np.expm1), "y")

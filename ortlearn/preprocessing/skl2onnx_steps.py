@@ -78,7 +78,7 @@ def _declared(known: TensorType) -> Any:
     """Return the type of an input as skl2onnx declares it."""
     from skl2onnx.common import data_types
 
-    kinds = {
+    kinds: dict[int, Any] = {
         TensorProto.FLOAT: data_types.FloatTensorType,
         TensorProto.DOUBLE: data_types.DoubleTensorType,
         TensorProto.INT64: data_types.Int64TensorType,

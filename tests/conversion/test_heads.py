@@ -8,9 +8,9 @@ from ortlearn.preprocessing.unwrapping import Threshold
 from scipy.special import expit, softmax
 
 from ortlearn.conversion import attach_head, find_weights
-from ortlearn.conversion.heads import LOWEST
 from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import extract_model, value_types
+from ortlearn.onnx_files.scores import LOWEST
 
 X = np.random.RandomState(0).normal(size=(20, 2)).astype(np.float32)
 W = "float[2,3] w = {1, -1, 0.5, 0.3, 2, -1}"

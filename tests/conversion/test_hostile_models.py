@@ -14,9 +14,9 @@ from sklearn.linear_model import Ridge
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.conversion import load_onnx, to_trainable
-from ortlearn.conversion.model_checks import MAX_NODES
 from ortlearn.exceptions import ConversionError, ExecutionError, OrtlearnError
 from ortlearn.graphs import loop_limits, runtime_errors
+from ortlearn.onnx_files.model_checks import MAX_NODES
 
 X = np.random.RandomState(0).normal(size=(20, 3)).astype(np.float32)
 y = X[:, 0]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from onnx import parser
 
-from ortlearn.conversion.rewrites.row_reshapes import rewrite_row_reshapes
+from ortlearn.onnx_files.rewrites.row_reshapes import rewrite_row_reshapes
 
 
 def model(x="float[N,2] x", middle="z = Neg (x)", index="{0}", rest="{-1}", output="float[N,2] y"):

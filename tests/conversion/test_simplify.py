@@ -5,8 +5,8 @@ import onnx
 import pytest
 from onnx import parser
 
-from ortlearn.conversion.simplify import remove_idle_nodes, skip_idle_nodes
 from ortlearn.graphs import value_types
+from ortlearn.onnx_files.simplify import remove_idle_nodes, skip_idle_nodes
 
 
 def parse(text):

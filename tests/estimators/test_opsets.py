@@ -5,7 +5,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 from ortlearn import plugins
-from ortlearn.conversion.versions import MAX_OPSET, MIN_OPSET
+from ortlearn.onnx_files.versions import MAX_OPSET, MIN_OPSET
 
 OPSETS = range(MIN_OPSET, MAX_OPSET + 1)
 #: Around each change of an operator that training graphs are made of.

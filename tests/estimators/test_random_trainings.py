@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from onnx import helper, numpy_helper
 
-from ortlearn.conversion.versions import MAX_OPSET, MIN_OPSET
 from ortlearn.learning_rates import LearningRateSGD, LearningRateSGDNesterov
+from ortlearn.onnx_files.versions import MAX_OPSET, MIN_OPSET
 from ortlearn.penalties import ElasticPenalty
 from ortlearn.training import batch_timer
 

@@ -73,25 +73,32 @@ class AdaBoostClassifierDefinition(ModelDefinition):
         if len(model.estimator_weights_) > count:  # the fit ended early
             weights = op.Slice(weights, [0], [count], [0])
         total = op.ReduceSum(weights, [0], keepdims=1)
-        hard, soft = [], []
+        hard: list[str] = []
+        soft: list[str] = []
         for number, member in enumerate(model.estimators_):
-            scores = op.write(member, x, at=f"estimators_[{number}]")
-            share = op.Div(op.Gather(weights, [number], axis=0), total)
-            for found, votes in (
-                (hard, one_hot(op, op.ArgMax(shares_of(op, scores), axis=1, keepdims=0), k)),
-                (soft, shares_of(op, scores)),
-            ):
-                found.append(op.Mul(op.Sub(op.Mul(votes, k / (k - 1)), 1.0 / (k - 1)), share))
-        decision, score = (_summed(op, values) for values in (hard, soft))
+            shares = shares_of(op, op.write(member, x, at=f"estimators_[{number}]"))
+            weight = op.Div(op.Gather(weights, [number], axis=0), total)
+            hard.append(_votes(op, one_hot(op, op.ArgMax(shares, axis=1, keepdims=0), k), weight, k))
+            soft.append(_votes(op, shares, weight, k))
+        decision, score = _summed(op, hard), _summed(op, soft)
         if k > 2:
-            found = class_scores(op, op.Div(score, k - 1.0), classes)
-            return _of_votes(op, found, op.Softmax(op.Div(decision, k - 1.0), axis=1), decision)
-        decision, score = (
-            op.Sub(op.Gather(v, [1], axis=1), op.Gather(v, [0], axis=1)) for v in (decision, score)
-        )
+            scores = class_scores(op, op.Div(score, k - 1.0), classes)
+            return _of_votes(op, scores, op.Softmax(op.Div(decision, k - 1.0), axis=1), decision)
+        decision, score = _difference(op, decision), _difference(op, score)
         second = op.Sigmoid(decision)
         shares = op.Concat(op.Sub(1.0, second), second, axis=1)
         return _of_votes(op, binary_classes(op, score, classes), shares, decision)
+
+
+def _votes(op: ModelWriter, shares: str, weight: str, n_classes: int) -> str:
+    """Append a member's votes: 1 for a share of 1, ``-1 / (k - 1)`` for a share of 0."""
+    rest = n_classes - 1
+    return op.Mul(op.Sub(op.Mul(shares, n_classes / rest), 1.0 / rest), weight)
+
+
+def _difference(op: ModelWriter, votes: str) -> str:
+    """Append the votes for the second of two classes less those for the first."""
+    return op.Sub(op.Gather(votes, [1], axis=1), op.Gather(votes, [0], axis=1))
 
 
 def _summed(op: ModelWriter, values: list[str]) -> str:

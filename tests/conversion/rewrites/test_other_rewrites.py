@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from onnx import checker, helper, numpy_helper, parser
 
-from ortlearn.conversion.rewrites import rewrite_forms
 from ortlearn.graphs import initializer_arrays
+from ortlearn.onnx_files.rewrites import rewrite_forms
 
 RNG = np.random.default_rng(0)
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from onnx import checker, parser
 
-from ortlearn.conversion.rewrites.roots import guard_roots
 from ortlearn.differentiation import gradient_of_loss
+from ortlearn.onnx_files.rewrites.roots import guard_roots
 
 HEAD = '<ir_version: 8, opset_import: ["": 18]> g (float[N,2] x) => (float loss)'
 CONSTANTS = "<int64[1] one = {1}, float[1] third = {0.33333334}, float[1] two = {2}, float zero = {0}>"

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from onnx import checker, parser
 
-from ortlearn.conversion.rewrites import rewrite_forms
 from ortlearn.differentiation import gradient_of_loss
 from ortlearn.graphs import initializer_arrays, make_inputs_of
+from ortlearn.onnx_files.rewrites import rewrite_forms
 
 X = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
 V = np.array([1.0, -2.0, 0.5], np.float32)

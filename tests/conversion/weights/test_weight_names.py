@@ -6,7 +6,7 @@ from onnx import TensorProto, checker, helper, numpy_helper, parser
 from sklearn.linear_model import Ridge
 
 from ortlearn.conversion import get_train_initializer, onnx_rename_weights, sklearn_to_onnx, to_trainable
-from ortlearn.conversion.weights.weight_names import renamed_weights, restored_names
+from ortlearn.conversion.weight_names import renamed_weights, restored_names
 from ortlearn.graphs import initializer_arrays
 
 NESTED = """<ir_version: 8, opset_import: ["": 18]>

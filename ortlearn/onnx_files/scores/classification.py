@@ -8,7 +8,7 @@ from onnx import NodeProto
 
 from ...exceptions import ConversionError
 from ...models import Scores
-from ..weights.weight_selection import Weight
+from ...models.weight import Weight
 from .base import Purpose, make_scores
 from .decisions import confidence_score, decision_score, single_score
 from .graph_end import GraphEnd

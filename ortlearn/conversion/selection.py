@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from onnx import ModelProto
 
-from ...differentiation import gradient_reach
-from ...exceptions import ConversionError, NoTrainableWeightError
-from ...graphs.name_patterns import matches_pattern
-from .weight_selection import CONSTANT, Weight
+from ..differentiation import gradient_reach
+from ..exceptions import ConversionError, NoTrainableWeightError
+from ..graphs.name_patterns import matches_pattern
+from ..models.weight import CONSTANT, Weight
 
 __all__ = ["Asked", "asked_for", "reached_weights", "select_weights"]
 

@@ -43,7 +43,7 @@ def rewrite_forms(model: ModelProto) -> ModelProto:
     Examples
     --------
     >>> from onnx import parser
-    >>> from ortlearn.conversion.rewrites import rewrite_forms
+    >>> from ortlearn.onnx_files.rewrites import rewrite_forms
     >>> model = parser.parse_model('''
     ...     <ir_version: 8, opset_import: ["": 18]>
     ...     g (float[N,2] x) => (float[N] y) <float[2] w = {1, 2}> { y = MatMul (x, w) }''')

@@ -32,7 +32,7 @@ def rewrite_row_reshapes(model: ModelProto) -> ModelProto:
     Examples
     --------
     >>> from onnx import parser
-    >>> from ortlearn.conversion.rewrites.row_reshapes import rewrite_row_reshapes
+    >>> from ortlearn.onnx_files.rewrites.row_reshapes import rewrite_row_reshapes
     >>> model = parser.parse_model('''
     ...     <ir_version: 8, opset_import: ["": 18]>
     ...     g (float[N,2] x) => (float[N,2] y) <int64[1] zero = {0}, int64[1] rest = {-1}>

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
-from ...graphs import node_inputs, subgraphs
-from .weight_names import get_train_initializer
+from ..graphs import node_inputs, subgraphs
+from ..models.weight import Weight
 
-__all__ = ["CONSTANT", "Weight", "find_weights"]
+__all__ = ["find_weights", "get_train_initializer"]
 
 #: Operators that multiply by a weight, and the positions of their weights and of their intercept.
 LINEAR = {
@@ -25,85 +24,6 @@ LINEAR = {
 TABLES = {("", "Gather"), ("", "GatherElements"), ("", "GatherND"), ("ai.onnx.ml", "ArrayFeatureExtractor")}
 #: Operators that only pass values on between a product and the sum with its intercept.
 PASSING = {"Cast", "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze"}
-#: Why a number of a formula is not trained.
-CONSTANT = "constant of a formula"
-#: A name in brackets, and what it is looked up in: nothing for a pipeline or a union.
-STEP = re.compile(r"(\w*)\['([^']*)'\]")
-
-
-@dataclass(frozen=True)
-class Weight:
-    """A floating-point initializer and what the graph does with it.
-
-    Attributes
-    ----------
-    name : str
-        Name of the initializer.
-    role : {"weight", "intercept", "scale", "table", "other"}
-        A factor of a product, what is added to one, a factor or divisor, a table whose rows are
-        looked up, or something else.
-    learned : bool
-        Whether it is trained unless told otherwise.
-    fans : tuple of int
-        Numbers of inputs and outputs of a product's weight, (1, 1) for others.
-    attribute : str or None
-        Expression of the fitted attribute it holds, ``coef_`` or ``estimators_[3].tree_.value``, from
-        the step on; None where it is not known.
-    step : str or None
-        Step of the pipeline it belongs to; None where there is none, or where it is not known.
-    drawn : bool
-        Whether a training from fresh weights draws it anew, rather than start from its value.
-    reason : str
-        Why it is not trained unless told otherwise; empty where it is, or where the graph alone tells.
-    form : str
-        What the converter made of the attribute, ``{}`` in its place: ``"log({})"``, ``"1 / {}"``.
-    """
-
-    name: str
-    role: str
-    learned: bool
-    fans: tuple[int, int] = (1, 1)
-    attribute: str | None = None
-    step: str | None = None
-    drawn: bool = True
-    reason: str = ""
-    form: str = "{}"
-
-    @property
-    def expression(self) -> str | None:
-        """What it holds of the attribute: ``coef_``, ``log(weights_)``; None where it is not known."""
-        return None if self.attribute is None else self.form.format(self.attribute)
-
-    @property
-    def origin(self) -> str:
-        """Where the weight comes from, ``"ridge: coef_"``; empty where it is not known."""
-        return ": ".join(part for part in (self.step, self.expression) if part)
-
-    @property
-    def steps(self) -> list[str]:
-        """Names of the steps it is part of, one in another joined by ``__`` as in ``set_params``."""
-        inner = STEP.findall(self.attribute or "")
-        chain = [self.step] if self.step else []
-        chain += [name for owner, name in inner if owner in ("", "named_transformers_")]
-        return ["__".join(chain[i:j]) for i in range(len(chain)) for j in range(i + 1, len(chain) + 1)]
-
-    def names(self, original: str) -> list[str]:
-        """Return what the weight may be called in ``weights_to_train``, given its original name.
-
-        Parameters
-        ----------
-        original : str
-            Name of the initializer in the graph as it came.
-
-        Returns
-        -------
-        list of str
-            Names, the stable one first.
-        """
-        named = [self.name, original, self.attribute, self.expression]
-        if self.step is not None and self.attribute is not None:
-            named += [f"{self.step}.{self.attribute}", f"{self.step}.{self.expression}", self.origin]
-        return [name for name in named if name]
 
 
 def find_weights(model: ModelProto, frozen: Iterable[str] = ()) -> dict[str, Weight]:
@@ -228,3 +148,35 @@ def _fans(node: NodeProto, array: np.ndarray) -> tuple[int, int]:
     if node.op_type == "Gemm" and any(a.name == "transB" and a.i for a in node.attribute):
         return array.shape[1], array.shape[0]
     return array.shape[-2], array.shape[-1]
+
+
+def get_train_initializer(onx: ModelProto) -> dict[str, tuple[np.ndarray, TensorProto]]:
+    """Return the floating-point initializers of the main graph.
+
+    Parameters
+    ----------
+    onx : onnx.ModelProto
+        Model.
+
+    Returns
+    -------
+    dict of str to (ndarray, onnx.TensorProto)
+        Value and tensor of every float32 and float64 initializer, in the graph's order. Not every
+        one is a weight: see :func:`ortlearn.conversion.find_weights`.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.conversion import get_train_initializer
+    >>> model = parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]>
+    ...     g (float[N,1] x) => (float[1,M] y) <float[1,1] w = {2}, int64[2] shape = {1, -1}>
+    ...     { z = MatMul (x, w) y = Reshape (z, shape) }''')
+    >>> {name: array.tolist() for name, (array, tensor) in get_train_initializer(model).items()}
+    {'w': [[2.0]]}
+    """
+    return {
+        tensor.name: (numpy_helper.to_array(tensor), tensor)
+        for tensor in onx.graph.initializer
+        if tensor.data_type in (TensorProto.FLOAT, TensorProto.DOUBLE)
+    }

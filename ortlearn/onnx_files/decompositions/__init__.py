@@ -12,8 +12,7 @@ from onnx import ModelProto, NodeProto
 
 from ...exceptions import ConversionError
 from ...graphs import GraphBuilder, replace_nodes
-from ..rewrites import rewrite_forms
-from . import (
+from ..decompositions import (
     array_feature_extractor,
     cdist,
     feature_vectorizer,
@@ -30,6 +29,7 @@ from . import (
     tree_ensemble,
     tree_regressor,
 )
+from ..rewrites import rewrite_forms
 from .common import Fused
 from .svm_coupling import exact_couplings
 from .tree_opset import with_tree_opset

@@ -5,51 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-import numpy as np
-from onnx import GraphProto, ModelProto, TensorProto, numpy_helper
+from onnx import GraphProto, ModelProto
 
-from ...graphs import copy_model, graph_names, subgraphs
+from ..graphs import copy_model, graph_names, subgraphs
 
 __all__ = [
-    "get_train_initializer",
-    "is_named_after",
     "onnx_rename_weights",
     "renamed_weights",
     "restored_names",
 ]
 
 _PREFIX = re.compile(r"^I\d+_")
-
-
-#: Attributes that initializers of other names hold, by the stems of these names.
-OTHER_STEMS = {"base_values": ("_baseline_prediction", "_raw_predict_init(X)", "constant_")}
-
-
-def is_named_after(name: str, attribute: str) -> bool:
-    """Tell whether the name of an initializer says that it holds an attribute.
-
-    Parameters
-    ----------
-    name : str
-        Name, numbers and prefixes included.
-    attribute : str
-        Attribute without the object that has it, ``_y_train_mean``.
-
-    Returns
-    -------
-    bool
-        Whether it does.
-
-    Examples
-    --------
-    >>> from ortlearn.conversion.weights.weight_names import is_named_after
-    >>> [is_named_after("I10_own_y_train_mean_0", name) for name in ("_y_train_mean", "_y_train_std")]
-    [True, False]
-    """
-    stem = f"_{name.rstrip('_0123456789')}"
-    if stem.endswith(f"_{attribute.strip('_')}"):
-        return True
-    return any(stem.endswith(f"_{other}") and attribute in held for other, held in OTHER_STEMS.items())
 
 
 def _all_graphs(graph: GraphProto):
@@ -164,35 +130,3 @@ def onnx_rename_weights(onx: ModelProto) -> ModelProto:
     ['I0_weight', 'I1_bias']
     """
     return renamed_weights(onx)[0]
-
-
-def get_train_initializer(onx: ModelProto) -> dict[str, tuple[np.ndarray, TensorProto]]:
-    """Return the floating-point initializers of the main graph.
-
-    Parameters
-    ----------
-    onx : onnx.ModelProto
-        Model.
-
-    Returns
-    -------
-    dict of str to (ndarray, onnx.TensorProto)
-        Value and tensor of every float32 and float64 initializer, in the graph's order. Not every
-        one is a weight: see :func:`ortlearn.conversion.find_weights`.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.conversion import get_train_initializer
-    >>> model = parser.parse_model('''
-    ...     <ir_version: 8, opset_import: ["": 18]>
-    ...     g (float[N,1] x) => (float[1,M] y) <float[1,1] w = {2}, int64[2] shape = {1, -1}>
-    ...     { z = MatMul (x, w) y = Reshape (z, shape) }''')
-    >>> {name: array.tolist() for name, (array, tensor) in get_train_initializer(model).items()}
-    {'w': [[2.0]]}
-    """
-    return {
-        tensor.name: (numpy_helper.to_array(tensor), tensor)
-        for tensor in onx.graph.initializer
-        if tensor.data_type in (TensorProto.FLOAT, TensorProto.DOUBLE)
-    }

@@ -30,7 +30,7 @@ def remove_idle_nodes(model: ModelProto) -> ModelProto:
     Examples
     --------
     >>> from onnx import parser
-    >>> from ortlearn.conversion.simplify import remove_idle_nodes
+    >>> from ortlearn.onnx_files.simplify import remove_idle_nodes
     >>> model = parser.parse_model('''
     ...     <ir_version: 8, opset_import: ["": 18]>
     ...     g (float[N,2] x) => (float[N,2] y) { z = Identity (x) y = Neg (z) }''')

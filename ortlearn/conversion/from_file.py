@@ -14,15 +14,15 @@ from ..graphs import (
     name_nodes,
     value_types,
 )
+from ..onnx_files.decompositions import exact_couplings
+from ..onnx_files.scores import attach_head
+from ..onnx_files.versions import with_free_rows
+from ..onnx_files.weights import find_weights
 from ..preprocessing.schema import graph_inputs, schema_of_graph
-from .decompositions import exact_couplings
-from .heads import attach_head
+from .facts import Examined, explained
+from .selection import asked_for, reached_weights, select_weights
 from .trainable_model import TrainableModel
-from .versions import with_free_rows
-from .weights.weight_choice import asked_for, reached_weights, select_weights
-from .weights.weight_facts import Examined, explained
-from .weights.weight_names import renamed_weights
-from .weights.weight_selection import find_weights
+from .weight_names import renamed_weights
 
 __all__ = ["Incoming", "assemble"]
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ...models.constraints.base import Constraint
-from .weight_selection import Weight
+from ..models.constraints.base import Constraint
+from ..models.weight import Weight
 
 __all__ = ["draw_weights"]
 

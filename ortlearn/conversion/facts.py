@@ -11,11 +11,11 @@ from typing import Any
 from onnx import ModelProto
 from sklearn.pipeline import Pipeline
 
-from ...differentiation import gradient_reach
-from ...exceptions import NoTrainableWeightError
-from ...models import find_definition
-from ...models.constraints.base import Constraint
-from .weight_selection import CONSTANT, Weight
+from ..differentiation import gradient_reach
+from ..exceptions import NoTrainableWeightError
+from ..models import find_definition
+from ..models.constraints.base import Constraint
+from ..models.weight import CONSTANT, Weight
 
 __all__ = ["COLUMNS", "Examined", "Fact", "explained", "facts_of", "facts_table", "hopeless_steps"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...models import Scores
-from ..weights.weight_selection import Weight
+from ...models.weight import Weight
 from .base import Purpose, make_scores
 from .graph_end import GraphEnd
 from .outputs import split_outputs

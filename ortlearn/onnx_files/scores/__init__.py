@@ -12,7 +12,7 @@ from onnx import ModelProto
 
 from ...graphs import TensorType
 from ...models import Scores
-from ..weights.weight_selection import Weight
+from ...models.weight import Weight
 from .base import Purpose
 from .classification import classification_scores
 from .graph_end import APPENDED, FLOATS, GraphEnd

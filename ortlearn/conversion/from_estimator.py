@@ -14,16 +14,16 @@ from ..exceptions import WriteBackError
 from ..graphs import extract_model, initializer_arrays, name_nodes
 from ..models.constraints.reparametrisation import constrain, release
 from ..models.registry import shape_predictions
+from ..models.weight import CONSTANT, Weight
 from ..preprocessing.front import Split, rest_of
 from ..preprocessing.readers import selects_by_name
 from ..preprocessing.schema import matrix_schema
 from ..preprocessing.skl2onnx_steps import append_converted
+from .facts import Examined, explained
 from .output_shapes import with_computed_shapes
+from .selection import asked_for, reached_weights, select_weights
 from .trainable_model import TrainableModel
-from .weights.weight_choice import asked_for, reached_weights, select_weights
-from .weights.weight_facts import Examined, explained
-from .weights.weight_names import renamed_weights
-from .weights.weight_selection import CONSTANT, Weight
+from .weight_names import renamed_weights
 
 __all__ = ["sklearn_to_onnx", "trainable_from_definitions", "write_weights"]
 

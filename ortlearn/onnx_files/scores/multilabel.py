@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ...models import Scores
-from ..weights.weight_selection import Weight
+from ...models.weight import Weight
 from .base import Purpose, make_scores
 from .decisions import decision_score
 from .graph_end import GraphEnd

@@ -1,0 +1,1 @@
+"""ONNX files of other origin: what they compute is found by their operators."""
