@@ -53,8 +53,8 @@ class ModelDefinition:
         model : estimator
             Fitted.
         x : str or Columns
-            Samples: a matrix of shape (n, n_features) and the type ``op.float_dtype``; columns of several kinds
-            where ``takes_columns`` is True and X has text or categories.
+            Samples: a matrix of shape (n, n_features) and the type ``op.float_dtype``; columns of several
+            kinds where ``takes_columns`` is True and X has text or categories.
 
         Returns
         -------
