@@ -8,7 +8,7 @@ from .base import ModelDefinition
 from .document import WrittenModel, write_model
 from .objectives import Objective, objective_of
 from .parameters import Parameter
-from .registry import all_covered, definition_of, find_definition, is_continuous, unwrapped
+from .registry import all_covered, definition_of, find_definition, unwrapped
 from .scores import Scores
 from .write_back import write_parameters
 from .writer import ModelWriter
@@ -23,7 +23,6 @@ __all__ = [
     "all_covered",
     "definition_of",
     "find_definition",
-    "is_continuous",
     "objective_of",
     "unwrapped",
     "write_model",

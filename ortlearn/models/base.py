@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .scores import Scores
 
 if TYPE_CHECKING:
     from .objectives import Objective
+    from .routes import Route
     from .writer import ModelWriter
 
 __all__ = ["ModelDefinition"]
@@ -38,6 +39,15 @@ class ModelDefinition:
     untrained = ""
     #: Whether ``write`` takes columns of several kinds, too, rather than a matrix of numbers only.
     takes_columns = False
+    #: Whether its parts are given columns that it selects.
+    selects_columns = False
+    #: Whether it leaves missing values where they are.
+    keeps_missing = False
+    #: Whether it takes labels of several columns, though the tags of the class do not say so.
+    several_outputs = False
+    #: Parameters under which a few samples fit the shapes of an estimator, whose weights are then drawn anew;
+    #: None where the shapes depend on all samples.
+    shape_parameters: Mapping[str, Any] | None = None
     #: Whether its columns are categories: numbers that are compared, not computed with.
     takes_categories = False
     #: Whether its column is documents: text of which no entry may be missing.
@@ -68,6 +78,21 @@ class ModelDefinition:
         """
         raise NotImplementedError
 
+    def fills_gaps_only(self, model: Any) -> bool:
+        """Return whether a fitted transformer fills missing values, and leaves the columns where they are.
+
+        Parameters
+        ----------
+        model : estimator
+            Fitted.
+
+        Returns
+        -------
+        bool
+            False by default.
+        """
+        return False
+
     def covers(self, model: Any) -> bool:
         """Return whether the definition covers a fitted estimator as its parameters have it.
 
@@ -95,6 +120,23 @@ class ModelDefinition:
         ------
         estimator
             Fitted.
+        """
+        yield from ()
+
+    def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
+        """Yield the parts of a fitted estimator that its columns go to; none where it reads them itself.
+
+        Parameters
+        ----------
+        model : estimator
+            Fitted.
+        columns : sequence of int
+            Positions in X of the columns that it is given.
+
+        Yields
+        ------
+        Route
+            Part and columns.
         """
         yield from ()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from .constraints.sets import Increasing
 from .constraints.signs import Positive
 from .members import decision_of, joined, mean
 from .objectives import Objective, elastic
+from .routes import Route, members
 from .scores import Scores, binary_classes, class_scores, classes_of_probabilities, regression
 from .writer import ModelWriter
 
@@ -29,6 +30,10 @@ class CalibratedClassifierDefinition(ModelDefinition):
         """Return whether every classifier knows every class."""
         count = len(model.classes_)
         return all(len(part.estimator.classes_) == count for part in model.calibrated_classifiers_)
+
+    def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
+        """Yield every member."""
+        return members(self.children(model), columns)
 
     def children(self, model: Any) -> Iterator[Any]:
         """Yield the classifiers."""

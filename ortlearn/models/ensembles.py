@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from .members import (
     shares_of,
 )
 from .objectives import Objective, common_objective, objective_of
+from .routes import Route, members
 from .scores import Scores, classes_of_probabilities, label_of, regression
 from .trees.nodes import share_leaf_numbers
 from .writer import ModelWriter
@@ -52,6 +53,10 @@ class _Members(ModelDefinition):
     """Ensembles with their members in ``estimators_``."""
 
     takes_columns = True
+
+    def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
+        """Yield every member."""
+        return members(iter(model.estimators_), columns)
 
     def children(self, model: Any) -> Iterator[Any]:
         """Yield the members."""
@@ -119,6 +124,11 @@ class BaggingDefinition(ModelDefinition):
     """BaggingRegressor and BaggingClassifier: members on some of the columns each."""
 
     takes_columns = True
+
+    def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
+        """Yield every member with its columns."""
+        for member, own in zip(model.estimators_, model.estimators_features_, strict=True):
+            yield Route(member, [columns[i] for i in own] if columns else (), is_member=True)
 
     def children(self, model: Any) -> Iterator[Any]:
         """Yield the members."""

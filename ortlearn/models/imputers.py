@@ -98,6 +98,10 @@ class SimpleImputerDefinition(ModelDefinition):
 
     takes_columns = True
 
+    def fills_gaps_only(self, model: Any) -> bool:
+        """Return whether it gives as many columns as it takes."""
+        return getattr(model, "indicator_", None) is None and bool(_kept(model).all())
+
     def covers(self, model: Any) -> bool:
         """Return whether some column is left."""
         return bool(_kept(model).any())

@@ -40,6 +40,8 @@ def _with_intercept(model: Any, l1: float, l2: float) -> BasePenalty:
 class LogisticRegressionDefinition(LinearClassifierDefinition):
     """LogisticRegression and LogisticRegressionCV."""
 
+    shape_parameters = {"max_iter": 1}
+
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         """Return the log loss, ``l1 = ratio / (C W)`` and ``l2 = (1 - ratio) / (2 C W)``.
 

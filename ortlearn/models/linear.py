@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,8 @@ class LinearRegressorDefinition(ModelDefinition):
     for each coefficient.
     """
 
+    shape_parameters: Mapping[str, Any] | None = {}
+
     def covers(self, model: Any) -> bool:
         """Return whether the coefficients are dense."""
         return isinstance(model.coef_, np.ndarray)
@@ -107,6 +110,8 @@ class GeneralizedLinearDefinition(ModelDefinition):
 
 class LinearClassifierDefinition(ModelDefinition):
     """Classifiers with linear decisions; probabilities where the model has them."""
+
+    shape_parameters: Mapping[str, Any] | None = {}
 
     def covers(self, model: Any) -> bool:
         """Return whether the coefficients are dense."""

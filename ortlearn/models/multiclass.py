@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -20,6 +20,7 @@ from .members import (
     positive_probability,
 )
 from .objectives import Objective, common_objective
+from .routes import Route, members
 from .scores import Scores, label_of, regression
 from .writer import ModelWriter
 
@@ -38,6 +39,10 @@ class _Members(ModelDefinition):
     """Estimators with their members in ``estimators_``."""
 
     takes_columns = True
+
+    def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
+        """Yield every member."""
+        return members(iter(model.estimators_), columns)
 
     def children(self, model: Any) -> Iterator[Any]:
         """Yield the members."""

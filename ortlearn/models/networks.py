@@ -16,6 +16,14 @@ __all__ = ["PerceptronDefinition"]
 
 #: Form of the intercepts of a layer.
 ROW = Reshaped((1, -1))
+#: One epoch at a rate next to nothing, so that unscaled data cannot make it diverge.
+ONE_EPOCH = {
+    "max_iter": 1,
+    "early_stopping": False,
+    "solver": "sgd",
+    "learning_rate_init": 1e-12,
+    "verbose": False,
+}
 ACTIVATIONS: dict[str, Callable[[ModelWriter, str], str]] = {
     "identity": lambda op, x: x,
     "logistic": lambda op, x: op.Sigmoid(x),
@@ -31,6 +39,9 @@ class PerceptronDefinition(ModelDefinition):
     weights (User guide of scikit-learn, "Neural network models"). Gradients are those of losses summed over
     outputs.
     """
+
+    shape_parameters = ONE_EPOCH
+    several_outputs = True
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         """Return the loss and ``l2 = alpha / (2 W)``; W is the size of a batch for weights of mean one."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .base import ModelDefinition
 from .columns import Columns
 from .members import joined
 from .objectives import Objective, objective_of
+from .registry import find_definition
+from .routes import Route
 from .scores import Scores, transformation
 from .writer import ModelWriter
 
@@ -51,9 +53,27 @@ class PipelineDefinition(ModelDefinition):
             return transformation(op, x, model.n_features_in_)
         return scores
 
+    def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
+        """Yield the first step that does something, imputers passed over."""
+        steps = [step for _, step in model.steps if not _passes_through(step)]
+        imputed = False
+        while len(steps) > 1 and _fills_gaps_only(steps[0]):
+            steps, imputed = steps[1:], True
+        yield Route(steps[0] if steps else None, columns, imputed)
+
     def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
         """Return the last step, which has the shape."""
         return model.steps[-1][1]
+
+
+def _passes_through(step: Any) -> bool:
+    found = None if step in IDLE else find_definition(step)
+    return step in IDLE or (found is not None and [r.part for r in found.routes(step, ())] == [None])
+
+
+def _fills_gaps_only(step: Any) -> bool:
+    found = find_definition(step)
+    return found is not None and found.fills_gaps_only(step)
 
 
 class _SideBySide(ModelDefinition):
@@ -72,6 +92,12 @@ class _SideBySide(ModelDefinition):
     def children(self, model: Any) -> Iterator[Any]:
         """Yield the transformers that do something."""
         yield from (step for _, step, _ in self.parts(model) if step not in IDLE)
+
+    def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
+        """Yield each transformer with its columns."""
+        for _, step, positions in self.parts(model):
+            own = columns if positions is None or not columns else [columns[i] for i in positions]
+            yield Route(None if step in IDLE else step, own)
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         """Append the transformers, and what they give side by side."""
@@ -114,6 +140,8 @@ class FeatureUnionDefinition(_SideBySide):
 
 class ColumnTransformerDefinition(_SideBySide):
     """ColumnTransformer: every transformer takes some of the columns."""
+
+    selects_columns = True
 
     def place(self, name: str) -> str:
         """Return the expression of a part."""

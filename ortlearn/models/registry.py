@@ -12,9 +12,9 @@ from .base import ModelDefinition
 __all__ = [
     "all_covered",
     "definition_of",
+    "doubtful_part",
     "find_definition",
     "inner_part",
-    "is_continuous",
     "public_path",
     "shape_predictions",
     "unwrapped",
@@ -139,20 +139,26 @@ def all_covered(estimator: Any) -> bool:
     return all(found is not None and found.covers(part) for part, found in _walk(estimator))
 
 
-def is_continuous(estimator: Any) -> bool:
-    """Return whether what an estimator gives changes little where samples change little.
+def doubtful_part(estimator: Any) -> Any:
+    """Return a part of a fitted estimator that float32, or skl2onnx, may compute otherwise than scikit-learn.
 
     Parameters
     ----------
     estimator : estimator
-        Fitted; it and all estimators in it have definitions.
+        Fitted.
 
     Returns
     -------
-    bool
-        False with bins among its parts: float32 may put a sample into another one than float64.
+    estimator or None
+        The first one that no definition covers, or else that is not continuous; None where all are trusted.
     """
-    return all(found is not None and found.continuous for _, found in _walk(estimator))
+    doubtful = None
+    for part, found in _walk(estimator):
+        if found is None or not found.covers(part):
+            return part
+        if doubtful is None and not found.continuous:
+            doubtful = part
+    return doubtful
 
 
 def _walk(estimator: Any) -> Iterator[tuple[Any, ModelDefinition | None]]:

@@ -29,6 +29,8 @@ def _centered(op: ModelWriter, model: Any, x: str, center: str, scale: str) -> S
 class StandardScalerDefinition(ModelDefinition):
     """StandardScaler."""
 
+    keeps_missing = True
+
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append the scaled columns."""
         return _centered(op, model, x, "mean_" if model.with_mean else "", "scale_")
@@ -42,6 +44,8 @@ class StandardScalerDefinition(ModelDefinition):
 class RobustScalerDefinition(ModelDefinition):
     """RobustScaler."""
 
+    keeps_missing = True
+
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append the scaled columns."""
         return _centered(op, model, x, "center_", "scale_")
@@ -49,6 +53,8 @@ class RobustScalerDefinition(ModelDefinition):
 
 class MaxAbsScalerDefinition(ModelDefinition):
     """MaxAbsScaler."""
+
+    keeps_missing = True
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append the scaled columns."""
@@ -61,6 +67,8 @@ class MaxAbsScalerDefinition(ModelDefinition):
 
 class MinMaxScalerDefinition(ModelDefinition):
     """MinMaxScaler: ``x * scale_ + min_``, cut off at the ends of the range where it clips."""
+
+    keeps_missing = True
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append the scaled columns."""

@@ -35,6 +35,8 @@ __all__ = [
     "StochasticRegressorDefinition",
 ]
 
+#: One epoch at a rate next to nothing, so that unscaled data cannot make it diverge.
+ONE_EPOCH = {"max_iter": 1, "tol": None, "early_stopping": False, "learning_rate": "constant", "eta0": 1e-12}
 REGRESSION: dict[str, Callable[[Any], BaseLoss]] = {
     "squared_error": lambda model: SquaredErrorLoss(),
     "huber": lambda model: HuberLoss(delta=float(model.epsilon)),
@@ -61,6 +63,8 @@ def _penalty(model: Any) -> BasePenalty:
 class StochasticRegressorDefinition(LinearRegressorDefinition):
     """SGDRegressor."""
 
+    shape_parameters = ONE_EPOCH
+
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         """Return the loss of that name; ``l1 = alpha * ratio`` and ``l2 = alpha * (1 - ratio) / 2``."""
         return Objective(REGRESSION[model.loss](model), _penalty(model))
@@ -68,6 +72,8 @@ class StochasticRegressorDefinition(LinearRegressorDefinition):
 
 class StochasticClassifierDefinition(LinearClassifierDefinition):
     """SGDClassifier and Perceptron; several classes are one against the rest."""
+
+    shape_parameters = ONE_EPOCH
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         """Return the loss of that name; those of numbers are for labels -1 and 1."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from .constraints.sets import Rising
 from .constraints.signs import Positive
 from .functions import FUNCTIONS, is_known_function
 from .members import joined
+from .routes import Route
 from .scores import Scores, transformation
 from .writer import ModelWriter
 
@@ -49,6 +51,8 @@ class PowerTransformerDefinition(ModelDefinition):
     symmetry", Biometrika 87, 2000. Box, G. E. P. and Cox, D. R., "An analysis of transformations",
     Journal of the Royal Statistical Society B 26, 1964.
     """
+
+    keeps_missing = True
 
     def covers(self, model: Any) -> bool:
         """Return whether every column has a power."""
@@ -99,6 +103,8 @@ class QuantileTransformerDefinition(ModelDefinition):
     below the first one and 1 above the last. A value that several quantiles equal lies in the middle of
     them. Values that are missing stay so.
     """
+
+    keeps_missing = True
 
     def covers(self, model: Any) -> bool:
         """Return whether the distribution is uniform: ONNX has no quantiles of the normal one."""
@@ -226,6 +232,11 @@ class FunctionTransformerDefinition(ModelDefinition):
     """FunctionTransformer with a function of numpy that has a form in ONNX."""
 
     untrained = "it has no parameters"
+
+    def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
+        """Yield that columns are passed through, where there is no function."""
+        if model.func is None:
+            yield Route(None, columns)
 
     def covers(self, model: Any) -> bool:
         """Return whether the function is known, and has no other arguments."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
@@ -14,6 +14,7 @@ from ..exceptions import ConversionError
 from .base import ModelDefinition
 from .members import decision_of
 from .objectives import Objective, objective_of
+from .routes import Route, members
 from .scores import Scores, label_of
 from .target_transforms import write_inverse
 from .writer import ModelWriter
@@ -37,6 +38,10 @@ class InnerDefinition(ModelDefinition):
     def inner(self, model: Any) -> str:
         """Return the attribute that has the estimator."""
         return self.attribute
+
+    def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
+        """Yield every member."""
+        return members(self.children(model), columns)
 
     def children(self, model: Any) -> Iterator[Any]:
         """Yield the estimator inside."""

@@ -10,8 +10,9 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_feature_names, _get_feature_names
 
 from ..models import unwrapped
+from ..models.pipelines import IDLE
 from ..quiet import quiet
-from .readers import IDLE_STEPS, selects_by_name
+from .readers import selects_by_name
 
 __all__ = ["check_feature_names"]
 
@@ -55,7 +56,7 @@ def check_feature_names(estimator: Any, X: Any) -> None:
 def _first_step(estimator: Any) -> Any:
     """Return what reads X first."""
     while isinstance(estimator, Pipeline):
-        estimator = next((step for _, step in estimator.steps if step not in IDLE_STEPS), None)
+        estimator = next((step for _, step in estimator.steps if step not in IDLE), None)
     return estimator
 
 

@@ -10,61 +10,19 @@ from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.linear_model import (
-    ElasticNet,
-    Lasso,
-    LinearRegression,
-    LogisticRegression,
-    Perceptron,
-    Ridge,
-    RidgeClassifier,
-    SGDClassifier,
-    SGDRegressor,
-)
-from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import Pipeline
-from sklearn.svm import LinearSVC, LinearSVR
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from ..models import find_definition
 from ..quiet import quiet
 from .overwriting import untouched
 from .target_tags import target_tags
 
 __all__ = ["fit_clone", "is_fitted"]
 
-# The rates are next to nothing so that unscaled data cannot make the single iteration diverge.
-_MLP = {
-    "max_iter": 1,
-    "early_stopping": False,
-    "solver": "sgd",
-    "learning_rate_init": 1e-12,
-    "verbose": False,
-}
-_SGD = {"max_iter": 1, "tol": None, "early_stopping": False, "learning_rate": "constant", "eta0": 1e-12}
-#: Parameters under which an estimator is fitted for its shapes only.
-CHEAP: dict[type, dict[str, Any]] = {
-    MLPClassifier: _MLP,
-    MLPRegressor: _MLP,
-    SGDClassifier: _SGD,
-    SGDRegressor: _SGD,
-    LogisticRegression: {"max_iter": 1},
-}
-
-
-#: Estimators whose shapes follow from the columns and the classes: a few rows will do.
-SHAPED_BY_COLUMNS = (
-    *CHEAP,
-    ElasticNet,
-    Lasso,
-    LinearRegression,
-    LinearSVC,
-    LinearSVR,
-    Perceptron,
-    Ridge,
-    RidgeClassifier,
-)
+#: Samples that the shapes of an estimator are fitted on.
 FEW_ROWS = 200
 
 
@@ -111,7 +69,15 @@ def _requires_labels(estimator: BaseEstimator) -> bool:
 
 def _make_cheap(estimator: BaseEstimator) -> None:
     last = _last(estimator)
-    last.set_params(**CHEAP.get(type(last), {}))
+    known = last.get_params(deep=False)
+    cheap = _shape_parameters(last) or {}
+    last.set_params(**{name: value for name, value in cheap.items() if name in known})
+
+
+def _shape_parameters(estimator: BaseEstimator) -> Any:
+    """Return the parameters under which a few samples fit the shapes; None where all are needed."""
+    definition = find_definition(estimator)
+    return None if definition is None else definition.shape_parameters
 
 
 def _set_seeds(estimator: BaseEstimator, random_state: np.random.RandomState) -> None:
@@ -180,7 +146,7 @@ def fit_clone(
         _make_cheap(fitted)
     if random_state is not None:
         _set_seeds(fitted, random_state)
-    if shapes_only and type(fitted) in SHAPED_BY_COLUMNS:
+    if shapes_only and _shape_parameters(fitted) is not None:
         X, y = _few_rows(X, y, is_classifier(fitted))
         sample_weight = None
     if classes is not None:

@@ -12,14 +12,13 @@ from onnx import ModelProto
 from sklearn.pipeline import Pipeline
 
 from ..exceptions import ConversionError, FallbackWarning, warn_user
-from ..models import all_covered, is_continuous, unwrapped, write_model
-from ..models.registry import inner_part
+from ..models import unwrapped, write_model
+from ..models.pipelines import IDLE
+from ..models.registry import doubtful_part, inner_part
 from ..quiet import quiet
 from .comparison import Run, difference, probe_rows
-from .culprits import find_culprit
 from .input_schema import input_schema
 from .overwriting import untouched
-from .readers import IDLE_STEPS
 from .rounding import rounded_columns, title_of_columns
 from .schema import InputSchema, matrix_schema
 from .skl2onnx_steps import append_converted
@@ -139,7 +138,7 @@ def _rounded(steps: Steps, X: Any) -> list[Hashable]:
 
 def _is_trusted(step: Any) -> bool:
     """Return whether definitions alone write a step, and float32 does not put samples elsewhere."""
-    return all_covered(step) and is_continuous(step)
+    return doubtful_part(step) is None
 
 
 def _flat_steps(estimator: Any) -> Steps:
@@ -157,7 +156,7 @@ def _flat_steps(estimator: Any) -> Steps:
 
 
 def _active_steps(pipeline: Pipeline) -> Steps:
-    return [step for step in pipeline.steps if step[1] not in IDLE_STEPS] or [pipeline.steps[-1]]
+    return [step for step in pipeline.steps if step[1] not in IDLE] or [pipeline.steps[-1]]
 
 
 def rest_of(estimator: Any, front: Pipeline | None) -> Any:
@@ -236,29 +235,22 @@ def _cut(
     left = steps[position:]
     wide = np.dtype(dtype) == np.float32 and len(left) > 1 and _rounded(left, some)
     schema = input_schema(some, rest, np.float64 if wide else dtype)
-    before = _transform(FrontPipeline(steps[: position - 1]), probe) if position > 1 else probe
-    guilty, cause = find_culprit(
-        steps[position - 1], before, fault, lambda inner, rows: _fault_of([inner], rows, rows, dtype, run)
-    )
-    warn_user(_message(steps[position - 1], guilty, cause, schema), FallbackWarning)
+    warn_user(_message(steps[position - 1], fault, schema), FallbackWarning)
     return Split(rest, schema, front)
 
 
-def _message(step: tuple[str, Any], guilty: tuple[str, Any], cause: str, schema: InputSchema) -> str:
-    """Say which step stays in scikit-learn, what inside it is the reason, and what to do about it."""
-    name, culprit = _title(step), _title(guilty)
-    reason = f": {cause}" if guilty is step else f", because of {culprit} in it: {cause}"
+def _message(step: tuple[str, Any], fault: str, schema: InputSchema) -> str:
+    """Return which step stays in scikit-learn, which part of it is the reason, and what to do about it."""
+    name, kind = step[0], type(step[1]).__name__
+    part = type(doubtful_part(step[1]) or step[1]).__name__
+    inside = "" if part == kind else f", because of {part} in it"
     return (
-        f"Step {name} stays in scikit-learn{reason}. It runs once before the training and before every "
-        f"prediction. The trained ONNX model begins after it and takes its {schema.n_features} columns. For "
-        f"an ONNX model that takes the columns of X, replace {guilty[0]!r} by a step that converts, declare "
-        f"a model definition of {type(guilty[1]).__name__} in the entry-point group 'ortlearn.models', or "
-        "register a converter with skl2onnx.update_registered_converter."
+        f"Step {name!r} ({kind}) stays in scikit-learn{inside}: {fault}. It runs once before the training "
+        "and before every prediction. The trained ONNX model begins after it and takes its "
+        f"{schema.n_features} columns. For an ONNX model that takes the columns of X, replace {part} by a step that converts, "
+        "declare a model definition of it in the entry-point group 'ortlearn.models', or register a "
+        "converter with skl2onnx.update_registered_converter."
     )
-
-
-def _title(step: tuple[str, Any]) -> str:
-    return f"{step[0]!r} ({type(step[1]).__name__})"
 
 
 def _last_fault(steps: Steps, probe: Any, dtype: Any, run: Run | None, fault: str) -> tuple[int, str]:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 from scipy.sparse import issparse
-from sklearn.feature_extraction.text import _VectorizerMixin
 
 from ..exceptions import ConversionError
 from ..graphs import TensorType
@@ -132,7 +131,7 @@ def _encodes(reader: Reader) -> bool:
 
 
 def _vectorizes(reader: Reader) -> bool:
-    return isinstance(reader.step, _VectorizerMixin)
+    return hasattr(reader.step, "build_analyzer")
 
 
 def _elem_type(X: Any, key: Hashable, readers: Iterable[Reader], position: int, dtype: np.dtype) -> int:

@@ -8,33 +8,17 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import (
-    MaxAbsScaler,
-    MinMaxScaler,
-    PowerTransformer,
-    QuantileTransformer,
-    RobustScaler,
-    StandardScaler,
-)
 from sklearn.utils import _safe_indexing, get_tags
 
+from ..models import find_definition
+from ..models.pipelines import IDLE
 from ..quiet import quiet
 from .columns import as_columns, column_keys, column_kind, column_values, is_frame, with_new_columns
-from .readers import IDLE_STEPS
 
 __all__ = ["accepts_missing", "missing_columns"]
 
 #: Columns up to which each is looked at on its own where not all accept missing values.
 MAX_COLUMNS = 64
-#: What leaves missing values where they are.
-PASS_MISSING_ON = (
-    MaxAbsScaler,
-    MinMaxScaler,
-    PowerTransformer,
-    QuantileTransformer,
-    RobustScaler,
-    StandardScaler,
-)
 NUMBERS = ("float", "integer", "bool")
 
 
@@ -61,7 +45,7 @@ def accepts_missing(estimator: Any) -> bool:
     (False, True)
     """
     if isinstance(estimator, Pipeline):
-        steps = [step for _, step in estimator.steps if not isinstance(step, str) and step not in IDLE_STEPS]
+        steps = [step for _, step in estimator.steps if not isinstance(step, str) and step not in IDLE]
         return bool(steps) and _first_that_removes(steps)
     if isinstance(estimator, FeatureUnion):
         return all(accepts_missing(step) for _, step in estimator.transformer_list)
@@ -82,7 +66,8 @@ def _first_that_removes(steps: list[Any]) -> bool:
     for step in steps:
         if not accepts_missing(step):
             return False
-        if not isinstance(step, PASS_MISSING_ON):
+        definition = find_definition(step)
+        if definition is None or not definition.keeps_missing:
             return True
     return True
 

@@ -1,4 +1,4 @@
-"""Which step of a pipeline reads a column first."""
+"""Which part of an estimator reads a column first."""
 
 from __future__ import annotations
 
@@ -6,24 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.pipeline import Pipeline
 
-from ..models.pipelines import column_positions
+from ..models import find_definition
+from ..models.pipelines import IDLE
+from ..models.routes import Route
 
-__all__ = ["IDLE_STEPS", "Reader", "first_readers", "last_step", "selects_by_name"]
-
-#: Steps that change nothing.
-IDLE_STEPS = (None, "passthrough")
-#: Attributes of ensembles and wrappers whose estimators are given all columns.
-MEMBERS = ("estimators_", "estimator_", "calibrated_classifiers_")
+__all__ = ["Reader", "first_readers", "last_step", "selects_by_name"]
 
 
 @dataclass(frozen=True)
 class Reader:
-    """A step that reads a column of X.
+    """A part of an estimator that reads a column of X.
 
     Attributes
     ----------
@@ -43,10 +37,10 @@ class Reader:
     imputed: bool = False
 
 
-def _is_idle(step: Any) -> bool:
-    if isinstance(step, str) or step is None:
-        return step in IDLE_STEPS
-    return isinstance(step, FunctionTransformer) and step.func is None
+def _routes(estimator: Any, columns: Sequence[int]) -> list[Route]:
+    """Return the parts that an estimator gives its columns to, none where it reads them itself."""
+    definition = find_definition(estimator)
+    return [] if definition is None else list(definition.routes(estimator, columns))
 
 
 def first_readers(estimator: Any, columns: Sequence[int], imputed: bool = False) -> Iterator[Reader]:
@@ -54,8 +48,8 @@ def first_readers(estimator: Any, columns: Sequence[int], imputed: bool = False)
 
     Parameters
     ----------
-    estimator : estimator or str
-        Fitted estimator, pipeline or transformer.
+    estimator : estimator or None
+        Fitted estimator, pipeline or transformer; None for one that passes columns through.
     columns : sequence of int
         Positions in X of the columns it is given.
     imputed : bool, default=False
@@ -77,61 +71,24 @@ def first_readers(estimator: Any, columns: Sequence[int], imputed: bool = False)
     >>> [(reader.position, type(reader.step).__name__) for reader in first_readers(columns, [0, 1, 2])]
     [(2, 'OneHotEncoder'), (0, 'StandardScaler')]
     """
-    if _is_idle(estimator):
-        yield from (Reader(column, None, index, imputed) for index, column in enumerate(columns))
-    elif isinstance(estimator, Pipeline):
-        steps = [step for _, step in estimator.steps if not _is_idle(step)]
-        while len(steps) > 1 and _fills_only(steps[0], len(columns)):
-            steps, imputed = steps[1:], True
-        yield from first_readers(steps[0] if steps else None, columns, imputed)
-    elif isinstance(estimator, FeatureUnion):
-        for _, step in estimator.transformer_list:
-            if not (isinstance(step, str) and step == "drop"):
-                yield from first_readers(step, columns, imputed)
-    elif members := _members(estimator):
-        for member in members:
-            yield from first_readers(member, columns, imputed)
-    elif isinstance(estimator, ColumnTransformer):
-        for _, step, indices in column_positions(estimator):
-            yield from first_readers(step, [columns[index] for index in indices], imputed)
-    else:
+    routes = _routes(estimator, columns)
+    if not routes or (routes[0].is_member and not any(_selects(route.part) for route in routes)):
         yield from (Reader(column, estimator, index, imputed) for index, column in enumerate(columns))
-
-
-def _members(estimator: Any) -> list[Any]:
-    """Return the members of an ensemble that select columns themselves."""
-    found = [value for name in _member_names(estimator) for value in _as_list(estimator, name)]
-    return found if any(_selects(member) for member in found) else []
-
-
-def _member_names(estimator: Any) -> tuple[str, ...]:
-    # Parameters of constructors are not fitted, but this one is a private object, not an estimator.
-    return ("estimator",) if type(estimator).__name__ == "_CalibratedClassifier" else MEMBERS
-
-
-def _as_list(estimator: Any, name: str) -> list[Any]:
-    value = getattr(estimator, "__dict__", {}).get(name, [])
-    return value if isinstance(value, list) else [value]
+    for route in routes:
+        if not route.is_member or _selects(route.part):
+            yield from first_readers(route.part, route.columns, imputed or route.imputed)
 
 
 def _selects(estimator: Any) -> bool:
-    """Tell whether an estimator begins with a selection of columns."""
-    if isinstance(estimator, Pipeline):
-        return any(_selects(step) for _, step in estimator.steps)
-    if isinstance(estimator, FeatureUnion):
-        return any(_selects(step) for _, step in estimator.transformer_list)
-    return isinstance(estimator, ColumnTransformer) or bool(_members(estimator))
-
-
-def _fills_only(step: Any, n_columns: int) -> bool:
-    """Tell whether a step fills missing values and leaves the columns where they are."""
-    if not isinstance(step, SimpleImputer) or getattr(step, "indicator_", None) is not None:
-        return False
-    return len(step.get_feature_names_out()) == n_columns
+    """Return whether an estimator begins with a selection of columns."""
+    definition = find_definition(estimator)
+    return definition is not None and (
+        definition.selects_columns or any(_selects(route.part) for route in definition.routes(estimator, ()))
+    )
 
 
 def selects_by_name(estimator: Any) -> bool:
-    """Tell whether the columns of a frame are selected by name before anything else reads them.
+    """Return whether the columns of a frame are selected by name before anything else reads them.
 
     Parameters
     ----------
@@ -150,19 +107,17 @@ def selects_by_name(estimator: Any) -> bool:
     >>> selects_by_name(Ridge())
     False
     """
-    if isinstance(estimator, Pipeline):
-        steps = [step for _, step in estimator.steps if not _is_idle(step)]
-        return bool(steps) and selects_by_name(steps[0])
-    if isinstance(estimator, FeatureUnion):
-        return all(selects_by_name(step) for _, step in estimator.transformer_list)
-    if members := _members(estimator):
-        return all(selects_by_name(member) for member in members)
-    return isinstance(estimator, ColumnTransformer) and hasattr(estimator, "feature_names_in_")
+    definition = find_definition(estimator)
+    if definition is None or not _selects(estimator):
+        return False
+    if definition.selects_columns:
+        return hasattr(estimator, "feature_names_in_")
+    return all(selects_by_name(route.part) for route in definition.routes(estimator, ()))
 
 
 def last_step(estimator: Any) -> Any:
     """Return the estimator at the end of pipelines, which may be nested; idle steps do not count."""
     while isinstance(estimator, Pipeline):
-        steps = [step for _, step in estimator.steps if step not in IDLE_STEPS]
+        steps = [step for _, step in estimator.steps if step not in IDLE]
         estimator = steps[-1] if steps else None
     return estimator

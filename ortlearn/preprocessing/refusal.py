@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 
 from ..exceptions import ConversionError
-from .readers import IDLE_STEPS
+from ..models.pipelines import IDLE
 
 __all__ = ["check_is_a_model", "is_trainer"]
 
@@ -42,7 +42,7 @@ def check_is_a_model(estimator: Any) -> None:
     """
     while isinstance(estimator, Pipeline):
         estimator = estimator.steps[-1][1]
-        if estimator in IDLE_STEPS:
+        if estimator in IDLE:
             raise ConversionError(
                 f"The pipeline ends with {estimator!r}, where nothing is trained: leave that step out, or "
                 "put a model in its place."

@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from sklearn.neural_network import MLPRegressor
 from sklearn.utils import TargetTags, get_tags
 
+from ..models import find_definition
 from .readers import last_step
 
 __all__ = ["target_tags"]
@@ -42,5 +42,6 @@ def target_tags(estimator: Any) -> TargetTags:
     if core is None or not hasattr(core, "__sklearn_tags__"):
         core = estimator
     tags = copy.deepcopy(get_tags(core).target_tags)
-    tags.multi_output |= isinstance(core, MLPRegressor)
+    definition = find_definition(core)
+    tags.multi_output |= definition is not None and definition.several_outputs
     return tags

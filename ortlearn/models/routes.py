@@ -1,0 +1,36 @@
+"""Which parts of an estimator its columns go to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Route", "members"]
+
+
+@dataclass(frozen=True)
+class Route:
+    """A part of an estimator and the columns that it is given.
+
+    Attributes
+    ----------
+    part : estimator or None
+        Part; None where columns are passed through.
+    columns : sequence of int
+        Positions in X.
+    imputed : bool
+        Whether missing values are filled on the way.
+    is_member : bool
+        Whether it is one of several members that are given the same columns.
+    """
+
+    part: Any
+    columns: Sequence[int]
+    imputed: bool = False
+    is_member: bool = False
+
+
+def members(parts: Iterator[Any], columns: Sequence[int]) -> Iterator[Route]:
+    """Yield a route of all columns to each member."""
+    yield from (Route(part, columns, is_member=True) for part in parts)
