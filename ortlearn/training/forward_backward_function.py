@@ -58,6 +58,7 @@ class OrtGradientForwardBackwardFunction:
         self._kept = PerProcess()
         self._saved: list[Any] | None = None
         self._device = ort_device(owner.device_)
+        self._vector_type = type(ort_vector([], []))
 
     @property
     def _states(self) -> list[Any]:
@@ -105,6 +106,8 @@ class OrtGradientForwardBackwardFunction:
         DeviceError
             If ``debug`` is True and a tensor is on another device.
         """
+        if isinstance(tensors, self._vector_type) and not debug:
+            return tensors
         n_values = len(tensors)
         devices = [self._device] * n_values if devices is None else list(devices)
         vector = ort_vector(tensors, devices)
