@@ -2,51 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
-
 from onnx import NodeProto, TensorProto, helper
 
 from ..graphs.builder import TensorType
 from ..graphs.queries import make_value_info
+from .gradient_builder import GradientBuilder
 
-if TYPE_CHECKING:
-    from .gradient_builder import GradientBuilder
-
-__all__ = ["guard_top_k", "unless_empty"]
-
-
-def unless_empty(
-    op: GradientBuilder, names: Sequence[str], like: str, write: Callable[[GradientBuilder], str]
-) -> str:
-    """Return what is written, zeros of the shape of a tensor's gradient where any of some tensors is empty.
-
-    Parameters
-    ----------
-    op : GradientBuilder
-        Receives the nodes.
-    names : sequence of str
-        Tensors that may be empty.
-    like : str
-        Tensor whose gradient is written.
-    write : callable
-        Writes it with a builder, and returns its name.
-
-    Returns
-    -------
-    str
-        Gradient.
-    """
-    sizes = op.Concat(*(op.Shape(name) for name in names), [1], axis=0)
-    graphs = {}
-    for side in ("then_branch", "else_branch"):
-        builder = op.child({})
-        value = write(builder) if side == "then_branch" else builder.constant_gradient(like)
-        result = builder.Identity(value)  # a branch returns what it computes itself
-        info = make_value_info(result, op.gradient_type(like))
-        graphs[side] = helper.make_graph(builder.nodes, side, [], [info])
-    some = op.Greater(op.reduce("ReduceMin", sizes, None, keepdims=0), 0)
-    return op.with_gradient_type(op.If(some, **graphs), like)
+__all__ = ["guard_top_k"]
 
 
 def guard_top_k(op: GradientBuilder, node: NodeProto) -> list[NodeProto]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from onnx import helper
 
+from ..graphs.queries import make_value_info
 from .dimensions import count, is_static, reduced_axes, same_shape, shape_template
-from .empty_tensors import unless_empty
 from .typed_builder import TypedBuilder
 
 __all__ = ["GradientBuilder"]
@@ -76,7 +76,7 @@ class GradientBuilder(TypedBuilder):
             result = self.Reshape(name, self.shape_of(like), allowzero=1)
         else:
             # Zeros are lengths to copy in this version.
-            return unless_empty(self, [like], like, lambda op: op.Reshape(name, op.shape_of(like)))
+            return self.unless_empty([like], like, lambda op: op.Reshape(name, op.shape_of(like)))
         return self.with_type(result, name, shape) if shape is not None else result
 
     def expand_like(self, name: str, like: str) -> str:
@@ -104,6 +104,19 @@ class GradientBuilder(TypedBuilder):
         known = self.value(shape)
         name = self.ConstantOfShape(shape, value=filling)
         return self.set_type(name, elem_type, None if known is None else [int(dim) for dim in known])
+
+    def unless_empty(self, names: Sequence[str], like: str, write: Callable[[GradientBuilder], str]) -> str:
+        """Return the gradient that ``write`` writes, or zeros like ``like`` where a named tensor is empty."""
+        sizes = self.Concat(*(self.Shape(name) for name in names), [1], axis=0)
+        graphs = {}
+        for side in ("then_branch", "else_branch"):
+            builder = self.child({})
+            value = write(builder) if side == "then_branch" else builder.constant_gradient(like)
+            result = builder.Identity(value)  # a branch returns what it computes itself
+            info = make_value_info(result, self.gradient_type(like))
+            graphs[side] = helper.make_graph(builder.nodes, side, [], [info])
+        some = self.Greater(self.reduce("ReduceMin", sizes, None, keepdims=0), 0)
+        return self.with_gradient_type(self.If(some, **graphs), like)
 
     def transpose(self, name: str, perm: Sequence[int]) -> str:
         """Permute axes, unless the permutation moves nothing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from onnx import ModelProto
@@ -12,7 +13,7 @@ from ..exceptions import GradientError, WeightOrderError
 from ..graphs import make_inputs_of
 from .devices import Device, ort_device, ort_vector
 from .runtime import not_implemented
-from .sessions import make_session, run_vectors, session_options
+from .sessions import bound_run, make_session, run_vectors, session_options
 
 __all__ = ["AgentEngine", "SplitEngine", "make_engine"]
 
@@ -170,8 +171,10 @@ class SplitEngine:
         if plan is None or plan.waiting:
             plan = self._new_plan(feeds, outputs)
         plan.waiting = True
-        run_vectors(self.session, self.feed_names, feeds, self._fetch_names, plan.fetches, self._device)
-        if not plan.prepared:
+        if plan.run is not None:
+            plan.run()
+        else:
+            run_vectors(self.session, self.feed_names, feeds, self._fetch_names, plan.fetches, self._device)
             for value in list(plan.fetches)[: len(self.output_names)]:
                 outputs.push_back(value)
         return plan
@@ -179,13 +182,13 @@ class SplitEngine:
     def _new_plan(self, feeds: Any, outputs: Any) -> _Plan:
         """Return the tensors of a pair of calls; kept when the caller brings its own outputs."""
         fetches = ort_vector([], [])
-        prepared = len(outputs) > 0
-        plan = _Plan(feeds, outputs, fetches, prepared)
-        if prepared:
+        plan = _Plan(feeds, outputs, fetches)
+        if len(outputs):
             trial = ort_vector([], [])
             run_vectors(self.session, self.feed_names, feeds, self._fetch_names, trial, self._device)
             for value in [*outputs, *list(trial)[len(self.output_names) :]]:
                 fetches.push_back(value)
+            plan.run = bound_run(self.session, self.feed_names, feeds, self._fetch_names, fetches)
             if len(self._plans) >= self.MAX_PLANS and (id(feeds), id(outputs)) not in self._plans:
                 self._plans.clear()
             self._plans[id(feeds), id(outputs)] = plan
@@ -193,37 +196,41 @@ class SplitEngine:
 
     def backward(self, gradients: Any, results: Any, state: _Plan) -> None:
         """Compute the gradients of weights and inputs from those of the outputs."""
-        feeds = state.backward_feeds.get(id(gradients)) if state.prepared else None
-        if feeds is None:
+        session, names, outputs = self.backward_session, self._backward_names, self.gradient_names
+        run = state.backward_runs.get((id(gradients), id(results)))
+        if run is None:
             values = {"fetch": list(state.fetches), "feed": list(state.feeds), "gradient": list(gradients)}
             chosen = [values[kind][index] for kind, index in self._sources]
+            if state.run is not None and len(results):
+                run = bound_run(session, names, chosen, outputs, results)
+                state.keep(gradients, results, run, self.MAX_PLANS)
+        if run is not None:
+            run()
+        else:
             feeds = ort_vector(chosen, [self._device] * len(chosen))
-            state.keep(gradients, feeds, self.MAX_PLANS)
-        run_vectors(
-            self.backward_session, self._backward_names, feeds, self.gradient_names, results, self._device
-        )
+            run_vectors(session, names, feeds, outputs, results, self._device)
         state.waiting = False
 
 
 class _Plan:
-    """The tensors of a forward call: what went in, what came out, and what backward takes."""
+    """The tensors of a forward call, and calls bound to them where the caller brings the outputs."""
 
-    def __init__(self, feeds: Any, outputs: Any, fetches: Any, prepared: bool):
+    def __init__(self, feeds: Any, outputs: Any, fetches: Any):
         self.feeds = feeds  # kept alive: a plan is found by the identity of its vectors
         self.outputs = outputs
         self.fetches = fetches
-        self.prepared = prepared
+        self.run: Callable[[], None] | None = None
         self.waiting = False  # for backward: what forward saved is still needed
-        self.gradients: list[Any] = []
-        self.backward_feeds: dict[int, Any] = {}
+        self.vectors: list[tuple[Any, Any]] = []
+        self.backward_runs: dict[tuple[int, int], Callable[[], None]] = {}
 
-    def keep(self, gradients: Any, feeds: Any, limit: int) -> None:
-        """Keep what backward takes for some gradients, which stay alive: they are found by identity."""
-        if len(self.gradients) >= limit:
-            self.gradients.clear()
-            self.backward_feeds.clear()
-        self.gradients.append(gradients)
-        self.backward_feeds[id(gradients)] = feeds
+    def keep(self, gradients: Any, results: Any, run: Callable[[], None], limit: int) -> None:
+        """Keep the bound call for two vectors of backward, which stay alive: they are found by identity."""
+        if len(self.vectors) >= limit:
+            self.vectors.clear()
+            self.backward_runs.clear()
+        self.vectors.append((gradients, results))
+        self.backward_runs[id(gradients), id(results)] = run
 
 
 def make_engine(

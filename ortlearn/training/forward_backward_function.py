@@ -4,19 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
+
+from onnx import ModelProto
 
 from ..exceptions import DeviceError
 from ..graphs import runtime_errors
 from ..graphs.files import save_model
-from .devices import ort_device, ort_vector
+from .devices import Device, ort_device, ort_vector
+from .engines import AgentEngine, SplitEngine
 from .forks import PerProcess
 from .sessions import run_vectors
 
-if TYPE_CHECKING:
-    from .forward_backward import OrtGradientForwardBackward
-
 __all__ = ["OrtGradientForwardBackwardFunction"]
+
+
+class Owner(Protocol):
+    """Graphs and sessions that several functions share."""
+
+    device_: Device
+    input_names: list[str]
+    output_names: list[str]
+    weights_to_train: list[str]
+    run_options: Any
+    debug: bool
+    models_: dict[str, ModelProto]
+
+    @property
+    def _engine(self) -> AgentEngine | SplitEngine: ...
+
+    def new_instance(self) -> OrtGradientForwardBackwardFunction:
+        """Return one more function."""
 
 
 class OrtGradientForwardBackwardFunction:
@@ -35,11 +53,12 @@ class OrtGradientForwardBackwardFunction:
         Graphs and sessions.
     """
 
-    def __init__(self, owner: OrtGradientForwardBackward):
+    def __init__(self, owner: Owner):
         self.owner = owner
         self._kept = PerProcess()
         self._saved: list[Any] | None = None
         self._device = ort_device(owner.device_)
+        self._vector_type = type(ort_vector([], []))
 
     @property
     def _states(self) -> list[Any]:
@@ -87,6 +106,8 @@ class OrtGradientForwardBackwardFunction:
         DeviceError
             If ``debug`` is True and a tensor is on another device.
         """
+        if isinstance(tensors, self._vector_type) and not debug:
+            return tensors
         n_values = len(tensors)
         devices = [self._device] * n_values if devices is None else list(devices)
         vector = ort_vector(tensors, devices)

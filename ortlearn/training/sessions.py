@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Any
 
 from joblib import effective_n_jobs
@@ -15,7 +16,14 @@ from .devices import Device
 from .forks import outlive_forks
 from .runtime import runtime
 
-__all__ = ["CONDITION", "make_session", "n_threads", "run_vectors", "session_options"]
+__all__ = [
+    "CONDITION",
+    "bound_run",
+    "make_session",
+    "n_threads",
+    "run_vectors",
+    "session_options",
+]
 
 #: Optimizations that onnxruntime goes without: this one stops at a Gemm of the third output of a Split, or
 #: a later one, whose result is summed, as the gradients of slices are.
@@ -121,6 +129,33 @@ def n_threads(n_jobs: int | None) -> int:
 @lru_cache(maxsize=1)
 def _default_run_options() -> Any:
     return runtime().RunOptions()
+
+
+def bound_run(
+    session: Any, input_names: list[str], feeds: Any, output_names: list[str], fetches: Any
+) -> Callable[[], None]:
+    """Return a call that runs a session on the same tensors each time, written in place.
+
+    Parameters
+    ----------
+    session : onnxruntime.InferenceSession
+        Session.
+    input_names, output_names : list of str
+        Names of the tensors.
+    feeds, fetches : OrtValueVector or list of OrtValue
+        Inputs and outputs, as many as there are names.
+
+    Returns
+    -------
+    callable
+        Takes nothing and returns nothing.
+    """
+    binding = session.io_binding()._iobinding
+    for name, value in zip(input_names, feeds, strict=True):
+        binding.bind_ortvalue_input(name, value)
+    for name, value in zip(output_names, fetches, strict=True):
+        binding.bind_ortvalue_output(name, value)
+    return partial(session._sess.run_with_iobinding, binding, _default_run_options())
 
 
 def run_vectors(

@@ -13,8 +13,10 @@ RULES = RuleSet("activations")
 
 @RULES.rule("Relu")
 def relu(op, node, grad):
-    # y = max(x, 0), dx = dy where y > 0
-    return op.Mul(grad, op.mask(op.Greater(node.O(0), 0.0), grad))
+    # y = max(x, 0), dx = dy where y > 0, which is sign(y) dy
+    y = node.O(0)
+    same_type = op.elem_type(y) is not None and op.elem_type(y) == op.elem_type(grad)
+    return op.Mul(grad, op.Sign(y) if same_type else op.mask(op.Greater(y, 0.0), grad))
 
 
 @RULES.rule("LeakyRelu")

@@ -8,7 +8,6 @@ import numpy as np
 
 from ..dimensions import broadcast_shapes
 from ..einsum_terms import spell_terms
-from ..empty_tensors import unless_empty
 from ..rule_set import RuleSet
 
 __all__ = ["RULES"]
@@ -58,7 +57,7 @@ def _operand_gradient(op, node, grad, terms, output, index):
     if all(isinstance(dim, int) and dim > 0 for dim in read.values()):
         return write(op)
     # Einsum of nothing stops the process.
-    return unless_empty(op, [name for _, name in operands] or [grad], node.I(index), write)
+    return op.unless_empty([name for _, name in operands] or [grad], node.I(index), write)
 
 
 def _size(dims, label):

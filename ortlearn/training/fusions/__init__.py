@@ -7,7 +7,6 @@ from onnx import ModelProto
 from .arithmetic import (
     drop_identities,
     merge_reductions,
-    sign_of_relu,
     simplify_products,
     sum_of_squares,
 )
@@ -24,7 +23,6 @@ PASSES = (
     simplify_products,
     merge_reductions,
     sum_of_squares,
-    sign_of_relu,
     fuse_matmul_add,
     fuse_updates,
     scatter_into_weights,

@@ -7,7 +7,7 @@ from onnx import NodeProto, helper
 
 from .editable_graph import EditableGraph
 
-__all__ = ["drop_identities", "merge_reductions", "sign_of_relu", "simplify_products", "sum_of_squares"]
+__all__ = ["drop_identities", "merge_reductions", "simplify_products", "sum_of_squares"]
 
 
 def simplify_products(graph: EditableGraph) -> None:
@@ -82,24 +82,6 @@ def _merged(graph: EditableGraph, mean: NodeProto) -> list[NodeProto] | None:
 
 def _axes(node: NodeProto) -> bool:
     return any(a.name == "axes" or (a.name == "noop_with_empty_axes" and a.i) for a in node.attribute)
-
-
-def sign_of_relu(graph: EditableGraph) -> None:
-    """Take the slope of Relu as ``sign(relu(x))``, one node instead of a comparison and a cast."""
-    nodes: list[NodeProto] = []
-    for node in graph.nodes:
-        if node.op_type == "Cast":
-            greater = graph.producer(node.input[0], "Greater")
-            relu = None if greater is None else graph.producer(greater.input[0], "Relu")
-            known = graph.type(node.output[0])
-            source = None if relu is None else graph.type(relu.output[0])
-            if relu is not None and known is not None and source is not None and greater is not None:
-                if graph.is_constant(greater.input[1], 0.0) and known == source:
-                    new, _ = graph.make("Sign", relu.output[0], like=relu.output[0], output=node.output[0])
-                    nodes.append(new)
-                    continue
-        nodes.append(node)
-    graph.replace(nodes)
 
 
 def sum_of_squares(graph: EditableGraph) -> None:

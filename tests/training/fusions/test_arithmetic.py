@@ -6,7 +6,6 @@ import pytest
 from ortlearn.training.fusions.arithmetic import (
     drop_identities,
     merge_reductions,
-    sign_of_relu,
     simplify_products,
     sum_of_squares,
 )
@@ -135,37 +134,6 @@ def test_a_mean_with_axes_of_an_older_opset(fuse):
     text = """g (float[5,3] x) => (float y) <int64[1] axes = {1}>
         { s = ReduceSum <keepdims = 0> (x, axes) y = ReduceMean <keepdims = 0, axes = [0]> (s) }"""
     assert fuse(text, merge_reductions, opset=17)["ReduceMean"] == 1
-
-
-SLOPE = """g ({0}[5,3] x) => ({0}[5,3] y, {0}[5,3] s) <{0} zero = {{0}}>
-    {{ y = Relu (x) p = Greater (y, zero) s = Cast <to = {1}> (p) }}"""
-
-
-@pytest.mark.parametrize("dtype, code", [("float", 1), ("double", 11)])
-def test_the_slope_of_relu(fuse, dtype, code):
-    x = np.array([[-1, 0, 2], [-0.0, 1e-30, -1e-30], [np.inf, -np.inf, 1], [3, 4, 5], [-3, -4, -5]])
-    feeds = {"x": x.astype({"float": np.float32, "double": np.float64}[dtype])}
-    feeds["x"][2] = 1
-    assert fuse(SLOPE.format(dtype, code), sign_of_relu, feeds=feeds) == {"Relu": 1, "Sign": 1}
-
-
-SLOPES = {
-    "of another operator": """(float[3] x) => (float[3] s) <float zero = {0}>
-        { y = Abs (x) p = Greater (y, zero) s = Cast <to = 1> (p) }""",
-    "above another number": """(float[3] x) => (float[3] s) <float half = {0.5}>
-        { y = Relu (x) p = Greater (y, half) s = Cast <to = 1> (p) }""",
-    "to another type": """(float[3] x) => (double[3] s) <float zero = {0}>
-        { y = Relu (x) p = Greater (y, zero) s = Cast <to = 11> (p) }""",
-    "zero that adds a dimension": """(float[3] x) => (float[1,3] s) <float[1,1] zero = {0}>
-        { y = Relu (x) p = Greater (y, zero) s = Cast <to = 1> (p) }""",
-    "sides swapped": """(float[3] x) => (float[3] s) <float zero = {0}>
-        { y = Relu (x) p = Greater (zero, y) s = Cast <to = 1> (p) }""",
-}
-
-
-@pytest.mark.parametrize("case", list(SLOPES))
-def test_a_comparison_that_stays(fuse, case):
-    assert fuse(f"g {SLOPES[case]}", sign_of_relu)["Sign"] == 0
 
 
 @pytest.mark.parametrize("keepdims, shape", [(0, ""), (1, "[1,1]")])
