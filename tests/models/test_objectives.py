@@ -22,6 +22,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.validation import has_fit_parameter
 
 from ortlearn.testing import check_objective
 
@@ -92,6 +93,9 @@ LINEAR = [
     ),
     case(linear_model.TweedieRegressor(power=0, link="log", tol=1e-10), AMOUNTS, {"alpha": 2.0}),
 ]
+SPARSE = {"solver": "saga", **EXACT}
+if LogisticRegression().penalty != "deprecated":  # before scikit-learn 1.8
+    SPARSE["penalty"] = "elasticnet"
 C_MODELS = [
     *(case(LogisticRegression(C=C, tol=1e-9), TWO, {"C": 2 * C}) for C in (0.01, 1.0)),
     case(LogisticRegression(C=0.1, tol=1e-9), THREE, {"C": 0.2}),
@@ -105,8 +109,8 @@ C_MODELS = [
         {"intercept_scaling": 0.6},
     ),
     case(LogisticRegression(C=0.1, solver="liblinear", fit_intercept=False, tol=1e-9), TWO, {"C": 1}),
-    case(LogisticRegression(C=0.1, l1_ratio=0.6, solver="saga", **EXACT), THREE, {"C": 0.2}),
-    case(LogisticRegression(C=0.1, l1_ratio=1.0, solver="saga", **EXACT), TWO, {"l1_ratio": 0.5}),
+    case(LogisticRegression(C=0.1, l1_ratio=0.6, **SPARSE), THREE, {"C": 0.2}),
+    case(LogisticRegression(C=0.1, l1_ratio=1.0, **SPARSE), TWO, {"l1_ratio": 0.5}),
     case(svm.LinearSVC(C=0.02, **EXACT), TWO, {"C": 0.04}),
     case(svm.LinearSVC(C=0.02, intercept_scaling=2.0, **EXACT), THREE, {"intercept_scaling": 1.0}),
     case(svm.LinearSVC(C=0.02, loss="hinge", **EXACT), TWO, {"C": 0.04}),
@@ -200,7 +204,8 @@ def run():
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore::FutureWarning")
 @pytest.mark.parametrize("model, y, changed, weights, options", [*LINEAR, *C_MODELS, *OTHERS, *STOCHASTIC])
 def test_scikit_learn_minimised_it(model, y, changed, weights, options, run):
-    for given in [{}] if weights is None else [{}, {"sample_weight": weights}]:
+    unweighted = weights is None or not has_fit_parameter(model, "sample_weight")
+    for given in [{}] if unweighted else [{}, {"sample_weight": weights}]:
         fitted = clone(model).fit(X, y, **given)
         effective = given.get("sample_weight", np.ones(len(X)))
         if getattr(model, "class_weight", None):
