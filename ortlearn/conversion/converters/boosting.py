@@ -8,7 +8,7 @@ import numpy as np
 from onnx import TensorProto
 from sklearn.base import is_classifier
 
-from ...models.trees.nodes import rounded_like_rows
+from ...models.trees.routing import rounded_like_rows
 from .categories import Categories
 from .tree_attributes import label_attributes, leaf_attributes, routing_attributes
 from .writing import add_nodes, is_double, new_builder, write_output

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from onnx import numpy_helper
 
-from ...models.trees.nodes import rounded_down
+from ...models.trees.routing import rounded_down
 
 __all__ = [
     "NodeArrays",

@@ -10,7 +10,7 @@ from onnx import TensorProto
 from ..base import ModelDefinition
 from ..scores import Scores, regression
 from ..writer import ModelWriter
-from .nodes import share_leaf_numbers
+from .routing import share_leaf_numbers
 
 __all__ = ["AdaBoostRegressorDefinition"]
 

@@ -26,8 +26,9 @@ from ..objectives import Objective, elastic
 from ..parameters import Access
 from ..scores import Scores, binary_classes, class_scores, label_of, regression
 from ..writer import ModelWriter
-from .leaves import STEM, Leaves, PredictorLeaves
-from .nodes import Nodes, leaf_numbers
+from .leaves import STEM, Leaves, PredictorLeaves, leaf_sums
+from .nodes import Nodes
+from .routing import leaf_numbers
 
 __all__ = ["GradientBoostingDefinition", "HistGradientBoostingDefinition"]
 
@@ -43,14 +44,6 @@ LOSSES: dict[str, Callable[[Any], BaseLoss]] = {
     "quantile": lambda model: QuantileLoss(float(getattr(model, "quantile", None) or model.alpha)),
     "squared_error": lambda model: SquaredErrorLoss(),
 }
-
-
-def _sums(op: ModelWriter, table: str, numbers: str, n_rounds: int, n_scores: int) -> str:
-    """Append the sum over rounds of one tree per score."""
-    values = op.Gather(table, numbers, axis=0)
-    if n_scores == 1:
-        return op.ReduceSum(values, [1], keepdims=1)
-    return op.ReduceSum(op.Reshape(values, [-1, n_rounds, n_scores]), [1], keepdims=0)
 
 
 def _trees(model: Any) -> list[Any]:
@@ -82,7 +75,7 @@ class GradientBoostingDefinition(ModelDefinition):
             access=Leaves(_trees),
         )
         numbers = leaf_numbers(op, Nodes.of_trees(_trees(model)), x, model.n_features_in_)
-        raw = _sums(op, table, numbers, n_rounds, n_scores)
+        raw = leaf_sums(op, table, numbers, n_rounds, n_scores)
         if model.init_ != "zero":
             raw = op.Add(raw, _first_scores(op, model, x))
         if not is_classifier(model):
@@ -174,7 +167,7 @@ class HistGradientBoostingDefinition(ModelDefinition):
         first = op.parameter(
             model, "_baseline_prediction", form=Reshaped((-1,)), role="intercept", name=FIRST
         )
-        raw = op.Add(_sums(op, table, numbers, n_rounds, n_scores), first)
+        raw = op.Add(leaf_sums(op, table, numbers, n_rounds, n_scores), first)
         if not is_classifier(model):
             logarithms = type(model._loss.link).__name__ == "LogLink"
             return regression(op, raw, 1, "log" if logarithms else "identity")
