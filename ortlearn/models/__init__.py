@@ -7,13 +7,14 @@ declared. Definitions are plugins of the group ``ortlearn.models``.
 from .base import ModelDefinition
 from .document import WrittenModel, write_model
 from .objectives import Objective, objective_of
-from .parameters import Parameter
-from .registry import all_covered, definition_of, find_definition, unwrapped
+from .parameters import Access, Parameter
+from .registry import all_covered, definition_of, find_definition, public_path, unwrapped
 from .scores import Scores
 from .write_back import write_parameters
 from .writer import ModelWriter
 
 __all__ = [
+    "Access",
     "ModelDefinition",
     "ModelWriter",
     "Objective",
@@ -24,6 +25,7 @@ __all__ = [
     "definition_of",
     "find_definition",
     "objective_of",
+    "public_path",
     "unwrapped",
     "write_model",
     "write_parameters",

@@ -24,7 +24,7 @@ from .members import (
 from .objectives import Objective, common_objective, objective_of
 from .routes import Route, members
 from .scores import Scores, classes_of_probabilities, label_of, regression
-from .trees.nodes import share_leaf_numbers
+from .trees.routing import share_leaf_numbers
 from .writer import ModelWriter
 
 __all__ = [

@@ -62,8 +62,8 @@ def _l1_ratio(model: Any) -> float | None:
     """Return the share of the absolute values: of ``penalty`` before scikit-learn 1.8, ``l1_ratio`` since."""
     if model.penalty in ("l1", "l2"):
         return float(model.penalty == "l1")
-    ratio: Any = getattr(model, "l1_ratio_", getattr(model, "l1_ratio", None))
-    return single_value([0.0 if own is None else own for own in np.ravel(ratio)])
+    ratios = np.ravel(getattr(model, "l1_ratio_", getattr(model, "l1_ratio", 0.0)))
+    return single_value([0.0 if ratio is None else ratio for ratio in ratios])
 
 
 class LinearSVCDefinition(LinearClassifierDefinition):

@@ -94,12 +94,12 @@ class GeneralizedLinearDefinition(ModelDefinition):
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         """Return half the deviance; of another link than the logarithm, that of the normal distribution."""
         name = type(model._base_loss).__name__
-        power: Any = getattr(model, "power", None)
+        power = float(getattr(model, "power", 0.0))
         if name == "HalfTweedieLossIdentity" and power != 0:
             return None
         losses = {"HalfPoissonLoss": PoissonLoss(), "HalfGammaLoss": GammaLoss()}
         losses["HalfTweedieLossIdentity"] = SquaredErrorLoss()
-        loss = losses.get(name) or TweedieLoss(power=float(power))
+        loss = losses.get(name) or TweedieLoss(power=power)
         return Objective(loss, elastic(0.0, model.alpha / 2))
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:

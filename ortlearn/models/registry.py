@@ -31,12 +31,12 @@ COMPUTING = {
 }
 
 
-def public_path(cls: type) -> str:
+def public_path(kind: type) -> str:
     """Return the path a class is imported from: its module up to the first private part.
 
     Parameters
     ----------
-    cls : type
+    kind : type
         Class.
 
     Returns
@@ -52,11 +52,11 @@ def public_path(cls: type) -> str:
     'sklearn.linear_model.Ridge'
     """
     public: list[str] = []
-    for part in cls.__module__.split("."):
+    for part in kind.__module__.split("."):
         if part.startswith("_"):
             break
         public.append(part)
-    return ".".join([*public, cls.__name__])
+    return ".".join([*public, kind.__name__])
 
 
 def find_definition(estimator: Any) -> ModelDefinition | None:

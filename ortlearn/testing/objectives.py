@@ -157,9 +157,11 @@ def _labels(scores: Scores, loss: BaseLoss, y: Any, n_samples: int) -> np.ndarra
             return numbers.reshape(-1, 1).astype(np.float64)
         whole = loss.integer_labels and scores.link == "softmax"
         return numbers if whole else np.eye(scores.n_outputs)[numbers]
-    if isinstance(loss, PerOutputLoss) and loss.loss.integer_labels:
+    if isinstance(scores.classes, list):
         columns = zip(scores.classes, y.T, strict=True)
-        return np.column_stack([np.searchsorted(classes, own) for classes, own in columns])
+        y = np.column_stack([np.searchsorted(classes, own) for classes, own in columns])
+        if isinstance(loss, PerOutputLoss):
+            return y
     return y.reshape(n_samples, -1).astype(np.float64)
 
 

@@ -98,7 +98,7 @@ KNOWN = [
     (isotonic.IsotonicRegression(out_of_bounds="clip"), Y, SquaredErrorLoss(), NoPenalty()),
     (mixture.BayesianGaussianMixture(n_components=2, random_state=0), None, None, None),
     (linear_model.TweedieRegressor(power=1.5, link="identity", max_iter=3), AMOUNTS, None, None),
-    (Ridge([1.0, 2.0]), SEVERAL, None, None),
+    (Ridge(np.array([1.0, 2.0])), SEVERAL, None, None),
     (svm.LinearSVC(multi_class="crammer_singer"), THREE, None, None),
     *((model, Y, None, None) for model in (linear_model.Lars(), linear_model.ARDRegression(), svm.SVR())),
     (svm.SVC(), TWO, None, None),

@@ -21,8 +21,14 @@ from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier, SGDRe
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
 from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.validation import has_fit_parameter
 
+from ortlearn import OrtGradientOptimizer
+from ortlearn.learning_rates import LearningRateLBFGS, LearningRateSGD
+from ortlearn.models import objective_of
 from ortlearn.testing import check_objective
 
 RNG = np.random.RandomState(0)
@@ -31,6 +37,7 @@ Y = X @ [1.0, -2.0, 0.5, 0.0] + RNG.normal(size=80) + 1.0
 TWO, THREE = (Y > 0).astype(int), np.digitize(Y, [-1, 1])
 SEVERAL = np.column_stack([Y, X[:, 0] - Y / 2 + RNG.normal(size=80)])
 LABELS = np.column_stack([TWO, SEVERAL[:, 1] > 0]).astype(int)
+MIXED = np.column_stack([np.array(["low", "mid", "top"])[THREE], np.array(["no", "yes"])[TWO]])
 AMOUNTS = np.exp(Y / 3)
 WEIGHTS = RNG.uniform(0.2, 3.0, size=80)
 EXACT = {"tol": 1e-12, "max_iter": 200_000}
@@ -92,6 +99,9 @@ LINEAR = [
     ),
     case(linear_model.TweedieRegressor(power=0, link="log", tol=1e-10), AMOUNTS, {"alpha": 2.0}),
 ]
+SPARSE = {"solver": "saga", **EXACT}
+if LogisticRegression().penalty != "deprecated":  # before scikit-learn 1.8
+    SPARSE["penalty"] = "elasticnet"
 C_MODELS = [
     *(case(LogisticRegression(C=C, tol=1e-9), TWO, {"C": 2 * C}) for C in (0.01, 1.0)),
     case(LogisticRegression(C=0.1, tol=1e-9), THREE, {"C": 0.2}),
@@ -105,8 +115,8 @@ C_MODELS = [
         {"intercept_scaling": 0.6},
     ),
     case(LogisticRegression(C=0.1, solver="liblinear", fit_intercept=False, tol=1e-9), TWO, {"C": 1}),
-    case(LogisticRegression(C=0.1, l1_ratio=0.6, solver="saga", **EXACT), THREE, {"C": 0.2}),
-    case(LogisticRegression(C=0.1, l1_ratio=1.0, solver="saga", **EXACT), TWO, {"l1_ratio": 0.5}),
+    case(LogisticRegression(C=0.1, l1_ratio=0.6, **SPARSE), THREE, {"C": 0.2}),
+    case(LogisticRegression(C=0.1, l1_ratio=1.0, **SPARSE), TWO, {"l1_ratio": 0.5}),
     case(svm.LinearSVC(C=0.02, **EXACT), TWO, {"C": 0.04}),
     case(svm.LinearSVC(C=0.02, intercept_scaling=2.0, **EXACT), THREE, {"intercept_scaling": 1.0}),
     case(svm.LinearSVC(C=0.02, loss="hinge", **EXACT), TWO, {"C": 0.04}),
@@ -142,6 +152,7 @@ OTHERS = [
     case(MultiOutputRegressor(Ridge(20.0)), SEVERAL, {"estimators_[*].alpha": 10.0}),
     case(OneVsRestClassifier(LogisticRegression(C=0.1, tol=1e-9)), THREE, {"estimators_[*].C": 0.3}, None),
     case(MultiOutputClassifier(LogisticRegression(C=0.1, tol=1e-9)), LABELS, {"estimators_[*].C": 0.3}),
+    case(MultiOutputClassifier(LogisticRegression(C=0.1, tol=1e-9)), MIXED, {"estimators_[*].C": 0.3}),
     case(ensemble.VotingRegressor([("a", Ridge(9.0)), ("b", Ridge(9.0))]), Y, {"estimators_[*].alpha": 20.0}),
     case(
         ensemble.VotingClassifier(
@@ -200,7 +211,8 @@ def run():
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore::FutureWarning")
 @pytest.mark.parametrize("model, y, changed, weights, options", [*LINEAR, *C_MODELS, *OTHERS, *STOCHASTIC])
 def test_scikit_learn_minimised_it(model, y, changed, weights, options, run):
-    for given in [{}] if weights is None else [{}, {"sample_weight": weights}]:
+    unweighted = weights is None or not has_fit_parameter(model, "sample_weight")
+    for given in [{}] if unweighted else [{}, {"sample_weight": weights}]:
         fitted = clone(model).fit(X, y, **given)
         effective = given.get("sample_weight", np.ones(len(X)))
         if getattr(model, "class_weight", None):
@@ -209,3 +221,47 @@ def test_scikit_learn_minimised_it(model, y, changed, weights, options, run):
         if changed:
             with pytest.raises(AssertionError, match="falls along"):
                 check_objective(changed_copy(fitted, changed), X, y, effective, run=run, **options)
+
+
+TRAINED = [
+    (make_pipeline(StandardScaler(), Ridge(20.0)), Y),
+    (linear_model.RidgeClassifier(5.0), THREE),
+    (linear_model.HuberRegressor(alpha=20.0, **EXACT), Y),
+    (linear_model.PoissonRegressor(alpha=0.5, tol=1e-10), AMOUNTS),
+    (LogisticRegression(C=0.1, tol=1e-9), THREE),
+    (make_pipeline(StandardScaler(), svm.LinearSVC(C=0.02, intercept_scaling=0.3, **EXACT)), TWO),
+    (OneVsRestClassifier(svm.LinearSVC(C=0.02, intercept_scaling=0.3, **EXACT)), THREE),
+    (svm.LinearSVR(C=0.02, loss="squared_epsilon_insensitive", intercept_scaling=3.0, **EXACT), Y),
+]
+
+
+@pytest.mark.parametrize("model, y", TRAINED, ids=lambda value: type(value).__name__)
+def test_training_with_it_leads_to_the_same_model(model, y):
+    fitted = clone(model).fit(X, y)
+    found = objective_of(fitted, len(X))
+    trainer = OrtGradientOptimizer(
+        model,
+        learning_loss=found.loss,
+        learning_penalty=found.penalty,
+        learning_rate=LearningRateLBFGS(gtol=1e-9),
+        max_iter=500,
+        dtype="float64",
+        random_state=0,
+    ).fit(X, y)
+    method = "decision_function" if hasattr(fitted, "decision_function") else "predict"
+    expected = getattr(fitted, method)(X)
+    np.testing.assert_allclose(getattr(trainer, method)(X).reshape(expected.shape), expected, atol=2e-4)
+
+
+def test_two_penalties_of_one_weight_are_trained():
+    model = linear_model.MultiTaskElasticNet(0.3, **EXACT).fit(X, SEVERAL)
+    trainer = OrtGradientOptimizer(
+        model,
+        learning_penalty=objective_of(model, len(X)).penalty,
+        learning_rate=LearningRateSGD(eta0=0.1, learning_rate="constant"),
+        max_iter=1000,
+        batch_size=len(X),
+        dtype="float64",
+        random_state=0,
+    ).fit(X, SEVERAL)
+    np.testing.assert_allclose(trainer.predict(X), model.predict(X), atol=1e-3)

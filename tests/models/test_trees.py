@@ -27,7 +27,7 @@ from sklearn.tree import (
 from ortlearn import OrtGradientOptimizer
 from ortlearn.graphs import TensorType
 from ortlearn.models import find_definition, write_model, write_parameters
-from ortlearn.models.trees.nodes import Nodes, leaf_numbers
+from ortlearn.models.trees import Nodes, leaf_numbers
 from ortlearn.models.writer import ModelWriter
 from ortlearn.testing import check_model
 

@@ -1,1 +1,7 @@
 """Trees, forests and boosting: fixed splits that lead to leaves, whose values are parameters."""
+
+from .leaves import STEM, leaf_sums
+from .nodes import Nodes
+from .routing import leaf_numbers
+
+__all__ = ["STEM", "Nodes", "leaf_numbers", "leaf_sums"]

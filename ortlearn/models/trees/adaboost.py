@@ -13,7 +13,7 @@ from ..constraints.signs import Positive
 from ..members import one_hot, shares_of
 from ..scores import Scores, binary_classes, class_scores, label_of, regression
 from ..writer import ModelWriter
-from .nodes import share_leaf_numbers
+from .routing import share_leaf_numbers
 
 __all__ = ["AdaBoostClassifierDefinition", "AdaBoostRegressorDefinition"]
 

@@ -27,8 +27,9 @@ from ..parameters import Access
 from ..scores import Scores, binary_classes, class_scores, label_of, regression
 from ..writer import ModelWriter
 from .categories import split_on_categories
-from .leaves import STEM, Leaves, PredictorLeaves
-from .nodes import Nodes, leaf_numbers
+from .leaves import STEM, Leaves, PredictorLeaves, leaf_sums
+from .nodes import Nodes
+from .routing import leaf_numbers
 
 __all__ = ["GradientBoostingDefinition", "HistGradientBoostingDefinition"]
 
@@ -44,14 +45,6 @@ LOSSES: dict[str, Callable[[Any], BaseLoss]] = {
     "quantile": lambda model: QuantileLoss(float(getattr(model, "quantile", None) or model.alpha)),
     "squared_error": lambda model: SquaredErrorLoss(),
 }
-
-
-def _sums(op: ModelWriter, table: str, numbers: str, n_rounds: int, n_scores: int) -> str:
-    """Append the sum over rounds of one tree per score."""
-    values = op.Gather(table, numbers, axis=0)
-    if n_scores == 1:
-        return op.ReduceSum(values, [1], keepdims=1)
-    return op.ReduceSum(op.Reshape(values, [-1, n_rounds, n_scores]), [1], keepdims=0)
 
 
 def _trees(model: Any) -> list[Any]:
@@ -83,7 +76,7 @@ class GradientBoostingDefinition(ModelDefinition):
             access=Leaves(_trees),
         )
         numbers = leaf_numbers(op, Nodes.of_trees(_trees(model)), x, model.n_features_in_)
-        raw = _sums(op, table, numbers, n_rounds, n_scores)
+        raw = leaf_sums(op, table, numbers, n_rounds, n_scores)
         if model.init_ != "zero":
             raw = op.Add(raw, _first_scores(op, model, x))
         if not is_classifier(model):
@@ -151,12 +144,12 @@ class HistGradientBoostingDefinition(ModelDefinition):
     they are multiplied with the learning rate (Chen and Guestrin, "XGBoost", KDD 2016, equation 2).
     """
 
+    takes_columns = True
+
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         """Return the loss, and ``l2 = l2_regularization / (2 W learning_rate^2)`` of the values of leaves."""
         strength = model.l2_regularization / (2 * total_weight * model.learning_rate**2)
         return Objective(LOSSES[model.loss](model), elastic(0.0, strength))
-
-    takes_columns = True
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         """Append the raw scores and what is made of them."""
@@ -177,7 +170,7 @@ class HistGradientBoostingDefinition(ModelDefinition):
         first = op.parameter(
             model, "_baseline_prediction", form=Reshaped((-1,)), role="intercept", name=FIRST
         )
-        raw = op.Add(_sums(op, table, numbers, n_rounds, n_scores), first)
+        raw = op.Add(leaf_sums(op, table, numbers, n_rounds, n_scores), first)
         if not is_classifier(model):
             logarithms = type(model._loss.link).__name__ == "LogLink"
             return regression(op, raw, 1, "log" if logarithms else "identity")

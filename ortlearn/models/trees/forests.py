@@ -14,7 +14,8 @@ from ..objectives import Objective, elastic
 from ..scores import LOWEST, Scores, classes_of_probabilities, label_of, regression
 from ..writer import ModelWriter
 from .leaves import STEM, Leaves
-from .nodes import Nodes, leaf_numbers
+from .nodes import Nodes
+from .routing import leaf_numbers
 
 __all__ = ["TreeClassifierDefinition", "TreeRegressorDefinition"]
 

@@ -13,7 +13,8 @@ from ..parameters import Access
 from ..scores import Scores
 from ..writer import ModelWriter
 from .leaves import STEM
-from .nodes import Nodes, leaf_numbers
+from .nodes import Nodes
+from .routing import leaf_numbers
 
 __all__ = ["IsolationForestDefinition", "average_path_length"]
 

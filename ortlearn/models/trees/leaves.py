@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..parameters import Access
+from ..writer import ModelWriter
 
-__all__ = ["STEM", "Leaves", "PredictorLeaves"]
+__all__ = ["STEM", "Leaves", "PredictorLeaves", "leaf_sums"]
 
 #: Name of a table of leaves.
 STEM = "leaf_values"
@@ -58,3 +59,30 @@ class PredictorLeaves(Access):
 
 def _predictors(model: Any) -> list[Any]:
     return [tree for round_ in model._predictors for tree in round_]
+
+
+def leaf_sums(op: ModelWriter, table: str, numbers: str, n_rounds: int, n_scores: int = 1) -> str:
+    """Append the sums of the values of the leaves that samples reach.
+
+    Parameters
+    ----------
+    op : ModelWriter
+        Receives the nodes.
+    table : str
+        Values of all leaves, of shape (n_leaves,).
+    numbers : str
+        Positions in the table, of shape (n, n_trees): see :func:`~ortlearn.models.trees.leaf_numbers`.
+    n_rounds : int
+        Number of rounds of boosting.
+    n_scores : int, default=1
+        Number of scores; a round has a tree for each, in their order.
+
+    Returns
+    -------
+    str
+        Matrix of shape (n, n_scores).
+    """
+    values = op.Gather(table, numbers, axis=0)
+    if n_scores == 1:
+        return op.ReduceSum(values, [1], keepdims=1)
+    return op.ReduceSum(op.Reshape(values, [-1, n_rounds, n_scores]), [1], keepdims=0)

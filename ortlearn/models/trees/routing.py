@@ -1,0 +1,153 @@
+"""The graph that leads samples to the leaves of trees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+
+from ..writer import ModelWriter
+from .nodes import Nodes
+
+__all__ = ["leaf_numbers", "rounded_down", "rounded_like_rows", "share_leaf_numbers"]
+
+
+def rounded_down(thresholds: np.ndarray) -> np.ndarray:
+    """Return the largest float32 up to each threshold t: float32 samples are on the same side of it."""
+    with np.errstate(over="ignore"):  # beyond float32 is infinite
+        rounded = thresholds.astype(np.float32)
+    return np.where(rounded > thresholds, np.nextafter(rounded, np.float32(-np.inf)), rounded)
+
+
+def rounded_like_rows(thresholds: np.ndarray) -> np.ndarray:
+    """Return the float32 nearest to each threshold t, the smaller of two: for samples that were float64.
+
+    Rounding is monotone, so that x <= t stays so; x > t does unless both are the same in float32, where
+    no threshold would do. Only a threshold in the middle of two neighbours would not do for samples that
+    are float32: there the smaller one does.
+    """
+    with np.errstate(over="ignore"):
+        rounded = thresholds.astype(np.float32)
+    below = rounded_down(thresholds)
+    with np.errstate(invalid="ignore"):
+        is_middle = rounded.astype(np.float64) - thresholds == thresholds - below.astype(np.float64)
+    return np.where(is_middle, below, rounded)
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """What the graph looks up for each node of each tree: arrays of shape (n_trees, n_nodes).
+
+    Nodes are numbered anew, the root first. The right child of a split comes right before the left one, so
+    that the next node is ``following + (x <= threshold)``. Leaves follow themselves: no number is up to NaN.
+    """
+
+    columns: np.ndarray
+    thresholds: np.ndarray
+    following: np.ndarray
+    leaves: np.ndarray
+
+    @classmethod
+    def of(cls, nodes: Nodes, n_features: int, thresholds: np.ndarray) -> _Tables:
+        shape = len(nodes.sizes), int(nodes.sizes.max())
+        first = np.cumsum(nodes.sizes) - nodes.sizes
+        split = np.flatnonzero(~nodes.is_leaf)
+        tree = np.repeat(np.arange(shape[0]), nodes.sizes)[split]
+        pairs = 1 + 2 * (np.arange(len(split)) - np.searchsorted(split, first)[tree])
+        place = np.empty(len(nodes.is_leaf), dtype=np.int64)  # in the tables, one after the other
+        place[first] = np.arange(shape[0]) * shape[1]
+        place[nodes.right[split] + first[tree]] = tree * shape[1] + pairs
+        place[nodes.left[split] + first[tree]] = tree * shape[1] + pairs + 1
+        columns, leaves = np.zeros(shape, dtype=np.int32), np.zeros(shape, dtype=np.int64)
+        following = np.tile(np.arange(shape[1], dtype=np.int32), (shape[0], 1))
+        limits = np.full(shape, np.nan, dtype=thresholds.dtype)
+        columns.ravel()[place[split]] = nodes.feature[split] + n_features * nodes.missing_left[split]
+        following.ravel()[place[split]] = pairs
+        limits.ravel()[place[split]] = thresholds[split]
+        leaves.ravel()[place[nodes.is_leaf]] = np.arange(len(place) - len(split))
+        return cls(columns, limits, following, leaves)
+
+
+def leaf_numbers(op: ModelWriter, nodes: Nodes, x: str, n_features: int, in_float32: bool = True) -> str:
+    """Append the numbers of the leaves that samples reach.
+
+    Parameters
+    ----------
+    op : ModelWriter
+        Receives the graph.
+    nodes : Nodes
+        Trees.
+    x : str
+        Samples.
+    n_features : int
+        Number of their columns.
+    in_float32 : bool, default=True
+        Whether scikit-learn compares float32 samples with the thresholds; float64 ones otherwise.
+
+    Returns
+    -------
+    str
+        Matrix of int64, of shape (n, n_trees): positions among the leaves of all trees.
+    """
+    double = op.float_dtype == np.float64
+    if double and in_float32:
+        x = op.Cast(x, to=TensorProto.FLOAT)
+    if in_float32:
+        thresholds = rounded_down(nodes.threshold)
+    else:
+        thresholds = nodes.threshold if double else rounded_like_rows(nodes.threshold)
+    tables = _Tables.of(nodes, n_features, thresholds)
+    # With trees first, neighbouring look-ups are in the same tree: less memory is touched at a time.
+    x = op.Transpose(x, perm=[1, 0])
+    if nodes.missing_left.any():  # these splits read columns where missing values are low
+        low = op.constant(-np.inf, dtype=thresholds.dtype)
+        x = op.Concat(x, op.Where(op.IsNaN(x), low, x), axis=0)
+    node = _next(
+        op, op.Gather(x, tables.columns[:, 0], axis=0), tables.thresholds[:, :1], tables.following[:, :1]
+    )
+    for _ in range(nodes.depth - 1):
+        column, threshold, following = (
+            op.GatherElements(table, node, axis=1)
+            for table in (tables.columns, tables.thresholds, tables.following)
+        )
+        node = _next(op, op.GatherElements(x, column, axis=0), threshold, following)
+    return op.Transpose(op.GatherElements(tables.leaves, node, axis=1), perm=[1, 0])
+
+
+def _next(op: ModelWriter, values: str, threshold: Any, following: Any) -> str:
+    return op.Add(following, op.Cast(op.LessOrEqual(values, threshold), to=TensorProto.INT32))
+
+
+def share_leaf_numbers(
+    op: ModelWriter,
+    members: Sequence[Any],
+    x: str,
+    n_features: int,
+    columns: Sequence[np.ndarray] | None = None,
+) -> None:
+    """Append the numbers of the leaves of several decision trees at once, for their definitions to find.
+
+    Parameters
+    ----------
+    op : ModelWriter
+        Receives the graph.
+    members : sequence of estimator
+        Fitted; nothing is appended where one is no decision tree.
+    x : str or Columns
+        Samples.
+    n_features : int
+        Number of their columns.
+    columns : sequence of ndarray, default=None
+        For each member, the columns of X that it was grown on; all by default.
+    """
+    if len(members) < 2 or not all(hasattr(member, "tree_") for member in members):
+        return
+    x = op.matrix(x)
+    nodes = Nodes.of_trees([member.tree_ for member in members], columns)
+    counts = np.array([member.tree_.n_leaves for member in members])
+    numbers = op.Sub(leaf_numbers(op, nodes, x, n_features), np.cumsum(counts) - counts)
+    for number, member in enumerate(members):
+        op.shared[id(member)] = op.Gather(numbers, [number], axis=1)
