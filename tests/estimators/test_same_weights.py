@@ -7,6 +7,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, LearningRateSGDNesterov
 from ortlearn.penalties import ElasticPenalty
+from tests.pairwise import pairwise
 
 RATES = {
     "SGD": LearningRateSGD(eta0=0.02),
@@ -25,9 +26,7 @@ MODELS = {
 OPTIONS = {"plain": {}, "penalty": {"learning_penalty": ElasticPenalty(l1=0.01, l2=0.02)}, "weighted": {}}
 
 
-@pytest.mark.parametrize("rate", list(RATES))
-@pytest.mark.parametrize("name", list(MODELS))
-@pytest.mark.parametrize("option", list(OPTIONS))
+@pairwise(rate=RATES, name=MODELS, option=OPTIONS)
 def test_same_weights(rate, name, option, both, fit_quietly, request):
     data, model = MODELS[name]
     X, y = request.getfixturevalue(data)
