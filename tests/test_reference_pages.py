@@ -113,6 +113,7 @@ def test_broken_plugins_are_listed(tmp_path, monkeypatch):
     class Domainless(QuarticLoss):
         """A loss without a domain."""
 
+        @property
         def domain(self):
             """Fail."""
             raise KeyError("domain")

@@ -20,7 +20,7 @@ def loss_facts(loss: BaseLoss) -> Iterator[str]:
     """Yield what a loss is for, in sentences."""
     yield f"Tasks: {', '.join(sorted(loss.tasks))}."
     if "regression" in loss.tasks:
-        yield f"Labels of a regression: numbers in `{loss.domain()}`, of the shape of the prediction."
+        yield f"Labels of a regression: numbers in `{loss.domain}`, of the shape of the prediction."
         link = "the prediction" if loss.link == "identity" else "the logarithm of the prediction"
         yield f"Link: {loss.link}; the model's raw output is {link}."
     if "classification" in loss.tasks:
@@ -57,7 +57,7 @@ def _cases(loss: BaseLoss) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     if "regression" in loss.tasks:
         ends = (-3.0, 5.0) if loss.link == "identity" else (-2.0, 2.0)
         outputs = np.linspace(*ends, 161, dtype=np.float32)[:, None]
-        inside = [label for label in LABELS if _within(label, loss.domain())]
+        inside = [label for label in LABELS if loss.domain.contains(label)]
         for label in sorted({inside[0], inside[len(inside) // 2], inside[-1]}):
             yield f"y = {label:g}", np.full_like(outputs, label), outputs
         return
@@ -69,12 +69,6 @@ def _cases(loss: BaseLoss) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
         numbers = loss.integer_labels and "classification" in loss.tasks
         shape, dtype = (len(outputs), np.int64) if numbers else (outputs.shape, np.float32)
         yield f"class {label}", np.full(shape, label, dtype), outputs
-
-
-def _within(value: float, interval: str) -> bool:
-    low, high = (float(bound) for bound in interval.strip()[1:-1].split(","))
-    closed = (interval.strip()[0] == "[" and value == low) or (interval.strip()[-1] == "]" and value == high)
-    return closed or low < value < high
 
 
 def _values(loss: BaseLoss, expected: np.ndarray, outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""From an estimator whose parts all have model definitions to a graph that can be trained, and back."""
+"""From an estimator to a graph that can be trained, and back: everything is read from its definitions."""
 
 from __future__ import annotations
 
@@ -7,63 +7,42 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, TensorProto
-from sklearn.pipeline import Pipeline
+from onnx import ModelProto
 
 from .. import models
 from ..exceptions import WriteBackError
 from ..graphs import extract_model, initializer_arrays, name_nodes
 from ..models.constraints.reparametrisation import constrain, release
-from ..models.scores import label_of
-from .heads import Head
-from .inputs.first_readers import IDLE_STEPS, selects_by_name
-from .inputs.inputs import InputSchema
+from ..models.registry import shape_predictions
+from ..preprocessing.front import Split, rest_of
+from ..preprocessing.readers import selects_by_name
+from ..preprocessing.schema import matrix_schema
+from ..preprocessing.skl2onnx_steps import append_converted
 from .output_shapes import with_computed_shapes
-from .preparation.kinds import ModelKind, describe
-from .preparation.target_transforms import write_inverse
-from .preparation.unwrapping import Threshold, Unwrapped, unwrap
 from .trainable_model import TrainableModel
-from .weights.learned_parameters import CONSTANT
 from .weights.weight_choice import asked_for, reached_weights, select_weights
 from .weights.weight_facts import Examined, explained
 from .weights.weight_names import renamed_weights
-from .weights.weight_selection import Weight
-from .write_back.checks import EDGE, OF_LARGEST, is_close, refusal
-from .write_back.shapes import shape_predictions
+from .weights.weight_selection import CONSTANT, Weight
 
-__all__ = ["has_steps_in_front", "trainable_from_definitions", "write_declared"]
+__all__ = ["sklearn_to_onnx", "trainable_from_definitions", "write_weights"]
 
-
-def has_steps_in_front(estimator: Any) -> bool:
-    """Return whether an estimator is a pipeline of two steps or more that do something.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Estimator.
-
-    Returns
-    -------
-    bool
-        Whether it is.
-    """
-    if not isinstance(estimator, Pipeline):
-        return False
-    steps = [step for _, step in estimator.steps if step not in IDLE_STEPS]
-    return len(steps) > 1
+#: What float32 rounds, relative to a number, and to the largest of its weight.
+TOLERANCE, OF_LARGEST = 1e-5, 1e-6
+#: Constraints keep parameters off the edge of their sets by about so much.
+EDGE = 1e-4
 
 
 def trainable_from_definitions(
-    unwrapped: Unwrapped, schema: InputSchema, dtype: Any, origin: str, link: str, weights_to_train: Any
+    split: Split, dtype: Any, origin: str, link: str, weights_to_train: Any
 ) -> TrainableModel:
     """Return the graph of an estimator, its parameters as its definitions declare them.
 
     Parameters
     ----------
-    unwrapped : Unwrapped
-        Fitted estimator and what was around it.
-    schema : InputSchema
-        Inputs; those of float64 are for steps in float64 before the last one.
+    split : Split
+        Fitted estimator, the part of it that the graph is written of, and its inputs; those of float64 are
+        for steps in float64 before the last one.
     dtype : dtype
         Type of the last step.
     origin : str
@@ -78,13 +57,12 @@ def trainable_from_definitions(
     TrainableModel
         Graph, parameters and scores.
     """
-    estimator, kind = unwrapped.estimator, replace(describe(unwrapped), link=link)
-    written = _write(estimator, schema, dtype, kind)
+    written = _write(split, dtype, link)
     scores = written.scores
     model, original_names = renamed_weights(name_nodes(with_computed_shapes(written.model)))
     weights = _weights_of(model, original_names, written.parameters)
     part = extract_model(model, [scores.score])
-    examined = Examined(model, part, scores.score, weights, original_names, estimator)
+    examined = Examined(model, part, scores.score, weights, original_names, models.unwrapped(split.estimator))
     with explained(examined, weights_to_train):
         trained = select_weights(weights, weights_to_train, original_names)
         named = None if weights_to_train is None else asked_for(weights, weights_to_train, original_names)
@@ -93,52 +71,70 @@ def trainable_from_definitions(
     found = {name: written.parameters[original_names[name]].constraint for name in trained}
     constraints = {name: constraint for name, constraint in found.items() if constraint is not None}
     model, parameters = constrain(model, constraints)
+    if scores.task == "transformation":
+        scores = replace(scores, task="regression")
     return TrainableModel(
         model=model,
-        schema=schema,
-        head=_head(scores, np.dtype(dtype)),
+        schema=split.schema,
+        head=scores,
         weights=weights,
         trained=trained,
         original_names=original_names,
         origin=origin,
-        kind=replace(kind, core=None),
+        link=link,
         constraints=constraints,
         parameters=parameters,
-        selects_by_name=selects_by_name(estimator),
+        front=split.front,
+        selects_by_name=selects_by_name(split.estimator if split.front is None else split.front),
         declared=True,
     )
 
 
-def _write(estimator: Any, schema: InputSchema, dtype: Any, kind: ModelKind) -> models.WrittenModel:
-    def finish(op: models.ModelWriter, scores: models.Scores) -> models.Scores:
-        if scores.task == "regression":
-            scores = scores.with_link(op, kind.link)
-            if kind.target_transformers:
-                prediction = scores.predicted
-                for transformer in reversed(kind.target_transformers):
-                    prediction = write_inverse(op, transformer, prediction)
-                scores = replace(scores, prediction=prediction)
-        if kind.threshold is not None and scores.task == "classification" and len(scores.classes) == 2:
-            scores = _thresholded(op, scores, kind.threshold)
-        return scores
+def sklearn_to_onnx(estimator: Any, n_features: int | None = None, dtype: Any = np.float32) -> ModelProto:
+    """Return the graph of a fitted estimator of numbers.
 
-    types = {item.name: item.known for item in schema.inputs}
-    return models.write_model(estimator, types, dtype, finish, schema.float_dtype)
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted estimator, transformer or pipeline.
+    n_features : int, default=None
+        Number of columns of X, where the estimator does not tell.
+    dtype : dtype, default=numpy.float32
+        Type of the graph's numbers and weights, float32 or float64.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Graph with one input ``X`` of shape (None, n_features).
+
+    Raises
+    ------
+    ConversionError
+        If a part of the estimator has no form in ONNX.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from ortlearn.conversion import sklearn_to_onnx
+    >>> model = sklearn_to_onnx(Ridge().fit([[0.0], [1.0]], [0.0, 1.0]))
+    >>> [node.op_type for node in model.graph.node]
+    ['MatMul', 'Add', 'Identity']
+    """
+    count = getattr(estimator, "n_features_in_", n_features)
+    return _write(Split(estimator, matrix_schema(count, dtype)), dtype, "identity").model
 
 
-def _thresholded(op: models.ModelWriter, scores: models.Scores, threshold: Threshold) -> models.Scores:
-    """Return the outputs of a classifier of two classes that decides by a threshold."""
-    if threshold.of_probability and isinstance(scores.probabilities, str):
-        value = op.Gather(scores.probabilities, [threshold.positive], axis=1)
-    else:
-        value = scores.decision or scores.score
-        if scores.n_outputs == 2:
-            first, second = (op.Gather(value, [column], axis=1) for column in (0, 1))
-            value = op.Sub(second, first)
-        value = value if threshold.positive == 1 else op.Neg(value)
-    above = op.Cast(op.GreaterOrEqual(value, float(threshold.value)), to=TensorProto.INT64)
-    classes = scores.classes if threshold.positive == 1 else scores.classes[::-1]
-    return replace(scores, label=label_of(op, op.Reshape(above, [-1]), classes))
+def _write(split: Split, dtype: Any, link: str) -> models.WrittenModel:
+    schema = split.schema
+    return models.write_model(
+        split.estimator,
+        schema.types(),
+        dtype,
+        link,
+        np.promote_types(schema.float_dtype, dtype),
+        schema.input_of_column(),
+        append_converted,
+    )
 
 
 def _weights_of(
@@ -168,19 +164,7 @@ def _weights_of(
     return weights
 
 
-def _head(scores: models.Scores, dtype: np.dtype) -> Head:
-    outputs = {
-        name: getattr(scores, name)
-        for name in (
-            *("label", "probabilities", "classes", "prediction", "transformed", "decision", "likelihood"),
-            "groups",
-        )
-    }
-    task = "regression" if scores.task == "transformation" else scores.task
-    return Head(task, scores.score, scores.link, scores.n_outputs, dtype, **outputs)
-
-
-def write_declared(
+def write_weights(
     source: Any, trainable: TrainableModel, weights: Mapping[str, np.ndarray], y_ndim: int | None = None
 ) -> Any:
     """Return a copy of a fitted estimator whose attributes hold trained weights.
@@ -190,11 +174,12 @@ def write_declared(
     source : estimator
         Fitted estimator that was converted; it is not changed.
     trainable : TrainableModel
-        Graph that its definitions wrote.
+        What came of it.
     weights : mapping of str to ndarray
-        Trained weights, by the names of the parameters.
+        Trained weights under the names they came with, as :meth:`TrainableModel.coefficients` gives them.
     y_ndim : {1, 2}, default=None
-        Dimensions of y, which predictions of a regressor of one output get where its attributes can tell.
+        Dimensions of y, which predictions of a regressor of one output get too where its attributes can
+        tell; by default those they have before.
 
     Returns
     -------
@@ -205,19 +190,38 @@ def write_declared(
     ------
     WriteBackError
         If the estimator has changed since it was converted, or cannot hold what was trained.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from ortlearn.conversion import to_trainable, write_weights
+    >>> model = Ridge().fit([[0.1], [1.3]], [0.7, 3.1])
+    >>> weights = {"coef": np.array([[2.0]]), "intercept": np.array([0.5])}
+    >>> written = write_weights(model, to_trainable(model), weights)
+    >>> written.coef_, float(written.intercept_)
+    (array([2.]), 0.5)
     """
-    estimator = unwrap(source).estimator
-    assert trainable.head is not None
-    kind = replace(trainable.kind, link="identity")
-    written = _write(estimator, trainable.schema, trainable.head.dtype, kind)
-    if trainable.kind.link == "log" and written.scores.link != "log" and written.scores.task == "regression":
-        raise refusal(trainable, "an exponential: with this loss the trained model predicts exp(score)")
+    head = trainable.head
+    if not trainable.declared or head is None:
+        raise _refusal(trainable, "the trained weights: it has no model definition")
+    split = Split(rest_of(source, trainable.front), trainable.schema, trainable.front)
+    written = _write(split, head.dtype, "identity")
+    if trainable.link == "log" and written.scores.link != "log" and written.scores.task == "regression":
+        raise _refusal(trainable, "an exponential: with this loss the trained model predicts exp(score)")
     _check_unchanged(written.parameters, trainable)
     result = models.write_parameters(source, written.parameters, weights)
-    head = trainable.head
-    if y_ndim in (1, 2) and head is not None and head.task == "regression" and head.n_outputs == 1:
+    if y_ndim in (1, 2) and head.task == "regression" and head.n_outputs == 1:
         shape_predictions(result, y_ndim)
     return result
+
+
+def _refusal(trainable: TrainableModel, what: str) -> WriteBackError:
+    """Return the error that a model cannot take something, and what to do then."""
+    return WriteBackError(
+        f"{trainable.origin} cannot take {what}. The trained model is there as ONNX: get_trained_onnx, "
+        "save_onnx_graph."
+    )
 
 
 def _check_unchanged(parameters: Mapping[str, models.Parameter], trainable: TrainableModel) -> None:
@@ -227,8 +231,17 @@ def _check_unchanged(parameters: Mapping[str, models.Parameter], trainable: Trai
         if known is None:
             continue
         tolerance = EDGE if name in trainable.constraints else OF_LARGEST
-        if not is_close(known.value().astype(array.dtype), array, tolerance):
+        if not _is_close(known.value().astype(array.dtype), array, tolerance):
             raise WriteBackError(
                 f"{trainable.origin} has been changed since it was converted for training "
                 f"({trainable.weights[name].origin}): there is nothing to write the weights into. Fit again."
             )
+
+
+def _is_close(found: np.ndarray, expected: np.ndarray, of_largest: float) -> bool:
+    """Return whether two arrays are the same but for rounding."""
+    finite = expected[np.isfinite(expected)]
+    largest = float(np.abs(finite).max(initial=0.0))
+    return found.shape == expected.shape and np.allclose(
+        found, expected, rtol=TOLERANCE, atol=of_largest * largest, equal_nan=True
+    )

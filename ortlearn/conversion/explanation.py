@@ -9,10 +9,10 @@ import numpy as np
 
 from ..exceptions import ConversionError, FallbackWarning, NoTrainableWeightError
 from ..graphs import runtime_errors
+from ..preprocessing.fitting import fit_clone, is_fitted
+from ..preprocessing.refusal import check_is_a_model, is_trainer
 from ..quiet import quiet
 from .loading import is_onnx_source
-from .preparation.fitting import fit_clone, is_fitted
-from .preparation.refusal import check_is_a_model, is_trainer
 from .trainable import to_trainable
 from .trainable_model import TrainableModel, examined_model
 from .weights.weight_facts import COLUMNS, Fact, facts_of, facts_table, hopeless_steps

@@ -7,28 +7,22 @@ from typing import Any
 
 import numpy as np
 from onnx import ModelProto, TensorProto
-from sklearn.base import BaseEstimator
+from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
 from ..exceptions import ConversionError
 from ..graphs import runtime_errors
-from ..models import all_covered, is_continuous
+from ..models import unwrapped
+from ..preprocessing.comparison import Run
+from ..preprocessing.front import split_pipeline
+from ..preprocessing.refusal import check_is_a_model
+from ..preprocessing.skl2onnx_steps import UndefinedModelError, convert
 from .assembling import Incoming, assemble
-from .constraints.ties import tie_parameters
-from .declared import has_steps_in_front, trainable_from_definitions
+from .declared import trainable_from_definitions
 from .decompositions import decompose_operators
-from .fallbacks.faithfulness import Run
-from .fallbacks.fallback import Converted, convert_with_fallback
-from .inputs.digits import rounded_columns
-from .inputs.first_readers import selects_by_name
-from .inputs.inputs import matrix_schema
-from .inputs.schemas import input_schema
 from .loading import is_onnx_source, load_onnx
 from .ml_checks import check_ml_widths
 from .output_shapes import with_computed_shapes
-from .preparation.kinds import ModelKind, describe
-from .preparation.refusal import check_is_a_model
-from .preparation.unwrapping import unwrap
 from .trainable_model import TrainableModel
 
 __all__ = ["TrainableModel", "source_task", "to_trainable"]
@@ -94,65 +88,12 @@ def to_trainable(
     >>> to_trainable(LinearRegression().fit([[0.0], [1.0]], [1.0, 3.0])).trained
     ['I0_coef', 'I1_intercept']
     """
-    if not is_onnx_source(source):
-        declared = _declared(source, X, n_features, dtype, link, weights_to_train)
-        if declared is not None:
-            return declared
-    for wide_front in (True, False):
-        incoming, converted = _incoming(source, X, run, n_features, dtype, forced_task, wide_front)
-        incoming = replace(incoming, kind=replace(incoming.kind, link=link))
-        trainable = assemble(incoming, weights_to_train, loss_output_name, label_name, weight_name)
-        if converted is None or not _trains_two_types(trainable):
-            break
-    return trainable if converted is None else _with_inputs(trainable, converted)
-
-
-def _trains_two_types(trainable: TrainableModel) -> bool:
-    """Return whether weights of steps in float64 are to be trained, for scores in float32."""
-    head = trainable.head
-    return head is not None and any(a.dtype != head.dtype for a in trainable.initial_weights().values())
-
-
-def _declared(
-    source: Any, X: Any, n_features: int | None, dtype: Any, link: str, weights_to_train: Any
-) -> TrainableModel | None:
-    """Return the graph that definitions write; None where a part has none or X is no matrix of numbers."""
-    count = getattr(source, "n_features_in_", n_features)
-    if not hasattr(source, "get_params") or (count is None and X is None):
-        return None
-    unwrapped = unwrap(source)
-    check_is_a_model(unwrapped.estimator)
-    if not all_covered(unwrapped.estimator):
-        return None
-    schema = matrix_schema(count, dtype) if X is None else input_schema(X, unwrapped.estimator, dtype)
-    if not schema.is_number_matrix or schema.categories:
-        return None
-    in_front = X is not None and has_steps_in_front(unwrapped.estimator)
-    if in_front and schema.float_dtype == np.float32 and not is_continuous(unwrapped.estimator):
-        return None  # such steps may stay in scikit-learn
-    if in_front and rounded_columns(X, schema):
-        wide = matrix_schema(schema.n_features, np.float64)
-        found = trainable_from_definitions(unwrapped, wide, dtype, _origin(source), link, weights_to_train)
-        if not _trains_two_types(found):
-            return found
-    return trainable_from_definitions(unwrapped, schema, dtype, _origin(source), link, weights_to_train)
-
-
-def _incoming(
-    source: Any,
-    X: Any,
-    run: Run | None,
-    n_features: int | None,
-    dtype: Any,
-    forced_task: str | None,
-    wide_front: bool,
-) -> tuple[Incoming, Converted | None]:
-    """Return a model read or converted, and how an estimator was."""
+    names = (loss_output_name, label_name, weight_name)
     if is_onnx_source(source):
         model = with_computed_shapes(decompose_operators(load_onnx(source)))
         check_ml_widths(model)
-        return Incoming(model, ModelKind(forced_task)), None
-    if not isinstance(source, BaseEstimator) and not hasattr(source, "get_params"):
+        return assemble(Incoming(model, forced_task, link), weights_to_train, *names)
+    if not hasattr(source, "get_params"):
         raise ConversionError(
             f"{type(source).__name__} is neither a scikit-learn estimator nor an ONNX model (ModelProto, "
             "bytes or path)."
@@ -161,25 +102,25 @@ def _incoming(
     if count is None and X is None:
         name = type(source).__name__
         raise ConversionError(f"The number of features of {name} is unknown: fit it, or pass rows as X.")
-    unwrapped = unwrap(source)
-    check_is_a_model(unwrapped.estimator)
-    converted = convert_with_fallback(
-        unwrapped.estimator, X, n_features=count, dtype=dtype, run=run, wide_front=wide_front
-    )
-    model, loose = tie_parameters(converted.model, converted.estimator)
-    incoming = Incoming(
-        model, describe(unwrapped), converted.preprocessing, _origin(source), converted.estimator, loose
-    )
-    return incoming, converted
+    check_is_a_model(unwrapped(source))
+    for wide_front in (True, False):
+        split = split_pipeline(source, X, n_features=count, dtype=dtype, run=run, wide_front=wide_front)
+        try:
+            found = trainable_from_definitions(split, dtype, _origin(source), link, weights_to_train)
+        except UndefinedModelError:
+            model = with_computed_shapes(decompose_operators(convert(split.estimator, split.schema.types())))
+            task = "classification" if is_classifier(split.estimator) else None
+            incoming = Incoming(model, task, link, _origin(source), split.estimator)
+            return replace(assemble(incoming, weights_to_train, *names), front=split.front)
+        if not _trains_two_types(found):
+            break
+    return found
 
 
-def _with_inputs(trainable: TrainableModel, converted: Converted) -> TrainableModel:
-    """Return a trainable model that knows what its inputs take, and what comes before it."""
-    renamed = {old: new for new, old in trainable.reserved_names.items()}
-    by_name = selects_by_name(converted.estimator if converted.front is None else converted.front)
-    return replace(
-        trainable, schema=converted.schema.renamed(renamed), front=converted.front, selects_by_name=by_name
-    )
+def _trains_two_types(trainable: TrainableModel) -> bool:
+    """Return whether weights of steps in float64 are to be trained, for scores in float32."""
+    head = trainable.head
+    return head is not None and any(a.dtype != head.dtype for a in trainable.initial_weights().values())
 
 
 def source_task(source: Any) -> str | None:

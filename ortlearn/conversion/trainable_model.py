@@ -18,13 +18,12 @@ from ..graphs import (
     prune,
     set_initializers,
 )
+from ..models import Scores, unwrapped
 from ..models.constraints.base import Constraint
 from ..models.constraints.reparametrisation import constrain_rows, release
+from ..preprocessing.schema import InputSchema
 from .decompositions import exact_couplings
-from .heads import APPENDED, Head
-from .inputs.inputs import InputSchema
-from .preparation.kinds import ModelKind
-from .preparation.unwrapping import unwrap
+from .heads import APPENDED
 from .row_weights import with_weight_vector
 from .simplify import remove_idle_nodes
 from .weights.weight_facts import Examined
@@ -45,7 +44,7 @@ class TrainableModel:
         under a constraint is computed in it from free numbers.
     schema : InputSchema
         Inputs that take X.
-    head : Head or None
+    head : Scores or None
         What is trained; None for a graph with its own loss.
     weights : dict of str to Weight
         Every floating-point initializer.
@@ -61,8 +60,8 @@ class TrainableModel:
         scikit-learn estimator, or step of a pipeline, that the trained part comes from.
     reserved_names : dict of str to str
         Original names of tensors that had a name training graphs use.
-    kind : ModelKind
-        What the model is for.
+    link : {"identity", "log"}
+        What the scores of a regressor were asked to be of its predictions.
     constraints : dict of str to Constraint
         What trained weights must keep; their initializers hold free numbers.
     parameters : dict of str to str
@@ -77,7 +76,7 @@ class TrainableModel:
 
     model: ModelProto
     schema: InputSchema
-    head: Head | None
+    head: Scores | None
     weights: dict[str, Weight]
     trained: list[str]
     original_names: dict[str, str]
@@ -86,7 +85,7 @@ class TrainableModel:
     row_weight: str | None = None
     origin: str | None = None
     reserved_names: dict[str, str] = field(default_factory=dict)
-    kind: ModelKind = field(default_factory=ModelKind)
+    link: str = "identity"
     constraints: dict[str, Constraint] = field(default_factory=dict)
     parameters: dict[str, str] = field(default_factory=dict)
     front: Pipeline | None = None
@@ -235,7 +234,7 @@ def examined_model(trainable: TrainableModel, fitted: Any) -> Examined:
         target,
         trainable.weights,
         trainable.original_names,
-        None if fitted is None else unwrap(fitted).estimator,
+        None if fitted is None else unwrapped(fitted),
         trainable.constraints,
         [] if trainable.front is None else [name for name, _ in trainable.front.steps],
     )

@@ -4,8 +4,14 @@
 backend of our own rules that differentiates rounding as if it did not round.
 """
 
+from .backends import (
+    BACKENDS,
+    STRAIGHT_THROUGH,
+    build_gradient,
+    check_straight_through,
+    gradient_of_loss,
+)
 from .derivative import DerivativeOptions, onnx_derivative
-from .dispatch import BACKENDS, STRAIGHT_THROUGH, check_straight_through, gradient_of_loss
 from .gradient_model import gradient_model
 from .random_feed import random_feed
 from .reach import gradient_reach, require_gradients
@@ -15,6 +21,7 @@ __all__ = [
     "BACKENDS",
     "STRAIGHT_THROUGH",
     "DerivativeOptions",
+    "build_gradient",
     "check_straight_through",
     "declare_without_gradient",
     "gradient_model",

@@ -11,7 +11,7 @@ from onnx import ModelProto, TensorProto
 from ..graphs import inline_functions, make_inputs_of, runtime_errors, value_types
 from ..graphs.files import save_model
 from . import ort_derivative
-from .dispatch import by_backend, check_straight_through, gradient_of_loss
+from .backends import build_gradient, check_straight_through, gradient_of_loss
 from .gradient_model import gradient_model
 from .yield_graph import yield_graph
 
@@ -89,7 +89,7 @@ def onnx_derivative(
         Whether to print the number of nodes.
     backend : {"auto", "rules", "ort"}, default="auto"
         What builds the gradient: our own rules, onnxruntime-training, or rules where every operator
-        on the way has one, else onnxruntime-training where it is installed.
+        on the path has one, else onnxruntime-training where it is installed.
     straight_through : bool, default=False
         Whether quantisation, and casts to integers and back, are differentiated as if they did not
         round (zero outside of the range that QuantizeLinear clips to); an error by default. Casts to
@@ -105,7 +105,7 @@ def onnx_derivative(
     ValueError
         If options do not go together, or a name is unknown.
     GradientError
-        If an operator on the way has no gradient, or rounds.
+        If an operator on the path has no gradient, or rounds.
     MissingRuntimeError
         If the backend is not installed.
 
@@ -136,14 +136,14 @@ def onnx_derivative(
     if DerivativeOptions.Loss in options:
         result = _of_loss(open_model, wrt, options, loss, label, backend)
     elif DerivativeOptions.KeepYieldOp in options:
-        result = by_backend(
+        result = build_gradient(
             backend,
             lambda: yield_graph(open_model, wrt, straight_through),
             lambda: ort_derivative.training_graph(onx, weights, columns),
         )
     else:
         kept, ones = DerivativeOptions.KeepOutputs in options, DerivativeOptions.FillGrad in options
-        result = by_backend(
+        result = build_gradient(
             backend,
             lambda: gradient_model(
                 open_model, None, wrt, keep_outputs=kept, fill_ones=ones, straight_through=straight_through

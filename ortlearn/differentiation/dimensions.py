@@ -12,12 +12,12 @@ Shape = tuple[Dim, ...]
 
 
 def is_static(shape: Shape | None) -> bool:
-    """Tell whether every dimension is a number."""
+    """Return whether every dimension is a number."""
     return shape is not None and all(isinstance(dim, int) for dim in shape)
 
 
 def same_shape(left: Shape | None, right: Shape | None) -> bool:
-    """Tell whether two shapes are known to be equal; dimensions of one name are."""
+    """Return whether two shapes are known to be equal; dimensions of one name are."""
     return left is not None and left == right and None not in left
 
 

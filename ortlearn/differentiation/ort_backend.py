@@ -22,13 +22,13 @@ from ..graphs import (
     prune,
     value_types,
 )
-from .ort_checks import (
+from .ort_definitions import check_handed_over, hand_over
+from .ort_graphs import (
     add_zero_gradients,
     explicit_permutations,
-    names_on_the_way,
-    nodes_on_the_way,
+    gradient_nodes,
+    names_with_gradient,
 )
-from .ort_definitions import check_handed_over, hand_over
 from .ort_refusals import refuse_known_wrong
 from .ort_rewrites import rewrite_for_ort
 
@@ -66,7 +66,7 @@ def _pybind() -> ModuleType:
 
 
 def is_available() -> bool:
-    """Tell whether the installed onnxruntime can build gradients."""
+    """Return whether the installed onnxruntime can build gradients."""
     try:
         _pybind()
     except MissingRuntimeError:
@@ -98,7 +98,7 @@ def loss_gradient(
     Raises
     ------
     GradientError
-        If an operator on the way has no gradient, or a wrong one.
+        If an operator on the path has no gradient, or a wrong one.
     MissingRuntimeError
         If onnxruntime-training is not installed.
     """
@@ -109,7 +109,7 @@ def loss_gradient(
     kept = [value.name for value in model.graph.output] if keep_outputs else [loss]
     types = value_types(model)
     part = explicit_permutations(name_nodes(extract_model(model, kept)), types)
-    reached = names_on_the_way(part, [loss], weights, types)
+    reached = names_with_gradient(part, [loss], weights, types)
     gradient = _gradient_of_reached(part, loss, reached, types) if reached else part
     gradient = add_zero_gradients(gradient, [name for name in weights if name not in reached], types)
     declared = value_types(given, infer=False)
@@ -141,7 +141,7 @@ def _gradient_of_reached(
         builder.build()
         return load_from_string(builder.get_model())
 
-    return _with_our_rules(build, prepared, nodes_on_the_way(prepared, [target], weights, types), weights)
+    return _with_our_rules(build, prepared, gradient_nodes(prepared, [target], weights, types), weights)
 
 
 def _float32_loss(model: ModelProto, loss: str, types: dict[str, TensorType]) -> tuple[str, ModelProto]:
@@ -225,7 +225,7 @@ def build_module_graphs(
     Raises
     ------
     GradientError
-        If an operator on the way has no gradient, or a wrong one.
+        If an operator on the path has no gradient, or a wrong one.
     MissingRuntimeError
         If onnxruntime-training is not installed.
     """
@@ -245,7 +245,7 @@ def build_module_graphs(
         return builder
 
     wrt = [*weights, *input_gradients]
-    builder = _with_our_rules(build, model, nodes_on_the_way(model, outputs, wrt, types), wrt)
+    builder = _with_our_rules(build, model, gradient_nodes(model, outputs, wrt, types), wrt)
     training = name_nodes(load_from_string(builder.get_gradient_model()))
     forward = name_nodes(load_from_string(builder.get_forward_model()))
     return training, forward, builder.get_graph_info()

@@ -21,7 +21,7 @@ from ..graphs import (
     value_types,
 )
 from .ort_backend import build_module_graphs
-from .ort_checks import add_zero_gradients, names_on_the_way
+from .ort_graphs import add_zero_gradients, names_with_gradient
 from .ort_refusals import refuse_known_wrong
 from .ort_rewrites import rewrite_for_ort
 
@@ -51,7 +51,7 @@ def training_graph(model: ModelProto, weights: Sequence[str], inputs: Sequence[s
     given = make_inputs_of(model, weights).graph.input
     model = rewrite_for_ort(model, outputs, names)
     refuse_known_wrong(model, outputs, names)
-    reached = set(names_on_the_way(model, outputs, names, types))
+    reached = set(names_with_gradient(model, outputs, names, types))
     if not reached:
         raise GradientError(f"No output among {outputs} depends on any of {names}: there is no gradient.")
     zeros = [name for name in names if name not in reached]

@@ -10,7 +10,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from ..exceptions import GradientError
 from ..graphs import TensorType, initializer_arrays, node_inputs, opset_versions, subgraphs, value_types
-from .ort_checks import constant_names, is_float, nodes_on_the_way
+from .ort_graphs import constant_names, gradient_nodes, is_float
 from .rounding import refuse_rounding
 
 __all__ = ["refuse_known_wrong"]
@@ -50,7 +50,7 @@ def refuse_known_wrong(model: ModelProto, outputs: Sequence[str], wrt: Sequence[
     Raises
     ------
     GradientError
-        If a node on the way is one of these; the message names it and says what to change.
+        If a node on the path is one of these; the message names it and says what to change.
     """
     for node in model.graph.node:
         if any(True for _ in subgraphs(node)):
@@ -60,7 +60,7 @@ def refuse_known_wrong(model: ModelProto, outputs: Sequence[str], wrt: Sequence[
             )
     refuse_rounding(model, outputs, wrt)
     types = value_types(model)
-    nodes = nodes_on_the_way(model, outputs, wrt, types)
+    nodes = gradient_nodes(model, outputs, wrt, types)
     known = _Known(
         types,
         set(wrt).union(*(node.output for node in nodes)),

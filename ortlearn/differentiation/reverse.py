@@ -20,7 +20,7 @@ __all__ = ["Differentiator", "gradient_graph"]
 
 @dataclass
 class _Step:
-    """A node on the way from what is differentiated with respect to, to an output."""
+    """A node on the path from what is differentiated with respect to, to an output."""
 
     index: int
     rule: Rule | None
@@ -76,7 +76,7 @@ class Differentiator:
         Raises
         ------
         GradientError
-            If an operator on the way has no rule and no function body, rounds, or if a rule is wrong.
+            If an operator on the path has no rule and no function body, rounds, or if a rule is wrong.
         """
         wrt = list(dict.fromkeys(wrt))  # in order: equal models give equal graphs in every process
         needed, steps = self._plan(op, nodes, seeds, wrt)
@@ -115,7 +115,7 @@ class Differentiator:
         return candidates
 
     def _check_rounding(self, tracker: Tracker, nodes: list[NodeProto], needed: set[str]) -> None:
-        """Raise an error where a node on the way rounds, unless that is to be overlooked."""
+        """Raise an error where a node on the path rounds, unless that is to be overlooked."""
         for node in nodes:
             if tracker.rounds(node) and not self.straight_through:
                 raise RoundingError(node)
@@ -128,7 +128,7 @@ class Differentiator:
                     raise GradientError(
                         f"Cannot differentiate operator {node.op_type!r} (node {node.name!r}): integers "
                         f"rounded by {culprit.op_type!r} (node {culprit.name!r}) enter or leave its body, or "
-                        "stay in it from one turn to the next. Cast them to floating-point numbers before."
+                        "stay in it from one iteration to the next. Cast them to floats first."
                     )
 
     def _expand(self, op: GradientBuilder, node: NodeProto) -> list[NodeProto]:
@@ -249,7 +249,7 @@ def gradient_graph(
     Raises
     ------
     GradientError
-        If an operator on the way has no rule, or rounds.
+        If an operator on the path has no rule, or rounds.
     """
     grads = Differentiator(load_rules(), origin, straight_through).backpropagate(op, nodes, seeds, wrt)
     return {name: grads[name] if name in grads else op.constant_gradient(name) for name in wrt}

@@ -1,4 +1,4 @@
-"""Where numbers are rounded on the way to an output: quantisation, and casts to integers and back."""
+"""Where numbers are rounded on the path to an output: quantisation, and casts to integers and back."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def has_rounding(nodes: Iterable[NodeProto]) -> bool:
 
 
 def refuse_rounding(model: ModelProto, outputs: Iterable[str], wrt: Iterable[str]) -> None:
-    """Raise an error where a node rounds on the way from some tensors to outputs.
+    """Raise an error where a node rounds on the path from some tensors to outputs.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class Tracker:
                         inner.rounded[name] = sources.rounded[outer]
             for child in body.nodes:
                 inner.follow(child)
-            # What one turn ends with, the next begins with.
+            # An iteration begins with what the one before ended with.
             pairs, sources = [(last, first) for first, last in state_names(node, graph)], inner
         return inner
 
@@ -210,7 +210,7 @@ class Tracker:
         return reached
 
     def carried(self, node: NodeProto, graph: GraphProto) -> NodeProto | None:
-        """Return the node that rounded an integer which a loop carries from one turn to the next, if any."""
+        """Return the node that rounded an integer that a loop carries between iterations, if any."""
         body = self.inside(node, graph)
         if body is None or node.op_type == "If":
             return None
@@ -220,7 +220,7 @@ class Tracker:
 
 
 def state_names(node: NodeProto, graph: GraphProto) -> list[tuple[str, str]]:
-    """Return what a Loop or a Scan carries: names in its body at the beginning and at the end of a turn."""
+    """Return the states of a Loop or a Scan: their names in its body before and after an iteration."""
     inputs, outputs = [v.name for v in graph.input], [v.name for v in graph.output]
     if node.op_type == "Loop":
         return list(zip(inputs[2:], outputs[1:], strict=False))

@@ -124,7 +124,7 @@ class RuleNode:
         return self._output_grads.get(self._output_name(index)) if self._output_name(index) else None
 
     def needs(self, index: int) -> bool:
-        """Tell whether somebody asks for the gradient of an input."""
+        """Return whether somebody asks for the gradient of an input."""
         return self.input_name(index) in self._needed
 
     def attribute(self, name: str, default: Any = None) -> Any:

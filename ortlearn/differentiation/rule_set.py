@@ -152,7 +152,7 @@ class RuleSet:
 
 
 def same_function(old: Rule | None, function) -> bool:
-    """Tell whether a function is a rule's own, defined again: a notebook cell may run twice."""
+    """Return whether a function is a rule's own, defined again: a notebook cell may run twice."""
     names = ("__module__", "__qualname__")
     return old is not None and all(
         getattr(old.function, name, None) == getattr(function, name, object()) for name in names

@@ -10,7 +10,7 @@ from onnx import ModelProto, NodeProto
 from ..graphs import value_types
 from ..graphs.queries import make_value_info, node_inputs
 from .cleanup import drop_unused
-from .gradient_model import Parts, build_parts, make_model_of
+from .differentiated_model import DifferentiatedModel, differentiate, make_model_of
 
 __all__ = ["SplitModels", "split_gradient_model"]
 
@@ -72,7 +72,7 @@ def split_gradient_model(
     Raises
     ------
     GradientError
-        If an operator on the way has no gradient rule.
+        If an operator on the path has no gradient rule.
 
     Examples
     --------
@@ -85,29 +85,31 @@ def split_gradient_model(
     >>> saved, [value.name for value in backward.graph.input]
     (['y', 'z'], ['y', 'z', 'z_grad'])
     """
-    parts = build_parts(model, None, wrt, origin=origin, straight_through=straight_through)
-    names, backward = parts.name_gradients()
-    early, late = _split_nodes(parts, backward)
-    saved, again = _choose(parts, early, late, list(names.values()))
+    found = differentiate(model, None, wrt, origin=origin, straight_through=straight_through)
+    names, backward = found.name_gradients()
+    early, late = _split_nodes(found, backward)
+    saved, again = _choose(found, early, late, list(names.values()))
     late = drop_unused([*again, *late], list(names.values()))
     outputs = [value.name for value in model.graph.output]
     extra = [name for name in saved if name not in outputs]
     first = drop_unused(early, [*outputs, *extra])
-    infos = [make_value_info(name, parts.op.type(name)) for name in extra]
-    forward = make_model_of(model, parts.op, first, model.graph.input, [*model.graph.output, *infos])
+    infos = [make_value_info(name, found.op.type(name)) for name in extra]
+    forward = make_model_of(model, found.op, first, model.graph.input, [*model.graph.output, *infos])
     read = set().union(*(node_inputs(node) for node in late)) | set(names.values())
     inputs = [value for value in model.graph.input if value.name in read]
     types = value_types(forward)  # of what is saved, onnxruntime needs to know at least the element type
-    inputs += [make_value_info(name, parts.op.type(name) or types.get(name)) for name in saved]
-    inputs += parts.grad_input_infos()
-    results = [make_value_info(name, parts.op.type(weight)) for weight, name in names.items()]
-    return SplitModels(forward, make_model_of(model, parts.op, late, inputs, results), saved)
+    inputs += [make_value_info(name, found.op.type(name) or types.get(name)) for name in saved]
+    inputs += found.grad_input_infos()
+    results = [make_value_info(name, found.op.type(weight)) for weight, name in names.items()]
+    return SplitModels(forward, make_model_of(model, found.op, late, inputs, results), saved)
 
 
-def _split_nodes(parts: Parts, backward: list[NodeProto]) -> tuple[list[NodeProto], list[NodeProto]]:
+def _split_nodes(
+    found: DifferentiatedModel, backward: list[NodeProto]
+) -> tuple[list[NodeProto], list[NodeProto]]:
     """Return the nodes that can run before the gradients of the outputs are known, and the others."""
-    waiting = set(parts.given)
-    early, late = list(parts.forward), []
+    waiting = set(found.given)
+    early, late = list(found.forward), []
     for node in backward:
         if waiting.isdisjoint(node_inputs(node)):
             early.append(node)
@@ -117,15 +119,15 @@ def _split_nodes(parts: Parts, backward: list[NodeProto]) -> tuple[list[NodeProt
     return early, late
 
 
-def _choose(parts: Parts, early: list[NodeProto], late: list[NodeProto], outputs: list[str]):
+def _choose(found: DifferentiatedModel, early: list[NodeProto], late: list[NodeProto], outputs: list[str]):
     """Return the tensors to save, and the nodes to compute again."""
     producers = {name: node for node in early for name in node.output if name}
     # Outputs of the model are there anyway.
-    free = {value.name for value in parts.model.graph.output}
+    free = {value.name for value in found.model.graph.output}
     read = set().union(*(node_inputs(node) for node in late)) | set(outputs)
     wanted = [name for name in producers if name in read]
     # Nodes of the gradient run once, wherever they are.
-    costly = {id(node) for node in parts.forward if node.op_type not in _CHEAP or node.domain}
+    costly = {id(node) for node in found.forward if node.op_type not in _CHEAP or node.domain}
     saved = {name for name in wanted if id(producers[name]) in costly}
     for name in wanted:
         if not _reachable(name, producers, costly, saved | free):
@@ -141,7 +143,7 @@ def _choose(parts: Parts, early: list[NodeProto], late: list[NodeProto], outputs
 
 
 def _reachable(name: str, producers: Mapping[str, NodeProto], costly: set[int], saved: set[str]) -> bool:
-    """Tell whether a tensor follows from saved ones, inputs and initializers without costly nodes."""
+    """Return whether a tensor follows from saved ones, inputs and initializers without costly nodes."""
     pending, visited = [name], set()
     while pending:
         current = pending.pop()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from ..conversion.inputs.columns import refuse_masked
+from ..preprocessing.columns import refuse_masked
 
 __all__ = ["Announced", "announced"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 from typing import ClassVar
 
@@ -12,10 +11,10 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 
 from .. import conversion
-from ..conversion.inputs.columns import count_rows
 from ..differentiation import require_gradients
 from ..graphs import runtime_errors
 from ..learning_rates import resolve_learning_rate
+from ..preprocessing.columns import count_rows
 from ..training import Data, LoopSettings, TrainingResult, hoist, parse_device, run_training
 from ..training.averaging import begin_later
 from ..training.base_step import BaseStep
@@ -27,7 +26,7 @@ from .inference import Inference
 from .parameters import Parameters
 from .prediction import PredictionMixin
 from .problem import Problem
-from .results import ResultsMixin
+from .results import ResultsMixin, draw_seed
 from .rows import RowsMixin, check_lengths
 from .settings import check_epoch_by_epoch, check_stream, loop_settings
 from .shortcuts import ShortcutsMixin
@@ -132,6 +131,7 @@ class BaseOrtGradientEstimator(
         self._validate_params()
         check_epoch_by_epoch(self, resolve_learning_rate(self.learning_rate))
         random_state = check_random_state(self.random_state)
+        seed = draw_seed(random_state)
         if self.early_stopping and held_out is None:
             rows, held_out = self._split_off(rows, random_state)
         task = begin_task(self, "fit", rows, self.max_iter)
@@ -139,10 +139,10 @@ class BaseOrtGradientEstimator(
         self._source = problem.source
         validation = None if held_out is None else self._validation(problem, held_out)
         weights = self._starting_weights(problem, random_state)
-        self._begin_anew()
+        self._begin_anew(seed)
         data = self._make_step(problem, data)
         settings = loop_settings(self, self.max_iter, 0, ())
-        self._train(problem, data, weights, random_state, settings, validation, task)
+        self._train(problem, data, weights, settings, validation, task)
 
     def _partial_fit(self, X, y, classes, sample_weight):
         self._validate_params()
@@ -159,6 +159,7 @@ class BaseOrtGradientEstimator(
                 coming.check_known(problem.classes, "the first call")
             weights = self._last_weights()
         else:
+            seed = draw_seed(random_state)
             if coming is not None:
                 coming.check_labels(y)
             problem, data = self._pose(
@@ -168,13 +169,11 @@ class BaseOrtGradientEstimator(
                 coming.check_known(problem.classes, "the model")
             self._source = problem.source
             weights = self._starting_weights(problem, random_state)
-            self._begin_anew()
-            self._partial_random_state = random_state
-        order = copy.deepcopy(getattr(self, "_partial_random_state", random_state))
+            self._begin_anew(seed)
         data = self._make_step(problem, data)
         past = [record["loss"] for record in self.history_]
         settings = loop_settings(self, 1, self._epoch, past, stream=True)
-        self._train(problem, data, weights, order, settings, None, task)
+        self._train(problem, data, weights, settings, None, task)
 
     def _held_out(self, X_val, y_val, sample_weight_val) -> Rows | None:
         """Return the rows to validate on that were given."""
@@ -237,13 +236,12 @@ class BaseOrtGradientEstimator(
         problem: Problem,
         data: Data,
         weights: dict[str, np.ndarray],
-        random_state: np.random.RandomState,
         settings: LoopSettings,
         validation: Validation | None,
         task: FitTask | None,
     ) -> None:
         def take_over(trained: BaseOrtGradientEstimator, result: TrainingResult) -> None:
-            trained._take_over(problem, result, random_state, len(data))
+            trained._take_over(problem, result, len(data))
 
         self._forget("classes_", "best_epoch_")
         self.__dict__.update(self._fitted_kind(problem))
@@ -252,7 +250,7 @@ class BaseOrtGradientEstimator(
             data,
             weights,
             settings,
-            random_state,
+            self._seed,
             states=self._states,
             validate=None if validation is None else validation.measure,
             observer=None if task is None else task.observer(take_over),

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 
 from ..exceptions import FidelityWarning, warn_user
 from ..quiet import quiet
@@ -48,7 +49,7 @@ def compare_with_sklearn(
     chosen = some_rows(rows.shape[0])
     method = _method(runner, estimator)
     # Under another link than its own, a model is meant to predict something else.
-    if method is None or not hasattr(estimator, method) or runner.problem.trainable.kind.link != "identity":
+    if method is None or not hasattr(estimator, method) or runner.problem.trainable.link != "identity":
         return
     ours = METHODS[method](runner, rows[chosen])
     with quiet():  # warnings of the fit were given before
@@ -81,7 +82,7 @@ def _method(runner: Inference, estimator: Any) -> str | None:
         return "score_samples"
     if head.probabilities is not None and hasattr(estimator, "predict_proba"):
         return "predict_proba"
-    if runner.problem.trainable.kind.kind == "outliers":
+    if get_tags(estimator).estimator_type == "outlier_detector":
         return "decision_function"  # rows at the boundary may have either label
     return "predict"
 

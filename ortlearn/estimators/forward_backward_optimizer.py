@@ -48,8 +48,8 @@ class OrtGradientForwardBackwardOptimizer(BaseOrtGradientEstimator):
         Whether the first ``fit`` starts from the model's own weights and a later one from the last
         solution; otherwise every ``fit`` starts from fresh weights.
     gradient : {"auto", "rules", "ort"}, default="auto"
-        What builds the gradient: our own rules, onnxruntime-training's C++ builder, or the first of
-        the two that knows every operator.
+        What builds the gradient: our own rules, onnxruntime-training's C++ builder, or our rules
+        where they know every operator, else the builder where it is installed.
     device : str, default="cpu"
         ``"cpu"``, ``"cuda"`` or ``"cuda:1"``.
     n_jobs : int, default=None

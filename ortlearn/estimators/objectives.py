@@ -9,7 +9,7 @@ from ..exceptions import NoTrainableWeightError, PluginError
 from ..learning_rates import BaseLearningRate
 from ..losses import BaseLoss, PerOutputLoss, RowObjective, resolve_loss
 from ..penalties import BasePenalty
-from ..penalties.meeting_steps import check_steps
+from ..penalties.proximal_composition import check_proximal_steps
 
 if TYPE_CHECKING:
     from ..conversion import Head, TrainableModel
@@ -148,5 +148,6 @@ def check_penalty(
 
     penalty = penalty.for_weights(choose)
     for name in weights:
-        check_steps(name, penalty.parts_for(weights[name].role == "intercept", name), has_length)
+        parts = penalty.parts_for(weights[name].role == "intercept", name)
+        check_proximal_steps(name, parts, has_length)
     return penalty

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from ..conversion.inputs.digits import LOST, rounded_columns, rounding, title_of_columns
 from ..exceptions import PrecisionWarning, warn_user
+from ..preprocessing.rounding import LOST, rounded_columns, rounding, title_of_columns
 from .problem import Problem
 
 __all__ = ["warn_of_rounding"]

@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .. import conversion
-from ..conversion.inputs.columns import as_array_like, count_rows
+from ..preprocessing.columns import as_array_like, count_rows
 from ..training import Device
 from .availability import has_decisions, has_densities, has_probabilities, predicts
 from .export import ExportMixin

@@ -139,7 +139,7 @@ class Problem:
         types = value_types(trainable.model) if trainable.label else {}
         own_type = types[trainable.label] if trainable.label else None
         encoder = TargetEncoder(
-            trainable.head, loss, found, own_type, trainable.kind.target_transformers, trainable.origin
+            trainable.head, loss, found, own_type, _transformers_of(trainable), trainable.origin
         )
         return cls(
             trainable,
@@ -192,7 +192,7 @@ class Problem:
         learning_rate = resolve_learning_rate(owner.learning_rate)
         loss = None if owner.learning_loss == "auto" else resolve_loss(owner.learning_loss)
         link = "identity" if loss is None else loss.link
-        if link != self.trainable.kind.link:
+        if link != self.trainable.link:
             was, now = type(self.loss).__name__, "auto" if loss is None else type(loss).__name__
             raise PluginError(
                 f"partial_fit cannot go on from {was} with {now}: one of them is of the logarithms of the "
@@ -265,6 +265,10 @@ def _run_graph(model: ModelProto, feeds: dict[str, np.ndarray]) -> np.ndarray:
     session = make_session(model, Device("cpu"), options=options)
     names = {value.name for value in session.get_inputs()}
     return session.run(None, {name: array for name, array in feeds.items() if name in names})[0]
+
+
+def _transformers_of(trainable: TrainableModel) -> tuple[Any, ...]:
+    return () if trainable.head is None else trainable.head.target_transformers
 
 
 def _several_inputs(trainable: TrainableModel, graph: ModelProto) -> dict[str, TensorType]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..conversion.inputs.columns import is_frame
+from ..preprocessing.columns import is_frame
 
 __all__ = ["as_floats_of", "probabilities_as_floats_of"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +14,7 @@ from ..training import Device, TrainingResult
 from .inference import Inference
 from .problem import Problem
 
-__all__ = ["ResultsMixin"]
+__all__ = ["ResultsMixin", "draw_seed"]
 
 #: Attribute of each measured value of the epochs.
 CURVES = {
@@ -23,6 +22,22 @@ CURVES = {
     "validation_loss": "validation_losses_",
     "validation_score": "validation_scores_",
 }
+
+
+def draw_seed(random_state: np.random.RandomState) -> int:
+    """Return the seed of the orders of a training's samples.
+
+    Parameters
+    ----------
+    random_state : numpy.random.RandomState
+        Draws the seed.
+
+    Returns
+    -------
+    int
+        From 0 to 2**63 - 1.
+    """
+    return int(random_state.randint(np.iinfo(np.int64).max, dtype=np.int64))
 
 
 class ResultsMixin:
@@ -35,6 +50,7 @@ class ResultsMixin:
     validation_scores_: list[float]
     n_iter_: int
     best_epoch_: int
+    _seed: int
     _epoch: int
     _rows_seen: int
     _problem: Problem
@@ -45,17 +61,17 @@ class ResultsMixin:
     def _device(self) -> Device:
         raise NotImplementedError
 
-    def _begin_anew(self) -> None:
-        """Forget what earlier trainings have left to go on from."""
+    def _begin_anew(self, seed: int) -> None:
+        """Forget what earlier trainings have left to go on from, and take the seed of the new orders."""
+        self._seed = seed
         self._epoch, self._rows_seen, self._states, self.history_ = 0, 0, {}, []
 
-    def _take_over(self, problem: Problem, result: TrainingResult, random_state, n_rows: int) -> None:
+    def _take_over(self, problem: Problem, result: TrainingResult, n_rows: int) -> None:
         """Set the attributes that a training on so many rows leaves."""
         self._note(result.history)
         self._epoch += result.n_iter
         self._rows_seen += result.n_iter * n_rows
         self._states = result.states
-        self._partial_random_state = copy.deepcopy(random_state)
         self._raw_weights = None if result.raw_weights is result.weights else result.raw_weights
         if result.best_epoch is not None:
             self.best_epoch_ = result.best_epoch

@@ -12,7 +12,7 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d, ge
 from sklearn.utils.validation import validate_data
 
 from .. import conversion
-from ..conversion.inputs.columns import (
+from ..preprocessing.columns import (
     as_array_like,
     as_columns,
     column_keys,
@@ -21,7 +21,7 @@ from ..conversion.inputs.columns import (
     count_rows,
     is_frame,
 )
-from ..conversion.inputs.named_rows import with_readable_names
+from ..preprocessing.named_rows import with_readable_names
 from ..training import Columns, Data, Device
 from .class_weights import objective_weights
 from .fidelity import compare_with_sklearn, some_rows, take

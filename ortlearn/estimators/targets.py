@@ -122,15 +122,11 @@ class TargetEncoder:
     def _check_domain(self, values: np.ndarray) -> None:
         if self.loss is None:
             return
-        domain = self.loss.domain()
-        low, high = (float(bound) for bound in domain[1:-1].split(","))
-        above = values >= low if domain[0] == "[" else values > low
-        below = values <= high if domain[-1] == "]" else values < high
-        if not (above & below).all():
-            outside = values[~(above & below)][0]
+        inside = self.loss.domain.contains(values)
+        if not inside.all():
             raise ValueError(
-                f"y has values outside of {domain}, such as {outside:g}: {type(self.loss).__name__} is for "
-                "labels inside. Choose another loss, or another target."
+                f"y has values outside of {self.loss.domain}, such as {values[~inside][0]:g}: "
+                f"{type(self.loss).__name__} is for labels inside. Choose another loss, or another target."
             )
 
     def _encode_classes(self, y: Any) -> np.ndarray:

@@ -62,7 +62,7 @@ class _Transformation:
             If ``to_sklearn()`` is needed and cannot be.
         """
         rows, head = self._rows(X), self._head()
-        from ..conversion.preparation.kinds import last_step  # longer to import than all of ortlearn
+        from ..preprocessing.readers import last_step  # longer to import than all of ortlearn
 
         graph_has_it = head is not None and head.transformed is not None
         if graph_has_it:

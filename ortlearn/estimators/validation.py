@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
-from ..conversion.inputs.columns import as_array_like, count_rows
+from ..preprocessing.columns import as_array_like, count_rows
 from ..training import Data, Measured
 from .inference import LiveInference
 from .problem import Problem

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..conversion.inputs.columns import refuse_masked
 from ..graphs import initializer_arrays
+from ..preprocessing.columns import refuse_masked
 from .problem import Problem
 
 __all__ = ["WeightsMixin"]

@@ -113,7 +113,7 @@ class LearningRateLBFGS(BaseSolver):
 
 
 def _is_rounding(values: list[float], precision: float) -> bool:
-    """Tell whether the last iteration gained no more than a few rounding errors."""
+    """Return whether the last iteration gained no more than a few rounding errors."""
     if len(values) < 2:
         return False
     return values[-2] - values[-1] <= ROUNDING_ERRORS * precision * max(abs(values[-1]), 1.0)

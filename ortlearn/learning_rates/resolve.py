@@ -1,4 +1,4 @@
-"""From what a user passes to a learning rate."""
+"""The learning rate that a number, a name, a class or an object stands for."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def resolve_learning_rate(spec: Any) -> BaseLearningRate:
     Raises
     ------
     PluginError
-        If it is none of these, or unknown, or if a parameter makes no sense.
+        If it is not one of these, or unknown, or if a parameter makes no sense.
 
     Examples
     --------

@@ -8,12 +8,15 @@ from .epsilon_insensitive import EpsilonInsensitiveLoss, SquaredEpsilonInsensiti
 from .focal import FocalLoss
 from .function import FunctionLoss
 from .huber import HuberLoss
+from .interval import Interval
 from .log_loss import LogLoss
-from .loss_graph import add_loss_output, resolve_loss
+from .loss_graph import add_loss_output
 from .margins import HingeLoss, ModifiedHuberLoss, PerceptronLoss, SquaredHingeLoss
 from .per_output import PerOutputLoss
 from .quantile import QuantileLoss
+from .resolve import resolve_loss
 from .row_objective import RowObjective
+from .signed_labels import SignedLabelLoss
 from .squared_error import SquaredErrorLoss
 
 __all__ = [
@@ -26,6 +29,7 @@ __all__ = [
     "GammaLoss",
     "HingeLoss",
     "HuberLoss",
+    "Interval",
     "LogLoss",
     "ModifiedHuberLoss",
     "PerOutputLoss",
@@ -33,6 +37,7 @@ __all__ = [
     "PoissonLoss",
     "QuantileLoss",
     "RowObjective",
+    "SignedLabelLoss",
     "SquaredEpsilonInsensitiveLoss",
     "SquaredErrorLoss",
     "SquaredHingeLoss",

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from ..graphs import GraphBuilder
 from ..parameters import CheckedParameters
+from .interval import Interval
 
 __all__ = ["BaseLoss"]
 
@@ -43,15 +44,10 @@ class BaseLoss(CheckedParameters):
     kinks: ClassVar[bool] = False
     definition_params: ClassVar[dict[str, float]] = {}
 
-    def domain(self) -> str:
-        """Return the interval that the labels of a regression come from, ``"[0, inf)"`` say.
-
-        Returns
-        -------
-        str
-            Interval: a bracket includes its end, a parenthesis leaves it out.
-        """
-        return "(-inf, inf)"
+    @property
+    def domain(self) -> Interval:
+        """Interval of the labels of a regression; labels outside are an error before training."""
+        return Interval()
 
     def forward(self, op: GraphBuilder, expected: str, predicted: str) -> str:
         """Write the loss of each row.

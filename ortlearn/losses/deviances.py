@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from ..exceptions import PluginError
 from .base import BaseLoss
+from .interval import Interval
 
 __all__ = ["GammaLoss", "PoissonLoss", "TweedieLoss"]
+
+NOT_NEGATIVE = Interval(low=0.0, low_inclusive=True)
+POSITIVE = Interval(low=0.0)
 
 
 class PoissonLoss(BaseLoss):
@@ -21,15 +25,16 @@ class PoissonLoss(BaseLoss):
     Examples
     --------
     >>> from ortlearn.losses import PoissonLoss
-    >>> PoissonLoss().link, PoissonLoss().domain()
-    ('log', '[0, inf)')
+    >>> print(PoissonLoss().link, PoissonLoss().domain)
+    log [0, inf)
     """
 
     link = "log"
 
+    @property
     def domain(self):
-        """Return the interval that labels come from."""
-        return "[0, inf)"
+        """Interval of the labels."""
+        return NOT_NEGATIVE
 
     def forward(self, op, expected, predicted):
         """Write the loss of each row."""
@@ -49,15 +54,16 @@ class GammaLoss(BaseLoss):
     Examples
     --------
     >>> from ortlearn.losses import GammaLoss
-    >>> GammaLoss().domain()
-    '(0, inf)'
+    >>> print(GammaLoss().domain)
+    (0, inf)
     """
 
     link = "log"
 
+    @property
     def domain(self):
-        """Return the interval that labels come from."""
-        return "(0, inf)"
+        """Interval of the labels."""
+        return POSITIVE
 
     def forward(self, op, expected, predicted):
         """Write the loss of each row."""
@@ -84,8 +90,8 @@ class TweedieLoss(BaseLoss):
     Examples
     --------
     >>> from ortlearn.losses import TweedieLoss
-    >>> TweedieLoss(power=1.9).domain()
-    '[0, inf)'
+    >>> print(TweedieLoss(power=1.9).domain)
+    [0, inf)
     """
 
     link = "log"
@@ -99,11 +105,12 @@ class TweedieLoss(BaseLoss):
         if 0 < self.power < 1:
             raise PluginError(f"TweedieLoss: power={self.power!r} must not be between 0 and 1.")
 
+    @property
     def domain(self):
-        """Return the interval that labels come from."""
+        """Interval of the labels."""
         if self.power < 1:
-            return "(-inf, inf)"
-        return "[0, inf)" if self.power < 2 else "(0, inf)"
+            return Interval()
+        return NOT_NEGATIVE if self.power < 2 else POSITIVE
 
     def forward(self, op, expected, predicted):
         """Write the loss of each row."""

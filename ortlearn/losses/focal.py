@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..exceptions import PluginError
 from .base import BaseLoss
-from .parts import margin, softplus
+from .expressions import margin, softplus
 
 __all__ = ["FocalLoss"]
 

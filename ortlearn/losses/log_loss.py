@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .base import BaseLoss
-from .parts import softplus
+from .expressions import softplus
 
 __all__ = ["LogLoss"]
 

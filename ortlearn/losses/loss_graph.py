@@ -21,49 +21,16 @@ from ..graphs import (
 )
 from ..penalties import ElasticPenalty
 from .base import BaseLoss
-from .function import FunctionLoss
 from .raw_scores import find_raw_scores
+from .resolve import resolve_loss
 
-__all__ = ["add_loss_output", "resolve_loss"]
+__all__ = ["add_loss_output"]
 
 #: Opset of the loss in a graph of other domains only.
 DEFAULT_OPSET = 18
 #: Oldest opset whose ReduceSum takes its axes as losses write them.
 MIN_OPSET = 13
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
-
-
-def resolve_loss(spec: Any, **params: Any) -> BaseLoss:
-    """Return the loss a user asked for: a name, a class, an object or a Python function.
-
-    Parameters
-    ----------
-    spec : str, type, BaseLoss or callable
-        Loss; a function is one of :class:`~ortlearn.losses.FunctionLoss`.
-    **params
-        Parameters of its constructor, for a name or a class.
-
-    Returns
-    -------
-    BaseLoss
-        New object.
-
-    Raises
-    ------
-    PluginError
-        If it is none of these, or unknown, or if a parameter makes no sense.
-
-    Examples
-    --------
-    >>> from ortlearn.losses import resolve_loss
-    >>> resolve_loss("elastic", l1_weight=0.1)
-    ElasticLoss(l1_weight=0.1)
-    """
-    if callable(spec) and not isinstance(spec, type | BaseLoss):
-        return FunctionLoss(spec, **params)
-    loss = plugins.create(plugins.LOSSES, spec, BaseLoss, **params)
-    loss.check()
-    return loss
 
 
 @runtime_errors()

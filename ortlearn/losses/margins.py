@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .base import BaseLoss
-from .parts import margin, positive_part
+from .expressions import margin, positive_part
 
 __all__ = ["HingeLoss", "ModifiedHuberLoss", "PerceptronLoss", "SquaredHingeLoss"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .base import BaseLoss
-from .parts import positive_part
+from .expressions import positive_part
 
 __all__ = ["QuantileLoss"]
 

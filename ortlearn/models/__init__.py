@@ -6,8 +6,9 @@ declared. Definitions are plugins of the group ``ortlearn.models``.
 
 from .base import ModelDefinition
 from .document import WrittenModel, write_model
+from .objectives import Objective, objective_of
 from .parameters import Parameter
-from .registry import all_covered, definition_of, find_definition, is_continuous
+from .registry import all_covered, definition_of, find_definition, is_continuous, unwrapped
 from .scores import Scores
 from .write_back import write_parameters
 from .writer import ModelWriter
@@ -15,6 +16,7 @@ from .writer import ModelWriter
 __all__ = [
     "ModelDefinition",
     "ModelWriter",
+    "Objective",
     "Parameter",
     "Scores",
     "WrittenModel",
@@ -22,6 +24,8 @@ __all__ = [
     "definition_of",
     "find_definition",
     "is_continuous",
+    "objective_of",
+    "unwrapped",
     "write_model",
     "write_parameters",
 ]

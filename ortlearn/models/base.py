@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .scores import Scores
 
 if TYPE_CHECKING:
+    from .objectives import Objective
     from .writer import ModelWriter
 
 __all__ = ["ModelDefinition"]
@@ -30,8 +31,17 @@ class ModelDefinition:
     ...         return regression(op, op.Add(op.MatMul(x, coef), op.parameter(model, "intercept_")))
     """
 
-    #: Whether what it gives changes little where samples change little; bins do not.
+    #: Whether what it gives changes little where samples change little, as it does not for bins, categories
+    #: and text: what these give in a graph is compared with scikit-learn's on some samples.
     continuous = True
+    #: Why nothing is trained of the estimators; empty where something is.
+    untrained = ""
+    #: Whether ``write`` takes columns of several kinds, too, rather than a matrix of numbers only.
+    takes_columns = False
+    #: Whether its columns are categories: numbers that are compared, not computed with.
+    takes_categories = False
+    #: Whether its column is documents: text of which no entry may be missing.
+    takes_documents = False
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append the graph of a fitted estimator.
@@ -86,6 +96,55 @@ class ModelDefinition:
             Fitted.
         """
         yield from ()
+
+    def inner(self, model: Any) -> str | None:
+        """Return the attribute with the estimator that a fitted one stands for; None by default.
+
+        Parameters
+        ----------
+        model : estimator
+            Fitted.
+
+        Returns
+        -------
+        str or None
+            Attribute.
+        """
+        return None
+
+    def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
+        """Make a regressor of one output predict (n,) or (n, 1), where its attributes can tell which.
+
+        Parameters
+        ----------
+        model : estimator
+            Copy that holds the trained parameters; it is changed.
+        n_dimensions : {1, 2}
+            Dimensions of its predictions.
+
+        Returns
+        -------
+        estimator or None
+            Estimator inside whose predictions it passes on, and which has the shape.
+        """
+        return None
+
+    def objective(self, model: Any, total_weight: float) -> Objective | None:
+        """Return the loss and the penalty that the hyper-parameters of a fitted estimator mean.
+
+        Parameters
+        ----------
+        model : estimator
+            Fitted.
+        total_weight : float
+            Sum of the weights of the samples, those of their classes included.
+
+        Returns
+        -------
+        Objective or None
+            None by default: the class minimises no sum over samples, or one that no loss expresses.
+        """
+        return None
 
     def finish(self, model: Any) -> None:
         """Bring what follows from the parameters of an estimator up to date, once they are written back.

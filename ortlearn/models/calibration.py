@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
+from ..losses import LogLoss, SquaredErrorLoss
 from .base import ModelDefinition
 from .constraints.sets import Increasing
 from .constraints.signs import Positive
 from .members import decision_of, joined, mean
+from .objectives import Objective, elastic
 from .scores import Scores, binary_classes, class_scores, classes_of_probabilities, regression
 from .writer import ModelWriter
 
@@ -21,6 +23,8 @@ __all__ = ["CalibratedClassifierDefinition", "IsotonicDefinition"]
 class CalibratedClassifierDefinition(ModelDefinition):
     """CalibratedClassifierCV: the mean of classifiers whose scores are calibrated."""
 
+    takes_columns = True
+
     def covers(self, model: Any) -> bool:
         """Return whether every classifier knows every class."""
         count = len(model.classes_)
@@ -29,6 +33,10 @@ class CalibratedClassifierDefinition(ModelDefinition):
     def children(self, model: Any) -> Iterator[Any]:
         """Yield the classifiers."""
         yield from (part.estimator for part in model.calibrated_classifiers_)
+
+    def objective(self, model: Any, total_weight: float) -> Objective | None:
+        """Return the log loss, which sigmoids and temperatures minimise; isotonic regression does not."""
+        return None if model.method == "isotonic" else Objective(LogLoss(), elastic(0.0, 0.0))
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append the mean of the calibrated probabilities."""
@@ -138,6 +146,10 @@ class IsotonicDefinition(ModelDefinition):
     def covers(self, model: Any) -> bool:
         """Return whether values out of bounds are moved to the bounds."""
         return model.out_of_bounds == "clip"
+
+    def objective(self, model: Any, total_weight: float) -> Objective | None:
+        """Return the squared error."""
+        return Objective(SquaredErrorLoss(), elastic(0.0, 0.0))
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append the value on the line."""

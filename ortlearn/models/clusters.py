@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ..losses import RowObjective
 from .base import ModelDefinition
 from .distances import guarded_sqrt, pairwise_distances
+from .objectives import Objective, elastic
 from .scores import Scores
 from .writer import ModelWriter
 
@@ -21,6 +23,10 @@ class KMeansDefinition(ModelDefinition):
     The loss of a sample is its squared distance to that centre; the sum over samples is the inertia
     (Lloyd, "Least squares quantization in PCM", 1982).
     """
+
+    def objective(self, model: Any, total_weight: float) -> Objective | None:
+        """Return the squared distance, which is the score."""
+        return Objective(RowObjective(), elastic(0.0, 0.0))
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append distances, clusters and the squared distance to the centre of a sample's cluster."""

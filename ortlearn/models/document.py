@@ -10,9 +10,10 @@ import numpy as np
 from onnx import ModelProto, TensorProto, helper
 
 from ..graphs import TensorType, make_value_info, prune
+from .columns import Columns
 from .parameters import Parameter
 from .scores import Scores
-from .writer import OPSET, ModelWriter
+from .writer import OPSET, ModelWriter, refuse_undefined
 
 __all__ = ["WrittenModel", "write_model"]
 
@@ -45,8 +46,10 @@ def write_model(
     estimator: Any,
     inputs: Mapping[str, TensorType],
     dtype: Any = np.float32,
-    finish: Any = None,
+    link: str = "identity",
     front_dtype: Any = None,
+    columns: Mapping[int, str] | None = None,
+    undefined: Any = refuse_undefined,
 ) -> WrittenModel:
     """Return the graph of a fitted estimator.
 
@@ -58,10 +61,14 @@ def write_model(
         Inputs of the graph.
     dtype : dtype, default=numpy.float32
         Type of numbers and parameters.
-    finish : callable, default=None
-        Takes the writer and the scores, and returns the scores with what comes after the model.
+    link : {"identity", "log"}, default="identity"
+        What the scores of a regressor are to be of its predictions.
     front_dtype : dtype, default=None
         Type in the steps before the last one of a pipeline; ``dtype`` by default.
+    columns : mapping of int to str, default=None
+        Input that takes each column of X, where each has its own; one input takes a matrix by default.
+    undefined : callable, default=refuse_undefined
+        Appends the graph of an estimator that no definition covers, see :class:`ModelWriter`.
 
     Returns
     -------
@@ -83,13 +90,16 @@ def write_model(
     >>> [node.op_type for node in written.model.graph.node]
     ['MatMul', 'Add', 'Identity']
     """
-    op = ModelWriter(dtype, inputs, front_dtype)
-    scores = op.write(estimator, next(iter(inputs)))
-    if finish is not None:
-        scores = finish(op, scores)
+    op = ModelWriter(dtype, inputs, front_dtype, undefined, link)
+    scores = op.write(estimator, _samples(op, inputs, columns))
+    if isinstance(scores.score, Columns):
+        raise op.fail(estimator, "it gives text, not numbers.")
+    if scores.task == "regression" and not scores.target_transformers:
+        scores = scores.with_link(op, link)
     if scores.task not in ("transformation", "unsupervised"):
         # what predicts is trained on its predictions; as a step of a pipeline it transforms
         scores = replace(scores, transformed=None)
+    scores = replace(scores, dtype=np.dtype(dtype))
     elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     outputs = []
     for name, (tensor, known) in _outputs(scores, elem_type).items():
@@ -107,6 +117,24 @@ def write_model(
     kept = {tensor.name for tensor in model.graph.initializer}
     parameters = {name: parameter for name, parameter in op.parameters.items() if name in kept}
     return WrittenModel(model, scores, parameters)
+
+
+def _samples(
+    op: ModelWriter, inputs: Mapping[str, TensorType], columns: Mapping[int, str] | None
+) -> str | Columns:
+    """Return the samples as definitions take them: a matrix of numbers, or columns."""
+    if columns is not None:
+        return Columns(tuple(columns.get(position) for position in range(max(columns, default=-1) + 1)))
+    name, known = next(iter(inputs.items()))
+    if known.elem_type != TensorProto.STRING:
+        return name
+    width = 1 if known.shape is None else known.shape[-1]
+    if width == 1:
+        return Columns((name,))
+    assert isinstance(width, int)
+    return Columns(
+        tuple(op.set_type(op.Gather(name, [i], axis=1), known.elem_type, (None, 1)) for i in range(width))
+    )
 
 
 def _tensors(scores: Scores) -> set[str]:

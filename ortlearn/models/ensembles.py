@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ..losses import LogLoss
+from ..penalties import NoPenalty
 from .base import ModelDefinition
 from .members import (
     aligned,
@@ -19,6 +21,7 @@ from .members import (
     one_hot,
     shares_of,
 )
+from .objectives import Objective, common_objective, objective_of
 from .scores import Scores, classes_of_probabilities, label_of, regression
 from .trees.nodes import share_leaf_numbers
 from .writer import ModelWriter
@@ -32,14 +35,29 @@ __all__ = [
 ]
 
 
+def _mean_objective(model: Any, total_weight: float, weights: Any = None) -> Objective | None:
+    """Return the members' loss at their mean, and the mean of their penalties.
+
+    The scores of a mean of classifiers are the logarithms of probabilities: the log loss alone is for these.
+    """
+    found = common_objective(model.estimators_, total_weight)
+    if found is None or (hasattr(model, "classes_") and not isinstance(found.loss, LogLoss)):
+        return None
+    if weights is not None and len(set(weights)) > 1 and not isinstance(found.penalty, NoPenalty):
+        return None
+    return found.with_penalty_times(1 / len(model.estimators_))
+
+
 class _Members(ModelDefinition):
     """Ensembles with their members in ``estimators_``."""
+
+    takes_columns = True
 
     def children(self, model: Any) -> Iterator[Any]:
         """Yield the members."""
         yield from model.estimators_
 
-    def members(self, op: ModelWriter, model: Any, x: str) -> list[Scores]:
+    def members(self, op: ModelWriter, model: Any, x: Any) -> list[Scores]:
         """Append every member."""
         return [op.write(member, x, f"estimators_[{i}]") for i, member in enumerate(model.estimators_)]
 
@@ -66,6 +84,10 @@ def _voted(
 class VotingRegressorDefinition(_Members):
     """VotingRegressor: the weighted mean of the members."""
 
+    def objective(self, model: Any, total_weight: float) -> Objective | None:
+        """Return the objective of the members, where they have the same."""
+        return _mean_objective(model, total_weight, model._weights_not_none)
+
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append the mean."""
         members = self.members(op, model, x)
@@ -80,6 +102,10 @@ class VotingClassifierDefinition(_Members):
         """Return whether there is one column of classes."""
         return not isinstance(model.classes_, list)
 
+    def objective(self, model: Any, total_weight: float) -> Objective | None:
+        """Return the objective of the members, where they have the same log loss."""
+        return _mean_objective(model, total_weight, model._weights_not_none)
+
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append the mean of the probabilities, or the votes."""
         members, weights = self.members(op, model, x), model._weights_not_none
@@ -92,9 +118,15 @@ class VotingClassifierDefinition(_Members):
 class BaggingDefinition(ModelDefinition):
     """BaggingRegressor and BaggingClassifier: members on some of the columns each."""
 
+    takes_columns = True
+
     def children(self, model: Any) -> Iterator[Any]:
         """Yield the members."""
         yield from model.estimators_
+
+    def objective(self, model: Any, total_weight: float) -> Objective | None:
+        """Return the objective of the members: each has its share of the samples."""
+        return _mean_objective(model, total_weight * model._max_samples / model._n_samples)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append the mean of the members, or their votes."""
@@ -131,6 +163,11 @@ class _Stacking(_Members):
         yield from model.estimators_
         yield model.final_estimator_
 
+    def objective(self, model: Any, total_weight: float) -> Objective | None:
+        """Return the loss of the last model; None where it has a penalty, which is for this model alone."""
+        found = objective_of(model.final_estimator_, total_weight)
+        return found if found is not None and isinstance(found.penalty, NoPenalty) else None
+
     def final(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append the members and the last model."""
         columns = [
@@ -138,7 +175,7 @@ class _Stacking(_Members):
             for scores, method in zip(self.members(op, model, x), model.stack_method_, strict=True)
         ]
         if model.passthrough:
-            columns.append(x)
+            columns.append(op.matrix(x))
         return op.write(model.final_estimator_, joined(op, columns), "final_estimator_")
 
 
@@ -157,9 +194,13 @@ def _given(op: ModelWriter, scores: Scores, method: str) -> str:
 class StackingRegressorDefinition(_Stacking):
     """StackingRegressor."""
 
-    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         """Append the last model's prediction."""
         return self.final(op, model, x)
+
+    def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
+        """Return the last model, which has the shape."""
+        return model.final_estimator_
 
 
 class StackingClassifierDefinition(_Stacking):

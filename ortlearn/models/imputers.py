@@ -3,50 +3,65 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
+from onnx import TensorProto
 
 from .base import ModelDefinition
+from .columns import Columns
+from .encoders import as_text, category_numbers
 from .forms import Form
+from .members import joined
 from .scores import Scores, transformation
 from .writer import ModelWriter
 
 __all__ = ["MissingIndicatorDefinition", "SimpleImputerDefinition"]
 
 
+def _marker(model: Any) -> str:
+    """Return what stands for a missing text in a graph."""
+    return as_text(model.missing_values)
+
+
 def _is_missing(op: ModelWriter, model: Any, x: str) -> str:
     """Append where values are missing."""
+    if op.is_text(x):
+        number = category_numbers(op, x, [_marker(model)])
+        return op.Cast(number, to=TensorProto.BOOL)
     missing = float(model.missing_values)
     return op.IsNaN(x) if np.isnan(missing) else op.Equal(x, missing)
 
 
-def _indicated(op: ModelWriter, indicator: Any, missing: str) -> str:
+def _indicated(op: ModelWriter, indicator: Any, x: str | Columns) -> str:
     """Append a column for each feature that an indicator has: 1 where it is missing."""
-    return op.Gather(op.Cast(missing, to=op.elem_type), np.asarray(indicator.features_, np.int64), axis=1)
+    features = [int(feature) for feature in indicator.features_]
+    if isinstance(x, Columns):
+        found = [_is_missing(op, indicator, op.column(x, feature)) for feature in features]
+        return op.Cast(joined(op, found), to=op.elem_type)
+    missing = op.Cast(_is_missing(op, indicator, x), to=op.elem_type)
+    return op.Gather(missing, np.asarray(features, np.int64), axis=1)
 
 
-def _with_indicator(op: ModelWriter, model: Any, imputed: str, count: int, missing: str) -> Scores:
-    """Return the imputed columns, followed by those of the indicator where the imputer has one."""
-    if not model.add_indicator or not len(model.indicator_.features_):
-        return transformation(op, imputed, count)
-    columns = _indicated(op, model.indicator_, missing)
-    return transformation(op, op.Concat(imputed, columns, axis=1), count + len(model.indicator_.features_))
+def _has_text(op: ModelWriter, x: str | Columns) -> bool:
+    return isinstance(x, Columns) and any(name is not None and op.is_text(name) for name in x.tensors)
 
 
 class MissingIndicatorDefinition(ModelDefinition):
     """MissingIndicator: 1 where a value is missing, 0 elsewhere."""
 
-    def covers(self, model: Any) -> bool:
-        """Return whether a number stands for what is missing, and some column is reported."""
-        return isinstance(model.missing_values, Real) and len(model.features_) > 0
+    untrained = "it has no parameters"
 
-    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+    takes_columns = True
+
+    def covers(self, model: Any) -> bool:
+        """Return whether some column is reported."""
+        return len(model.features_) > 0
+
+    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         """Append the columns."""
-        return transformation(
-            op, _indicated(op, model, _is_missing(op, model, x)), len(np.asarray(model.features_))
-        )
+        x = x if _has_text(op, x) else op.matrix(x)
+        return transformation(op, _indicated(op, model, x), len(model.features_))
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,25 +87,48 @@ class _Kept(Form):
         return result
 
 
-def _given(model: Any) -> np.ndarray:
+def _kept(model: Any) -> np.ndarray:
     """Return which columns an imputer gives: where fit has seen no value, there is none to impute."""
-    return model.keep_empty_features | ~np.isnan(model.statistics_.astype(np.float64))
+    empty = [isinstance(value, float) and value != value for value in model.statistics_.tolist()]
+    return model.keep_empty_features | ~np.array(empty, dtype=bool)
 
 
 class SimpleImputerDefinition(ModelDefinition):
-    """SimpleImputer of numbers: one value for each column."""
+    """SimpleImputer: one value for each column."""
+
+    takes_columns = True
 
     def covers(self, model: Any) -> bool:
-        """Return whether it imputes numbers, and a number stands for what is missing."""
-        numbers = all(isinstance(value, Real) for value in (*model.statistics_, model.missing_values))
-        return numbers and bool(_given(model).any())
+        """Return whether some column is left."""
+        return bool(_kept(model).any())
 
-    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         """Append the columns without gaps."""
-        kept = _given(model)
-        missing = _is_missing(op, model, x)
+        kept = _kept(model)
         columns, count = np.flatnonzero(kept), len(kept)
-        values = op.parameter(model, "statistics_", form=_Kept(kept))
-        gaps = op.columns(missing, columns, count)
-        imputed = op.Where(gaps, values, op.columns(x, columns, count))
-        return _with_indicator(op, model, imputed, len(columns), missing)
+        texts = _has_text(op, x)
+        if texts:
+            imputed: Any = Columns(tuple(_imputed_text(op, model, x, i) for i in columns.tolist()))
+        else:
+            x = op.matrix(x)
+            gaps = op.columns(_is_missing(op, model, x), columns, count)
+            values = op.parameter(model, "statistics_", form=_Kept(kept))
+            imputed = op.Where(gaps, values, op.columns(x, columns, count))
+        if not model.add_indicator or not len(model.indicator_.features_):
+            return transformation(op, imputed, len(columns))
+        flags = _indicated(op, model.indicator_, x)
+        width = len(columns) + len(model.indicator_.features_)
+        if not texts:
+            return transformation(op, op.Concat(imputed, flags, axis=1), width)
+        added = tuple(op.column(flags, i) for i in range(width - len(columns)))
+        return transformation(op, Columns((*imputed.tensors, *added)), width)
+
+
+def _imputed_text(op: ModelWriter, model: Any, x: Columns, position: int) -> str:
+    """Append a column of text without gaps."""
+    column = op.column(x, position)
+    if not op.is_text(column):
+        raise op.fail(model, "it imputes text and numbers at once: use one imputer for each kind.")
+    value = op.constant(np.array([[as_text(model.statistics_[position])]], dtype=object))
+    imputed = op.Where(_is_missing(op, model, column), value, column)
+    return op.set_type(imputed, TensorProto.STRING, (None, 1))

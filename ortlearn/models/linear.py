@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from ..losses import GammaLoss, PoissonLoss, SquaredErrorLoss, TweedieLoss
 from .base import ModelDefinition
 from .constraints.signs import NotNegative
 from .forms import Reshaped, Transposed
+from .objectives import Objective, elastic
 from .scores import Scores, binary_classes, class_scores, decisions, indicator, one_against_rest, regression
 from .writer import ModelWriter
 
@@ -54,7 +56,11 @@ def _n_outputs(model: Any) -> int:
 
 
 class LinearRegressorDefinition(ModelDefinition):
-    """Models that predict ``x @ coef_.T + intercept_``, whatever their fit minimises."""
+    """Models that predict ``x @ coef_.T + intercept_``, whatever their fit minimises.
+
+    Those without an objective: paths of least angles, pursuits, medians of subsets, penalties of their own
+    for each coefficient.
+    """
 
     def covers(self, model: Any) -> bool:
         """Return whether the coefficients are dense."""
@@ -65,9 +71,33 @@ class LinearRegressorDefinition(ModelDefinition):
         positive = bool(getattr(model, "positive", False))
         return regression(op, linear_scores(op, model, x, positive), _n_outputs(model))
 
+    def shape_predictions(self, model: Any, n_dimensions: int) -> None:
+        """Set the shape."""
+        if model.coef_.ndim == n_dimensions:
+            return
+        model.coef_ = model.coef_.reshape(1, -1) if n_dimensions == 2 else model.coef_.ravel()
+        if np.size(model.intercept_) == 1 and getattr(model, "fit_intercept", True):
+            intercept = np.asarray(model.intercept_)
+            model.intercept_ = intercept.reshape(1) if n_dimensions == 2 else intercept.reshape(())[()]
+
 
 class GeneralizedLinearDefinition(ModelDefinition):
-    """Poisson, gamma and Tweedie regression: the inverse link of linear scores."""
+    """Poisson, gamma and Tweedie regression: the inverse link of linear scores.
+
+    They minimise ``sum(w * d(y, f)) / (2 sum(w)) + alpha / 2 * |coef|^2``, d the deviance (User guide of
+    scikit-learn, "Generalized Linear Models"); our losses are half the deviance.
+    """
+
+    def objective(self, model: Any, total_weight: float) -> Objective | None:
+        """Return half the deviance; of another link than the logarithm, that of the normal distribution."""
+        name = type(model._base_loss).__name__
+        power = getattr(model, "power", None)
+        if name == "HalfTweedieLossIdentity" and power != 0:
+            return None
+        losses = {"HalfPoissonLoss": PoissonLoss(), "HalfGammaLoss": GammaLoss()}
+        losses["HalfTweedieLossIdentity"] = SquaredErrorLoss()
+        loss = losses.get(name) or TweedieLoss(power=float(power))
+        return Objective(loss, elastic(0.0, model.alpha / 2))
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append the prediction."""

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 from scipy.special import digamma
 
+from ..losses import RowObjective
 from .base import ModelDefinition
 from .constraints.sets import Simplex, Triangular
 from .constraints.signs import Positive
 from .forms import Logarithm
+from .objectives import Objective, elastic
 from .scores import Scores
 from .writer import ModelWriter
 
@@ -23,6 +25,10 @@ class GaussianMixtureDefinition(ModelDefinition):
     What is trained is minus that, summed over samples (Bishop, "Pattern Recognition and Machine
     Learning", 2006, equation 9.14).
     """
+
+    def objective(self, model: Any, total_weight: float) -> Objective | None:
+        """Return minus the log-likelihood, which is the score; ``reg_covar`` is no part of it."""
+        return Objective(RowObjective(), elastic(0.0, 0.0))
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append log-likelihoods, responsibilities and components."""
@@ -64,6 +70,10 @@ class BayesianGaussianMixtureDefinition(GaussianMixtureDefinition):
     Those are digamma functions, which ONNX lacks, of the parameters of their distributions: they stay as
     they were fitted (Bishop, 2006, equations 10.65 and 10.66).
     """
+
+    def objective(self, model: Any, total_weight: float) -> Objective | None:
+        """Return None: the bound that is maximised has divergences from the prior besides."""
+        return None
 
     def _log_weights(self, op: ModelWriter, model: Any) -> str:
         n_columns, freedom = model.means_.shape[1], model.degrees_of_freedom_

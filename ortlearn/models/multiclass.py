@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
+from ..losses import LogLoss
 from .base import ModelDefinition
 from .members import (
     as_column_of_classes,
@@ -18,6 +19,7 @@ from .members import (
     logit_of,
     positive_probability,
 )
+from .objectives import Objective, common_objective
 from .scores import Scores, label_of, regression
 from .writer import ModelWriter
 
@@ -35,6 +37,8 @@ __all__ = [
 class _Members(ModelDefinition):
     """Estimators with their members in ``estimators_``."""
 
+    takes_columns = True
+
     def children(self, model: Any) -> Iterator[Any]:
         """Yield the members."""
         yield from model.estimators_
@@ -50,7 +54,15 @@ def _decisions(op: ModelWriter, members: list[Scores]) -> str:
     return "" if None in found else joined(op, [name for name in found if name is not None])
 
 
-class OneVsRestDefinition(_Members):
+class _Sums(_Members):
+    """Estimators whose members are fitted apart: what all of them minimise is a sum."""
+
+    def objective(self, model: Any, total_weight: float) -> Objective | None:
+        """Return the objective of the members, where they have the same."""
+        return common_objective(model.estimators_, total_weight)
+
+
+class OneVsRestDefinition(_Sums):
     """OneVsRestClassifier: a model of two classes for each class, or for each label."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
@@ -149,7 +161,7 @@ class OneVsOneDefinition(_Members):
         return Scores("classification", score, count, link, label=label, decision=decision, classes=classes)
 
 
-class MultiOutputRegressorDefinition(_Members):
+class MultiOutputRegressorDefinition(_Sums):
     """MultiOutputRegressor: a model for each output."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
@@ -165,6 +177,12 @@ def _log_probabilities(op: ModelWriter, scores: Scores) -> str:
 
 class MultiOutputClassifierDefinition(_Members):
     """MultiOutputClassifier: a model for each column of classes."""
+
+    def objective(self, model: Any, total_weight: float) -> Objective | None:
+        """Return the objective of the members; of three classes or more, only the log loss."""
+        found = common_objective(model.estimators_, total_weight)
+        two = all(len(classes) == 2 for classes in model.classes_)
+        return found if found is not None and (two or isinstance(found.loss, LogLoss)) else None
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append scores and classes side by side, probabilities apart."""
@@ -192,12 +210,12 @@ def _chained(op: ModelWriter, model: Any, x: str, given: Any) -> list[Scores]:
     """Append the members of a chain, each on the samples and what those before it give."""
     members: list[Scores] = []
     for i, member in enumerate(model.estimators_):
-        columns = [x, *(given(scores) for scores in members)]
+        columns = [op.matrix(x), *(given(scores) for scores in members)]
         members.append(op.write(member, joined(op, columns), f"estimators_[{i}]"))
     return [members[int(position)] for position in np.argsort(model.order_)]
 
 
-class RegressorChainDefinition(_Members):
+class RegressorChainDefinition(_Sums):
     """RegressorChain: each output's model also takes the outputs before it."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
@@ -206,7 +224,7 @@ class RegressorChainDefinition(_Members):
         return regression(op, joined(op, [member.predicted for member in members]), len(members))
 
 
-class ClassifierChainDefinition(_Members):
+class ClassifierChainDefinition(_Sums):
     """ClassifierChain of labels of two classes: each label's model also takes the labels before it."""
 
     def covers(self, model: Any) -> bool:

@@ -142,6 +142,10 @@ class KNeighborsRegressorDefinition(_Neighbors):
         values = op.parameter(model, "_y", form=Reshaped((len(model._y), -1)), role="table")
         return regression(op, mean(values), model._y.size // len(model._y))
 
+    def shape_predictions(self, model: Any, n_dimensions: int) -> None:
+        """Set the shape."""
+        model._y = model._y.reshape((-1, 1)[:n_dimensions])
+
 
 class RadiusNeighborsRegressorDefinition(KNeighborsRegressorDefinition):
     """RadiusNeighborsRegressor: the mean over the samples within the radius."""
@@ -151,6 +155,8 @@ class RadiusNeighborsRegressorDefinition(KNeighborsRegressorDefinition):
 
 class KNeighborsClassifierDefinition(_Neighbors):
     """KNeighborsClassifier: votes of the nearest samples, by their distances where these are weights."""
+
+    untrained = "it counts votes of the nearest training rows, which change in steps: no gradient passes"
 
     mean = staticmethod(_mean_of_nearest)
 
@@ -164,6 +170,8 @@ class KNeighborsClassifierDefinition(_Neighbors):
 
 class RadiusNeighborsClassifierDefinition(KNeighborsClassifierDefinition):
     """RadiusNeighborsClassifier: votes of the samples within the radius."""
+
+    untrained = "it counts votes of the nearest training rows, which change in steps: no gradient passes"
 
     mean = staticmethod(_mean_within_radius)
 
@@ -205,6 +213,8 @@ def _per_output(op: ModelWriter, votes: Callable[..., str], model: Any) -> Score
 
 class NearestNeighborsDefinition(_Neighbors):
     """NearestNeighbors: distances to the nearest samples."""
+
+    untrained = "it gives the nearest training rows, which change in steps: no gradient passes"
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append the distances."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..losses import LogLoss, PoissonLoss, SquaredErrorLoss
 from .base import ModelDefinition
 from .forms import Reshaped
+from .objectives import Objective, elastic
 from .scores import Scores, binary_classes, class_scores, indicator, regression
 from .writer import ModelWriter
 
@@ -23,7 +25,23 @@ ACTIVATIONS: dict[str, Callable[[ModelWriter, str], str]] = {
 
 
 class PerceptronDefinition(ModelDefinition):
-    """MLPRegressor and MLPClassifier."""
+    """MLPRegressor and MLPClassifier.
+
+    A step minimises ``sum(w * l) / W + alpha / (2 W) * |coefs|^2`` over its batch, W the sum of the batch's
+    weights (User guide of scikit-learn, "Neural network models"). Gradients are those of losses summed over
+    outputs.
+    """
+
+    def objective(self, model: Any, total_weight: float) -> Objective | None:
+        """Return the loss and ``l2 = alpha / (2 W)``; W is the size of a batch for weights of mean one."""
+        if model.solver != "lbfgs":
+            size = 200 if model.batch_size == "auto" else model.batch_size
+            total_weight = min(float(size), total_weight)
+        penalty = elastic(0.0, model.alpha / (2 * total_weight))
+        if hasattr(model, "classes_"):
+            return Objective(LogLoss(), penalty)
+        poisson = model.loss == "poisson"
+        return Objective(PoissonLoss() if poisson else SquaredErrorLoss(), penalty)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append the layers."""

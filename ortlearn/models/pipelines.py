@@ -1,4 +1,4 @@
-"""Pipelines, and estimators that stand for the one inside of them."""
+"""Pipelines, and transformers side by side."""
 
 from __future__ import annotations
 
@@ -6,10 +6,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from .base import ModelDefinition
+from .columns import Columns
+from .members import joined
+from .objectives import Objective, objective_of
 from .scores import Scores, transformation
 from .writer import ModelWriter
 
-__all__ = ["IDLE", "PipelineDefinition"]
+__all__ = [
+    "IDLE",
+    "ColumnTransformerDefinition",
+    "FeatureUnionDefinition",
+    "PipelineDefinition",
+    "column_positions",
+]
 
 #: Steps that give what they take.
 IDLE = (None, "passthrough")
@@ -18,11 +27,17 @@ IDLE = (None, "passthrough")
 class PipelineDefinition(ModelDefinition):
     """Pipeline: each step takes what the one before gives."""
 
+    takes_columns = True
+
     def children(self, model: Any) -> Iterator[Any]:
         """Yield the steps that do something."""
         yield from (step for _, step in model.steps if step not in IDLE)
 
-    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+    def objective(self, model: Any, total_weight: float) -> Objective | None:
+        """Return the objective of the last step."""
+        return objective_of(model.steps[-1][1], total_weight)
+
+    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         """Append the steps."""
         scores: Scores | None = None
         steps = [(name, step) for name, step in model.steps if step not in IDLE]
@@ -35,3 +50,99 @@ class PipelineDefinition(ModelDefinition):
         if scores is None:
             return transformation(op, x, model.n_features_in_)
         return scores
+
+    def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
+        """Return the last step, which has the shape."""
+        return model.steps[-1][1]
+
+
+class _SideBySide(ModelDefinition):
+    """Transformers whose results are put side by side."""
+
+    takes_columns = True
+
+    def parts(self, model: Any) -> Iterator[tuple[str, Any, list[int] | None]]:
+        """Yield the name, the transformer and the positions of the columns of each part."""
+        raise NotImplementedError
+
+    def place(self, name: str) -> str:
+        """Return the expression of a part in its owner."""
+        return f"['{name}']"
+
+    def children(self, model: Any) -> Iterator[Any]:
+        """Yield the transformers that do something."""
+        yield from (step for _, step, _ in self.parts(model) if step not in IDLE)
+
+    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
+        """Append the transformers, and what they give side by side."""
+        found: list[tuple[Any, int]] = []
+        for name, step, positions in self.parts(model):
+            own = x if positions is None else op.columns(x, positions)
+            width = model.n_features_in_ if positions is None else len(positions)
+            if step not in IDLE:
+                with op.inside(self.place(name)):
+                    scores = op.write(step, own)
+                own, width = scores.transformed, scores.n_outputs
+                if own is None:
+                    raise op.fail(model, f"its part {name!r} does not transform.")
+            factor = (model.transformer_weights or {}).get(name)
+            if factor is not None:
+                own = op.Mul(op.matrix(own), float(factor))
+            if width:
+                found.append((own, width))
+        return transformation(op, _joined(op, found), sum(width for _, width in found))
+
+
+def _joined(op: ModelWriter, parts: list[tuple[Any, int]]) -> str | Columns:
+    """Return some parts side by side: as columns where one is text, a matrix otherwise."""
+    texts = any(
+        isinstance(own, Columns) and any(name is not None and op.is_text(name) for name in own.tensors)
+        for own, _ in parts
+    )
+    if not texts:
+        return joined(op, [op.matrix(own) for own, _ in parts])
+    return Columns(tuple(op.column(own, i) for own, width in parts for i in range(width)))
+
+
+class FeatureUnionDefinition(_SideBySide):
+    """FeatureUnion: every transformer takes all columns."""
+
+    def parts(self, model: Any) -> Iterator[tuple[str, Any, None]]:
+        """Yield what is not dropped."""
+        yield from ((name, step, None) for name, step in model.transformer_list if step != "drop")
+
+
+class ColumnTransformerDefinition(_SideBySide):
+    """ColumnTransformer: every transformer takes some of the columns."""
+
+    def place(self, name: str) -> str:
+        """Return the expression of a part."""
+        return f"named_transformers_['{name}']"
+
+    def parts(self, model: Any) -> Iterator[tuple[str, Any, list[int] | None]]:
+        """Yield what is not dropped."""
+        yield from column_positions(model)
+
+
+def column_positions(model: Any) -> Iterator[tuple[str, Any, list[int]]]:
+    """Yield name, transformer and column positions of what a fitted ColumnTransformer does not drop.
+
+    Parameters
+    ----------
+    model : ColumnTransformer
+        Fitted.
+
+    Yields
+    ------
+    name : str
+        Name.
+    step : estimator or str
+        Transformer.
+    positions : list of int
+        Positions of its columns.
+    """
+    known = model._transformer_to_input_indices
+    for name, step, _ in model.transformers_:
+        positions = [int(position) for position in known.get(name, [])]
+        if positions and not (isinstance(step, str) and step == "drop"):
+            yield name, step, positions

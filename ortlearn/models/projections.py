@@ -186,6 +186,10 @@ class PLSRegressionDefinition(ModelDefinition):
         scores = regression(op, predicted, len(model.coef_))
         return replace(scores, transformed=_rotated(op, model, centred))
 
+    def shape_predictions(self, model: Any, n_dimensions: int) -> None:
+        """Set the shape."""
+        model._predict_1d = n_dimensions == 1
+
 
 def _rotated(op: ModelWriter, model: Any, centred: str) -> str:
     """Append what transform gives."""

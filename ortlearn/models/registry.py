@@ -9,7 +9,16 @@ from .. import plugins
 from ..exceptions import ConversionError, UnknownPluginError
 from .base import ModelDefinition
 
-__all__ = ["all_covered", "definition_of", "find_definition", "is_continuous", "public_path"]
+__all__ = [
+    "all_covered",
+    "definition_of",
+    "find_definition",
+    "inner_part",
+    "is_continuous",
+    "public_path",
+    "shape_predictions",
+    "unwrapped",
+]
 
 #: Methods that a definition writes: a class that has its own needs a definition of its own.
 COMPUTING = {
@@ -102,7 +111,7 @@ def definition_of(estimator: Any) -> ModelDefinition:
     >>> from sklearn.linear_model import Ridge
     >>> from ortlearn.models import definition_of
     >>> type(definition_of(Ridge())).__name__
-    'LinearRegressorDefinition'
+    'RidgeDefinition'
     """
     found = find_definition(estimator)
     if found is None:
@@ -153,3 +162,68 @@ def _walk(estimator: Any) -> Iterator[tuple[Any, ModelDefinition | None]]:
     if found is not None and found.covers(estimator):
         for child in found.children(estimator):
             yield from _walk(child)
+
+
+def inner_part(estimator: Any) -> tuple[str, Any] | None:
+    """Return the estimator that a fitted one stands for, with its attribute; None where it stands for itself.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted.
+
+    Returns
+    -------
+    tuple of str and estimator, or None
+        Attribute and estimator.
+    """
+    found = find_definition(estimator)
+    attribute = None if found is None else found.inner(estimator)
+    return None if attribute is None else (attribute, getattr(estimator, attribute))
+
+
+def unwrapped(estimator: Any) -> Any:
+    """Return the estimator that a fitted one stands for, as a search does for the best one it found.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted.
+
+    Returns
+    -------
+    estimator
+        The same one where it stands for itself.
+
+    Raises
+    ------
+    ConversionError
+        If a search has no best estimator.
+    """
+    inner = inner_part(estimator)
+    return estimator if inner is None else unwrapped(inner[1])
+
+
+def shape_predictions(estimator: Any, n_dimensions: int) -> None:
+    """Make a regressor of one output predict (n,) or (n, 1), where its attributes can tell which.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted regressor; it is changed.
+    n_dimensions : {1, 2}
+        Dimensions of its predictions.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from ortlearn.models.registry import shape_predictions
+    >>> model = Ridge().fit([[0.0], [1.0]], [0.0, 1.0])
+    >>> shape_predictions(model, 2)
+    >>> model.coef_.shape, model.predict([[0.5]]).shape
+    ((1, 1), (1, 1))
+    """
+    found = find_definition(estimator)
+    inner = None if found is None else found.shape_predictions(estimator, n_dimensions)
+    if inner is not None:
+        shape_predictions(inner, n_dimensions)

@@ -60,6 +60,10 @@ class Scores:
         Classes, one array per output where each has its own.
     groups : tuple of int
         Numbers of scores of each output of a classifier of several outputs.
+    dtype : numpy.dtype
+        Type of the scores.
+    target_transformers : tuple of transformer
+        What labels go through before the loss sees them, the outermost first.
     """
 
     task: str
@@ -74,6 +78,13 @@ class Scores:
     likelihood: str | None = None
     classes: Any = None
     groups: tuple[int, ...] = ()
+    target_transformers: tuple[Any, ...] = ()
+    dtype: np.dtype = np.dtype(np.float32)
+
+    @property
+    def has_decisions(self) -> bool:
+        """Whether the graph has what ``decision_function`` returns."""
+        return self.decision != ""
 
     @property
     def predicted(self) -> str:

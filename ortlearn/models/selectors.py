@@ -18,6 +18,8 @@ __all__ = ["RecursiveSelectorDefinition", "SelectorDefinition"]
 class SelectorDefinition(ModelDefinition):
     """Selectors: the columns of ``get_support()``."""
 
+    untrained = "it picks columns: which ones is no number to train"
+
     def covers(self, model: Any) -> bool:
         """Return whether some column is selected."""
         return bool(model.get_support().any())

@@ -148,6 +148,8 @@ def _search(op: ModelWriter, quantiles: str, x: str, comparison: str, n: int) ->
 class PolynomialFeaturesDefinition(ModelDefinition):
     """PolynomialFeatures: products of columns."""
 
+    untrained = "it has no parameters"
+
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append the products, those of one degree together."""
         powers = model.powers_
@@ -173,6 +175,8 @@ def _products(op: ModelWriter, x: str, powers: np.ndarray) -> str:
 class NormalizerDefinition(ModelDefinition):
     """Normalizer: each sample divided by its norm; one of zeros stays as it is."""
 
+    untrained = "it has no parameters"
+
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append the quotients."""
         if model.norm == "l2":
@@ -185,6 +189,8 @@ class NormalizerDefinition(ModelDefinition):
 class BinarizerDefinition(ModelDefinition):
     """Binarizer: 1 above a threshold, 0 elsewhere."""
 
+    untrained = "it gives the number of a bin, which changes in steps: no gradient passes"
+
     continuous = False
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
@@ -195,6 +201,8 @@ class BinarizerDefinition(ModelDefinition):
 
 class KBinsDiscretizerDefinition(ModelDefinition):
     """KBinsDiscretizer: the number of the bin of each value, or a column for each bin."""
+
+    untrained = "it gives the number of a bin, which changes in steps: no gradient passes"
 
     continuous = False
 
@@ -216,6 +224,8 @@ class KBinsDiscretizerDefinition(ModelDefinition):
 
 class FunctionTransformerDefinition(ModelDefinition):
     """FunctionTransformer with a function of numpy that has a form in ONNX."""
+
+    untrained = "it has no parameters"
 
     def covers(self, model: Any) -> bool:
         """Return whether the function is known, and has no other arguments."""

@@ -3,27 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+from onnx import TensorProto
+
+from ..exceptions import ConversionError
 from .base import ModelDefinition
-from .scores import Scores
+from .members import decision_of
+from .objectives import Objective, objective_of
+from .scores import Scores, label_of
+from .target_transforms import write_inverse
 from .writer import ModelWriter
 
-__all__ = ["FrozenDefinition", "InnerDefinition", "SearchDefinition"]
+__all__ = [
+    "ConsensusDefinition",
+    "FrozenDefinition",
+    "InnerDefinition",
+    "SearchDefinition",
+    "ThresholdDefinition",
+    "TransformedTargetDefinition",
+]
 
 
 class InnerDefinition(ModelDefinition):
-    """Estimators that compute what ``estimator_`` does: RANSACRegressor."""
+    """Estimators that compute what the one inside does."""
 
+    takes_columns = True
     attribute = "estimator_"
+
+    def inner(self, model: Any) -> str:
+        """Return the attribute that has the estimator."""
+        return self.attribute
 
     def children(self, model: Any) -> Iterator[Any]:
         """Yield the estimator inside."""
-        yield getattr(model, self.attribute)
+        yield getattr(model, self.inner(model))
 
-    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the estimator inside."""
-        return op.write(getattr(model, self.attribute), x, self.attribute)
+    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
+        """Append the estimator inside; at the top, its parameters keep the names they have in it."""
+        attribute = self.inner(model)
+        return op.write(getattr(model, attribute), x, attribute if op.path else "")
+
+    def objective(self, model: Any, total_weight: float) -> Objective | None:
+        """Return the objective of the estimator inside."""
+        return objective_of(getattr(model, self.inner(model)), total_weight)
+
+    def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
+        """Return the estimator inside, which has the shape."""
+        return getattr(model, self.inner(model))
+
+
+class ConsensusDefinition(InnerDefinition):
+    """RANSACRegressor: an estimator of the samples that agree."""
+
+    def objective(self, model: Any, total_weight: float) -> Objective | None:
+        """Return None: it leaves samples out."""
+        return None
 
 
 class SearchDefinition(InnerDefinition):
@@ -31,17 +69,78 @@ class SearchDefinition(InnerDefinition):
 
     attribute = "best_estimator_"
 
-    def covers(self, model: Any) -> bool:
-        """Return whether there is a best estimator."""
-        return hasattr(model, "best_estimator_")
+    def inner(self, model: Any) -> str:
+        """Return the attribute that has the best estimator."""
+        if not hasattr(model, self.attribute):
+            raise ConversionError(
+                f"{type(model).__name__} has no best_estimator_: set refit=True, or pass the estimator you "
+                "chose."
+            )
+        return self.attribute
 
 
 class FrozenDefinition(InnerDefinition):
-    """FrozenEstimator: nothing in it is trained unless somebody names it."""
+    """FrozenEstimator: nothing in it is trained unless somebody names it, or it is the model itself."""
 
     attribute = "estimator"
 
-    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         """Append the estimator inside."""
-        with op.held("it is part of a FrozenEstimator"):
+        with op.held("it is part of a FrozenEstimator") if op.path else nullcontext():
             return super().write(op, model, x)
+
+
+class ThresholdDefinition(InnerDefinition):
+    """FixedThresholdClassifier and TunedThresholdClassifierCV: two classes, decided by a threshold."""
+
+    def inner(self, model: Any) -> str:
+        """Return the attribute that has the classifier."""
+        return "estimator_" if hasattr(model, "estimator_") else "estimator"
+
+    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
+        """Append the classifier, and the class that its score gives."""
+        scores = super().write(op, model, x)
+        classifier = getattr(model, self.inner(model))
+        method = model.response_method
+        of_probability = method == "predict_proba" or (
+            method == "auto" and hasattr(classifier, "predict_proba")
+        )
+        # the positive class is the second one unless told otherwise
+        positive = getattr(model, "pos_label", None)
+        number = 1 if positive is None else int(np.flatnonzero(scores.classes == positive)[0])
+        value = _value_of_class(op, scores, number, of_probability)
+        threshold = getattr(model, "best_threshold_", None)
+        threshold = model.threshold if threshold is None else threshold
+        if threshold == "auto":
+            threshold = 0.5 if of_probability else 0.0
+        above = op.Cast(op.GreaterOrEqual(value, float(threshold)), to=TensorProto.INT64)
+        classes = scores.classes if number == 1 else scores.classes[::-1]
+        return replace(scores, label=label_of(op, op.Reshape(above, [-1]), classes))
+
+
+def _value_of_class(op: ModelWriter, scores: Scores, number: int, of_probability: bool) -> str:
+    """Return the probability or the decision for one of two classes, of shape (n, 1)."""
+    if of_probability and isinstance(scores.probabilities, str):
+        return op.Gather(scores.probabilities, [number], axis=1)
+    decision = str(decision_of(scores))
+    if scores.n_outputs == 2:
+        first, second = (op.Gather(decision, [column], axis=1) for column in (0, 1))
+        decision = op.Sub(second, first)
+    return decision if number == 1 else op.Neg(decision)
+
+
+class TransformedTargetDefinition(InnerDefinition):
+    """TransformedTargetRegressor: the regressor learns transformed labels."""
+
+    attribute = "regressor_"
+
+    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
+        """Append the regressor, and the inverse transformation of its predictions."""
+        scores = super().write(op, model, x).with_link(op, op.link)
+        prediction = write_inverse(op, model.transformer_, scores.predicted)
+        transformers = (model.transformer_, *scores.target_transformers)
+        return replace(scores, prediction=prediction, target_transformers=transformers)
+
+    def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
+        """Set the shape."""
+        model._training_dim = n_dimensions

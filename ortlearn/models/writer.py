@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from ..exceptions import ConversionError
 from ..graphs import GraphBuilder, TensorType
+from .columns import Columns
 from .constraints.base import Constraint
 from .forms import AsIs, Form
 from .parameters import Access, Parameter
-from .registry import definition_of
+from .registry import definition_of, find_definition
 from .scores import Scores
 
-__all__ = ["OPSET", "ModelWriter"]
+__all__ = ["OPSET", "ModelWriter", "refuse_undefined"]
 
 #: Opset of the graphs that definitions write.
 OPSET = 18
 #: Why the parameters of steps before the last one are not trained.
 PREPARES = "prepares the features of what is trained"
+
+
+Undefined = Callable[["ModelWriter", Any, "str | Columns"], Scores]
+
+
+def refuse_undefined(op: ModelWriter, estimator: Any, x: str | Columns) -> Scores:
+    """Raise the error that no definition covers an estimator.
+
+    Raises
+    ------
+    ConversionError
+        Always.
+    """
+    definition_of(estimator)
+    raise op.fail(estimator, "its definition does not cover the parameters it was fitted with.")
 
 
 class ModelWriter(GraphBuilder):
@@ -36,6 +52,11 @@ class ModelWriter(GraphBuilder):
         Inputs of the graph.
     front_dtype : dtype, default=None
         Type in the steps before the last one of a pipeline; ``dtype`` by default.
+    undefined : callable, default=refuse_undefined
+        Appends the graph of an estimator that no definition covers; takes the writer, the estimator and
+        the samples, and returns the scores.
+    link : {"identity", "log"}, default="identity"
+        What the scores of a regressor are to be of its predictions.
 
     Attributes
     ----------
@@ -43,6 +64,8 @@ class ModelWriter(GraphBuilder):
         Parameters by the name of their initializer, in the order they were asked for.
     shared : dict of int to str
         By the id of an estimator, a tensor that is computed for several at once.
+    path : str
+        Expression of the part that is being written, from its step on; empty at the top.
 
     Examples
     --------
@@ -59,15 +82,20 @@ class ModelWriter(GraphBuilder):
         dtype: Any = np.float32,
         inputs: Mapping[str, TensorType] | None = None,
         front_dtype: Any = None,
+        undefined: Undefined = refuse_undefined,
+        link: str = "identity",
     ):
         inputs = dict(inputs or {})
         super().__init__(OPSET, dtype=front_dtype or dtype, existing_names=inputs, types=inputs)
         self._last_dtype = np.dtype(dtype)
         self.parameters: dict[str, Parameter] = {}
         self.shared: dict[int, str] = {}
+        self.undefined = undefined
+        self.link = link
+        self._matrices: dict[Columns, str] = {}
         self._names_of: dict[tuple, str] = {}
         self._step: str | None = None
-        self._path = ""
+        self.path = ""
         self._reason = ""
 
     @property
@@ -139,7 +167,7 @@ class ModelWriter(GraphBuilder):
                 drawn,
                 reason or self._reason,
                 self._step,
-                self._path,
+                self.path,
                 access,
             )
             array = np.asarray(parameter.value(), dtype=self.float_dtype, order="C")
@@ -158,15 +186,15 @@ class ModelWriter(GraphBuilder):
         stem = attribute.rpartition(".")[2].strip("_") + entry
         return stem if self.claim(stem) else self.unique(stem)
 
-    def write(self, estimator: Any, x: str, at: str = "") -> Scores:
+    def write(self, estimator: Any, x: str | Columns, at: str = "") -> Scores:
         """Append the graph of an estimator by its own definition.
 
         Parameters
         ----------
         estimator : estimator
             Fitted.
-        x : str
-            Samples.
+        x : str or Columns
+            Samples; columns become a matrix of numbers where the definition takes nothing else.
         at : str, default=""
             Expression of the estimator in the one that is being written, ``"estimators_[3]"``.
 
@@ -181,9 +209,16 @@ class ModelWriter(GraphBuilder):
             If a class has no definition, or an estimator no form in ONNX.
         """
         with self.inside(at):
-            return definition_of(estimator).write(self, estimator, x)
+            definition = find_definition(estimator)
+            if definition is None or not definition.covers(estimator):
+                return self.undefined(self, estimator, x)
+            if isinstance(x, Columns) and not definition.takes_columns:
+                x = self.matrix(x, type(estimator).__name__)
+            return definition.write(self, estimator, x)
 
-    def step(self, name: str, estimator: Any, x: str, last: bool = True) -> Scores:
+    def step(
+        self, name: str, estimator: Any, x: str | Columns, last: bool = True, at: str | None = None
+    ) -> Scores:
         """Append the graph of a step of a pipeline.
 
         Parameters
@@ -192,25 +227,29 @@ class ModelWriter(GraphBuilder):
             Name of the step.
         estimator : estimator
             Fitted.
-        x : str
+        x : str or Columns
             Samples.
         last : bool, default=True
             Whether it is the last step; the parameters of others are not trained unless somebody names them.
+        at : str, default=None
+            Expression of the step in its owner, where the owner is itself part of another estimator;
+            ``"['name']"`` by default.
 
         Returns
         -------
         Scores
             Names of what it computes.
         """
-        outer = self._step is None and not self._path
+        outer = self._step is None and not self.path
         before = self._step
         if outer and last and self.float_dtype != self._last_dtype:
+            x = self.matrix(x)
             self.float_dtype = self._last_dtype
             x = self.Cast(x, to=self.elem_type)
         self._step = name if outer else before
         try:
             with nullcontext() if last else self.held(PREPARES):
-                return self.write(estimator, x, "" if outer else f"['{name}']")
+                return self.write(estimator, x, "" if outer else at or f"['{name}']")
         finally:
             self._step = before
 
@@ -247,21 +286,21 @@ class ModelWriter(GraphBuilder):
         ------
         None
         """
-        before = self._path
+        before = self.path
         if at:
-            self._path = f"{before}{at}" if at.startswith("[") or not before else f"{before}.{at}"
+            self.path = f"{before}{at}" if at.startswith("[") or not before else f"{before}.{at}"
         try:
             yield
         finally:
-            self._path = before
+            self.path = before
 
-    def columns(self, x: str, positions: Iterable[int], n_columns: int | None = None) -> str:
-        """Return some columns of a matrix.
+    def columns(self, x: Any, positions: Iterable[int], n_columns: int | None = None) -> Any:
+        """Return some columns of a matrix, or of columns.
 
         Parameters
         ----------
-        x : str
-            Matrix.
+        x : str or Columns
+            Matrix, or columns.
         positions : iterable of int
             Columns, in the order they are wanted.
         n_columns : int, default=None
@@ -269,11 +308,89 @@ class ModelWriter(GraphBuilder):
 
         Returns
         -------
-        str
-            Matrix.
+        str or Columns
+            Of the same kind.
         """
         wanted = [int(position) for position in positions]
+        if isinstance(x, Columns):
+            return x.take(wanted)
         return x if wanted == list(range(n_columns or -1)) else self.Gather(x, wanted, axis=1)
+
+    def column(self, x: str | Columns, position: int) -> str:
+        """Return one column, of shape (n, 1).
+
+        Parameters
+        ----------
+        x : str or Columns
+            Matrix, or columns.
+        position : int
+            Position.
+
+        Returns
+        -------
+        str
+            Tensor; of text or whole numbers where the column is.
+        """
+        if isinstance(x, Columns):
+            found = x.tensors[position]
+            assert found is not None
+            return found
+        return self.Gather(x, [position], axis=1)
+
+    def is_text(self, column: str) -> bool:
+        """Return whether a tensor is one of text.
+
+        Parameters
+        ----------
+        column : str
+            Tensor.
+
+        Returns
+        -------
+        bool
+            Whether it is.
+        """
+        known = self.type(column)
+        return known is not None and known.elem_type == TensorProto.STRING
+
+    def matrix(self, x: str | Columns, name: str = "The model") -> str:
+        """Return samples as a matrix of numbers.
+
+        Parameters
+        ----------
+        x : str or Columns
+            Samples.
+        name : str, default="The model"
+            Name of what takes them, for the error.
+
+        Returns
+        -------
+        str
+            Matrix.
+
+        Raises
+        ------
+        ConversionError
+            If a column is text.
+        """
+        if not isinstance(x, Columns):
+            return x
+        if x not in self._matrices:
+            if any(column is not None and self.is_text(column) for column in x.tensors):
+                raise ConversionError(
+                    f"{name} takes numbers, and X has text: pass numbers, such as X.astype(float) where the "
+                    f"text is numbers, or put what encodes it before, as in make_pipeline(OneHotEncoder(), "
+                    f"{name}(...))."
+                )
+            numbers = [self._as_number(self.column(x, i)) for i in range(len(x.tensors))]
+            self._matrices[x] = numbers[0] if len(numbers) == 1 else self.Concat(*numbers, axis=1)
+        return self._matrices[x]
+
+    def _as_number(self, column: str) -> str:
+        known = self.type(column)
+        if known is None or known.elem_type == self.elem_type:
+            return column
+        return self.Cast(column, to=self.elem_type)
 
     def fail(self, estimator: Any, reason: str) -> ConversionError:
         """Return the error that an estimator has no form in ONNX.

@@ -7,8 +7,9 @@ from .l1 import L1Penalty
 from .l2 import L2Penalty
 from .max_norm import MaxNormPenalty
 from .none import NoPenalty
-from .penalty_graph import penalty_loss_onnx, resolve_penalty
+from .penalty_graph import penalty_loss_onnx
 from .per_weight import PerWeightPenalty
+from .resolve import resolve_penalty
 
 __all__ = [
     "BasePenalty",

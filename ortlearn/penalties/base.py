@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable, Hashable, Sequence
+from typing import ClassVar
 
 from ..exceptions import PluginError
 from ..graphs import GraphBuilder
@@ -15,7 +16,7 @@ __all__ = ["BasePenalty", "is_named"]
 
 
 def is_named(name: str, patterns: Sequence[str]) -> bool:
-    """Tell whether a weight, with or without the prefix of its graph, is what one of the patterns says."""
+    """Return whether a weight, with or without the prefix of its graph, is what one of the patterns says."""
     names = (name, re.sub(r"^I\d+_", "", name))
     return any(matches_pattern(known, pattern) for known in names for pattern in patterns)
 
@@ -35,7 +36,24 @@ class BasePenalty(CheckedParameters):
         Names or patterns of the weights it is for, as ``weights_to_train`` takes them: names in
         the graph, fitted attributes (``"coef_"``), steps, steps and attributes. All of them by
         default; what is named is penalised, intercepts too.
+
+    Attributes
+    ----------
+    proximal_kind : {"threshold", "row_threshold", "column_ball"} or None
+        What the proximal step is, for weights with several penalties: a soft threshold of each
+        element, a soft threshold of the norm of each row, or a projection of each column onto a
+        ball. Steps of one kind, one after the other, are the step of the sum, and so is a threshold
+        before another kind. With None, the default for a class that writes a proximal step, the
+        step must be the only one of its weight.
     """
+
+    #: Kind of the proximal step, see above.
+    proximal_kind: ClassVar[str | None] = None
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if "proximal_step" in cls.__dict__ and "proximal_kind" not in cls.__dict__:
+            cls.proximal_kind = None  # the step of the base class is not this one
 
     def __init__(self, intercept=False, weights=None):
         self.intercept = intercept
@@ -71,7 +89,7 @@ class BasePenalty(CheckedParameters):
         raise NotImplementedError(f"{type(self).__name__} must write its forward expression.")
 
     def is_proximal(self) -> bool:
-        """Tell whether :meth:`proximal_step` takes the place of the gradient of what is not smooth.
+        """Return whether :meth:`proximal_step` takes the place of the gradient of what is not smooth.
 
         Returns
         -------
@@ -127,12 +145,12 @@ class BasePenalty(CheckedParameters):
         Returns
         -------
         str
-            Name of the weight that training goes on with.
+            Name of the weight that training continues with.
         """
         raise NotImplementedError(f"{type(self).__name__} must write its proximal step.")
 
     def applies_to(self, is_intercept: bool, name: str = "") -> bool:
-        """Tell whether a weight is penalised.
+        """Return whether a weight is penalised.
 
         Parameters
         ----------
@@ -179,7 +197,7 @@ class BasePenalty(CheckedParameters):
         return [self] if self.applies_to(is_intercept, name) else []
 
     def acts_by_step(self, has_length: bool) -> bool:
-        """Tell whether updates are followed by the proximal step, in place of a gradient.
+        """Return whether updates are followed by the proximal step, in place of a gradient.
 
         Parameters
         ----------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .base import BasePenalty
-from .terms import absolute_values, soft_threshold, squares
+from .expressions import absolute_values, soft_threshold, squares
 
 __all__ = ["ElasticPenalty"]
 
@@ -41,6 +41,8 @@ class ElasticPenalty(BasePenalty):
     ElasticPenalty(l1=0.0, l2=0.1)
     """
 
+    proximal_kind = "threshold"
+
     def __init__(self, l1=0.5, l2=0.5, intercept=False, weights=None, proximal=True):
         super().__init__(intercept=intercept, weights=weights)
         self.l1 = l1
@@ -60,7 +62,7 @@ class ElasticPenalty(BasePenalty):
         return not self.l1
 
     def is_proximal(self):
-        """Tell whether there is a proximal step."""
+        """Return whether there is a proximal step."""
         return bool(self.proximal and self.l1)
 
     def forward(self, op, weight):

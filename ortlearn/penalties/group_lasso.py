@@ -39,6 +39,8 @@ class GroupLassoPenalty(BasePenalty):
     GroupLassoPenalty(strength=0.1, weights='coef*')
     """
 
+    proximal_kind = "row_threshold"
+
     def __init__(self, strength=0.01, intercept=False, weights=None):
         super().__init__(intercept=intercept, weights=weights)
         self.strength = strength
@@ -54,7 +56,7 @@ class GroupLassoPenalty(BasePenalty):
         return not self.strength
 
     def is_proximal(self):
-        """Tell whether there is a proximal step."""
+        """Return whether there is a proximal step."""
         return bool(self.strength)
 
     def forward(self, op, weight):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .base import BasePenalty
-from .terms import absolute_values, soft_threshold
+from .expressions import absolute_values, soft_threshold
 
 __all__ = ["L1Penalty"]
 
@@ -37,6 +37,8 @@ class L1Penalty(BasePenalty):
     L1Penalty(l1=0.01)
     """
 
+    proximal_kind = "threshold"
+
     def __init__(self, l1=0.5, intercept=False, weights=None, proximal=True):
         super().__init__(intercept=intercept, weights=weights)
         self.l1 = l1
@@ -54,7 +56,7 @@ class L1Penalty(BasePenalty):
         return not self.l1
 
     def is_proximal(self):
-        """Tell whether there is a proximal step."""
+        """Return whether there is a proximal step."""
         return bool(self.proximal and self.l1)
 
     def forward(self, op, weight):

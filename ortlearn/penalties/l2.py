@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .base import BasePenalty
-from .terms import squares
+from .expressions import squares
 
 __all__ = ["L2Penalty"]
 

@@ -37,6 +37,8 @@ class MaxNormPenalty(BasePenalty):
     3.0
     """
 
+    proximal_kind = "column_ball"
+
     def __init__(self, max_norm=3.0, intercept=False, weights=None):
         super().__init__(intercept=intercept, weights=weights)
         self.max_norm = max_norm
@@ -52,7 +54,7 @@ class MaxNormPenalty(BasePenalty):
         return False
 
     def is_proximal(self):
-        """Tell whether there is a proximal step."""
+        """Return whether there is a proximal step."""
         return True
 
     @property

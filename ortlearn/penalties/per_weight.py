@@ -10,7 +10,7 @@ from .. import plugins
 from ..exceptions import PluginError
 from ..graphs import GraphBuilder
 from .base import BasePenalty, is_named
-from .meeting_steps import in_order
+from .proximal_composition import order_proximal_steps
 
 __all__ = ["PerWeightPenalty"]
 
@@ -156,7 +156,7 @@ class PerWeightPenalty(BasePenalty):
         for key, part in zip(self.penalties, self.parts(), strict=True):
             if is_named(name, [key]) if part.weights is None else part.applies_to(is_intercept, name):
                 found.append(part)
-        return in_order(found)
+        return order_proximal_steps(found)
 
     def for_weights(self, choose):
         """Return the penalty for the weights it names, under their names in the graph."""
@@ -194,11 +194,11 @@ class PerWeightPenalty(BasePenalty):
         return bool(stepping) and all(part.projects for part in stepping)
 
     def is_proximal(self):
-        """Tell whether one of them has a proximal step."""
+        """Return whether one of them has a proximal step."""
         return any(part.is_proximal() for part in self.parts())
 
     def applies_to(self, is_intercept, name=""):
-        """Tell whether a weight is penalised."""
+        """Return whether a weight is penalised."""
         return bool(self.parts_for(is_intercept, name))
 
     def forward(self, op, weight):

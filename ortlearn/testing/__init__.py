@@ -4,6 +4,7 @@ from .gradient_rules import check_gradient_rule, make_node_model
 from .learning_rates import check_learning_rate
 from .losses import check_loss
 from .models import check_model
+from .objectives import check_objective
 from .penalties import check_penalty
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "check_learning_rate",
     "check_loss",
     "check_model",
+    "check_objective",
     "check_penalty",
     "make_node_model",
 ]

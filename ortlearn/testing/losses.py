@@ -10,7 +10,7 @@ from onnx import ModelProto, helper
 
 from ..differentiation import gradient_reach
 from ..graphs import GraphBuilder, TensorType, make_value_info
-from ..losses import BaseLoss
+from ..losses import BaseLoss, Interval
 from .gradient_rules import check_gradient_rule
 from .parameters import check_parameters
 from .running import Run, check_graph, run_reference
@@ -68,6 +68,7 @@ def check_loss(
     loss.check()
     check_parameters(loss)
     assert loss.tasks and loss.tasks <= TASKS, f"{name}: tasks={sorted(loss.tasks)} must be some of {TASKS}"
+    assert isinstance(loss.domain, Interval), f"{name}: domain={loss.domain!r} must be an Interval"
     assert loss.link in ("identity", "log"), f"{name}: link={loss.link!r} must be 'identity' or 'log'"
     rng, run = np.random.default_rng(random_state), run or run_reference
     for task in sorted(loss.tasks):
@@ -88,7 +89,7 @@ def _labels(loss: BaseLoss, task: str, count: int, rng: np.random.Generator) -> 
         return rng.integers(0, 2, size=(ROWS, count)).astype(np.float64)
     if task == "unsupervised":
         return np.zeros((ROWS, count))
-    low, high = (float(bound) for bound in loss.domain()[1:-1].split(","))
+    low, high = loss.domain.low, loss.domain.high
     values = rng.normal(size=(ROWS, count))
     if np.isfinite(low) and np.isfinite(high):
         return low + (high - low) * rng.uniform(0.1, 0.9, size=values.shape)

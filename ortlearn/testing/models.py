@@ -8,9 +8,18 @@ import numpy as np
 from onnx import ModelProto, TensorProto
 
 from ..graphs import TensorType, extract_model, initializer_arrays, make_inputs_of
-from ..models import Parameter, WrittenModel, all_covered, find_definition, write_model, write_parameters
+from ..models import (
+    Parameter,
+    WrittenModel,
+    all_covered,
+    find_definition,
+    objective_of,
+    write_model,
+    write_parameters,
+)
 from ..models.registry import public_path
 from .gradient_rules import check_gradient_rule
+from .objectives import check_suits
 from .running import Run, check_graph, run_reference
 
 __all__ = ["check_model"]
@@ -34,7 +43,8 @@ def check_model(
     ``predict_proba``, ``decision_function`` and ``predict``, whichever it has. Every trained parameter
     has a gradient of the score that is that of finite differences. Parameters that are changed and
     written back give an estimator that computes what the changed graph does, and whose own graph holds
-    them; the given estimator is not changed.
+    them; the given estimator is not changed. The objective, where there is one, suits the scores;
+    :func:`~ortlearn.testing.check_objective` checks that it is the one that was minimised.
 
     Parameters
     ----------
@@ -70,6 +80,9 @@ def check_model(
     X = np.asarray(X, dtype=np.float64)
     written = _written(estimator, X)
     check_graph(name, written.model)
+    objective = objective_of(estimator, float(len(X)))
+    if objective is not None:
+        check_suits(name, objective, written)
     _check_outputs(name, estimator, written, X, run, rtol)
     trained = [key for key, parameter in written.parameters.items() if not parameter.reason]
     assert trained, f"{name}: no parameter is trained"

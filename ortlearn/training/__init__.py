@@ -3,6 +3,7 @@
 from .batches import batch_sizes, epoch_batches
 from .buffers import Data
 from .columns import Columns
+from .devices import Device, parse_device
 from .epoch_step import EpochStep
 from .forward_backward import OrtGradientForwardBackward
 from .forward_backward_function import OrtGradientForwardBackwardFunction
@@ -11,7 +12,7 @@ from .full_batch import FullBatchStep
 from .hoisting import hoist
 from .loop import LoopSettings, TrainingResult, run_training
 from .loop_records import Measured, Observer, Snapshot
-from .sessions import Device, make_session, parse_device
+from .sessions import make_session
 from .single_graph_step import SingleGraphStep
 from .task import TrainingTask
 

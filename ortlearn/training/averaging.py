@@ -142,14 +142,14 @@ def append_sums(
 
 
 def is_averaged(states: Mapping[tuple[str, str], np.ndarray]) -> bool:
-    """Tell whether states are those of a training with :class:`Averaged`."""
+    """Return whether states are those of a training with :class:`Averaged`."""
     return any(name == COUNT for _, name in states)
 
 
 def begin_later(
     states: Mapping[tuple[str, str], np.ndarray], learning_rate: BaseLearningRate
 ) -> dict[tuple[str, str], np.ndarray]:
-    """Return states of a training that goes on with other rows, where its averaging has not begun.
+    """Return the states of a training that continues with other rows, where its averaging has not begun.
 
     Parameters
     ----------

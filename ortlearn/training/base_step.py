@@ -9,7 +9,8 @@ from onnx import ModelProto
 
 from .batches import split_batches
 from .buffers import CarriedBuffers, Data
-from .sessions import Device, make_session
+from .devices import Device
+from .sessions import make_session
 from .step_graphs import Carried
 from .task import TrainingTask
 

@@ -9,24 +9,40 @@ import numpy as np
 __all__ = ["batch_sizes", "epoch_batches", "epoch_order", "split_batches"]
 
 
-def epoch_order(n_rows: int, random_state: np.random.RandomState | None) -> np.ndarray:
-    """Return row numbers in the order an epoch visits them.
+def epoch_order(n_samples: int, seed: int | None, epoch: int = 0, shard: int = 0) -> np.ndarray:
+    """Return the numbers of the samples in the order an epoch visits them.
+
+    The order depends on the arguments alone: no generator carries a state from one epoch to the next.
 
     Parameters
     ----------
-    n_rows : int
-        Number of rows; every one is visited once.
-    random_state : numpy.random.RandomState or None
-        Draws the order; None keeps the rows' own.
+    n_samples : int
+        Number of samples; each is visited once.
+    seed : int or None
+        Seed of the training, from 0 to 2**64 - 1; None keeps the samples in their own order.
+    epoch : int, default=0
+        Number of the epoch, counted from 0.
+    shard : int, default=0
+        Number of the part of the data that these samples are.
 
     Returns
     -------
-    ndarray of shape (n_rows,), int64
-        Row numbers.
+    ndarray of shape (n_samples,), int64
+        Numbers of samples.
+
+    Examples
+    --------
+    >>> from ortlearn.training.batches import epoch_order
+    >>> epoch_order(5, None).tolist()
+    [0, 1, 2, 3, 4]
+    >>> sorted(epoch_order(5, seed=7, epoch=2).tolist())
+    [0, 1, 2, 3, 4]
     """
-    order = np.arange(n_rows, dtype=np.int64)
-    if random_state is not None:
-        random_state.shuffle(order)
+    order = np.arange(n_samples, dtype=np.int64)
+    if seed is not None:
+        # Philox is a bijection of its counter: epochs of one key never share a block of random numbers.
+        key, counter = np.array([seed, shard], np.uint64), np.array([0, 0, 0, epoch], np.uint64)
+        np.random.Generator(np.random.Philox(key=key, counter=counter)).shuffle(order)
     return order
 
 
@@ -50,31 +66,35 @@ def split_batches(order: np.ndarray, batch_size: int) -> Iterator[np.ndarray]:
 
 
 def epoch_batches(
-    n_rows: int, batch_size: int, random_state: np.random.RandomState | None
+    n_samples: int, batch_size: int, seed: int | None, epoch: int = 0, shard: int = 0
 ) -> Iterator[np.ndarray]:
-    """Yield the row numbers of each batch of an epoch; the last one may be short.
+    """Yield the numbers of the samples of each batch of an epoch; the last one may be short.
 
     Parameters
     ----------
-    n_rows : int
-        Number of rows; every one is visited once.
+    n_samples : int
+        Number of samples; each is visited once.
     batch_size : int
-        Rows of a batch.
-    random_state : numpy.random.RandomState or None
-        Draws the order; None keeps the rows' own.
+        Samples of a batch.
+    seed : int or None
+        Seed of the training, from 0 to 2**64 - 1; None keeps the samples in their own order.
+    epoch : int, default=0
+        Number of the epoch, counted from 0.
+    shard : int, default=0
+        Number of the part of the data that these samples are.
 
     Yields
     ------
     ndarray of shape (n,), int64
-        Row numbers.
+        Numbers of samples.
 
     Examples
     --------
     >>> from ortlearn.training.batches import epoch_batches
-    >>> [rows.tolist() for rows in epoch_batches(5, 2, None)]
+    >>> [batch.tolist() for batch in epoch_batches(5, 2, None)]
     [[0, 1], [2, 3], [4]]
     """
-    return split_batches(epoch_order(n_rows, random_state), batch_size)
+    return split_batches(epoch_order(n_samples, seed, epoch, shard), batch_size)
 
 
 def batch_sizes(n_rows: int, batch_size: int) -> list[int]:

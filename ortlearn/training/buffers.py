@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from .columns import Columns
-from .sessions import Device, ort_value
+from .devices import Device, ort_value
 from .step_graphs import SAMPLE_WEIGHT, Carried
 from .task import TrainingTask
 

@@ -13,8 +13,10 @@ import numpy as np
 from ..differentiation.registry import registered_rules
 from ..exceptions import GradientError
 from ..graphs import copy_model
+from .devices import Device
 from .forks import guard
-from .sessions import Device, make_session, not_implemented
+from .runtime import not_implemented
+from .sessions import make_session
 from .task import TrainingTask
 
 __all__ = ["cached_session", "clear_cache"]

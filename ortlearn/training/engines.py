@@ -6,20 +6,13 @@ from typing import Any
 
 from onnx import ModelProto
 
-from ..differentiation import STRAIGHT_THROUGH, ort_backend
-from ..differentiation.rounding import RoundingError
+from ..differentiation import STRAIGHT_THROUGH, build_gradient, ort_backend
 from ..differentiation.split import split_gradient_model
 from ..exceptions import GradientError, WeightOrderError
 from ..graphs import make_inputs_of
-from .sessions import (
-    Device,
-    make_session,
-    not_implemented,
-    ort_device,
-    ort_vector,
-    run_vectors,
-    session_options,
-)
+from .devices import Device, ort_device, ort_vector
+from .runtime import not_implemented
+from .sessions import make_session, run_vectors, session_options
 
 __all__ = ["AgentEngine", "SplitEngine", "make_engine"]
 
@@ -243,28 +236,17 @@ def make_engine(
     config: Any,
     arguments: dict[str, Any],
 ) -> AgentEngine | SplitEngine:
-    """Return the engine of a way to a gradient.
+    """Return the engine of a backend.
 
-    ``"ort"`` is the agent, ``"rules"`` (or ``"straight_through"``) the two graphs; ``"auto"`` is the
-    agent where onnxruntime-training is installed and has every gradient, the two graphs otherwise.
+    ``"rules"`` (or ``"straight_through"``) has two graphs, ``"ort"`` the agent, ``"auto"`` is resolved
+    as for every gradient. A configuration of the C++ builder is for ``"ort"`` alone, which ``"auto"``
+    then stands for.
     """
 
-    def split() -> SplitEngine:
+    def split() -> AgentEngine | SplitEngine:
         return SplitEngine(model, inputs, weights, wrt, device, arguments, gradient == STRAIGHT_THROUGH)
 
-    def agent() -> AgentEngine:
+    def agent() -> AgentEngine | SplitEngine:
         return AgentEngine(model, inputs, weights, wrt, device, config, arguments)
 
-    if gradient in ("rules", STRAIGHT_THROUGH) or (gradient == "auto" and not ort_backend.is_available()):
-        return split()
-    if gradient == "ort":
-        return agent()
-    try:
-        return agent()
-    except RoundingError:
-        raise
-    except GradientError as error:
-        try:
-            return split()
-        except GradientError as other:
-            raise GradientError(f"{error} Neither do our own rules: {other}") from error
+    return build_gradient("ort" if gradient == "auto" and config is not None else gradient, split, agent)

@@ -19,8 +19,8 @@ from ..graphs import (
     opset_versions,
 )
 from .batch_loops import LOSSES, ORDER, ROWS_OF_BATCH, append_loops
+from .batch_timer import BatchTimer
 from .fusions import fuse_step
-from .pace import Pace
 from .packing import Packing, is_worth_packing
 from .step_graphs import (
     OBJECTIVE,
@@ -64,14 +64,14 @@ class EpochGraph:
         Weights and states.
     draws : bool
         Whether it draws random numbers, other ones at every call.
-    pace : Pace
-        How long its batches take.
+    timer : BatchTimer
+        Measures how long its batches take.
     """
 
     model: ModelProto
     carried: list[Carried]
     draws: bool = False
-    pace: Pace = field(default_factory=Pace)
+    timer: BatchTimer = field(default_factory=BatchTimer)
 
 
 def batch_graph(task: TrainingTask, size: int, packing: Packing | None = None) -> StepGraph:
@@ -112,7 +112,7 @@ def epoch_graph(task: TrainingTask, size: int, rest: int, long: bool = False) ->
     rest : int
         Rows of the last short batch, 0 if there is none.
     long : bool, default=False
-        Whether there are batches enough for several of them in a turn of the loop.
+        Whether there are batches enough for several in an iteration of the loop.
 
     Returns
     -------

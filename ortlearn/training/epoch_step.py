@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from . import pace
+from . import batch_timer
 from .base_step import BaseStep
 from .batch_loops import LOSSES, ORDER, is_long
+from .batch_timer import BatchTimer
 from .buffers import CarriedBuffers, Data, row_bytes, take_rows
 from .cache import cached_session
+from .devices import ort_value
 from .epoch_graph import LAST, REST, EpochGraph, epoch_graph
 from .hoisting import CHUNK_BYTES
-from .pace import Pace
-from .sessions import ort_value
 from .single_graph_step import SingleGraphStep
 from .step_graphs import RATE, Carried
 
@@ -143,7 +143,7 @@ class EpochStep(BaseStep):
         """Update on every batch of an epoch, up to the first objective that is not finite."""
         n_batches = len(order) // self.size
         self._try_out(order, n_batches, buffers)
-        if not self._bindings or self._pace.batches(n_batches) < n_batches:
+        if not self._bindings or self._timer.batches(n_batches) < n_batches:
             return self._run_in_parts(order, buffers)
         full = n_batches * self.size
         self._values[ORDER].update_inplace(order[:full].reshape(-1, self.size))
@@ -159,27 +159,27 @@ class EpochStep(BaseStep):
     def _try_out(self, order: np.ndarray, n_batches: int, buffers: CarriedBuffers) -> None:
         """Measure some batches of a graph that never ran: its first epoch might be one long call."""
         assert self._graph is not None
-        if self._pace.is_known or n_batches == 1 or self._graph.draws:  # a trial would draw numbers
+        if self._timer.is_known or n_batches == 1 or self._graph.draws:  # a trial would draw numbers
             return
         for count in (1, min(TRIAL, n_batches)):
             rows = np.append(order[: count * self.size], order[n_batches * self.size :])
             self._run_rows(rows, buffers)  # what it writes is not kept
-            if self._pace.seconds * TRIAL > SHORT:
+            if self._timer.seconds * TRIAL > SHORT:
                 return
 
     @property
-    def _pace(self) -> Pace:
+    def _timer(self) -> BatchTimer:
         assert self._graph is not None
-        return self._graph.pace
+        return self._graph.timer
 
     def _call(self, session: Any, binding: Any, n_batches: int, rest: int) -> np.ndarray:
         """Run a graph and return the objectives it met."""
         binding.bind_output(LOSSES, "cpu")  # the one of the last call would force its length
-        begun = pace.clock()
+        begun = batch_timer.clock()
         session.run_with_iobinding(binding)
-        seconds = pace.clock() - begun
+        seconds = batch_timer.clock() - begun
         values = binding.get_outputs()[0].numpy()
-        self._pace.note(max(1, len(values)), seconds)
+        self._timer.note(max(1, len(values)), seconds)
         return np.append(values, self._last.numpy()) if rest and len(values) == n_batches else values
 
     def _run_rows(self, rows: np.ndarray, buffers: CarriedBuffers) -> np.ndarray:
@@ -196,7 +196,7 @@ class EpochStep(BaseStep):
         values: list[np.ndarray] = []
         start = 0
         while n_left:
-            count = min(self._pace.batches(n_left), most)
+            count = min(self._timer.batches(n_left), most)
             n_left -= count
             stop = start + count * self.size if n_left else len(order)
             values.append(self._run_rows(order[start:stop], buffers))

@@ -1,4 +1,4 @@
-"""Forward and backward of a graph as two calls, for a training loop of one's own."""
+"""Forward and backward of a graph as two calls, for custom training loops."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from onnx import ModelProto, TensorProto
 
 from ..exceptions import DeviceError, NoTrainableWeightError, WeightOrderError
 from ..graphs import extract_model, initializer_arrays, inline_functions, runtime_errors
+from .devices import Device, parse_device
 from .engines import AgentEngine, SplitEngine, make_engine
 from .forks import PerProcess
 from .forward_backward_function import OrtGradientForwardBackwardFunction
-from .sessions import Device, parse_device, runtime
+from .runtime import runtime
 
 __all__ = ["OrtGradientForwardBackward"]
 
@@ -59,9 +60,10 @@ class OrtGradientForwardBackward:
     debug : bool, default=False
         Whether to check number, type and device of what ``forward`` and ``backward`` are given.
     gradient : {"auto", "rules", "ort"}, default="auto"
-        ``"ort"`` runs the TrainingAgent of onnxruntime-training, ``"rules"`` two graphs made by our
-        own rules, which any onnxruntime runs; ``"auto"`` the first where it can. With
-        ``"straight_through"`` our own rules overlook that operators round.
+        ``"rules"`` runs two graphs made by our own rules, on any onnxruntime, ``"ort"`` the
+        TrainingAgent of onnxruntime-training. ``"auto"`` is the first where every operator has a rule,
+        else the second where it is installed; with ``graph_builder_config`` it is the second. With
+        ``"straight_through"`` operators that round are differentiated as if they did not.
     input_gradients : bool, default=True
         Whether the gradients of the floating-point inputs are computed.
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from ..exceptions import DeviceError
 from ..graphs import runtime_errors
 from ..graphs.files import save_model
+from .devices import ort_device, ort_vector
 from .forks import PerProcess
-from .sessions import ort_device, ort_vector, run_vectors
+from .sessions import run_vectors
 
 if TYPE_CHECKING:
     from .forward_backward import OrtGradientForwardBackward

@@ -9,8 +9,9 @@ import numpy as np
 from ..graphs import make_initializers_of
 from .base_step import BaseStep
 from .buffers import BatchBuffer, CarriedBuffers, Data
+from .devices import ort_value
 from .forward_backward import OrtGradientForwardBackward
-from .sessions import ort_value, session_options
+from .sessions import session_options
 from .step_graphs import OBJECTIVE, RATE, SAMPLE_WEIGHT, Carried
 from .task import TrainingTask
 from .two_call_graphs import loss_gradient_graph, update_graph
@@ -55,7 +56,7 @@ class ForwardBackwardStep(BaseStep):
     def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:
         """Allocate the buffers of every size of batch, and bind them once."""
         self.rate = ort_value(np.zeros((), dtype=self.task.dtype), self.device)
-        self._lanes = {size: _Lane(self, data, size, buffers) for size in sizes}
+        self._batches = {size: _BatchBuffers(self, data, size, buffers) for size in sizes}
 
     def set_rate(self, rate: float) -> None:
         """Set the learning rate of the next steps."""
@@ -63,18 +64,18 @@ class ForwardBackwardStep(BaseStep):
 
     def release(self) -> None:
         """Let go of data and weights; graphs and sessions stay."""
-        self._lanes = {}
+        self._batches = {}
 
     def run(self, rows: np.ndarray, buffers: CarriedBuffers) -> float:
         """Update on a batch and return its objective."""
-        return self._lanes[len(rows)].run(rows, buffers.current)
+        return self._batches[len(rows)].run(rows, buffers.current)
 
     def graphs(self):
         """Return forward and backward, loss and update."""
         return {**self.function.owner.models_, **self.models}
 
 
-class _Lane:
+class _BatchBuffers:
     """The buffers and bindings of one size of batch."""
 
     def __init__(self, step: ForwardBackwardStep, data: Data, size: int, buffers: CarriedBuffers):

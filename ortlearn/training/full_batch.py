@@ -12,8 +12,8 @@ from ..differentiation import gradient_of_loss
 from ..exceptions import PluginError
 from .buffers import Data, take_rows
 from .cache import cached_session
+from .devices import Device, ort_value
 from .hoisting import CHUNK_BYTES
-from .sessions import Device, ort_value
 from .smoothing import WIDTH, smoothed_objective
 from .step_graphs import OBJECTIVE, objective_graph
 from .task import TrainingTask
@@ -54,8 +54,8 @@ class FullBatchStep:
     def __init__(self, task: TrainingTask, device: Device, n_jobs: int | None = None):
         if not task.penalty.smooth:
             raise PluginError(
-                f"{type(task.learning_rate).__name__} needs a smooth objective, {task.penalty!r} is none: "
-                "use an l2 penalty, or another learning rate."
+                f"{type(task.learning_rate).__name__} needs a smooth objective, {task.penalty!r} is "
+                "not smooth: use an l2 penalty, or another learning rate."
             )
         self.task = task
         self.device = device

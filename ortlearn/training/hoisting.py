@@ -12,7 +12,8 @@ from scipy.sparse import csr_matrix, issparse, vstack
 from ..exceptions import ConversionError
 from ..graphs import TensorType, extract_model, make_value_info, node_inputs
 from .buffers import Data, row_bytes, take_rows
-from .sessions import Device, make_session
+from .devices import Device
+from .sessions import make_session
 from .step_graphs import SAMPLE_WEIGHT
 from .task import TrainingTask
 
@@ -29,7 +30,7 @@ MAX_DENSITY = 0.05
 
 
 def needs_hoisting(task: TrainingTask) -> bool:
-    """Tell whether a task has inputs that cannot enter a training loop: text.
+    """Return whether a task has inputs that cannot enter a training loop: text.
 
     Parameters
     ----------

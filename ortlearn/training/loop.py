@@ -34,8 +34,9 @@ def run_training(
     data: Data,
     weights: dict[str, np.ndarray],
     settings: LoopSettings,
-    random_state: np.random.RandomState,
+    seed: int,
     *,
+    shard: int = 0,
     states: dict | None = None,
     validate: Validate | None = None,
     observer: Observer | None = None,
@@ -52,8 +53,10 @@ def run_training(
         Initial weights.
     settings : LoopSettings
         How long and in which order.
-    random_state : numpy.random.RandomState
-        Draws the order of the rows.
+    seed : int
+        Seed of the orders of the samples: that of an epoch depends on seed, shard and epoch alone.
+    shard : int, default=0
+        Number of the part of the data that these samples are.
     states : dict, default=None
         States of the update to go on from.
     validate : callable, default=None
@@ -83,7 +86,7 @@ def run_training(
                 monitor.begin()
                 rate = rates.of(epoch)
                 step.set_rate(rate)
-                order = random_state if settings.shuffle else None
+                order = epoch_order(len(data), seed if settings.shuffle else None, epoch, shard)
                 loss, last = _run_epoch(step, data, buffers, settings.batch_size, order, recent)
                 rates.note(loss)
                 if monitor.end(loss, rate, lambda: _snapshot(buffers)):
@@ -109,11 +112,10 @@ def _run_epoch(
     data: Data,
     buffers: CarriedBuffers,
     batch_size: int,
-    random_state: np.random.RandomState | None,
+    order: np.ndarray,
     recent: deque[float],
 ) -> tuple[float, np.ndarray]:
-    """Visit every row once; return the mean loss and the rows of the last batch."""
-    order = epoch_order(len(data), random_state)
+    """Visit the samples in an order; return the mean loss and the samples of the last batch."""
     values = step.run_epoch(order, batch_size, buffers)
     recent.extend(values[-10:].tolist())
     if not np.isfinite(values[-1]):

@@ -1,4 +1,4 @@
-"""What a training is told, and what it leaves."""
+"""Settings of a training loop, what it measures, and its result."""
 
 from __future__ import annotations
 

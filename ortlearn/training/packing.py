@@ -30,7 +30,7 @@ MAX_ELEMENTS = 100_000
 
 
 def is_worth_packing(task: TrainingTask) -> bool:
-    """Tell whether a training is faster with its weights as one vector.
+    """Return whether a training is faster with its weights as one vector.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ import numpy as np
 
 from .base_step import BaseStep
 from .buffers import BatchBuffer, CarriedBuffers, Data
-from .sessions import ort_value
+from .devices import ort_value
 from .step_graphs import OBJECTIVE, RATE, ROWS, Carried, step_graph
 
 __all__ = ["SingleGraphStep"]

@@ -92,7 +92,7 @@ class TrainingTask:
         return any(self.acts_by_step(part) for part in self.penalty.parts())
 
     def acts_by_step(self, penalty: BasePenalty) -> bool:
-        """Tell whether a part of the penalty acts by its proximal step, in place of a gradient.
+        """Return whether a part of the penalty acts by its proximal step, in place of a gradient.
 
         Parameters
         ----------

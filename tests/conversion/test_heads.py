@@ -8,7 +8,7 @@ from scipy.special import expit, softmax
 from ortlearn.conversion import attach_head, find_weights
 from ortlearn.conversion.heads import LOWEST
 from ortlearn.conversion.preparation.kinds import ModelKind
-from ortlearn.conversion.preparation.unwrapping import Threshold
+from ortlearn.preprocessing.unwrapping import Threshold
 from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import extract_model, value_types
 

@@ -26,7 +26,8 @@ from ortlearn.graphs import (
     value_types,
 )
 from ortlearn.training import OrtGradientForwardBackward
-from ortlearn.training.sessions import Device, make_session
+from ortlearn.training.devices import Device
+from ortlearn.training.sessions import make_session
 from tests.differentiation.evaluation import run_onnxruntime
 
 __all__ = ["USES", "Case", "Outcome", "in_children", "outcome_of"]

@@ -9,7 +9,8 @@ from ortlearn.differentiation import gradient_of_loss, onnx_derivative, ort_back
 from ortlearn.differentiation.random_feed import random_feed
 from ortlearn.exceptions import GradientError, MissingRuntimeError
 from ortlearn.graphs import make_initializers_of
-from ortlearn.training.sessions import Device, make_session
+from ortlearn.training.devices import Device
+from ortlearn.training.sessions import make_session
 from tests.differentiation.evaluation import run
 from tests.differentiation.models import parse
 from tests.differentiation.records import RECORDS

@@ -19,7 +19,8 @@ from ortlearn.graphs import (
     opset_versions,
     value_types,
 )
-from ortlearn.training.sessions import Device, make_session
+from ortlearn.training.devices import Device
+from ortlearn.training.sessions import make_session
 from tests.differentiation.records import RECORDS
 from tests.differentiation.test_ort_backend import NOT_RUN
 from tests.differentiation.test_rules import node_model

@@ -10,7 +10,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import shuffle
 
 from ortlearn.estimators import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
-from ortlearn.training.sessions import Device, make_session
+from ortlearn.training.devices import Device
+from ortlearn.training.sessions import make_session
 
 OPTIMIZERS = {"one_graph": OrtGradientOptimizer, "two_calls": OrtGradientForwardBackwardOptimizer}
 

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
+from ortlearn.estimators.results import draw_seed
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, LearningRateSGDNesterov
 from ortlearn.penalties import ElasticPenalty
+from ortlearn.training.batches import epoch_order
 from tests.pairwise import pairwise
 
 EPOCHS, SIZE = 2, 10
@@ -162,8 +164,7 @@ def test_shuffled_rows_come_in_the_order_of_the_seed(optimizer, diabetes):
         warm_start=True,
         dtype="float64",
     ).fit(X, y)
-    order = np.arange(len(X))
-    np.random.RandomState(5).shuffle(order)
+    order = epoch_order(len(X), draw_seed(np.random.RandomState(5)), epoch=0)
     coef, intercept = model.coef_.reshape(-1, 1), np.atleast_1d(model.intercept_)
     for start in range(0, len(X), SIZE):
         rows = order[start : start + SIZE]

@@ -14,7 +14,7 @@ from ortlearn.estimators.fidelity import ROWS, compare_with_sklearn
 from ortlearn.estimators.inference import Inference
 from ortlearn.estimators.problem import Problem
 from ortlearn.exceptions import FidelityWarning
-from ortlearn.training.sessions import Device
+from ortlearn.training.devices import Device
 
 X, CLASSES = load_iris(return_X_y=True)
 X = X.astype(np.float32)

@@ -83,7 +83,7 @@ def test_the_objective_of_scikit_learn(name, weighted, dtype, optimizer, request
 def test_the_same_for_both_estimators(both, diabetes_units):
     X, y = diabetes_units
     first, second = (
-        make(MLPRegressor(hidden_layer_sizes=(5,)), learning_rate="LBFGS", random_state=0, max_iter=300).fit(
+        make(MLPRegressor(hidden_layer_sizes=(5,)), learning_rate="LBFGS", random_state=0, max_iter=1000).fit(
             X, y
         )
         for make in both

@@ -12,7 +12,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
-from ortlearn.training.sessions import Device, make_session
+from ortlearn.training.devices import Device
+from ortlearn.training.sessions import make_session
 
 
 def through_joblib(value):

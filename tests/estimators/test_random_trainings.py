@@ -9,7 +9,7 @@ from onnx import helper, numpy_helper
 from ortlearn.conversion.versions import MAX_OPSET, MIN_OPSET
 from ortlearn.learning_rates import LearningRateSGD, LearningRateSGDNesterov
 from ortlearn.penalties import ElasticPenalty
-from ortlearn.training import pace
+from ortlearn.training import batch_timer
 
 N_SEEDS = 240
 PARTS = 6
@@ -99,7 +99,9 @@ def test_random_settings(part, optimizer, monkeypatch):
     for seed in range(part, N_SEEDS, PARTS):
         drawn, weights = draw(seed)
         ticks = itertools.count()
-        monkeypatch.setattr(pace, "clock", lambda t=ticks, s=drawn["seconds"]: next(t) * s)  # cuts epochs
+        monkeypatch.setattr(
+            batch_timer, "clock", lambda t=ticks, s=drawn["seconds"]: next(t) * s
+        )  # cuts epochs
         rate = 0.05
         if drawn["momentum"]:
             momentum, nesterov = drawn["momentum"], drawn["nesterov"]

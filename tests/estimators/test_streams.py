@@ -165,7 +165,7 @@ def test_weights_of_a_first_batch_with_one_class(optimizer, wine):
     X, y = wine
     weights = np.linspace(0, 2, len(y))
     for source in (LogisticRegression(), RandomForestClassifier(2, random_state=0)):
-        model = optimizer(source, learning_rate=0.1, random_state=0)
+        model = optimizer(source, learning_rate=0.2, random_state=0)
         model.partial_fit(X[y == 1], y[y == 1], classes=[0, 1, 2], sample_weight=weights[y == 1])
         assert model.predict_proba(X).shape == (178, 3)
         assert model.score(X[y == 1], y[y == 1]) > 0.9

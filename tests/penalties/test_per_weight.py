@@ -28,6 +28,7 @@ from ortlearn.penalties import (
     PerWeightPenalty,
     resolve_penalty,
 )
+from ortlearn.penalties.proximal_composition import check_proximal_steps, order_proximal_steps
 from ortlearn.testing import check_penalty
 
 BOTH = pytest.mark.parametrize("kind", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
@@ -326,6 +327,40 @@ def test_steps_that_meet_are_the_step_of_the_sum(parts, value, bound, turned, ru
         best = scipy.optimize.minimize(objective, start, method="SLSQP", constraints=limits, tol=1e-12)
         assert objective(stepped.ravel()) <= best.fun + 1e-6
     assert np.abs(stepped - WEIGHT).max() > 0.05
+
+
+class Renamed(L1Penalty):
+    pass
+
+
+class OtherStep(L1Penalty):
+    def proximal_step(self, op, weight, rate):
+        return op.Mul(weight, 0.5)
+
+
+class SameStep(OtherStep):
+    proximal_kind = "threshold"
+
+    def proximal_step(self, op, weight, rate):
+        return L1Penalty.proximal_step(self, op, weight, rate)
+
+
+class Inherits(OtherStep):
+    pass
+
+
+@pytest.mark.parametrize(
+    "penalty, composes", [(Renamed, True), (OtherStep, False), (SameStep, True), (Inherits, False)]
+)
+def test_penalties_of_other_packages_meet_where_they_say_how(penalty, composes):
+    parts = [GroupLassoPenalty(0.1), penalty(0.1)]
+    if composes:
+        check_proximal_steps("w", parts, has_length=True)
+        assert order_proximal_steps(parts) == parts[::-1]
+    else:
+        with pytest.raises(PluginError, match=f"GroupLassoPenalty and {penalty.__name__} meet on 'w'"):
+            check_proximal_steps("w", parts, has_length=True)
+    check_proximal_steps("w", parts[1:], has_length=True)
 
 
 def test_it_is_a_penalty_like_others():

@@ -98,7 +98,7 @@ def test_scikit_learn(dtype, begin, any_step_class, make_linear, make_rows):
     step = any_step_class(make_linear(dtype, learning_rate=learning_rate), CPU)
     start = {name: 0 * array for name, array in starting(dtype).items()}
     settings = LoopSettings(max_iter=3, batch_size=1, shuffle=False)
-    result = run_training(step, data, start, settings, np.random.RandomState(0))
+    result = run_training(step, data, start, settings, 0)
     means = averages(result.states, result.raw_weights)
     rtol = 10 * RTOL[dtype]
     np.testing.assert_allclose(means["coef"].ravel(), reference.coef_, rtol=rtol)
@@ -188,8 +188,8 @@ def test_weights_as_one_vector(rate, bound, begin, make_task, make_rows):
         np.testing.assert_allclose(array, expected[name], rtol=1e-4)
 
 
-def test_several_batches_in_a_turn(make_linear, make_rows, monkeypatch):
-    monkeypatch.setattr(batch_loops, "MIN_TURNS", 1)
+def test_several_batches_in_an_iteration(make_linear, make_rows, monkeypatch):
+    monkeypatch.setattr(batch_loops, "MIN_ITERATIONS", 1)
     clear_cache()
     task = make_linear("float64", learning_rate=Averaged(LearningRateSGD(), 3))
     expected = mean_of_path(task, make_rows("float64"), starting("float64"), 2, 3)
@@ -262,7 +262,7 @@ def test_a_divergence_is_replayed(settled, size, sparse, make_linear, make_rows)
     found = []
     for step_class in (SingleGraphStep, EpochStep):
         step = step_class(task, CPU)
-        found.append(run_training(step, data, starting("float32"), settings, np.random.RandomState(0)))
+        found.append(run_training(step, data, starting("float32"), settings, 0))
     assert found[0].n_iter == found[1].n_iter
     for name, array in found[0].weights.items():
         assert np.isfinite(array).all()

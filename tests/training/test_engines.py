@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 from onnx import parser
 
+from ortlearn.differentiation import reverse
+from ortlearn.differentiation.registry import load_rules
 from ortlearn.exceptions import GradientError, MissingRuntimeError, WeightOrderError
 from ortlearn.training import Device, engines
+from ortlearn.training.devices import ort_device, ort_vector
 from ortlearn.training.engines import AgentEngine, SplitEngine, make_engine
-from ortlearn.training.sessions import ort_device, ort_vector
 
 CPU = Device("cpu")
 DEVICE = ort_device(CPU)
@@ -251,12 +253,17 @@ def test_backward_of_the_first_of_two_calls_with_the_same_vectors(gradient):
     np.testing.assert_allclose(results[1].numpy(), hidden.T @ arrays[2][0], rtol=1e-4, atol=1e-5)
 
 
-def test_which_engine(monkeypatch):
-    assert isinstance(engine_of("linear", "rules"), SplitEngine)
-    available = engines.ort_backend.is_available()
-    assert isinstance(engine_of("linear", "auto"), AgentEngine if available else SplitEngine)
-    monkeypatch.setattr(engines.ort_backend, "is_available", lambda: False)
-    assert isinstance(engine_of("linear", "auto"), SplitEngine)
+def test_auto_is_our_own_rules():
+    for gradient in ("rules", "auto"):
+        assert isinstance(engine_of("linear", gradient), SplitEngine)
+
+
+@pytest.mark.needs_training
+def test_a_configuration_of_the_builder_is_used():
+    text, wrt = GRAPHS["linear"]
+    config = engines.ort_backend.module_config(["w0", "w1"], wrt)
+    engine = make_engine("auto", parse(text), ["x"], ["w0", "w1"], wrt, CPU, config, {})
+    assert isinstance(engine, AgentEngine)
 
 
 def test_agent_on_plain_onnxruntime(monkeypatch):
@@ -268,7 +275,21 @@ def test_agent_on_plain_onnxruntime(monkeypatch):
         engine_of("linear", "ort")
 
 
-def test_auto_takes_the_other_where_an_operator_is_unknown():
+@pytest.mark.needs_training
+def test_auto_is_the_agent_where_rules_lack_an_operator(monkeypatch):
+    table = load_rules()
+    table._sets = {key: value for key, value in table._sets.items() if key[1] != "Tanh"}
+    monkeypatch.setattr(reverse, "load_rules", lambda: table)
+    engine = engine_of("network", "auto")
+    assert isinstance(engine, AgentEngine)
+    with pytest.raises(GradientError, match="Tanh"):
+        engine_of("network", "rules")
+    monkeypatch.undo()
+    feeds, gradients = draw(engine, 5)
+    assert_close(both_ways(engine, feeds, gradients), both_ways(engine_of("network"), feeds, gradients))
+
+
+def test_operators_that_no_backend_knows():
     head = "g (float[N,3] x) => (float[N,3] y) <float[3] w0 = {1, 2, 3}>"
     text = head + "{ p = Mul (x, w0) [my_node] y = OP (p) }"
 

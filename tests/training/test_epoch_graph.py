@@ -89,7 +89,7 @@ def test_the_loop_stops_itself(make_task, run_onnx):
         assert np.isfinite(losses[:-1]).all() and not np.isfinite(losses[-1])
 
 
-def test_a_long_epoch_takes_several_batches_in_a_turn(make_task):
+def test_a_long_epoch_takes_several_batches_in_an_iteration(make_task):
     short, long = (epoch_graph(make_task(), 5, 0, long).model for long in (False, True))
     (one,), (several, left) = loops_of(short), loops_of(long)
     gemms = [sum(node.op_type == "Gemm" for node in body.node) for body in (one, several, left)]

@@ -63,10 +63,10 @@ TURNS = [1, 2, 3]
 
 
 @pytest.fixture(params=TURNS)
-def batches_per_turn(request, monkeypatch):
+def batches_per_iteration(request, monkeypatch):
     """Batches in a turn of the loop, however few there are."""
-    monkeypatch.setattr(batch_loops, "BATCHES_PER_TURN", request.param)
-    monkeypatch.setattr(batch_loops, "MIN_TURNS", 1 if request.param > 1 else 1000)
+    monkeypatch.setattr(batch_loops, "BATCHES_PER_ITERATION", request.param)
+    monkeypatch.setattr(batch_loops, "MIN_ITERATIONS", 1 if request.param > 1 else 1000)
     clear_cache()
     yield request.param
     clear_cache()
@@ -121,11 +121,11 @@ def assert_same_epochs(task, data, weights, batch_size, rtol, **options):
 
 
 @pairwise(
-    indirect=["batches_per_turn"],
+    indirect=["batches_per_iteration"],
     sizes=SIZES,
     name=MODELS,
     rate=RATES,
-    batches_per_turn=TURNS,
+    batches_per_iteration=TURNS,
     gradient=[
         "rules float32",
         "rules float64",
@@ -134,7 +134,9 @@ def assert_same_epochs(task, data, weights, batch_size, rtol, **options):
     penalty=[NoPenalty(), ElasticPenalty(l1=0.01, l2=0.02)],
     weighted=[False, True],
 )
-def test_an_epoch_is_its_batches(sizes, name, rate, batches_per_turn, gradient, penalty, weighted, trained):
+def test_an_epoch_is_its_batches(
+    sizes, name, rate, batches_per_iteration, gradient, penalty, weighted, trained
+):
     gradient, dtype = gradient.split()
     task, data, weights = trained(name, dtype)
     n_rows, batch_size = SIZES[sizes]
@@ -171,8 +173,8 @@ def own_loss(make_task):
     return make
 
 
-@pairwise(indirect=["batches_per_turn"], batches_per_turn=TURNS, keep=[0, 1], batch_size=[5, 23])
-def test_a_graph_with_its_own_loss(batches_per_turn, keep, batch_size, own_loss, rows):
+@pairwise(indirect=["batches_per_iteration"], batches_per_iteration=TURNS, keep=[0, 1], batch_size=[5, 23])
+def test_a_graph_with_its_own_loss(batches_per_iteration, keep, batch_size, own_loss, rows):
     shape = "[1,1]" if keep else ""
     data = Data(np.abs(rows.X) + 1, rows.y)
     assert_same_epochs(own_loss(shape, keep), data, START, batch_size, 1e-6)
@@ -181,19 +183,19 @@ def test_a_graph_with_its_own_loss(batches_per_turn, keep, batch_size, own_loss,
 def train(step, data, exc=False, **settings):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        result = run_training(step, data, START, LoopSettings(exc=exc, **settings), np.random.RandomState(0))
+        result = run_training(step, data, START, LoopSettings(exc=exc, **settings), 0)
     return result, any(issubclass(w.category, ConvergenceWarning) for w in caught)
 
 
 @pairwise(
-    indirect=["batches_per_turn"],
+    indirect=["batches_per_iteration"],
     eta0=[1e2, 1e3, 1e6, 1e12, 1e19, 1e25],
     batch_size=[5, 10, 23, 30],
-    batches_per_turn=TURNS,
+    batches_per_iteration=TURNS,
     sparse=[False, True],
 )
 def test_divergence_leaves_what_batches_leave(
-    eta0, batch_size, batches_per_turn, sparse, make_task, rows, monkeypatch
+    eta0, batch_size, batches_per_iteration, sparse, make_task, rows, monkeypatch
 ):
     """In the middle of an epoch, at its first batch, and after the last one of all."""
     monkeypatch.setattr(epoch_step, "CHUNK_BYTES", 16)  # several chunks of sparse rows
@@ -207,8 +209,13 @@ def test_divergence_leaves_what_batches_leave(
     np.testing.assert_allclose(result.train_losses, expected.train_losses, rtol=1e-4)
 
 
-@pairwise(indirect=["batches_per_turn"], max_iter=[1, 2, 3, 4], batches_per_turn=TURNS, batch_size=[10, 23])
-def test_divergence_after_the_last_batch(max_iter, batches_per_turn, batch_size, make_task, rows):
+@pairwise(
+    indirect=["batches_per_iteration"],
+    max_iter=[1, 2, 3, 4],
+    batches_per_iteration=TURNS,
+    batch_size=[10, 23],
+)
+def test_divergence_after_the_last_batch(max_iter, batches_per_iteration, batch_size, make_task, rows):
     task = make_task(learning_rate=LearningRateSGD(eta0=1e10, learning_rate="constant"))
     expected, warned = train(SingleGraphStep(task, CPU), rows, max_iter=max_iter, batch_size=batch_size)
     result, too = train(EpochStep(task, CPU), rows, max_iter=max_iter, batch_size=batch_size)

@@ -40,8 +40,7 @@ def train(task, rows, step_class=EpochStep, weights=START, **settings):
     step.set_rate = lambda rate: (rates.append(rate), set_rate(rate))[1]
     options = {"max_iter": 6, "batch_size": 10, "shuffle": False, **settings}
     states = options.pop("states", None)
-    random_state = np.random.RandomState(0)
-    return run_training(step, rows, weights, LoopSettings(**options), random_state, states=states), rates
+    return run_training(step, rows, weights, LoopSettings(**options), 0, states=states), rates
 
 
 @pytest.mark.parametrize("step_class", [EpochStep, SingleGraphStep])

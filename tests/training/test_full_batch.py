@@ -43,7 +43,7 @@ def settings(**changes):
 
 def train(task, rows, weights=START, validate=None, **changes):
     step = FullBatchStep(task, CPU)
-    return run_training(step, rows, weights, settings(**changes), np.random.RandomState(0), validate=validate)
+    return run_training(step, rows, weights, settings(**changes), 0, validate=validate)
 
 
 def weighted(rows):

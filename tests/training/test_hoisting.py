@@ -38,9 +38,7 @@ def task_on(make_task):
 
 def trained(task, data, step_class=EpochStep):
     step = step_class(task, CPU)
-    return run_training(
-        step, data, START, LoopSettings(max_iter=3, batch_size=5), np.random.RandomState(0)
-    ).weights["coef"]
+    return run_training(step, data, START, LoopSettings(max_iter=3, batch_size=5), 0).weights["coef"]
 
 
 def ops(task):

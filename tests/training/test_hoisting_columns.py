@@ -75,7 +75,7 @@ def ops(task):
 def trained(task, data, step_class):
     step = step_class(task, CPU)
     settings = LoopSettings(max_iter=3, batch_size=5)
-    return run_training(step, data, START, settings, np.random.RandomState(0)).weights["coef"]
+    return run_training(step, data, START, settings, 0).weights["coef"]
 
 
 PREFIXES = {

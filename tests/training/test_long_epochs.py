@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from ortlearn.estimators import OrtGradientOptimizer
 from ortlearn.learning_rates import LearningRateSGD
 from ortlearn.penalties import ElasticPenalty, GroupLassoPenalty, L1Penalty, MaxNormPenalty
-from ortlearn.training import EpochStep, pace
+from ortlearn.training import EpochStep, batch_timer
 from ortlearn.training.cache import clear_cache
 
 X = np.random.RandomState(0).normal(size=(407, 4)).astype(np.float32)
@@ -46,7 +46,7 @@ def clock(monkeypatch):
         return call(self, session, binding, n_batches, rest)
 
     monkeypatch.setattr(EpochStep, "_call", noted)
-    monkeypatch.setattr(pace, "clock", clock)
+    monkeypatch.setattr(batch_timer, "clock", clock)
     clear_cache()
     yield clock
     clear_cache()

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from ortlearn.differentiation.ort_backend import is_available
 from ortlearn.exceptions import ConvergenceError
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD
 from ortlearn.penalties import L2Penalty
@@ -43,7 +42,7 @@ def settings(**changes):
 
 def train(step, rows, seed=0, weights=START, **arguments):
     options = {key: arguments.pop(key) for key in ("states", "validate") if key in arguments}
-    return run_training(step, rows, weights, settings(**arguments), np.random.RandomState(seed), **options)
+    return run_training(step, rows, weights, settings(**arguments), seed, **options)
 
 
 def test_a_rate_per_epoch_and_every_row_once(step_class, make_task, rows):
@@ -129,8 +128,7 @@ def test_not_finite(step_class, make_task, rows):
 
 def test_graphs_of_a_step(step_class, make_task):
     graphs = step_class(make_task(), Device("cpu")).graphs()
-    # onnxruntime-training keeps forward and backward in one graph
-    calls = {"training", "forward", "loss", "update"} | (set() if is_available() else {"backward"})
+    calls = {"training", "forward", "backward", "loss", "update"}
     assert set(graphs) == {SingleGraphStep: {"step"}, ForwardBackwardStep: calls}[step_class]
 
 

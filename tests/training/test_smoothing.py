@@ -91,7 +91,7 @@ def test_outliers_do_not_matter(loss, make_task, rows):
     rows.y[:4] += 100.0
     step = FullBatchStep(make_task(loss=loss, learning_rate=LearningRateLBFGS()), CPU)
     settings = LoopSettings(max_iter=300, batch_size=10)
-    result = run_training(step, rows, START, settings, np.random.RandomState(0))
+    result = run_training(step, rows, START, settings, 0)
     np.testing.assert_allclose(result.weights["coef"], [[1], [-2]], atol=0.05)
 
 
@@ -99,5 +99,5 @@ def test_nothing_left_to_gain(make_task, rows):
     best = {"coef": np.array([[1.0], [-2.0]], np.float32)}
     rows.y[:] = rows.X @ best["coef"]
     step = FullBatchStep(make_task(loss=AbsoluteErrorLoss(), learning_rate=LearningRateLBFGS()), CPU)
-    result = run_training(step, rows, best, LoopSettings(50, 10), np.random.RandomState(0))
+    result = run_training(step, rows, best, LoopSettings(50, 10), 0)
     np.testing.assert_allclose(result.weights["coef"], best["coef"], atol=1e-6)

@@ -1,38 +1,32 @@
-"""Find what a graph must be trained on: the raw scores before sigmoid or softmax, or the prediction.
+"""Find what an ONNX file must be trained on: the raw scores before sigmoid or softmax, or the prediction.
 
 One file per kind of model; each has a function that reads the end of the graph, appends what is
-missing, and returns a :class:`Head`.
+missing, and returns the :class:`~ortlearn.models.Scores`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-import numpy as np
 from onnx import ModelProto
 
 from ...graphs import TensorType
-from ..preparation.kinds import ModelKind
+from ...models import Scores
 from ..weights.weight_selection import Weight
-from .base import Head
-from .classification import classification_head
+from .base import Purpose
+from .classification import classification_scores
 from .graph_end import APPENDED, FLOATS, GraphEnd
 from .links import LOWEST, raw_score
-from .multilabel import multilabel_head
-from .regression import regression_head, transformation_head
-from .unsupervised import cluster_head, mixture_head, outlier_head
+from .multilabel import multilabel_scores
+from .regression import regression_scores
 
-__all__ = ["APPENDED", "HEADS", "LOWEST", "Head", "attach_head"]
+__all__ = ["APPENDED", "LOWEST", "attach_head"]
 
-#: What makes the head of each kind of model.
-HEADS: dict[str, Callable[[GraphEnd, ModelKind, Mapping[str, Weight]], Head]] = {
-    "classification": classification_head,
-    "clusters": cluster_head,
-    "mixture": mixture_head,
-    "multilabel": multilabel_head,
-    "outliers": outlier_head,
-    "regression": regression_head,
-    "transformation": transformation_head,
+#: What finds the scores of each kind of model.
+FINDERS: dict[str, Callable[[GraphEnd, Purpose, Mapping[str, Weight]], Scores]] = {
+    "classification": classification_scores,
+    "multilabel": multilabel_scores,
+    "regression": regression_scores,
 }
 
 
@@ -40,8 +34,9 @@ def attach_head(
     model: ModelProto,
     types: Mapping[str, TensorType],
     weights: Mapping[str, Weight],
-    kind: ModelKind | None = None,
-) -> tuple[ModelProto, Head]:
+    task: str | None = None,
+    link: str = "identity",
+) -> tuple[ModelProto, Scores]:
     """Return what to train of a graph, and the graph with what that needs.
 
     Parameters
@@ -52,16 +47,17 @@ def attach_head(
         What is known of its tensors.
     weights : mapping of str to Weight
         Its weights.
-    kind : ModelKind, default=None
+    task : {"regression", "classification"}, default=None
         What the model is for; by default a graph that has an output of labels (int64 or text) is a
         classifier, any other a regressor.
+    link : {"identity", "log"}, default="identity"
+        What the scores of a regressor are to be of its predictions.
 
     Returns
     -------
     model : onnx.ModelProto
-        Graph with the same outputs. Nodes that only training needs come last; a label that is not
-        what scikit-learn predicts is computed anew.
-    head : Head
+        Graph with the same outputs. Nodes that only training needs come last.
+    scores : Scores
         Scores and what follows them.
 
     Raises
@@ -78,24 +74,23 @@ def attach_head(
     ...     <ir_version: 8, opset_import: ["": 18]>
     ...     g (float[N,2] x) => (int64[N] label, float[N,2] p) <float[2,2] w = {1, 2, 3, 4}>
     ...     { z = MatMul (x, w) p = Softmax (z) label = ArgMax <axis = 1, keepdims = 0> (p) }''')
-    >>> model, head = attach_head(model, value_types(model), find_weights(model))
-    >>> head.task, head.score, head.link, head.n_outputs
+    >>> model, scores = attach_head(model, value_types(model), find_weights(model))
+    >>> scores.task, scores.score, scores.link, scores.n_outputs
     ('classification', 'z', 'softmax', 2)
     """
     end = GraphEnd(model, types)
-    if kind is None or kind.kind is None:
-        kind = _kind_of_graph(end)
-    head = HEADS[str(kind.kind)](end, kind, weights)
-    return end.result(), head
+    purpose = _purpose_of(end, link) if task is None else Purpose(task, link)
+    scores = FINDERS[purpose.task](end, purpose, weights)
+    return end.result(), scores
 
 
-def _kind_of_graph(end: GraphEnd) -> ModelKind:
-    """Return what a graph of unknown origin is for, as its outputs tell."""
+def _purpose_of(end: GraphEnd, link: str) -> Purpose:
+    """Return what a graph is for, as its outputs tell."""
     known = [end.type(name) for name in end.outputs]
     if all(k is not None and k.elem_type in FLOATS for k in known):
-        return ModelKind("regression")
+        return Purpose("regression", link)
     columns = [end.width(name) or 0 for name in end.outputs]
     if len(columns) == 2 and columns[0] == columns[1] > 1:
         # A matrix of labels beside one of scores.
-        return ModelKind("multilabel", np.arange(columns[0]), raw_score(end, end.outputs[1]) is not None)
-    return ModelKind("classification")
+        return Purpose("multilabel", link, columns[0], raw_score(end, end.outputs[1]) is not None)
+    return Purpose("classification", link)

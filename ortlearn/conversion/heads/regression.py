@@ -1,43 +1,34 @@
-"""Regressors and transformers: what they give is compared with the targets."""
+"""Regressors: what they predict is compared with the targets."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-import numpy as np
-
-from ..preparation.kinds import ModelKind
-from ..preparation.target_transforms import write_inverse
+from ...models import Scores
 from ..weights.weight_selection import Weight
-from .base import Head, make_head
+from .base import Purpose, make_scores
 from .graph_end import GraphEnd
 from .outputs import split_outputs
 
-__all__ = ["regression_head", "transformation_head"]
+__all__ = ["regression_scores"]
 
 
-def regression_head(end: GraphEnd, kind: ModelKind, weights: Mapping[str, Weight]) -> Head:
-    """Return the head of a regressor.
+def regression_scores(end: GraphEnd, purpose: Purpose, weights: Mapping[str, Weight]) -> Scores:
+    """Return the scores of a regressor.
 
-    A regressor of transformed targets is trained on these, as scikit-learn does, and predicts the
-    targets themselves. With a log link the scores are what an Exp at the end of the graph takes, and
-    where there is none, one is appended: the model then predicts ``exp(score)``.
+    With a log link the scores are what an Exp at the end of the graph takes, and where there is none,
+    one is appended: the model then predicts ``exp(score)``.
     """
     output = split_outputs(end)[0][0]
-    own = _logarithm(end, output) if kind.link == "log" else None
-    if not kind.target_transformers and (own is not None or kind.link == "identity"):
-        score = _as_matrix(end, kind, output if own is None else own)
-        prediction = None if own is None else output
-        return make_head(end, "regression", score, kind.link, prediction=prediction)
-    score = end.replace_output(output, columns=end.width(output) or 1)
-    given = score
-    if own is not None:
+    if purpose.link != "log":
+        return make_scores(end, "regression", _as_matrix(end, output), purpose.link)
+    own = _logarithm(end, output)
+    if own is None:
+        score = end.replace_output(output, columns=end.width(output) or 1)
+        end.op.node("Identity", end.op.Exp(score), outputs=[output])
+    else:
         score = own
-    elif kind.link == "log":
-        given = end.op.Exp(score)
-    end.op.node("Identity", _inverted(end, kind, given), outputs=[output])
-    return make_head(end, "regression", _as_matrix(end, kind, score), kind.link, prediction=output)
+    return make_scores(end, "regression", _as_matrix(end, score), purpose.link, prediction=output)
 
 
 def _logarithm(end: GraphEnd, output: str) -> str | None:
@@ -48,40 +39,8 @@ def _logarithm(end: GraphEnd, output: str) -> str | None:
     return node.input[0] if node is not None and node.op_type == "Exp" else None
 
 
-def _inverted(end: GraphEnd, kind: ModelKind, name: str) -> str:
-    for transformer in reversed(kind.target_transformers):
-        name = write_inverse(end.op, transformer, name)
-    return name
-
-
-def _as_matrix(end: GraphEnd, kind: ModelKind, name: str) -> str:
-    """Return a prediction as a matrix with a known number of columns."""
+def _as_matrix(end: GraphEnd, name: str) -> str:
+    """Return a prediction as a matrix."""
     name = end.origin(name)
     shape = end.op.shape(name)
-    if shape is not None and len(shape) == 2 and isinstance(shape[1], int):
-        return name
-    if shape is not None and len(shape) == 1:
-        return end.as_matrix(name, 1)
-    if kind.core is None:
-        return name
-    # Shape inference does not see through every graph; the estimator knows.
-    columns = _columns_of(kind.core)
-    if columns is None:
-        return name
-    end.note_columns(end.outputs[0], columns)
-    return end.as_matrix(name, columns)
-
-
-def _columns_of(core: Any) -> int | None:
-    """Return the number of columns that an estimator gives, where it can tell."""
-    if hasattr(core, "get_feature_names_out"):
-        return len(core.get_feature_names_out())
-    if not hasattr(core, "predict"):
-        return None
-    return int(np.size(core.predict(np.zeros((1, core.n_features_in_)))))
-
-
-def transformation_head(end: GraphEnd, kind: ModelKind, weights: Mapping[str, Weight]) -> Head:
-    """Return the head of a transformer, trained on targets of the shape of its output."""
-    output = split_outputs(end)[0][0]
-    return make_head(end, "regression", _as_matrix(end, kind, output), "identity", transformed=output)
+    return end.as_matrix(name, 1) if shape is not None and len(shape) == 1 else name

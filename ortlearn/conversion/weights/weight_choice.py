@@ -11,8 +11,7 @@ from onnx import ModelProto
 from ...differentiation import gradient_reach
 from ...exceptions import ConversionError, NoTrainableWeightError
 from ...graphs.name_patterns import matches_pattern
-from .learned_parameters import CONSTANT
-from .weight_selection import Weight
+from .weight_selection import CONSTANT, Weight
 
 __all__ = ["Asked", "asked_for", "reached_weights", "select_weights"]
 

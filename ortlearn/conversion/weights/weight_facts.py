@@ -13,15 +13,17 @@ from sklearn.pipeline import Pipeline
 
 from ...differentiation import gradient_reach
 from ...exceptions import NoTrainableWeightError
+from ...models import find_definition
 from ...models.constraints.base import Constraint
-from ..fallbacks.step_reasons import is_hopeless, reason_of
-from .learned_parameters import CONSTANT
-from .weight_selection import Weight
+from .weight_selection import CONSTANT, Weight
 
 __all__ = ["COLUMNS", "Examined", "Fact", "explained", "facts_of", "facts_table", "hopeless_steps"]
 
 _INDEX = re.compile(r"\[\d+\]")
 IN_FRONT = "has no ONNX converter, or comes before a step without one: it runs in scikit-learn, once"
+NO_PARAMETER = "none of its fitted attributes is a floating-point number of the graph"
+IN_A_PIPELINE = "put it in a pipeline in front of a model: it is computed once, and the model is trained"
+SMOOTH = "train a model whose output changes smoothly, such as LogisticRegression, SVC or an MLP"
 NO_USE = "neither a factor of a product, nor added to one, nor a table"
 
 
@@ -189,8 +191,17 @@ def _without_weights(examined: Examined, facts: list[Fact]) -> Iterator[Fact]:
         if name in examined.in_front:
             yield Fact(name, type(step).__name__, (), "", False, IN_FRONT)
             continue
-        reason, advice = reason_of(step)
+        reason, advice = _reason_of(step)
         yield Fact(name, type(step).__name__, (), "", False, reason, advice if last else "")
+
+
+def _reason_of(step: Any) -> tuple[str, str]:
+    """Return why a step has nothing to train, and what to do."""
+    definition = find_definition(step)
+    reason = "" if definition is None else definition.untrained
+    if not reason:
+        return NO_PARAMETER, ""
+    return reason, IN_A_PIPELINE if hasattr(step, "transform") else SMOOTH
 
 
 def hopeless_steps(fitted: Any) -> list[Fact]:
@@ -207,9 +218,9 @@ def hopeless_steps(fitted: Any) -> list[Fact]:
         Facts.
     """
     return [
-        Fact(name, type(step).__name__, (), "", False, *reason_of(step))
+        Fact(name, type(step).__name__, (), "", False, *_reason_of(step))
         for name, step in _steps(fitted)
-        if is_hopeless(step)
+        if _reason_of(step)[0] != NO_PARAMETER
     ]
 
 

@@ -12,7 +12,7 @@ from onnx import GraphProto, ModelProto, NodeProto
 from ...graphs import node_inputs, subgraphs
 from .weight_names import get_train_initializer
 
-__all__ = ["Weight", "find_weights"]
+__all__ = ["CONSTANT", "Weight", "find_weights"]
 
 #: Operators that multiply by a weight, and the positions of their weights and of their intercept.
 LINEAR = {
@@ -25,6 +25,8 @@ LINEAR = {
 TABLES = {("", "Gather"), ("", "GatherElements"), ("", "GatherND"), ("ai.onnx.ml", "ArrayFeatureExtractor")}
 #: Operators that only pass values on between a product and the sum with its intercept.
 PASSING = {"Cast", "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze"}
+#: Why a number of a formula is not trained.
+CONSTANT = "constant of a formula"
 #: A name in brackets, and what it is looked up in: nothing for a pipeline or a union.
 STEP = re.compile(r"(\w*)\['([^']*)'\]")
 

@@ -1,8 +1,8 @@
 """Nodes that onnxruntime-training's C++ builder cannot differentiate, or gets wrong, in forms it gets right.
 
-Only nodes on the way of a gradient are rewritten, and only for that builder. One file per kind of
-operator; a rule is ``rule(node, op, way) -> bool``: it writes the replacement with the builder ``op``
-and says whether it did. What is left goes to :func:`..ort_checks.refuse_known_wrong`.
+Only nodes on the path of a gradient are rewritten, and only for that builder. One file per kind of
+operator; a rule is ``rule(node, op, path) -> bool``: it writes the replacement with the builder ``op``
+and says whether it did. What is left goes to :func:`..ort_refusals.refuse_known_wrong`.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from ...graphs import (
     replace_nodes,
     value_types,
 )
-from ..ort_checks import nodes_on_the_way
+from ..ort_graphs import gradient_nodes
 from . import activations, convolutions, forms, normalizations, powers, reductions, slices
 from .dimensions import forget_names
-from .numbers import keep_numbers
+from .gradient_path import GradientPath
 from .reading import read_once, slices_apart
-from .way import Way
+from .scalars import keep_scalars
 
 __all__ = ["REWRITES", "rewrite_for_ort"]
 
-Rule = Callable[[NodeProto, GraphBuilder, Way], bool]
+Rule = Callable[[NodeProto, GraphBuilder, GradientPath], bool]
 
 PARTS = (activations, convolutions, forms, normalizations, powers, reductions, slices)
 #: Rewrites by domain and operator.
@@ -62,7 +62,7 @@ def rewrite_for_ort(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str
     """
     for rules in (REWRITES, LAST_REWRITES):
         model = _rewritten(model, outputs, wrt, rules)
-    for finish in (slices_apart, keep_numbers, forget_names):
+    for finish in (slices_apart, keep_scalars, forget_names):
         model = finish(model, outputs, wrt)
     return read_once(model, wrt)
 
@@ -72,19 +72,19 @@ def _rewritten(
 ) -> ModelProto:
     if not any((node.domain, node.op_type) in rules for node in model.graph.node):
         return model
-    nodes = nodes_on_the_way(model, outputs, wrt, value_types(model))
-    way = Way(
+    nodes = gradient_nodes(model, outputs, wrt, value_types(model))
+    path = GradientPath(
         reached=set(wrt).union(*(node.output for node in nodes)),
         read=set(outputs).union(*(node_inputs(node) for node in nodes)),
         constants=_constants(model),
     )
     places = {name for node in nodes for name in node.output if name}
-    return replace_nodes(model, {key: _on_the_way(rule, way, places) for key, rule in rules.items()})
+    return replace_nodes(model, {key: _on_path(rule, path, places) for key, rule in rules.items()})
 
 
-def _on_the_way(rule: Rule, way: Way, places: set[str]) -> Callable[[NodeProto, GraphBuilder], bool]:
+def _on_path(rule: Rule, path: GradientPath, places: set[str]) -> Callable[[NodeProto, GraphBuilder], bool]:
     def replace(node: NodeProto, op: GraphBuilder) -> bool:
-        return not places.isdisjoint(node.output) and rule(node, op, way)
+        return not places.isdisjoint(node.output) and rule(node, op, path)
 
     return replace
 

@@ -9,7 +9,7 @@ import numpy as np
 from onnx import NodeProto
 
 from ...graphs import GraphBuilder
-from .way import Way, attributes_of
+from .gradient_path import GradientPath, attributes_of
 
 __all__ = ["LAST_RULES", "RULES"]
 
@@ -32,7 +32,7 @@ def _exponential(op: GraphBuilder, x: str, alpha: float, scale: float = 1.0) -> 
     return positive, op.Mul(falling, _number(op, x, alpha))
 
 
-def elu(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+def elu(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     # x where x > 0, alpha (exp(x) - 1) elsewhere
     x, alpha = node.input[0], attributes_of(node).get("alpha", 1.0)
     positive, falling = _exponential(op, x, alpha)
@@ -40,7 +40,7 @@ def elu(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     return True
 
 
-def celu(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+def celu(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     # x where x > 0, alpha (exp(x / alpha) - 1) elsewhere
     x, alpha = node.input[0], attributes_of(node).get("alpha", 1.0)
     positive, falling = _exponential(op, x, alpha, alpha)
@@ -48,7 +48,7 @@ def celu(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     return True
 
 
-def selu(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+def selu(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     # gamma elu(x)
     x, attributes = node.input[0], attributes_of(node)
     positive, falling = _exponential(op, x, attributes.get("alpha", SELU_ALPHA))
@@ -57,7 +57,7 @@ def selu(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     return True
 
 
-def gelu(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+def gelu(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     # x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2: the builder has the slope of the exact form only
     if attributes_of(node).get("approximate", b"none") != b"tanh":
         return False
@@ -69,7 +69,7 @@ def gelu(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     return True
 
 
-def hard_sigmoid(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+def hard_sigmoid(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     # alpha x + beta, kept between 0 and 1
     x, attributes = node.input[0], attributes_of(node)
     scaled = op.Mul(x, _number(op, x, attributes.get("alpha", 0.2)))
@@ -78,7 +78,7 @@ def hard_sigmoid(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     return True
 
 
-def thresholded_relu(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+def thresholded_relu(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     # x where x > alpha, 0 elsewhere
     x = node.input[0]
     passed = op.Greater(x, _number(op, x, attributes_of(node).get("alpha", 1.0)))
@@ -86,7 +86,7 @@ def thresholded_relu(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     return True
 
 
-def softmax(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+def softmax(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     # exp(x - log(sum(exp(x)))), or its logarithm: the builder's kernels are for float32, and stop the
     # process without rows
     x, axis = node.input[0], attributes_of(node).get("axis", -1)

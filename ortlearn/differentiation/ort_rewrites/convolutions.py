@@ -10,12 +10,12 @@ import numpy as np
 from onnx import NodeProto
 
 from ...graphs import GraphBuilder
-from .way import Way, attributes_of
+from .gradient_path import GradientPath, attributes_of
 
 __all__ = ["LAST_RULES", "RULES"]
 
 
-def average_pool(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+def average_pool(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     # one window of equal weights for each channel, divided by what lies inside of it
     x, attributes = node.input[0], attributes_of(node)
     shape, dtype = op.shape(x), op.dtype(x)
@@ -40,7 +40,7 @@ def average_pool(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     return True
 
 
-def max_pool(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+def max_pool(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     # the numbers at the places of the largest ones, which are counted over the whole tensor
     x, attributes = node.input[0], attributes_of(node)
     if len(node.output) > 1 and node.output[1]:
@@ -51,7 +51,7 @@ def max_pool(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     return True
 
 
-def global_average_pool(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+def global_average_pool(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     # the mean over all axes but two
     shape = op.shape(node.input[0])
     if shape is None:
@@ -64,7 +64,7 @@ def global_average_pool(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     return True
 
 
-def convolution(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+def convolution(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     # one more row, of zeros, so that there is one
     shape = op.shape(node.input[0])
     if shape is None or (isinstance(shape[0], int) and shape[0] > 0):

@@ -8,7 +8,7 @@ from itertools import combinations
 from onnx import ModelProto, NodeProto
 
 from ...graphs import TensorType, copy_model, value_types
-from ..ort_checks import nodes_on_the_way
+from ..ort_graphs import gradient_nodes
 
 __all__ = ["forget_names"]
 
@@ -37,7 +37,7 @@ def forget_names(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str]) 
         Graph; the one given where every named dimension meets itself or one.
     """
     types = value_types(model)
-    if not any(_may_broadcast(node, types) for node in nodes_on_the_way(model, outputs, wrt, types)):
+    if not any(_may_broadcast(node, types) for node in gradient_nodes(model, outputs, wrt, types)):
         return model
     result = copy_model(model)
     for value in (*result.graph.input, *result.graph.output, *result.graph.value_info):

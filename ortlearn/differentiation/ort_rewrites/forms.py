@@ -8,14 +8,14 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from ...graphs import GraphBuilder
-from .way import Way, attributes_of
+from .gradient_path import GradientPath, attributes_of
 
 __all__ = ["MICROSOFT_RULES", "RULES", "is_broadcast", "result_shape"]
 
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 
 
-def matmul(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+def matmul(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     # A v = the only column of A [v], v B = the only row of [v] B
     left, right = node.input
     ranks = [len(op.shape(name) or ()) for name in node.input]
@@ -30,7 +30,7 @@ def matmul(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     return True
 
 
-def fused_matmul(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+def fused_matmul(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     # alpha A B, or their transposes
     attributes = attributes_of(node)
     shapes = [op.shape(name) for name in node.input]
@@ -53,9 +53,9 @@ def fused_matmul(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     return True
 
 
-def where(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+def where(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     # the branches that carry a gradient, at the shape of the result
-    widened = [is_broadcast(name, node, op, way) for name in node.input[1:]]
+    widened = [is_broadcast(name, node, op, path) for name in node.input[1:]]
     if not any(widened):
         return False
     shape = result_shape(node, op)
@@ -64,10 +64,10 @@ def where(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     return True
 
 
-def is_broadcast(name: str, node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+def is_broadcast(name: str, node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     """Return whether an operand that has a gradient may differ in shape from the result."""
     known, result = op.type(name), op.shape(node.output[0])
-    if name not in way.reached or (known is not None and known.elem_type not in _FLOATS):
+    if name not in path.reached or (known is not None and known.elem_type not in _FLOATS):
         return False
     return known is None or known.shape is None or None in known.shape or known.shape != result
 
@@ -83,14 +83,14 @@ def result_shape(node: NodeProto, op: GraphBuilder) -> str:
     return op.Shape(op.node(node.op_type, *node.input))
 
 
-def scatter(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+def scatter(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     # what is added to zeros is added to the data
     attributes = attributes_of(node)
     if attributes.get("reduction", b"none") != b"add":
         return False
     data, places, updates = node.input
     known = op.type(data)
-    if known is None or known.elem_type not in _FLOATS or data not in way.reached:
+    if known is None or known.elem_type not in _FLOATS or data not in path.reached:
         return False
     zeros = op.Expand(op.constant(np.array(0.0, dtype=op.dtype(data))), op.Shape(data))
     total = op.node(node.op_type, zeros, places, updates, **attributes)
@@ -98,9 +98,9 @@ def scatter(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     return True
 
 
-def clip(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
-    # min(max(x, low), high), where a bound carries a gradient: the builder leaves bounds out of the way
-    if way.reached.isdisjoint(node.input[1:]):
+def clip(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
+    # min(max(x, low), high), where a bound carries a gradient: the builder gives bounds no gradient
+    if path.reached.isdisjoint(node.input[1:]):
         return False
     x, low, high = [*node.input, "", ""][:3]
     above = op.Max(x, low) if low else x
@@ -108,7 +108,7 @@ def clip(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     return True
 
 
-def cast_like(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+def cast_like(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     # x in the type of another tensor, which is known
     known = op.type(node.input[1])
     if known is None:
@@ -117,7 +117,7 @@ def cast_like(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     return True
 
 
-def einsum(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+def einsum(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     # tensors with the same axes: their product, summed over the axes that the result lacks
     equation = attributes_of(node).get("equation", b"").decode().replace(" ", "")
     terms, arrow, result = equation.partition("->")

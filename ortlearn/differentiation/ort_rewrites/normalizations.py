@@ -9,7 +9,7 @@ import numpy as np
 from onnx import NodeProto
 
 from ...graphs import GraphBuilder
-from .way import Way, attributes_of
+from .gradient_path import GradientPath, attributes_of
 
 __all__ = ["RULES"]
 
@@ -26,7 +26,7 @@ def _output(node: NodeProto, index: int) -> dict[str, list[str]]:
     return {"outputs": [node.output[index]]} if has_name else {}
 
 
-def layer_normalization(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+def layer_normalization(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     # s z + b with z = (x - mean) / sqrt(variance + epsilon), over the last axes of a row
     x, scale = node.input[:2]
     shape, dtype = op.shape(x), op.dtype(x)
@@ -52,7 +52,7 @@ def _scale(op: GraphBuilder, z: str, scale: str, shift: str, node: NodeProto) ->
         op.Mul(z, scale, outputs=[node.output[0]])
 
 
-def batch_normalization(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+def batch_normalization(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     # s (x - m) / sqrt(v + epsilon) + b, one s, m, v and b for each channel
     attributes, shape, dtype = attributes_of(node), op.shape(node.input[0]), op.dtype(node.input[0])
     if attributes.get("training_mode", 0) or shape is None or dtype is None:
@@ -67,7 +67,7 @@ def batch_normalization(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     return True
 
 
-def instance_normalization(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+def instance_normalization(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     # s z + b with z = (x - mean) / sqrt(variance + epsilon), over the places of a channel
     shape, dtype = op.shape(node.input[0]), op.dtype(node.input[0])
     if shape is None or dtype is None:
@@ -82,7 +82,7 @@ def instance_normalization(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     return True
 
 
-def softmax_cross_entropy(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+def softmax_cross_entropy(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     # - log softmax(x) of the label; what else reads the logarithms gets its own
     named = _output(node, 1)
     if named:
@@ -92,10 +92,10 @@ def softmax_cross_entropy(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     return True
 
 
-def dropout(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+def dropout(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     # nothing, out of training: the builder divides by 1 - ratio there too
     mode = node.input[2] if len(node.input) > 2 else ""
-    known = way.constants.get(mode)
+    known = path.constants.get(mode)
     if mode and known is None:
         return False
     mask = _output(node, 1)

@@ -7,19 +7,19 @@ from onnx import NodeProto
 
 from ...graphs import GraphBuilder
 from .forms import is_broadcast, result_shape
-from .way import Way
+from .gradient_path import GradientPath
 
 __all__ = ["RULES"]
 
 
-def power(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
-    # b a^(b-1), which is 0 inf where a = b = 0: the builder leaves the exponent out of the way
+def power(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
+    # b a^(b-1), which is 0 inf where a = b = 0: the builder gives the exponent no gradient
     base, exponent = node.input
-    if exponent in way.reached:
+    if exponent in path.reached:
         return _power_of_exponent(node, op)
-    known, dtype, constant = op.type(base), op.dtype(exponent), way.constants.get(exponent)
+    known, dtype, constant = op.type(base), op.dtype(exponent), path.constants.get(exponent)
     whole = known is not None and dtype is not None and dtype.kind in "iu"
-    wide = is_broadcast(base, node, op, way)
+    wide = is_broadcast(base, node, op, path)
     zeros = known is not None and (constant is None or not np.all(constant))
     if not (whole or wide or zeros):
         return False

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from onnx import ModelProto, NodeProto
 
 from ...graphs import GraphBuilder, copy_model, graph_names, opset_versions, prune, value_types
-from ..ort_checks import nodes_on_the_way
+from ..ort_graphs import gradient_nodes
 
 __all__ = ["read_once", "slices_apart"]
 
@@ -79,10 +79,10 @@ def slices_apart(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str]) 
     if sum(node.op_type in _PIECES for node in model.graph.node) < 2:
         return model
     model = prune(model)  # slices that nobody reads would be outputs of that Split too
-    on_the_way = {n.output[0] for n in nodes_on_the_way(model, outputs, wrt, value_types(model))}
+    on_path = {n.output[0] for n in gradient_nodes(model, outputs, wrt, value_types(model))}
     pieces = [node for node in model.graph.node if node.op_type in _PIECES]
-    sliced = {node.input[0] for node in pieces if node.output[0] in on_the_way}
-    others = {n.output[0] for n in pieces if n.input[0] in sliced and n.output[0] not in on_the_way}
+    sliced = {node.input[0] for node in pieces if node.output[0] in on_path}
+    others = {n.output[0] for n in pieces if n.input[0] in sliced and n.output[0] not in on_path}
     if not others:
         return model
     op = GraphBuilder(opset_versions(model)[""], existing_names=graph_names(model.graph))

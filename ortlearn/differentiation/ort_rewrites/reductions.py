@@ -9,7 +9,7 @@ import numpy as np
 from onnx import NodeProto
 
 from ...graphs import GraphBuilder
-from .way import Way, attributes_of
+from .gradient_path import GradientPath, attributes_of
 
 __all__ = ["LAST_RULES", "RULES"]
 
@@ -21,7 +21,7 @@ def _reduce_sum(op: GraphBuilder, node: NodeProto, x: str, **changed: Any) -> st
     return op.ReduceSum(x, axes, **{**attributes, **changed})
 
 
-def of_a_number(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+def of_a_number(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     # a number is its own sum and mean; the builder gives its gradient an axis
     if op.shape(node.input[0]) != ():
         return False
@@ -29,26 +29,26 @@ def of_a_number(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     return True
 
 
-def sum_of_squares(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+def sum_of_squares(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     # sum(x^2) = sum(x x)
     x = node.input[0]
     _reduce_sum(op, node, op.Mul(x, x), outputs=[node.output[0]])
     return True
 
 
-def sum_of_sizes(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+def sum_of_sizes(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     # sum(|x|)
     _reduce_sum(op, node, op.Abs(node.input[0]), outputs=[node.output[0]])
     return True
 
 
-def log_of_sum(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+def log_of_sum(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     # log(sum(x))
     op.Log(_reduce_sum(op, node, node.input[0]), outputs=[node.output[0]])
     return True
 
 
-def one_dimension_more(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+def one_dimension_more(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     # the builder knows the gradient with dimensions of length one
     attributes = attributes_of(node)
     if attributes.get("keepdims", 1):
@@ -59,7 +59,7 @@ def one_dimension_more(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     return True
 
 
-def extremum(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+def extremum(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     # the mean of those x that are equal to the largest (or smallest) one
     x = node.input[0]
     known = op.type(x)
@@ -74,7 +74,7 @@ def extremum(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     return True
 
 
-def sum_of_tensors(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+def sum_of_tensors(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     # (a + b) + c ...
     if len(node.input) == 1:
         op.Identity(node.input[0], outputs=[node.output[0]])
@@ -84,17 +84,17 @@ def sum_of_tensors(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     return True
 
 
-def mean_of_tensors(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+def mean_of_tensors(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     # ((a + b) + c ...) / n
     count = op.constant(np.array(len(node.input), dtype=op.dtype(node.output[0]) or np.float32))
     op.Div(reduce(op.Add, node.input), count, outputs=[node.output[0]])
     return True
 
 
-def mean(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+def mean(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     # sum(x) / (size of x / size of the sum): the builder divides whole numbers, by zero without rows, and
     # scales by a float32
-    if of_a_number(node, op, way):
+    if of_a_number(node, op, path):
         return True
     x = node.input[0]
     known, shape = op.type(x), op.shape(x)

@@ -8,18 +8,18 @@ import numpy as np
 from onnx import NodeProto
 
 from ...graphs import GraphBuilder
-from .way import Way, attributes_of
+from .gradient_path import GradientPath, attributes_of
 
 __all__ = ["RULES"]
 
 
-def split(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+def split(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     # one slice for each output that is used
-    used = [name for name in node.output if name and name in way.read]
+    used = [name for name in node.output if name and name in path.read]
     if len(used) == len(node.output):
         return False
     axis = attributes_of(node).get("axis", 0)
-    sizes = _split_sizes(node, op, way, axis)
+    sizes = _split_sizes(node, op, path, axis)
     if sizes is None:
         return False
     ends = [0, *accumulate(sizes)]
@@ -29,9 +29,9 @@ def split(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     return True
 
 
-def _split_sizes(node: NodeProto, op: GraphBuilder, way: Way, axis: int) -> list[int] | None:
+def _split_sizes(node: NodeProto, op: GraphBuilder, path: GradientPath, axis: int) -> list[int] | None:
     if len(node.input) > 1 and node.input[1]:
-        known = way.constants.get(node.input[1])
+        known = path.constants.get(node.input[1])
         return None if known is None else known.tolist()
     shape = op.shape(node.input[0])
     length = shape[axis] if shape is not None else None
@@ -41,9 +41,9 @@ def _split_sizes(node: NodeProto, op: GraphBuilder, way: Way, axis: int) -> list
     return [min(size, length - size * index) for index in range(len(node.output))]
 
 
-def backward_slice(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
+def backward_slice(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     # the builder's kernel fails for steps back: the places that are read, axis by axis
-    bounds = [way.constants.get(name) for name in node.input[1:]]
+    bounds = [path.constants.get(name) for name in node.input[1:]]
     if len(node.input) < 5 or bounds[3] is None or (bounds[3] > 0).all():
         return False
     x, shape = node.input[0], op.shape(node.input[0])
@@ -72,14 +72,14 @@ def _places_back(start: int, end: int, step: int, length: int) -> np.ndarray:
     return np.arange(first, last, step, dtype=np.int64)
 
 
-def pad(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
-    # zeros around x, and the value there: the builder leaves the value out of the way, and forgets axes
+def pad(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
+    # zeros around x, and the value there: the builder gives the value no gradient, and forgets axes
     x, pads, value, axes = [*node.input, "", ""][:4]
-    wide = _pads_of_all_axes(op, way, x, pads, axes) if axes else pads
-    if wide is None or (value not in way.reached and not axes):
+    wide = _pads_of_all_axes(op, path, x, pads, axes) if axes else pads
+    if wide is None or (value not in path.reached and not axes):
         return False
     attributes = attributes_of(node)
-    if value not in way.reached:
+    if value not in path.reached:
         op.node("Pad", x, wide, value, outputs=[node.output[0]], **attributes)
         return True
     dtype = op.dtype(x) or np.float32
@@ -89,9 +89,9 @@ def pad(node: NodeProto, op: GraphBuilder, way: Way) -> bool:
     return True
 
 
-def _pads_of_all_axes(op: GraphBuilder, way: Way, x: str, pads: str, axes: str) -> str | None:
+def _pads_of_all_axes(op: GraphBuilder, path: GradientPath, x: str, pads: str, axes: str) -> str | None:
     """Return pads for every axis, from those of some."""
-    shape, known, chosen = op.shape(x), way.constants.get(pads), way.constants.get(axes)
+    shape, known, chosen = op.shape(x), path.constants.get(pads), path.constants.get(axes)
     if shape is None or known is None or chosen is None:
         return None
     result = np.zeros((2, len(shape)), dtype=np.int64)

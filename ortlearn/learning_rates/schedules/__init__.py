@@ -1,7 +1,7 @@
 """Schedules: the rate of an epoch, each one a plugin in a file of its own."""
 
 from .adaptive import AdaptiveSchedule
-from .base import BaseSchedule, resolve_schedule
+from .base import BaseSchedule
 from .constant import ConstantSchedule
 from .cosine import CosineSchedule
 from .exponential import ExponentialSchedule
@@ -9,6 +9,7 @@ from .invscaling import InvScalingSchedule
 from .one_cycle import OneCycleSchedule
 from .optimal import OptimalSchedule
 from .plateau import PlateauSchedule
+from .resolve import resolve_schedule
 from .step import StepSchedule
 from .warmup import WarmUpSchedule
 

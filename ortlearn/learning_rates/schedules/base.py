@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ... import plugins
-from ...exceptions import PluginError
 from ...parameters import CheckedParameters
 
-__all__ = ["BaseSchedule", "resolve_schedule"]
+__all__ = ["BaseSchedule"]
 
 
 class BaseSchedule(CheckedParameters):
@@ -67,39 +65,3 @@ class BaseSchedule(CheckedParameters):
             What is remembered now.
         """
         return memory
-
-
-def resolve_schedule(spec: Any, **shared: Any) -> BaseSchedule:
-    """Return the schedule a user asked for: a name, a class or an object.
-
-    Parameters
-    ----------
-    spec : str, type or BaseSchedule
-        An object is returned as it is.
-    **shared
-        Parameters for a schedule that has them among its :attr:`BaseSchedule.shared` ones.
-
-    Returns
-    -------
-    BaseSchedule
-        Schedule, its parameters not checked yet.
-
-    Raises
-    ------
-    PluginError
-        If it is none of these, or unknown.
-
-    Examples
-    --------
-    >>> from ortlearn.learning_rates.schedules import resolve_schedule
-    >>> resolve_schedule("invscaling", alpha=0.1, power_t=0.5)
-    InvScalingSchedule(power_t=0.5)
-    """
-    kind = plugins.get(plugins.SCHEDULES, spec) if isinstance(spec, str) else spec
-    if isinstance(kind, type) and issubclass(kind, BaseSchedule):
-        return kind(**{name: value for name, value in shared.items() if name in kind.shared})
-    if isinstance(kind, BaseSchedule):
-        return kind
-    raise PluginError(
-        f"{spec!r} is not a schedule: pass a name, or a subclass or an instance of BaseSchedule."
-    )

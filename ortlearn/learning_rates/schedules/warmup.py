@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .base import BaseSchedule, resolve_schedule
+from .base import BaseSchedule
+from .resolve import resolve_schedule
 
 __all__ = ["WarmUpSchedule"]
 

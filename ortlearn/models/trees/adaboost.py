@@ -1,18 +1,21 @@
-"""AdaBoostRegressor: the weighted median of its members."""
+"""AdaBoost: the weighted median of regressors, the weighted votes of classifiers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from onnx import TensorProto
 
 from ..base import ModelDefinition
-from ..scores import Scores, regression
+from ..constraints.signs import Positive
+from ..members import one_hot, shares_of
+from ..scores import Scores, binary_classes, class_scores, label_of, regression
 from ..writer import ModelWriter
 from .nodes import share_leaf_numbers
 
-__all__ = ["AdaBoostRegressorDefinition"]
+__all__ = ["AdaBoostClassifierDefinition", "AdaBoostRegressorDefinition"]
 
 
 class AdaBoostRegressorDefinition(ModelDefinition):
@@ -43,3 +46,60 @@ class AdaBoostRegressorDefinition(ModelDefinition):
         reached = op.Cast(op.GreaterOrEqual(sums, half), to=TensorProto.INT32)
         median = op.GatherElements(order, op.ArgMax(reached, axis=1, keepdims=1), axis=1)
         return regression(op, op.GatherElements(values, median, axis=1))
+
+
+class AdaBoostClassifierDefinition(ModelDefinition):
+    """AdaBoostClassifier: votes of the members, of 1 for a class and ``-1 / (k - 1)`` for the others.
+
+    A vote has no gradient: what is trained are shares of votes in the proportion of the members'
+    probabilities.
+
+    References
+    ----------
+    Zhu, J., Zou, H., Rosset, S. and Hastie, T., "Multi-class AdaBoost", Statistics and Its Interface 2,
+    2009: SAMME.
+    """
+
+    def children(self, model: Any) -> Iterator[Any]:
+        """Yield the members."""
+        yield from model.estimators_
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        """Append the weighted votes."""
+        classes, count = model.classes_, len(model.estimators_)
+        k = len(classes)
+        share_leaf_numbers(op, model.estimators_, x, model.n_features_in_)
+        weights = op.parameter(model, "estimator_weights_", constraint=Positive())
+        if len(model.estimator_weights_) > count:  # the fit ended early
+            weights = op.Slice(weights, [0], [count], [0])
+        total = op.ReduceSum(weights, [0], keepdims=1)
+        hard, soft = [], []
+        for number, member in enumerate(model.estimators_):
+            scores = op.write(member, x, at=f"estimators_[{number}]")
+            share = op.Div(op.Gather(weights, [number], axis=0), total)
+            for found, votes in (
+                (hard, one_hot(op, op.ArgMax(shares_of(op, scores), axis=1, keepdims=0), k)),
+                (soft, shares_of(op, scores)),
+            ):
+                found.append(op.Mul(op.Sub(op.Mul(votes, k / (k - 1)), 1.0 / (k - 1)), share))
+        decision, score = (_summed(op, values) for values in (hard, soft))
+        if k > 2:
+            found = class_scores(op, op.Div(score, k - 1.0), classes)
+            return _of_votes(op, found, op.Softmax(op.Div(decision, k - 1.0), axis=1), decision)
+        decision, score = (
+            op.Sub(op.Gather(v, [1], axis=1), op.Gather(v, [0], axis=1)) for v in (decision, score)
+        )
+        second = op.Sigmoid(decision)
+        shares = op.Concat(op.Sub(1.0, second), second, axis=1)
+        return _of_votes(op, binary_classes(op, score, classes), shares, decision)
+
+
+def _summed(op: ModelWriter, values: list[str]) -> str:
+    return values[0] if len(values) == 1 else op.Sum(*values)
+
+
+def _of_votes(op: ModelWriter, scores: Scores, probabilities: str, decision: str) -> Scores:
+    """Return the scores with the outputs of votes."""
+    number = op.ArgMax(probabilities, axis=1, keepdims=0)
+    label = label_of(op, number, scores.classes)
+    return replace(scores, label=label, probabilities=probabilities, decision=decision)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -10,11 +10,23 @@ from onnx import TensorProto
 from sklearn.base import is_classifier
 from sklearn.dummy import DummyClassifier, DummyRegressor
 
+from ...losses import (
+    AbsoluteErrorLoss,
+    BaseLoss,
+    GammaLoss,
+    HuberLoss,
+    LogLoss,
+    PoissonLoss,
+    QuantileLoss,
+    SquaredErrorLoss,
+)
 from ..base import ModelDefinition
 from ..forms import Composed, Reshaped, Scaled
+from ..objectives import Objective, elastic
 from ..parameters import Access
 from ..scores import Scores, binary_classes, class_scores, label_of, regression
 from ..writer import ModelWriter
+from .categories import split_on_categories
 from .leaves import STEM, Leaves, PredictorLeaves
 from .nodes import Nodes, leaf_numbers
 
@@ -22,6 +34,16 @@ __all__ = ["GradientBoostingDefinition", "HistGradientBoostingDefinition"]
 
 #: Name of the scores that boosting starts from.
 FIRST = "base_values"
+#: Losses by name. Huber's delta is the quantile ``alpha`` of the residuals in the last round.
+LOSSES: dict[str, Callable[[Any], BaseLoss]] = {
+    "absolute_error": lambda model: AbsoluteErrorLoss(),
+    "gamma": lambda model: GammaLoss(),
+    "huber": lambda model: HuberLoss(delta=float(model._loss.closs.delta)),
+    "log_loss": lambda model: LogLoss(),
+    "poisson": lambda model: PoissonLoss(),
+    "quantile": lambda model: QuantileLoss(float(getattr(model, "quantile", None) or model.alpha)),
+    "squared_error": lambda model: SquaredErrorLoss(),
+}
 
 
 def _sums(op: ModelWriter, table: str, numbers: str, n_rounds: int, n_scores: int) -> str:
@@ -43,6 +65,11 @@ class GradientBoostingDefinition(ModelDefinition):
         """Yield the estimator that the first scores come from, where it is not the default one."""
         if model.init_ != "zero" and not _starts_from_constants(model):
             yield model.init_
+
+    def objective(self, model: Any, total_weight: float) -> Objective | None:
+        """Return the loss; None for the exponential one."""
+        loss = LOSSES.get(model.loss)
+        return None if loss is None else Objective(loss(model), elastic(0.0, 0.0))
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append the raw scores and what is made of them."""
@@ -118,13 +145,20 @@ class _FirstScores(Access):
 
 
 class HistGradientBoostingDefinition(ModelDefinition):
-    """HistGradientBoostingClassifier and HistGradientBoostingRegressor, of columns of numbers."""
+    """HistGradientBoostingClassifier and HistGradientBoostingRegressor.
 
-    def covers(self, model: Any) -> bool:
-        """Return whether no column is a category."""
-        return not np.any(model.is_categorical_)
+    A round minimises ``sum(w * l) + l2_regularization / 2 * sum(v^2)``, v the values of its leaves before
+    they are multiplied with the learning rate (Chen and Guestrin, "XGBoost", KDD 2016, equation 2).
+    """
 
-    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+    def objective(self, model: Any, total_weight: float) -> Objective | None:
+        """Return the loss, and ``l2 = l2_regularization / (2 W learning_rate^2)`` of the values of leaves."""
+        strength = model.l2_regularization / (2 * total_weight * model.learning_rate**2)
+        return Objective(LOSSES[model.loss](model), elastic(0.0, strength))
+
+    takes_columns = True
+
+    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         """Append the raw scores and what is made of them."""
         n_rounds, n_scores = len(model._predictors), model.n_trees_per_iteration_
         table = op.parameter(
@@ -134,8 +168,12 @@ class HistGradientBoostingDefinition(ModelDefinition):
             name=STEM,
             access=PredictorLeaves(),
         )
-        nodes = Nodes.of_predictors([tree for round_ in model._predictors for tree in round_])
-        numbers = leaf_numbers(op, nodes, x, model.n_features_in_, in_float32=False)
+        predictors = [tree for round_ in model._predictors for tree in round_]
+        if np.any(model.is_categorical_):
+            nodes, x, n_columns = split_on_categories(op, model, predictors, x)
+        else:
+            nodes, x, n_columns = Nodes.of_predictors(predictors), op.matrix(x), model.n_features_in_
+        numbers = leaf_numbers(op, nodes, x, n_columns, in_float32=False)
         first = op.parameter(
             model, "_baseline_prediction", form=Reshaped((-1,)), role="intercept", name=FIRST
         )

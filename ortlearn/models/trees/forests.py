@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from ...losses import AbsoluteErrorLoss, LogLoss, SquaredErrorLoss
 from ..base import ModelDefinition
 from ..constraints.sets import Shares
 from ..forms import Composed, Form, Reshaped, Scaled
+from ..objectives import Objective, elastic
 from ..scores import LOWEST, Scores, classes_of_probabilities, label_of, regression
 from ..writer import ModelWriter
 from .leaves import STEM, Leaves
@@ -35,7 +37,30 @@ def _leaves(op: ModelWriter, model: Any, x: str, **options: Any) -> str:
     return op.Gather(table, numbers, axis=0)
 
 
-class TreeRegressorDefinition(ModelDefinition):
+#: Losses that criteria are the decrease of; values of leaves are their minima.
+CRITERIA = {
+    "squared_error": SquaredErrorLoss,
+    "friedman_mse": SquaredErrorLoss,
+    "absolute_error": AbsoluteErrorLoss,
+    "entropy": LogLoss,
+    "log_loss": LogLoss,
+}
+
+
+class _Trees(ModelDefinition):
+    """Trees and forests: they minimise the criterion (User guide of scikit-learn, "Decision Trees")."""
+
+    def objective(self, model: Any, total_weight: float) -> Objective | None:
+        """Return the loss of the criterion.
+
+        None for the Gini impurity, a square of probabilities, and for the Poisson deviance of trees, whose
+        scores are means rather than logarithms.
+        """
+        loss = CRITERIA.get(model.criterion)
+        return None if loss is None else Objective(loss(), elastic(0.0, 0.0))
+
+
+class TreeRegressorDefinition(_Trees):
     """Trees and forests that predict numbers."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
@@ -48,7 +73,7 @@ class TreeRegressorDefinition(ModelDefinition):
         return regression(op, op.ReduceSum(values, [1], keepdims=int(n_outputs == 1)), n_outputs)
 
 
-class TreeClassifierDefinition(ModelDefinition):
+class TreeClassifierDefinition(_Trees):
     """Trees and forests that predict classes: the shares of each leaf stay on the simplex."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:

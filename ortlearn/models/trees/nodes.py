@@ -227,7 +227,7 @@ def share_leaf_numbers(
         Receives the graph.
     members : sequence of estimator
         Fitted; nothing is appended where one is no decision tree.
-    x : str
+    x : str or Columns
         Samples.
     n_features : int
         Number of their columns.
@@ -236,6 +236,7 @@ def share_leaf_numbers(
     """
     if len(members) < 2 or not all(hasattr(member, "tree_") for member in members):
         return
+    x = op.matrix(x)
     nodes = Nodes.of_trees([member.tree_ for member in members], columns)
     counts = np.array([member.tree_.n_leaves for member in members])
     numbers = op.Sub(leaf_numbers(op, nodes, x, n_features), np.cumsum(counts) - counts)

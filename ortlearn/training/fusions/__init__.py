@@ -11,16 +11,16 @@ from .arithmetic import (
     simplify_products,
     sum_of_squares,
 )
-from .body import Body
+from .editable_graph import EditableGraph
 from .gemm import fuse_matmul_add, fuse_updates
+from .scalar_propagation import propagate_scalars
 from .scatter import scatter_into_weights
-from .uniform import use_scalars
 
-__all__ = ["PASSES", "Body", "fuse_step"]
+__all__ = ["PASSES", "EditableGraph", "fuse_step"]
 
 #: Passes in the order they are applied.
 PASSES = (
-    use_scalars,
+    propagate_scalars,
     simplify_products,
     merge_reductions,
     sum_of_squares,
@@ -47,7 +47,7 @@ def fuse_step(model: ModelProto, passes=PASSES) -> ModelProto:
     onnx.ModelProto
         Graph with the same inputs, outputs and results.
     """
-    body = Body(model)
+    graph = EditableGraph(model)
     for apply in passes:
-        apply(body)
-    return body.to_model()
+        apply(graph)
+    return graph.to_model()

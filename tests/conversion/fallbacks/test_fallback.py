@@ -30,9 +30,9 @@ from sklearn.preprocessing import (
 )
 
 from ortlearn.conversion import convert_with_fallback, read_columns, to_trainable
-from ortlearn.conversion.fallbacks.faithfulness import difference, probe_rows
+from ortlearn.preprocessing.comparison import difference, probe_rows
 from ortlearn.conversion.fallbacks.fallback import flat_steps
-from ortlearn.conversion.inputs.schemas import input_schema
+from ortlearn.preprocessing.input_schema import input_schema
 from ortlearn.exceptions import ConversionError, FallbackWarning
 from ortlearn.models.functions import FUNCTIONS
 

@@ -19,10 +19,10 @@ from sklearn.preprocessing import (
 )
 
 from ortlearn.conversion import accepts_missing, missing_columns, read_columns
-from ortlearn.conversion.inputs.columns import column_kind, count_rows, with_new_columns
-from ortlearn.conversion.inputs.first_readers import first_readers, selects_by_name
-from ortlearn.conversion.inputs.inputs import graph_inputs, matrix_schema, schema_of_graph
-from ortlearn.conversion.inputs.schemas import input_schema
+from ortlearn.preprocessing.columns import column_kind, count_rows, with_new_columns
+from ortlearn.preprocessing.readers import first_readers, selects_by_name
+from ortlearn.preprocessing.schema import graph_inputs, matrix_schema, schema_of_graph
+from ortlearn.preprocessing.input_schema import input_schema
 from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import TensorType, value_types
 

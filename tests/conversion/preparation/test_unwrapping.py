@@ -28,8 +28,8 @@ from sklearn.preprocessing import (
 )
 
 from ortlearn.conversion.preparation.kinds import describe, last_step
-from ortlearn.conversion.preparation.target_transforms import FUNCTIONS, write_inverse
-from ortlearn.conversion.preparation.unwrapping import Unwrapped, unwrap
+from ortlearn.preprocessing.target_transforms import FUNCTIONS, write_inverse
+from ortlearn.preprocessing.unwrapping import Unwrapped, unwrap
 from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import GraphBuilder
 

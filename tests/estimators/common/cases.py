@@ -103,7 +103,8 @@ class Case:
 
     def _values(self, values: np.ndarray) -> np.ndarray:
         """Return some values, moved inside of the domain of the loss."""
-        low, high = (float(bound) for bound in LOSSES[self.loss]().domain()[1:-1].split(","))
+        domain = LOSSES[self.loss]().domain
+        low, high = domain.low, domain.high
         shares = 0.1 + 0.8 * (values - values.min()) / np.ptp(values)
         if np.isfinite(low) and np.isfinite(high):
             return low + shares * (high - low)

@@ -13,8 +13,9 @@ from ortlearn.estimators import OrtGradientOptimizer
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, LearningRateSGDNesterov
 from ortlearn.penalties import ElasticPenalty, L2Penalty
 from ortlearn.training import epoch_graph
+from ortlearn.training.devices import Device
 from ortlearn.training.fusions import PASSES, fuse_step
-from ortlearn.training.sessions import Device, make_session
+from ortlearn.training.sessions import make_session
 from tests.pairwise import pairwise
 
 ROWS = 6
@@ -113,7 +114,7 @@ def ops(model):
 
 # what must be gone, and what must be there, after a pass on the step of a MLP with momentum
 EFFECTS = {
-    "use_scalars": lambda before, after: after["Expand"] + after["Reshape"] + after["Unsqueeze"] == 0,
+    "propagate_scalars": lambda before, after: after["Expand"] + after["Reshape"] + after["Unsqueeze"] == 0,
     "merge_reductions": lambda before, after: (before["ReduceMean"], after["ReduceMean"]) == (1, 0),
     "sign_of_relu": lambda before, after: (before["Sign"], after["Sign"], after["Cast"]) == (0, 2, 0),
     "fuse_matmul_add": lambda before, after: (before["MatMul"], after["MatMul"]) == (3, 0),

@@ -1,1 +1,0 @@
-"""Parameters that must stay in a set, and parameters that a graph holds more than once."""

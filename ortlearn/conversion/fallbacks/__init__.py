@@ -1,1 +1,0 @@
-"""Steps that stay in scikit-learn, because ONNX has none or does something else."""

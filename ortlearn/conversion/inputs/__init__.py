@@ -1,1 +1,0 @@
-"""From rows as people have them to the inputs of a graph."""

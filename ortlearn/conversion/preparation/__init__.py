@@ -1,1 +1,0 @@
-"""What is known of a scikit-learn estimator before it is converted, and how it is made ready."""

@@ -1,1 +1,0 @@
-"""Trained weights back into the attributes of scikit-learn estimators."""

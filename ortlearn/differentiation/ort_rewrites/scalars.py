@@ -1,0 +1,64 @@
+"""Scalars, whose gradient the builder gives an axis of length one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onnx import ModelProto, NodeProto
+
+from ...graphs import GraphBuilder, copy_model, graph_names, opset_versions, value_types
+from ..ort_graphs import gradient_nodes
+
+__all__ = ["keep_scalars"]
+
+#: Operators whose gradient of a scalar is a scalar.
+_KEEP_SCALARS = set(
+    "Abs Add Cast Clip Concat Div Exp Expand Flatten Gather Identity LeakyRelu Log Max Mean Min Mul Neg "
+    "Reciprocal ReduceMean ReduceSum Relu Reshape Sigmoid Sin Softplus Squeeze Sub Sum Tanh Unsqueeze".split()
+)
+
+
+def keep_scalars(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str]) -> ModelProto:
+    """Return the model with scalars reshaped to scalars before operators that add an axis to their gradient.
+
+    The gradient of a reshape has the shape of what was reshaped. Values are right without it, but one
+    axis more is one too many where the scalar was a sum over axes that are given.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Graph.
+    outputs : sequence of str
+        What is differentiated.
+    wrt : sequence of str
+        With respect to what.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Graph; the one given where no such operator reads a scalar.
+    """
+    if all(node.op_type in _KEEP_SCALARS for node in model.graph.node):
+        return model
+    types = value_types(model)
+    nodes = gradient_nodes(model, outputs, wrt, types)
+    reached = set(wrt).union(*(node.output for node in nodes))
+    numbers = {name for name in reached if name in types and types[name].shape == ()}
+    places = {
+        node.output[0]
+        for node in nodes
+        if node.op_type not in _KEEP_SCALARS and numbers.intersection(node.input)
+    }
+    if not places:
+        return model
+    op = GraphBuilder(opset_versions(model)[""], existing_names=graph_names(model.graph))
+    result = copy_model(model)
+    del result.graph.node[:]
+    for node in model.graph.node:
+        start = len(op.nodes)
+        copied = NodeProto.FromString(node.SerializeToString())
+        if node.output[0] in places:
+            copied.input[:] = [op.Reshape(x, []) if x in numbers else x for x in node.input]
+        result.graph.node.extend([*op.nodes[start:], copied])
+    result.graph.initializer.extend(op.initializers)
+    return result

@@ -1,0 +1,58 @@
+"""Intervals of numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["Interval"]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An interval of numbers; its text is as in mathematics, ``[0, inf)`` for counts.
+
+    Parameters
+    ----------
+    low, high : float
+        Ends.
+    low_inclusive, high_inclusive : bool, default=False
+        Whether the ends belong to it.
+
+    Examples
+    --------
+    >>> from ortlearn.losses import Interval
+    >>> counts = Interval(0, float("inf"), low_inclusive=True)
+    >>> print(counts)
+    [0, inf)
+    >>> counts.contains([-1.0, 0.0, 2.5]).tolist()
+    [False, True, True]
+    """
+
+    low: float = -np.inf
+    high: float = np.inf
+    low_inclusive: bool = False
+    high_inclusive: bool = False
+
+    def contains(self, values) -> np.ndarray:
+        """Return whether each value belongs to the interval.
+
+        Parameters
+        ----------
+        values : array-like of float
+            Values.
+
+        Returns
+        -------
+        ndarray of bool
+            The same shape; False for NaN.
+        """
+        values = np.asarray(values)
+        above = values >= self.low if self.low_inclusive else values > self.low
+        below = values <= self.high if self.high_inclusive else values < self.high
+        return above & below
+
+    def __str__(self) -> str:
+        brackets = "[" if self.low_inclusive else "(", "]" if self.high_inclusive else ")"
+        return f"{brackets[0]}{self.low:g}, {self.high:g}{brackets[1]}"

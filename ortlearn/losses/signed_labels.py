@@ -1,0 +1,49 @@
+"""Losses of numbers, applied to classes."""
+
+from __future__ import annotations
+
+from .base import BaseLoss
+
+__all__ = ["SignedLabelLoss"]
+
+
+class SignedLabelLoss(BaseLoss):
+    """A loss of regression, applied to labels -1 and 1.
+
+    ``RidgeClassifier`` minimises the squared error of such labels, ``SGDClassifier`` some others. Several
+    classes are one against the rest, summed.
+
+    Parameters
+    ----------
+    loss : BaseLoss
+        Loss of regression.
+
+    References
+    ----------
+    Rifkin, R., Yeo, G. and Poggio, T., "Regularized least-squares classification", Advances in Learning
+    Theory, IOS Press, 2003, 131-154.
+
+    Examples
+    --------
+    >>> from ortlearn.losses import SignedLabelLoss, SquaredErrorLoss
+    >>> sorted(SignedLabelLoss(SquaredErrorLoss()).tasks)
+    ['classification', 'multilabel']
+    """
+
+    tasks = frozenset({"classification", "multilabel"})
+
+    def __init__(self, loss):
+        self.loss = loss
+
+    def check(self):
+        """Check the parameters before training."""
+        self.loss.check()
+
+    @property
+    def kinks(self):  # type: ignore[override]
+        """Whether the slope of the loss jumps somewhere."""
+        return self.loss.kinks
+
+    def forward(self, op, expected, predicted):
+        """Write the loss of each row."""
+        return self.loss.forward(op, op.Sub(op.Mul(expected, 2.0), 1.0), predicted)

@@ -1,0 +1,172 @@
+"""Encoders of categories: the number of a category, a column for each, or a value learned for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+
+from ..exceptions import ConversionError
+from .base import ModelDefinition
+from .members import joined
+from .scores import Scores, transformation
+from .writer import ModelWriter
+
+__all__ = [
+    "OneHotEncoderDefinition",
+    "OrdinalEncoderDefinition",
+    "TargetEncoderDefinition",
+    "category_numbers",
+]
+
+ML = "ai.onnx.ml"
+
+
+def as_text(value: Any) -> str:
+    """Return a category as the graph is given it: missing values but None are ``"nan"``."""
+    missing = isinstance(value, float) and value != value
+    return "nan" if missing or type(value).__name__ in ("NAType", "NaTType") else str(value)
+
+
+def category_numbers(op: ModelWriter, column: str, categories: Sequence[Any]) -> str:
+    """Append the number of each sample's category.
+
+    Parameters
+    ----------
+    op : ModelWriter
+        Receives the nodes.
+    column : str
+        Column of shape (n, 1): text, whole numbers or numbers.
+    categories : sequence
+        Categories.
+
+    Returns
+    -------
+    str
+        Tensor of int64, of shape (n, 1): 0 for a value that is no category, else one more than its
+        position.
+    """
+    values = np.asarray(categories)
+    known = op.type(column)
+    elem_type = TensorProto.FLOAT if known is None else known.elem_type
+    numbers = list(range(1, len(values) + 1))
+    if elem_type == TensorProto.STRING:
+        keys = {"keys_strings": [as_text(value) for value in values.tolist()]}
+    elif elem_type == TensorProto.INT64:
+        keys = {"keys_int64s": [int(value) for value in values.tolist()]}
+    else:
+        return _number_of_value(op, column, values)
+    return op.node("LabelEncoder", column, domain=ML, values_int64s=numbers, default_int64=0, **keys)
+
+
+def _number_of_value(op: ModelWriter, column: str, values: np.ndarray) -> str:
+    """Append the number of the category that a number is."""
+    own = np.array([np.nan if value is None else value for value in values.tolist()], dtype=np.float64)
+    rounded = own.astype(op.float_dtype)
+    if len(np.unique(rounded)) < len(np.unique(own)):
+        raise ConversionError(f"An encoder has categories that are the same number in {op.float_dtype}.")
+    equal = op.Equal(column, rounded)
+    missing = np.isnan(own)
+    if missing.any():
+        equal = op.Or(equal, op.And(op.IsNaN(column), missing))
+    positions = np.arange(1, len(own) + 1, dtype=np.int64)
+    return op.ReduceMax(op.Mul(op.Cast(equal, to=TensorProto.INT64), positions), [1], keepdims=1)
+
+
+class _Encoder(ModelDefinition):
+    """Encoders that look up categories column by column."""
+
+    takes_columns = True
+    takes_categories = True
+    continuous = False
+
+
+class OneHotEncoderDefinition(_Encoder):
+    """OneHotEncoder: 1 in the column of the category, 0 elsewhere."""
+
+    untrained = "it learns categories or words, no numbers"
+
+    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
+        """Append a column for each category that is kept."""
+        parts, count = [], 0
+        for position, categories in enumerate(model.categories_):
+            places = _output_places(model, position)
+            width = int(places.max(initial=-1)) + 1
+            if not width:
+                continue
+            number = category_numbers(op, op.column(x, position), categories)
+            if not np.array_equal(places, np.arange(-1, len(categories))):
+                number = op.Gather(places, number, axis=0)
+                wanted = np.arange(width, dtype=np.int64)
+            else:
+                wanted = np.arange(1, width + 1, dtype=np.int64)
+            parts.append(op.Cast(op.Equal(number, wanted), to=op.elem_type))
+            count += width
+        if not parts:
+            raise op.fail(model, "it keeps no category.")
+        return transformation(op, joined(op, parts), count)
+
+
+def _output_places(model: Any, position: int) -> np.ndarray:
+    """Return the output column of an unknown value, then of each category of a column; -1 for none."""
+    count = len(model.categories_[position])
+    infrequent = model.infrequent_categories_[position] if model._infrequent_enabled else None
+    places = np.arange(count, dtype=np.int64)
+    unknown = -1
+    if infrequent is not None:
+        mapping = model._default_to_infrequent_mappings[position]
+        places = np.asarray(mapping, dtype=np.int64)
+        if model.handle_unknown in ("infrequent_if_exist", "warn"):
+            unknown = int(places.max())
+    dropped = None if model._drop_idx_after_grouping is None else model._drop_idx_after_grouping[position]
+    places = np.append(unknown, places)
+    if dropped is not None:
+        gone = places == dropped
+        places = np.where(places > dropped, places - 1, places)
+        places[gone] = -1
+    return places
+
+
+class OrdinalEncoderDefinition(_Encoder):
+    """OrdinalEncoder: the number of the category."""
+
+    untrained = "it learns categories or words, no numbers"
+
+    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
+        """Append the numbers."""
+        columns = []
+        for position, categories in enumerate(model.categories_):
+            number = category_numbers(op, op.column(x, position), categories)
+            columns.append(op.Gather(self._codes(op, model, position), number, axis=0))
+        return transformation(op, joined(op, columns), len(columns))
+
+    def _codes(self, op: ModelWriter, model: Any, position: int) -> np.ndarray:
+        """Return the code of an unknown value, then of each category of a column."""
+        codes = np.arange(len(model.categories_[position]), dtype=op.float_dtype)
+        mapping = model._default_to_infrequent_mappings[position] if model._infrequent_enabled else None
+        if mapping is not None:
+            codes = np.asarray(mapping, dtype=op.float_dtype)
+        missing = model._missing_indices.get(position)
+        if missing is not None:
+            codes[missing] = model.encoded_missing_value
+        unknown = model.unknown_value if model.handle_unknown == "use_encoded_value" else np.nan
+        return np.append(np.asarray(unknown, dtype=op.float_dtype), codes)
+
+
+class TargetEncoderDefinition(_Encoder):
+    """TargetEncoder: the mean target of the category, shrunk towards that of all samples."""
+
+    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
+        """Append the values."""
+        per_column = len(model.encodings_) // len(model.categories_)
+        means = np.atleast_1d(np.asarray(model.target_mean_, dtype=op.float_dtype))
+        columns = []
+        for position, categories in enumerate(model.categories_):
+            number = category_numbers(op, op.column(x, position), categories)
+            for target in range(per_column):
+                values = op.parameter(model, "encodings_", index=position * per_column + target, role="table")
+                table = op.Pad(values, [1, 0], op.constant(means[target]))
+                columns.append(op.Gather(table, number, axis=0))
+        return transformation(op, joined(op, columns), len(columns))

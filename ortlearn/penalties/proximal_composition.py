@@ -1,0 +1,66 @@
+"""Proximal steps of several penalties on one weight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..exceptions import PluginError
+from .base import BasePenalty
+
+__all__ = ["check_proximal_steps", "order_proximal_steps"]
+
+#: Kind of step that may come before another one: it is of a positively homogeneous function, the others are
+#: of functions of a norm (Yu, Y.-L., "On decomposing the proximal map", NIPS 2013).
+FIRST = "threshold"
+
+
+def order_proximal_steps(penalties: Sequence[BasePenalty]) -> list[BasePenalty]:
+    """Return penalties in the order in which their proximal steps act: thresholds first.
+
+    Parameters
+    ----------
+    penalties : sequence of BasePenalty
+        Penalties.
+
+    Returns
+    -------
+    list of BasePenalty
+        The same penalties.
+    """
+    return sorted(penalties, key=lambda penalty: penalty.proximal_kind != FIRST)
+
+
+def check_proximal_steps(name: str, penalties: Sequence[BasePenalty], has_length: bool) -> None:
+    """Check that the proximal steps of a weight, one after the other, are the step of the sum.
+
+    Two steps of one kind are: thresholds add up, and the smaller of two balls is in the other.
+
+    Parameters
+    ----------
+    name : str
+        Name of the weight.
+    penalties : sequence of BasePenalty
+        Penalties of the weight.
+    has_length : bool
+        Whether the update of the weight has a length for a step.
+
+    Raises
+    ------
+    PluginError
+        If the steps do not compose.
+
+    Examples
+    --------
+    >>> from ortlearn.penalties import GroupLassoPenalty, L1Penalty
+    >>> from ortlearn.penalties.proximal_composition import check_proximal_steps
+    >>> check_proximal_steps("coef", [L1Penalty(), GroupLassoPenalty()], has_length=True)
+    """
+    steps = [penalty for penalty in penalties if penalty.acts_by_step(has_length)]
+    kinds = [penalty.proximal_kind for penalty in steps]
+    others = {kind for kind in kinds if kind != FIRST}
+    if len(steps) > 1 and (None in kinds or len(others) > 1):
+        names = " and ".join(type(penalty).__name__ for penalty in steps)
+        raise PluginError(
+            f"PerWeightPenalty: the proximal steps of {names} meet on {name!r}, and one after the other is "
+            "not that of both: give the weight one of them."
+        )

@@ -1,0 +1,1 @@
+"""What comes before the trained part: X as people have it, steps in scikit-learn, steps by skl2onnx."""

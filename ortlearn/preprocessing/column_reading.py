@@ -1,0 +1,179 @@
+"""Columns as the inputs of a graph take them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+
+from .columns import NUMBERS, as_columns, column_keys, column_kind, column_values, is_frame, is_missing
+from .schema import Input, InputSchema
+
+__all__ = ["check_categories", "read_columns"]
+
+
+def read_columns(X: Any, schema: InputSchema) -> dict[str, np.ndarray]:
+    """Return what each input of a graph takes.
+
+    Parameters
+    ----------
+    X : frame, mapping of str to array-like, or ndarray
+        Rows.
+    schema : InputSchema
+        Inputs, and the columns they take.
+
+    Returns
+    -------
+    dict of str to ndarray
+        Array of each input, of the input's type and rank.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, has values of another kind, or documents that are missing.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> from ortlearn.conversion import read_columns
+    >>> from ortlearn.preprocessing.schema import schema_of_graph
+    >>> from ortlearn.graphs import TensorType
+    >>> schema = schema_of_graph({"age": TensorType(1, ("N", 1)), "city": TensorType(8, ("N", 1))})
+    >>> read_columns(pandas.DataFrame({"city": ["Oslo"], "age": [3]}), schema)
+    {'age': array([[3.]], dtype=float32), 'city': array([['Oslo']], dtype=object)}
+    """
+    if isinstance(X, Mapping) or is_frame(X):
+        known = set(column_keys(X))
+        missing = [item.column for item in schema.inputs if item.column not in known]
+        if missing and not schema.is_matrix:
+            raise ValueError(f"Columns are missing: {missing}; X has {sorted(map(str, known))}.")
+    else:
+        X = as_columns(X)
+        names = [item.column for item in schema.inputs if isinstance(item.column, str)]
+        if names:
+            raise ValueError(
+                f"The model takes the columns {names} by name: pass a frame or a dictionary, not "
+                f"{type(X).__name__}."
+            )
+    return {item.name: _read(X, item, schema) for item in schema.inputs}
+
+
+def _read(X: Any, item: Input, schema: InputSchema) -> np.ndarray:
+    values = np.asarray(X) if item.column is None else column_values(X, item.column)
+    categories = schema.categories.get(item.column)
+    if categories is not None:
+        _check_categories(values, item.column, categories)
+    where = "X" if item.column is None else f"Column {item.column!r} of X"
+    if item.column in schema.documents:
+        _check_documents(values, where)
+    if item.dtype == object:
+        array = _as_text(values)
+    elif item.dtype.kind in "iu":
+        array = _as_integers(values, item.dtype, where)
+    else:
+        array = _as_numbers(values, item.dtype, where)
+    return _with_rank(array, item, where)
+
+
+def _with_rank(array: np.ndarray, item: Input, where: str) -> np.ndarray:
+    """Return a column as a matrix or a vector, as the graph takes it."""
+    shape = item.known.shape
+    if shape is not None and len(shape) == 2 and array.ndim == 1:
+        array = array.reshape(-1, 1)
+    elif shape is not None and len(shape) == 1 and array.ndim == 2 and array.shape[1] == 1:
+        array = array.ravel()
+    fixed = [] if shape is None else list(zip(array.shape[1:], shape[1:], strict=False))
+    if (shape is not None and array.ndim != len(shape)) or any(
+        isinstance(want, int) and want != have for have, want in fixed
+    ):
+        raise ValueError(f"{where} has the shape {array.shape}, the model is expecting {shape} for it.")
+    return np.ascontiguousarray(array)
+
+
+def _as_text(values: np.ndarray) -> np.ndarray:
+    if values.dtype.kind in "UT":
+        return values.astype(object)
+    items = values.ravel().tolist()
+    texts = [value if type(value) is str else _text(value) for value in items]
+    return np.array(texts, dtype=object).reshape(values.shape)
+
+
+def _check_documents(values: np.ndarray, where: str) -> None:
+    """Raise an error for missing texts, which no vectorizer takes."""
+    missing = [row for row, value in enumerate(values.ravel().tolist()) if is_missing(value)]
+    if missing:
+        raise ValueError(
+            f"{where} has missing texts, in rows {missing[:10]}: a vectorizer takes none. Put '' in their "
+            "place."
+        )
+
+
+def _text(value: Any) -> str:
+    """Write a value as a text; missing ones as the converted encoders know them."""
+    return "nan" if is_missing(value) and value is not None else str(value)
+
+
+def _as_numbers(values: np.ndarray, dtype: np.dtype, where: str) -> np.ndarray:
+    if values.dtype.kind not in NUMBERS:
+        kind = column_kind(values)
+        if kind not in ("float", "integer", "bool"):
+            raise ValueError(f"{where} must hold numbers, it holds {_example(values)}.")
+        items = [np.nan if is_missing(value) else value for value in values.ravel().tolist()]
+        values = np.array(items, dtype=np.float64).reshape(values.shape)
+    with np.errstate(over="ignore"):
+        return values.astype(dtype, copy=False)
+
+
+def _as_integers(values: np.ndarray, dtype: np.dtype, where: str) -> np.ndarray:
+    if values.dtype.kind in "iub":
+        return values.astype(dtype, copy=False)
+    numbers = _as_numbers(values, np.dtype(np.float64), where)
+    if not (np.isfinite(numbers) & (numbers == np.round(numbers))).all():
+        raise ValueError(
+            f"{where} held whole numbers when the model was fitted; now some are missing or have decimals."
+        )
+    return numbers.astype(dtype)
+
+
+def _example(values: np.ndarray) -> str:
+    bad = [v for v in values.ravel().tolist() if not is_missing(v) and not isinstance(v, float | int)]
+    return f"{bad[0]!r}, among others" if bad else f"values of type {values.dtype}"
+
+
+def check_categories(rows: Any, schema: InputSchema) -> None:
+    """Raise an error if a matrix has values that an encoder refuses.
+
+    Parameters
+    ----------
+    rows : ndarray or sparse matrix of shape (n_samples, n_features)
+        Rows.
+    schema : InputSchema
+        What is known of their columns.
+
+    Raises
+    ------
+    ValueError
+        If it has.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ortlearn.conversion import InputSchema, check_categories
+    >>> check_categories(np.array([[1.0], [2.0]]), InputSchema((), {0: frozenset([1.0, 2.0])}))
+    """
+    for column, categories in schema.categories.items():
+        values = rows[:, [column]].toarray() if hasattr(rows, "toarray") else rows[:, column]
+        _check_categories(values, column, categories)
+
+
+def _check_categories(values: np.ndarray, column: Hashable | None, categories: frozenset) -> None:
+    found = set(values.ravel().tolist())
+    fills = any(map(is_missing, categories))
+    unknown = [value for value in found - categories if not (fills and is_missing(value))]
+    if unknown:
+        some = sorted(map(str, unknown))[:5]
+        raise ValueError(
+            f"Found unknown categories {some} in column {column!r}: the encoder was fitted without them. "
+            "Set handle_unknown='ignore' (or 'use_encoded_value') to train and predict on others."
+        )

@@ -1,0 +1,206 @@
+"""Whether the graph of some transformers gives what scikit-learn gives, on a few rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+from scipy.sparse import issparse
+from sklearn.utils import _safe_indexing
+
+from ..quiet import quiet
+from .column_reading import read_columns
+from .columns import (
+    as_columns,
+    column_keys,
+    column_kind,
+    column_values,
+    count_rows,
+    is_frame,
+    is_missing,
+    with_new_columns,
+)
+from .overwriting import untouched
+from .readers import first_readers, selects_by_name
+from .schema import InputSchema
+
+__all__ = ["Run", "difference", "probe_rows", "transformed"]
+
+#: Runs a graph on arrays by the name of their inputs, and returns its first output.
+Run = Callable[[ModelProto, dict[str, np.ndarray]], np.ndarray]
+
+#: Rows that are compared, and how many of text.
+ROWS, ROWS_OF_TEXT = 24, 256
+#: Difference beyond which a graph is not used, relative to values above one.
+TOLERANCE = 1e-3
+#: A text that no encoder has seen.
+UNKNOWN = "ortlearn: a text not seen before"
+
+
+def probe_rows(X: Any) -> Any:
+    """Return rows far apart, and the first ones with a missing value in each column.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix or frame
+        Rows.
+
+    Returns
+    -------
+    array-like, sparse matrix or frame
+        Some of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ortlearn.preprocessing.comparison import probe_rows
+    >>> probe_rows(np.zeros((1000, 2))).shape
+    (24, 2)
+    """
+    n_rows = count_rows(X)
+    wanted, missing = ROWS, np.zeros(0, dtype=int)
+    if not issparse(X):
+        kinds, missing = _kinds_and_missing(X)
+        wanted = ROWS_OF_TEXT if "text" in kinds else ROWS
+    spread = np.linspace(0, n_rows - 1, min(wanted, n_rows)).astype(int)
+    rows = np.union1d(spread, missing)
+    return _safe_indexing(X, rows) if len(rows) < n_rows else X
+
+
+def _kinds_and_missing(X: Any) -> tuple[set[str], np.ndarray]:
+    """Return the kinds of the columns, and the first row with a missing value in each."""
+    X = X if is_frame(X) else as_columns(X)
+    if not is_frame(X) and X.dtype.kind in "fiub":
+        missing = np.isnan(X).any(axis=1) if X.dtype.kind == "f" else np.zeros(0, dtype=bool)
+        return {"float"}, np.flatnonzero(missing)[:ROWS]
+    kinds: set[str] = set()
+    rows: list[int] = []
+    for key in column_keys(X):
+        values = column_values(X, key)
+        kinds.add(column_kind(values))
+        rows.extend(_first_missing(values))
+    return kinds, np.array(rows, dtype=int)
+
+
+def _first_missing(values: np.ndarray) -> np.ndarray:
+    if values.dtype.kind == "f":
+        return np.flatnonzero(np.isnan(values))[:1]
+    if values.dtype.kind != "O":
+        return np.zeros(0, dtype=int)
+    return np.array(
+        [i for i, value in enumerate(values.ravel().tolist()) if is_missing(value)][:1], dtype=int
+    )
+
+
+def difference(
+    transformer: Any,
+    graph: ModelProto,
+    schema: InputSchema,
+    probe: Any,
+    run: Run,
+) -> str | None:
+    """Say how a graph differs from the transformer it was converted from; None if it does not.
+
+    Parameters
+    ----------
+    transformer : transformer
+        Fitted.
+    graph : onnx.ModelProto
+        What it was converted to.
+    schema : InputSchema
+        Inputs of the graph.
+    probe : array-like, sparse matrix or frame
+        Rows.
+    run : callable
+        Runs a graph on arrays by the name of their inputs, and returns its first output.
+
+    Returns
+    -------
+    str or None
+        What is different.
+    """
+    fault = _compare(transformer, graph, schema, probe, run)
+    if fault is None and not issparse(probe):
+        strange = _with_unknown_texts(probe)
+        fault = None if strange is None else _compare(transformer, graph, schema, strange, run)
+    return fault
+
+
+def _compare(transformer: Any, graph: ModelProto, schema: InputSchema, probe: Any, run: Run) -> str | None:
+    try:
+        expected = transformed(transformer, probe)
+    except (AttributeError, TypeError, ValueError):  # rows that scikit-learn refuses
+        return None
+    try:
+        got = run(graph, read_columns(probe.toarray() if issparse(probe) else probe, schema))
+    except Exception as error:  # onnxruntime raises errors of every kind
+        return f"its ONNX form fails ({str(error).splitlines()[0].rpartition(' : ')[2]})"
+    if got.shape != expected.shape:
+        return f"its ONNX form gives the shape {got.shape} instead of {expected.shape}"
+    if expected.dtype.kind not in "fiub":
+        return (
+            None
+            if np.array_equal(got.astype(str), expected.astype(str))
+            else "its ONNX form gives other texts"
+        )
+    if not np.array_equal(np.isnan(got), np.isnan(expected)):
+        return "its ONNX form treats missing values in another way"
+    gap = np.nan_to_num(np.abs(got - expected))
+    allowed = TOLERANCE * (1 + np.abs(np.nan_to_num(expected)))
+    if (gap > allowed).any():
+        allowed = allowed + _rounding(transformer, probe, expected, schema)
+    return f"its ONNX form differs from scikit-learn by {gap.max():.3g}" if (gap > allowed).any() else None
+
+
+def transformed(transformer: Any, X: Any) -> np.ndarray:
+    """Return what scikit-learn gives, as a dense array."""
+    with quiet():
+        result = transformer.transform(*untouched(transformer, X))
+    result = result.toarray() if issparse(result) else np.asarray(result)
+    if result.dtype.kind == "O":
+        try:
+            return result.astype(np.float64)
+        except (TypeError, ValueError):
+            return result
+    return result
+
+
+def _rounding(transformer: Any, probe: Any, expected: np.ndarray, schema: InputSchema) -> np.ndarray | float:
+    """Return how much results change with the last digit of the numbers that a graph is given."""
+    if issparse(probe) or schema.inputs[0].column is None and not schema.is_number_matrix:
+        return 0.0
+    step = 1 + np.finfo(schema.float_dtype).eps
+    rows = probe if is_frame(probe) else as_columns(probe)
+    keys, encoded = iter(column_keys(rows)), _encoded_columns(transformer, rows)
+
+    def nudge(values: np.ndarray, kind: str) -> Any:
+        exact = next(keys) in encoded or kind in ("text", "other")
+        return values if exact else np.asarray(values, dtype=np.float64) * step
+
+    try:
+        nudged = transformed(transformer, with_new_columns(rows, nudge))
+    except ValueError:  # a step that takes some numbers only
+        return 0.0
+    return 8 * np.nan_to_num(np.abs(nudged - expected))
+
+
+def _encoded_columns(transformer: Any, rows: Any) -> set[Hashable]:
+    """Return the columns whose numbers are categories: next to one there is none."""
+    by_name = is_frame(rows) and selects_by_name(transformer)
+    keys = list(transformer.feature_names_in_) if by_name else column_keys(rows)
+    readers = first_readers(transformer, range(len(keys)))
+    return {keys[reader.position] for reader in readers if hasattr(reader.step, "categories_")}
+
+
+def _with_unknown_texts(probe: Any) -> Any:
+    """Return a few rows with texts that nobody has seen, None where there are no texts."""
+    rows = probe if is_frame(probe) else as_columns(probe)
+    kinds = {column_kind(column_values(rows, key)) for key in column_keys(rows)}
+    if "text" not in kinds:
+        return None
+    few = _safe_indexing(rows, np.arange(min(2, count_rows(rows))))
+    if not is_frame(few):
+        few = few.astype(object)
+    return with_new_columns(few, lambda values, kind: [UNKNOWN] * len(values) if kind == "text" else values)

@@ -1,0 +1,249 @@
+"""Fit a scikit-learn estimator so that it can be converted, as cheaply as its shapes allow."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn import get_config
+from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.linear_model import (
+    ElasticNet,
+    Lasso,
+    LinearRegression,
+    LogisticRegression,
+    Perceptron,
+    Ridge,
+    RidgeClassifier,
+    SGDClassifier,
+    SGDRegressor,
+)
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import Pipeline
+from sklearn.svm import LinearSVC, LinearSVR
+from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import get_routing_for_object
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from ..quiet import quiet
+from .overwriting import untouched
+from .target_tags import target_tags
+
+__all__ = ["fit_clone", "is_fitted"]
+
+# The rates are next to nothing so that unscaled data cannot make the single iteration diverge.
+_MLP = {
+    "max_iter": 1,
+    "early_stopping": False,
+    "solver": "sgd",
+    "learning_rate_init": 1e-12,
+    "verbose": False,
+}
+_SGD = {"max_iter": 1, "tol": None, "early_stopping": False, "learning_rate": "constant", "eta0": 1e-12}
+#: Parameters under which an estimator is fitted for its shapes only.
+CHEAP: dict[type, dict[str, Any]] = {
+    MLPClassifier: _MLP,
+    MLPRegressor: _MLP,
+    SGDClassifier: _SGD,
+    SGDRegressor: _SGD,
+    LogisticRegression: {"max_iter": 1},
+}
+
+
+#: Estimators whose shapes follow from the columns and the classes: a few rows will do.
+SHAPED_BY_COLUMNS = (
+    *CHEAP,
+    ElasticNet,
+    Lasso,
+    LinearRegression,
+    LinearSVC,
+    LinearSVR,
+    Perceptron,
+    Ridge,
+    RidgeClassifier,
+)
+FEW_ROWS = 200
+
+
+def is_fitted(estimator: BaseEstimator) -> bool:
+    """Tell whether an estimator (of a pipeline: its last step) is fitted.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Estimator or pipeline.
+
+    Returns
+    -------
+    bool
+        Whether it is.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from ortlearn.conversion import is_fitted
+    >>> is_fitted(Ridge()), is_fitted(Ridge().fit([[0.0], [1.0]], [0.0, 1.0]))
+    (False, True)
+    """
+    last = _last(estimator)
+    try:
+        check_is_fitted(last)
+    except NotFittedError:
+        return False
+    # A Gaussian process predicts before it is fitted, and counts as fitted then: its attributes tell.
+    return get_tags(last).requires_fit or any(
+        name.endswith("_") and not name.startswith("_") for name in vars(last)
+    )
+
+
+def _last(estimator: BaseEstimator) -> Any:
+    """Return the last step of a pipeline, any other estimator as it is."""
+    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+
+
+def _requires_labels(estimator: BaseEstimator) -> bool:
+    """Tell whether an estimator needs y to be fitted, by scikit-learn's tags."""
+    return get_tags(estimator).target_tags.required or get_tags(_last(estimator)).target_tags.required
+
+
+def _make_cheap(estimator: BaseEstimator) -> None:
+    last = _last(estimator)
+    last.set_params(**CHEAP.get(type(last), {}))
+
+
+def _set_seeds(estimator: BaseEstimator, random_state: np.random.RandomState) -> None:
+    seeds = {
+        name: int(random_state.randint(np.iinfo(np.int32).max))
+        for name, value in sorted(estimator.get_params(deep=True).items(), key=lambda item: item[0])
+        if value is None and (name == "random_state" or name.endswith("__random_state"))
+    }
+    estimator.set_params(**seeds)
+
+
+def fit_clone(
+    estimator: BaseEstimator,
+    X: Any,
+    y: Any,
+    *,
+    sample_weight: np.ndarray | None = None,
+    shapes_only: bool = False,
+    random_state: np.random.RandomState | None = None,
+    classes: Any = None,
+) -> BaseEstimator:
+    """Return a fitted clone; the estimator given is not changed.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Unfitted estimator or pipeline.
+    X : array-like of shape (n_samples, n_features)
+        Training data.
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        Labels.
+    sample_weight : ndarray of shape (n_samples,), default=None
+        Weights of the rows, passed on where the estimator's fit takes them; of a pipeline, its last
+        step's, or those of the steps that request them where metadata is routed.
+    shapes_only : bool, default=False
+        Whether learned weights will be drawn anew, so that a single iteration will do.
+    random_state : numpy.random.RandomState, default=None
+        Where seeds for parameters ``random_state=None`` come from.
+    classes : array-like of shape (n_classes,), default=None
+        Classes the estimator must know; those that y lacks are added to a copy of the first row.
+
+    Returns
+    -------
+    estimator
+        Fitted clone.
+
+    Raises
+    ------
+    ValueError
+        If y is None for an estimator that needs it.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from ortlearn.conversion import fit_clone
+    >>> fit_clone(LogisticRegression(), [[0.0], [1.0]], ["a", "b"], classes=["a", "b", "c"]).classes_
+    array(['a', 'b', 'c'], dtype='<U1')
+    """
+    if y is None and _requires_labels(estimator):
+        raise ValueError(
+            f"Training {type(_last(estimator)).__name__} requires y to be passed, but the target y is None: "
+            "it must have a value or a class for each row."
+        )
+    fitted = clone(estimator)
+    if shapes_only:
+        _make_cheap(fitted)
+    if random_state is not None:
+        _set_seeds(fitted, random_state)
+    if shapes_only and type(fitted) in SHAPED_BY_COLUMNS:
+        X, y = _few_rows(X, y, is_classifier(fitted))
+        sample_weight = None
+    if classes is not None:
+        X, y, sample_weight = _with_all_classes(X, y, sample_weight, classes)
+    if np.ndim(y) == 2 and np.shape(y)[1] == 1 and target_tags(fitted).single_output:
+        y = np.ravel(y)
+    X, y, sample_weight = untouched(fitted, X, y, sample_weight)
+    name = None if sample_weight is None else _weight_parameter(fitted)
+    weights = {} if name is None else {name: sample_weight}
+    with quiet(ConvergenceWarning) if shapes_only else nullcontext():
+        return fitted.fit(X, y, **weights)
+
+
+def _weight_parameter(estimator: BaseEstimator) -> str | None:
+    """Return the name under which the fit of an estimator takes weights of rows; None if it does not."""
+    if not isinstance(estimator, Pipeline):
+        return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
+    if get_config()["enable_metadata_routing"]:
+        asked = get_routing_for_object(estimator).consumes("fit", ["sample_weight"])
+        return "sample_weight" if asked else None
+    name, last = estimator.steps[-1]
+    inner = _weight_parameter(last) if hasattr(last, "fit") else None
+    return None if inner is None else f"{name}__{inner}"
+
+
+def _few_rows(X: Any, y: Any, by_class: bool):
+    """Return the first rows, and the first one of each class."""
+    if np.shape(y)[0] <= FEW_ROWS:
+        return X, y
+    y = y if issparse(y) else np.asarray(y)
+    rows = np.arange(FEW_ROWS)
+    if by_class and y.ndim == 1:
+        rows = np.union1d(rows, np.unique(y, return_index=True)[1])
+    return _take(X, rows), y[rows]
+
+
+def _missing_rows(y: np.ndarray, classes: Any) -> np.ndarray:
+    """Return copies of the first row of labels, each with a class that its column lacks."""
+    y = y.astype(np.result_type(y.dtype, *(np.asarray(known).dtype for known in classes)))
+    missing = []
+    for column, known in enumerate(classes):
+        # Labels of zeros and ones are not classes of their column: there is nothing to add.
+        for value in np.setdiff1d(known, y[:, column]) if np.ndim(known) == 1 else ():
+            missing.append(y[0].copy())
+            missing[-1][column] = value
+    return np.array(missing, dtype=y.dtype).reshape(-1, y.shape[1])
+
+
+def _with_all_classes(X: Any, y: Any, sample_weight: np.ndarray | None, classes: Any):
+    if np.ndim(y) == 2 and np.shape(y)[1] > 1:
+        missing = _missing_rows(np.asarray(y), classes)
+    else:
+        missing = np.setdiff1d(classes, y)
+    rows = np.zeros(len(missing), dtype=int)
+    X = _take(X, np.concatenate([np.arange(len(y)), rows]))
+    y = np.concatenate([np.asarray(y), missing])
+    if sample_weight is not None:
+        sample_weight = np.concatenate([sample_weight, np.ones(len(missing))])
+    return X, y, sample_weight
+
+
+def _take(X: Any, rows: np.ndarray) -> Any:
+    """Return some rows of an array, a sparse matrix or a frame."""
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    return X[rows] if hasattr(X, "shape") else np.asarray(X)[rows]

@@ -1,0 +1,280 @@
+"""Steps before the trained part of a pipeline that stay in scikit-learn, because ONNX has no form of them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+from sklearn.pipeline import Pipeline
+
+from ..exceptions import ConversionError, FallbackWarning, warn_user
+from ..models import all_covered, is_continuous, unwrapped, write_model
+from ..models.registry import inner_part
+from ..quiet import quiet
+from .comparison import Run, difference, probe_rows
+from .culprits import find_culprit
+from .input_schema import input_schema
+from .overwriting import untouched
+from .readers import IDLE_STEPS
+from .rounding import rounded_columns, title_of_columns
+from .schema import InputSchema, matrix_schema
+from .skl2onnx_steps import append_converted
+
+__all__ = ["Split", "rest_of", "split_pipeline"]
+
+Steps = list[tuple[str, Any]]
+
+
+class FrontPipeline(Pipeline):
+    """Fitted steps before the graph; they need not end with one that has fitted attributes."""
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class Split:
+    """A fitted estimator, cut where its graph begins.
+
+    Attributes
+    ----------
+    estimator : estimator
+        What is written as a graph.
+    schema : InputSchema
+        Inputs of the graph.
+    front : Pipeline or None
+        Fitted steps that run in scikit-learn before it.
+    """
+
+    estimator: Any
+    schema: InputSchema
+    front: Pipeline | None = None
+
+
+def split_pipeline(
+    estimator: Any,
+    X: Any = None,
+    *,
+    n_features: int | None = None,
+    dtype: Any = np.float32,
+    run: Run | None = None,
+    wide_front: bool = True,
+) -> Split:
+    """Cut a fitted pipeline after the last step before the model that has no faithful form in ONNX.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted estimator or pipeline.
+    X : array-like, sparse matrix or frame, default=None
+        Samples to train on. Without any, the graph takes a matrix of ``n_features`` columns.
+    n_features : int, default=None
+        Number of columns where X is None.
+    dtype : dtype, default=numpy.float32
+        Floating-point type of the model.
+    run : callable, default=None
+        Runs a graph; steps that are compared with scikit-learn and give something else stay there.
+    wide_front : bool, default=True
+        Whether steps before the model may be in float64, with inputs to match, where float32 rounds
+        away digits of X that matter.
+
+    Returns
+    -------
+    Split
+        What the graph is written of, its inputs, and the steps before it.
+
+    Warns
+    -----
+    FallbackWarning
+        If steps stay in scikit-learn.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import SplineTransformer
+    >>> from ortlearn.preprocessing.front import split_pipeline
+    >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
+    >>> model = make_pipeline(SplineTransformer(), Ridge()).fit(X, X.ravel())
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     split = split_pipeline(model, X)
+    >>> split.front.steps[-1][0], split.schema.n_features, caught[0].category.__name__
+    ('splinetransformer', 7, 'FallbackWarning')
+    """
+    if X is None:
+        return Split(estimator, matrix_schema(n_features, dtype))
+    steps = _flat_steps(estimator)
+    if len(steps) == 1:
+        return Split(estimator, input_schema(X, estimator, dtype))
+    wide_front = wide_front and np.dtype(dtype) == np.float32
+    lost = _rounded(steps, X) if wide_front else []
+    front_dtype = np.dtype(np.float64 if lost else dtype)
+    trusted = all(_is_trusted(step) for _, step in steps[:-1])
+    probe = None if trusted else probe_rows(X)
+    fault = None if trusted else _fault_of(steps[:-1], X, probe, front_dtype, run)
+    if fault is None:
+        return Split(estimator, input_schema(X, estimator, front_dtype))
+    if lost:
+        columns = title_of_columns(lost)
+        fault = f"float32 rounds away digits of {columns}, and the steps up to it do not convert to float64"
+        return _cut(estimator, steps, len(steps) - 1, fault, X, probe, dtype, run)
+    position, fault = _last_fault(steps[:-1], probe, dtype, run, fault)
+    return _cut(estimator, steps, position, fault, X, probe, dtype, run)
+
+
+def _rounded(steps: Steps, X: Any) -> list[Hashable]:
+    """Return the columns of X that lose digits in float32, on their way to several steps."""
+    try:
+        return rounded_columns(X, input_schema(X, FrontPipeline(steps[:-1]), np.float32))
+    except ConversionError:
+        return []
+
+
+def _is_trusted(step: Any) -> bool:
+    """Return whether definitions alone write a step, and float32 does not put samples elsewhere."""
+    return all_covered(step) and is_continuous(step)
+
+
+def _flat_steps(estimator: Any) -> Steps:
+    """Return the steps that do something, those of a pipeline at the end or in a wrapper included."""
+    estimator = unwrapped(estimator)
+    if not isinstance(estimator, Pipeline):
+        return [("", estimator)]
+    steps = _active_steps(estimator)
+    name, last = steps.pop()
+    inner = _flat_steps(last)
+    if len(inner) == 1:
+        return [*steps, (name, inner[0][1])]
+    taken = {own for own, _ in steps}
+    return [*steps, *((f"{name}__{own}" if own in taken else own, step) for own, step in inner)]
+
+
+def _active_steps(pipeline: Pipeline) -> Steps:
+    return [step for step in pipeline.steps if step[1] not in IDLE_STEPS] or [pipeline.steps[-1]]
+
+
+def rest_of(estimator: Any, front: Pipeline | None) -> Any:
+    """Return a fitted estimator without the steps that run in scikit-learn.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted.
+    front : Pipeline or None
+        These steps.
+
+    Returns
+    -------
+    estimator
+        The same one without any; otherwise a copy that shares its parts.
+    """
+    return estimator if front is None else _without(estimator, len(front.steps))
+
+
+def _without(estimator: Any, count: int) -> Any:
+    """Return an estimator without its first steps, wrapped as it was."""
+    inner = inner_part(estimator)
+    if inner is not None:
+        name, part = inner
+        wrapper = copy.copy(estimator)
+        setattr(wrapper, name, _without(part, count))
+        return wrapper
+    steps = _active_steps(estimator)
+    return Pipeline(steps[count:]) if count < len(steps) else _without(steps[-1][1], count - len(steps) + 1)
+
+
+def _graph_of(transformer: Any, schema: InputSchema, dtype: Any) -> ModelProto:
+    return write_model(
+        transformer, schema.types(), dtype, columns=schema.input_of_column(), undefined=append_converted
+    ).model
+
+
+def _fault_of(steps: Steps, X: Any, probe: Any, dtype: Any, run: Run | None) -> str | None:
+    """Return what is wrong with the graph of some transformers, None if nothing is."""
+    transformer = FrontPipeline(steps)
+    try:
+        schema = input_schema(X, transformer, dtype)
+        graph = _graph_of(transformer, schema, dtype)
+    except ConversionError as error:
+        return _reason(error)
+    return None if run is None else difference(transformer, graph, schema, probe, run)
+
+
+def _reason(error: ConversionError) -> str:
+    """Say in a few words why a step has no form in ONNX."""
+    cause = error.__cause__
+    if cause is None:
+        return str(error).rstrip(".")
+    if type(cause).__name__ in ("MissingConverter", "MissingShapeCalculator"):
+        return "neither ortlearn nor skl2onnx has a form of it in ONNX"
+    return f"skl2onnx cannot convert it ({str(cause).splitlines()[0].partition('. ')[0].rstrip('.')})"
+
+
+def _cut(
+    estimator: Any,
+    steps: Steps,
+    position: int,
+    fault: str,
+    X: Any,
+    probe: Any,
+    dtype: Any,
+    run: Run | None,
+) -> Split:
+    """Leave the steps before a position to scikit-learn."""
+    front = FrontPipeline(steps[:position])
+    rest = rest_of(estimator, front)
+    some = _transform(front, probe)
+    if not hasattr(some, "dtype"):  # of a frame, few samples may not show every kind of value
+        some = _transform(front, X)
+    left = steps[position:]
+    wide = np.dtype(dtype) == np.float32 and len(left) > 1 and _rounded(left, some)
+    schema = input_schema(some, rest, np.float64 if wide else dtype)
+    before = _transform(FrontPipeline(steps[: position - 1]), probe) if position > 1 else probe
+    guilty, cause = find_culprit(
+        steps[position - 1], before, fault, lambda inner, rows: _fault_of([inner], rows, rows, dtype, run)
+    )
+    warn_user(_message(steps[position - 1], guilty, cause, schema), FallbackWarning)
+    return Split(rest, schema, front)
+
+
+def _message(step: tuple[str, Any], guilty: tuple[str, Any], cause: str, schema: InputSchema) -> str:
+    """Say which step stays in scikit-learn, what inside it is the reason, and what to do about it."""
+    name, culprit = _title(step), _title(guilty)
+    reason = f": {cause}" if guilty is step else f", because of {culprit} in it: {cause}"
+    return (
+        f"Step {name} stays in scikit-learn{reason}. It runs once before the training and before every "
+        f"prediction. The trained ONNX model begins after it and takes its {schema.n_features} columns. For "
+        f"an ONNX model that takes the columns of X, replace {guilty[0]!r} by a step that converts, declare "
+        f"a model definition of {type(guilty[1]).__name__} in the entry-point group 'ortlearn.models', or "
+        "register a converter with skl2onnx.update_registered_converter."
+    )
+
+
+def _title(step: tuple[str, Any]) -> str:
+    return f"{step[0]!r} ({type(step[1]).__name__})"
+
+
+def _last_fault(steps: Steps, probe: Any, dtype: Any, run: Run | None, fault: str) -> tuple[int, str]:
+    """Return the number of steps up to the last one at fault, and what is wrong with it."""
+    inputs = [probe]
+    for step in steps[:-1]:
+        inputs.append(_transform(FrontPipeline([step]), inputs[-1]))
+    for index in range(len(steps) - 1, -1, -1):
+        if _is_trusted(steps[index][1]):
+            continue
+        own = _fault_of([steps[index]], inputs[index], inputs[index], dtype, run)
+        if own is not None:
+            return index + 1, own
+    return len(steps), fault  # each step converts, all of them together do not
+
+
+def _transform(front: Pipeline, X: Any) -> Any:
+    with quiet():
+        return front.transform(*untouched(front, X))

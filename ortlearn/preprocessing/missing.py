@@ -1,0 +1,154 @@
+"""In which columns a fitted estimator accepts missing values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import (
+    MaxAbsScaler,
+    MinMaxScaler,
+    PowerTransformer,
+    QuantileTransformer,
+    RobustScaler,
+    StandardScaler,
+)
+from sklearn.utils import _safe_indexing, get_tags
+
+from ..quiet import quiet
+from .columns import as_columns, column_keys, column_kind, column_values, is_frame, with_new_columns
+from .readers import IDLE_STEPS
+
+__all__ = ["accepts_missing", "missing_columns"]
+
+#: Columns up to which each is looked at on its own where not all accept missing values.
+MAX_COLUMNS = 64
+#: What leaves missing values where they are.
+PASS_MISSING_ON = (
+    MaxAbsScaler,
+    MinMaxScaler,
+    PowerTransformer,
+    QuantileTransformer,
+    RobustScaler,
+    StandardScaler,
+)
+NUMBERS = ("float", "integer", "bool")
+
+
+def accepts_missing(estimator: Any) -> bool:
+    """Tell whether what reads X first says that it accepts NaN.
+
+    Parameters
+    ----------
+    estimator : estimator or str
+        Estimator or pipeline, fitted or not.
+
+    Returns
+    -------
+    bool
+        Whether some column may have missing values, by scikit-learn's tags.
+
+    Examples
+    --------
+    >>> from sklearn.impute import SimpleImputer
+    >>> from sklearn.linear_model import Ridge
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from ortlearn.conversion import accepts_missing
+    >>> accepts_missing(Ridge()), accepts_missing(make_pipeline(SimpleImputer(), Ridge()))
+    (False, True)
+    """
+    if isinstance(estimator, Pipeline):
+        steps = [step for _, step in estimator.steps if not isinstance(step, str) and step not in IDLE_STEPS]
+        return bool(steps) and _first_that_removes(steps)
+    if isinstance(estimator, FeatureUnion):
+        return all(accepts_missing(step) for _, step in estimator.transformer_list)
+    if isinstance(estimator, ColumnTransformer):
+        return any(accepts_missing(step) for _, step, _ in estimator.transformers)
+    if isinstance(estimator, str):
+        return estimator == "passthrough"
+    inner = getattr(estimator, "estimator", None)
+    if hasattr(estimator, "best_estimator_") or hasattr(estimator, "cv"):
+        return inner is not None and accepts_missing(inner)
+    if isinstance(estimator, type) or not hasattr(estimator, "__sklearn_tags__"):
+        return False
+    return bool(get_tags(estimator).input_tags.allow_nan)
+
+
+def _first_that_removes(steps: list[Any]) -> bool:
+    """Tell whether missing values come as far as a step that removes them, or to the end."""
+    for step in steps:
+        if not accepts_missing(step):
+            return False
+        if not isinstance(step, PASS_MISSING_ON):
+            return True
+    return True
+
+
+def missing_columns(estimator: Any, X: Any) -> frozenset[int]:
+    """Return the columns in which a fitted estimator accepts missing values: it is tried.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted.
+    X : array-like, sparse matrix or frame
+        Rows.
+
+    Returns
+    -------
+    frozenset of int
+        Positions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.impute import SimpleImputer
+    >>> from sklearn.linear_model import Ridge
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from ortlearn.conversion import missing_columns
+    >>> X = np.array([[0.0, 1.0], [2.0, 3.0]])
+    >>> sorted(missing_columns(make_pipeline(SimpleImputer(), Ridge()).fit(X, [0, 1]), X))
+    [0, 1]
+    """
+    row = _safe_indexing(X, np.array([0]))
+    if issparse(row):
+        row = row.toarray()
+    row = row if is_frame(row) else as_columns(row)
+    if not is_frame(row) and row.ndim < 2:
+        return frozenset()
+    keys = column_keys(row)
+    numbers = [p for p, key in enumerate(keys) if column_kind(column_values(row, key)) in NUMBERS]
+    if _accepts(estimator, row, set(numbers)):
+        return frozenset(range(len(keys)))
+    if len(numbers) > MAX_COLUMNS:
+        numbers = [p for p in numbers if _has_missing(X, keys[p])]
+    return frozenset(position for position in numbers if _accepts(estimator, row, {position}))
+
+
+def _has_missing(X: Any, key: Any) -> bool:
+    if issparse(X):
+        return False
+    values = column_values(X if is_frame(X) else as_columns(X), key)
+    return values.dtype.kind == "O" or (values.dtype.kind == "f" and bool(np.isnan(values).any()))
+
+
+def _accepts(estimator: Any, row: Any, positions: set[int]) -> bool:
+    """Tell whether an estimator predicts a row with missing values in some columns."""
+    counter = iter(range(len(column_keys(row))))
+
+    def drop(values: np.ndarray, kind: str) -> Any:
+        return np.full(len(values), np.nan) if next(counter) in positions else values
+
+    if not is_frame(row) and row.dtype.kind in "iub":
+        row = row.astype(np.float64)
+    method = next((m for m in ("predict", "transform", "score_samples") if hasattr(estimator, m)), None)
+    try:
+        with quiet(), np.errstate(all="ignore"):
+            result = getattr(estimator, method or "predict")(with_new_columns(row, drop))
+    except Exception:  # whatever an estimator raises, it does not accept them
+        return False
+    values = result.toarray() if issparse(result) else np.asarray(result)
+    return values.dtype.kind not in "fc" or not np.isnan(values).any()

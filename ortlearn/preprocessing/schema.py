@@ -1,0 +1,270 @@
+"""What a model takes: one matrix, or columns of several kinds by name."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, TensorProto, helper
+
+from ..exceptions import ConversionError
+from ..graphs import TensorType
+
+__all__ = ["Input", "InputSchema", "graph_inputs", "matrix_schema", "schema_of_graph"]
+
+#: Name of the input that takes all columns of a matrix.
+X_NAME = "X"
+FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
+ELEM_TYPES = (
+    *FLOATS,
+    *(TensorProto.INT64, TensorProto.INT32, TensorProto.INT16, TensorProto.INT8, TensorProto.UINT8),
+    *(TensorProto.BOOL, TensorProto.STRING),
+)
+
+
+@dataclass(frozen=True)
+class Input:
+    """An input of a graph, and where its values come from.
+
+    Attributes
+    ----------
+    name : str
+        Name in the graph.
+    known : TensorType
+        Its type; the first dimension is the rows.
+    column : hashable or None
+        Name (of a frame) or position (of an array) of the column it takes; None for all of X.
+    position : int or None
+        Position of that column in the rows the model was fitted on, where it is known.
+    """
+
+    name: str
+    known: TensorType
+    column: Hashable | None = None
+    position: int | None = None
+
+    @property
+    def dtype(self) -> np.dtype:
+        """numpy's type of the values; ``object`` for text."""
+        return np.dtype(helper.tensor_dtype_to_np_dtype(self.known.elem_type))
+
+    @property
+    def n_columns(self) -> int | None:
+        """Number of columns, where it is known; a vector has one."""
+        shape = self.known.shape
+        if shape is None:
+            return None
+        if len(shape) < 2:
+            return 1
+        return shape[1] if len(shape) == 2 and isinstance(shape[1], int) else None
+
+
+@dataclass(frozen=True)
+class InputSchema:
+    """The inputs of a graph.
+
+    Attributes
+    ----------
+    inputs : tuple of Input
+        At least one.
+    categories : dict of hashable to frozenset
+        Values that a column may have, by its name or position, where an encoder refuses others.
+    n_features : int or None
+        Number of columns of X, those that no input takes included; None where it is unknown.
+    by_name : bool
+        Whether columns are found by name, in whatever order they come.
+    documents : frozenset of hashable or None
+        Columns that a vectorizer reads, None for all of X: none of its texts may be missing.
+
+    Examples
+    --------
+    >>> from ortlearn.preprocessing.schema import matrix_schema
+    >>> matrix_schema(3).types()
+    {'X': TensorType(elem_type=1, shape=(None, 3))}
+    """
+
+    inputs: tuple[Input, ...]
+    categories: Mapping[Hashable, frozenset] = field(default_factory=dict)
+    n_features: int | None = None
+    by_name: bool = False
+    documents: frozenset[Hashable | None] = frozenset()
+
+    @property
+    def is_matrix(self) -> bool:
+        """Whether one input takes all columns."""
+        return len(self.inputs) == 1 and self.inputs[0].column is None
+
+    @property
+    def is_number_matrix(self) -> bool:
+        """Whether one input takes all columns, as floating-point numbers."""
+        return self.is_matrix and self.inputs[0].known.elem_type in FLOATS
+
+    @property
+    def float_dtype(self) -> np.dtype:
+        """Type of the floating-point inputs: float64 if one is, float32 otherwise."""
+        doubles = any(item.known.elem_type == TensorProto.DOUBLE for item in self.inputs)
+        return np.dtype(np.float64 if doubles else np.float32)
+
+    def input_of_column(self) -> dict[int, str] | None:
+        """Return which input takes each column of X; None where one input takes them all.
+
+        Returns
+        -------
+        dict of int to str or None
+            Name of the input by position among the columns of X.
+        """
+        if self.is_matrix:
+            return None
+        return {item.position: item.name for item in self.inputs if item.position is not None}
+
+    def narrowed(self) -> InputSchema:
+        """Return the schema with float32 instead of float64.
+
+        Returns
+        -------
+        InputSchema
+            Schema of the same inputs.
+        """
+        inputs = [
+            replace(item, known=TensorType(TensorProto.FLOAT, item.known.shape))
+            if item.known.elem_type == TensorProto.DOUBLE
+            else item
+            for item in self.inputs
+        ]
+        return replace(self, inputs=tuple(inputs))
+
+    def types(self) -> dict[str, TensorType]:
+        """Return the type of each input.
+
+        Returns
+        -------
+        dict of str to TensorType
+            Types by name.
+        """
+        return {item.name: item.known for item in self.inputs}
+
+    def renamed(self, names: Mapping[str, str]) -> InputSchema:
+        """Return the schema of a graph whose inputs have new names.
+
+        Parameters
+        ----------
+        names : mapping of str to str
+            New name of each input; the others keep theirs.
+
+        Returns
+        -------
+        InputSchema
+            Schema of the same columns.
+        """
+        return replace(
+            self, inputs=tuple(replace(item, name=names.get(item.name, item.name)) for item in self.inputs)
+        )
+
+
+def matrix_schema(n_features: int | None, dtype: Any = np.float32) -> InputSchema:
+    """Return the schema of a model that takes one matrix, as ``X``.
+
+    Parameters
+    ----------
+    n_features : int or None
+        Number of columns, None where it is unknown.
+    dtype : dtype, default=numpy.float32
+        Type; ``object`` for text.
+
+    Returns
+    -------
+    InputSchema
+        Schema of one input.
+
+    Examples
+    --------
+    >>> from ortlearn.preprocessing.schema import matrix_schema
+    >>> matrix_schema(2).is_matrix
+    True
+    """
+    elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    return InputSchema((Input(X_NAME, TensorType(elem_type, (None, n_features))),), n_features=n_features)
+
+
+def graph_inputs(
+    model: ModelProto, types: Mapping[str, TensorType], label: str | None, row_weight: str | None = None
+) -> dict[str, TensorType]:
+    """Return the types of the inputs of a graph that take X.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Model.
+    types : mapping of str to TensorType
+        What is known of its tensors.
+    label : str or None
+        Input that takes the labels, where there is one.
+    row_weight : str or None, default=None
+        Input that takes the weights of the rows, where there is one.
+
+    Returns
+    -------
+    dict of str to TensorType
+        In the graph's order.
+
+    Raises
+    ------
+    ConversionError
+        If there is none, or one that is no tensor of numbers or text.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.preprocessing.schema import graph_inputs
+    >>> from ortlearn.graphs import value_types
+    >>> model = parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]>
+    ...     g (float[N] x, float[N] label) => (float[N] y) { y = Sub (x, label) }''')
+    >>> graph_inputs(model, value_types(model), "label")
+    {'x': TensorType(elem_type=1, shape=('N',))}
+    """
+    initializers = {tensor.name for tensor in model.graph.initializer}
+    others = initializers | {label, row_weight}
+    names = [value.name for value in model.graph.input if value.name not in others]
+    if not names:
+        raise ConversionError("The graph has no input that takes X.")
+    for name in names:
+        if name not in types or types[name].elem_type not in ELEM_TYPES:
+            raise ConversionError(f"Input {name!r} of the graph must be a tensor of numbers or text.")
+        shape = types[name].shape
+        if shape is not None and len(shape) not in (1, 2):
+            raise ConversionError(
+                f"Input {name!r} of the graph has {len(shape)} dimensions, {shape}: declare it with two, "
+                "samples and columns, and reshape it within the graph."
+            )
+    return {name: types[name] for name in names}
+
+
+def schema_of_graph(types: Mapping[str, TensorType]) -> InputSchema:
+    """Return the schema of an ONNX model.
+
+    Parameters
+    ----------
+    types : mapping of str to TensorType
+        Inputs that take X, in order.
+
+    Returns
+    -------
+    InputSchema
+        One input takes all of X; several take the columns of their names.
+
+    Examples
+    --------
+    >>> from ortlearn.preprocessing.schema import schema_of_graph
+    >>> from ortlearn.graphs import TensorType
+    >>> schema = schema_of_graph({"age": TensorType(1, ("N", 1)), "city": TensorType(8, ("N", 1))})
+    >>> [(item.column, item.dtype.name) for item in schema.inputs]
+    [('age', 'float32'), ('city', 'object')]
+    """
+    if len(types) == 1:
+        (single,) = [Input(name, known) for name, known in types.items()]
+        return InputSchema((single,), n_features=single.n_columns)
+    inputs = tuple(Input(name, known, name) for name, known in types.items())
+    return InputSchema(inputs, by_name=True)

@@ -1,0 +1,138 @@
+"""Estimators without a definition, written by skl2onnx. The only module that imports it, when it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, TensorProto, version_converter
+from sklearn.base import is_classifier
+
+from ..exceptions import ConversionError
+from ..graphs import TensorType, graph_names, map_names, opset_versions, value_types
+from ..models.columns import Columns
+from ..models.document import ML_OPSET
+from ..models.scores import Scores, transformation
+from ..models.writer import OPSET, ModelWriter
+from ..quiet import quiet
+
+__all__ = ["UndefinedModelError", "append_converted", "convert"]
+
+
+class UndefinedModelError(ConversionError):
+    """A model, rather than a step before one, has no definition."""
+
+
+def convert(estimator: Any, inputs: Mapping[str, TensorType]) -> ModelProto:
+    """Convert a fitted estimator by skl2onnx.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted.
+    inputs : mapping of str to TensorType
+        Inputs of the graph; their names are identifiers.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Graph at the opset that definitions write.
+
+    Raises
+    ------
+    ConversionError
+        If skl2onnx cannot convert the estimator.
+    """
+    from skl2onnx import convert_sklearn
+    from skl2onnx.common.exceptions import MissingConverter, MissingShapeCalculator
+
+    name = type(estimator).__name__
+    options = {id(estimator): {"zipmap": False}} if is_classifier(estimator) else None
+    arguments = {
+        "name": name,  # one drawn at random by default
+        "initial_types": [(key, _declared(known)) for key, known in inputs.items()],
+        "target_opset": {"": OPSET, "ai.onnx.ml": ML_OPSET},
+    }
+    try:
+        with quiet():
+            try:
+                model = convert_sklearn(estimator, options=options, **arguments)
+            except NameError:  # a classifier whose converter has no such option
+                model = convert_sklearn(estimator, **arguments)
+    except (MissingConverter, MissingShapeCalculator) as error:
+        raise ConversionError(
+            f"{name} has neither a model definition nor a converter in skl2onnx: declare a definition in the "
+            "entry-point group 'ortlearn.models', or register a converter with "
+            "skl2onnx.update_registered_converter."
+        ) from error
+    except Exception as error:  # skl2onnx raises errors of every kind
+        raise ConversionError(f"{name} cannot be converted by skl2onnx: {error}") from error
+    try:
+        return version_converter.convert_version(model, OPSET)
+    except Exception:  # onnx raises errors of every kind; the model is valid as it is
+        return model
+
+
+def _declared(known: TensorType) -> Any:
+    """Return the type of an input as skl2onnx declares it."""
+    from skl2onnx.common import data_types
+
+    kinds = {
+        TensorProto.FLOAT: data_types.FloatTensorType,
+        TensorProto.DOUBLE: data_types.DoubleTensorType,
+        TensorProto.INT64: data_types.Int64TensorType,
+        TensorProto.STRING: data_types.StringTensorType,
+    }
+    return kinds[known.elem_type]([None, *(known.shape or ())[1:]])
+
+
+def append_converted(op: ModelWriter, estimator: Any, x: str | Columns) -> Scores:
+    """Append the graph that skl2onnx writes of a transformer without a definition; nothing in it is trained.
+
+    Parameters
+    ----------
+    op : ModelWriter
+        Receives the nodes.
+    estimator : estimator
+        Fitted.
+    x : str or Columns
+        Samples.
+
+    Returns
+    -------
+    Scores
+        What it gives.
+
+    Raises
+    ------
+    UndefinedModelError
+        If it predicts rather than transforms.
+    ConversionError
+        If skl2onnx cannot convert it.
+    """
+    name = type(estimator).__name__
+    if not hasattr(estimator, "transform") or hasattr(estimator, "predict"):
+        raise UndefinedModelError(f"{name} has no model definition that covers it as it was fitted.")
+    tensors = list(x.tensors) if isinstance(x, Columns) else [x]
+    given = {f"input_{i}": tensor for i, tensor in enumerate(tensors) if tensor is not None}
+    types = {key: op.type(tensor) for key, tensor in given.items()} if isinstance(x, Columns) else {}
+    width = getattr(estimator, "n_features_in_", None)
+    matrix = TensorType(op.elem_type, (None, width))
+    model = convert(estimator, {key: types.get(key) or matrix for key in given})
+    if opset_versions(model).get("", OPSET) > OPSET:
+        raise ConversionError(f"{name} converts to a newer opset than {OPSET}.")
+    renamed = {old: op.unique(f"{name}_{old}") for old in sorted(graph_names(model.graph) - given.keys())}
+    output = model.graph.output[0].name
+    known = value_types(model).get(output)
+    model = map_names(model, {**renamed, **given})
+    op.nodes.extend(model.graph.node)
+    op.initializers.extend(model.graph.initializer)
+    op.opsets = {**opset_versions(model), **op.opsets}
+    result = renamed[output]
+    if known is None or known.elem_type != op.elem_type:
+        result = op.Cast(result, to=op.elem_type)
+    shape = None if known is None else known.shape
+    if shape is not None and len(shape) == 2 and isinstance(shape[1], int):
+        return transformation(op, result, shape[1])
+    return transformation(op, result, int(np.size(estimator.get_feature_names_out())))

@@ -1,0 +1,267 @@
+"""Check the objective of a definition: it suits the scores, and the fitted parameters are its minimum."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, TensorProto
+
+from ..exceptions import PluginError
+from ..graphs import (
+    GraphBuilder,
+    TensorType,
+    append_nodes,
+    extract_model,
+    graph_names,
+    make_inputs_of,
+    make_value_info,
+)
+from ..graphs.name_patterns import matches_pattern
+from ..losses import BaseLoss, PerOutputLoss
+from ..models import Objective, Parameter, Scores, WrittenModel, objective_of, write_model
+from ..penalties import BasePenalty
+from .running import Run, run_reference
+
+__all__ = ["check_objective"]
+
+#: Length of the steps from the fitted parameters, relative to their size.
+STEP = 1e-6
+#: Random directions tried besides the parameters one by one.
+DIRECTIONS = 20
+
+
+def check_objective(
+    estimator: Any,
+    X: np.ndarray,
+    y: Any = None,
+    sample_weight: np.ndarray | None = None,
+    *,
+    names: set[str] | None = None,
+    run: Run | None = None,
+    rtol: float = 1e-4,
+    random_state: int = 0,
+) -> None:
+    """Check that a fitted estimator is a minimum of the objective of its definition.
+
+    From the fitted parameters, the objective does not fall along any of them, up or down, nor along random
+    directions. Where the objective is convex this proves a minimum, kinks and constraints included. Use it
+    for estimators that were fitted with a small tolerance; :func:`~ortlearn.testing.check_model` checks that
+    an objective suits the scores, whatever the fit has reached.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted.
+    X : ndarray of shape (n_samples, n_features)
+        Samples that it was fitted on.
+    y : array-like, default=None
+        Their labels; not needed where the model has a loss of its own.
+    sample_weight : ndarray of shape (n_samples,), default=None
+        Their weights, times those of their classes.
+    names : set of str, default=None
+        Parameters that the fit minimises over, by their names in the graph; all trained ones by default.
+    run : callable, default=None
+        ``run(model, feeds)`` returns the outputs of a model; onnx's reference evaluator by default.
+    rtol : float, default=1e-4
+        Steepest fall allowed, relative to the mean absolute slope of the losses of single samples.
+    random_state : int, default=0
+        Seed of the directions.
+
+    Raises
+    ------
+    AssertionError
+        If there is no objective, or it falls along a direction; the message says which.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from ortlearn.testing import check_objective
+    >>> X = np.random.default_rng(0).normal(size=(20, 3))
+    >>> check_objective(Ridge(alpha=3.0).fit(X, X[:, 0]), X, X[:, 0])
+    """
+    X = np.asarray(X, dtype=np.float64)
+    weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    objective = objective_of(estimator, weights.sum())
+    assert objective is not None, f"{type(estimator).__name__}: its definition has no objective"
+    slopes = _Slopes.of(estimator, objective, X, y, weights / weights.sum(), run or run_reference)
+    trained = {name: p for name, p in slopes.parameters.items() if not p.reason}
+    chosen = {name: p for name, p in trained.items() if names is None or name in names}
+    assert chosen, f"{type(estimator).__name__}: no parameter is trained"
+    for where, direction in _directions(chosen, np.random.default_rng(random_state)):
+        slope = slopes.along(direction)
+        assert slope >= -rtol, (
+            f"{type(estimator).__name__}: its objective {objective!r} falls along {where}, with a slope of "
+            f"{slope:.3g} of those of single samples"
+        )
+
+
+def check_suits(name: str, objective: Objective, written: WrittenModel) -> None:
+    """Check that an objective is one for the scores of a model.
+
+    Parameters
+    ----------
+    name : str
+        Class of the estimator, for messages.
+    objective : Objective
+        Objective.
+    written : WrittenModel
+        Graph of the estimator.
+
+    Raises
+    ------
+    AssertionError
+        If it is not.
+    """
+    scores, loss, penalty = written.scores, objective.loss, objective.penalty
+    assert isinstance(loss, BaseLoss), f"{name}: the loss {loss!r} of its objective is no BaseLoss"
+    assert isinstance(penalty, BasePenalty), f"{name}: the penalty {penalty!r} of its objective is none"
+    loss.check()
+    penalty.check()
+    task = "regression" if scores.task == "transformation" else scores.task
+    assert task in loss.tasks, f"{name}: {type(loss).__name__} is not for {task}"
+    if task == "regression":
+        same = loss.link == scores.link
+        assert same, f"{name}: {type(loss).__name__} is of link {loss.link!r}, the scores of {scores.link!r}"
+    _resolved(penalty, written.parameters)
+
+
+def _resolved(penalty: BasePenalty, parameters: dict[str, Parameter]) -> BasePenalty:
+    """Return a penalty under the names of a graph."""
+
+    def choose(patterns: Any) -> list[str]:
+        patterns = [patterns] if isinstance(patterns, str) else patterns
+        found = {
+            name
+            for name, p in parameters.items()
+            if any(matches_pattern(known, pattern) for known in (name, p.expression) for pattern in patterns)
+        }
+        if not found:
+            raise PluginError(f"{penalty!r}: {patterns} name no parameter among {sorted(parameters)}.")
+        return sorted(found)
+
+    return penalty.for_weights(choose)
+
+
+def _labels(scores: Scores, loss: BaseLoss, y: Any, n_samples: int) -> np.ndarray:
+    """Return the labels as a loss takes them."""
+    if scores.task == "unsupervised":
+        return np.zeros((n_samples, scores.n_outputs))
+    y = np.asarray(y)
+    if scores.task == "classification":
+        numbers = np.searchsorted(scores.classes, y)
+        if scores.n_outputs == 1:
+            return numbers.reshape(-1, 1).astype(np.float64)
+        whole = loss.integer_labels and scores.link == "softmax"
+        return numbers if whole else np.eye(scores.n_outputs)[numbers]
+    if isinstance(loss, PerOutputLoss) and loss.loss.integer_labels:
+        columns = zip(scores.classes, y.T, strict=True)
+        return np.column_stack([np.searchsorted(classes, own) for classes, own in columns])
+    return y.reshape(n_samples, -1).astype(np.float64)
+
+
+@dataclass
+class _Slopes:
+    """The objective as a graph of its parameters, and its slopes at the fitted ones."""
+
+    model: ModelProto
+    parameters: dict[str, Parameter]
+    feeds: dict[str, np.ndarray]
+    weights: np.ndarray
+    run: Run
+    fitted: list
+
+    @classmethod
+    def of(
+        cls, estimator: Any, objective: Objective, X: np.ndarray, y: Any, weights: np.ndarray, run: Run
+    ) -> _Slopes:
+        inputs = {"X": TensorType(TensorProto.DOUBLE, (None, X.shape[1]))}
+        written = write_model(estimator, inputs, np.float64)
+        check_suits(type(estimator).__name__, objective, written)
+        loss = objective.loss
+        if max(written.scores.groups, default=1) > 1:
+            loss = PerOutputLoss(loss, written.scores.groups)
+        labels = _labels(written.scores, loss, y, len(X))
+        part = extract_model(written.model, [written.scores.score])
+        present = [tensor.name for tensor in part.graph.initializer if tensor.name in written.parameters]
+        graph = make_inputs_of(part, present)
+        parameters = {name: written.parameters[name] for name in present}
+        model = _with_objective(graph, written, labels, loss, objective.penalty, present)
+        values = {name: np.asarray(p.value(), dtype=np.float64) for name, p in parameters.items()}
+        feeds = {"X": X, "labels": labels, **values}
+        return cls(model, parameters, feeds, weights, run, run(model, feeds))
+
+    def along(self, direction: dict[str, np.ndarray]) -> float:
+        """Return the slope of the objective along a direction, relative to those of single samples."""
+        moved = dict(self.feeds)
+        for name, step in direction.items():
+            constraint = self.parameters[name].constraint
+            value = self.feeds[name]
+            moved[name] = value + step if constraint is None else _moved(constraint, value, step)
+        (before, penalty_before), (after, penalty_after) = self.fitted, self.run(self.model, moved)
+        losses, penalty = self.weights * (after - before), float(penalty_after - penalty_before)
+        size = np.abs(losses).sum() + abs(penalty)
+        return float((losses.sum() + penalty) / size) if size else 0.0
+
+
+def _moved(constraint: Any, value: np.ndarray, step: np.ndarray) -> np.ndarray:
+    return constraint.values(constraint.free(value) + step.reshape(constraint.free(value).shape))
+
+
+def _with_objective(
+    graph: ModelProto,
+    written: WrittenModel,
+    labels: np.ndarray,
+    loss: BaseLoss,
+    penalty: BasePenalty,
+    present: list[str],
+) -> ModelProto:
+    """Return a graph from samples, labels and parameters to losses and penalty."""
+    scores, parameters = written.scores, written.parameters
+    elem_type = TensorProto.INT64 if labels.dtype.kind == "i" else TensorProto.DOUBLE
+    types = {
+        "labels": TensorType(elem_type, (None, *labels.shape[1:])),
+        scores.score: TensorType(TensorProto.DOUBLE, (None, scores.n_outputs)),
+        **{name: TensorType(TensorProto.DOUBLE, parameters[name].value().shape) for name in present},
+    }
+    taken = graph_names(graph.graph) | {"labels"}
+    op = GraphBuilder(dtype=np.float64, existing_names=taken, types=types, prefix="objective_")
+    rows = op.node("Identity", loss.forward(op, "labels", scores.score), outputs=["losses"])
+    terms, penalty = [], _resolved(penalty, {name: parameters[name] for name in present})
+    for name in present:
+        if not parameters[name].reason:
+            parts = penalty.parts_for(parameters[name].role == "intercept", name)
+            terms += [term for part in parts if (term := part.forward(op, name)) is not None]
+    total = op.node("Sum", op.constant(np.float64(0)), *terms, outputs=["penalty"])
+    outputs = {rows: (None,), total: ()}
+    return append_nodes(
+        graph,
+        op,
+        inputs=[make_value_info("labels", types["labels"])],
+        outputs=[make_value_info(name, TensorType(TensorProto.DOUBLE, own)) for name, own in outputs.items()],
+    )
+
+
+def _directions(
+    parameters: dict[str, Parameter], rng: np.random.Generator
+) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
+    """Yield steps along each entry of the parameters, both ways, and along random directions."""
+    sizes, free = {}, {}
+    for name, parameter in parameters.items():
+        value = np.asarray(parameter.value(), dtype=np.float64)
+        free[name] = value if parameter.constraint is None else parameter.constraint.free(value)
+        sizes[name] = STEP * max(1.0, np.abs(free[name]).max(initial=0.0))
+    for name, value in free.items():
+        for place in np.ndindex(value.shape):
+            for sign in (1, -1):
+                step = np.zeros(value.shape)
+                step[place] = sign * sizes[name]
+                yield f"{'-' if sign < 0 else ''}{parameters[name].expression} {list(place)}", {name: step}
+    for number in range(DIRECTIONS):
+        yield (
+            f"random direction {number}",
+            {name: sizes[name] * rng.normal(size=value.shape) for name, value in free.items()},
+        )

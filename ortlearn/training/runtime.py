@@ -1,0 +1,32 @@
+"""The onnxruntime module, imported when it is first needed."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from ..exceptions import MissingRuntimeError
+
+__all__ = ["not_implemented", "runtime"]
+
+
+def runtime() -> ModuleType:
+    """Return the module onnxruntime, imported when it is first needed.
+
+    Raises
+    ------
+    MissingRuntimeError
+        If no onnxruntime is installed; the message names the extras.
+    """
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise MissingRuntimeError(
+            "No onnxruntime is installed. Install one of the extras: pip install 'ortlearn[training]' to "
+            "train and predict on the CPU (Python 3.10 to 3.12), 'ortlearn[training-gpu]' on a GPU."
+        ) from error
+    return onnxruntime
+
+
+def not_implemented() -> type[Exception]:
+    """Return the error of onnxruntime for an operator without a kernel for its types."""
+    return runtime().capi.onnxruntime_pybind11_state.NotImplemented

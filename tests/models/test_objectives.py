@@ -1,0 +1,211 @@
+"""The objective of a definition is the one that scikit-learn minimised, and no other.
+
+At scikit-learn's optimum, ours falls in no direction; with another hyper-parameter it does.
+"""
+
+import copy
+
+import numpy as np
+import onnxruntime
+import pytest
+from sklearn import (
+    cluster,
+    ensemble,
+    linear_model,
+    mixture,
+    svm,
+    tree,
+)
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier, SGDRegressor
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.utils.class_weight import compute_sample_weight
+
+from ortlearn.testing import check_objective
+
+RNG = np.random.RandomState(0)
+X = RNG.normal(size=(80, 4)) + 0.3
+Y = X @ [1.0, -2.0, 0.5, 0.0] + RNG.normal(size=80) + 1.0
+TWO, THREE = (Y > 0).astype(int), np.digitize(Y, [-1, 1])
+SEVERAL = np.column_stack([Y, X[:, 0] - Y / 2 + RNG.normal(size=80)])
+LABELS = np.column_stack([TWO, SEVERAL[:, 1] > 0]).astype(int)
+AMOUNTS = np.exp(Y / 3)
+WEIGHTS = RNG.uniform(0.2, 3.0, size=80)
+EXACT = {"tol": 1e-12, "max_iter": 200_000}
+
+
+def case(model, y, changed, weights=WEIGHTS, **options):
+    """Return a case: an estimator, labels, a hyper-parameter that was not the fitted one, and weights."""
+    name = f"{type(model).__name__}-{'-'.join(f'{k}={v}' for k, v in changed.items())}"
+    return pytest.param(model, y, changed, weights, options, id=name)
+
+
+def boosted(**params):
+    """Return a single tree whose leaves are minima."""
+    return ensemble.GradientBoostingRegressor(n_estimators=1, learning_rate=1.0, random_state=0, **params)
+
+
+def binned(**params):
+    """Return a single tree on histograms whose leaves are minima."""
+    return ensemble.HistGradientBoostingRegressor(
+        max_iter=1, learning_rate=1.0, min_samples_leaf=10, early_stopping=False, **params
+    )
+
+
+LINEAR = [
+    case(linear_model.LinearRegression(), Y, {}),
+    case(linear_model.LinearRegression(positive=True), Y, {}),
+    case(linear_model.LinearRegression(fit_intercept=False), SEVERAL, {}),
+    *(case(Ridge(alpha), Y, {"alpha": 2 * alpha}) for alpha in (0.5, 30.0)),
+    case(Ridge(20.0, positive=True, tol=1e-9), Y, {"alpha": 30.0}),
+    case(Ridge(20.0), SEVERAL, {"alpha": 10.0}),
+    case(linear_model.RidgeCV((10.0, 20.0)), Y, {"alpha_": 40.0}),
+    case(linear_model.RidgeClassifier(5.0), TWO, {"alpha": 10.0}),
+    case(linear_model.RidgeClassifier(5.0), THREE, {"alpha": 2.0}),
+    case(linear_model.RidgeClassifier(5.0), LABELS, {"alpha": 2.0}),
+    case(linear_model.RidgeClassifierCV((5.0, 20.0)), THREE, {"alpha_": 40.0}),
+    case(linear_model.BayesianRidge(), Y, {"lambda_": 5.0}),
+    *(case(linear_model.Lasso(alpha, **EXACT), Y, {"alpha": alpha / 2}) for alpha in (0.1, 1.0)),
+    case(linear_model.Lasso(0.3, positive=True, **EXACT), Y, {"alpha": 0.2}),
+    case(linear_model.Lasso(0.3, **EXACT), SEVERAL, {"alpha": 0.2}),
+    *(case(linear_model.ElasticNet(0.4, l1_ratio=r, **EXACT), Y, {"l1_ratio": r / 2}) for r in (0.3, 0.8)),
+    case(linear_model.ElasticNet(0.4, **EXACT), Y, {"alpha": 0.5}),
+    case(linear_model.LassoCV(alphas=[0.2, 0.3], **EXACT), Y, {"alpha_": 0.1}),
+    case(linear_model.ElasticNetCV(alphas=[0.2, 0.3], **EXACT), Y, {"l1_ratio_": 0.1}),
+    case(linear_model.LassoLars(0.2), Y, {"alpha": 0.1}, None),
+    case(linear_model.LassoLarsIC(noise_variance=20.0), Y, {"alpha_": 0.02}, None),
+    case(linear_model.LassoLarsCV(cv=3), Y, {"alpha_": 0.3}, None),
+    case(linear_model.MultiTaskLasso(0.3, **EXACT), SEVERAL, {"alpha": 0.2}, None),
+    case(linear_model.MultiTaskElasticNet(0.3, **EXACT), SEVERAL, {"l1_ratio": 0.2}, None),
+    case(linear_model.MultiTaskElasticNetCV(alphas=[0.3], **EXACT), SEVERAL, {"alpha_": 0.2}, None),
+    case(linear_model.HuberRegressor(alpha=20.0, **EXACT), Y, {"alpha": 10.0}, rtol=1e-3),
+    case(linear_model.HuberRegressor(epsilon=1.1, **EXACT), Y, {"epsilon": 2.0}, rtol=1e-3),
+    case(linear_model.QuantileRegressor(quantile=0.8, alpha=0.01), Y, {"quantile": 0.6}),
+    case(linear_model.QuantileRegressor(alpha=0.1), Y, {"alpha": 0.2}),
+    case(linear_model.PoissonRegressor(alpha=0.5, tol=1e-10), AMOUNTS, {"alpha": 1.0}),
+    case(linear_model.GammaRegressor(alpha=0.5, tol=1e-10), AMOUNTS, {"alpha": 1.0}),
+    *(
+        case(linear_model.TweedieRegressor(power=p, alpha=0.5, tol=1e-10), AMOUNTS, {"alpha": 1.0})
+        for p in (0, 1, 1.5, 3)
+    ),
+    case(linear_model.TweedieRegressor(power=0, link="log", tol=1e-10), AMOUNTS, {"alpha": 2.0}),
+]
+C_MODELS = [
+    *(case(LogisticRegression(C=C, tol=1e-9), TWO, {"C": 2 * C}) for C in (0.01, 1.0)),
+    case(LogisticRegression(C=0.1, tol=1e-9), THREE, {"C": 0.2}),
+    case(LogisticRegression(C=0.1, tol=1e-9, class_weight={0: 2.0, 1: 1.0, 2: 0.5}), THREE, {"C": 0.2}),
+    case(linear_model.LogisticRegressionCV(Cs=[0.1], cv=2, tol=1e-9), THREE, {"C_": 0.2}),
+    case(LogisticRegression(C=np.inf, tol=1e-9), THREE, {"C": 1.0}),
+    case(LogisticRegression(C=0.1, solver="liblinear", tol=1e-9), TWO, {"intercept_scaling": 3.0}),
+    case(
+        LogisticRegression(C=0.1, solver="liblinear", intercept_scaling=0.5, tol=1e-9),
+        TWO,
+        {"intercept_scaling": 0.6},
+    ),
+    case(LogisticRegression(C=0.1, solver="liblinear", fit_intercept=False, tol=1e-9), TWO, {"C": 1}),
+    case(LogisticRegression(C=0.1, l1_ratio=0.6, solver="saga", **EXACT), THREE, {"C": 0.2}),
+    case(LogisticRegression(C=0.1, l1_ratio=1.0, solver="saga", **EXACT), TWO, {"l1_ratio": 0.5}),
+    case(svm.LinearSVC(C=0.02, **EXACT), TWO, {"C": 0.04}),
+    case(svm.LinearSVC(C=0.02, intercept_scaling=2.0, **EXACT), THREE, {"intercept_scaling": 1.0}),
+    case(svm.LinearSVC(C=0.02, loss="hinge", **EXACT), TWO, {"C": 0.04}),
+    case(svm.LinearSVC(C=0.05, penalty="l1", dual=False, **EXACT), THREE, {"C": 0.1}),
+    case(svm.LinearSVR(C=0.02, **EXACT), Y, {"C": 0.04}),
+    case(svm.LinearSVR(C=0.02, epsilon=0.7, loss="squared_epsilon_insensitive", **EXACT), Y, {"epsilon": 1}),
+]
+OTHERS = [
+    case(MLPRegressor(hidden_layer_sizes=(), alpha=5.0, solver="lbfgs", **EXACT), Y, {"alpha": 10.0}),
+    case(MLPClassifier((), alpha=5.0, solver="lbfgs", **EXACT), TWO, {"alpha": 10.0}),
+    case(MLPClassifier((), alpha=5.0, solver="lbfgs", **EXACT), THREE, {"alpha": 10.0}),
+    case(
+        MLPClassifier((3,), "tanh", alpha=5.0, solver="lbfgs", random_state=0, **EXACT), LABELS, {"alpha": 1}
+    ),
+    case(tree.DecisionTreeRegressor(max_depth=3), SEVERAL, {"criterion": "absolute_error"}),
+    case(
+        tree.DecisionTreeRegressor(max_depth=3, criterion="absolute_error"), Y, {"criterion": "friedman_mse"}
+    ),
+    case(boosted(loss="squared_error"), Y, {"loss": "absolute_error"}),
+    case(boosted(loss="absolute_error"), Y, {"loss": "squared_error"}),
+    case(boosted(loss="quantile", alpha=0.8), Y, {"alpha": 0.5}),
+    case(binned(loss="absolute_error"), Y, {"loss": "squared_error"}),
+    case(binned(l2_regularization=5.0), Y, {"l2_regularization": 2.0}, names={"leaf_values"}),
+    case(cluster.KMeans(3, n_init=2, random_state=0, tol=0), None, {}),
+    case(
+        mixture.GaussianMixture(
+            2, covariance_type="diag", tol=1e-13, reg_covar=0, max_iter=5000, random_state=0
+        ),
+        None,
+        {},
+        None,
+    ),
+    case(MultiOutputRegressor(Ridge(20.0)), SEVERAL, {"estimators_[*].alpha": 10.0}),
+    case(OneVsRestClassifier(LogisticRegression(C=0.1, tol=1e-9)), THREE, {"estimators_[*].C": 0.3}, None),
+    case(MultiOutputClassifier(LogisticRegression(C=0.1, tol=1e-9)), LABELS, {"estimators_[*].C": 0.3}),
+    case(ensemble.VotingRegressor([("a", Ridge(9.0)), ("b", Ridge(9.0))]), Y, {"estimators_[*].alpha": 20.0}),
+    case(
+        ensemble.VotingClassifier(
+            [(name, LogisticRegression(C=0.1, tol=1e-9)) for name in "ab"], voting="soft"
+        ),
+        THREE,
+        {"estimators_[*].C": 0.3},
+    ),
+    case(ensemble.BaggingRegressor(Ridge(9.0), 3, bootstrap=False), Y, {"estimators_[*].alpha": 20.0}, None),
+]
+#: Averages over many epochs are near the minimum.
+SLOW = {"average": 100_000, "tol": None, "max_iter": 3000, "random_state": 0, "learning_rate": "invscaling"}
+SLOW |= {"eta0": 0.1, "power_t": 0.6}
+MEAN_ONE = WEIGHTS / WEIGHTS.mean()
+STOCHASTIC = [
+    *(
+        case(SGDRegressor(loss, alpha=0.3, epsilon=0.5, **SLOW), Y, {"alpha": 0.9}, MEAN_ONE, rtol=0.04)
+        for loss in ("squared_error", "huber", "squared_epsilon_insensitive", "epsilon_insensitive")
+    ),
+    *(
+        case(SGDClassifier(loss, alpha=0.1, **SLOW), y, {"alpha": 0.3}, MEAN_ONE, rtol=0.04)
+        for loss, y in (("log_loss", THREE), ("modified_huber", TWO), ("squared_hinge", TWO), ("hinge", TWO))
+    ),
+    *(
+        case(SGDClassifier(loss, alpha=0.1, epsilon=0.5, **SLOW), TWO, {"alpha": 0.3}, MEAN_ONE, rtol=0.04)
+        for loss in ("squared_error", "huber", "squared_epsilon_insensitive")
+    ),
+]
+
+
+def changed_copy(model, values):
+    """Return a copy whose hyper-parameters are not those it was fitted with."""
+    model = copy.deepcopy(model)
+    for path, value in values.items():
+        *parent, name = path.split(".")
+        owners = model.estimators_ if parent else [model]
+        for owner in owners:
+            setattr(owner, name, value)
+    return model
+
+
+@pytest.fixture
+def run():
+    """Run a model by onnxruntime, many times."""
+    sessions = {}
+
+    def run(model, feeds):
+        if id(model) not in sessions:
+            options = {"providers": ["CPUExecutionProvider"]}
+            sessions[id(model)] = model, onnxruntime.InferenceSession(model.SerializeToString(), **options)
+        return sessions[id(model)][1].run(None, feeds)
+
+    return run
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore::FutureWarning")
+@pytest.mark.parametrize("model, y, changed, weights, options", [*LINEAR, *C_MODELS, *OTHERS, *STOCHASTIC])
+def test_scikit_learn_minimised_it(model, y, changed, weights, options, run):
+    for given in [{}] if weights is None else [{}, {"sample_weight": weights}]:
+        fitted = clone(model).fit(X, y, **given)
+        effective = given.get("sample_weight", np.ones(len(X)))
+        if getattr(model, "class_weight", None):
+            effective = effective * compute_sample_weight(model.class_weight, y)
+        check_objective(fitted, X, y, effective, run=run, **options)
+        if changed:
+            with pytest.raises(AssertionError, match="falls along"):
+                check_objective(changed_copy(fitted, changed), X, y, effective, run=run, **options)
