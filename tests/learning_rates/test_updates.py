@@ -85,6 +85,14 @@ def test_promises_of_solvers(name, params):
     check_learning_rate(make(name, params))
 
 
+def test_the_mean_of_lion(run):
+    # a step has the sign of it only
+    weight, gradients, rates = gradients_of((4, 3))
+    got = updated(LearningRateLion(beta_2=0.8), weight, gradients, rates, run)
+    expected = sum(0.2 * 0.8**age * g for age, g in enumerate(gradients[::-1]))
+    np.testing.assert_allclose(got.state["mean"], expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize("nesterov", [False, True])
 def test_momentum_is_scikit_learns(run, nesterov):
     weight, gradients, _ = gradients_of((4, 3))

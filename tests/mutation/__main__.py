@@ -29,13 +29,16 @@ class _Loop:
         self.subjects = subjects
         self.verbose = verbose
         self.findings: list[Finding] = []
+        self.broken: dict[str, str] = {}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: Any) -> bool:
-        for finding in Search(session.items).run(self.subjects):
+        search = Search(session.items)
+        for finding in search.run(self.subjects):
             self.findings.append(finding)
             if self.verbose or not finding.test:
                 print(f"{finding!s:60} {finding.test or 'NOT NOTICED'}  {finding.message[:80]}", flush=True)
+        self.broken = search.broken
         return True
 
 
@@ -56,7 +59,9 @@ def main(arguments: list[str] | None = None) -> int:
     with threadpool_limits(1):  # a forked process cannot use the threads of its parent
         pytest.main([*ARGUMENTS, "tests"], plugins=[loop])
     print(f"{len(loop.findings)} changes of {len(subjects)} plugins in {time.perf_counter() - begin:.0f} s")
-    return _judge(loop.findings)
+    for name, message in loop.broken.items():
+        print(f"fails without any change: {name}  {message[:200]}", file=sys.stderr)
+    return 1 if loop.broken else _judge(loop.findings)
 
 
 def _judge(findings: list[Finding]) -> int:

@@ -21,18 +21,15 @@ class Outcome:
 
     Attributes
     ----------
-    failed : str
-        First test that failed; empty where none did.
-    message : str
-        Its error.
+    failed : dict of str to str
+        Errors of the tests that failed.
     seconds : dict of str to float
         Duration of each test that ran.
     seen : dict of str to dict of str to list of str
         Parts of the subjects that each test reached.
     """
 
-    failed: str = ""
-    message: str = ""
+    failed: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     seen: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
@@ -51,10 +48,9 @@ class _Recorder:
     def pytest_runtest_logreport(self, report: Any) -> None:
         seconds = self.outcome.seconds
         seconds[report.nodeid] = seconds.get(report.nodeid, 0.0) + report.duration
-        if report.failed and not self.outcome.failed:
-            self.outcome.failed = report.nodeid
+        if report.failed:
             lines = [line[1:] for line in str(report.longrepr).splitlines() if line.startswith("E ")]
-            self.outcome.message = " ".join(" ".join(lines).split())
+            self.outcome.failed[report.nodeid] = " ".join(" ".join(lines).split())
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         seen = {str(subject): sorted(subject.seen) for subject in self.subjects if subject.seen}
@@ -65,7 +61,7 @@ class _Recorder:
 def run_items(
     items: Sequence[Any], subjects: Sequence[Subject], changed: str = "", limit: float = 300.0
 ) -> Outcome:
-    """Run tests, in their order, until one fails.
+    """Run tests in their order; with a change, until one fails.
 
     Parameters
     ----------
@@ -102,7 +98,7 @@ def run_items(
     with os.fdopen(receiving) as file:
         text = file.read()
     os.waitpid(pid, 0)
-    return Outcome(**json.loads(text)) if text else Outcome(failed="the process", message="it ended")
+    return Outcome(**json.loads(text)) if text else Outcome(failed={"the process": "it ended"})
 
 
 def _silence() -> None:
@@ -121,6 +117,6 @@ def _run(items: Sequence[Any], subjects: Sequence[Subject], changed: str) -> Out
     items[0].config.pluginmanager.register(recorder)
     for item, following in zip(items, [*items[1:], None], strict=True):
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-        if outcome.failed:
+        if changed and outcome.failed:
             break
     return outcome

@@ -59,10 +59,16 @@ class Search:
     ----------
     items : sequence of pytest.Item
         Tests.
+
+    Attributes
+    ----------
+    broken : dict of str to str
+        Errors of tests that fail without any change; they prove nothing.
     """
 
     def __init__(self, items: Sequence[Any]):
         self.items = [item for item in items if not item.nodeid.startswith("tests/mutation/")]
+        self.broken: dict[str, str] = {}
 
     def run(self, subjects: Sequence[Subject]) -> Iterator[Finding]:
         """Yield what became of each change of some plugins.
@@ -76,62 +82,68 @@ class Search:
         ------
         Finding
             One for each part that gave a result in a test.
-
-        Raises
-        ------
-        RuntimeError
-            If a test fails without a change.
         """
         reached = self._reached(subjects)
         for subject in subjects:
             tests = reached[str(subject)]
             parts = sorted({part for _, _, found in tests for part in found})
             if not parts:
-                yield self._elsewhere(subject, "")
+                yield Finding(subject, "", "")
             for part in parts:
                 chosen = [item for _, item, found in tests if part in found]
-                outcome = run_items(chosen, [subject], part)
-                if outcome.failed:
-                    yield Finding(subject, part, outcome.failed, outcome.message)
-                else:
-                    yield self._elsewhere(subject, part)
+                more = [*(self._near(subject) if subject.kind == "rule" else ()), *self._elsewhere(subject)]
+                found = self._first(subject, part, chosen) or self._first(subject, part, more, LIMIT)
+                yield found or Finding(subject, part, "")
 
     def _reached(self, subjects: Sequence[Subject]) -> dict[str, list[tuple[float, Any, list[str]]]]:
-        """Return the tests of its own folder that reach each plugin, the fastest first."""
+        """Return the tests that reach each plugin, the fastest first."""
         reached: dict[str, list] = {str(subject): [] for subject in subjects}
-        for most in (1, 2):  # tests that name the plugin, then all tests of files that do
+        for choose in (self._named, self._near, self._elsewhere):
             missing = [subject for subject in subjects if not reached[str(subject)]]
-            items = {
-                item.nodeid: item
-                for subject in missing
-                for item in self.items
-                if item.nodeid.startswith(HOME[subject.kind]) and _rank(item, subject.words) <= most
-            }
+            items = {item.nodeid: item for subject in missing for item in choose(subject)}
             if not items:
                 continue
             outcome = run_items(list(items.values()), missing, limit=3000.0)
-            if outcome.failed:
-                raise RuntimeError(f"{outcome.failed} fails without any change: {outcome.message}")
+            self.broken.update(outcome.failed)
             for nodeid, found in outcome.seen.items():
-                for name, parts in found.items():
+                for name, parts in found.items() if nodeid not in outcome.failed else ():
                     reached[name].append((outcome.seconds[nodeid], items[nodeid], parts))
         return {name: sorted(found, key=lambda known: known[0]) for name, found in reached.items()}
 
-    def _elsewhere(self, subject: Subject, part: str) -> Finding:
-        """Return what tests of other folders that name a plugin say of a change."""
-        ranked = [(_rank(item, subject.words), i, item) for i, item in enumerate(self.items)]
-        items = [item for rank, _, item in sorted(ranked, key=lambda known: known[:2]) if rank <= 1]
-        items = [item for item in items if not item.nodeid.startswith(HOME[subject.kind])]
-        if not items or not part:
-            return Finding(subject, part, "")
-        outcome = run_items(items, [subject], part, LIMIT)
-        return Finding(subject, part, outcome.failed, outcome.message)
+    def _named(self, subject: Subject) -> list[Any]:
+        """Return the tests of its own folder that name a plugin; in a file that does, but for rules."""
+        return self._about(subject, True, 1 if subject.kind == "rule" else 2)
+
+    def _near(self, subject: Subject) -> list[Any]:
+        """Return the tests of the files of its own folder that name a plugin."""
+        return self._about(subject, True, 2)
+
+    def _elsewhere(self, subject: Subject) -> list[Any]:
+        """Return the tests of other folders that name a plugin."""
+        return self._about(subject, False, 1)
+
+    def _about(self, subject: Subject, at_home: bool, most: int) -> list[Any]:
+        """Return tests of its own folder or of others up to a rank, the lowest first."""
+        home = HOME[subject.kind]
+        ranked = [
+            (_rank(item, subject.words), number, item)
+            for number, item in enumerate(self.items)
+            if item.nodeid.startswith(home) == at_home and item.nodeid not in self.broken
+        ]
+        return [item for rank, _, item in sorted(ranked, key=lambda known: known[:2]) if rank <= most]
+
+    def _first(self, subject: Subject, part: str, items: list[Any], limit: float = 600.0) -> Finding | None:
+        """Return the first of some tests that notices a change."""
+        outcome = run_items(items, [subject], part, limit) if items else None
+        for test, message in outcome.failed.items() if outcome else ():
+            return Finding(subject, part, test, message)
+        return None
 
 
 def _rank(item: Any, words: tuple[str, ...]) -> int:
     """Return 0 where the name of a test has one of the words, 1 where its text has, 2 where its file has."""
     pattern = _pattern(words)
-    if pattern.search(item.nodeid.partition("::")[2]):
+    if _pattern(words, re.IGNORECASE).search(item.nodeid.partition("::")[2]):
         return 0
     if pattern.search(_source(getattr(item, "function", None))):
         return 1
@@ -139,8 +151,8 @@ def _rank(item: Any, words: tuple[str, ...]) -> int:
 
 
 @cache
-def _pattern(words: tuple[str, ...]) -> re.Pattern:
-    return re.compile("|".join(rf"(?<![A-Za-z]){re.escape(word)}(?![A-Za-z])" for word in words))
+def _pattern(words: tuple[str, ...], flags: int = 0) -> re.Pattern:
+    return re.compile("|".join(rf"(?<![A-Za-z]){re.escape(word)}(?![A-Za-z])" for word in words), flags)
 
 
 @cache
