@@ -254,7 +254,7 @@ def test_a_product_of_integers_straight_through():
     x, b, w = (
         np.arange(n, dtype=np.float32).reshape(shape) for n, shape in ((6, (2, 3)), (6, (3, 2)), (4, (2, 2)))
     )
-    p, q = np.float32(2), np.float32(3)
+    p, q = np.array(2, np.float32), np.array(3, np.float32)
     found = gradient(model, names="xbpq", straight_through=True, x=x, b=b, p=p, q=q, w=w)
     dx, db = w @ (b - q).T, (x - p).T @ w
     for got, expected in zip(found, (dx, db, -dx.sum(), -db.sum()), strict=True):
