@@ -39,25 +39,30 @@ class _Loop:
             if self.verbose or not finding.test:
                 print(f"{finding!s:60} {finding.test or 'NOT NOTICED'}  {finding.message[:80]}", flush=True)
         self.broken = search.broken
+        if session.testsfailed:
+            self.broken["collection"] = f"{session.testsfailed} files cannot be collected"
         return True
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Search, print, and return 1 where a change goes unnoticed without a reason, or is noticed with one."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
-    parser.add_argument("names", nargs="*", default=["*"], metavar="GLOB", help="plugins, such as 'loss:*'")
+    parser.add_argument("names", nargs="*", metavar="GLOB", help="plugins, such as 'loss:*'")
     parser.add_argument("--sample", type=int, help="number of plugins, drawn at random")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--verbose", action="store_true", help="print every change")
+    parser.add_argument("--tests", nargs="+", default=["tests"], metavar="PATH", help="files or folders")
     options = parser.parse_args(arguments)
-    subjects = [s for s in find_subjects() if any(fnmatchcase(str(s), name) for name in options.names)]
+    subjects = [
+        s for s in find_subjects() if any(fnmatchcase(str(s), name) for name in options.names or ["*"])
+    ]
     if not subjects:
         parser.error(f"no plugin fits {options.names}")
     if options.sample:
         subjects = random.Random(options.seed).sample(subjects, min(options.sample, len(subjects)))
     begin, loop = time.perf_counter(), _Loop(subjects, options.verbose)
     with threadpool_limits(1):  # a forked process cannot use the threads of its parent
-        pytest.main([*ARGUMENTS, "tests"], plugins=[loop])
+        pytest.main([*ARGUMENTS, *options.tests], plugins=[loop])
     print(f"{len(loop.findings)} changes of {len(subjects)} plugins in {time.perf_counter() - begin:.0f} s")
     for name, message in loop.broken.items():
         print(f"fails without any change: {name}  {message[:200]}", file=sys.stderr)
