@@ -21,7 +21,7 @@ PLUGIN := $(shell find tests/example_plugin -name '*.py' -o -name '*.cfg' -o -na
 # Tests are handed out to a few processes.
 PARALLEL := -q -n auto --maxprocesses 4 --dist worksteal
 
-.PHONY: demo test test-slow test-all test-3.11 test-3.12 test-3.13 lint format bench against-torch coverage docs clean
+.PHONY: demo test mutation test-slow test-all test-3.11 test-3.12 test-3.13 lint format bench against-torch coverage docs clean
 
 $(STAMP): setup.cfg pyproject.toml $(PLUGIN)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -47,6 +47,10 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -m "not slow" $(PARALLEL)
+
+# Changes plugins by 1 %, one at a time; fails where no test notices. MUTATION="'rule:*'" changes all rules.
+mutation: $(STAMP)
+	$(BIN)/python -m tests.mutation $(or $(MUTATION),--sample 20 --seed 0)
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow $(PARALLEL)

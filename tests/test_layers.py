@@ -112,10 +112,13 @@ NAMES = {name for name, _, _ in MODULES}
 NO_CYCLES = BELOW_TRAINING | {"training", "plugins", "parameters", "testing", "callbacks", "inspection"}
 
 
-@pytest.mark.parametrize("module, path, is_package", [pytest.param(*m, id=m[0]) for m in MODULES])
-def test_imports(module, path, is_package):
-    names = imports(path.read_text(encoding="utf-8"), module, is_package)
-    assert not [text for text in (problem(module, name) for name in names) if text]
+def test_imports():
+    found = [
+        problem(module, name)
+        for module, path, is_package in MODULES
+        for name in imports(path.read_text(encoding="utf-8"), module, is_package)
+    ]
+    assert len(found) > 1000 and not list(filter(None, found))
 
 
 def below(module):

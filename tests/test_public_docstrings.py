@@ -6,8 +6,6 @@ import inspect
 import pkgutil
 import re
 
-import pytest
-
 import ortlearn
 
 PACKAGES = ["ortlearn"] + [
@@ -109,51 +107,53 @@ def undocumented(obj):
     return parameters(obj) - known
 
 
-def params(packages):
-    return [
-        pytest.param(obj, id=f"{package}.{name}")
-        for package in packages
-        for name, obj in public(package).items()
+def each(packages):
+    """Yield every public name of some packages, with what it stands for."""
+    for package in packages:
+        for name, obj in public(package).items():
+            yield f"{package}.{name}", obj
+
+
+def test_modules():
+    wrong = []
+    for name in MODULES:
+        module = importlib.import_module(name)
+        names = getattr(module, "__all__", [])
+        if not module.__doc__ or len(set(names)) < len(names) or not all(hasattr(module, n) for n in names):
+            wrong.append(name)
+    assert not wrong
+
+
+def test_every_name_has_a_sentence():
+    wrong = [
+        path
+        for path, obj in each(MODULES)
+        if not inspect.cleandoc(obj.__doc__ or "").split("\n\n")[0].endswith((".", ":"))
     ]
+    assert not wrong
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_module(module):
-    imported = importlib.import_module(module)
-    assert imported.__doc__, f"{module} has no docstring"
-    names = getattr(imported, "__all__", [])
-    assert len(set(names)) == len(names)
-    assert all(hasattr(imported, name) for name in names)
+def test_every_parameter_is_documented():
+    assert not {path: undocumented(obj) for path, obj in each(PACKAGES) if undocumented(obj)}
 
 
-@pytest.mark.parametrize("obj", params(MODULES))
-def test_docstring(obj):
-    assert obj.__doc__, "no docstring"
-    first = inspect.cleandoc(obj.__doc__).split("\n\n")[0]
-    assert first.endswith((".", ":")), f"the summary must be a sentence: {first!r}"
-
-
-@pytest.mark.parametrize("obj", params(PACKAGES))
-def test_every_parameter_is_documented(obj):
-    assert not undocumented(obj)
-
-
-@pytest.mark.parametrize("obj", params(PACKAGES))
-def test_no_parameter_is_documented_that_is_not_there(obj):
-    known = documented(sections(obj.__doc__).get("Parameters", ""))
-    assert not known - parameters(obj)
+def test_no_parameter_is_documented_that_is_not_there():
+    wrong = {
+        path: documented(sections(obj.__doc__).get("Parameters", "")) - parameters(obj)
+        for path, obj in each(PACKAGES)
+    }
+    assert not {path: names for path, names in wrong.items() if names}
 
 
 EXCUSED = set().union(*NO_EXAMPLE.values())
 
 
-@pytest.mark.parametrize("obj", params(WITH_EXAMPLES))
-def test_example(obj):
-    has_example = ">>>" in sections(obj.__doc__).get("Examples", "")
-    if obj.__name__ in EXCUSED:
-        assert not has_example, "it has an example: take it off the list"
-    else:
-        assert has_example, "no example"
+def test_every_name_has_an_example_or_an_excuse():
+    has_example = {
+        path: ">>>" in sections(obj.__doc__).get("Examples", "") for path, obj in each(WITH_EXAMPLES)
+    }
+    excused = {path for path in has_example if path.rpartition(".")[2] in EXCUSED}
+    assert not [path for path, found in has_example.items() if found == (path in excused)]
 
 
 def test_no_excuse_is_left_over():

@@ -23,6 +23,7 @@ def same_losses(tmp_path_factory):
     return run(tmp_path_factory.mktemp("agreement"), "--sections", "agreement")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["linear", "mlp", "binary", "classes", "logistic"])
 def test_contenders_end_with_the_same_loss(same_losses, case):
     losses = same_losses[0]["agreement"][case]["losses"]
@@ -31,6 +32,7 @@ def test_contenders_end_with_the_same_loss(same_losses, case):
     assert list(losses.values()) == pytest.approx([losses["ortlearn"]] * len(losses), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_every_contender_takes_part_or_is_named(same_losses):
     results, printed = same_losses
     names = {"ortlearn", "forward-backward", "sklearn-mlp", "torch", "skorch", "jax"}
@@ -39,6 +41,7 @@ def test_every_contender_takes_part_or_is_named(same_losses):
     assert printed.count("left out: ") == len(results["left_out"])
 
 
+@pytest.mark.slow
 def test_a_run_writes_a_page_and_pictures(tmp_path):
     contenders = ["--contenders", "ortlearn", "sklearn-mlp"]
     results, printed = run(tmp_path, "--sections", "per_batch", "memory", *contenders, "--rounds", "2")

@@ -242,16 +242,16 @@ _AXES = (None, [0], [1], [-1], [0, 2], [1, -1])
 
 
 def reductions(name: str, draw: Callable, since_input: int, **options) -> list[Record]:
+    """Return records of which every two of operator, axes and keepdims meet."""
     records = []
-    for axes in _AXES:
-        for keepdims in (0, 1):
-            old = {"keepdims": keepdims} | ({} if axes is None else {"axes": axes})
-            new = () if axes is None else (ints(*axes),)
-            if since_input > 13:
-                records.append(Record(name, (draw,), old, opsets=(13,), **options))
-            opsets = tuple(v for v in ALL if v >= since_input)
-            given = {"keepdims": keepdims}
-            records.append(Record(name, (draw, *new), given, opsets=opsets, constants=(1,), **options))
+    for keepdims, axes in enumerate(_AXES, start=len(name)):
+        kept = {"keepdims": keepdims % 2}
+        old = kept | ({} if axes is None else {"axes": axes})
+        new = () if axes is None else (ints(*axes),)
+        if since_input > 13:
+            records.append(Record(name, (draw,), old, opsets=(13,), **options))
+        opsets = tuple(v for v in ALL if v >= since_input)
+        records.append(Record(name, (draw, *new), kept, opsets=opsets, constants=(1,), **options))
     return records
 
 

@@ -109,7 +109,7 @@ def build(plan):
 
 
 @settings(
-    max_examples=120, derandomize=True, deadline=None, database=None,
+    max_examples=40, derandomize=True, deadline=None, database=None,
     suppress_health_check=list(HealthCheck),
 )  # fmt: skip
 @given(PLANS, st.integers(0, 9))

@@ -244,6 +244,23 @@ def test_a_quantised_product_straight_through():
     np.testing.assert_allclose(found, np.ones_like(X), atol=0.02)
 
 
+def test_a_product_of_integers_straight_through():
+    model = parse(
+        """g (float[2,3] x, float[3,2] b, float p, float q, float[2,2] w) => (float loss) {
+        i = Cast<to=2>(x) j = Cast<to=2>(b) k = Cast<to=2>(p) l = Cast<to=2>(q)
+        m = MatMulInteger(i, j, k, l) f = Cast<to=1>(m) s = Mul(f, w) loss = ReduceSum<keepdims=0>(s) }""",
+        19,
+    )
+    x, b, w = (
+        np.arange(n, dtype=np.float32).reshape(shape) for n, shape in ((6, (2, 3)), (6, (3, 2)), (4, (2, 2)))
+    )
+    p, q = np.array(2, np.float32), np.array(3, np.float32)
+    found = gradient(model, names="xbpq", straight_through=True, x=x, b=b, p=p, q=q, w=w)
+    dx, db = w @ (b - q).T, (x - p).T @ w
+    for got, expected in zip(found, (dx, db, -dx.sum(), -db.sum()), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-6)
+
+
 def test_rounded_integers_at_the_border_of_a_subgraph_are_refused():
     for name in ("a branch", "integers that a loop carries"):
         with pytest.raises(GradientError, match="enter or leave its body"):

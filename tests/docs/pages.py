@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 
-__all__ = ["DOCS", "GENERATED", "ROOT", "Page", "Table", "code_in", "pages"]
+__all__ = ["DOCS", "GENERATED", "ROOT", "Page", "Table", "code_in", "each", "pages"]
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -141,3 +141,22 @@ def _cells(line: str) -> list[str]:
 def code_in(text: str) -> list[str]:
     """Return the code within a text."""
     return [" ".join(match["text"].split()) for match in _CODE.finditer(text)]
+
+
+def each(some: list[Page]) -> Callable:
+    """Return a decorator that makes one test of a check of a page, which names all pages that fail."""
+
+    def decorate(check: Callable) -> Callable:
+        def test():
+            wrong = {}
+            for page in some:
+                try:
+                    check(page)
+                except AssertionError as error:
+                    wrong[page.name] = str(error)
+            assert some and not wrong
+
+        test.__name__ = check.__name__
+        return test
+
+    return decorate

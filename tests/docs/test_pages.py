@@ -3,19 +3,13 @@
 import ast
 import re
 
-import pytest
-
-from tests.docs.pages import DOCS, GENERATED, ROOT, Page, pages
+from tests.docs.pages import DOCS, GENERATED, ROOT, Page, each, pages
 
 PAGES = pages()
 SITE = [page for page in PAGES if page.path.is_relative_to(DOCS)]
 #: Parts of the site that are read to learn something.
 TEACHING = ("guide", "howto", "tutorials", "explanation")
 TEST = re.compile(r"^(tests/[\w/]+\.py)::(\w+)$")
-
-
-def each(pages):
-    return pytest.mark.parametrize("page", [pytest.param(page, id=page.name) for page in pages])
 
 
 every_page = each(PAGES)

@@ -6,11 +6,10 @@ import inspect
 import re
 from functools import cache
 
-import pytest
 from sklearn.utils import all_estimators
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
-from tests.docs.pages import Page, Table, code_in, pages
+from tests.docs.pages import Page, Table, code_in, each, pages
 from tests.docs.test_docstrings import PACKAGES
 
 ESTIMATORS = (OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer)
@@ -19,7 +18,7 @@ OTHERS = ("docs/howto/from_", "docs/decisions/", "CONTRIBUTING.md")
 KEYWORD = re.compile(r"(?<![\w.])([A-Za-z]\w*)=(?!=)")
 #: A call of something with keywords, without calls inside.
 CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\(([^()]*)\)")
-every_page = pytest.mark.parametrize("page", [pytest.param(page, id=page.name) for page in pages()])
+every_page = each(pages())
 
 
 def parameters(obj):

@@ -7,7 +7,7 @@ from typing import get_origin
 
 import pytest
 
-from tests.docs.pages import DOCS, pages
+from tests.docs.pages import DOCS, each, pages
 from tests.docs.test_docstrings import PACKAGES
 
 AUTOSUMMARY = re.compile(r"^\.\. autosummary::\n(?:   :.*\n)*\n((?:   \S+\n)+)", re.MULTILINE)
@@ -42,7 +42,7 @@ def imported(text):
     return set(re.findall(r"^(?:>>> |\.\.\. )? *from (ortlearn(?:\.[\w.]+)?) import ", text, re.MULTILINE))
 
 
-@pytest.mark.parametrize("page", [pytest.param(page, id=page.name) for page in pages()])
+@each(pages())
 def test_what_a_page_imports_from_is_listed(page):
     assert imported(page.text) <= set(listed())
 

@@ -8,6 +8,7 @@ from ortlearn.estimators.results import draw_seed
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, LearningRateSGDNesterov
 from ortlearn.penalties import ElasticPenalty
 from ortlearn.training.batches import epoch_order
+from tests.pairwise import pairwise
 
 EPOCHS, SIZE = 2, 10
 ETA, POWER, MOMENTUM = 0.03, 0.25, 0.9
@@ -99,7 +100,10 @@ def as_stored(model):
     return model
 
 
-@pytest.fixture(params=["regression", "outputs", "binary", "multinomial"])
+CASES = ["regression", "outputs", "binary", "multinomial"]
+
+
+@pytest.fixture(params=CASES)
 def case(request):
     """A linear model, rows, labels and the loss."""
     name = {"outputs": "two_outputs", "binary": "cancer", "multinomial": "wine"}.get(
@@ -115,8 +119,13 @@ def case(request):
     return as_stored(LinearRegression().fit(X[::2], y[::2])), X, y, squared_error
 
 
-@pytest.mark.parametrize("rate", list(RATES))
-@pytest.mark.parametrize("option", ["plain", "weighted", "penalty", "proximal"])
+@pairwise(
+    indirect=["case", "optimizer"],
+    case=CASES,
+    rate=RATES,
+    option=["plain", "weighted", "penalty", "proximal"],
+    optimizer=["one_graph", "two_calls"],
+)
 def test_two_epochs(case, rate, option, optimizer):
     model, X, y, loss = case
     plugin, rule = RATES[rate]

@@ -9,6 +9,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGDNesterov
 from ortlearn.penalties import L2Penalty
+from tests.pairwise import pairwise
 
 EPOCHS, SIZE, ETA = 5, 20, 0.01
 SOLVERS = {
@@ -53,10 +54,14 @@ def one_epoch_then(kind, X, y, **options):
         return begin, after
 
 
-@pytest.mark.parametrize(
-    "weighted, dtype", [(False, "float32"), (True, "float64")], ids=["plain", "weighted"]
+@pairwise(
+    indirect=["case", "optimizer"],
+    case=KINDS,
+    solver=SOLVERS,
+    weighted=[False, True],
+    dtype=["float32", "float64"],
+    optimizer=["one_graph", "two_calls"],
 )
-@pytest.mark.parametrize("solver", list(SOLVERS))
 def test_weights(case, solver, weighted, dtype, optimizer):
     kind, X, y = case
     alpha = 0.5

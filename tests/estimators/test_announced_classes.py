@@ -17,71 +17,71 @@ LABELS = (X > 0).astype(int)
 COLUMNS = np.stack([Y, Y % 2], axis=1)
 
 
-def test_labels_that_were_not_announced(optimizer):
+def test_labels_that_were_not_announced(either):
     with pytest.raises(ValueError, match="classes"):
         SGDClassifier().partial_fit(X, Y, classes=[0, 1])
-    model = optimizer(LogisticRegression())
+    model = either(LogisticRegression())
     with pytest.raises(ValueError, match=r"classes=\[0, 1\] must include all labels of y: \[2\] are missing"):
         model.partial_fit(X, Y, classes=[0, 1])
     assert not hasattr(model, "onnx_")
 
 
 @pytest.mark.parametrize("classes", [[2, 0, 3, 1], (3, 2, 1, 0), np.array([0, 0, 1, 2, 3])], ids=str)
-def test_classes_in_any_order(classes, optimizer):
-    model = optimizer(LogisticRegression(), random_state=0).partial_fit(X, Y, classes=classes)
+def test_classes_in_any_order(classes, either):
+    model = either(LogisticRegression(), random_state=0).partial_fit(X, Y, classes=classes)
     assert model.classes_.tolist() == [0, 1, 2, 3]
     model.partial_fit(X, Y, classes=[3, 1, 2, 0])
     assert model.predict_proba(X).shape == (30, 4)
 
 
-def test_words(optimizer):
+def test_words(either):
     words = np.array(["b", "c", "a"])[Y]
-    model = optimizer(LogisticRegression(), random_state=0).partial_fit(X, words, classes=["d", *"abc"])
+    model = either(LogisticRegression(), random_state=0).partial_fit(X, words, classes=["d", *"abc"])
     assert model.classes_.tolist() == ["a", "b", "c", "d"]
 
 
 @pytest.mark.parametrize(
     "classes", [[], 3, np.array(3), "ab", {0, 1}, np.array([]), [[0, 1, 2]], [[0, 1], [2, 3]]], ids=str
 )
-def test_no_classes(classes, optimizer):
+def test_no_classes(classes, either):
     with pytest.raises(ValueError, match="must be (an array of all|one array of) classes"):
-        optimizer(LogisticRegression()).partial_fit(X, Y, classes=classes)
+        either(LogisticRegression()).partial_fit(X, Y, classes=classes)
 
 
 @pytest.mark.parametrize("classes", [[0, 1], [0, 1, 2, 3], [], [5, 6, 7]], ids=str)
-def test_a_fitted_model_knows_its_classes(classes, optimizer):
+def test_a_fitted_model_knows_its_classes(classes, either):
     fitted = LogisticRegression().fit(X, Y)
     for source in (fitted, sklearn_to_onnx(fitted, 3)):
-        known = optimizer(source).partial_fit(X, Y, classes=[2, 1, 0])
+        known = either(source).partial_fit(X, Y, classes=[2, 1, 0])
         assert known.classes_.tolist() == [0, 1, 2]
         with pytest.raises(ValueError, match=r"not those of the first call|must be an array"):
             known.partial_fit(X[:3], Y[:3], classes=classes)
         with pytest.raises(ValueError, match=r"not those of the model|must (include|be an array)"):
-            optimizer(source).partial_fit(X, Y, classes=classes)
+            either(source).partial_fit(X, Y, classes=classes)
 
 
 @pytest.mark.parametrize("classes", [[0, 1, 2], [2, 1, 0], [[0, 1]] * 3], ids=str)
-def test_numbers_of_labels(classes, optimizer):
+def test_numbers_of_labels(classes, either):
     expected = MLPClassifier((2,), random_state=0).partial_fit(X, LABELS, classes=[0, 1, 2]).classes_
-    model = optimizer(MLPClassifier((2,)), random_state=0).partial_fit(X, LABELS, classes=classes)
+    model = either(MLPClassifier((2,)), random_state=0).partial_fit(X, LABELS, classes=classes)
     np.testing.assert_array_equal(model.classes_, expected)
     assert model.partial_fit(X, LABELS, classes=classes).predict(X).shape == (30, 3)
 
 
 @pytest.mark.parametrize("classes", [[0, 1], [0, 1, 2, 3], [0, 1, 5], [[0, 1]] * 2, [[0, 2]] * 3], ids=str)
-def test_other_numbers_of_labels(classes, optimizer):
+def test_other_numbers_of_labels(classes, either):
     with pytest.raises(ValueError, match="must be 3 arrays of classes|must include all labels"):
-        optimizer(MLPClassifier((2,))).partial_fit(X, LABELS, classes=classes)
+        either(MLPClassifier((2,))).partial_fit(X, LABELS, classes=classes)
 
 
-def test_classes_of_columns(optimizer):
+def test_classes_of_columns(either):
     make = MultiOutputClassifier(LogisticRegression())
-    model = optimizer(make, random_state=0).partial_fit(X, COLUMNS, classes=[[2, 1, 0, 4], [1, 0]])
+    model = either(make, random_state=0).partial_fit(X, COLUMNS, classes=[[2, 1, 0, 4], [1, 0]])
     assert [known.tolist() for known in model.classes_] == [[0, 1, 2, 4], [0, 1]]
     with pytest.raises(ValueError, match="not those of the first call"):
         model.partial_fit(X, COLUMNS, classes=[[0, 1, 2], [0, 1]])
     with pytest.raises(ValueError, match=r"must include all labels of y: \[2\] are missing"):
-        optimizer(make).partial_fit(X, COLUMNS, classes=[[0, 1], [0, 1]])
+        either(make).partial_fit(X, COLUMNS, classes=[[0, 1], [0, 1]])
 
 
 def test_nothing_announced():

@@ -154,14 +154,14 @@ def test_what_fit_refuses_every_method_refuses(name, kind):
 
 
 @pytest.mark.parametrize("argument", ["y", "sample_weight", "X_val", "y_val", "sample_weight_val"])
-def test_masked_arrays_elsewhere(optimizer, argument):
+def test_masked_arrays_elsewhere(either, argument):
     estimator, y = MODELS["Ridge"]
     given = calls(y)["fit"]
     given[argument] = np.ma.masked_array(given[argument])
     with pytest.raises(ValueError, match="masked array"):
-        optimizer(estimator).fit(**given)
+        either(estimator).fit(**given)
     if argument in ("y", "sample_weight"):
-        trained = optimizer(estimator, max_iter=2).fit(X, y)
+        trained = either(estimator, max_iter=2).fit(X, y)
         for method in ("score", "losses", "partial_fit"):
             with pytest.raises(ValueError, match="masked array"):
                 getattr(trained, method)(**calls(y)[method] | {argument: given[argument]})
@@ -180,10 +180,10 @@ def test_masked_columns_of_a_dictionary_and_masked_classes():
 
 
 @pytest.mark.parametrize("name", ["Ridge", "LogisticRegression", "file"])
-def test_a_column_of_weights_is_a_vector(optimizer, name):
+def test_a_column_of_weights_is_a_vector(either, name):
     estimator, y = MODELS[name]
     column = WEIGHTS[:, None]
-    flat, tall = (optimizer(estimator, max_iter=3, random_state=0) for _ in "12")
+    flat, tall = (either(estimator, max_iter=3, random_state=0) for _ in "12")
     flat.fit(X, y, WEIGHTS)
     tall.fit(X, y, column)
     for key, array in flat.get_weights().items():
@@ -194,9 +194,9 @@ def test_a_column_of_weights_is_a_vector(optimizer, name):
         flat.fit(X, y, np.hstack([column, column]))
 
 
-def test_losses_of_weighted_samples(optimizer):
+def test_losses_of_weighted_samples(either):
     estimator, y = MODELS["Ridge"]
-    trained = optimizer(estimator, max_iter=3, random_state=0).fit(X, y)
+    trained = either(estimator, max_iter=3, random_state=0).fit(X, y)
     expected = WEIGHTS * (trained.predict(X) - y) ** 2 / 2
     np.testing.assert_allclose(trained.losses(X, y, WEIGHTS), expected, rtol=1e-5)
 

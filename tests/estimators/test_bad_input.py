@@ -96,9 +96,9 @@ def test_data_of_partial_fit(name, fitted, rows, unchanged):
 
 
 @pytest.mark.parametrize("name", [n for n in DATA if n != "features"])
-def test_data_of_the_first_fit(name, optimizer, rows):
+def test_data_of_the_first_fit(name, either, rows):
     spoil, arguments, message = DATA[name]
-    model = optimizer(LinearRegression(), max_iter=2)
+    model = either(LinearRegression(), max_iter=2)
     before = dict(model.__dict__)
     with pytest.raises(ValueError, match=message):
         model.fit(*spoil(*rows), **arguments)
@@ -165,8 +165,8 @@ PARAMETERS = [
 
 
 @pytest.mark.parametrize("params, error, message", PARAMETERS)
-def test_parameters(params, error, message, optimizer, rows, unchanged):
-    model = optimizer(LinearRegression(), max_iter=2, random_state=0).fit(*rows).set_params(**params)
+def test_parameters(params, error, message, either, rows, unchanged):
+    model = either(LinearRegression(), max_iter=2, random_state=0).fit(*rows).set_params(**params)
 
     def fails():
         with pytest.raises(error, match=message) as caught:
@@ -178,23 +178,23 @@ def test_parameters(params, error, message, optimizer, rows, unchanged):
         model.set_params(device="cpu").predict(rows[0])
         params["device"] = device
         with pytest.raises(error, match=message):
-            optimizer(LinearRegression(), device=device).fit(*rows)
+            either(LinearRegression(), device=device).fit(*rows)
     else:
         unchanged(model, rows[0], fails)
 
 
-def test_missing_file_in_a_folder(optimizer, rows, tmp_path):
+def test_missing_file_in_a_folder(either, rows, tmp_path):
     (tmp_path / "text.onnx").write_text("this is text")
     with pytest.raises(ConversionError, match="text.onnx' are not an ONNX model"):
-        optimizer(tmp_path / "text.onnx").fit(*rows)
+        either(tmp_path / "text.onnx").fit(*rows)
     with pytest.raises(ConversionError, match="cannot be read"):
-        optimizer(tmp_path).fit(*rows)
+        either(tmp_path).fit(*rows)
 
 
 @pytest.mark.parametrize("device", ["cuda", "cuda:1"])
-def test_cuda_without_its_provider(device, optimizer, rows, unchanged, monkeypatch):
+def test_cuda_without_its_provider(device, either, rows, unchanged, monkeypatch):
     monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CPUExecutionProvider"])
-    model = optimizer(LinearRegression(), max_iter=1, random_state=0).fit(*rows)
+    model = either(LinearRegression(), max_iter=1, random_state=0).fit(*rows)
     model.predict(rows[0])
     model.set_params(device=device)
 
@@ -207,15 +207,15 @@ def test_cuda_without_its_provider(device, optimizer, rows, unchanged, monkeypat
 
 
 @pytest.mark.parametrize("estimator", [LogisticRegression(), MLPClassifier((3,))])
-def test_one_class_only(estimator, optimizer, wine):
+def test_one_class_only(estimator, either, wine):
     X, y = wine
     with pytest.raises(ValueError, match="at least 2 classes"):
-        optimizer(estimator).fit(X, np.zeros(len(y)))
+        either(estimator).fit(X, np.zeros(len(y)))
 
 
-def test_unknown_classes(optimizer, wine, unchanged):
+def test_unknown_classes(either, wine, unchanged):
     X, y = wine
-    model = optimizer(LogisticRegression().fit(X, y), max_iter=1, random_state=0).fit(X, y)
+    model = either(LogisticRegression().fit(X, y), max_iter=1, random_state=0).fit(X, y)
 
     def fails():
         for method in (model.fit, model.partial_fit, model.losses):
@@ -225,19 +225,19 @@ def test_unknown_classes(optimizer, wine, unchanged):
     unchanged(model, X, fails)
 
 
-def test_regression_targets_for_a_classifier(optimizer, wine):
+def test_regression_targets_for_a_classifier(either, wine):
     X, y = wine
     with pytest.raises(ValueError, match="[Uu]nknown label type"):
-        optimizer(LogisticRegression()).fit(X, y + 0.5 * X[:, 0])
+        either(LogisticRegression()).fit(X, y + 0.5 * X[:, 0])
 
 
-def test_a_loss_of_regression_for_a_classifier(optimizer, wine):
+def test_a_loss_of_regression_for_a_classifier(either, wine):
     with pytest.raises(PluginError, match="SquaredErrorLoss is for regression, the model for classification"):
-        optimizer(LogisticRegression(), learning_loss="squared_error").fit(*wine)
+        either(LogisticRegression(), learning_loss="squared_error").fit(*wine)
 
 
-def test_methods_before_fit(optimizer, wine):
-    model = optimizer(LogisticRegression())
+def test_methods_before_fit(either, wine):
+    model = either(LogisticRegression())
     calls = [
         lambda: model.predict(wine[0]),
         lambda: model.predict_proba(wine[0]),

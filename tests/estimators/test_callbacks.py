@@ -292,9 +292,9 @@ def test_progress_bar_beside_verbose(small, capsys):
     ["setup", ("begin", "fit"), ("begin", "epoch"), ("end", "epoch"), ("end", "fit"), "teardown"],
     ids=str,
 )
-def test_a_hook_that_fails(optimizer, where, small):
+def test_a_hook_that_fails(either, where, small):
     X, y = small
-    trainer = ridge(optimizer).fit(X, y)
+    trainer = ridge(either).fit(X, y)
     seen, other = Recorder(fail_at=where), Lister()
     trainer.set_callbacks(seen, other)
     before = dict(vars(trainer))

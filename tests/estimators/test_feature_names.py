@@ -35,10 +35,10 @@ MODELS = {
 
 @pytest.mark.parametrize("warm_start", [False, True])
 @pytest.mark.parametrize("name", MODELS)
-def test_a_fitted_estimator_takes_its_own_columns(name, warm_start, optimizer, frame):
+def test_a_fitted_estimator_takes_its_own_columns(name, warm_start, either, frame):
     X, y = frame
     model = MODELS[name].fit(X, y)
-    trained = optimizer(model, **settings(warm_start=warm_start))
+    trained = either(model, **settings(warm_start=warm_start))
     with pytest.raises(ValueError, match=ORDER):
         model.predict(X[list("dcba")])
     with pytest.raises(ValueError, match=ORDER):
@@ -49,12 +49,12 @@ def test_a_fitted_estimator_takes_its_own_columns(name, warm_start, optimizer, f
     assert trained.fit(X, y).fit(X, y).n_features_in_ == 4
 
 
-def test_a_fit_that_goes_on_takes_the_same_columns(optimizer, frame):
+def test_a_fit_that_goes_on_takes_the_same_columns(either, frame):
     X, y = frame
-    goes_on = optimizer(Ridge(), **settings(warm_start=True)).fit(X, y)
+    goes_on = either(Ridge(), **settings(warm_start=True)).fit(X, y)
     with pytest.raises(ValueError, match=ORDER):
         goes_on.fit(X[list("dcba")], y)
-    again = optimizer(Ridge(), **settings()).fit(X, y).fit(X[list("dcba")], y)
+    again = either(Ridge(), **settings()).fit(X, y).fit(X[list("dcba")], y)
     assert list(again.feature_names_in_) == list("dcba")
 
 
@@ -70,9 +70,9 @@ BY_NAME = {
 
 @pytest.mark.filterwarnings(f"ignore::{FallbackWarning.__module__}.FallbackWarning")
 @pytest.mark.parametrize("name", BY_NAME)
-def test_steps_that_select_by_name_take_any_order(name, optimizer, frame):
+def test_steps_that_select_by_name_take_any_order(name, either, frame):
     X, y = frame
     model = BY_NAME[name].fit(X, y)
     other = X[list("dcba")]
-    trained = optimizer(model, **settings(warm_start=True)).fit(other, y).fit(other, y)
+    trained = either(model, **settings(warm_start=True)).fit(other, y).fit(other, y)
     np.testing.assert_allclose(trained.predict_proba(other), model.predict_proba(other), atol=1e-6)

@@ -55,9 +55,9 @@ def in_child(function):
 
 
 @pytest.fixture
-def fitted(optimizer):
+def fitted(either):
     network = MLPRegressor(hidden_layer_sizes=(60, 60))
-    model = optimizer(network, n_jobs=2, max_iter=2, batch_size=500, random_state=0).fit(X, Y)
+    model = either(network, n_jobs=2, max_iter=2, batch_size=500, random_state=0).fit(X, Y)
     model.predict(X), model.score(X, Y), model.losses(X, Y)
     return model
 

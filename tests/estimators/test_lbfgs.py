@@ -152,8 +152,8 @@ def test_it_needs_all_rows(optimizer, diabetes):
 
 
 @pytest.mark.parametrize("penalty", ["l1", "elastic", "group_lasso", "max_norm"])
-def test_a_penalty_with_a_kink_is_refused(penalty, optimizer, diabetes):
-    model = optimizer(Ridge(), learning_rate="LBFGS", learning_penalty=penalty)
+def test_a_penalty_with_a_kink_is_refused(penalty, either, diabetes):
+    model = either(Ridge(), learning_rate="LBFGS", learning_penalty=penalty)
     with pytest.raises(PluginError, match="needs a smooth objective"):
         model.fit(*diabetes)
 

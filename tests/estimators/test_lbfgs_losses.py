@@ -1,7 +1,6 @@
 """learning_rate="LBFGS" with every loss that has a linear model in scikit-learn: the same objective."""
 
 import numpy as np
-import pytest
 from scipy.special import xlogy
 from sklearn.linear_model import (
     GammaRegressor,
@@ -16,6 +15,7 @@ from sklearn.linear_model import (
 
 from ortlearn.losses import HuberLoss, QuantileLoss, TweedieLoss
 from ortlearn.penalties import L2Penalty
+from tests.pairwise import pairwise
 
 ALPHA = 0.1
 EXACT = {"tol": 1e-9, "max_iter": 2000}
@@ -99,10 +99,13 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(
-    "weighted, dtype", [(False, "float32"), (True, "float64")], ids=["plain", "weighted"]
+@pairwise(
+    indirect=["optimizer"],
+    name=CASES,
+    optimizer=["one_graph", "two_calls"],
+    weighted=[False, True],
+    dtype=["float32", "float64"],
 )
-@pytest.mark.parametrize("name", list(CASES))
 def test_the_objective_of_scikit_learn(name, weighted, dtype, optimizer, request):
     make, our_loss, loss_of, strength = CASES[name]
     X, y = request.getfixturevalue("cancer" if name == "logistic" else "diabetes")

@@ -80,9 +80,9 @@ def small_step(optimizer, model, **options):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_converted_pipeline_predicts_the_same(dtype, optimizer, pipeline, people):
+def test_a_converted_pipeline_predicts_the_same(dtype, either, pipeline, people):
     X, y = people
-    model = small_step(optimizer, pipeline, dtype=dtype).fit(X, y)
+    model = small_step(either, pipeline, dtype=dtype).fit(X, y)
     np.testing.assert_allclose(model.predict(X), pipeline.predict(X), rtol=1e-5, atol=1e-5)
     assert {array.dtype.name for array in model.trained_coef_.values()} == {dtype}
     assert model.feature_names_in_.tolist() == list(X.columns) and model.n_features_in_ == 6
@@ -105,9 +105,9 @@ def test_training_from_fresh_weights(gradient, optimizer, people):
     np.testing.assert_allclose(model.losses(X, y), (model.predict(X) - y) ** 2 / 2, rtol=1e-3, atol=1e-5)
 
 
-def test_the_exported_model_takes_raw_columns(optimizer, pipeline, people):
+def test_the_exported_model_takes_raw_columns(either, pipeline, people):
     X, y = people
-    model = optimizer(pipeline, max_iter=2, random_state=0, learning_rate=0.01).fit(X, y)
+    model = either(pipeline, max_iter=2, random_state=0, learning_rate=0.01).fit(X, y)
     session = onnxruntime.InferenceSession(model.onnx_.SerializeToString())
     kinds = {value.name: value.type for value in session.get_inputs()}
     text, number = "tensor(string)", "tensor(float)"
@@ -121,11 +121,11 @@ def test_the_exported_model_takes_raw_columns(optimizer, pipeline, people):
     np.testing.assert_array_equal(session.run(None, feeds)[0].ravel(), model.predict(X))
 
 
-def test_classifiers_and_weights_of_rows(optimizer, people):
+def test_classifiers_and_weights_of_rows(either, people):
     X, y = people
     labels = np.where(y > np.median(y), "much", "little")
     weights = np.linspace(0.5, 2, N_ROWS)
-    model = optimizer(
+    model = either(
         make_pipeline(columns(), MLPClassifier((6,))), max_iter=30, learning_rate=0.05, random_state=0
     )
     model.fit(X, labels, sample_weight=weights)
@@ -178,7 +178,7 @@ def test_single_rows(pipeline, people, both):
         np.testing.assert_allclose(singly, model.predict(X[:5]), rtol=1e-6)
 
 
-def test_unknown_categories(optimizer, people):
+def test_unknown_categories(either, people):
     X, y = people[0][["kind", "age"]], people[1]
     far = X[:2].assign(kind="z")
     lenient = make_column_transformer(
@@ -186,28 +186,28 @@ def test_unknown_categories(optimizer, people):
     )
     fitted = make_pipeline(lenient, Ridge()).fit(X, y)
     np.testing.assert_allclose(
-        small_step(optimizer, fitted, learning_rate=1e-15).fit(X, y).predict(far),
+        small_step(either, fitted, learning_rate=1e-15).fit(X, y).predict(far),
         fitted.predict(far),
         rtol=1e-5,
     )
     for encoder in (OneHotEncoder(), OrdinalEncoder()):
         strict = make_column_transformer((encoder, ["kind"]), (StandardScaler(), ["age"]))
-        model = small_step(optimizer, make_pipeline(strict, Ridge())).fit(X, y)
+        model = small_step(either, make_pipeline(strict, Ridge())).fit(X, y)
         with pytest.raises(ValueError, match=r"Found unknown categories \['z'\] in column 'kind'"):
             model.predict(far)
         assert model.predict(X).shape == (N_ROWS,)
 
 
-def test_unknown_numbers(optimizer):
+def test_unknown_numbers(either):
     X = np.repeat([[1.0, 5.0], [2.0, 6.0]], 5, axis=0)
-    model = small_step(optimizer, make_pipeline(OrdinalEncoder(), Ridge())).fit(X, X[:, 0])
+    model = small_step(either, make_pipeline(OrdinalEncoder(), Ridge())).fit(X, X[:, 0])
     with pytest.raises(ValueError, match=r"unknown categories \['7.0'\] in column 1"):
         model.predict(X + np.array([0, 1]))
 
 
-def test_columns_that_lack(optimizer, pipeline, people, unchanged):
+def test_columns_that_lack(either, pipeline, people, unchanged):
     X, y = people
-    model = small_step(optimizer, pipeline).fit(X, y)
+    model = small_step(either, pipeline).fit(X, y)
 
     def fails():
         with pytest.raises(ValueError, match=r"Columns are missing: \['city'\]"):
@@ -224,15 +224,15 @@ def test_columns_that_lack(optimizer, pipeline, people, unchanged):
     unchanged(model, X, fails)
 
 
-def test_dictionaries_are_for_onnx_models(optimizer, people):
+def test_dictionaries_are_for_onnx_models(either, people):
     X, y = people
     with pytest.raises(ValueError, match="X is a dictionary, which only ONNX models"):
-        optimizer(make_pipeline(columns(), Ridge())).fit(dict(X), y)
+        either(make_pipeline(columns(), Ridge())).fit(dict(X), y)
 
 
-def test_names_are_checked_where_nobody_selects_by_name(optimizer, people):
+def test_names_are_checked_where_nobody_selects_by_name(either, people):
     X, y = people[0][["city", "kind"]].fillna("?"), people[1]
-    model = optimizer(make_pipeline(OneHotEncoder(), Ridge()), max_iter=2, random_state=0).fit(X, y)
+    model = either(make_pipeline(OneHotEncoder(), Ridge()), max_iter=2, random_state=0).fit(X, y)
     assert [value.name for value in model.onnx_.graph.input] == ["city", "kind"]
     with pytest.raises(ValueError, match="feature names"):
         model.predict(X[["kind", "city"]])
@@ -240,21 +240,21 @@ def test_names_are_checked_where_nobody_selects_by_name(optimizer, people):
         model.predict(X.rename(columns={"kind": "sort"}))
 
 
-def test_documents(optimizer, people):
+def test_documents(either, people):
     texts, y = people[0]["note"], people[1]
     fitted = make_pipeline(TfidfVectorizer(), Ridge()).fit(texts, y)
     for form in (texts, texts.tolist(), texts.to_numpy()):
-        model = small_step(optimizer, fitted).fit(form, y)
+        model = small_step(either, fitted).fit(form, y)
         np.testing.assert_allclose(model.predict(form), fitted.predict(form), rtol=1e-5)
         np.testing.assert_allclose(model.predict(form[:1]), fitted.predict(form[:1]), rtol=1e-5)
 
 
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
-def test_missing_documents(missing, optimizer, people, unchanged):
+def test_missing_documents(missing, either, people, unchanged):
     texts, y = people[0][["note"]].astype(object), people[1]
     columns = make_column_transformer((TfidfVectorizer(), "note"))
     fitted = make_pipeline(columns, Ridge()).fit(texts, y)
-    model = small_step(optimizer, fitted).fit(texts, y)
+    model = small_step(either, fitted).fit(texts, y)
     with_none = texts.copy()
     with_none.iloc[[3, 5], 0] = missing
 
@@ -264,16 +264,16 @@ def test_missing_documents(missing, optimizer, people, unchanged):
                 call(with_none)
 
     unchanged(model, texts, fails)
-    alone = small_step(optimizer, make_pipeline(TfidfVectorizer(), Ridge()).fit(texts["note"], y))
+    alone = small_step(either, make_pipeline(TfidfVectorizer(), Ridge()).fit(texts["note"], y))
     with pytest.raises(ValueError, match=r"X has missing texts, in rows \[3, 5\].* Put ''"):
         alone.fit(texts["note"], y).predict(with_none["note"])
 
 
-def test_arrays_of_text(optimizer, people):
+def test_arrays_of_text(either, people):
     texts, y = people[0][["city", "kind"]].fillna("?").to_numpy().astype(str), people[1]
     fitted = make_pipeline(OneHotEncoder(), Ridge()).fit(texts, y)
     for form in (texts, texts.astype(object), texts.tolist()):
-        model = small_step(optimizer, fitted).fit(form, y)
+        model = small_step(either, fitted).fit(form, y)
         np.testing.assert_allclose(model.predict(form), fitted.predict(form), rtol=1e-5)
 
 
@@ -293,9 +293,9 @@ def test_whole_numbers_and_sparse_matrices(optimizer):
         assert model.onnx_.graph.input[0].name == "X"
 
 
-def test_pickles_clones_and_partial_fit(optimizer, people):
+def test_pickles_clones_and_partial_fit(either, people):
     X, y = people
-    model = optimizer(make_pipeline(columns(), Ridge()), max_iter=3, learning_rate=0.05, random_state=0)
+    model = either(make_pipeline(columns(), Ridge()), max_iter=3, learning_rate=0.05, random_state=0)
     model.fit(X, y)
     back = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(back.predict(X), model.predict(X))
@@ -308,9 +308,9 @@ def test_pickles_clones_and_partial_fit(optimizer, people):
     assert len(first.train_losses_) == 1 and first.predict(X).shape == (N_ROWS,)
 
 
-def test_first_partial_fit_knows_every_class(optimizer, people):
+def test_first_partial_fit_knows_every_class(either, people):
     X = people[0]
-    model = optimizer(make_pipeline(columns(), LogisticRegression()), learning_rate=0.1, random_state=0)
+    model = either(make_pipeline(columns(), LogisticRegression()), learning_rate=0.1, random_state=0)
     labels = np.repeat(["a", "b"], N_ROWS // 2)
     model.partial_fit(X, labels, classes=["a", "b", "c"])
     assert model.predict_proba(X[:2]).shape == (2, 3)
@@ -325,12 +325,12 @@ def test_searches_over_frames(people, both):
     assert cross_val_score(search.best_estimator_, X, y, cv=2).min() > 0.3
 
 
-def test_target_encoders_and_switching_hoisting_off(optimizer, people):
+def test_target_encoders_and_switching_hoisting_off(either, people):
     X, y = people[0][["kind", "age"]], people[1]
     encoder = make_column_transformer((TargetEncoder(), ["kind"]), (StandardScaler(), ["age"]))
     fitted = make_pipeline(encoder, Ridge()).fit(X, y)
     weights = [
-        optimizer(fitted, hoist=hoist, max_iter=3, random_state=0).fit(X, y).trained_coef_
+        either(fitted, hoist=hoist, max_iter=3, random_state=0).fit(X, y).trained_coef_
         for hoist in (True, False)
     ]
     for name, array in weights[0].items():
@@ -343,23 +343,23 @@ def numbers():
     return X, X[:, 0] + X[:, 1] ** 2
 
 
-def test_missing_values_where_they_are_filled(optimizer, numbers):
+def test_missing_values_where_they_are_filled(either, numbers):
     X, y = numbers[0].copy(), numbers[1]
     X[::6, 0] = np.nan
     fitted = make_pipeline(SimpleImputer(), Ridge()).fit(X, y)
     for form in (X, X.tolist(), pd.DataFrame(X)):
-        model = small_step(optimizer, fitted).fit(form, y)
+        model = small_step(either, fitted).fit(form, y)
         np.testing.assert_allclose(model.predict(form), fitted.predict(X), rtol=1e-4, atol=1e-5)
-    assert optimizer(fitted).__sklearn_tags__().input_tags.allow_nan
-    assert not optimizer(Ridge()).__sklearn_tags__().input_tags.allow_nan
+    assert either(fitted).__sklearn_tags__().input_tags.allow_nan
+    assert not either(Ridge()).__sklearn_tags__().input_tags.allow_nan
 
 
-def test_missing_values_where_they_are_not(optimizer, numbers, unchanged):
+def test_missing_values_where_they_are_not(either, numbers, unchanged):
     X, y = numbers
     holes = X.copy()
     holes[3, 1] = np.nan
     for model in (Ridge(), make_pipeline(StandardScaler(), Ridge())):
-        trained = optimizer(model.fit(X, y), max_iter=1, random_state=0).fit(X, y)
+        trained = either(model.fit(X, y), max_iter=1, random_state=0).fit(X, y)
 
         def fails(trained=trained):
             for method in (trained.predict, lambda X: trained.fit(X, y), lambda X: trained.partial_fit(X, y)):
@@ -368,20 +368,20 @@ def test_missing_values_where_they_are_not(optimizer, numbers, unchanged):
 
         unchanged(trained, X, fails)
     with pytest.raises(ValueError, match="contains NaN"):
-        optimizer(make_pipeline(StandardScaler(), Ridge())).fit(holes, y)
+        either(make_pipeline(StandardScaler(), Ridge())).fit(holes, y)
 
 
-def test_missing_values_in_some_columns_only(optimizer, numbers):
+def test_missing_values_in_some_columns_only(either, numbers):
     X, y = numbers[0].copy(), numbers[1]
     X[::6, 2] = np.nan
     filled = ColumnTransformer([("fill", SimpleImputer(), [2])], remainder="passthrough")
-    model = optimizer(make_pipeline(filled, Ridge()), max_iter=2, random_state=0).fit(X, y)
+    model = either(make_pipeline(filled, Ridge()), max_iter=2, random_state=0).fit(X, y)
     assert np.isfinite(model.predict(X)).all()
     X[5, 1] = np.nan
     with pytest.raises(ValueError, match=r"contains NaN in columns \[1\]"):
         model.predict(X)
     names = pd.DataFrame(X, columns=["a", "b", "c"])
-    model = optimizer(
+    model = either(
         make_pipeline(
             make_column_transformer((SimpleImputer(), ["c"]), ("passthrough", ["a", "b"])), Ridge()
         ),
@@ -417,10 +417,10 @@ def test_trees_that_know_categories(kind, both, people):
     assert trained.train_losses_[-1] < trained.train_losses_[0]
 
 
-def test_a_step_in_scikit_learn(optimizer, numbers):
+def test_a_step_in_scikit_learn(either, numbers):
     X, y = numbers
     spline = make_pipeline(StandardScaler(), SplineTransformer(n_knots=4), Ridge(alpha=1e-3))
-    model = optimizer(spline, learning_rate=0.3, max_iter=60, random_state=0, batch_size=25)
+    model = either(spline, learning_rate=0.3, max_iter=60, random_state=0, batch_size=25)
     with pytest.warns(
         FallbackWarning, match="Step 'splinetransformer' .SplineTransformer. stays in scikit-learn"
     ):
@@ -438,14 +438,14 @@ def test_a_step_in_scikit_learn(optimizer, numbers):
         model.predict(np.full((2, 3), np.nan))
 
 
-def test_a_step_in_scikit_learn_on_a_frame(optimizer, people):
+def test_a_step_in_scikit_learn_on_a_frame(either, people):
     X, y = people[0].fillna({"fare": 0}), people[1]
     steps = make_column_transformer(
         (SplineTransformer(), ["fare"]), (OneHotEncoder(handle_unknown="ignore"), ["city", "kind"])
     )
     fitted = make_pipeline(steps, Ridge()).fit(X, y)
     with pytest.warns(FallbackWarning, match="Step 'columntransformer'"):
-        model = small_step(optimizer, fitted).fit(X, y)
+        model = small_step(either, fitted).fit(X, y)
     np.testing.assert_allclose(model.predict(X), fitted.predict(X), rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(
         model.predict(X[["kind", "fare", "city"]]), fitted.predict(X), rtol=1e-5, atol=1e-5
@@ -453,31 +453,31 @@ def test_a_step_in_scikit_learn_on_a_frame(optimizer, people):
     assert {value.name for value in model.onnx_.graph.input} == {"X"}
 
 
-def test_sparse_results_of_a_step_in_scikit_learn(optimizer, people):
+def test_sparse_results_of_a_step_in_scikit_learn(either, people):
     texts, y = people[0]["note"].tolist(), people[1]
     fitted = make_pipeline(TfidfVectorizer(analyzer="char_wb", ngram_range=(1, 3)), Ridge()).fit(texts, y)
     with pytest.warns(FallbackWarning, match="tfidfvectorizer"):
-        model = small_step(optimizer, fitted).fit(texts, y)
+        model = small_step(either, fitted).fit(texts, y)
     np.testing.assert_allclose(model.predict(texts), fitted.predict(texts), rtol=1e-5)
 
 
-def test_what_a_step_gives_must_be_finite(optimizer, numbers):
+def test_what_a_step_gives_must_be_finite(either, numbers):
     X, y = numbers
     logs = make_pipeline(FunctionTransformer(lambda X: 1 / X), Ridge())
     with pytest.warns(FallbackWarning, match="functiontransformer"):
-        trained = optimizer(logs, max_iter=1, random_state=0).fit(np.abs(X) + 1, y)
+        trained = either(logs, max_iter=1, random_state=0).fit(np.abs(X) + 1, y)
     with np.errstate(divide="ignore"), pytest.raises(ValueError, match="infinity"):
         trained.predict(np.zeros((2, 3)))
 
 
-def test_a_last_step_that_does_not_convert(optimizer, people):
+def test_a_last_step_that_does_not_convert(either, people):
     X, y = people
 
     class Mine(Ridge):
         pass
 
     with pytest.raises(ConversionError, match="skl2onnx"):
-        optimizer(make_pipeline(columns(), Mine())).fit(X, y)
+        either(make_pipeline(columns(), Mine())).fit(X, y)
 
 
 TWO_INPUTS = """<ir_version: 8, opset_import: ["": 18, "ai.onnx.ml": 3]>
@@ -499,9 +499,9 @@ def houses():
     return X, 2 * X["size"] + np.where(X["city"] == "Oslo", 1, -1) - X["floor"]
 
 
-def test_onnx_models_of_several_inputs(optimizer, houses):
+def test_onnx_models_of_several_inputs(either, houses):
     X, y = houses
-    model = optimizer(parser.parse_model(TWO_INPUTS), learning_rate=0.1, max_iter=40, random_state=0)
+    model = either(parser.parse_model(TWO_INPUTS), learning_rate=0.1, max_iter=40, random_state=0)
     model.fit(X, y)
     np.testing.assert_allclose(model.trained_coef_["coef"].ravel(), [2, 1, -1], atol=0.15)
     expected = model.predict(X)
@@ -517,9 +517,9 @@ def test_onnx_models_of_several_inputs(optimizer, houses):
     model.partial_fit(X, y)
 
 
-def test_onnx_models_of_several_inputs_refuse_the_rest(optimizer, houses):
+def test_onnx_models_of_several_inputs_refuse_the_rest(either, houses):
     X, y = houses
-    model = optimizer(parser.parse_model(TWO_INPUTS), max_iter=1, random_state=0)
+    model = either(parser.parse_model(TWO_INPUTS), max_iter=1, random_state=0)
     with pytest.raises(ValueError, match=r"Columns are missing: \['floor'\]"):
         model.fit({"city": X["city"], "size": X["size"]}, y)
     with pytest.raises(ValueError, match=r"takes the columns \['size', 'city', 'floor'\] by name"):
@@ -551,18 +551,18 @@ def test_onnx_models_of_several_inputs_with_their_own_loss(hoist, optimizer, hou
     assert model.predict({"size": X["size"][:3], "floor": X["floor"][:3]}).shape == (3,)
 
 
-def test_onnx_models_of_one_input_by_name(optimizer, numbers):
+def test_onnx_models_of_one_input_by_name(either, numbers):
     X, y = numbers
     model = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
         g (float[N,3] rows) => (float[N,1] score) <float[3,1] coef = {0.1, 0.1, 0.1}>
         { score = MatMul (rows, coef) }""")
-    trained = optimizer(model, max_iter=3, random_state=0).fit({"rows": X}, y)
+    trained = either(model, max_iter=3, random_state=0).fit({"rows": X}, y)
     np.testing.assert_array_equal(trained.predict(X), trained.predict({"rows": X}))
 
 
-def test_float64_where_the_converter_has_float32_only(optimizer, cancer):
+def test_float64_where_the_converter_has_float32_only(either, cancer):
     fitted = LinearSVC().fit(*cancer)
-    model = small_step(optimizer, fitted, dtype="float64").fit(*cancer)
+    model = small_step(either, fitted, dtype="float64").fit(*cancer)
     np.testing.assert_allclose(
         model.decision_function(cancer[0]), fitted.decision_function(cancer[0]), rtol=1e-8, atol=1e-8
     )

@@ -6,6 +6,7 @@ from onnx import helper, numpy_helper
 
 from ortlearn import plugins
 from ortlearn.onnx_files.versions import MAX_OPSET, MIN_OPSET
+from tests.pairwise import pairwise
 
 OPSETS = range(MIN_OPSET, MAX_OPSET + 1)
 #: Around each change of an operator that training graphs are made of.
@@ -54,8 +55,9 @@ def by_hand(n_rows):
     return {"w": w, "b": b, "v": v, "e": e}
 
 
-@pytest.mark.parametrize("n_batches", [1, 31, 32, 33, 500])
-@pytest.mark.parametrize("opset", OPSETS)
+@pairwise(
+    indirect=["optimizer"], opset=OPSETS, n_batches=[1, 31, 32, 33, 500], optimizer=["one_graph", "two_calls"]
+)
 def test_an_epoch_is_sgd_by_hand(opset, n_batches, optimizer):
     for n_rows in (n_batches * SIZE, n_batches * SIZE + 2):  # the last batch is full, or short
         trained = optimizer(

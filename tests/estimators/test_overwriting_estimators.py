@@ -18,6 +18,7 @@ from sklearn.utils.discovery import all_estimators
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.preprocessing.overwriting import may_overwrite
+from tests.pairwise import pairwise
 
 OPTIMIZERS = (OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer)
 WORDS = ("copy", "overwrite", "inplace")
@@ -98,8 +99,9 @@ def test_the_list_is_long_enough():
 
 @pytest.mark.parametrize("kind", OVERWRITING, ids=lambda kind: kind.__name__)
 def test_float32_in_one_graph(kind):
-    done = [check_same(OrtGradientOptimizer, kind, piped, rows("f4", "C"), "fit") for piped in (False, True)]
-    assert any(done) == (kind.__name__ not in REFUSED)
+    X = rows("f4", "C")
+    done = any(check_same(OrtGradientOptimizer, kind, piped, X, "fit") for piped in (False, True))
+    assert done == (kind.__name__ not in REFUSED)
 
 
 @pytest.mark.slow
@@ -142,9 +144,13 @@ OTHERS = {
 
 
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.FallbackWarning")
-@pytest.mark.parametrize("fitted", [False, True], ids=["fresh", "fitted"])
-@pytest.mark.parametrize("n_rows", [20, 60])
-@pytest.mark.parametrize("case", OTHERS)
+@pairwise(
+    indirect=["optimizer"],
+    case=OTHERS,
+    optimizer=["one_graph", "two_calls"],
+    n_rows=[20, 60],
+    fitted=[False, True],
+)
 def test_what_overwrites_without_such_a_parameter(optimizer, case, n_rows, fitted):
     X = np.round(rows("f8", "C")[:n_rows], 3)
     y = labels(Ridge(), X)
@@ -172,10 +178,10 @@ def test_the_fit_is_as_good_as_with_copies(optimizer):
     assert scores[0] == scores[1] > 0.99
 
 
-def test_frames(optimizer):
+def test_frames(either):
     frame = pandas.DataFrame(rows("f8", "C"), columns=list("abc"))
     given = frame.copy()
-    trained = optimizer(make_pipeline(StandardScaler(copy=False), LogisticRegression()), **STEPS)
+    trained = either(make_pipeline(StandardScaler(copy=False), LogisticRegression()), **STEPS)
     trained.fit(given, frame["a"] > 2).predict(given)
     pandas.testing.assert_frame_equal(given, frame)
 

@@ -79,15 +79,15 @@ def test_a_rate_that_falls_below_zero(fitted, unchanged):
     check_refused(fitted, unchanged, OwnRate(), 3, -1.0)
 
 
-def test_averaged_weights(optimizer, unchanged):
-    fitted = optimizer(LinearRegression(), max_iter=5, random_state=0, average=True).fit(X, Y)
+def test_averaged_weights(either, unchanged):
+    fitted = either(LinearRegression(), max_iter=5, random_state=0, average=True).fit(X, Y)
     check_refused(fitted, unchanged, Falling(), 4, Falling().rate(3, 1.0))
 
 
-def test_a_plugin_is_named(optimizer):
+def test_a_plugin_is_named(either):
     with plugins.temporary(plugins.SCHEDULES, "falling", Falling):
         with pytest.raises(PluginError, match="Falling.* for epoch 4,"):
-            optimizer(LinearRegression(), learning_rate=LearningRateSGD(learning_rate="falling")).fit(X, Y)
+            either(LinearRegression(), learning_rate=LearningRateSGD(learning_rate="falling")).fit(X, Y)
 
 
 def test_in_the_middle_of_a_stream(fitted, unchanged):
@@ -97,9 +97,9 @@ def test_in_the_middle_of_a_stream(fitted, unchanged):
 
 
 @pytest.mark.parametrize("value", [0.0, 0, np.float32(0.1), np.array(0.1), True])
-def test_numbers_are_rates(value, optimizer):
+def test_numbers_are_rates(value, either):
     schedule = Returning(value)
-    trained = optimizer(
+    trained = either(
         LinearRegression(), learning_rate=LearningRateSGD(learning_rate=schedule), max_iter=4, random_state=0
     ).fit(X, Y)
     assert [record["rate"] for record in trained.history_[2:]] == [float(value)] * 2

@@ -21,24 +21,24 @@ X, y = np.random.RandomState(0).normal(size=(30, 2)), np.arange(30) % 2
     [Ridge(), LogisticRegression(), make_pipeline(StandardScaler(), Ridge())],
     ids=lambda m: str(m)[:8],
 )
-def test_labels_are_required_before_the_first_fit(model, optimizer):
+def test_labels_are_required_before_the_first_fit(model, either):
     with pytest.raises(ValueError, match=r"requires y to be passed, but the target y is None"):
-        optimizer(model).fit(X)
+        either(model).fit(X)
     with pytest.raises(ValueError, match=r"requires y to be passed, but the target y is None"):
-        optimizer(model).partial_fit(X)
+        either(model).partial_fit(X)
     with pytest.raises(ValueError, match=r"requires y to be passed"):
         explain(model, X)
 
 
-def test_models_without_labels_need_none(optimizer):
-    assert optimizer(KMeans(2, n_init=1), max_iter=1, random_state=0).fit(X).predict(X).shape == (30,)
+def test_models_without_labels_need_none(either):
+    assert either(KMeans(2, n_init=1), max_iter=1, random_state=0).fit(X).predict(X).shape == (30,)
 
 
 @pytest.mark.parametrize("last", ["passthrough", None])
-def test_a_pipeline_must_end_with_a_model(last, optimizer):
+def test_a_pipeline_must_end_with_a_model(last, either):
     model = make_pipeline(StandardScaler(), make_pipeline(StandardScaler(), last))
     for call in (
-        optimizer(model).fit,
+        either(model).fit,
         lambda X, y: explain(model, X, y),
         lambda X, y: to_trainable(model, X=X),
     ):
@@ -46,25 +46,25 @@ def test_a_pipeline_must_end_with_a_model(last, optimizer):
             call(X, y)
 
 
-def test_a_trainer_is_no_model(optimizer):
-    inner = optimizer(LogisticRegression(), max_iter=1, random_state=0)
+def test_a_trainer_is_no_model(either):
+    inner = either(LogisticRegression(), max_iter=1, random_state=0)
     search = GridSearchCV(inner, {"max_iter": [1]}, cv=2).fit(X, y)
     for model in (inner, make_pipeline(StandardScaler(), inner), inner.fit(X, y), search):
         with pytest.raises(ConversionError, match="trains models and is none itself: pass .* onnx_"):
-            optimizer(model).fit(X, y)
-    assert optimizer(inner.onnx_, max_iter=1).fit(X, y).score(X, y) >= 0
+            either(model).fit(X, y)
+    assert either(inner.onnx_, max_iter=1).fit(X, y).score(X, y) >= 0
 
 
-def test_what_a_trainer_trains_is_explained(optimizer):
-    trainer = optimizer(LogisticRegression(), max_iter=1, random_state=0)
+def test_what_a_trainer_trains_is_explained(either):
+    trainer = either(LogisticRegression(), max_iter=1, random_state=0)
     before = explain(trainer, X, y)
     assert [row.attribute for row in before.rows if row.trainable] == ["coef_", "intercept_"]
     after = explain(trainer.fit(X, y))
     assert [row.weights for row in after.rows if row.trainable] == [("coef",), ("intercept",)]
 
 
-def test_an_empty_frame_is_told_in_few_words(optimizer):
+def test_an_empty_frame_is_told_in_few_words(either):
     frame = pd.DataFrame({"text": ["a", "b"] * 4, "number": np.arange(8.0)})
     model = make_pipeline(make_column_transformer((OneHotEncoder(), ["text"])), Ridge())
     with pytest.raises(ValueError, match="0 sample.s. .* required by OrtGradient[A-Za-z]*Optimizer.$"):
-        optimizer(model).fit(frame[:0], [])
+        either(model).fit(frame[:0], [])

@@ -7,6 +7,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, LearningRateSGDNesterov
 from ortlearn.penalties import ElasticPenalty
+from tests.pairwise import pairwise
 
 RATES = {
     "SGD": LearningRateSGD(eta0=0.02),
@@ -25,9 +26,7 @@ MODELS = {
 OPTIONS = {"plain": {}, "penalty": {"learning_penalty": ElasticPenalty(l1=0.01, l2=0.02)}, "weighted": {}}
 
 
-@pytest.mark.parametrize("rate", list(RATES))
-@pytest.mark.parametrize("name", list(MODELS))
-@pytest.mark.parametrize("option", list(OPTIONS))
+@pairwise(rate=RATES, name=MODELS, option=OPTIONS)
 def test_same_weights(rate, name, option, both, fit_quietly, request):
     data, model = MODELS[name]
     X, y = request.getfixturevalue(data)
@@ -66,7 +65,7 @@ def test_fresh_weights_are_the_same_too(both, wine):
 
 @pytest.mark.needs_training
 @pytest.mark.parametrize("name", list(MODELS))
-def test_same_weights_by_every_gradient(name, optimizer, fit_quietly, request):
+def test_same_weights_by_every_gradient(name, either, fit_quietly, request):
     data, model = MODELS[name]
     X, y = request.getfixturevalue(data)
     model = fit_quietly(model, X[::3], y[::3])
@@ -77,7 +76,7 @@ def test_same_weights_by_every_gradient(name, optimizer, fit_quietly, request):
         "max_iter": 2,
     }
     ort, rules = (
-        optimizer(model, gradient=gradient, random_state=0, **options).fit(X, y).trained_coef_
+        either(model, gradient=gradient, random_state=0, **options).fit(X, y).trained_coef_
         for gradient in ("ort", "rules")
     )
     for key in ort:

@@ -18,50 +18,50 @@ SMALL = {"learning_rate": 1e-12, "max_iter": 1, "random_state": 0, "warm_start":
 @pytest.mark.parametrize(
     "model", [LogisticRegression(), GaussianMixture(2, random_state=0)], ids=["classes", "mixture"]
 )
-def test_logarithms_of_probabilities(model, optimizer, wine):
+def test_logarithms_of_probabilities(model, either, wine):
     X, y = wine
-    trained = optimizer(model.fit(X, y), **SMALL).fit(X, y)
+    trained = either(model.fit(X, y), **SMALL).fit(X, y)
     logs = trained.predict_log_proba(X)
     np.testing.assert_allclose(np.exp(logs), trained.predict_proba(X), rtol=1e-5, strict=True)
     if hasattr(model, "predict_log_proba"):
         np.testing.assert_allclose(logs, model.predict_log_proba(X), atol=1e-4)
 
 
-def test_logarithms_of_zero_and_of_several_outputs(optimizer, wine):
+def test_logarithms_of_zero_and_of_several_outputs(either, wine):
     X, y = wine
-    sure = optimizer(LogisticRegression().fit(X, y), **SMALL).fit(X, y)
+    sure = either(LogisticRegression().fit(X, y), **SMALL).fit(X, y)
     assert np.isneginf(sure.predict_log_proba(1e4 * X)).any()
-    several = optimizer(MultiOutputClassifier(LogisticRegression()), **SMALL).fit(
+    several = either(MultiOutputClassifier(LogisticRegression()), **SMALL).fit(
         X, np.stack([y, y > 0], axis=1)
     )
     for logs, probabilities in zip(several.predict_log_proba(X), several.predict_proba(X), strict=True):
         np.testing.assert_array_equal(np.exp(logs).argmax(axis=1), probabilities.argmax(axis=1))
 
 
-def test_fit_and_transform(optimizer, wine):
+def test_fit_and_transform(either, wine):
     X, _ = wine
     model = PCA(2).fit(X)
     labels = model.transform(X)
-    trained = optimizer(model, **SMALL)
+    trained = either(model, **SMALL)
     np.testing.assert_array_equal(
         trained.fit_transform(X, labels), clone(trained).fit(X, labels).transform(X), strict=True
     )
-    distances = optimizer(make_pipeline(StandardScaler(), KMeans(3, n_init=1, random_state=0)), **SMALL)
+    distances = either(make_pipeline(StandardScaler(), KMeans(3, n_init=1, random_state=0)), **SMALL)
     assert distances.fit_transform(X, sample_weight=np.ones(len(X))).shape == (len(X), 3)
 
 
 @pytest.mark.parametrize("model", [KMeans(3, n_init=1, random_state=0), GaussianMixture(2, random_state=0)])
-def test_fit_and_predict(model, optimizer, wine):
+def test_fit_and_predict(model, either, wine):
     X, _ = wine
-    trained = optimizer(model, **SMALL)
+    trained = either(model, **SMALL)
     np.testing.assert_array_equal(trained.fit_predict(X), trained.predict(X))
     np.testing.assert_array_equal(trained.predict(X), clone(model).fit_predict(X))
 
 
-def test_outliers_are_predicted_where_there_are_labels(optimizer, wine):
+def test_outliers_are_predicted_where_there_are_labels(either, wine):
     X, y = wine
     inside = np.where(y == 0, 1, -1)
-    assert set(optimizer(OneClassSVM(), **SMALL).fit_predict(X, inside)) <= {-1, 1}
+    assert set(either(OneClassSVM(), **SMALL).fit_predict(X, inside)) <= {-1, 1}
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_outliers_are_predicted_where_there_are_labels(optimizer, wine):
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_what_scikit_learn_has_not_is_not_there(model, missing, optimizer):
-    trainer = optimizer(model)
+def test_what_scikit_learn_has_not_is_not_there(model, missing, either):
+    trainer = either(model)
     for name in ("predict_log_proba", "fit_transform", "fit_predict"):
         assert hasattr(trainer, name) == (name not in missing), name

@@ -126,10 +126,10 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_cannot_go_on(name, optimizer, diabetes_units, unchanged):
+def test_what_cannot_go_on(name, either, diabetes_units, unchanged):
     X, y = diabetes_units
     change, message = WRONG[name]
-    model = optimizer(LinearRegression(), learning_rate=0.01).partial_fit(X, y).set_params(**change)
+    model = either(LinearRegression(), learning_rate=0.01).partial_fit(X, y).set_params(**change)
 
     def fails():
         with pytest.raises(PluginError, match=message):
@@ -148,10 +148,10 @@ LATE = {
 
 
 @pytest.mark.parametrize("name", LATE)
-def test_a_class_that_comes_late(name, optimizer, wine):
+def test_a_class_that_comes_late(name, either, wine):
     X, y = wine
     names = np.array(["a", "b", "c"])[y]
-    model = optimizer(LATE[name], learning_rate=0.3, random_state=0)
+    model = either(LATE[name], learning_rate=0.3, random_state=0)
     model.partial_fit(X[y < 2], names[y < 2], classes=["c", "a", "b"])
     assert model.classes_.tolist() == ["a", "b", "c"]
     assert set(model.predict(X)) <= {"a", "b", "c"}

@@ -58,10 +58,10 @@ def often():
 
 
 @pytest.fixture(params=list(MODELS))
-def case(request, optimizer, fit_quietly):
+def case(request, either, fit_quietly):
     """A model that is fitted: threads cannot keep scikit-learn's own fits from warning."""
     model, y = MODELS[request.param]
-    return optimizer(fit_quietly(clone(model), X, y), max_iter=3, random_state=0), y
+    return either(fit_quietly(clone(model), X, y), max_iter=3, random_state=0), y
 
 
 def weights(trained):

@@ -7,6 +7,7 @@ from sklearn.neural_network import MLPRegressor
 
 from ortlearn.estimators import OrtGradientOptimizer
 from ortlearn.learning_rates import LearningRateSGD
+from tests.pairwise import pairwise
 
 CONSTANT = LearningRateSGD(eta0=0.01, learning_rate="constant")
 
@@ -57,8 +58,12 @@ def test_streams_go_on_from_the_weights_themselves(optimizer, diabetes_units):
     np.testing.assert_array_equal(trained(parts), trained(plain.partial_fit(X, y)))
 
 
-@pytest.mark.parametrize("average", [1, 300, 301, 443, 800, 5000])
-@pytest.mark.parametrize("chunks", [[442], [20, 100, 7, 315], [442, 442]], ids=["whole", "chunks", "twice"])
+@pairwise(
+    indirect=["optimizer"],
+    average=[1, 300, 301, 443, 800, 5000],
+    chunks=[[442], [20, 100, 7, 315], [442, 442]],
+    optimizer=["one_graph", "two_calls"],
+)
 def test_averaging_begins_with_a_row(average, chunks, optimizer, diabetes_units):
     """Rows are counted as they come, in short batches and over calls."""
     X, y = diabetes_units

@@ -147,10 +147,10 @@ def test_history(optimizer, rows):
     ids=lambda change: next(iter(change)),
 )
 @pytest.mark.parametrize("call", ["fit", "partial_fit"])
-def test_what_is_read_anew(change, call, optimizer, rows):
+def test_what_is_read_anew(change, call, either, rows):
     options = {**SMALL, "warm_start": True, "max_iter": 1, "shuffle": False}
-    same = optimizer(LinearRegression(), **options).fit(*rows)
-    changed = optimizer(LinearRegression(), **options).fit(*rows).set_params(**change)
+    same = either(LinearRegression(), **options).fit(*rows)
+    changed = either(LinearRegression(), **options).fit(*rows).set_params(**change)
     getattr(same, call)(*rows)
     getattr(changed, call)(*rows)
     assert not equal(arrays(same), arrays(changed))

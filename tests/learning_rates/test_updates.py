@@ -18,6 +18,7 @@ from ortlearn.learning_rates import (
 from ortlearn.testing import check_learning_rate
 from ortlearn.testing.updates import SHAPES, Updates
 from tests.learning_rates.records import ALIASES, REFUSED, SOLVERS, UPDATES
+from tests.pairwise import pairwise
 
 
 def make(name, params):
@@ -66,10 +67,13 @@ def test_every_built_in_learning_rate_has_a_record():
         assert plugins.get(plugins.LEARNING_RATES, alias) is plugins.get(plugins.LEARNING_RATES, name)
 
 
-@pytest.mark.parametrize("dtype, rtol", [(np.float32, 1e-4), (np.float64, 1e-10)])
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("learning_rate, definition", ALL)
-def test_definition(run, learning_rate, definition, shape, dtype, rtol):
+@pairwise(
+    case=[pytest.param(param.values, id=param.id) for param in ALL],
+    shape=SHAPES,
+    dtype=[np.float32, np.float64],
+)
+def test_definition(run, case, shape, dtype):
+    (learning_rate, definition), rtol = case, 1e-4 if dtype is np.float32 else 1e-10
     weight, gradients, rates = gradients_of(shape)
     got = updated(learning_rate, np.asarray(weight, dtype=dtype), gradients, rates, run)
     np.testing.assert_allclose(got.weight, definition(weight, gradients, rates), rtol=rtol, atol=rtol)
@@ -83,6 +87,14 @@ def test_promises(learning_rate, definition):
 @pytest.mark.parametrize("name, params", [(name, p) for name, cases in SOLVERS.items() for p in cases])
 def test_promises_of_solvers(name, params):
     check_learning_rate(make(name, params))
+
+
+def test_the_mean_of_lion(run):
+    # a step has the sign of it only
+    weight, gradients, rates = gradients_of((4, 3))
+    got = updated(LearningRateLion(beta_2=0.8), weight, gradients, rates, run)
+    expected = sum(0.2 * 0.8**age * g for age, g in enumerate(gradients[::-1]))
+    np.testing.assert_allclose(got.state["mean"], expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("nesterov", [False, True])

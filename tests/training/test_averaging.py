@@ -34,6 +34,7 @@ from ortlearn.training.averaging import Averaged, averages
 from ortlearn.training.cache import clear_cache
 from ortlearn.training.epoch_graph import batch_graph
 from ortlearn.training.packing import is_worth_packing
+from tests.pairwise import pairwise
 
 CPU = Device("cpu")
 ORT = pytest.param("ort", marks=pytest.mark.needs_training)
@@ -82,8 +83,12 @@ def mean_of_path(task, data, start, size, begin, *, rate=0.05, n_epochs=3):
     return {name: np.mean([w[name] for w in counted], axis=0, dtype=np.float64) for name in start}
 
 
-@pytest.mark.parametrize("dtype", list(RTOL))
-@pytest.mark.parametrize("begin", [1, 7, 40, 1000])
+@pairwise(
+    indirect=["any_step_class"],
+    begin=[1, 7, 40, 1000],
+    any_step_class=["epoch", "one_graph", "two_calls"],
+    dtype=RTOL,
+)
 def test_scikit_learn(dtype, begin, any_step_class, make_linear, make_rows):
     data = make_rows(dtype)
     reference = SGDRegressor(
@@ -103,9 +108,12 @@ def test_scikit_learn(dtype, begin, any_step_class, make_linear, make_rows):
     assert far == 0 if begin == 1000 else far > 1e-2  # of sixty-nine updates
 
 
-@pytest.mark.parametrize("gradient", ["rules", ORT])
-@pytest.mark.parametrize(
-    "rate, begin", [("SGD", 1), ("Nesterov", 4), ("Adam", 1), ("Adam", 6), ("RMSprop", 20)]
+@pairwise(
+    indirect=["any_step_class"],
+    rate=RATES,
+    begin=[1, 4, 20],
+    any_step_class=["epoch", "one_graph", "two_calls"],
+    gradient=["rules", ORT],
 )
 def test_the_mean_of_the_path(rate, begin, gradient, any_step_class, make_linear, make_rows):
     task = make_linear("float64", learning_rate=Averaged(RATES[rate], begin), gradient=gradient)
@@ -243,10 +251,9 @@ def test_averaging_goes_on_after_many_updates(make_linear, make_rows):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("rate, eta0", [("SGD", 1e3), ("SGD", 1e12), ("Adam", 1e19)])
-@pytest.mark.parametrize("size", [5, 23])
-@pytest.mark.parametrize("sparse", [False, True])
-def test_a_divergence_is_replayed(rate, eta0, size, sparse, make_linear, make_rows):
+@pairwise(settled=[("SGD", 1e3), ("SGD", 1e12), ("Adam", 1e19)], size=[5, 23], sparse=[False, True])
+def test_a_divergence_is_replayed(settled, size, sparse, make_linear, make_rows):
+    rate, eta0 = settled
     learning_rate = RATES[rate].__class__(eta0=eta0, learning_rate="constant")
     task = make_linear(learning_rate=Averaged(learning_rate))
     rows = make_rows()

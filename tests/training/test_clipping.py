@@ -16,6 +16,7 @@ from ortlearn.training.clipping import clip_gradients
 from ortlearn.training.epoch_graph import epoch_graph
 from ortlearn.training.packing import is_worth_packing
 from ortlearn.training.step_graphs import RATE
+from tests.pairwise import pairwise
 
 CPU = Device("cpu")
 ORT = pytest.param("ort", marks=pytest.mark.needs_training)
@@ -169,8 +170,13 @@ RATES = {
 }
 
 
-@pytest.mark.parametrize("dtype", list(RTOL))
-@pytest.mark.parametrize("rate, bounds", [("SGD", "value"), ("SGD", "norm"), *((r, "both") for r in RATES)])
+@pairwise(
+    indirect=["any_step_class"],
+    any_step_class=["epoch", "one_graph", "two_calls"],
+    rate=RATES,
+    bounds=BOUNDS,
+    dtype=RTOL,
+)
 def test_every_step_against_numpy(rate, bounds, dtype, any_step_class, make_linear, make_rows):
     task = make_linear(dtype, learning_rate=RATES[rate], gradient="rules", **BOUNDS[bounds])
     data, start = make_rows(dtype), starting(dtype)
@@ -182,8 +188,13 @@ def test_every_step_against_numpy(rate, bounds, dtype, any_step_class, make_line
     assert max(np.abs(free[name] - found[name]).max() for name in found) > 1e-2
 
 
-@pytest.mark.parametrize("gradient", ["rules", ORT])
-@pytest.mark.parametrize("rate, dtype", [("SGD", "float32"), ("Adam", "float64")])
+@pairwise(
+    indirect=["any_step_class"],
+    any_step_class=["epoch", "one_graph", "two_calls"],
+    rate=["SGD", "Adam"],
+    dtype=RTOL,
+    gradient=["rules", ORT],
+)
 def test_the_gradient_of_the_penalty_is_part_of_it(
     rate, dtype, gradient, any_step_class, make_linear, make_rows
 ):
@@ -239,8 +250,7 @@ NETWORK_START = {
 }
 
 
-@pytest.mark.parametrize("gradient", ["rules", ORT])
-@pytest.mark.parametrize("rate", list(RATES))
+@pairwise(rate=RATES, gradient=["rules", ORT])
 def test_weights_as_one_vector(rate, gradient, make_task, make_rows):
     task = make_task(
         graph=parser.parse_model(NETWORK),
@@ -275,10 +285,9 @@ def test_trainings_of_other_bounds_share_no_graph(make_linear):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("bounds", list(BOUNDS))
-@pytest.mark.parametrize("rate, eta0", [("SGD", 1e25), ("Nesterov", 1e19), ("Adam", 1e19)])
-@pytest.mark.parametrize("size", [5, 23])
-def test_a_divergence_is_replayed(rate, eta0, bounds, size, make_linear, make_rows):
+@pairwise(rate=["SGD", "Nesterov", "Adam"], bounds=BOUNDS, size=[5, 23])
+def test_a_divergence_is_replayed(rate, bounds, size, make_linear, make_rows):
+    eta0 = 1e25 if rate == "SGD" else 1e19
     learning_rate = RATES[rate].__class__(eta0=eta0, learning_rate="constant")
     task = make_linear(learning_rate=learning_rate, **BOUNDS[bounds])
     settings = LoopSettings(max_iter=4, batch_size=size, exc=False)

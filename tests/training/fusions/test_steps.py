@@ -16,6 +16,7 @@ from ortlearn.training import epoch_graph
 from ortlearn.training.devices import Device
 from ortlearn.training.fusions import PASSES, fuse_step
 from ortlearn.training.sessions import make_session
+from tests.pairwise import pairwise
 
 ROWS = 6
 RATES = {
@@ -81,10 +82,7 @@ def random_feeds(task, model):
     return feeds
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("option", list(OPTIONS))
-@pytest.mark.parametrize("rate", list(RATES))
-@pytest.mark.parametrize("name", list(MODELS))
+@pairwise(name=MODELS, rate=RATES, option=OPTIONS, dtype=["float32", "float64"])
 def test_all_passes(name, rate, option, dtype, task_of, unfused, assert_same):
     task = task_of(name, dtype, learning_rate=RATES[rate], **OPTIONS[option])
     model = unfused(task)
@@ -94,9 +92,7 @@ def test_all_passes(name, rate, option, dtype, task_of, unfused, assert_same):
     assert [v.name for v in fused.graph.input] == [v.name for v in model.graph.input]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("apply", PASSES, ids=lambda apply: apply.__name__)
-@pytest.mark.parametrize("name", list(MODELS))
+@pairwise(name=MODELS, apply=PASSES, dtype=["float32", "float64"])
 def test_each_pass_alone(name, apply, dtype, task_of, unfused, assert_same):
     task = task_of(name, dtype, learning_rate=RATES["momentum"], penalty=L2Penalty(0.3), weighted=True)
     model = unfused(task)
@@ -104,7 +100,7 @@ def test_each_pass_alone(name, apply, dtype, task_of, unfused, assert_same):
 
 
 @pytest.mark.needs_training
-@pytest.mark.parametrize("rate", list(RATES))
+@pytest.mark.parametrize("rate", ["momentum", "Adam"])
 @pytest.mark.parametrize("name", list(MODELS))
 def test_the_cpp_gradient(name, rate, task_of, unfused, assert_same):
     task = task_of(name, "float32", learning_rate=RATES[rate], gradient="ort", penalty=L2Penalty(0.3))
