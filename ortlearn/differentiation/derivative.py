@@ -1,4 +1,4 @@
-"""Derivatives of a graph, as a tool of its own."""
+"""Derivatives of any ONNX graph."""
 
 from __future__ import annotations
 

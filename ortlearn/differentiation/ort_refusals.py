@@ -1,4 +1,4 @@
-"""What onnxruntime-training's C++ builder gets wrong, or stops at, found before it is asked."""
+"""Graphs that onnxruntime-training's C++ builder gets wrong, or stops at, refused before it is called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tensors a gradient reaches, and what stands in its way."""
+"""The tensors that a gradient reaches, and the operators that stop it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which operator has which gradient rule."""
+"""The table of gradient rules by domain and operator."""
 
 from __future__ import annotations
 

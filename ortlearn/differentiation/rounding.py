@@ -1,4 +1,4 @@
-"""Where numbers are rounded on the path to an output: quantisation, and casts to integers and back."""
+"""Nodes that round on the path of a gradient: quantisation, and casts to integers and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a gradient rule sees of the node it differentiates."""
+"""The node that a gradient rule differentiates, as the rule sees it."""
 
 from __future__ import annotations
 

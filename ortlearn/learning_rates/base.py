@@ -1,4 +1,4 @@
-"""What every learning rate is: a schedule and an update rule, which know nothing of each other."""
+"""Base class of learning rates: a schedule and an update rule, independent of each other."""
 
 from __future__ import annotations
 

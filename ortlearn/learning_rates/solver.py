@@ -1,4 +1,4 @@
-"""What every solver is: a way to minimise an objective of all rows."""
+"""Base class of solvers that minimise the objective of all samples."""
 
 from __future__ import annotations
 

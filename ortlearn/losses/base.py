@@ -1,4 +1,4 @@
-"""What every loss is: a forward expression, and what it can be used for."""
+"""Base class of losses: a forward expression, and attributes that say what it is for."""
 
 from __future__ import annotations
 

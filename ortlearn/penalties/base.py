@@ -1,4 +1,4 @@
-"""What every penalty is: a forward expression on one weight."""
+"""Base class of penalties: a forward expression on one weight."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Penalties of their own for some weights."""
+"""Different penalties for different weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the training loop asks of a step."""
+"""Base class of training steps."""
 
 from __future__ import annotations
 

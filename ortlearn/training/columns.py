@@ -1,4 +1,4 @@
-"""Rows of several inputs."""
+"""Samples of models with several inputs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Columns"]
 
 
 class Columns:
-    """Rows of several inputs: arrays of equal length by the name of their input.
+    """Samples of models with several inputs: arrays of equal length by the name of their input.
 
     Parameters
     ----------

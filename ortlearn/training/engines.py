@@ -1,4 +1,4 @@
-"""What runs forward and backward: the TrainingAgent of onnxruntime-training, or two plain sessions."""
+"""Engines of forward and backward: the TrainingAgent of onnxruntime-training, or two plain sessions."""
 
 from __future__ import annotations
 

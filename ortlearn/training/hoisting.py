@@ -1,4 +1,4 @@
-"""What depends only on the inputs and on frozen weights is computed once, before the training."""
+"""The part of a graph that depends only on inputs and frozen weights, computed once before training."""
 
 from __future__ import annotations
 

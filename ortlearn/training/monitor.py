@@ -1,4 +1,4 @@
-"""What is measured, told and decided at the end of every epoch."""
+"""Validation, early stopping, history and progress at the end of every epoch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is trained, as plain pieces: the contract between the estimators and the training steps."""
+"""The training task: the contract between the estimators and the training steps."""
 
 from __future__ import annotations
 

@@ -20,10 +20,10 @@ from ...graphs import (
 )
 from ..ort_graphs import gradient_nodes
 from . import activations, convolutions, forms, normalizations, powers, reductions, slices
-from .dimensions import forget_names
+from .dimension_names import drop_dimension_names
 from .gradient_path import GradientPath
-from .reading import read_once, slices_apart
 from .scalars import keep_scalars
+from .shared_tensors import copy_repeated_inputs, separate_slices
 
 __all__ = ["REWRITES", "rewrite_for_ort"]
 
@@ -62,9 +62,9 @@ def rewrite_for_ort(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str
     """
     for rules in (REWRITES, LAST_REWRITES):
         model = _rewritten(model, outputs, wrt, rules)
-    for finish in (slices_apart, keep_scalars, forget_names):
+    for finish in (separate_slices, keep_scalars, drop_dimension_names):
         model = finish(model, outputs, wrt)
-    return read_once(model, wrt)
+    return copy_repeated_inputs(model, wrt)
 
 
 def _rewritten(

@@ -1,4 +1,4 @@
-"""What every schedule is: the rate of an epoch, and what it remembers of the losses."""
+"""Base class of schedules: the rate of an epoch, which may depend on earlier losses."""
 
 from __future__ import annotations
 

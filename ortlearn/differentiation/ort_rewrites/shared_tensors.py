@@ -1,4 +1,4 @@
-"""Who reads a tensor: forms of it that the builder, or what it optimizes before, gets wrong."""
+"""Tensors that one node reads twice, or several slices read, in forms that the builder gets right."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from onnx import ModelProto, NodeProto
 from ...graphs import GraphBuilder, copy_model, graph_names, opset_versions, prune, value_types
 from ..ort_graphs import gradient_nodes
 
-__all__ = ["read_once", "slices_apart"]
+__all__ = ["copy_repeated_inputs", "separate_slices"]
 
 _PIECES = ("Slice", "Gather")
 
 
-def read_once(model: ModelProto, wrt: Sequence[str]) -> ModelProto:
+def copy_repeated_inputs(model: ModelProto, wrt: Sequence[str]) -> ModelProto:
     """Return the model with a copy of what is differentiated to where one node reads it twice.
 
     The builder fails where nothing else reads it.
@@ -56,7 +56,7 @@ def _with_copies(node: NodeProto, names: set[str], op: GraphBuilder) -> NodeProt
     return copied
 
 
-def slices_apart(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str]) -> ModelProto:
+def separate_slices(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str]) -> ModelProto:
     """Return the model whose slices without gradient are not those of a tensor sliced with gradient.
 
     The module builder makes one Split of all slices of a tensor, and a Split of which some outputs

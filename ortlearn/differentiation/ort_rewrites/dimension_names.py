@@ -1,4 +1,4 @@
-"""Dimensions with a name, which the builder takes for those of the result, though they may be one."""
+"""Named dimensions, which the builder takes for those of the result, though they may be one."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from onnx import ModelProto, NodeProto
 from ...graphs import TensorType, copy_model, value_types
 from ..ort_graphs import gradient_nodes
 
-__all__ = ["forget_names"]
+__all__ = ["drop_dimension_names"]
 
 #: Operators whose operands are broadcast, but for so many of their last axes.
 _BROADCAST = dict.fromkeys(("Add", "Sub", "Mul", "Div", "Min", "Max", "PRelu", "Gemm", "Expand"), 0)
 _BROADCAST |= {"MatMul": 2}
 
 
-def forget_names(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str]) -> ModelProto:
+def drop_dimension_names(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str]) -> ModelProto:
     """Return the model without names of dimensions where one of them may be broadcast.
 
     What has neither a name nor a number the builder compares when the graph runs.
