@@ -47,9 +47,10 @@ def check_objective(
     """Check that a fitted estimator is a minimum of the objective of its definition.
 
     From the fitted parameters, the objective does not fall along any of them, up or down, nor along random
-    directions. Where the objective is convex this proves a minimum, kinks and constraints included. Use it
-    for estimators that were fitted with a small tolerance; :func:`~ortlearn.testing.check_model` checks that
-    an objective suits the scores, whatever the fit has reached.
+    directions. Where the objective is convex, and has kinks in single parameters at most, this proves a
+    minimum. Use it for estimators that were fitted with a small tolerance;
+    :func:`~ortlearn.testing.check_model` checks that an objective suits the scores, whatever the fit has
+    reached.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Trees, forests and boosting: fixed splits that lead to leaves, whose values are parameters."""
 
-from .leaves import STEM, leaf_sums
+from .leaves import leaf_sums
 from .nodes import Nodes
 from .routing import leaf_numbers
 
-__all__ = ["STEM", "Nodes", "leaf_numbers", "leaf_sums"]
+__all__ = ["Nodes", "leaf_numbers", "leaf_sums"]
