@@ -108,6 +108,30 @@ class ModelDefinition:
         """
         return True
 
+    def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
+        """Append the inverse of a fitted transformer of labels.
+
+        Parameters
+        ----------
+        op : ModelWriter
+            Receives the nodes.
+        model : transformer
+            Fitted.
+        y : str
+            Predictions of transformed labels, of shape (n, k).
+
+        Returns
+        -------
+        str
+            Predictions of the labels.
+
+        Raises
+        ------
+        ConversionError
+            If the inverse has no form in ONNX, as by default.
+        """
+        raise op.fail(model, "its inverse is not known: transform labels by a scaler or a function of numpy.")
+
     def children(self, model: Any) -> Iterator[Any]:
         """Yield the estimators inside of a fitted one that its graph is made of; none by default.
 

@@ -61,6 +61,12 @@ class PipelineDefinition(ModelDefinition):
             steps, imputed = steps[1:], True
         yield Route(steps[0] if steps else None, columns, imputed)
 
+    def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
+        """Append the inverses of the steps, the last one first."""
+        for _, step in reversed(model.steps):
+            y = op.inverse(step, y)
+        return y
+
     def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
         """Return the last step, which has the shape."""
         return model.steps[-1][1]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .base import ModelDefinition
 from .constraints.signs import Positive
 from .scores import Scores, transformation
@@ -26,6 +28,17 @@ def _centered(op: ModelWriter, model: Any, x: str, center: str, scale: str) -> S
     return transformation(op, x, model.n_features_in_)
 
 
+def _undone(op: ModelWriter, model: Any, y: str, scale: Any, center: Any) -> str:
+    """Append ``y * scale + center``, None for neither."""
+    values = [np.ravel(value) for value in (scale, center) if value is not None]
+    if values and np.abs(np.concatenate(values)).max() > np.finfo(op.float_dtype).max:
+        raise op.fail(
+            model, f"it has values too large for {op.float_dtype}: give y in other units, or dtype='float64'."
+        )
+    y = y if scale is None else op.Mul(y, np.asarray(scale, dtype=op.float_dtype))
+    return y if center is None else op.Add(y, np.asarray(center, dtype=op.float_dtype))
+
+
 class StandardScalerDefinition(ModelDefinition):
     """StandardScaler."""
 
@@ -34,6 +47,10 @@ class StandardScalerDefinition(ModelDefinition):
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append the scaled columns."""
         return _centered(op, model, x, "mean_" if model.with_mean else "", "scale_")
+
+    def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
+        """Append the labels as they were."""
+        return _undone(op, model, y, model.scale_, model.mean_ if model.with_mean else None)
 
     def finish(self, model: Any) -> None:
         """Make the variances those of the scales."""
@@ -50,6 +67,10 @@ class RobustScalerDefinition(ModelDefinition):
         """Append the scaled columns."""
         return _centered(op, model, x, "center_", "scale_")
 
+    def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
+        """Append the labels as they were."""
+        return _undone(op, model, y, model.scale_, model.center_)
+
 
 class MaxAbsScalerDefinition(ModelDefinition):
     """MaxAbsScaler."""
@@ -59,6 +80,10 @@ class MaxAbsScalerDefinition(ModelDefinition):
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append the scaled columns."""
         return _centered(op, model, x, "", "scale_")
+
+    def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
+        """Append the labels as they were."""
+        return _undone(op, model, y, model.scale_, None)
 
     def finish(self, model: Any) -> None:
         """Make the largest values those of the scales."""
@@ -78,3 +103,7 @@ class MinMaxScalerDefinition(ModelDefinition):
             low, high = map(float, model.feature_range)
             x = op.Max(op.Min(x, high), low)
         return transformation(op, x, model.n_features_in_)
+
+    def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
+        """Append the labels as they were."""
+        return _undone(op, model, y, 1.0 / model.scale_, -model.min_ / model.scale_)

@@ -231,6 +231,8 @@ class KBinsDiscretizerDefinition(ModelDefinition):
 class FunctionTransformerDefinition(ModelDefinition):
     """FunctionTransformer with a function of numpy that has a form in ONNX."""
 
+    takes_columns = True
+
     untrained = "it has no parameters"
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
@@ -242,6 +244,14 @@ class FunctionTransformerDefinition(ModelDefinition):
         """Return whether the function is known, and has no other arguments."""
         return not model.kw_args and is_known_function(model.func)
 
-    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         """Append the function."""
-        return transformation(op, FUNCTIONS[model.func](op, x), model.n_features_in_)
+        x = x if model.func is None else FUNCTIONS[model.func](op, op.matrix(x))
+        return transformation(op, x, model.n_features_in_)
+
+    def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
+        """Append the inverse function."""
+        if model.inv_kw_args or not is_known_function(model.inverse_func):
+            known = sorted(function.__name__ for function in FUNCTIONS if function is not None)
+            raise op.fail(model, f"its inverse function is not one of {known}.")
+        return FUNCTIONS[model.inverse_func](op, y)

@@ -16,7 +16,6 @@ from .members import decision_of
 from .objectives import Objective, objective_of
 from .routes import Route, members
 from .scores import Scores, label_of
-from .target_transforms import write_inverse
 from .writer import ModelWriter
 
 __all__ = [
@@ -142,7 +141,7 @@ class TransformedTargetDefinition(InnerDefinition):
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         """Append the regressor, and the inverse transformation of its predictions."""
         scores = super().write(op, model, x).with_link(op, op.link)
-        prediction = write_inverse(op, model.transformer_, scores.predicted)
+        prediction = op.inverse(model.transformer_, scores.predicted)
         transformers = (model.transformer_, *scores.target_transformers)
         return replace(scores, prediction=prediction, target_transformers=transformers)
 

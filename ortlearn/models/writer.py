@@ -253,6 +253,30 @@ class ModelWriter(GraphBuilder):
         finally:
             self._step = before
 
+    def inverse(self, transformer: Any, y: str) -> str:
+        """Append the inverse of a transformer of labels by its own definition.
+
+        Parameters
+        ----------
+        transformer : transformer
+            Fitted; None or ``"passthrough"`` for none.
+        y : str
+            Predictions of transformed labels.
+
+        Returns
+        -------
+        str
+            Predictions of the labels.
+
+        Raises
+        ------
+        ConversionError
+            If the inverse has no form in ONNX.
+        """
+        if transformer in (None, "passthrough"):
+            return y
+        return definition_of(transformer).write_inverse(self, transformer, y)
+
     @contextmanager
     def held(self, reason: str) -> Iterator[None]:
         """Do not train the parameters that are asked for inside, unless somebody names them.
