@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from .scores import Scores
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from .objectives import Objective
     from .routes import Route
     from .writer import ModelWriter
@@ -107,6 +109,32 @@ class ModelDefinition:
             True by default. What is not covered is converted by skl2onnx.
         """
         return True
+
+    def share(
+        self,
+        op: ModelWriter,
+        members: Sequence[Any],
+        x: Any,
+        n_features: int,
+        columns: Sequence[np.ndarray] | None = None,
+    ) -> None:
+        """Append what several estimators of this definition can compute at once, into ``op.shared``.
+
+        An ensemble calls it before it writes its members; nothing is appended by default.
+
+        Parameters
+        ----------
+        op : ModelWriter
+            Receives the nodes.
+        members : sequence of estimator
+            Fitted.
+        x : str or Columns
+            Samples.
+        n_features : int
+            Number of their columns.
+        columns : sequence of ndarray, default=None
+            For each member, the columns of X that it was fitted on; all by default.
+        """
 
     def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
         """Append the inverse of a fitted transformer of labels.

@@ -22,9 +22,9 @@ from .members import (
     shares_of,
 )
 from .objectives import Objective, common_objective, objective_of
+from .registry import share
 from .routes import Route, members
 from .scores import Scores, classes_of_probabilities, label_of, regression
-from .trees.routing import share_leaf_numbers
 from .writer import ModelWriter
 
 __all__ = [
@@ -141,7 +141,7 @@ class BaggingDefinition(ModelDefinition):
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append the mean of the members, or their votes."""
         n_features, features = model.n_features_in_, model.estimators_features_
-        share_leaf_numbers(op, model.estimators_, x, n_features, features)
+        share(op, model.estimators_, x, n_features, features)
         members = [
             op.write(
                 member, x if id(member) in op.shared else op.columns(x, own, n_features), f"estimators_[{i}]"

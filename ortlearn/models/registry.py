@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .. import plugins
@@ -16,6 +16,7 @@ __all__ = [
     "find_definition",
     "inner_part",
     "public_path",
+    "share",
     "shape_predictions",
     "unwrapped",
 ]
@@ -233,3 +234,24 @@ def shape_predictions(estimator: Any, n_dimensions: int) -> None:
     inner = None if found is None else found.shape_predictions(estimator, n_dimensions)
     if inner is not None:
         shape_predictions(inner, n_dimensions)
+
+
+def share(op: Any, members: Sequence[Any], x: Any, n_features: int, columns: Any = None) -> None:
+    """Append what the members of an ensemble compute at once, where they have one definition.
+
+    Parameters
+    ----------
+    op : ModelWriter
+        Receives the nodes.
+    members : sequence of estimator
+        Fitted.
+    x : str or Columns
+        Samples.
+    n_features : int
+        Number of their columns.
+    columns : sequence of ndarray, default=None
+        For each member, the columns of X that it was fitted on; all by default.
+    """
+    found = find_definition(members[0])
+    if found is not None and len(members) > 1 and len({type(member) for member in members}) == 1:
+        found.share(op, members, x, n_features, columns)

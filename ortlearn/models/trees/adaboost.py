@@ -11,9 +11,9 @@ from onnx import TensorProto
 from ..base import ModelDefinition
 from ..constraints.signs import Positive
 from ..members import one_hot, shares_of
+from ..registry import share
 from ..scores import Scores, binary_classes, class_scores, label_of, regression
 from ..writer import ModelWriter
-from .routing import share_leaf_numbers
 
 __all__ = ["AdaBoostClassifierDefinition", "AdaBoostRegressorDefinition"]
 
@@ -30,7 +30,7 @@ class AdaBoostRegressorDefinition(ModelDefinition):
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append the weighted median."""
-        share_leaf_numbers(op, model.estimators_, x, model.n_features_in_)
+        share(op, model.estimators_, x, model.n_features_in_)
         columns = [
             op.write(member, x, at=f"estimators_[{number}]").predicted
             for number, member in enumerate(model.estimators_)
@@ -68,7 +68,7 @@ class AdaBoostClassifierDefinition(ModelDefinition):
         """Append the weighted votes."""
         classes, count = model.classes_, len(model.estimators_)
         k = len(classes)
-        share_leaf_numbers(op, model.estimators_, x, model.n_features_in_)
+        share(op, model.estimators_, x, model.n_features_in_)
         weights = op.parameter(model, "estimator_weights_", constraint=Positive())
         if len(model.estimator_weights_) > count:  # the fit ended early
             weights = op.Slice(weights, [0], [count], [0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,23 @@ CRITERIA = {
 
 class _Trees(ModelDefinition):
     """Trees and forests: they minimise the criterion (User guide of scikit-learn, "Decision Trees")."""
+
+    def share(
+        self,
+        op: ModelWriter,
+        members: Sequence[Any],
+        x: Any,
+        n_features: int,
+        columns: Sequence[np.ndarray] | None = None,
+    ) -> None:
+        """Append the numbers of the leaves of several decision trees at once."""
+        if not all(hasattr(member, "tree_") for member in members):
+            return
+        nodes = Nodes.of_trees([member.tree_ for member in members], columns)
+        counts = np.array([member.tree_.n_leaves for member in members])
+        numbers = op.Sub(leaf_numbers(op, nodes, op.matrix(x), n_features), np.cumsum(counts) - counts)
+        for number, member in enumerate(members):
+            op.shared[id(member)] = op.Gather(numbers, [number], axis=1)
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         """Return the loss of the criterion.

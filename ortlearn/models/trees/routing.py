@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +11,7 @@ from onnx import TensorProto
 from ..writer import ModelWriter
 from .nodes import Nodes
 
-__all__ = ["leaf_numbers", "rounded_down", "rounded_like_rows", "share_leaf_numbers"]
+__all__ = ["leaf_numbers", "rounded_down", "rounded_like_rows"]
 
 
 def rounded_down(thresholds: np.ndarray) -> np.ndarray:
@@ -119,35 +118,3 @@ def leaf_numbers(op: ModelWriter, nodes: Nodes, x: str, n_features: int, in_floa
 
 def _next(op: ModelWriter, values: str, threshold: Any, following: Any) -> str:
     return op.Add(following, op.Cast(op.LessOrEqual(values, threshold), to=TensorProto.INT32))
-
-
-def share_leaf_numbers(
-    op: ModelWriter,
-    members: Sequence[Any],
-    x: str,
-    n_features: int,
-    columns: Sequence[np.ndarray] | None = None,
-) -> None:
-    """Append the numbers of the leaves of several decision trees at once, for their definitions to find.
-
-    Parameters
-    ----------
-    op : ModelWriter
-        Receives the graph.
-    members : sequence of estimator
-        Fitted; nothing is appended where one is no decision tree.
-    x : str or Columns
-        Samples.
-    n_features : int
-        Number of their columns.
-    columns : sequence of ndarray, default=None
-        For each member, the columns of X that it was grown on; all by default.
-    """
-    if len(members) < 2 or not all(hasattr(member, "tree_") for member in members):
-        return
-    x = op.matrix(x)
-    nodes = Nodes.of_trees([member.tree_ for member in members], columns)
-    counts = np.array([member.tree_.n_leaves for member in members])
-    numbers = op.Sub(leaf_numbers(op, nodes, x, n_features), np.cumsum(counts) - counts)
-    for number, member in enumerate(members):
-        op.shared[id(member)] = op.Gather(numbers, [number], axis=1)
