@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 from .. import plugins
@@ -192,6 +193,12 @@ def load_rules() -> RuleTable:
     RuleTable
         The rules.
     """
+    return _rules_of(plugins.version())
+
+
+@lru_cache(maxsize=1)
+def _rules_of(version: int) -> RuleTable:
+    """Return the rules of plugins as they are since the last change."""
     sets, failures = [], []
     for info in plugins.list_plugins(plugins.GRADIENTS):
         try:

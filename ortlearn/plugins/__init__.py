@@ -7,7 +7,7 @@ The groups are constants: ``LOSSES``, ``PENALTIES``, ``LEARNING_RATES``, ``SCHED
 from .creation import blamed, create
 from .discovery import PluginInfo
 from .groups import GRADIENTS, GROUPS, LEARNING_RATES, LOSSES, MODELS, PENALTIES, SCHEDULES
-from .registry import get, list_plugins, refresh, register, temporary, unregister
+from .registry import get, list_plugins, refresh, register, temporary, unregister, version
 
 __all__ = [
     "GRADIENTS",
@@ -26,4 +26,5 @@ __all__ = [
     "register",
     "temporary",
     "unregister",
+    "version",
 ]

@@ -34,6 +34,11 @@ class Scan:
 
     def __init__(self, infos: Iterable[PluginInfo]):
         self.infos = tuple(infos)
+        # Records without a value stand for metadata that cannot be read; they have no name.
+        self._by_key: dict[Key, list[PluginInfo]] = {}
+        for info in self.infos:
+            if info.value:
+                self._by_key.setdefault(info.key, []).append(info)
         self._loaded: dict[Key, Any] = {}
         self._failures: dict[Key, BaseException] = {}
         # Never held during an import: a module that asks for a plugin while it is being imported,
@@ -42,8 +47,7 @@ class Scan:
 
     def matching(self, key: Key) -> list[PluginInfo]:
         """Return the records of a name: one, or several if it is declared more than once."""
-        # Records without a value stand for metadata that cannot be read; they have no name.
-        return [info for info in self.infos if info.key == key and info.value]
+        return self._by_key.get(key, [])
 
     def load(self, info: PluginInfo) -> Any:
         """Return a plugin, imported once, or raise the error its import ended with."""

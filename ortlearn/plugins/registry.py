@@ -14,7 +14,7 @@ from .discovery import OK, PluginInfo, find
 from .groups import GROUPS, LABELS, check_group
 from .loading import Key, Scan, summary_of
 
-__all__ = ["get", "list_plugins", "refresh", "register", "temporary", "unregister"]
+__all__ = ["get", "list_plugins", "refresh", "register", "temporary", "unregister", "version"]
 
 #: Stands for the distribution of an object given to ``register``.
 REGISTERED = "(registered)"
@@ -23,6 +23,7 @@ REGISTERED = "(registered)"
 _LOCK = threading.RLock()
 _registered: dict[Key, Any] = {}
 _current: Scan | None = None
+_version = 0
 
 
 def get(group: str, name: str) -> Any:
@@ -145,6 +146,7 @@ def register(group: str, name: str, obj: Any, overwrite: bool = False) -> None:
                 "Choose another name, or pass overwrite=True to hide it in this process."
             )
         _registered[key] = obj
+        _count_change()
 
 
 def unregister(group: str, name: str) -> None:
@@ -176,6 +178,7 @@ def unregister(group: str, name: str) -> None:
     with _LOCK:
         if key in _registered:
             del _registered[key]
+            _count_change()
             return
         owners = [info.owner for info in _scan().matching(key)]
     if not owners:
@@ -220,12 +223,14 @@ def temporary(group: str, name: str, obj: Any) -> Iterator[Any]:
     with _LOCK:
         before = {key: _registered[key]} if key in _registered else {}
         _registered[key] = obj
+        _count_change()
     try:
         yield obj
     finally:
         with _LOCK:
             _registered.pop(key, None)
             _registered.update(before)
+            _count_change()
 
 
 def refresh() -> None:
@@ -240,6 +245,33 @@ def refresh() -> None:
     importlib.invalidate_caches()
     with _LOCK:
         _current = None
+        _count_change()
+
+
+def version() -> int:
+    """Return a number that changes with every change of what is installed or registered.
+
+    What is made of all plugins of a group can be kept as long as it stays the same.
+
+    Returns
+    -------
+    int
+        Number of changes in this process.
+
+    Examples
+    --------
+    >>> from ortlearn import plugins
+    >>> before = plugins.version()
+    >>> with plugins.temporary(plugins.LOSSES, "mine", dict):
+    ...     plugins.version() == before
+    False
+    """
+    return _version
+
+
+def _count_change() -> None:
+    global _version
+    _version += 1
 
 
 def _scan() -> Scan:
