@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from onnx import helper, numpy_helper
 
+from ortlearn.estimators.results import draw_seed
 from ortlearn.learning_rates import LearningRateSGD, LearningRateSGDNesterov
 from ortlearn.onnx_files.versions import MAX_OPSET, MIN_OPSET
 from ortlearn.penalties import ElasticPenalty
 from ortlearn.training import batch_timer
+from ortlearn.training.batches import epoch_order
 
 N_SEEDS = 240
 PARTS = 6
@@ -120,13 +122,8 @@ def test_random_settings(part, optimizer, monkeypatch):
             warm_start=True,
             **{name: drawn[name] for name in ("batch_size", "shuffle", "gradient", "clip_norm")},
         ).fit(drawn["X"], drawn["y"], sample_weight=drawn["sample_weight"])
-        order = np.arange(len(drawn["y"]))
-        random_state, orders = np.random.RandomState(seed), []
-        for _ in range(EPOCHS):
-            rows = order.copy()
-            if drawn["shuffle"]:
-                random_state.shuffle(rows)
-            orders.append(rows)
+        key = draw_seed(np.random.RandomState(seed)) if drawn["shuffle"] else None
+        orders = [epoch_order(len(drawn["y"]), key, epoch) for epoch in range(EPOCHS)]
         for name, expected in by_hand(drawn, weights, orders, rate).items():
             got = trained.trained_coef_[name]
             np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9, err_msg=f"seed {seed} {name}")
