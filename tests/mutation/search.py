@@ -142,19 +142,24 @@ class Search:
 
 def _rank(item: Any, words: tuple[str, ...]) -> int:
     """Return 0 where the name of a test has one of the words, 1 where its text has, 2 where its file has."""
-    pattern = _pattern(words)
     if _pattern(words, re.IGNORECASE).search(item.nodeid.partition("::")[2]):
         return 0
-    if pattern.search(_source(getattr(item, "function", None))):
+    if _names(getattr(item, "function", None), words):
         return 1
-    return 2 if pattern.search(_source(getattr(item, "module", None))) else 3
+    return 2 if _names(getattr(item, "module", None), words) else 3
+
+
+@cache
+def _names(found: Any, words: tuple[str, ...]) -> bool:
+    """Return whether the source of a function or module has one of the words."""
+    return bool(found) and _pattern(words).search(_source(found)) is not None
+
+
+@cache
+def _source(found: Any) -> str:
+    return inspect.getsource(found)
 
 
 @cache
 def _pattern(words: tuple[str, ...], flags: int = 0) -> re.Pattern:
     return re.compile("|".join(rf"(?<![A-Za-z]){re.escape(word)}(?![A-Za-z])" for word in words), flags)
-
-
-@cache
-def _source(found: Any) -> str:
-    return inspect.getsource(found) if found is not None else ""
