@@ -78,8 +78,9 @@ class _SideBySide(ModelDefinition):
         found: list[tuple[Any, int]] = []
         for name, step, positions in self.parts(model):
             own = x if positions is None else op.columns(x, positions)
-            width = model.n_features_in_ if positions is None else len(positions)
-            if step not in IDLE:
+            if step in IDLE:
+                width = model.n_features_in_ if positions is None else len(positions)
+            else:
                 with op.inside(self.place(name)):
                     scores = op.write(step, own)
                 own, width = scores.transformed, scores.n_outputs

@@ -8,6 +8,7 @@ import numpy as np
 from onnx import TensorProto
 
 from .base import ModelDefinition
+from .columns import Columns
 from .constraints.sets import Rising
 from .constraints.signs import Positive
 from .functions import FUNCTIONS, is_known_function
@@ -227,10 +228,15 @@ class FunctionTransformerDefinition(ModelDefinition):
 
     untrained = "it has no parameters"
 
+    takes_columns = True
+
     def covers(self, model: Any) -> bool:
         """Return whether the function is known, and has no other arguments."""
         return not model.kw_args and is_known_function(model.func)
 
-    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the function."""
-        return transformation(op, FUNCTIONS[model.func](op, x), model.n_features_in_)
+    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
+        """Append the function; without one, columns pass as they are."""
+        if model.func is None and isinstance(x, Columns):
+            return transformation(op, x, len(x.tensors))
+        result = FUNCTIONS[model.func](op, op.matrix(x, type(model).__name__))
+        return transformation(op, result, model.n_features_in_)

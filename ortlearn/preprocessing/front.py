@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 
 from ..exceptions import ConversionError, FallbackWarning, warn_user
 from ..models import all_covered, is_continuous, unwrapped, write_model
+from ..models.document import TextOutputError
 from ..models.registry import inner_part
 from ..quiet import quiet
 from .comparison import Run, difference, probe_rows
@@ -185,6 +186,8 @@ def _without(estimator: Any, count: int) -> Any:
         name, part = inner
         wrapper = copy.copy(estimator)
         setattr(wrapper, name, _without(part, count))
+        for known in ("n_features_in_", "feature_names_in_"):  # those of X
+            vars(wrapper).pop(known, None)
         return wrapper
     steps = _active_steps(estimator)
     return Pipeline(steps[count:]) if count < len(steps) else _without(steps[-1][1], count - len(steps) + 1)
@@ -202,6 +205,8 @@ def _fault_of(steps: Steps, X: Any, probe: Any, dtype: Any, run: Run | None) -> 
     try:
         schema = input_schema(X, transformer, dtype)
         graph = _graph_of(transformer, schema, dtype)
+    except TextOutputError:  # columns of text, which the steps after it read
+        return None
     except ConversionError as error:
         return _reason(error)
     return None if run is None else difference(transformer, graph, schema, probe, run)

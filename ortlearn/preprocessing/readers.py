@@ -11,6 +11,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
+from ..models import unwrapped
 from ..models.pipelines import column_positions
 
 __all__ = ["IDLE_STEPS", "Reader", "first_readers", "last_step", "selects_by_name"]
@@ -77,9 +78,12 @@ def first_readers(estimator: Any, columns: Sequence[int], imputed: bool = False)
     >>> [(reader.position, type(reader.step).__name__) for reader in first_readers(columns, [0, 1, 2])]
     [(2, 'OneHotEncoder'), (0, 'StandardScaler')]
     """
-    if _is_idle(estimator):
+    estimator = unwrapped(estimator)
+    if _is_idle(estimator) or _passes_columns(estimator):
         yield from (Reader(column, None, index, imputed) for index, column in enumerate(columns))
-    elif isinstance(estimator, Pipeline):
+    if _is_idle(estimator):
+        return
+    if isinstance(estimator, Pipeline):
         steps = [step for _, step in estimator.steps if not _is_idle(step)]
         while len(steps) > 1 and _fills_only(steps[0], len(columns)):
             steps, imputed = steps[1:], True
@@ -89,13 +93,21 @@ def first_readers(estimator: Any, columns: Sequence[int], imputed: bool = False)
             if not (isinstance(step, str) and step == "drop"):
                 yield from first_readers(step, columns, imputed)
     elif members := _members(estimator):
-        for member in members:
-            yield from first_readers(member, columns, imputed)
+        some = getattr(estimator, "estimators_features_", [range(len(columns))] * len(members))
+        for member, own in zip(members, some, strict=True):
+            yield from first_readers(member, [columns[index] for index in own], imputed)
     elif isinstance(estimator, ColumnTransformer):
         for _, step, indices in column_positions(estimator):
-            yield from first_readers(step, [columns[index] for index in indices], imputed)
+            # the members of a chain are given predictions, too
+            own = [columns[index] for index in indices if index < len(columns)]
+            yield from first_readers(step, own, imputed)
     else:
         yield from (Reader(column, estimator, index, imputed) for index, column in enumerate(columns))
+
+
+def _passes_columns(estimator: Any) -> bool:
+    """Return whether a stack of models that select columns gives the columns to its last model, too."""
+    return bool(getattr(estimator, "passthrough", False)) and bool(_members(estimator))
 
 
 def _members(estimator: Any) -> list[Any]:
@@ -106,7 +118,10 @@ def _members(estimator: Any) -> list[Any]:
 
 def _member_names(estimator: Any) -> tuple[str, ...]:
     # Parameters of constructors are not fitted, but this one is a private object, not an estimator.
-    return ("estimator",) if type(estimator).__name__ == "_CalibratedClassifier" else MEMBERS
+    if type(estimator).__name__ == "_CalibratedClassifier":
+        return ("estimator",)
+    # beside members, what they were made of is not fitted
+    return MEMBERS[:1] if hasattr(estimator, MEMBERS[0]) else MEMBERS[1:]
 
 
 def _as_list(estimator: Any, name: str) -> list[Any]:
@@ -116,6 +131,7 @@ def _as_list(estimator: Any, name: str) -> list[Any]:
 
 def _selects(estimator: Any) -> bool:
     """Tell whether an estimator begins with a selection of columns."""
+    estimator = unwrapped(estimator)
     if isinstance(estimator, Pipeline):
         return any(_selects(step) for _, step in estimator.steps)
     if isinstance(estimator, FeatureUnion):
@@ -150,13 +166,14 @@ def selects_by_name(estimator: Any) -> bool:
     >>> selects_by_name(Ridge())
     False
     """
+    estimator = unwrapped(estimator)
     if isinstance(estimator, Pipeline):
         steps = [step for _, step in estimator.steps if not _is_idle(step)]
         return bool(steps) and selects_by_name(steps[0])
     if isinstance(estimator, FeatureUnion):
         return all(selects_by_name(step) for _, step in estimator.transformer_list)
     if members := _members(estimator):
-        return all(selects_by_name(member) for member in members)
+        return not _passes_columns(estimator) and all(selects_by_name(member) for member in members)
     return isinstance(estimator, ColumnTransformer) and hasattr(estimator, "feature_names_in_")
 
 
