@@ -124,4 +124,6 @@ def take(X: Any, rows: np.ndarray) -> Any:
     if hasattr(X, "iloc"):
         some = X.iloc[rows]
         return some.copy() if hasattr(some, "copy") else some  # pandas may share the memory of all rows
+    if isinstance(X, list):  # of numbers and texts: an array of it would be texts
+        return [X[row] for row in rows]
     return X[rows] if hasattr(X, "shape") else np.asarray(X)[rows]

@@ -9,18 +9,23 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, TensorProto, helper
 
+from ..exceptions import ConversionError
 from ..graphs import TensorType, make_value_info, prune
 from .columns import Columns
 from .parameters import Parameter
 from .scores import Scores
 from .writer import OPSET, ModelWriter, refuse_undefined
 
-__all__ = ["WrittenModel", "write_model"]
+__all__ = ["TextOutputError", "WrittenModel", "write_model"]
 
 #: Version of the ai.onnx.ml domain, where a graph uses it.
 ML_OPSET = 3
 #: IR version that came with the opset: older runtimes read the files too.
 IR_VERSION = 8
+
+
+class TextOutputError(ConversionError):
+    """A transformer gives text, which is no output of a model."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +98,7 @@ def write_model(
     op = ModelWriter(dtype, inputs, front_dtype, undefined, link)
     scores = op.write(estimator, _samples(op, inputs, columns))
     if isinstance(scores.score, Columns):
-        raise op.fail(estimator, "it gives text, not numbers.")
+        raise TextOutputError(f"{type(estimator).__name__} cannot be written as ONNX: it gives text.")
     if scores.task == "regression" and not scores.target_transformers:
         scores = scores.with_link(op, link)
     if scores.task not in ("transformation", "unsupervised"):

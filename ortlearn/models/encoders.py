@@ -53,7 +53,10 @@ def category_numbers(op: ModelWriter, column: str, categories: Sequence[Any]) ->
     elem_type = TensorProto.FLOAT if known is None else known.elem_type
     numbers = list(range(1, len(values) + 1))
     if elem_type == TensorProto.STRING:
-        keys: dict[str, Any] = {"keys_strings": [as_text(value) for value in values.tolist()]}
+        texts = [as_text(value) for value in values.tolist()]
+        if len(set(texts)) < len(texts):
+            raise ConversionError("An encoder has a category of the text that stands for a missing value.")
+        keys: dict[str, Any] = {"keys_strings": texts}
     elif elem_type == TensorProto.INT64:
         keys = {"keys_int64s": [int(value) for value in values.tolist()]}
     else:

@@ -168,6 +168,12 @@ def _mean_decision(op: ModelWriter, model: Any, members: list[Scores]) -> str:
 class _Stacking(_Members):
     """A last model on what the members give."""
 
+    def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
+        """Yield every member, and that columns are passed to the last model, where they are."""
+        yield from super().routes(model, columns)
+        if model.passthrough:
+            yield Route(None, columns)
+
     def children(self, model: Any) -> Iterator[Any]:
         """Yield the members and the last model."""
         yield from model.estimators_

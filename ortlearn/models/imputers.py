@@ -29,8 +29,9 @@ def _is_missing(op: ModelWriter, model: Any, x: str) -> str:
     if op.is_text(x):
         number = category_numbers(op, x, [_marker(model)])
         return op.Cast(number, to=TensorProto.BOOL)
-    missing = float(model.missing_values)
-    return op.IsNaN(x) if np.isnan(missing) else op.Equal(x, missing)
+    if _marker(model) == "nan":
+        return op.IsNaN(x)
+    return op.Equal(x, float(model.missing_values))
 
 
 def _indicated(op: ModelWriter, indicator: Any, x: str | Columns) -> str:

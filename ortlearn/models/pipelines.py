@@ -102,7 +102,8 @@ class _SideBySide(ModelDefinition):
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
         """Yield each transformer with its columns."""
         for _, step, positions in self.parts(model):
-            own = columns if positions is None or not columns else [columns[i] for i in positions]
+            # the members of a chain are given predictions, too
+            own = columns if positions is None else [columns[i] for i in positions if i < len(columns)]
             yield Route(None if step in IDLE else step, own)
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
@@ -110,8 +111,9 @@ class _SideBySide(ModelDefinition):
         found: list[tuple[Any, int]] = []
         for name, step, positions in self.parts(model):
             own = x if positions is None else op.columns(x, positions)
-            width = model.n_features_in_ if positions is None else len(positions)
-            if step not in IDLE:
+            if step in IDLE:
+                width = model.n_features_in_ if positions is None else len(positions)
+            else:
                 with op.inside(self.place(name)):
                     scores = op.write(step, own)
                 own, width = scores.transformed, scores.n_outputs

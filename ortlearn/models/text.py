@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,14 +16,17 @@ from .writer import ModelWriter
 
 __all__ = ["CountVectorizerDefinition", "TfidfTransformerDefinition", "TfidfVectorizerDefinition"]
 
-#: scikit-learn's pattern of words, and the same for the regular expressions of onnxruntime.
-WORDS = r"(?u)\b\w\w+\b"
-WORDS_IN_ONNX = r"[\pL\pN_][\pL\pN_]+"
 #: Where small and capital letters are looked up: on Linux only this one is always installed.
 LOCALE = "C.UTF-8" if sys.platform == "linux" else None
-#: What onnxruntime puts in the place of a token where a document has fewer than another.
-PADDING = "#"
 MICROSOFT = "com.microsoft"
+#: Classes of characters in any language: those of onnxruntime's regular expressions are of ASCII only.
+CHARACTERS = {"w": r"\pL\pN_", "d": r"\p{Nd}", "s": r"\pZ\t\n\r\f\v\x1c-\x1f\x85"}
+#: One or more of them: the longest run, which the ends of words add nothing to.
+RUN_OF_LETTERS = re.compile(r"\\b((?:\\w)*\\w(?:\+|\{\d+,\}))\\b")
+#: Parts of patterns: a class of characters, an escaped character, what both kinds of expressions
+#: read alike, and what onnxruntime lacks or reads otherwise (it takes the longest match).
+PARTS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\.|\(\?:|[*+?}]\?|[()^$|]|.", re.DOTALL)
+ELSEWHERE = {"(", "^", "$", "|", "*?", "+?", "??", "}?"}
 
 
 class CountVectorizerDefinition(ModelDefinition):
@@ -34,15 +38,9 @@ class CountVectorizerDefinition(ModelDefinition):
     takes_documents = True
     continuous = False
 
-    def covers(self, model: Any) -> bool:
-        """Return whether documents are split by a pattern, or into characters, and no word is left out."""
-        own = (model.preprocessor, model.tokenizer, model.strip_accents)
-        # stop words are in no term where terms are single words
-        whole = not model.stop_words or model.ngram_range[1] == 1
-        return model.analyzer in ("word", "char") and own == (None, None, None) and whole
-
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         """Append the counts."""
+        _check_options(op, model)
         words = model.analyzer == "word"
         documents = op.column(x, 0)
         if model.lowercase:
@@ -50,24 +48,69 @@ class CountVectorizerDefinition(ModelDefinition):
             documents = op.StringNormalizer(
                 flat, case_change_action="LOWER", is_case_sensitive=0, locale=LOCALE
             )
-        pattern = (
-            (WORDS_IN_ONNX if model.token_pattern == WORDS else model.token_pattern) if words else "(?s)."
-        )
+        pattern = _pattern(op, model) if words else "(?s)."
+        terms = _terms(op, model, words)
+        padding = "#"  # in the place of a token where a document has fewer than another
+        while padding in terms["pool_strings"]:
+            padding += "#"
         tokens = op.node(
             "Tokenizer",
             op.Reshape(documents, [-1]),
             domain=MICROSOFT,
             mark=0,
             mincharnum=1,
-            pad_value=PADDING,
+            pad_value=padding,
             tokenexp=pattern,
         )
-        counts = op.TfIdfVectorizer(tokens, mode="TF", max_skip_count=0, **_terms(op, model, words))
+        counts = op.TfIdfVectorizer(tokens, mode="TF", max_skip_count=0, **terms)
         if op.float_dtype != np.float32:
             counts = op.Cast(counts, to=op.elem_type)
         if model.binary:
             counts = op.Cast(op.Greater(counts, 0.0), to=op.elem_type)
         return transformation(op, counts, len(model.vocabulary_))
+
+
+def _check_options(op: ModelWriter, model: Any) -> None:
+    """Raise an error for options without a form in ONNX."""
+    for name in ("preprocessor", "tokenizer", "strip_accents"):
+        if getattr(model, name) is not None:
+            raise op.fail(model, f"{name}={getattr(model, name)!r} has no form in ONNX.")
+    if model.analyzer not in ("word", "char"):
+        raise op.fail(model, f"analyzer={model.analyzer!r} has no form in ONNX.")
+    # they are in no term where terms are single words
+    if model.stop_words and model.ngram_range[1] > 1:
+        raise op.fail(model, "stop words between the words of a term have no form in ONNX.")
+
+
+def _pattern(op: ModelWriter, model: Any) -> str:
+    """Return the pattern of words for the regular expressions of onnxruntime."""
+    pattern = model.token_pattern.removeprefix("(?u)")
+    whole = RUN_OF_LETTERS.fullmatch(pattern)
+    parts = PARTS.findall(whole[1] if whole else pattern)
+    found = [_part(part) for part in parts]
+    if None in found or re.fullmatch(model.token_pattern, ""):
+        raise op.fail(model, f"token_pattern={model.token_pattern!r} has no form in ONNX.")
+    return "".join(part for part in found if part is not None)
+
+
+def _part(part: str) -> str | None:
+    """Return a part of a pattern for onnxruntime, None where it has no such part."""
+    if part in ELSEWHERE:
+        return None
+    if len(part) > 2 and part[0] == "[":
+        inner = re.findall(r"\\.|[^\\]", part[1:-1], re.DOTALL)
+        found = [_escaped(own, "") if own[0] == "\\" else own for own in inner]
+        return None if None in found else f"[{''.join(own for own in found if own is not None)}]"
+    return _escaped(part, "[]") if part[0] == "\\" else part
+
+
+def _escaped(part: str, brackets: str) -> str | None:
+    """Return an escaped character for onnxruntime, a class of characters within brackets."""
+    kind = part[1]
+    if kind.lower() in CHARACTERS and (brackets or kind.islower()):
+        own = CHARACTERS[kind.lower()]
+        return f"[{'' if kind.islower() else '^'}{own}]" if brackets else own
+    return part if kind in "nrtfv" or not (kind.isalnum() or kind == "_") else None
 
 
 def _terms(op: ModelWriter, model: Any, words: bool) -> dict[str, Any]:

@@ -246,7 +246,8 @@ class FunctionTransformerDefinition(ModelDefinition):
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         """Append the function."""
-        x = x if model.func is None else FUNCTIONS[model.func](op, op.matrix(x))
+        if model.func is not None:
+            x = FUNCTIONS[model.func](op, op.matrix(x, type(model).__name__))
         return transformation(op, x, model.n_features_in_)
 
     def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:

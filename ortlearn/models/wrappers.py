@@ -14,7 +14,7 @@ from ..exceptions import ConversionError
 from .base import ModelDefinition
 from .members import decision_of
 from .objectives import Objective, objective_of
-from .routes import Route, members
+from .routes import Route
 from .scores import Scores, label_of
 from .writer import ModelWriter
 
@@ -39,8 +39,8 @@ class InnerDefinition(ModelDefinition):
         return self.attribute
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
-        """Yield every member."""
-        return members(self.children(model), columns)
+        """Yield the estimator inside."""
+        yield Route(getattr(model, self.inner(model)), columns)
 
     def children(self, model: Any) -> Iterator[Any]:
         """Yield the estimator inside."""

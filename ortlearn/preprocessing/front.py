@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 
 from ..exceptions import ConversionError, FallbackWarning, warn_user
 from ..models import unwrapped, write_model
+from ..models.document import TextOutputError
 from ..models.pipelines import IDLE
 from ..models.registry import doubtful_part, inner_part
 from ..quiet import quiet
@@ -184,6 +185,8 @@ def _without(estimator: Any, count: int) -> Any:
         name, part = inner
         wrapper = copy.copy(estimator)
         setattr(wrapper, name, _without(part, count))
+        for known in ("n_features_in_", "feature_names_in_"):  # those of X
+            vars(wrapper).pop(known, None)
         return wrapper
     steps = _active_steps(estimator)
     return Pipeline(steps[count:]) if count < len(steps) else _without(steps[-1][1], count - len(steps) + 1)
@@ -201,6 +204,8 @@ def _fault_of(steps: Steps, X: Any, probe: Any, dtype: Any, run: Run | None) -> 
     try:
         schema = input_schema(X, transformer, dtype)
         graph = _graph_of(transformer, schema, dtype)
+    except TextOutputError:  # columns of text, which the steps after it read
+        return None
     except ConversionError as error:
         return _reason(error)
     return None if run is None else difference(transformer, graph, schema, probe, run)

@@ -10,7 +10,7 @@ from onnx import ModelProto, TensorProto, version_converter
 from sklearn.base import is_classifier
 
 from ..exceptions import ConversionError
-from ..graphs import TensorType, graph_names, map_names, opset_versions, value_types
+from ..graphs import TensorType, graph_names, inline_functions, map_names, opset_versions, value_types
 from ..models.columns import Columns
 from ..models.document import ML_OPSET
 from ..models.scores import Scores, transformation
@@ -68,6 +68,7 @@ def convert(estimator: Any, inputs: Mapping[str, TensorType]) -> ModelProto:
         ) from error
     except Exception as error:  # skl2onnx raises errors of every kind
         raise ConversionError(f"{name} cannot be converted by skl2onnx: {error}") from error
+    model = inline_functions(model)
     try:
         return version_converter.convert_version(model, OPSET)
     except Exception:  # onnx raises errors of every kind; the model is valid as it is
