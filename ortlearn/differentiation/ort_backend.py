@@ -26,11 +26,11 @@ from .ort_definitions import check_handed_over, hand_over
 from .ort_graphs import (
     add_zero_gradients,
     explicit_permutations,
-    gradient_nodes,
     names_with_gradient,
 )
 from .ort_refusals import refuse_known_wrong
 from .ort_rewrites import rewrite_for_ort
+from .ort_rewrites.gradient_path import gradient_nodes
 
 Built = TypeVar("Built")
 

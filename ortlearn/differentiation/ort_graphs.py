@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from onnx import ModelProto, NodeProto, TensorProto, helper
+from onnx import ModelProto, helper
 
 from ..graphs import (
     GraphBuilder,
@@ -15,60 +15,14 @@ from ..graphs import (
     node_inputs,
     opset_versions,
 )
+from .ort_rewrites.gradient_path import gradient_nodes
 
 __all__ = [
     "add_zero_gradients",
     "constant_names",
     "explicit_permutations",
-    "is_float",
     "names_with_gradient",
-    "gradient_nodes",
 ]
-
-_NOT_FLOATS = {TensorProto.BOOL, TensorProto.INT32, TensorProto.INT64, TensorProto.STRING}
-
-
-def gradient_nodes(
-    model: ModelProto, outputs: Iterable[str], wrt: Iterable[str], types: Mapping[str, TensorType]
-) -> list[NodeProto]:
-    """Return the nodes that a gradient passes, in order.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Graph.
-    outputs : iterable of str
-        Where the path ends.
-    wrt : iterable of str
-        Where the path begins.
-    types : mapping of str to TensorType
-        What is known of the tensors; integers, booleans and text carry no gradient.
-
-    Returns
-    -------
-    list of onnx.NodeProto
-        Nodes that depend on ``wrt`` and that ``outputs`` depend on.
-    """
-
-    def carrying(names: Iterable[str]) -> set[str]:
-        return {name for name in names if name and is_float(types.get(name))}
-
-    needed, before = set(outputs), []
-    for node in reversed(model.graph.node):
-        if not needed.isdisjoint(carrying(node.output)):
-            before.append(node)
-            needed |= carrying(node_inputs(node))
-    reached, found = set(wrt), []
-    for node in reversed(before):
-        if not reached.isdisjoint(node_inputs(node)):
-            found.append(node)
-            reached |= carrying(node.output)
-    return found
-
-
-def is_float(known: TensorType | None) -> bool:
-    """Return whether a tensor may carry a gradient."""
-    return known is None or known.elem_type not in _NOT_FLOATS
 
 
 def names_with_gradient(

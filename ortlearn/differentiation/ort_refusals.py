@@ -10,7 +10,8 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from ..exceptions import GradientError
 from ..graphs import TensorType, initializer_arrays, node_inputs, opset_versions, subgraphs, value_types
-from .ort_graphs import constant_names, gradient_nodes, is_float
+from .ort_graphs import constant_names
+from .ort_rewrites.gradient_path import gradient_nodes, is_float
 from .rounding import refuse_rounding
 
 __all__ = ["refuse_known_wrong"]

@@ -18,10 +18,9 @@ from ...graphs import (
     replace_nodes,
     value_types,
 )
-from ..ort_graphs import gradient_nodes
 from . import activations, convolutions, forms, normalizations, powers, reductions, slices
 from .dimension_names import drop_dimension_names
-from .gradient_path import GradientPath
+from .gradient_path import GradientPath, gradient_nodes
 from .scalars import keep_scalars
 from .shared_tensors import copy_repeated_inputs, separate_slices
 

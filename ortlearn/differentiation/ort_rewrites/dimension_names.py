@@ -8,7 +8,7 @@ from itertools import combinations
 from onnx import ModelProto, NodeProto
 
 from ...graphs import TensorType, copy_model, value_types
-from ..ort_graphs import gradient_nodes
+from .gradient_path import gradient_nodes
 
 __all__ = ["drop_dimension_names"]
 

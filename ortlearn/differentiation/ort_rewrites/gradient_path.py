@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from onnx import NodeProto, helper
+from onnx import ModelProto, NodeProto, TensorProto, helper
 
-__all__ = ["GradientPath", "attributes_of"]
+from ...graphs import TensorType, node_inputs
+
+__all__ = ["GradientPath", "attributes_of", "gradient_nodes", "is_float"]
+
+_NOT_FLOATS = {TensorProto.BOOL, TensorProto.INT32, TensorProto.INT64, TensorProto.STRING}
 
 
 @dataclass(frozen=True)
@@ -34,3 +38,46 @@ class GradientPath:
 def attributes_of(node: NodeProto) -> dict[str, Any]:
     """Return the attributes of a node by name."""
     return {a.name: helper.get_attribute_value(a) for a in node.attribute}
+
+
+def gradient_nodes(
+    model: ModelProto, outputs: Iterable[str], wrt: Iterable[str], types: Mapping[str, TensorType]
+) -> list[NodeProto]:
+    """Return the nodes that a gradient passes, in order.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Graph.
+    outputs : iterable of str
+        Where the path ends.
+    wrt : iterable of str
+        Where the path begins.
+    types : mapping of str to TensorType
+        What is known of the tensors; integers, booleans and text carry no gradient.
+
+    Returns
+    -------
+    list of onnx.NodeProto
+        Nodes that depend on ``wrt`` and that ``outputs`` depend on.
+    """
+
+    def carrying(names: Iterable[str]) -> set[str]:
+        return {name for name in names if name and is_float(types.get(name))}
+
+    needed, before = set(outputs), []
+    for node in reversed(model.graph.node):
+        if not needed.isdisjoint(carrying(node.output)):
+            before.append(node)
+            needed |= carrying(node_inputs(node))
+    reached, found = set(wrt), []
+    for node in reversed(before):
+        if not reached.isdisjoint(node_inputs(node)):
+            found.append(node)
+            reached |= carrying(node.output)
+    return found
+
+
+def is_float(known: TensorType | None) -> bool:
+    """Return whether a tensor may carry a gradient."""
+    return known is None or known.elem_type not in _NOT_FLOATS

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from onnx import ModelProto, NodeProto
 
 from ...graphs import GraphBuilder, copy_model, graph_names, opset_versions, value_types
-from ..ort_graphs import gradient_nodes
+from .gradient_path import gradient_nodes
 
 __all__ = ["keep_scalars"]
 
