@@ -11,6 +11,7 @@ from docutils import nodes
 from sphinx.pycode import ModuleAnalyzer
 
 import ortlearn
+from docs import layout_picture
 
 project = "ortlearn"
 author = "The ortlearn developers"
@@ -128,6 +129,12 @@ def describe_constant(app, what, name, obj, options, lines):
     lines[:] = next((docs["", constant] for docs in found if ("", constant) in docs), [])
 
 
+def draw_layout(app):
+    """Draw the picture of the layout from the imports of the package as it is."""
+    layout_picture.draw(Path(app.srcdir) / "images" / "layout.png")
+
+
 def setup(app):
+    app.connect("builder-inited", draw_layout)
     app.connect("doctree-read", tidy)
     app.connect("autodoc-process-docstring", describe_constant, priority=900)  # after numpydoc

@@ -41,6 +41,6 @@ class RecursiveSelectorDefinition(SelectorDefinition):
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append the columns, and the estimator's predictions from them."""
         columns = super().write(op, model, x).score
-        with op.held("it is part of a selector, which is not trained"):
+        with op.frozen("it is part of a selector, which is not trained"):
             scores = op.write(model.estimator_, columns, "estimator_")
         return replace(scores, transformed=columns)

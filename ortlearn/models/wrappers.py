@@ -90,7 +90,7 @@ class FrozenDefinition(InnerDefinition):
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         """Append the estimator inside."""
-        with op.held("it is part of a FrozenEstimator") if op.path else nullcontext():
+        with op.frozen("it is part of a FrozenEstimator") if op.path else nullcontext():
             return super().write(op, model, x)
 
 

@@ -248,7 +248,7 @@ class ModelWriter(GraphBuilder):
             x = self.Cast(x, to=self.elem_type)
         self._step = name if outer else before
         try:
-            with nullcontext() if last else self.held(PREPARES):
+            with nullcontext() if last else self.frozen(PREPARES):
                 return self.write(estimator, x, "" if outer else at or f"['{name}']")
         finally:
             self._step = before
@@ -278,7 +278,7 @@ class ModelWriter(GraphBuilder):
         return definition_of(transformer).write_inverse(self, transformer, y)
 
     @contextmanager
-    def held(self, reason: str) -> Iterator[None]:
+    def frozen(self, reason: str) -> Iterator[None]:
         """Do not train the parameters that are asked for inside, unless somebody names them.
 
         Parameters
