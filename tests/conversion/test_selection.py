@@ -5,6 +5,7 @@ from ast import literal_eval
 import numpy as np
 import pytest
 from onnx import helper, numpy_helper, parser
+from ortlearn.conversion.weights.learned_parameters import CONSTANT
 from sklearn.decomposition import PCA
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
@@ -13,7 +14,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, RobustScaler, StandardScaler
 
 from ortlearn.conversion import Weight, explain, find_weights, select_weights, to_trainable
-from ortlearn.conversion.weights.learned_parameters import CONSTANT
 from ortlearn.exceptions import ConversionError, NoTrainableWeightError
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
