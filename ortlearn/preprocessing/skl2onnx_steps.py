@@ -121,6 +121,8 @@ def append_converted(op: ModelWriter, estimator: Any, x: str | Columns) -> Score
     width = getattr(estimator, "n_features_in_", None)
     matrix = TensorType(op.elem_type, (None, width))
     model = convert(estimator, {key: types.get(key) or matrix for key in given})
+    if model.functions:
+        raise ConversionError(f"{name} converts to functions of other opsets, which do not become one graph.")
     if opset_versions(model).get("", OPSET) > OPSET:
         raise ConversionError(f"{name} converts to a newer opset than {OPSET}.")
     renamed = {old: op.unique(f"{name}_{old}") for old in sorted(graph_names(model.graph) - given.keys())}

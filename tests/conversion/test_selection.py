@@ -1,11 +1,9 @@
-"""Weights are what a graph multiplies by and adds to products; nothing else unless it is named."""
+"""The learned weights of a model are trained, or those that names and patterns say."""
 
 from ast import literal_eval
 
 import numpy as np
 import pytest
-from onnx import helper, numpy_helper, parser
-from ortlearn.conversion.weights.learned_parameters import CONSTANT
 from sklearn.decomposition import PCA
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
@@ -13,88 +11,11 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, RobustScaler, StandardScaler
 
-from ortlearn.conversion import Weight, explain, find_weights, select_weights, to_trainable
+from ortlearn.conversion import Weight, explain, select_weights, to_trainable
 from ortlearn.exceptions import ConversionError, NoTrainableWeightError
+from ortlearn.models.weight import CONSTANT
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
-
-def graph(body, shape="N,2", **initializers):
-    """Return a graph with initializers of ones (of given shapes), or of given integers."""
-    text = f'<ir_version: 8, opset_import: ["": 18]> g (float[{shape}] x) => (float[N,K] y) {{ {body} }}'
-    model = parser.parse_model(text)
-    for name, value in initializers.items():
-        array = np.array(value) if isinstance(value, list) else np.ones(value, np.float32)
-        model.graph.initializer.append(numpy_helper.from_array(array, name))
-    return model
-
-
-def learned(model, **options):
-    return [weight.name for weight in find_weights(model, **options).values() if weight.learned]
-
-
-AFFINE = {"w": (2, 3), "b": (3,)}
-
-
-@pytest.mark.parametrize(
-    "body, initializers, expected",
-    [
-        ("z = MatMul (x, w)  y = Add (z, b)", AFFINE, ["w", "b"]),
-        ("z = MatMul (x, w)  y = Add (b, z)", AFFINE, ["w", "b"]),
-        ("z = MatMul (x, w)  r = Reshape (z, k)  y = Add (r, b)", {**AFFINE, "k": [-1, 3]}, ["w", "b"]),
-        ("y = Gemm <transB = 1> (x, w, b)", {"w": (3, 2), "b": (3,)}, ["w", "b"]),
-        ("t = Transpose (w)  y = MatMul (x, t)", {"w": (3, 2)}, ["w"]),
-        ("t = Identity (w)  u = Transpose (t)  y = MatMul (x, u)", {"w": (3, 2)}, ["w"]),
-        ("c = Sub (x, m)  d = Div (c, s)  y = MatMul (d, w)", {"m": (2,), "s": (2,), "w": (2, 3)}, ["w"]),
-        ("z = MatMul (x, w)  p = Sigmoid (z)  y = Sub (one, p)", {"w": (2, 3), "one": (1,)}, ["w"]),
-        ("z = MatMul (x, w)  y = Mul (z, two)", {"w": (2, 3), "two": (1,)}, ["w"]),
-        # nothing is a product: what shifts and scales is learned, numbers of formulas are not
-        ("z = Sub (x, b)  y = Mul (z, s)", {"b": (2,), "s": (2,)}, ["b", "s"]),
-        ("z = Mul (x, s)  y = Mul (z, two)", {"s": (2,), "two": ()}, ["s"]),
-        ("y = Pow (x, two)", {"two": (1,)}, []),
-        # rows of a table looked up under computed numbers; a constant number is no such thing
-        ("i = ArgMax (x)  y = Gather (t, i)", {"t": (4, 3)}, ["t"]),
-        ("i = ArgMax (x)  u = Identity (t)  y = GatherElements (u, i)", {"t": (4, 3)}, ["t"]),
-        ("z = Gather (t, k)  y = Pow (x, z)", {"t": (4, 2), "k": [1, 2]}, []),
-        ("k = Constant <value_ints = [1]> ()  z = Gather (t, k)  y = Pow (x, z)", {"t": (4, 2)}, []),
-    ],
-)
-def test_use_decides(body, initializers, expected):
-    assert learned(graph(body, **initializers)) == expected
-
-
-def test_roles_and_fans():
-    model = graph(
-        "a = Sub (x, m)  t = MatMul (a, w)  u = Add (t, b)  v = Relu (u)  z = Gemm <transB = 1> (v, g, c)  "
-        "y = Pow (z, e)",
-        m=(2,),
-        w=(2, 3),
-        b=(3,),
-        g=(4, 3),
-        c=(4,),
-        e=(),
-    )
-    found = find_weights(model)
-    assert {name: (w.role, w.learned) for name, w in found.items()} == {
-        "m": ("intercept", False),
-        "w": ("weight", True),
-        "b": ("intercept", True),
-        "g": ("weight", True),
-        "c": ("intercept", True),
-        "e": ("other", False),
-    }
-    assert (found["w"].fans, found["g"].fans, found["m"].fans) == ((2, 3), (3, 4), (1, 1))
-
-
-def test_fans_of_a_convolution():
-    model = graph("y = Conv (x, k, b)", "N,3,9,9", k=(8, 3, 5, 5), b=(8,))
-    found = find_weights(model)
-    assert found["k"].fans == (75, 200) and found["b"].role == "intercept"
-
-
-def test_frozen_initializers():
-    model = graph("t = MatMul (x, pca)  z = MatMul (t, w)  y = Add (z, b)", pca=(2, 2), **AFFINE)
-    assert learned(model, frozen=["pca"]) == ["w", "b"]
 
 
 def test_the_constant_of_a_classifier_is_no_weight(wine):
@@ -186,19 +107,6 @@ def test_nothing_to_train_names_the_known_ones(patterns):
         select_weights({"I0_mean": WEIGHTS["I0_mean"]}, patterns, ORIGINAL)
 
 
-def test_a_weight_after_the_scores_cannot_be_trained():
-    model = parser.parse_model(
-        """<ir_version: 8, opset_import: ["": 18]> g (float[N,2] x) => (int64[N] label, float[N,2] p)
-        <float[2,2] w = {1, 2, 3, 4}, float[2] tail = {1, 1}>
-        { z = MatMul (x, w)  s = Softmax (z)  p = Mul (s, tail)
-          label = ArgMax <axis = 1, keepdims = 0> (p) }"""
-    )
-    assert to_trainable(model).head.score == "z"
-    model.graph.output[1].name = "s"
-    with pytest.raises(ConversionError, match=r"\['tail'\] come after the scores"):
-        to_trainable(model, ["w", "tail"])
-
-
 @pytest.mark.parametrize(
     "pattern, expected",
     [
@@ -277,14 +185,3 @@ def test_wildcards_leave_out_constants_of_text():
     words = np.array(["red apple", "green pear", "red cherry", "green apple"])
     model = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(words, [0, 1, 0, 1])
     assert all(to_trainable(model, "*", X=words).origins().values())
-
-
-def test_wildcards_leave_out_what_comes_after_the_scores():
-    model = graph("y = MatMul (x, w)  z = MatMul (y, w_t)", w=(2, 3), w_t=(3, 2))
-    model.graph.output.append(helper.make_tensor_value_info("z", 1, ["N", 2]))
-    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", 1, ["N", 3]))
-    assert list(to_trainable(model, "w*").origins()) == ["w"]
-    with pytest.raises(ConversionError, match=r"\['w_t'\] come after the scores"):
-        to_trainable(model, "w_*")
-    with pytest.raises(ConversionError, match=r"\['w_t'\] come after the scores"):
-        to_trainable(model, ["w*", "w_t"])

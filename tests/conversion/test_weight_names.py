@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 from onnx import TensorProto, checker, helper, numpy_helper, parser
-from sklearn.linear_model import Ridge
 
-from ortlearn.conversion import get_train_initializer, onnx_rename_weights, sklearn_to_onnx, to_trainable
+from ortlearn.conversion import onnx_rename_weights, to_trainable
 from ortlearn.conversion.weight_names import renamed_weights, restored_names
 from ortlearn.graphs import initializer_arrays
 
@@ -121,20 +120,3 @@ def test_a_trained_model_comes_back_under_its_own_names(run_onnx):
     branches = [attribute.g for node in back.graph.node for attribute in node.attribute if attribute.g.node]
     assert [[tensor.name for tensor in graph.initializer] for graph in branches] == [["c"], ["b"]]
     np.testing.assert_allclose(run_onnx(back, X)[0], [[15], [15]])
-
-
-def test_only_floats_are_train_initializers(diabetes):
-    model = parser.parse_model(
-        """<ir_version: 8, opset_import: ["": 18]>
-        g (float[N,2] x) => (float[N,1] y)
-        <int64[1] i = {1}, float[1] f = {1}, bool yes = {1}, double[1] d = {2}, int32[1] j = {1}>
-        { y = Neg (x) }"""
-    )
-    model.graph.initializer.append(numpy_helper.from_array(np.ones(2, np.float16), "half"))
-    model.graph.initializer.append(helper.make_tensor("s", TensorProto.STRING, [1], ["a"]))
-    found = get_train_initializer(model)
-    assert list(found) == ["f", "d"]
-    array, tensor = found["d"]
-    assert array.dtype == np.float64 and tensor.name == "d" and array.tolist() == [2.0]
-    converted = sklearn_to_onnx(Ridge().fit(diabetes.X_train, diabetes.y_train), 10)
-    assert [array.shape for array, _ in get_train_initializer(converted).values()] == [(10, 1), (1,)]

@@ -26,7 +26,7 @@ from sklearn.tree import (
 
 from ortlearn import OrtGradientOptimizer
 from ortlearn.graphs import TensorType
-from ortlearn.models import find_definition, write_model, write_parameters
+from ortlearn.models import write_model, write_parameters
 from ortlearn.models.trees import Nodes, leaf_numbers
 from ortlearn.models.writer import ModelWriter
 from ortlearn.testing import check_model
@@ -240,12 +240,6 @@ def test_no_rate_throws_a_class_that_no_tree_votes_for_over_the_others(rate):
 def test_a_single_class_leaves_nothing_to_learn():
     model = RandomForestClassifier(2).fit(X, np.zeros(len(X)))
     assert all(p.reason for p in written(model).parameters.values())
-
-
-def test_categories_are_not_covered():
-    codes = np.c_[X, RNG.randint(0, 5, size=len(X))]
-    model = HistGradientBoostingRegressor(categorical_features=[5], max_iter=2).fit(codes, Y)
-    assert not find_definition(model).covers(model)
 
 
 def test_trees_of_an_ensemble_share_their_nodes(run):

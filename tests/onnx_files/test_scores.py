@@ -3,12 +3,9 @@
 import numpy as np
 import pytest
 from onnx import parser
-from ortlearn.conversion.preparation.kinds import ModelKind
-from ortlearn.preprocessing.unwrapping import Threshold
 from scipy.special import expit, softmax
 
 from ortlearn.conversion import attach_head, find_weights
-from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import extract_model, value_types
 from ortlearn.onnx_files.scores import LOWEST
 
@@ -48,8 +45,9 @@ BINARY = {
         p = Concat <axis = 1> (k, n)""",
 }
 CONSTANTS = (
-    f"{W}, {V}, {ONE}, float zero = {{0}}, float minus = {{-1}}, int64[2] column = {{-1, 1}}, "
-    "int64[1] none = {0}, int64[1] two = {2}, int64[1] three = {3}, int64[1,3] numbers = {0, 1, 2}"
+    f"{W}, {V}, {ONE}, float zero = {{0}}, float minus = {{-1}}, float half = {{0.5}}, "
+    "int64[2] column = {-1, 1}, int64[1] none = {0}, int64[1] two = {2}, int64[1] three = {3}, "
+    "int64[1,3] numbers = {0, 1, 2}"
 )
 
 
@@ -60,8 +58,8 @@ def graph(body, columns, label="label = ArgMax <axis = 1, keepdims = 0> (p)"):
     )
 
 
-def head_of(model, kind=None):
-    return attach_head(model, value_types(model), find_weights(model), kind)
+def head_of(model):
+    return attach_head(model, value_types(model), find_weights(model))
 
 
 @pytest.fixture
@@ -74,41 +72,36 @@ def scores_and_probabilities(run_onnx):
     return run
 
 
-KNOWN = ModelKind("classification", np.array([0, 1, 2]), True)
-
-
-@pytest.mark.parametrize("kind", [None, KNOWN], ids=["file", "estimator"])
 @pytest.mark.parametrize("name", SOFTMAX)
-def test_scores_under_a_softmax(name, kind, scores_and_probabilities):
-    model, head = head_of(graph(SOFTMAX[name], 3), kind)
+def test_scores_under_a_softmax(name, scores_and_probabilities):
+    model, head = head_of(graph(SOFTMAX[name], 3))
     assert (head.score, head.link, head.n_outputs) == ("z", "softmax", 3)
     z, p = scores_and_probabilities(model, head)
     np.testing.assert_allclose(softmax(z, axis=1), p, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", SIGMOIDS)
-def test_scores_of_one_against_the_rest(name, scores_and_probabilities, run_onnx):
-    model, head = head_of(graph(SIGMOIDS[name], 3), KNOWN)
+def test_scores_of_one_against_the_rest(name, scores_and_probabilities):
+    model, head = head_of(graph(SIGMOIDS[name], 3))
     assert (head.link, head.n_outputs) == ("sigmoid", 3)
     z, p = scores_and_probabilities(model, head)
     rates = expit(z)
     expected = rates if name == "each" else rates / rates.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(expected, p, atol=1e-6)
-    # Sigmoids of large scores are equal: the label is that of the scores.
-    np.testing.assert_array_equal(run_onnx(extract_model(model, ["label"]), X * 1000)[0], z.argmax(axis=1))
 
 
 @pytest.mark.parametrize("name", BINARY)
 def test_one_score_for_two_classes(name, scores_and_probabilities):
-    model, head = head_of(graph(BINARY[name], 2), ModelKind("classification", np.array([0, 1]), True))
+    model, head = head_of(graph(BINARY[name], 2))
     assert (head.score, head.link, head.n_outputs) == ("z", "sigmoid", 1)
     z, p = scores_and_probabilities(model, head)
     np.testing.assert_allclose(expit(z[:, 0]), p[:, 1], atol=1e-6)
 
 
 def test_probabilities_of_no_link_become_their_logarithms(scores_and_probabilities):
-    body = "z = MatMul (x, w) s = Softmax <axis = 1> (z) t = Mul (s, s) p = Add (t, zero)"
-    model, head = head_of(graph(body, 3), KNOWN)
+    body = """z = MatMul (x, w) s = Softmax <axis = 1> (z) n = Neg (x) q = MatMul (n, w)
+        t = Softmax <axis = 1> (q) a = Add (s, t) p = Mul (a, half)"""
+    model, head = head_of(graph(body, 3))
     assert head.link == "softmax" and head.score.startswith("head_")
     scores, p = scores_and_probabilities(model, head)
     np.testing.assert_allclose(scores, np.log(np.maximum(p, LOWEST)), rtol=1e-5, atol=1e-6)
@@ -118,13 +111,13 @@ def test_decision_scores_of_votes_are_the_confidences():
     body = """s = MatMul (x, w) a = Abs (s) b = Add (a, one) c = Mul (b, minus) d = Div (s, c)
         h = Greater (s, zero) votes = Cast <to = 1> (h) p = Add (votes, d)"""
     model = graph(body, 3)
-    model, head = head_of(model, ModelKind("classification", np.array([0, 1, 2]), False))
-    assert (head.score, head.link, head.decision) == ("s", "softmax", "p")
+    model, head = head_of(model)
+    assert (head.score, head.link) == ("s", "softmax")
 
 
 def test_scores_over_their_sum_without_probabilities():
     body = "z = MatMul (x, w) a = Abs (z) t = ReduceSum (a, columns) p = Div (z, t)"
-    _, head = head_of(graph(body, 3), ModelKind("classification", np.array([0, 1, 2]), False))
+    _, head = head_of(graph(body, 3))
     assert (head.score, head.link) == ("z", "sigmoid")
 
 
@@ -135,25 +128,14 @@ VOTES = """z = MatMul (x, w) m = Softmax <axis = 1> (z) best = ArgMax <axis = 1>
 
 
 def test_votes_are_shared_out_in_what_is_trained(run_onnx, scores_and_probabilities):
-    model, head = head_of(graph(VOTES, 3), KNOWN)
+    model, head = head_of(graph(VOTES, 3))
     scores, p = scores_and_probabilities(model, head)
     assert set(np.unique(p)) == {-1.0, 2.0}
     (members,) = run_onnx(extract_model(model, ["m"]), X)
     np.testing.assert_allclose(scores, np.log(np.maximum(3 * members - 1, LOWEST)), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("positive", [0, 1])
-@pytest.mark.parametrize("of_probability", [True, False])
-def test_a_threshold_decides(positive, of_probability, run_onnx):
-    kind = ModelKind("classification", np.array([5, 7]), True, Threshold(0.3, positive, of_probability))
-    model, head = head_of(graph(BINARY["one minus"], 2), kind)
-    z, p, label = run_onnx(extract_model(model, [head.score, "p", "label"]), X)
-    score = p[:, positive] if of_probability else z[:, 0] * (1 if positive else -1)
-    np.testing.assert_array_equal(label, np.where(score >= 0.3, [5, 7][positive], [7, 5][positive]))
-
-
 def test_classes_of_text_are_written():
-    kind = ModelKind("classification", np.array(["a", "b", "c"]), True)
     body = "z = MatMul (x, w) p = Sigmoid (z)"
     model = graph(body, 3)
     model.graph.output[0].type.tensor_type.elem_type = 8
@@ -161,27 +143,8 @@ def test_classes_of_text_are_written():
     model.graph.node.add(op_type="Gather", input=["names", "number"], output=["label"])
     tensor = model.graph.initializer.add(name="names", data_type=8, dims=[3])
     tensor.string_data.extend([b"a", b"b", b"c"])
-    model, head = head_of(model, kind)
+    model, head = head_of(model)
     assert head.label == "label" and value_types(model)["label"].elem_type == 8
-
-
-def test_a_mixture_and_its_likelihood(run_onnx):
-    body = """z = MatMul (x, w) l = ReduceLogSumExp (z, columns) d = Sub (z, l) p = Exp (d)"""
-    model, head = head_of(graph(body, 3), ModelKind("mixture"))
-    assert (head.task, head.n_outputs) == ("unsupervised", 1)
-    score, z = run_onnx(extract_model(model, [head.score, "z"]), X)
-    np.testing.assert_allclose(score[:, 0], -np.log(np.exp(z).sum(axis=1)), rtol=1e-5)
-    with pytest.raises(ConversionError, match="log-densities"):
-        head_of(graph("z = MatMul (x, w) p = Abs (z)", 3), ModelKind("mixture"))
-
-
-@pytest.mark.parametrize("root", [True, False])
-def test_the_nearest_centre(root, run_onnx):
-    body = "z = MatMul (x, w) s = Mul (z, z) p = " + ("Sqrt (s)" if root else "Identity (z)")
-    model, head = head_of(graph(body, 3), ModelKind("clusters"))
-    score, p = run_onnx(extract_model(model, [head.score, "p"]), X)
-    nearest = (p**2).min(axis=1)
-    np.testing.assert_allclose(score[:, 0], nearest, rtol=1e-5, atol=1e-7)
 
 
 def test_nothing_is_appended_where_nothing_is_missing():

@@ -1,24 +1,15 @@
 """Parameters stay what they have to be, whatever is trained, and those that belong together stay together."""
 
-import copy
-
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
-from ortlearn.conversion.constraints import tied_formulas
-from ortlearn.conversion.constraints.ties import tie_parameters
-from ortlearn.conversion.weights.fitted_attributes import fitted_arrays
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
-from sklearn.ensemble import AdaBoostClassifier
-from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
-from sklearn.tree import DecisionTreeClassifier
 
-from ortlearn.conversion import sklearn_to_onnx, to_trainable
+from ortlearn.conversion import to_trainable
 from ortlearn.differentiation import gradient_of_loss
 from ortlearn.estimators import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.graphs import (
@@ -166,61 +157,6 @@ def test_gradients_of_free_numbers(kind, backend, run_onnx):
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
 
 
-def mixture(kind, covariance_type):
-    return kind(n_components=2, covariance_type=covariance_type, max_iter=5, random_state=0).fit(X)
-
-
-#: Fitted estimators whose converters store more than their attributes, and what to change of them.
-TIED = {
-    "kmeans": (lambda: KMeans(3, n_init=1, random_state=0).fit(X), ["cluster_centers_"]),
-    "batches": (lambda: MiniBatchKMeans(3, n_init=1, random_state=0).fit(X), ["cluster_centers_"]),
-    "gaussian": (lambda: GaussianNB().fit(X, LABELS), ["var_"]),
-    **{
-        f"{kind.__name__} {covariance}": (
-            lambda kind=kind, covariance=covariance: mixture(kind, covariance),
-            ["means_", "precisions_cholesky_"],
-        )
-        for kind in (GaussianMixture, BayesianGaussianMixture)
-        for covariance in ("full", "tied", "diag", "spherical")
-    },
-    "votes": (
-        lambda: AdaBoostClassifier(DecisionTreeClassifier(max_depth=2), n_estimators=3).fit(X, LABELS),
-        ["estimator_weights_"],
-    ),
-}
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("case", TIED)
-def test_one_initializer_stands_for_all_that_follows_from_it(case, run_onnx):
-    make, attributes = TIED[case]
-    estimator = make()
-    model = sklearn_to_onnx(estimator, 3)
-    tied, loose = tie_parameters(model, estimator)
-    arrays = initializer_arrays(tied)
-    assert loose == [] and {name for name in arrays if name.endswith("_")} == set(attributes)
-    for before, after in zip(run_onnx(model, X), run_onnx(tied, X), strict=True):
-        np.testing.assert_allclose(after, before, rtol=1e-4, atol=1e-5)
-    # another value of the attribute gives what converting an estimator of that value gives
-    changed = copy.deepcopy(estimator)
-    for attribute in attributes:
-        setattr(changed, attribute, getattr(changed, attribute) * 1.07)
-    new = {name: np.asarray(getattr(changed, name), np.float32) for name in attributes}
-    expected = run_onnx(sklearn_to_onnx(changed, 3), X)
-    for found, value in zip(run_onnx(set_initializers(tied, new), X), expected, strict=True):
-        np.testing.assert_allclose(found, value, rtol=1e-3, atol=1e-4)
-
-
-def test_formulas_that_a_converter_no_longer_writes_tie_nothing(monkeypatch):
-    estimator = KMeans(3, n_init=1, random_state=0).fit(X)
-    real = tied_formulas.FORMULAS["KMeans"]
-    cubes = tied_formulas.Formula(("cluster_centers_",), lambda op, c: op.Mul(c, op.Mul(c, c)))
-    monkeypatch.setitem(tied_formulas.FORMULAS, "KMeans", lambda e: [*real(e), cubes])
-    model = sklearn_to_onnx(estimator, 3)
-    tied, loose = tie_parameters(model, estimator)
-    assert tied is model and len(loose) == 2
-
-
 #: Estimators, features, labels and what must hold of their attributes after any training.
 KEPT = {
     "gaussian": (GaussianNB(), X, {"var_": Positive(), "class_prior_": Simplex(logarithm=True)}),
@@ -292,19 +228,3 @@ def test_a_calibration_that_falls_is_trained_freely():
     for fitted in model.calibrated_classifiers_:
         fitted.calibrators[0].a_ = 0.8
     assert to_trainable(model).constraints == {}
-
-
-def test_a_subclass_has_the_attributes_of_its_class():
-    class Renamed(GaussianNB):
-        pass
-
-    fitted = {array.key for array in fitted_arrays(Renamed().fit(X, LABELS))}
-    assert ("GaussianNB", "var_") in fitted and not any(owner == "Renamed" for owner, _ in fitted)
-
-
-def test_components_that_are_nearly_equal_in_a_large_column():
-    """Each array belongs to the nearest component, not to every one that is near."""
-    X = np.random.default_rng(0).normal(size=(60, 3)) * [1e3, 1e4, 1e-8]
-    model = to_trainable(GaussianMixture(2, random_state=0).fit(X), X=X).model
-    names = [name for node in model.graph.node for name in node.output]
-    assert len(set(names)) == len(names)

@@ -1,14 +1,11 @@
-"""Estimators whose distances are rewritten predict what scikit-learn predicts."""
+"""Distances in float32 lead to what scikit-learn predicts, in differences and in products."""
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes
 from sklearn.decomposition import KernelPCA
 from sklearn.neighbors import (
-    KNeighborsClassifier,
     KNeighborsRegressor,
-    KNeighborsTransformer,
-    LocalOutlierFactor,
     RadiusNeighborsRegressor,
 )
 
@@ -44,26 +41,3 @@ def test_values(run_onnx, monkeypatch, name, exact):
     found = run_onnx(onx, ROWS.astype(np.float32))[0]
     expected = model.transform(ROWS) if hasattr(model, "transform") else model.predict(ROWS)
     np.testing.assert_allclose(found.reshape(expected.shape), expected, rtol=2e-4, atol=2e-3)
-
-
-@pytest.mark.parametrize("weights", ["uniform", "distance"])
-def test_votes(run_onnx, weights):
-    classes = np.array(["low", "high", "middle"])[np.digitize(Y, [100, 200])]
-    model = KNeighborsClassifier(4, weights=weights).fit(X, classes)
-    label, probabilities = run_onnx(sklearn_to_onnx(model, 5), ROWS.astype(np.float32))
-    np.testing.assert_allclose(probabilities, model.predict_proba(ROWS), atol=1e-4)
-    assert label.tolist() == model.predict(ROWS).tolist()
-
-
-def test_distances_to_neighbours(run_onnx):
-    model = KNeighborsTransformer(n_neighbors=3).fit(X)
-    (found,) = run_onnx(sklearn_to_onnx(model, 5), ROWS.astype(np.float32))
-    np.testing.assert_allclose(found, model.transform(ROWS).toarray(), atol=1e-5)
-
-
-def test_outliers(run_onnx):
-    model = LocalOutlierFactor(n_neighbors=5, novelty=True).fit(X)
-    rows = np.vstack([X[::7] + 0.0625, X[:2] + 10])
-    label, score = run_onnx(sklearn_to_onnx(model, 5), rows.astype(np.float32))[:2]
-    assert label.ravel().tolist() == model.predict(rows).tolist()
-    np.testing.assert_allclose(score.ravel(), model.decision_function(rows), rtol=1e-3, atol=1e-3)
