@@ -18,8 +18,10 @@ LINT_STAMP := $(VENV)/.installed-lint
 DOCS_STAMP := $(VENV)/.installed-docs
 PLUGIN := $(shell find tests/example_plugin -name '*.py' -o -name '*.cfg' -o -name '*.toml' 2>/dev/null | grep -v build/)
 
-# Tests are handed out to a few processes.
+# Tests are handed out to a few processes, of one BLAS and OpenMP thread each: more of them wait for one another.
 PARALLEL := -q -n auto --maxprocesses 4 --dist worksteal
+test test-slow: export OMP_NUM_THREADS = 1
+test test-slow: export OPENBLAS_NUM_THREADS = 1
 
 .PHONY: demo test mutation test-slow test-all test-3.11 test-3.12 test-3.13 lint format bench against-torch coverage docs clean
 

@@ -69,10 +69,9 @@ def started(seed, names):
     )
 
 
-@pytest.mark.parametrize(
-    "names", [["network", "mixture"], pytest.param(list(MODELS), marks=pytest.mark.slow)], ids=len
-)
-def test_fresh_processes(names):
+@pytest.mark.slow
+def test_fresh_processes():
+    names = list(MODELS)
     processes = [started("1", names), started("2", reversed(names))]
     first, second = (json.loads(process.communicate(timeout=240)[0]) for process in processes)
     assert first == second

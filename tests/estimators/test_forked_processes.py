@@ -161,6 +161,6 @@ if process:
 
 # With newer versions of onnxruntime, any forked process that has imported it hangs at its end.
 @pytest.mark.needs_training
-def test_the_end_of_a_forked_process(optimizer):
-    program = ENDS.format(name=optimizer.__name__)
+def test_the_end_of_a_forked_process(either):
+    program = ENDS.format(name=either.__name__)
     assert subprocess.run([sys.executable, "-c", program], timeout=LIMIT).returncode == 0

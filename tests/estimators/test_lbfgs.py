@@ -92,12 +92,12 @@ def test_the_same_for_both_estimators(both, diabetes_units):
         np.testing.assert_array_equal(second.trained_coef_[name], array)
 
 
-def test_a_network_beats_the_solver_of_scikit_learn(optimizer, diabetes_units, fit_quietly):
+def test_a_network_beats_the_solver_of_scikit_learn(either, diabetes_units, fit_quietly):
     X, y = diabetes_units
     theirs = fit_quietly(
         MLPRegressor(hidden_layer_sizes=(5,), solver="lbfgs", alpha=0.1, max_iter=200, random_state=0), X, y
     )
-    ours = optimizer(
+    ours = either(
         MLPRegressor(hidden_layer_sizes=(5,)),
         learning_rate="LBFGS",
         learning_penalty=L2Penalty(0.05 / len(X)),
