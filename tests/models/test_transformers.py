@@ -100,6 +100,7 @@ def test_transformers_without_parameters(model, rows):
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: getattr(f, "__name__", "identity"))
 def test_functions(function):
     rows = np.exp(X)
+    rows = rows / (1 + rows.max()) if function is np.arctanh else rows
     check_transformation(preprocessing.FunctionTransformer(function).fit(rows), rows)
 
 
