@@ -1,11 +1,17 @@
-"""Columns of several kinds, each a tensor of its own."""
+"""Samples in a graph: a matrix of numbers, or columns of several kinds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["Columns"]
+from onnx import TensorProto, helper
+
+from ..exceptions import ConversionError
+from ..graphs import GraphBuilder
+
+__all__ = ["Columns", "SampleWriter"]
 
 
 @dataclass(frozen=True)
@@ -40,3 +46,131 @@ class Columns:
             Columns.
         """
         return Columns(tuple(self.tensors[position] for position in positions))
+
+
+class SampleWriter(GraphBuilder):
+    """A graph builder that takes columns out of samples, and makes matrices of them."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self._matrices: dict[Columns, str] = {}
+
+    @property
+    def elem_type(self) -> int:
+        """ONNX type of the numbers, a member of onnx.TensorProto."""
+        return helper.np_dtype_to_tensor_dtype(self.float_dtype)
+
+    def columns(self, x: Any, positions: Iterable[int], n_columns: int | None = None) -> Any:
+        """Return some columns of a matrix, or of columns.
+
+        Parameters
+        ----------
+        x : str or Columns
+            Matrix, or columns.
+        positions : iterable of int
+            Columns, in the order they are wanted.
+        n_columns : int, default=None
+            Number of columns of the matrix, where it is known: all of them in their order are the matrix.
+
+        Returns
+        -------
+        str or Columns
+            Of the same kind.
+        """
+        wanted = [int(position) for position in positions]
+        if isinstance(x, Columns):
+            return x.take(wanted)
+        return x if wanted == list(range(n_columns or -1)) else self.Gather(x, wanted, axis=1)
+
+    def column(self, x: str | Columns, position: int) -> str:
+        """Return one column, of shape (n, 1).
+
+        Parameters
+        ----------
+        x : str or Columns
+            Matrix, or columns.
+        position : int
+            Position.
+
+        Returns
+        -------
+        str
+            Tensor; of text or whole numbers where the column is.
+        """
+        if isinstance(x, Columns):
+            found = x.tensors[position]
+            assert found is not None
+            return found
+        return self.Gather(x, [position], axis=1)
+
+    def is_text(self, column: str) -> bool:
+        """Return whether a tensor is one of text.
+
+        Parameters
+        ----------
+        column : str
+            Tensor.
+
+        Returns
+        -------
+        bool
+            Whether it is.
+        """
+        known = self.type(column)
+        return known is not None and known.elem_type == TensorProto.STRING
+
+    def matrix(self, x: str | Columns, name: str = "The model") -> str:
+        """Return samples as a matrix of numbers.
+
+        Parameters
+        ----------
+        x : str or Columns
+            Samples.
+        name : str, default="The model"
+            Name of what takes them, for the error.
+
+        Returns
+        -------
+        str
+            Matrix.
+
+        Raises
+        ------
+        ConversionError
+            If a column is text.
+        """
+        if not isinstance(x, Columns):
+            return x
+        if x not in self._matrices:
+            if any(column is not None and self.is_text(column) for column in x.tensors):
+                raise ConversionError(
+                    f"{name} takes numbers, and X has text: pass numbers, such as X.astype(float) where the "
+                    f"text is numbers, or put what encodes it before, as in make_pipeline(OneHotEncoder(), "
+                    f"{name}(...))."
+                )
+            numbers = [self._as_number(self.column(x, i)) for i in range(len(x.tensors))]
+            self._matrices[x] = numbers[0] if len(numbers) == 1 else self.Concat(*numbers, axis=1)
+        return self._matrices[x]
+
+    def _as_number(self, column: str) -> str:
+        known = self.type(column)
+        if known is None or known.elem_type == self.elem_type:
+            return column
+        return self.Cast(column, to=self.elem_type)
+
+    def fail(self, estimator: Any, reason: str) -> ConversionError:
+        """Return the error that an estimator has no form in ONNX.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Estimator.
+        reason : str
+            Why, and what to do.
+
+        Returns
+        -------
+        ConversionError
+            Error to raise.
+        """
+        return ConversionError(f"{type(estimator).__name__} cannot be written as ONNX: {reason}")

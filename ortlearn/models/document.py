@@ -13,8 +13,9 @@ from ..exceptions import ConversionError
 from ..graphs import TensorType, make_value_info, prune
 from .columns import Columns
 from .parameters import Parameter
+from .registry import refuse_undefined
 from .scores import Scores
-from .writer import OPSET, ModelWriter, refuse_undefined
+from .writer import OPSET, ModelWriter
 
 __all__ = ["TextOutputError", "WrittenModel", "write_model"]
 

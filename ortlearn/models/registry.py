@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .. import plugins
@@ -10,17 +10,21 @@ from ..exceptions import ConversionError, UnknownPluginError
 from .base import ModelDefinition
 
 __all__ = [
+    "Undefined",
     "all_covered",
     "definition_of",
     "doubtful_part",
     "find_definition",
     "inner_part",
     "public_path",
+    "refuse_undefined",
     "share",
     "shape_predictions",
     "unwrapped",
 ]
 
+#: Appends the graph of an estimator that no definition covers: takes writer, estimator and samples.
+Undefined = Callable[[Any, Any, Any], Any]
 #: Methods that a definition writes: a class that has its own needs a definition of its own.
 COMPUTING = {
     "decision_function",
@@ -255,3 +259,15 @@ def share(op: Any, members: Sequence[Any], x: Any, n_features: int, columns: Any
     found = find_definition(members[0])
     if found is not None and len(members) > 1 and len({type(member) for member in members}) == 1:
         found.share(op, members, x, n_features, columns)
+
+
+def refuse_undefined(op: Any, estimator: Any, x: Any) -> Any:
+    """Raise the error that no definition covers an estimator.
+
+    Raises
+    ------
+    ConversionError
+        Always.
+    """
+    definition_of(estimator)
+    raise op.fail(estimator, "its definition does not cover the parameters it was fitted with.")
