@@ -150,7 +150,7 @@ class OrdinalEncoderDefinition(_Encoder):
         codes = np.arange(len(model.categories_[position]), dtype=op.float_dtype)
         mapping = model._default_to_infrequent_mappings[position] if model._infrequent_enabled else None
         if mapping is not None:
-            codes = np.asarray(mapping, dtype=op.float_dtype)
+            codes[: len(mapping)] = mapping  # of all but a missing category, which is the last
         missing = model._missing_indices.get(position)
         if missing is not None:
             codes[missing] = model.encoded_missing_value

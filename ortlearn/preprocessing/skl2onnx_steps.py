@@ -69,6 +69,8 @@ def convert(estimator: Any, inputs: Mapping[str, TensorType]) -> ModelProto:
     except Exception as error:  # skl2onnx raises errors of every kind
         raise ConversionError(f"{name} cannot be converted by skl2onnx: {error}") from error
     model = inline_functions(model)
+    if model.functions:  # of other opsets, which the conversion of versions would leave out
+        return model
     try:
         return version_converter.convert_version(model, OPSET)
     except Exception:  # onnx raises errors of every kind; the model is valid as it is

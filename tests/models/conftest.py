@@ -1,9 +1,46 @@
 """What tests of definitions share."""
 
+import numpy as np
 import pytest
+
+from ortlearn.conversion import read_columns, to_trainable, write_weights
 
 
 @pytest.fixture(scope="session")
 def run(run_onnx):
     """Run a model by onnxruntime, as checks of definitions ask for it."""
     return lambda model, feeds: run_onnx(model, **feeds)
+
+
+@pytest.fixture(scope="session")
+def check_graph(run_onnx):
+    """Compare the graph of a fitted model of frames or text with scikit-learn, before and after a change."""
+
+    def predict(trainable, weights, X):
+        return run_onnx(trainable.with_weights(weights), **read_columns(X, trainable.schema))[0]
+
+    def check(model, X, *others, dtype=np.float64):
+        tolerance = 1e-4 if dtype == np.float32 else 1e-9
+        trainable = to_trainable(model, "*", X=X, dtype=dtype)  # without comparison: nothing stays in front
+        assert trainable.front is None
+        weights = trainable.initial_weights()
+        for rows in (X, *others):
+            compare(predict(trainable, weights, rows), model.predict(rows), tolerance)
+        changed = {name: (1.1 * array + 0.05).astype(array.dtype) for name, array in weights.items()}
+        written = write_weights(model, trainable, trainable.coefficients(changed))
+        for rows in (X, *others):
+            compare(predict(trainable, changed, rows), written.predict(rows), 10 * tolerance)
+        assert changed and all(trainable.origins().values())
+        return trainable
+
+    def compare(found, expected, tolerance):
+        expected = np.asarray(expected)
+        if expected.dtype.kind == "f":
+            scale = np.abs(expected).max()
+            np.testing.assert_allclose(
+                found.reshape(expected.shape), expected, rtol=0, atol=tolerance * scale
+            )
+        else:
+            np.testing.assert_array_equal(found.reshape(expected.shape), expected)
+
+    return check

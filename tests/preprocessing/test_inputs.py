@@ -117,7 +117,7 @@ def test_a_column_of_each_kind(frame):
     # what an encoder reads keeps its kind, what is computed with is a number; a date is read by nobody
     assert inputs(schema) == {"city": STRING, "age": INT64, "fare": FLOAT, "member": FLOAT, "class": STRING}
     assert (schema.n_features, schema.by_name, schema.is_matrix) == (6, True, False)
-    assert schema.positions() == {0: 0, 1: 1, 2: 2, 3: 3, 4: 4}
+    assert schema.input_of_column() == dict(enumerate(["city", "age", "fare", "member", "class"]))
 
 
 def test_a_date_that_is_read(frame):

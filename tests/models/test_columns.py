@@ -1,0 +1,184 @@
+"""Column transformers and unions: whatever they select, nest and pass, of frames and arrays."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.decomposition import PCA
+from sklearn.ensemble import StackingRegressor, VotingRegressor
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
+from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, OrdinalEncoder, StandardScaler
+
+from ortlearn.conversion import to_trainable
+
+RNG = np.random.RandomState(0)
+N = 60
+FRAME = pd.DataFrame(
+    {
+        "city": RNG.choice(["Oslo", "Lima", "Rome"], N),
+        "kind": pd.Categorical(RNG.choice(["a", "b"], N)),
+        "age": RNG.randint(18, 80, N),
+        "fare": np.where(RNG.uniform(size=N) < 0.1, np.nan, RNG.uniform(0, 30, N)),
+        "member": RNG.uniform(size=N) > 0.5,
+        "note": [" ".join(RNG.choice(["red", "Green", "blue", "x"], 4)) for _ in range(N)],
+    }
+)
+Y = (FRAME["city"] == "Oslo") + FRAME["age"] / 30 + FRAME["note"].str.count("red")
+SCALE, ENCODE = StandardScaler(), OneHotEncoder(handle_unknown="ignore")
+FILL = SimpleImputer()
+INNER = ColumnTransformer([("first", SCALE, [0])], remainder="passthrough")
+
+#: Steps of a ColumnTransformer, and its other parameters.
+COLUMNS = {
+    "names": ([("e", ENCODE, ["city", "kind"]), ("n", make_pipeline(FILL, SCALE), ["fare", "age"])], {}),
+    "positions": ([("e", ENCODE, [1, 0]), ("n", FILL, [-3, 2])], {}),
+    "slices": ([("e", ENCODE, slice(0, 2)), ("n", FILL, slice("age", "member"))], {}),
+    "masks": ([("e", ENCODE, [True] + [False] * 5), ("n", FILL, np.arange(6) == 3)], {}),
+    "callables": (
+        [
+            ("e", ENCODE, make_column_selector(dtype_include="category")),
+            ("n", FILL, make_column_selector(dtype_include=np.number)),
+            ("none", SCALE, make_column_selector("nothing is called that")),
+        ],
+        {},
+    ),
+    "the rest passes": (
+        [("e", ENCODE, ["city", "kind"]), ("d", "drop", ["note", "fare"])],
+        {"remainder": "passthrough"},
+    ),
+    "the rest is scaled": (
+        [("e", ENCODE, ["city", "kind", "note"])],
+        {"remainder": make_pipeline(FILL, SCALE)},
+    ),
+    "factors": (
+        [
+            ("e", ENCODE, ["city"]),
+            ("n", "passthrough", ["age", "member"]),
+            ("d", "drop", ["kind", "fare", "note"]),
+        ],
+        {"transformer_weights": {"e": 0.3, "n": 2}},
+    ),
+    "one column twice": ([("e", ENCODE, ["age"]), ("n", SCALE, ["age"]), ("m", MinMaxScaler(), ["age"])], {}),
+    "unions": (
+        [
+            (
+                "n",
+                make_pipeline(FILL, make_union(SCALE, PCA(1), "passthrough"), MinMaxScaler()),
+                ["age", "fare"],
+            ),
+            ("e", make_union(ENCODE, OrdinalEncoder()), ["city", "kind"]),
+        ],
+        {},
+    ),
+    "columns in columns": (
+        [("c", make_pipeline(FILL, make_union(INNER, MinMaxScaler())), ["fare", "age", "member"])],
+        {},
+    ),
+    "columns of several kinds in columns": (
+        [("c", ColumnTransformer([("n", SCALE, ["age"]), ("e", ENCODE, ["city"])]), ["kind", "city", "age"])],
+        {},
+    ),
+    "text": ([("t", TfidfVectorizer(), "note"), ("u", CountVectorizer(), 0), ("n", SCALE, ["age"])], {}),
+}
+
+
+def columns(name, *steps):
+    transformers, options = COLUMNS[name]
+    return make_pipeline(ColumnTransformer(transformers, sparse_threshold=0, **options), *steps, Ridge())
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", COLUMNS)
+def test_selections_and_nestings(name, dtype, check_graph):
+    model = columns(name).fit(FRAME, Y)
+    backwards = FRAME[FRAME.columns[::-1]].assign(more="text nobody reads")
+    # positions are those of the fit: scikit-learn selects by them only where the names are the same
+    check_graph(
+        model, FRAME, FRAME.iloc[:1], *([] if name in ("positions", "masks") else [backwards]), dtype=dtype
+    )
+
+
+@pytest.mark.parametrize("name", ["names", "the rest is scaled", "text"])
+def test_polars(name, check_graph):
+    frame = pl.DataFrame({c: FRAME[c].tolist() for c in FRAME}).with_columns(pl.col("fare").fill_nan(None))
+    check_graph(columns(name).fit(frame, Y), frame, frame[:3], frame.select(frame.columns[::-1]))
+
+
+def test_arrays_of_objects(check_graph):
+    X = FRAME.to_numpy(dtype=object)
+    steps = [("e", ENCODE, [1, 0]), ("n", make_pipeline(FILL, SCALE), [3, 2]), ("t", TfidfVectorizer(), 5)]
+    model = make_pipeline(ColumnTransformer(steps), Ridge()).fit(X, Y)
+    check_graph(model, X, X[:2])
+
+
+@pytest.mark.parametrize("side_by_side", [False, True])
+def test_text_passes_to_the_steps_that_read_it(side_by_side, check_graph):
+    first = ColumnTransformer(
+        [("p", "passthrough", ["city", "note"]), ("n", FILL, ["fare"]), ("m", "passthrough", ["age"])]
+    )
+    if side_by_side:
+        first = FeatureUnion([("all", first), ("again", ColumnTransformer([("p", "passthrough", ["kind"])]))])
+    later = ColumnTransformer(
+        [("e", ENCODE, [0]), ("t", TfidfVectorizer(), 1), ("n", SCALE, [2, 3])], sparse_threshold=0
+    )
+    check_graph(make_pipeline(first, later, Ridge()).fit(FRAME, Y), FRAME, FRAME.iloc[:2])
+
+
+@pytest.mark.parametrize(
+    "pattern, found",
+    [
+        (
+            "columns.named_transformers_['n']['scale'].mean_",
+            ["columns: named_transformers_['n']['scale'].mean_"],
+        ),
+        (
+            "columns__n",
+            [
+                "columns: named_transformers_['n']['fill'].statistics_",
+                "columns: named_transformers_['n']['scale'].mean_",
+                "columns: named_transformers_['n']['scale'].scale_",
+            ],
+        ),
+        (
+            ["columns__n__fill", "coef_"],
+            ["columns: named_transformers_['n']['fill'].statistics_", "ridge: coef_"],
+        ),
+        ("*['t']*idf_", ["columns: named_transformers_['t']._tfidf.idf_"]),
+    ],
+)
+def test_parts_are_trained_where_they_are_named(pattern, found):
+    scaled = Pipeline([("fill", FILL), ("scale", SCALE)])
+    steps = [("n", scaled, ["age", "fare"]), ("t", TfidfVectorizer(), "note")]
+    model = Pipeline([("columns", ColumnTransformer(steps)), ("ridge", Ridge())]).fit(FRAME, Y)
+    assert sorted(to_trainable(model, X=FRAME).origins().values()) == ["ridge: coef_", "ridge: intercept_"]
+    assert sorted(to_trainable(model, pattern, X=FRAME).origins().values()) == found
+
+
+SOME = [("e", ENCODE, ["city"]), ("n", SCALE, ["age"])]
+OTHER = ColumnTransformer([("n", make_pipeline(FILL, SCALE), ["fare"])])
+MEMBERS = {
+    "votes": lambda first, last: VotingRegressor(
+        [("a", make_pipeline(first, last)), ("b", make_pipeline(OTHER, last))]
+    ),
+    "stack": lambda first, last: StackingRegressor([("a", make_pipeline(first, last))], cv=2),
+    "rest": lambda first, last: OneVsRestClassifier(make_pipeline(first, LogisticRegression())),
+}
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_members_that_select_their_columns(name, check_graph):
+    model = MEMBERS[name](ColumnTransformer(SOME), Ridge())
+    model.fit(FRAME, np.digitize(Y, [1, 3]) if name == "rest" else Y)
+    trainable = check_graph(model, FRAME, FRAME[FRAME.columns[::-1]])
+    assert set(trainable.schema.types()) == {"city", "age"} | ({"fare"} if name == "votes" else set())
+
+
+def test_a_stack_that_passes_columns_its_members_do_not_read(check_graph):
+    X = FRAME[["age", "member"]].astype(float)
+    member = make_pipeline(ColumnTransformer([("n", SCALE, ["age"])]), Ridge())
+    check_graph(StackingRegressor([("a", member)], passthrough=True, cv=2).fit(X, Y), X)
