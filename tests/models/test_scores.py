@@ -175,7 +175,7 @@ def test_scores_and_outputs_are_those_of_scikit_learn(name):
     "model",
     [
         *(
-            GaussianProcessRegressor(kernel, alpha=0.1, optimizer=None)
+            GaussianProcessRegressor(kernel, alpha=30.0, optimizer=None)
             for kernel in (
                 RationalQuadratic(1.5, 0.7),
                 ExpSineSquared(1.5, 2.5),
