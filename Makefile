@@ -52,7 +52,7 @@ test: $(STAMP)
 
 # Changes plugins by 1 %, one at a time; fails where no test notices. MUTATION="'rule:*'" changes all rules.
 mutation: $(STAMP)
-	$(BIN)/python -m tests.mutation $(or $(MUTATION),--sample 20 --seed 0)
+	$(BIN)/python -m tests.mutation $(or $(MUTATION),--sample 30 --seed 0)
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow $(PARALLEL)
