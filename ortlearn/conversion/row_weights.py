@@ -18,7 +18,7 @@ from ..graphs import (
     opset_versions,
     value_types,
 )
-from ..graphs.editing import replace_field
+from ..graphs.editing import with_fields
 
 __all__ = ["with_weight_vector"]
 
@@ -80,5 +80,4 @@ def with_weight_vector(model: ModelProto, name: str, vector: str, dtype: Any) ->
         make_value_info(vector, wanted) if value.name in (name, vector) else value
         for value in result.graph.input
     ]
-    replace_field(result.graph.input, inputs)
-    return result
+    return with_fields(result, input=inputs)

@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from onnx import GraphProto, NodeProto, helper
 
-from ..graphs.builder import TensorType
-from ..graphs.editing import map_names
-from ..graphs.queries import make_value_info, node_inputs, value_types
+from ..graphs import TensorType, make_value_info, map_names, node_inputs, value_types
 from .cleanup import drop_unused, simplify
 from .gradient_builder import GradientBuilder
 from .inference import infer_body

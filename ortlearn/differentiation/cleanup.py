@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 import numpy as np
 from onnx import NodeProto, helper
 
-from ..graphs.queries import node_inputs, subgraphs
+from ..graphs import node_inputs, subgraphs
 from .dimensions import broadcast_shapes, same_shape
 from .gradient_builder import GradientBuilder
 

@@ -9,9 +9,16 @@ import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
 from ..exceptions import GradientError
-from ..graphs.editing import copy_model, map_names
-from ..graphs.functions import inline_functions
-from ..graphs.queries import graph_names, make_value_info, node_inputs, opset_versions, value_types
+from ..graphs import (
+    copy_model,
+    graph_names,
+    inline_functions,
+    make_value_info,
+    map_names,
+    node_inputs,
+    opset_versions,
+    value_types,
+)
 from .cleanup import drop_unused, simplify
 from .empty_tensors import guard_top_k
 from .gradient_builder import GradientBuilder

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from onnx import NodeProto, TensorProto, helper
 
-from ..graphs.builder import TensorType
-from ..graphs.queries import make_value_info
+from ..graphs import TensorType, make_value_info
 from .gradient_builder import GradientBuilder
 
 __all__ = ["guard_top_k"]

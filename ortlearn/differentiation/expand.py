@@ -6,7 +6,7 @@ from typing import Any
 
 from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto, defs, helper, shape_inference
 
-from ..graphs.queries import make_value_info, subgraphs, value_types
+from ..graphs import make_value_info, subgraphs, value_types
 from .gradient_builder import GradientBuilder
 from .registry import normalize_domain
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import helper
 
-from ..graphs.queries import make_value_info
+from ..graphs import make_value_info
 from .dimensions import count, is_static, reduced_axes, same_shape, shape_template
 from .typed_builder import TypedBuilder
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, shape_inference
 
-from ..graphs.builder import TensorType
-from ..graphs.queries import make_value_info, node_inputs, opset_versions, subgraphs, value_types
+from ..graphs import TensorType, make_value_info, node_inputs, opset_versions, subgraphs, value_types
 from .dimensions import broadcast_shapes
 from .einsum_terms import squeeze_operands
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, TensorProto, ValueInfoProto, helper
 
-from ..graphs.queries import value_types
+from ..graphs import value_types
 
 __all__ = ["random_feed"]
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from onnx import NodeProto
 
 from ..exceptions import GradientError, OrtlearnError
-from ..graphs.queries import captured_names, subgraphs
+from ..graphs import subgraphs
+from ..graphs.nodes import captured_names
 from .expand import expand_node
 from .gradient_builder import GradientBuilder
 from .registry import Rule, RuleTable, load_rules

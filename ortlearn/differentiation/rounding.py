@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, defs
 
 from ..exceptions import GradientError
-from ..graphs.queries import captured_names, node_inputs, opset_versions, subgraphs, value_types
+from ..graphs import node_inputs, opset_versions, subgraphs, value_types
+from ..graphs.nodes import captured_names
 from .bodies import Body
 from .gradient_builder import GradientBuilder
 from .inference import infer_types

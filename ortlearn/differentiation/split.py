@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from onnx import ModelProto, NodeProto
 
-from ..graphs import value_types
-from ..graphs.queries import make_value_info, node_inputs
+from ..graphs import make_value_info, node_inputs, value_types
 from .cleanup import drop_unused
 from .differentiated_model import DifferentiatedModel, differentiate, make_model_of
 

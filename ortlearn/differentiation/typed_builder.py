@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-from ..graphs.builder import GraphBuilder, TensorType
+from ..graphs import GraphBuilder, TensorType
 from .inference import output_type
 
 __all__ = ["LOW_PRECISION", "TypedBuilder"]

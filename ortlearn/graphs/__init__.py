@@ -8,20 +8,12 @@ from .drawing import draw_graph, graph_to_dot
 from .editing import append_nodes, copy_model, map_names, name_nodes, set_initializers
 from .functions import inline_functions
 from .loop_limits import with_loop_limits
+from .nodes import count_nodes, node_inputs, subgraphs
 from .parts import extract_model, make_initializers_of, make_inputs_of, prune
-from .queries import (
-    count_nodes,
-    graph_names,
-    initializer_arrays,
-    make_value_info,
-    node_inputs,
-    opset_versions,
-    subgraphs,
-    value_types,
-)
-from .rewriting import NodeRule, replace_nodes
+from .queries import graph_names, initializer_arrays, make_value_info, opset_versions, value_types
 from .runtime_errors import runtime_errors
 from .text import graph_to_text
+from .view import NodeRule, replace_nodes
 
 __all__ = [
     "GraphBuilder",

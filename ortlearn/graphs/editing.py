@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
-from onnx import GraphProto, ModelProto, ValueInfoProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
 
 from .builder import GraphBuilder
-from .queries import opset_versions, subgraphs
+from .nodes import copy_node, node_inputs, subgraphs
+from .queries import opset_versions
 
 __all__ = [
     "append_nodes",
     "copy_model",
     "map_names",
     "name_nodes",
-    "replace_field",
+    "renamed_node",
     "set_initializers",
+    "with_fields",
 ]
 
 
@@ -126,20 +129,33 @@ def map_names(model: ModelProto, mapping: Mapping[str, str]) -> ModelProto:
     ['coef', 'b']
     """
     model = copy_model(model)
-    _map_graph(model.graph, dict(mapping))
+    _map_graph(model.graph, mapping)
     return model
 
 
-def _map_graph(graph: GraphProto, mapping: dict[str, str]) -> None:
+def _map_graph(graph: GraphProto, mapping: Mapping[str, str]) -> None:
     for value in (*graph.input, *graph.output, *graph.value_info, *graph.initializer):
         value.name = mapping.get(value.name, value.name)
     for node in graph.node:
-        node.input[:] = [mapping.get(name, name) for name in node.input]
-        node.output[:] = [mapping.get(name, name) for name in node.output]
-        for inner in subgraphs(node):
-            own = {value.name for value in (*inner.input, *inner.initializer)}
-            own |= {name for child in inner.node for name in child.output}
-            _map_graph(inner, {old: new for old, new in mapping.items() if old not in own})
+        _map_node(node, mapping)
+
+
+def _map_node(node: NodeProto, mapping: Mapping[str, str]) -> None:
+    node.input[:] = [mapping.get(name, name) for name in node.input]
+    node.output[:] = [mapping.get(name, name) for name in node.output]
+    for inner in subgraphs(node):
+        own = {value.name for value in (*inner.input, *inner.initializer)}
+        own |= {name for child in inner.node for name in child.output}
+        _map_graph(inner, {old: new for old, new in mapping.items() if old not in own})
+
+
+def renamed_node(node: NodeProto, mapping: Mapping[str, str]) -> NodeProto:
+    """Return a node with tensors renamed, in subgraphs too; the one given where it has none of them."""
+    if mapping.keys().isdisjoint((*node_inputs(node), *node.output)):
+        return node
+    renamed = copy_node(node)
+    _map_node(renamed, mapping)
+    return renamed
 
 
 def name_nodes(model: ModelProto) -> ModelProto:
@@ -177,11 +193,35 @@ def name_nodes(model: ModelProto) -> ModelProto:
     return model
 
 
-def replace_field(field, values: Sequence) -> None:
-    """Put copies of other values into a repeated field, which they may come from."""
-    values = [type(value).FromString(value.SerializeToString()) for value in values]
-    del field[:]
-    field.extend(values)
+def with_fields(
+    model: ModelProto, opsets: Mapping[str, int] | None = None, **fields: Iterable[Any]
+) -> ModelProto:
+    """Return the model with other nodes, inputs, outputs, initializers or types in its main graph.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Model.
+    opsets : mapping of str to int, default=None
+        Versions of operator sets; those that the model imports already stay.
+    **fields : iterable
+        What goes into a repeated field of the graph, by its name.
+
+    Returns
+    -------
+    onnx.ModelProto
+        New model.
+    """
+    result = copy_model(model)
+    for name, values in fields.items():
+        field = getattr(result.graph, name)
+        del field[:]
+        field.extend(values)
+    known = opset_versions(model)
+    for domain, version in (opsets or {}).items():
+        if domain not in known:
+            result.opset_import.add(domain=domain, version=version)
+    return result
 
 
 def append_nodes(
@@ -225,16 +265,13 @@ def append_nodes(
     >>> [node.op_type for node in append_nodes(model, op).graph.node]
     ['MatMul', 'Add', 'Neg']
     """
-    model = copy_model(model)
     graph = model.graph
-    own = list(graph.node)
-    replace_field(graph.node, [*builder.nodes, *own] if first else [*own, *builder.nodes])
-    graph.initializer.extend(builder.initializers)
-    graph.input.extend(inputs)
-    if outputs is not None:
-        replace_field(graph.output, outputs)
-    versions = opset_versions(model)
-    for domain, version in builder.opsets.items():
-        if domain not in versions:
-            model.opset_import.append(helper.make_opsetid(domain, version))
-    return model
+    nodes = [*builder.nodes, *graph.node] if first else [*graph.node, *builder.nodes]
+    return with_fields(
+        model,
+        builder.opsets,
+        node=nodes,
+        initializer=[*graph.initializer, *builder.initializers],
+        input=[*graph.input, *inputs],
+        output=graph.output if outputs is None else outputs,
+    )

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from onnx import ModelProto, helper
 
-from .queries import node_inputs
+from .nodes import node_inputs
 
 __all__ = ["Arrow", "Element", "graph_elements"]
 

@@ -8,7 +8,7 @@ import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, helper, numpy_helper
 
 from .editing import copy_model
-from .queries import subgraphs
+from .nodes import subgraphs
 
 __all__ = ["LIMIT", "MAX_TURNS", "with_loop_limits"]
 

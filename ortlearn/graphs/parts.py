@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from onnx import ModelProto, NodeProto, helper, numpy_helper
 
-from .editing import copy_model, replace_field
-from .queries import graph_names, make_value_info, node_inputs, value_types
+from .editing import renamed_node, with_fields
+from .nodes import node_inputs
+from .queries import graph_names, make_value_info, value_types
 
 __all__ = ["extract_model", "make_initializers_of", "make_inputs_of", "prune"]
 
@@ -39,20 +40,20 @@ def prune(model: ModelProto, keep: Callable[[NodeProto], bool] | None = None) ->
     >>> [tensor.name for tensor in prune(extract_model(model, ["z"])).graph.initializer]
     ['w']
     """
-    model = copy_model(model)
     graph = model.graph
-    needed = {value.name for value in graph.output}
-    nodes = []
+    needed, nodes = {value.name for value in graph.output}, []
     for node in reversed(graph.node):
-        if needed.intersection(node.output) or (keep is not None and keep(node)):
+        if not needed.isdisjoint(node.output) or (keep is not None and keep(node)):
             nodes.append(node)
             needed |= node_inputs(node)
-    replace_field(graph.node, nodes[::-1])
-    dropped = {tensor.name for tensor in graph.initializer} - needed
-    replace_field(graph.initializer, [tensor for tensor in graph.initializer if tensor.name in needed])
     # An input that only named a default value would become one that must be given.
-    replace_field(graph.input, [value for value in graph.input if value.name not in dropped])
-    return model
+    dropped = {tensor.name for tensor in graph.initializer} - needed
+    return with_fields(
+        model,
+        node=nodes[::-1],
+        initializer=[tensor for tensor in graph.initializer if tensor.name in needed],
+        input=[value for value in graph.input if value.name not in dropped],
+    )
 
 
 def extract_model(
@@ -98,27 +99,27 @@ def extract_model(
     if missing:
         raise KeyError(f"{missing} are not tensors of the graph.")
     starts = [value.name for value in model.graph.input] if inputs is None else list(inputs)
-    part = copy_model(model)
-    cut = [node for node in part.graph.node if not set(node.output) <= {*starts, ""}]
-    for node in cut:  # an output that is given comes from outside, the node is kept for its others
-        node.output[:] = [f"{name}_not_used" if name in starts else name for name in node.output]
-    replace_field(part.graph.node, cut)
-    replace_field(part.graph.output, [make_value_info(name, types.get(name)) for name in outputs])
-    part = prune(part)
-    needed = set().union(*(node_inputs(node) for node in part.graph.node), set(outputs))
-    declared = {value.name: value for value in model.graph.input}
-    infos = [
-        declared[name] if name in declared else make_value_info(name, types.get(name))
-        for name in starts
-        if name in needed
+    nodes = [  # an output that is given comes from outside, the node is kept for its others
+        renamed_node(node, {name: f"{name}_not_used" for name in node.output if name in starts})
+        for node in model.graph.node
+        if not set(node.output) <= {*starts, ""}
     ]
-    replace_field(part.graph.input, infos)
-    if inputs is not None:
-        replace_field(
-            part.graph.initializer, [t for t in part.graph.initializer if t.name not in set(inputs)]
+    declared = {value.name: value for value in model.graph.input}
+    initializers = [t for t in model.graph.initializer if inputs is None or t.name not in starts]
+    part = prune(
+        with_fields(
+            model,
+            node=nodes,
+            initializer=initializers,
+            output=[make_value_info(name, types.get(name)) for name in outputs],
+            value_info=(),
         )
-    del part.graph.value_info[:]
-    return part
+    )
+    needed = set(outputs).union(*map(node_inputs, part.graph.node))
+    infos = [
+        declared.get(name) or make_value_info(name, types.get(name)) for name in starts if name in needed
+    ]
+    return with_fields(part, input=infos)
 
 
 def make_inputs_of(model: ModelProto, names: Sequence[str]) -> ModelProto:
@@ -147,15 +148,13 @@ def make_inputs_of(model: ModelProto, names: Sequence[str]) -> ModelProto:
     >>> [value.name for value in make_inputs_of(model, ["b", "w"]).graph.input]
     ['x', 'b', 'w']
     """
-    model = copy_model(model)
-    tensors = {tensor.name: tensor for tensor in model.graph.initializer}
-    declared = {value.name for value in model.graph.input}
-    for name in names:
-        if name not in declared:
-            tensor = tensors[name]
-            model.graph.input.append(helper.make_tensor_value_info(name, tensor.data_type, list(tensor.dims)))
-    replace_field(model.graph.initializer, [t for t in model.graph.initializer if t.name not in set(names)])
-    return model
+    graph = model.graph
+    tensors = {tensor.name: tensor for tensor in graph.initializer}
+    declared = {value.name for value in graph.input}
+    new = [tensors[name] for name in names if name not in declared]
+    infos = [helper.make_tensor_value_info(t.name, t.data_type, list(t.dims)) for t in new]
+    kept = [tensor for tensor in graph.initializer if tensor.name not in names]
+    return with_fields(model, input=[*graph.input, *infos], initializer=kept)
 
 
 def make_initializers_of(model: ModelProto, names: Sequence[str]) -> ModelProto:
@@ -185,11 +184,12 @@ def make_initializers_of(model: ModelProto, names: Sequence[str]) -> ModelProto:
     >>> [tensor.name for tensor in make_initializers_of(open_model, ["b", "w"]).graph.initializer]
     ['b', 'w']
     """
-    model = copy_model(model)
-    values = {value.name: value.type.tensor_type for value in model.graph.input}
+    graph = model.graph
+    values = {value.name: value.type.tensor_type for value in graph.input}
+    tensors = list(graph.initializer)
     for name in names:
         shape = [dim.dim_value for dim in values[name].shape.dim]
         dtype = helper.tensor_dtype_to_np_dtype(values[name].elem_type)
-        model.graph.initializer.append(numpy_helper.from_array(np.zeros(shape, dtype=dtype), name))
-    replace_field(model.graph.input, [value for value in model.graph.input if value.name not in set(names)])
-    return model
+        tensors.append(numpy_helper.from_array(np.zeros(shape, dtype=dtype), name))
+    inputs = [value for value in graph.input if value.name not in names]
+    return with_fields(model, input=inputs, initializer=tensors)

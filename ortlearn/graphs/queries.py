@@ -1,15 +1,13 @@
-"""Questions to a graph: its names, types, constants and subgraphs."""
+"""Questions to a graph: its names, types and constants."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import numpy as np
 from onnx import (
-    AttributeProto,
     GraphProto,
     ModelProto,
-    NodeProto,
     TensorProto,
     ValueInfoProto,
     helper,
@@ -18,129 +16,15 @@ from onnx import (
 )
 
 from .builder import TensorType
+from .nodes import subgraphs
 
 __all__ = [
-    "captured_names",
-    "count_nodes",
     "graph_names",
     "initializer_arrays",
     "make_value_info",
-    "node_inputs",
     "opset_versions",
-    "subgraphs",
     "value_types",
 ]
-
-
-def subgraphs(node: NodeProto) -> Iterator[GraphProto]:
-    """Yield the graphs a node holds in its attributes (branches of If, bodies of Loop and Scan).
-
-    Parameters
-    ----------
-    node : onnx.NodeProto
-        Node.
-
-    Yields
-    ------
-    onnx.GraphProto
-        Subgraph.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.graphs import subgraphs
-    >>> node = parser.parse_node('''y = If (condition) <
-    ...     then_branch = one () => (float a) { a = Neg (x) },
-    ...     else_branch = two () => (float b) { b = Abs (x) }>''')
-    >>> [graph.name for graph in subgraphs(node)]
-    ['one', 'two']
-    """
-    for attribute in node.attribute:
-        if attribute.type == AttributeProto.GRAPH:
-            yield attribute.g
-        elif attribute.type == AttributeProto.GRAPHS:
-            yield from attribute.graphs
-
-
-def count_nodes(graph: GraphProto) -> int:
-    """Return the number of nodes of a graph, those of its subgraphs included.
-
-    Parameters
-    ----------
-    graph : onnx.GraphProto
-        Graph.
-
-    Returns
-    -------
-    int
-        Number of nodes.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.graphs import count_nodes
-    >>> count_nodes(parser.parse_graph("g (float[N] x) => (float[N] y) { z = Neg (x) y = Abs (z) }"))
-    2
-    """
-    return len(graph.node) + sum(count_nodes(inner) for node in graph.node for inner in subgraphs(node))
-
-
-def node_inputs(node: NodeProto) -> set[str]:
-    """Return every name a node reads, those its subgraphs take from outside included.
-
-    Parameters
-    ----------
-    node : onnx.NodeProto
-        Node.
-
-    Returns
-    -------
-    set of str
-        Names.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.graphs import node_inputs
-    >>> node = parser.parse_node('''y = If (condition) <
-    ...     then_branch = one () => (float a) { a = Neg (x) },
-    ...     else_branch = two () => (float b) { b = Abs (x) }>''')
-    >>> sorted(node_inputs(node))
-    ['condition', 'x']
-    """
-    return {name for name in node.input if name} | captured_names(node)
-
-
-def captured_names(node: NodeProto) -> set[str]:
-    """Return the names that the subgraphs of a node take from outside; inputs of the node may be among them.
-
-    Parameters
-    ----------
-    node : onnx.NodeProto
-        Node.
-
-    Returns
-    -------
-    set of str
-        Names.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.graphs.queries import captured_names
-    >>> node = parser.parse_node('''y = If (condition) <
-    ...     then_branch = one () => (float a) { a = Neg (x) },
-    ...     else_branch = two () => (float b) { b = Abs (x) }>''')
-    >>> sorted(captured_names(node))
-    ['x']
-    """
-    names: set[str] = set()
-    for graph in subgraphs(node):
-        inner = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
-        inner |= {name for child in graph.node for name in child.output}
-        read = set().union(*(node_inputs(child) for child in graph.node), {o.name for o in graph.output})
-        names |= read - inner
-    return names
 
 
 def graph_names(graph: GraphProto) -> set[str]:

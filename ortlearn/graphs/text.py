@@ -7,7 +7,7 @@ import math
 from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, helper, printer
 
 from .editing import copy_model
-from .queries import subgraphs
+from .nodes import subgraphs
 
 __all__ = ["graph_to_text"]
 

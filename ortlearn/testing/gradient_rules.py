@@ -9,8 +9,7 @@ import numpy as np
 from onnx import ModelProto, helper, numpy_helper
 
 from ..differentiation.gradient_model import gradient_model
-from ..graphs.builder import TensorType
-from ..graphs.queries import make_value_info, value_types
+from ..graphs import TensorType, make_value_info, value_types
 from .running import Run, check_graph, run_reference
 
 __all__ = ["check_gradient_rule", "make_node_model"]

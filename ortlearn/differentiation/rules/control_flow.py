@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
-from ...graphs.builder import TensorType
-from ...graphs.queries import make_value_info
+from ...graphs import TensorType, make_value_info
 from ..bodies import Body
 from ..rule_context import is_differentiable
 from ..rule_set import RuleSet

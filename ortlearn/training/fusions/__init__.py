@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from onnx import ModelProto
 
+from ...graphs import prune
+from ...graphs.view import GraphView
 from .arithmetic import (
     drop_identities,
     merge_reductions,
     simplify_products,
     sum_of_squares,
 )
-from .editable_graph import EditableGraph
 from .gemm import fuse_matmul_add, fuse_updates
 from .scalar_propagation import propagate_scalars
 from .scatter import scatter_into_weights
 
-__all__ = ["PASSES", "EditableGraph", "fuse_step"]
+__all__ = ["PASSES", "fuse_step"]
 
 #: Passes in the order they are applied.
 PASSES = (
@@ -45,7 +46,8 @@ def fuse_step(model: ModelProto, passes=PASSES) -> ModelProto:
     onnx.ModelProto
         Graph with the same inputs, outputs and results.
     """
-    graph = EditableGraph(model)
+    graph = GraphView(model, prefix="fused_")
     for apply in passes:
         apply(graph)
-    return graph.to_model()
+        graph.drop_unused()
+    return prune(graph.to_model())

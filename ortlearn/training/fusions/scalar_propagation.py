@@ -2,79 +2,73 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from onnx import NodeProto
 
-from .editable_graph import EditableGraph
+from ...graphs.nodes import copy_node
+from ...graphs.view import GraphView
 
 __all__ = ["propagate_scalars"]
 
-ELEMENTWISE = {"Mul", "Div", "Add", "Sub"}
+ELEMENTWISE = {"Mul": np.multiply, "Div": np.divide, "Add": np.add, "Sub": np.subtract}
 RESHAPING = {"Unsqueeze", "Squeeze", "Reshape", "Expand", "Identity", "Flatten", "Transpose"}
 
 
-def propagate_scalars(graph: EditableGraph) -> None:
+def propagate_scalars(graph: GraphView) -> None:
     """Compute with a scalar what is the same for every element, and broadcast it at its last use.
 
     The mean over a batch, for instance, starts its gradient as one number for all rows: expanding
     and reshaping it takes a node each, where ``Mul`` broadcasts a scalar for nothing.
     """
-    scalars: dict[str, str] = {}
-    nodes: list[NodeProto] = []
-    for node in graph.nodes:
-        own = _scalar_of(graph, node, scalars, nodes)
-        if own is not None:
-            scalars[node.output[0]] = own
-            nodes.append(node)  # dropped with what nothing needs, where nobody wants the tensor
-            continue
-        if node.op_type in ELEMENTWISE and node.domain == "":
-            _broadcast(graph, node, scalars)
-        nodes.append(node)
-    graph.replace(nodes)
+    graph.rewrite(partial(_propagated, graph, {}))
 
 
-def _single(graph: EditableGraph, name: str, scalars: dict[str, str]) -> str | None:
+def _propagated(graph: GraphView, scalars: dict[str, str], node: NodeProto) -> bool:
+    if node.domain != "" or len(node.output) != 1:
+        return False
+    own = _scalar_of(graph, node, scalars)
+    if own is not None:
+        scalars[node.output[0]] = own
+        graph.op.nodes.append(node)  # dropped with what nothing needs, where nobody wants the tensor
+        return True
+    return node.op_type in ELEMENTWISE and _broadcast(graph, node, scalars)
+
+
+def _single(graph: GraphView, name: str, scalars: dict[str, str]) -> str | None:
     """Return a tensor of shape () or (1,) that holds what every element of a tensor is."""
     if name in scalars:
         return scalars[name]
-    return name if graph.is_single(name) and len(graph.shape(name) or ()) <= 1 else None
+    return name if graph.op.shape(name) in ((), (1,)) else None
 
 
-def _scalar_of(
-    graph: EditableGraph, node: NodeProto, scalars: dict[str, str], nodes: list[NodeProto]
-) -> str | None:
-    if node.domain != "" or len(node.output) != 1:
-        return None
-    if node.op_type in RESHAPING:
-        source = _single(graph, node.input[0], scalars)
-        return source if source is not None and not _is_small(graph, node.output[0]) else None
-    if node.op_type in ELEMENTWISE and any(name in scalars for name in node.input):
+def _scalar_of(graph: GraphView, node: NodeProto, scalars: dict[str, str]) -> str | None:
+    if node.op_type in RESHAPING and not graph.is_single(node.output[0]):
+        return _single(graph, node.input[0], scalars)
+    if node.op_type in ELEMENTWISE and not scalars.keys().isdisjoint(node.input):
         parts = [_single(graph, name, scalars) for name in node.input]
-        if all(part is not None for part in parts):
-            return _combine(graph, node, [str(part) for part in parts], nodes)
+        if parts[0] is not None and parts[1] is not None:
+            return _combined(graph, node.op_type, parts[0], parts[1])
     return None
 
 
-def _is_small(graph: EditableGraph, name: str) -> bool:
-    return graph.is_single(name)
-
-
-def _combine(graph: EditableGraph, node: NodeProto, parts: list[str], nodes: list[NodeProto]) -> str:
-    values = [graph.value(part) for part in parts]
-    if values[0] is not None and values[1] is not None:
-        operate = {"Mul": np.multiply, "Div": np.divide, "Add": np.add, "Sub": np.subtract}[node.op_type]
+def _combined(graph: GraphView, op_type: str, left: str, right: str) -> str:
+    one, other = graph.value(left), graph.value(right)
+    if one is not None and other is not None:
         with np.errstate(all="ignore"):
-            result = operate(values[0].reshape(()), values[1].reshape(()))
-        return graph.constant(np.asarray(result, dtype=values[0].dtype))
-    new, name = graph.make(node.op_type, *parts, like=parts[0])
-    nodes.append(new)
-    return name
+            result = ELEMENTWISE[op_type](one.reshape(()), other.reshape(()))
+        return graph.op.constant(np.asarray(result, dtype=one.dtype))
+    return graph.copy_type(graph.op.node(op_type, left, right), left)
 
 
-def _broadcast(graph: EditableGraph, node: NodeProto, scalars: dict[str, str]) -> None:
+def _broadcast(graph: GraphView, node: NodeProto, scalars: dict[str, str]) -> bool:
     """Let a node read a scalar where its other operand has the shape of the result."""
-    result = graph.shape(node.output[0])
+    sizes = graph.sizes(node.output[0])
     for position, name in enumerate(node.input):
         other = node.input[1 - position]
-        if name in scalars and other not in scalars and result is not None and graph.shape(other) == result:
-            node.input[position] = scalars[name]
+        if name in scalars and other not in scalars and sizes is not None and graph.sizes(other) == sizes:
+            inputs = [scalars[name], other] if position == 0 else [other, scalars[name]]
+            graph.op.nodes.append(copy_node(node, inputs))
+            return True
+    return False

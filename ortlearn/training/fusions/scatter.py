@@ -2,54 +2,49 @@
 
 from __future__ import annotations
 
-import numpy as np
-from onnx import NodeProto, helper, numpy_helper
+from functools import partial
 
-from .editable_graph import EditableGraph
+import numpy as np
+from onnx import NodeProto, numpy_helper
+
+from ...graphs.nodes import attribute, attributes_of
+from ...graphs.view import GraphView
 
 __all__ = ["scatter_into_weights"]
 
 
-def scatter_into_weights(graph: EditableGraph) -> None:
+def scatter_into_weights(graph: GraphView) -> None:
     """Write ``w - scatter(zeros, places, g)`` as ``scatter(w, places, -g)``.
 
     With the learning rate in the gradient of the loss, a step changes the rows of a table that the
     batch has read, and neither makes nor subtracts the zeros of all the others.
     """
-    nodes: list[NodeProto] = []
-    for node in graph.nodes:
-        nodes.extend(_scattered(graph, node) or [node])
-    graph.replace(nodes)
+    graph.rewrite(partial(_scattered, graph))
 
 
-def _scattered(graph: EditableGraph, node: NodeProto) -> list[NodeProto] | None:
+def _scattered(graph: GraphView, node: NodeProto) -> bool:
     if node.op_type != "Sub" or node.domain != "" or not graph.is_float(node.output[0]):
-        return None
+        return False
     kept, gradient = node.input
     scatter = graph.producer(gradient, "ScatterElements")
-    if scatter is None or not graph.read_once(gradient) or not _adds(scatter):
-        return None
-    shape = graph.shape(node.output[0])
-    if shape is None or graph.shape(kept) != shape or graph.shape(gradient) != shape:
-        return None
+    if scatter is None or not graph.read_once(gradient) or attribute(scatter, "reduction") != b"add":
+        return False
+    sizes = graph.sizes(node.output[0])
+    if sizes is None or graph.sizes(kept) != sizes or graph.sizes(gradient) != sizes:
+        return False
     if not _is_zero(graph, scatter.input[0]):
-        return None
-    minus, name = graph.make("Neg", scatter.input[2], like=scatter.input[2])
-    attributes = {a.name: helper.get_attribute_value(a) for a in scatter.attribute}
-    new, _ = graph.make(
-        "ScatterElements", kept, scatter.input[1], name, like=kept, output=node.output[0], **attributes
-    )
-    return [minus, new]
+        return False
+    minus = graph.copy_type(graph.op.Neg(scatter.input[2]), scatter.input[2])
+    graph.op.ScatterElements(kept, scatter.input[1], minus, outputs=node.output, **attributes_of(scatter))
+    return True
 
 
-def _adds(scatter: NodeProto) -> bool:
-    return any(a.name == "reduction" and a.s == b"add" for a in scatter.attribute)
-
-
-def _is_zero(graph: EditableGraph, name: str) -> bool:
+def _is_zero(graph: GraphView, name: str) -> bool:
     value = graph.value(name)
-    if value is not None:
-        return not np.any(value)
-    filled = graph.producer(name, "ConstantOfShape")
-    values = [a.t for a in filled.attribute if a.name == "value"] if filled is not None else []
-    return filled is not None and not any(np.any(numpy_helper.to_array(tensor)) for tensor in values)
+    if value is None:
+        filled = graph.producer(name, "ConstantOfShape")
+        tensor = None if filled is None else attribute(filled, "value")
+        if tensor is None:
+            return filled is not None
+        value = numpy_helper.to_array(tensor)
+    return not np.any(value)

@@ -1,0 +1,181 @@
+"""Questions to nodes: attributes, subgraphs, what they read; copies of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, helper, numpy_helper
+
+__all__ = [
+    "attribute",
+    "attributes_of",
+    "captured_names",
+    "constant_value",
+    "copy_node",
+    "count_nodes",
+    "needed_nodes",
+    "node_inputs",
+    "subgraphs",
+]
+
+
+def attribute(node: NodeProto, name: str, default: Any = None) -> Any:
+    """Return the value of an attribute of a node, or a default."""
+    return next((helper.get_attribute_value(a) for a in node.attribute if a.name == name), default)
+
+
+def attributes_of(node: NodeProto) -> dict[str, Any]:
+    """Return the attributes of a node by name."""
+    return {a.name: helper.get_attribute_value(a) for a in node.attribute}
+
+
+def constant_value(node: NodeProto) -> np.ndarray | None:
+    """Return the value of a Constant node, None where it is no dense tensor, or of another node."""
+    if node.op_type != "Constant" or node.domain not in ("", "ai.onnx"):
+        return None
+    for name, value in attributes_of(node).items():
+        if isinstance(value, TensorProto):
+            return numpy_helper.to_array(value)
+        if name in ("value_int", "value_ints"):
+            return np.array(value, dtype=np.int64)
+        if name in ("value_float", "value_floats"):
+            return np.array(value, dtype=np.float32)
+        if name in ("value_string", "value_strings"):
+            return np.array(value, dtype=object)
+    return None
+
+
+def copy_node(
+    node: NodeProto, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None
+) -> NodeProto:
+    """Return a copy of a node, with other inputs or outputs where they are given."""
+    copied = NodeProto()
+    copied.CopyFrom(node)
+    if inputs is not None:
+        copied.input[:] = inputs
+    if outputs is not None:
+        copied.output[:] = outputs
+    return copied
+
+
+def needed_nodes(nodes: Sequence[NodeProto], outputs: Collection[str]) -> list[NodeProto]:
+    """Return the nodes that some tensors depend on, in order."""
+    needed, kept = set(outputs), []
+    for node in reversed(nodes):
+        if not needed.isdisjoint(node.output):
+            kept.append(node)
+            needed |= node_inputs(node)
+    return kept[::-1]
+
+
+def subgraphs(node: NodeProto) -> Iterator[GraphProto]:
+    """Yield the graphs a node holds in its attributes (branches of If, bodies of Loop and Scan).
+
+    Parameters
+    ----------
+    node : onnx.NodeProto
+        Node.
+
+    Yields
+    ------
+    onnx.GraphProto
+        Subgraph.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.graphs import subgraphs
+    >>> node = parser.parse_node('''y = If (condition) <
+    ...     then_branch = one () => (float a) { a = Neg (x) },
+    ...     else_branch = two () => (float b) { b = Abs (x) }>''')
+    >>> [graph.name for graph in subgraphs(node)]
+    ['one', 'two']
+    """
+    for attribute in node.attribute:
+        if attribute.type == AttributeProto.GRAPH:
+            yield attribute.g
+        elif attribute.type == AttributeProto.GRAPHS:
+            yield from attribute.graphs
+
+
+def count_nodes(graph: GraphProto) -> int:
+    """Return the number of nodes of a graph, those of its subgraphs included.
+
+    Parameters
+    ----------
+    graph : onnx.GraphProto
+        Graph.
+
+    Returns
+    -------
+    int
+        Number of nodes.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.graphs import count_nodes
+    >>> count_nodes(parser.parse_graph("g (float[N] x) => (float[N] y) { z = Neg (x) y = Abs (z) }"))
+    2
+    """
+    return len(graph.node) + sum(count_nodes(inner) for node in graph.node for inner in subgraphs(node))
+
+
+def node_inputs(node: NodeProto) -> set[str]:
+    """Return every name a node reads, those its subgraphs take from outside included.
+
+    Parameters
+    ----------
+    node : onnx.NodeProto
+        Node.
+
+    Returns
+    -------
+    set of str
+        Names.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.graphs import node_inputs
+    >>> node = parser.parse_node('''y = If (condition) <
+    ...     then_branch = one () => (float a) { a = Neg (x) },
+    ...     else_branch = two () => (float b) { b = Abs (x) }>''')
+    >>> sorted(node_inputs(node))
+    ['condition', 'x']
+    """
+    return {name for name in node.input if name} | captured_names(node)
+
+
+def captured_names(node: NodeProto) -> set[str]:
+    """Return the names that the subgraphs of a node take from outside; inputs of the node may be among them.
+
+    Parameters
+    ----------
+    node : onnx.NodeProto
+        Node.
+
+    Returns
+    -------
+    set of str
+        Names.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.graphs.nodes import captured_names
+    >>> node = parser.parse_node('''y = If (condition) <
+    ...     then_branch = one () => (float a) { a = Neg (x) },
+    ...     else_branch = two () => (float b) { b = Abs (x) }>''')
+    >>> sorted(captured_names(node))
+    ['x']
+    """
+    names: set[str] = set()
+    for graph in subgraphs(node):
+        inner = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+        inner |= {name for child in graph.node for name in child.output}
+        read = set().union(*(node_inputs(child) for child in graph.node), {o.name for o in graph.output})
+        names |= read - inner
+    return names

@@ -1,0 +1,271 @@
+"""One view of a graph for whatever reads or rewrites it: nodes, producers, readers, constants, types."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
+
+from .builder import GraphBuilder, TensorType
+from .editing import renamed_node, with_fields
+from .nodes import captured_names, constant_value, needed_nodes, node_inputs
+from .queries import graph_names, opset_versions, value_types
+
+__all__ = ["GraphView", "NodeRule", "replace_nodes"]
+
+#: Tables that are made when they are first asked for, and again after the nodes have changed.
+TABLES = ("producers", "readers", "captured")
+
+
+#: Writes the replacement of a node with a builder, under the names of its outputs, and returns True; or
+#: returns a tensor to read in place of its output; False to keep it.
+NodeRule = Callable[[NodeProto, GraphBuilder], bool | str]
+
+
+class GraphView:
+    """The nodes of a main graph, and tables of what is around them, each made when it is first asked for.
+
+    What it is made of never changes: :meth:`rewrite` and :meth:`drop_unused` take other nodes, and
+    :meth:`to_model` returns a new model with them.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto or onnx.GraphProto
+        Graph. Types and new nodes need a model.
+    types : mapping of str to TensorType, default=None
+        What is known of its tensors; inferred where they are needed, by default.
+    dtype : dtype, default=numpy.float32
+        Floating-point type of new constants.
+    prefix : str, default=""
+        How the names of new nodes and tensors begin.
+
+    Attributes
+    ----------
+    nodes : list of onnx.NodeProto
+        Nodes, in order.
+    outputs : list of str
+        Outputs of the graph.
+    """
+
+    def __init__(
+        self,
+        model: ModelProto | GraphProto,
+        types: Mapping[str, TensorType] | None = None,
+        *,
+        dtype: Any = np.float32,
+        prefix: str = "",
+    ):
+        self.model = model
+        self.graph = model.graph if isinstance(model, ModelProto) else model
+        self.nodes = list(self.graph.node)
+        self.outputs = [value.name for value in self.graph.output]
+        self._options = {"dtype": dtype, "prefix": prefix}
+        self._types = types
+        self._values: dict[str, np.ndarray | None] = {}
+
+    # -- tables ------------------------------------------------------------------------------------
+
+    @cached_property
+    def producers(self) -> dict[str, NodeProto]:
+        """The node that makes each tensor."""
+        return {name: node for node in self.nodes for name in node.output if name}
+
+    @cached_property
+    def readers(self) -> dict[str, list[NodeProto]]:
+        """The nodes that read each tensor, as often as they do; once where only their subgraphs do."""
+        found: dict[str, list[NodeProto]] = {}
+        for node in self.nodes:
+            times = Counter(node.input)
+            for name in node_inputs(node):
+                found.setdefault(name, []).extend([node] * max(1, times[name]))
+        return found
+
+    @cached_property
+    def captured(self) -> set[str]:
+        """The tensors that subgraphs read."""
+        return set().union(*map(captured_names, self.nodes))
+
+    @cached_property
+    def initializers(self) -> dict[str, TensorProto]:
+        """The initializers that are no inputs too: nobody can give them another value."""
+        inputs = {value.name for value in self.graph.input}
+        return {tensor.name: tensor for tensor in self.graph.initializer if tensor.name not in inputs}
+
+    @cached_property
+    def op(self) -> GraphBuilder:
+        """A builder of new nodes that knows the names and types of the graph."""
+        types = value_types(self.model) if self._types is None else self._types
+        opset = opset_versions(self.model).get("", 18)
+        return GraphBuilder(opset, existing_names=graph_names(self.graph), types=types, **self._options)
+
+    # -- questions ---------------------------------------------------------------------------------
+
+    def origin(self, name: str, passing: Collection[str] = ("Identity",)) -> str:
+        """Return the tensor before nodes of some operators, followed along their first input."""
+        node = self.producers.get(name)
+        while node is not None and node.op_type in passing:
+            name = node.input[0]
+            node = self.producers.get(name)
+        return name
+
+    def producer(
+        self, name: str, op_type: str | None = None, passing: Collection[str] = ()
+    ) -> NodeProto | None:
+        """Return the node that makes a tensor, if it is a given operator of the default domain.
+
+        Nodes of the operators in ``passing`` are passed over, as by :meth:`origin`.
+        """
+        node = self.producers.get(self.origin(name, passing))
+        wanted = node is not None and node.op_type == op_type and node.domain in ("", "ai.onnx")
+        return node if op_type is None or wanted else None
+
+    def value(self, name: str) -> np.ndarray | None:
+        """Return the value of a constant: an initializer that is no input, or the result of Constant."""
+        if name not in self._values:
+            self._values[name] = self._constant(name)
+        return self._values[name]
+
+    def _constant(self, name: str) -> np.ndarray | None:
+        if name in self.producers:
+            return constant_value(self.producers[name])
+        written = self.__dict__["op"].initializers if "op" in self.__dict__ else ()
+        tensor = self.initializers.get(name) or next((t for t in written if t.name == name), None)
+        return None if tensor is None else numpy_helper.to_array(tensor)
+
+    def is_constant(self, name: str, value: float) -> bool:
+        """Return whether a tensor is a constant with a single element of that value."""
+        array = self.value(name)
+        return array is not None and array.size == 1 and float(array.item()) == value
+
+    def sizes(self, name: str) -> tuple[int, ...] | None:
+        """Return the shape of a tensor where every dimension is a number, None otherwise."""
+        shape = self.op.shape(name)
+        return shape if shape is not None and all(isinstance(dim, int) for dim in shape) else None
+
+    def is_single(self, name: str) -> bool:
+        """Return whether a tensor is known to have one element."""
+        sizes = self.sizes(name)
+        return sizes is not None and all(size == 1 for size in sizes)
+
+    def is_float(self, name: str) -> bool:
+        """Return whether a tensor is known to be float32 or float64."""
+        known = self.op.type(name)
+        return known is not None and known.elem_type in (TensorProto.FLOAT, TensorProto.DOUBLE)
+
+    def read_once(self, name: str) -> bool:
+        """Return whether a single node reads a tensor and nobody outside does."""
+        return len(self.readers.get(name, ())) == 1 and name not in self.outputs
+
+    def keeps_name(self, name: str) -> bool:
+        """Return whether an output or a subgraph knows a tensor by its name."""
+        return name in self.outputs or name in self.captured
+
+    def copy_type(self, name: str, like: str) -> str:
+        """Note that a tensor has type and shape of another one, and return its name."""
+        known = self.op.type(like)
+        return name if known is None else self.op.set_type(name, *known)
+
+    # -- other nodes -------------------------------------------------------------------------------
+
+    def rewrite(self, rule: Callable[[NodeProto], bool | str]) -> bool:
+        """Take what a rule makes of each node in turn, and return whether anything has changed.
+
+        Parameters
+        ----------
+        rule : callable
+            ``rule(node)`` writes what takes the place of a node with the builder ``op``, under the
+            names of its outputs, and returns True; or returns a tensor for later nodes to read in place
+            of its only output; or returns False: the node stays.
+
+        Returns
+        -------
+        bool
+            Whether a node did not stay.
+        """
+        op, renamed, changed = self.op, dict[str, str](), False
+        for node in self.nodes:
+            if renamed:
+                node = renamed_node(node, renamed)
+                self.producers.update(dict.fromkeys(node.output, node))
+            start = len(op.nodes)
+            result = rule(node)
+            if not result:
+                del op.nodes[start:]  # what the rule began and gave up
+                op.nodes.append(node)
+                continue
+            changed = True
+            if isinstance(result, str) and node.output[0] in self.outputs:
+                op.node("Identity", result, outputs=node.output)
+            elif isinstance(result, str):
+                renamed[node.output[0]] = result
+        self._take(op.nodes)
+        op.nodes.clear()
+        return changed
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Give tensors that nodes make other names; an Identity from one to the other is left out."""
+        nodes = [renamed_node(node, names) for node in self.nodes]
+        self._take([node for node in nodes if list(node.input) != list(node.output)])
+
+    def drop_unused(self) -> None:
+        """Leave out the nodes that no output depends on."""
+        self._take(needed_nodes(self.nodes, self.outputs))
+
+    def _take(self, nodes: list[NodeProto]) -> None:
+        self.nodes = list(nodes)
+        for table in TABLES:
+            self.__dict__.pop(table, None)
+
+    def to_model(self) -> ModelProto:
+        """Return the model with the nodes as they are now, and the constants they were written with."""
+        constants = [*self.graph.initializer, *self.op.initializers]
+        return with_fields(self.model, self.op.opsets, node=self.nodes, initializer=constants)
+
+
+def replace_nodes(model: ModelProto, rules: Mapping[tuple[str, str], NodeRule]) -> ModelProto:
+    """Return the model with some nodes of its main graph replaced.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Model.
+    rules : mapping of (str, str) to callable
+        By domain and operator ("" is the default domain), ``rule(node, op)``: it writes the replacement
+        with the builder ``op``, which knows the types of the graph's tensors, and returns True; or
+        returns a tensor to read in place of the output; or returns False, and the node stays.
+
+    Returns
+    -------
+    onnx.ModelProto
+        New model; the one given where nothing was replaced.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.graphs import replace_nodes
+    >>> model = parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]>
+    ...     g (float[N] x) => (float[N] y) { a = Neg (x) y = Softsign (a) }''')
+    >>> def softsign(node, op):
+    ...     op.Div(node.input[0], op.Add(op.Abs(node.input[0]), 1.0), outputs=[node.output[0]])
+    ...     return True
+    >>> [node.op_type for node in replace_nodes(model, {("", "Softsign"): softsign}).graph.node]
+    ['Neg', 'Abs', 'Add', 'Div']
+    """
+
+    def rule(node: NodeProto) -> bool | str:
+        found = rules.get(_key(node))
+        return found is not None and found(node, view.op)
+
+    view = GraphView(model)
+    if not any(_key(node) in rules for node in model.graph.node):
+        return model
+    return view.to_model() if view.rewrite(rule) else model
+
+
+def _key(node: NodeProto) -> tuple[str, str]:
+    return ("" if node.domain == "ai.onnx" else node.domain), node.op_type
