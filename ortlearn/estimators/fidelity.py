@@ -1,4 +1,4 @@
-"""Does the ONNX model compute what the scikit-learn estimator does? Compared on a few rows."""
+"""Comparison of the ONNX model with the scikit-learn estimator, on a few samples."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from sklearn.pipeline import Pipeline
 from ..exceptions import FidelityWarning, warn_user
 from ..quiet import quiet
 from .inference import Inference
+from .samples import take
 
-__all__ = ["TOLERANCE", "compare_with_sklearn", "some_rows", "take"]
+__all__ = ["TOLERANCE", "compare_with_sklearn", "some_samples"]
 
 #: Differences up to this one are rounding.
 TOLERANCE = 1e-3
-#: Rows looked at.
+#: Samples compared.
 ROWS = 64
 
 
-def some_rows(n_rows: int) -> np.ndarray:
+def some_samples(n_rows: int) -> np.ndarray:
     """Return the numbers of a few samples, far apart."""
     return np.unique(np.linspace(0, n_rows - 1, ROWS).astype(np.int64))
 
@@ -30,22 +31,22 @@ def some_rows(n_rows: int) -> np.ndarray:
 def compare_with_sklearn(
     runner: Inference, estimator: BaseEstimator, X: Any, rows: Any, y: Any = None
 ) -> None:
-    """Warn where the graph and the estimator it was converted from differ.
+    """Warn where a graph and the fitted estimator that it was converted from differ on a few samples.
 
     Parameters
     ----------
     runner : Inference
-        The graph as it was converted.
+        Graph as it was converted.
     estimator : estimator
         Fitted estimator.
     X : array-like of shape (n_samples, n_features)
-        Rows as the estimator takes them.
+        Samples as the estimator takes them.
     rows : ndarray or CSR matrix of shape (n_samples, n_features)
         The same as the graph takes them.
     y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
         Labels: the predictions of a regressor are compared in units of their standard deviation.
     """
-    chosen = some_rows(rows.shape[0])
+    chosen = some_samples(rows.shape[0])
     method = _method(runner, estimator)
     # Under another link than its own, a model is meant to predict something else.
     if method is None or not hasattr(estimator, method) or runner.problem.trainable.kind.link != "identity":
@@ -116,11 +117,3 @@ def _differences(ours: Any, theirs: Any, scale: float) -> np.ndarray:
         apart = np.nan_to_num(np.abs(ours - theirs) / scale, nan=np.inf)
         apart[np.isnan(ours) & np.isnan(theirs)] = 0.0
     return apart.reshape(len(apart), -1).max(axis=1)
-
-
-def take(X: Any, rows: np.ndarray) -> Any:
-    """Return a copy of some samples of an array, a sparse matrix or a frame."""
-    if hasattr(X, "iloc"):
-        some = X.iloc[rows]
-        return some.copy() if hasattr(some, "copy") else some  # pandas may share the memory of all rows
-    return X[rows] if hasattr(X, "shape") else np.asarray(X)[rows]

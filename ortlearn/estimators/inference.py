@@ -13,10 +13,11 @@ from scipy.special import expit, softmax
 
 from ..exceptions import ConversionError, ExecutionError
 from ..graphs import extract_model, initializer_arrays, make_inputs_of, runtime_errors
-from ..training import Columns, Device, make_session
+from ..training import Columns, make_session
 from ..training.forks import PerProcess
 from ..training.hoisting import CHUNK_BYTES
 from ..training.step_graphs import SAMPLE_WEIGHT, row_loss_graph
+from .configuration import Runtime
 from .problem import Problem
 
 if TYPE_CHECKING:
@@ -37,31 +38,21 @@ class Inference:
         What was trained.
     model : onnx.ModelProto
         Trained model, weights under stable names.
-    device : Device
+    runtime : Runtime
         Where it runs.
-    n_jobs : int or None
-        Threads of an operator.
-
-    Attributes
-    ----------
-    written : estimator or None
-        The scikit-learn model with the weights of this one, once something needed it.
     """
 
-    written: Any = None
-
-    def __init__(self, problem: Problem, model: ModelProto, device: Device, n_jobs: int | None):
+    def __init__(self, problem: Problem, model: ModelProto, runtime: Runtime):
         self.problem = problem
         self.model = model
-        self.device = device
-        self.n_jobs = n_jobs
+        self.runtime = runtime
         self._sessions = PerProcess()
 
     @runtime_errors()
     def _run(self, output: str, rows: np.ndarray) -> np.ndarray:
         sessions = self._sessions.values
         if output not in sessions:
-            sessions[output] = make_session(self._part(output), self.device, self.n_jobs)
+            sessions[output] = self._session(self._part(output))
         found = sessions[output].run([output], self._feeds(rows, sessions[output]))[0]
         if np.shape(found)[:1] != (len(rows),) and np.size(found) != len(rows):
             raise ExecutionError(
@@ -69,6 +60,9 @@ class Inference:
                 "must have one row for each."
             )
         return found
+
+    def _session(self, graph: ModelProto) -> Any:
+        return make_session(graph, self.runtime.device, self.runtime.n_jobs)
 
     def _part(self, output: str) -> ModelProto:
         return extract_model(self.model, [output])
@@ -82,7 +76,7 @@ class Inference:
     def predict(self, rows: Any) -> np.ndarray:
         """Return classes, numbers of clusters, or values in the shape of y."""
         found = _by_chunks(self._predict, rows)
-        return csr_matrix(found) if self.problem.sparse_labels else found
+        return csr_matrix(found) if self.problem.targets.sparse else found
 
     def probabilities(self, rows: Any) -> Any:
         """Return the probabilities, of shape (n, n_classes), or one such matrix per output."""
@@ -108,7 +102,7 @@ class Inference:
         return _by_chunks(self._scores, rows)
 
     def _predict(self, rows: np.ndarray) -> np.ndarray:
-        trainable, classes = self.problem.trainable, self.problem.classes
+        trainable, classes = self.problem.trainable, self.problem.targets.classes
         head = trainable.head
         if head is not None and head.task == "multilabel":
             several = self._run(str(head.label), rows).reshape(len(rows), len(head.groups))
@@ -124,7 +118,7 @@ class Inference:
         values = self._run(output, rows)
         return (
             values.reshape(len(rows))
-            if self.problem.y_ndim == 1 and values.shape[1:] in ((), (1,))
+            if self.problem.targets.ndim == 1 and values.shape[1:] in ((), (1,))
             else values
         )
 
@@ -193,7 +187,7 @@ class Inference:
             whole = task.loss is None or task.loss.in_python
             graph = task.graph if whole else row_loss_graph(task)[0]
             own = initializer_arrays(self.model, task.weights)
-            sessions["losses"] = make_session(graph, self.device, self.n_jobs), task.label, own
+            sessions["losses"] = self._session(graph), task.label, own
         session, label, own = sessions["losses"]
         feeds = {**self._feeds(rows, session), label: labels, **(weights or own)}
         if self.problem.trainable.row_weight is not None:

@@ -17,19 +17,8 @@ __all__ = ["warn_of_rounding"]
 def warn_of_rounding(problem: Problem, X: Any, y: Any) -> bool:
     """Warn where float32 rounds away digits of X or y that matter, and return whether predictions suffer.
 
-    Parameters
-    ----------
-    problem : Problem
-        What is trained.
-    X : array-like, sparse matrix, frame or mapping of str to array-like
-        Samples as the graph takes them, before they have its type.
-    y : array-like
-        Labels.
-
-    Returns
-    -------
-    bool
-        Whether digits are lost: not where steps in front are computed in float64.
+    They do not where steps in front are computed in float64. X is as the graph takes it, before it has the
+    graph's type.
     """
     if problem.dtype != np.float32:
         return False
@@ -48,7 +37,7 @@ def warn_of_rounding(problem: Problem, X: Any, y: Any) -> bool:
             f"float64, or put a scaler before the model in a pipeline{by_type}.",
             PrecisionWarning,
         )
-    if problem.classes is None and problem.needs_labels and _loses(y):
+    if problem.targets.classes is None and problem.needs_labels and _loses(y):
         labels = True
         warn_user(
             f"float32 rounds y by more than {LOST:.1%} of its standard deviation, in the training "

@@ -11,7 +11,7 @@ from sklearn.linear_model import Ridge
 
 from ortlearn.callbacks import LearningRateMonitor
 from ortlearn.estimators import callbacks
-from ortlearn.estimators.validation import Rows
+from ortlearn.estimators.samples import Samples
 
 
 @pytest.fixture

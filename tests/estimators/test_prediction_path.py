@@ -6,7 +6,8 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from ortlearn.estimators import OrtGradientOptimizer, rows
+from ortlearn.estimators import OrtGradientOptimizer, input_validation
+from ortlearn.estimators.fitted_model import FittedModel
 
 
 @pytest.fixture(scope="module")
@@ -28,13 +29,13 @@ def fitted(request, X):
 def validated(monkeypatch):
     """Number of times scikit-learn's checks were run."""
     calls = []
-    check = rows.validate_data
+    check = input_validation.check_array
 
     def counted(*args, **kwargs):
         calls.append(1)
         return check(*args, **kwargs)
 
-    monkeypatch.setattr(rows, "validate_data", counted)
+    monkeypatch.setattr(input_validation, "check_array", counted)
     return calls
 
 
@@ -53,7 +54,7 @@ def the_long_way(monkeypatch):
 
     def compute(model, rows):
         with monkeypatch.context() as patched:
-            patched.setattr(type(model), "_is_ready", lambda self, X: False)
+            patched.setattr(FittedModel, "_is_ready", lambda self, X: False)
             return outputs(model, rows)
 
     return compute
@@ -91,7 +92,7 @@ def test_losses_take_the_same_way(fitted, monkeypatch, X):
     model = fitted[0]
     rows = X.astype(model.dtype)
     short = model.losses(rows, X[:, 0])
-    monkeypatch.setattr(type(model), "_is_ready", lambda self, X: False)
+    monkeypatch.setattr(FittedModel, "_is_ready", lambda self, X: False)
     np.testing.assert_array_equal(model.losses(rows, X[:, 0]), short)
 
 

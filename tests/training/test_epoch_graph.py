@@ -67,7 +67,7 @@ def test_a_valid_graph_of_a_model(size, rest, wine):
     step = (
         OrtGradientOptimizer(make_pipeline(StandardScaler(), LogisticRegression()), max_iter=1)
         .fit(X, y)
-        ._step
+        ._fitted.step
     )
     onnx.checker.check_model(epoch_graph(step.task, size, rest).model, full_check=True)
     onnx.checker.check_model(batch_graph(step.task, size).model, full_check=True)
@@ -128,7 +128,7 @@ def test_no_preprocessing_in_the_loop(wine):
         optimizer = OrtGradientOptimizer(
             pipeline, hoist=hoist, max_iter=3, random_state=0, learning_rate=1e-4, batch_size=16
         ).fit(X, y)
-        model = optimizer._step.graphs()["epoch"]
+        model = optimizer._fitted.step.graphs()["epoch"]
         found[hoist] = Counter(node.op_type for node in loop_of(model).node)
         assert optimizer.n_iter_ == 3
         weights[hoist] = optimizer.trained_coef_

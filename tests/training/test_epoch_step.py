@@ -72,12 +72,12 @@ def trained():
             model, labels = MODELS[name]
             X = np.random.RandomState(0).normal(size=(23, 3)).astype(dtype)
             fitted = OrtGradientOptimizer(model, dtype=dtype, max_iter=1, random_state=0).fit(X, labels(X))
-            task = fitted._step.task
+            task = fitted._fitted.step.task
             weights = {
                 name: np.random.RandomState(1).normal(0, 0.5, size=_shape(task, name)).astype(dtype)
                 for name in task.weights
             }
-            made[name, dtype] = task, Data(X, fitted._problem.encoder.encode(labels(X), len(X))), weights
+            made[name, dtype] = task, Data(X, fitted._fitted.problem.encoder.encode(labels(X), len(X))), weights
         return made[name, dtype]
 
     return train

@@ -257,8 +257,8 @@ def test_a_frozen_layer_is_hoisted_and_stays(diabetes):
         np.testing.assert_allclose(
             hoisted.trained_coef_[name], whole.trained_coef_[name], rtol=1e-5, atol=1e-6
         )
-    assert "Relu" not in {n.op_type for n in hoisted._step.task.graph.graph.node}
-    assert "Relu" in {n.op_type for n in whole._step.task.graph.graph.node}
+    assert "Relu" not in {n.op_type for n in hoisted._fitted.step.task.graph.graph.node}
+    assert "Relu" in {n.op_type for n in whole._fitted.step.task.graph.graph.node}
     before, after = (
         {t.name: t.raw_data for t in m.onnx_.graph.initializer if t.name not in last} for m in results
     )

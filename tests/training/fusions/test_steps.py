@@ -47,7 +47,7 @@ def task_of():
             model, labels = MODELS[name]
             X = np.random.RandomState(0).normal(size=(40, 3))
             fitted = OrtGradientOptimizer(model, dtype=dtype, max_iter=1).fit(X, labels(X))
-            made[name, dtype] = fitted._step.task
+            made[name, dtype] = fitted._fitted.step.task
         return replace(made[name, dtype], **changes)
 
     return task
