@@ -91,7 +91,9 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
     def _commit(self, train: Callable[[FittedModel | None, EstimatorView], FittedModel]):
         """Train, and take the fitted model over once everything succeeded: an error changes nothing."""
         last = self._fitted if isinstance(self._fitted, FittedModel) else None
-        with runtime_errors():  # callbacks get a copy: they see this training, and may fail
-            fitted = with_callbacks(lambda twin: train(last, EstimatorView(twin)))(copy.copy(self))
-        self._fitted = fitted
+        twin = copy.copy(self)  # what callbacks see: they may set attributes, and fail
+        with runtime_errors():
+            twin._fitted = with_callbacks(lambda twin: train(last, EstimatorView(twin)))(twin)
+        for name, value in vars(twin).items():
+            setattr(self, name, value)
         return self

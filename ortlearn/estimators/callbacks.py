@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from sklearn import __version__
@@ -13,7 +12,7 @@ from ..training import Observer, Snapshot, TrainingResult
 from .fitted_model import FittedModel
 from .inference import LiveInference
 from .samples import Samples
-from .training_state import TrainingState
+from .training_state import Progress, TrainingState
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -45,19 +44,12 @@ except ImportError:  # scikit-learn before 1.9
         return method
 
 
-__all__ = ["CALLBACKS", "DURING_FIT", "CallbackSupportMixin", "EstimatorView", "FitTask", "Progress", "with_callbacks"]
+__all__ = ["CALLBACKS", "DURING_FIT", "CallbackSupportMixin", "EstimatorView", "FitTask", "with_callbacks"]
 
 #: What scikit-learn keeps on an estimator while it is trained.
 DURING_FIT = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")
 #: What it keeps of callbacks, those set on the estimator and those around it.
 CALLBACKS = ("_skl_callbacks", "_parent_callback_ctx")
-
-
-@dataclass(frozen=True)
-class Progress:
-    """What hooks find on an estimator while it is trained, in the place of the fitted model."""
-
-    state: TrainingState
 
 
 class EstimatorView:

@@ -10,10 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..training import parse_device
 from ..training.base_step import BaseStep
-from .callbacks import CALLBACKS, DURING_FIT, Progress
+from .callbacks import CALLBACKS, DURING_FIT
 from .configuration import Configuration, Runtime, check_source
 from .fitted_model import FittedModel
 from .parameters import Parameters
+from .training_state import Progress
 
 __all__ = ["FittedEstimator"]
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..training import TrainingResult
 
-__all__ = ["TrainingState"]
+__all__ = ["Progress", "TrainingState"]
 
 
 @dataclass(frozen=True)
@@ -75,3 +75,10 @@ class TrainingState:
 
     def _measured(self, name: str) -> list[float]:
         return [record[name] for record in self.history if record[name] is not None]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What hooks of callbacks find on an estimator in training, in the place of its fitted model."""
+
+    state: TrainingState
