@@ -60,6 +60,6 @@ def test_fit_compares_and_looks_at_few_rows(monkeypatch):
         KNeighborsRegressor, "predict", lambda self, rows: seen.append(rows) or rows[:, 0] + 9
     )
     with pytest.warns(FidelityWarning, match="KNeighborsRegressor"):
-        trained = OrtGradientOptimizer(model, weights_to_train="_y", **STILL).fit(X, X[:, 0])
+        OrtGradientOptimizer(model, weights_to_train="_y", **STILL).fit(X, X[:, 0])
     (rows,) = seen
     assert len(rows) == ROWS

@@ -77,7 +77,8 @@ def trained():
                 name: np.random.RandomState(1).normal(0, 0.5, size=_shape(task, name)).astype(dtype)
                 for name in task.weights
             }
-            made[name, dtype] = task, Data(X, fitted._fitted.problem.encoder.encode(labels(X), len(X))), weights
+            encoded = fitted._fitted.problem.encoder.encode(labels(X), len(X))
+            made[name, dtype] = task, Data(X, encoded), weights
         return made[name, dtype]
 
     return train
