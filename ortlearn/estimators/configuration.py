@@ -107,7 +107,7 @@ class Runtime:
 
     def new_step(self, task: TrainingTask) -> BaseStep | FullBatchStep:
         """Return the training step of a task."""
-        step_class = FullBatchStep if task.learning_rate.full_batch else self.step_class
+        step_class = FullBatchStep if task.update.learning_rate.full_batch else self.step_class
         return step_class(task, self.device, self.n_jobs)
 
 

@@ -245,7 +245,7 @@ def _train(
 ) -> FittedModel:
     problem, runtime = start.problem, configuration.runtime
     step, data = _new_step(problem, data, start.state.n_seen, configuration)
-    states = begin_later(start.state.states, step.task.learning_rate)
+    states = begin_later(start.state.states, step.task.update.learning_rate)
 
     def model_after(result: TrainingResult) -> FittedModel:
         trained = problem.trainable.with_stable_weights(result.weights)
@@ -253,7 +253,7 @@ def _train(
         inference = Inference(problem, trained, runtime)
         return FittedModel(problem, start.features, trained, state, step, inference)
 
-    epoch = "iteration" if step.task.learning_rate.full_batch else "epoch"
+    epoch = "iteration" if step.task.update.learning_rate.full_batch else "epoch"
     result = run_training(
         step,
         data,
@@ -277,7 +277,8 @@ def _new_step(problem: Problem, data: Data, n_seen: int, configuration: Configur
     task = problem.task(data.sample_weight is not None, len(data), n_seen)
     if configuration.hoist or needs_hoisting(task):
         task, data = hoist(task, data, runtime.device, runtime.n_jobs)
-    if task.loss is None or not task.loss.in_python:
-        score, names = None if task.loss is None else task.output, problem.trainable.original_names
-        require_gradients(objective_graph(task), OBJECTIVE, task.weights, task.origin, names, score)
+    graph, loss = task.graph, task.objective.loss
+    if loss is None or not loss.in_python:
+        score, names = None if loss is None else graph.output, problem.trainable.original_names
+        require_gradients(objective_graph(task), OBJECTIVE, graph.weights, graph.origin, names, score)
     return runtime.new_step(task), data

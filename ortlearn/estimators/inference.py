@@ -184,10 +184,11 @@ class Inference:
         sessions = self._sessions.values
         if "losses" not in sessions:
             task = self.problem.task(False)
-            whole = task.loss is None or task.loss.in_python
-            graph = task.graph if whole else row_loss_graph(task)[0]
-            own = initializer_arrays(self.model, task.weights)
-            sessions["losses"] = self._session(graph), task.label, own
+            loss = task.objective.loss
+            whole = loss is None or loss.in_python
+            graph = task.graph.model if whole else row_loss_graph(task)[0]
+            own = initializer_arrays(self.model, task.graph.weights)
+            sessions["losses"] = self._session(graph), task.objective.label, own
         session, label, own = sessions["losses"]
         feeds = {**self._feeds(rows, session), label: labels, **(weights or own)}
         if self.problem.trainable.row_weight is not None:

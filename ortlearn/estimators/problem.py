@@ -19,6 +19,7 @@ from ..penalties import BasePenalty
 from ..training import Device, TrainingTask, make_session
 from ..training.sessions import session_options
 from ..training.step_graphs import SAMPLE_WEIGHT
+from ..training.task import Objective, ScoreGraph, Update
 from .class_weights import ClassWeights, class_weight_tables
 from .configuration import Configuration, Updates
 from .objectives import is_for_classes_only, loss_for_model, penalty_for_weights, sum_over_outputs
@@ -192,33 +193,28 @@ class Problem:
     def task(self, weighted: bool, n_samples: int = 1, n_seen: int = 0) -> TrainingTask:
         """Return what a training step takes, for so many samples, after others that it has seen."""
         trainable, head = self.trainable, self.trainable.head
+        label_type, weighted = self.encoder.label_type(), weighted or trainable.row_weight is not None
+        label = trainable.label or FREE_LABEL
+        loss = sum_over_outputs(self.loss, head)
+        not_negative = frozenset(n for n, c in trainable.constraints.items() if c.projected)
+        updates = self.updates
+        rule = updates.rule(n_samples, n_seen)
+        return TrainingTask(
+            self._score_graph(),
+            Objective(loss, self.penalty, label_type, label, weighted),
+            Update(rule, updates.clip_norm, updates.clip_value, not_negative),
+            self.gradient,
+        )
+
+    def _score_graph(self) -> ScoreGraph:
+        trainable, head = self.trainable, self.trainable.head
         graph = trainable.score_graph(SAMPLE_WEIGHT)
         output = trainable.objective_tensor
         output_type = value_types(graph)[output]
         if head is not None:
             output_type = TensorType(helper.np_dtype_to_tensor_dtype(head.dtype), (None, head.n_outputs))
-        return TrainingTask(
-            graph=graph,
-            data=trainable.input_name,
-            data_type=trainable.schema.inputs[0].known,
-            features=_several_inputs(trainable, graph),
-            output=output,
-            output_type=output_type,
-            weights=trainable.trained,
-            intercepts=_intercepts(trainable),
-            loss=sum_over_outputs(self.loss, head),
-            label_type=self.encoder.label_type(),
-            penalty=self.penalty,
-            learning_rate=self.updates.rule(n_samples, n_seen),
-            clip_norm=self.updates.clip_norm,
-            clip_value=self.updates.clip_value,
-            not_negative=frozenset(n for n, c in trainable.constraints.items() if c.projected),
-            weighted=weighted or trainable.row_weight is not None,
-            gradient=self.gradient,
-            origin=trainable.origin,
-            dtype=self.dtype,
-            label=trainable.label or FREE_LABEL,
-        )
+        intercepts, features = _intercepts(trainable), _features(trainable, graph)
+        return ScoreGraph(graph, features, output, output_type, intercepts, trainable.origin, self.dtype)
 
 
 def _link(loss: BaseLoss | None) -> str:
@@ -278,12 +274,12 @@ def _intercepts(trainable: TrainableModel) -> dict[str, bool]:
     }
 
 
-def _several_inputs(trainable: TrainableModel, graph: ModelProto) -> dict[str, TensorType]:
-    """Return the inputs of a graph that take columns of X; none where one takes all of it."""
-    if trainable.schema.is_number_matrix:
-        return {}
-    known = trainable.schema.types()
-    return {value.name: known[value.name] for value in graph.graph.input if value.name in known}
+def _features(trainable: TrainableModel, graph: ModelProto) -> dict[str, TensorType]:
+    """Return the inputs of a graph that take X, or columns of it."""
+    schema = trainable.schema
+    known = {} if schema.is_number_matrix else schema.types()
+    several = {value.name: known[value.name] for value in graph.graph.input if value.name in known}
+    return several or {trainable.input_name: schema.inputs[0].known}
 
 
 def _find_classes(trainable: TrainableModel, y: Any, classes: Any) -> Any:

@@ -3,7 +3,6 @@
 import gc
 import warnings
 import weakref
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -75,7 +74,7 @@ def trained():
             task = fitted._fitted.step.task
             weights = {
                 name: np.random.RandomState(1).normal(0, 0.5, size=_shape(task, name)).astype(dtype)
-                for name in task.weights
+                for name in task.graph.weights
             }
             encoded = fitted._fitted.problem.encoder.encode(labels(X), len(X))
             made[name, dtype] = task, Data(X, encoded), weights
@@ -85,7 +84,7 @@ def trained():
 
 
 def _shape(task, name):
-    value = next(v for v in task.graph.graph.input if v.name == name)
+    value = next(v for v in task.graph.model.graph.input if v.name == name)
     return [dim.dim_value for dim in value.type.tensor_type.shape.dim]
 
 
@@ -119,7 +118,7 @@ def test_an_epoch_is_its_batches(name, sizes, dtype, trained):
     task, data, weights = trained(name, dtype)
     n_rows, batch_size = SIZES[sizes]
     some = Data(data.X[:n_rows], data.y[:n_rows])
-    task = replace(task, learning_rate=LearningRateSGDNesterov())
+    task = task.changed(learning_rate=LearningRateSGDNesterov())
     assert_same_epochs(task, some, weights, batch_size, RTOL[dtype])
 
 
@@ -133,7 +132,7 @@ def test_with_weights_and_penalty(name, rate, dtype, trained):
     task, data, weights = trained(name, dtype)
     row_weights = np.random.RandomState(2).uniform(0, 2, size=23).astype(dtype)
     row_weights[10:] = 0  # a batch of ones that do not count, in some order at least
-    task = replace(task, learning_rate=rate, penalty=ElasticPenalty(l1=0.01, l2=0.02), weighted=True)
+    task = task.changed(learning_rate=rate, penalty=ElasticPenalty(l1=0.01, l2=0.02), weighted=True)
     assert_same_epochs(task, Data(data.X, data.y, row_weights), weights, 2, RTOL[dtype])
 
 
@@ -141,7 +140,7 @@ def test_with_weights_and_penalty(name, rate, dtype, trained):
 @pytest.mark.parametrize("name", list(MODELS))
 def test_by_every_gradient(name, gradient, trained):
     task, data, weights = trained(name, "float32")
-    task = replace(task, gradient=gradient, learning_rate=LearningRateSGDNesterov())
+    task = task.changed(gradient=gradient, learning_rate=LearningRateSGDNesterov())
     assert_same_epochs(task, data, weights, 5, RTOL["float32"])
 
 
@@ -159,7 +158,7 @@ def own_loss(make_task):
 
     def make(shape="", keep=0):
         return make_task(
-            graph=parser.parse_model(OWN_LOSS.format(shape=shape, keep=keep)),
+            model=parser.parse_model(OWN_LOSS.format(shape=shape, keep=keep)),
             output="loss",
             output_type=TensorType(1, (1, 1) if keep else ()),
             loss=None,

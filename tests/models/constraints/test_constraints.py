@@ -281,7 +281,7 @@ def test_a_scaler_keeps_its_sign_and_the_penalty_leaves_free_numbers_alone():
     (scale,) = (n for n, origin in trained.weights_to_train_.items() if origin == "scale_")
     assert (trained.trained_coef_[scale] > 0).all()
     task = trained._fitted.problem.task(False)
-    assert [name.partition("_")[2] for name, left_out in task.intercepts.items() if left_out] == [
+    assert [name.partition("_")[2] for name, left_out in task.graph.intercepts.items() if left_out] == [
         "mean",
         scale,
     ]
