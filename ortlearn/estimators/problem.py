@@ -16,10 +16,9 @@ from ..exceptions import ConversionError, PluginError
 from ..graphs import TensorType, value_types
 from ..losses import BaseLoss
 from ..penalties import BasePenalty
-from ..training import Device, TrainingTask, make_session
+from ..training import Device, Objective, ScoreGraph, TrainingTask, Update, make_session
 from ..training.sessions import session_options
 from ..training.step_graphs import SAMPLE_WEIGHT
-from ..training.task import Objective, ScoreGraph, Update
 from .class_weights import ClassWeights, class_weight_tables
 from .configuration import Configuration, Updates
 from .objectives import is_for_classes_only, loss_for_model, penalty_for_weights, sum_over_outputs

@@ -88,8 +88,7 @@ def hoist(task: TrainingTask, data: Data, device: Device, n_jobs: int | None) ->
     >>> from ortlearn.learning_rates import LearningRateSGD
     >>> from ortlearn.losses import SquaredErrorLoss
     >>> from ortlearn.penalties import NoPenalty
-    >>> from ortlearn.training import Data, TrainingTask, hoist, parse_device
-    >>> from ortlearn.training.task import Objective, ScoreGraph, Update
+    >>> from ortlearn.training import Data, Objective, ScoreGraph, TrainingTask, Update, hoist, parse_device
     >>> graph = parser.parse_model('''
     ...     <ir_version: 8, opset_import: ["": 18]>
     ...     g (float[N,1] x, float[1,1] w) => (float[N,1] f) { s = Exp (x) f = MatMul (s, w) }''')

@@ -192,20 +192,14 @@ def step_graph(task: TrainingTask) -> StepGraph:
     Its inputs are X, the labels and the weights of all rows, the numbers of a batch's rows
     (``ortlearn_rows``), the learning rate (``ortlearn_rate``), then what is carried.
     """
+    objective, target, names = objective_graph(task), differentiated(task), task.graph.weights
     gradient = gradient_of_loss(
-        objective_graph(task),
-        differentiated(task),
-        task.graph.weights,
-        task.gradient,
-        keep_outputs=True,
-        origin=task.graph.origin,
+        objective, target, names, task.gradient, keep_outputs=True, origin=task.graph.origin
     )
-    n_weights = len(task.graph.weights)
-    columns = [value.name for value in gradient.graph.input if value.name not in task.graph.weights]
+    columns = [value.name for value in gradient.graph.input if value.name not in names]
     whole = {value.name: value for value in gradient.graph.input if value.name in columns}
-    gradients = dict(
-        zip(task.graph.weights, (v.name for v in list(gradient.graph.output)[-n_weights:]), strict=True)
-    )
+    results = [value.name for value in gradient.graph.output]
+    gradients = dict(zip(names, results[-len(names) :], strict=True))
     gradient = map_names(gradient, {name: f"ortlearn_batch_{name}" for name in columns})
     op = builder(task, gradient, "gather_")
     for name in columns:
@@ -218,7 +212,7 @@ def step_graph(task: TrainingTask) -> StepGraph:
             value.type.tensor_type.shape.dim[0].dim_param = "rows"
         inputs.append(value)
     gathered = append_nodes(gradient, op, first=True)
-    weights = [value for value in gathered.graph.input if value.name in task.graph.weights]
+    weights = [value for value in gathered.graph.input if value.name in names]
     inputs = [copy_value(value) for value in (*inputs, rows, *weights)]
     del gathered.graph.input[:]
     gathered.graph.input.extend(inputs)

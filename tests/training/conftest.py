@@ -8,8 +8,16 @@ from ortlearn.graphs import TensorType
 from ortlearn.learning_rates import LearningRateSGD
 from ortlearn.losses import SquaredErrorLoss
 from ortlearn.penalties import NoPenalty
-from ortlearn.training import Data, EpochStep, ForwardBackwardStep, SingleGraphStep, TrainingTask
-from ortlearn.training.task import Objective, ScoreGraph, Update
+from ortlearn.training import (
+    Data,
+    EpochStep,
+    ForwardBackwardStep,
+    Objective,
+    ScoreGraph,
+    SingleGraphStep,
+    TrainingTask,
+    Update,
+)
 
 FLOAT = 1
 STEPS = {"one_graph": SingleGraphStep, "two_calls": ForwardBackwardStep}
