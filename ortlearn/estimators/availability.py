@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from sklearn.utils import get_tags
@@ -9,15 +10,7 @@ from sklearn.utils import get_tags
 from .. import conversion
 from .fitted_model import FittedModel
 
-__all__ = [
-    "has_decisions",
-    "has_densities",
-    "has_probabilities",
-    "names_features",
-    "predicts",
-    "predicts_own_samples",
-    "transforms",
-]
+__all__ = ["has_decisions", "has_densities", "has_probabilities", "predicts", "wraps"]
 
 
 def _type(estimator: Any) -> str | None:
@@ -52,19 +45,14 @@ def predicts(estimator: Any) -> bool:
     )
 
 
-def predicts_own_samples(estimator: Any) -> bool:
-    """Return whether the wrapped model is a clusterer, a mixture or an outlier detector."""
-    return predicts(estimator) and hasattr(estimator.estimator, "fit_predict")
+def wraps(*methods: str) -> Callable[[Any], bool]:
+    """Return the condition that a scikit-learn model with some methods is wrapped."""
 
+    def condition(estimator: Any) -> bool:
+        wrapped = estimator.estimator
+        return not conversion.is_onnx_source(wrapped) and all(hasattr(wrapped, name) for name in methods)
 
-def transforms(estimator: Any) -> bool:
-    """Return whether the wrapped model transforms."""
-    return not conversion.is_onnx_source(estimator.estimator) and hasattr(estimator.estimator, "transform")
-
-
-def names_features(estimator: Any) -> bool:
-    """Return whether the wrapped model transforms, and names what it gives."""
-    return transforms(estimator) and hasattr(estimator.estimator, "get_feature_names_out")
+    return condition
 
 
 def has_densities(estimator: Any) -> bool:

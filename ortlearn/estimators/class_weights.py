@@ -45,23 +45,8 @@ def class_weight_tables(
     G. and Zeng, L., "Logistic regression in rare events data", Political Analysis 9 (2001), 137-163),
     samples counted by their weights, so that a weight of two is the same as a sample that comes twice.
 
-    Parameters
-    ----------
-    class_weight : dict, list of dict, "balanced" or None
-        Parameter of the estimators.
-    estimator_type : str or None
-        Type of the model.
-    y : array-like or sparse matrix of shape (n_samples,) or (n_samples, n_outputs)
-        Classes of the samples.
-    known : ndarray of shape (n_classes,), list of them or None, default=None
-        Classes of the model, one array per column of y where there are several; those in y by default.
-    sample_weight : ndarray of shape (n_samples,), default=None
-        Weights of the samples, for ``"balanced"``.
-
-    Returns
-    -------
-    list of dict or None
-        Weight by class, for each column of y; None where ``class_weight`` is None.
+    Returned is the weight by class for each column of y, None where ``class_weight`` is None. ``known`` are the
+    classes of the model, one array per column of y where there are several; by default those in y.
 
     Raises
     ------

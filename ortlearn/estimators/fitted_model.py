@@ -166,14 +166,14 @@ class FittedModel:
 
     def predict_proba(self, X: Any) -> Any:
         """Return probabilities, a list of them where outputs have classes of their own."""
-        found = self.runner.probabilities(self.read(X))
+        found = self.runner.predict_proba(self.read(X))
         if isinstance(found, list):
             return [probabilities_as_floats_of(X, part, True) for part in found]
         return probabilities_as_floats_of(X, found, not self.problem.is_multilabel)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return scores; one per sample for two classes."""
-        scores = as_floats_of(X, self.runner.scores(self.read(X)))
+        scores = as_floats_of(X, self.runner.decision_function(self.read(X)))
         problem = self.problem
         if scores.shape[1] == 2 and len(problem.targets.classes) == 2 and not problem.is_multilabel:
             return scores[:, 1] - scores[:, 0]
@@ -190,7 +190,7 @@ class FittedModel:
         """Return log-likelihoods, or decisions of an outlier detector before its threshold."""
         rows, head = self.read(X), self.problem.trainable.head
         if head is not None and head.likelihood is not None:
-            return as_floats_of(X, self.runner.likelihoods(rows))
+            return as_floats_of(X, self.runner.score_samples(rows))
         return self.written.score_samples(*conversion.untouched(self.written, X))
 
     def losses(self, X: Any, y: Any, sample_weight: Any) -> np.ndarray:

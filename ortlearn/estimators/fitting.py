@@ -17,15 +17,14 @@ from ..training.hoisting import needs_hoisting
 from ..training.step_graphs import OBJECTIVE, objective_graph
 from .callbacks import EstimatorView, FitTask
 from .class_weights import objective_weights
-from .configuration import Configuration, Runtime
-from .fidelity import compare_with_sklearn, some_samples
+from .configuration import Configuration
+from .fidelity import warn_of_differences
 from .fitted_model import FittedModel
 from .inference import Inference
 from .input_validation import InputFeatures, matrix_of, read_before_fit, read_samples
 from .partial_fit_classes import read_classes
-from .precision import warn_of_rounding
 from .problem import Problem
-from .samples import Samples, check_lengths, hold_out, take
+from .samples import Samples, check_lengths, hold_out
 from .targets import one_class
 from .training_state import TrainingState
 from .validation import Validation
@@ -52,18 +51,8 @@ def fit_model(
 ) -> FittedModel:
     """Return a model that is trained for ``max_iter`` epochs.
 
-    Parameters
-    ----------
-    configuration : Configuration
-        What to train, and how.
-    samples : Samples
-        Samples to train on.
-    held_out : Samples or None
-        Samples to validate on; ``early_stopping`` splits some off where there are none.
-    last : FittedModel or None
-        Last fitted model, with whose weights a warm start begins.
-    view : EstimatorView
-        The estimator, for callbacks and scorers.
+    ``early_stopping`` holds samples out where there are none, a warm start begins with the weights of the
+    last model, and the view shows the training to callbacks and scorers.
     """
     configuration.check_fit()
     random_state = check_random_state(configuration.random_state)
@@ -85,15 +74,7 @@ def partial_fit_model(
     last: FittedModel | None,
     view: EstimatorView,
 ) -> FittedModel:
-    """Return a model that is trained for one epoch more than the last one.
-
-    Parameters
-    ----------
-    configuration, samples, last, view
-        As in :func:`fit_model`.
-    classes : array-like or None
-        Parameter of ``partial_fit``.
-    """
+    """Return a model that is trained for one epoch more than the last one."""
     configuration.check_partial_fit(classes)
     random_state = check_random_state(configuration.random_state)
     expected = read_classes(classes, samples.y)
@@ -151,11 +132,11 @@ def _posed(configuration, samples, random_state, last, classes) -> tuple[Problem
     rows = read_samples(problem, X, features, rows)
     if problem.source is None and problem.trainable.head is not None:
         # Scores of other numbers of samples would be broadcast to the labels without a word.
-        Inference(problem, problem.trainable.model, configuration.runtime).scores(rows[:3])
+        Inference(problem, problem.trainable.model, configuration.runtime).decision_function(rows[:3])
     samples = samples.with_checked_weights()
     problem = problem.with_class_weights(configuration.class_weight, y, samples.sample_weight)
     data = _data(problem, rows, samples)
-    _warn_of_differences(problem, samples, rows, configuration.runtime)
+    warn_of_differences(problem, samples, rows, configuration.runtime)
     return problem, features, data
 
 
@@ -183,16 +164,6 @@ def _warn_of_one_column(problem: Problem, configuration: Configuration, y: Any) 
         return
     if problem.targets.ndim == 2 and head.n_outputs == 1 and not configuration.multi_output:
         column_or_1d(y, warn=True)
-
-
-def _warn_of_differences(problem: Problem, samples: Samples, rows: Any, runtime: Runtime) -> None:
-    """Warn where float32 has too few digits for X or y, or where scikit-learn predicts something else."""
-    front, X = problem.trainable.front, samples.X
-    some = X if front is None else front.transform(take(X, some_samples(rows.shape[0])))
-    loses_digits = warn_of_rounding(problem, some, samples.y)
-    if problem.source is not None and not loses_digits:
-        runner = Inference(problem, problem.trainable.model, runtime)
-        compare_with_sklearn(runner, problem.source, X, rows, samples.y)
 
 
 def _data(problem: Problem, rows: Any, samples: Samples) -> Data:
@@ -243,26 +214,22 @@ def _train(
     validation: Validation | None,
     task: FitTask | None,
 ) -> FittedModel:
-    problem, runtime = start.problem, configuration.runtime
+    problem = start.problem
     step, data = _new_step(problem, data, start.state.n_seen, configuration)
-    states = begin_later(start.state.states, step.task.update.learning_rate)
+    learning_rate, history = step.task.update.learning_rate, start.state.history
 
     def model_after(result: TrainingResult) -> FittedModel:
         trained = problem.trainable.with_stable_weights(result.weights)
         state = start.state.after(result, random_state, len(data))
-        inference = Inference(problem, trained, runtime)
+        inference = Inference(problem, trained, configuration.runtime)
         return FittedModel(problem, start.features, trained, state, step, inference)
 
-    epoch = "iteration" if step.task.update.learning_rate.full_batch else "epoch"
+    epoch = "iteration" if learning_rate.full_batch else "epoch"
+    validate = None if validation is None else validation.measure
+    observer = None if task is None else task.observer(epoch, history, model_after)
+    states = begin_later(start.state.states, learning_rate)
     result = run_training(
-        step,
-        data,
-        start.weights,
-        settings,
-        random_state,
-        states=states,
-        validate=None if validation is None else validation.measure,
-        observer=None if task is None else task.observer(epoch, start.state.history, model_after),
+        step, data, start.weights, settings, random_state, states=states, validate=validate, observer=observer
     )
     step.release()
     model = model_after(result)

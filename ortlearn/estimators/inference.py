@@ -48,17 +48,23 @@ class Inference:
         self.runtime = runtime
         self._sessions = PerProcess()
 
+    def _run(self, output: str, rows: Any) -> np.ndarray:
+        """Return an output of the model, with one row for each sample."""
+        return _by_chunks(lambda part: self._run_chunk(output, part), rows)
+
     @runtime_errors()
-    def _run(self, output: str, rows: np.ndarray) -> np.ndarray:
+    def _run_chunk(self, output: str, rows: Any) -> np.ndarray:
         sessions = self._sessions.values
         if output not in sessions:
             sessions[output] = self._session(self._part(output))
         found = sessions[output].run([output], self._feeds(rows, sessions[output]))[0]
-        if np.shape(found)[:1] != (len(rows),) and np.size(found) != len(rows):
-            raise ExecutionError(
-                f"Output {output!r} of the model has the shape {np.shape(found)} for {len(rows)} samples: it "
-                "must have one row for each."
-            )
+        if np.shape(found)[:1] != (len(rows),):
+            if np.size(found) != len(rows):
+                raise ExecutionError(
+                    f"Output {output!r} of the model has the shape {np.shape(found)} for {len(rows)} "
+                    "samples: it must have one row for each."
+                )
+            found = np.reshape(found, len(rows))
         return found
 
     def _session(self, graph: ModelProto) -> Any:
@@ -73,61 +79,6 @@ class Inference:
             return {self.problem.trainable.input_name: rows}
         return rows.feeds([value.name for value in session.get_inputs() if value.name in rows.arrays])
 
-    def predict(self, rows: Any) -> np.ndarray:
-        """Return classes, numbers of clusters, or values in the shape of y."""
-        found = _by_chunks(self._predict, rows)
-        return csr_matrix(found) if self.problem.targets.sparse else found
-
-    def probabilities(self, rows: Any) -> Any:
-        """Return the probabilities, of shape (n, n_classes), or one such matrix per output."""
-        names = self._head().probabilities
-        if isinstance(names, tuple):
-            return [_by_chunks(lambda part, name=name: self._run(name, part), rows) for name in names]
-        return _by_chunks(self._probabilities, rows)
-
-    def transform(self, rows: Any) -> np.ndarray:
-        """Return what a transformer gives."""
-        name = self._head().transformed
-        assert name is not None
-        return _by_chunks(lambda part: self._run(name, part), rows)
-
-    def likelihoods(self, rows: Any) -> np.ndarray:
-        """Return the log-likelihood of each row, of shape (n,)."""
-        name = self._head().likelihood
-        assert name is not None
-        return _by_chunks(lambda part: self._run(name, part), rows).ravel()
-
-    def scores(self, rows: Any) -> np.ndarray:
-        """Return the raw scores, of shape (n, k)."""
-        return _by_chunks(self._scores, rows)
-
-    def _predict(self, rows: np.ndarray) -> np.ndarray:
-        trainable, classes = self.problem.trainable, self.problem.targets.classes
-        head = trainable.head
-        if head is not None and head.task == "multilabel":
-            several = self._run(str(head.label), rows).reshape(len(rows), len(head.groups))
-            return several.astype(np.result_type(*classes) if isinstance(classes, list) else np.int64)
-        if classes is not None and head is not None:
-            if head.label is None:
-                return classes[np.argmax(self._probabilities(rows), axis=1)]
-            labels = np.asarray(self._run(head.label, rows)).reshape(len(rows))
-            return labels.astype(classes.dtype)
-        if head is not None and head.label is not None:
-            return self._run(head.label, rows).reshape(len(rows))
-        output = self._prediction_output() if head is None else head.prediction or head.score
-        values = self._run(output, rows)
-        return (
-            values.reshape(len(rows))
-            if self.problem.targets.ndim == 1 and values.shape[1:] in ((), (1,))
-            else values
-        )
-
-    def _prediction_output(self) -> str:
-        names = [v.name for v in self.model.graph.output if v.name != self.problem.trainable.loss]
-        if not names:
-            raise ConversionError("The graph has no output besides its loss: nothing to predict with.")
-        return names[0]
-
     def _head(self) -> Head:
         head = self.problem.trainable.head
         if head is None:
@@ -136,18 +87,58 @@ class Inference:
             )
         return head
 
-    def _probabilities(self, rows: np.ndarray) -> np.ndarray:
+    def predict(self, rows: Any) -> Any:
+        """Return classes, numbers of clusters, or values in the shape of y."""
+        found = self._predict(rows)
+        return csr_matrix(found) if self.problem.targets.sparse else found
+
+    def _predict(self, rows: Any) -> np.ndarray:
+        head, targets = self.problem.trainable.head, self.problem.targets
+        classes = targets.classes
+        if head is None:
+            values = self._run(self._prediction_output(), rows)
+        elif classes is not None and head.label is None and head.task != "multilabel":
+            return classes[np.argmax(self.predict_proba(rows), axis=1)]
+        elif head.task == "multilabel":
+            several = self._run(str(head.label), rows).reshape(rows.shape[0], len(head.groups))
+            return several.astype(np.result_type(*classes) if isinstance(classes, list) else np.int64)
+        elif head.label is not None:
+            labels = self._run(head.label, rows).reshape(rows.shape[0])
+            return labels if classes is None else labels.astype(classes.dtype)
+        else:
+            values = self._run(head.prediction or head.score, rows)
+        flat = targets.ndim == 1 and values.shape[1:] in ((), (1,))
+        return values.reshape(rows.shape[0]) if flat else values
+
+    def _prediction_output(self) -> str:
+        names = [v.name for v in self.model.graph.output if v.name != self.problem.trainable.loss]
+        if not names:
+            raise ConversionError("The graph has no output besides its loss: nothing to predict with.")
+        return names[0]
+
+    def predict_proba(self, rows: Any) -> Any:
+        """Return the probabilities, of shape (n, n_classes), or one such matrix per output."""
         head = self._head()
-        assert isinstance(head.probabilities, str)
-        values = self._run(head.probabilities, rows)
+        if isinstance(head.probabilities, tuple):
+            return [self._run(name, rows) for name in head.probabilities]
+        values = self._run(str(head.probabilities), rows)
         if head.label is None and head.probabilities == head.score:  # a graph that ends with raw scores
             values = expit(values) if values.shape[1] == 1 else softmax(values, axis=1)
         one = values.shape[1] == 1 and head.task == "classification"
         return np.hstack([1 - values, values]) if one else values
 
-    def _scores(self, rows: np.ndarray) -> np.ndarray:
+    def decision_function(self, rows: Any) -> np.ndarray:
+        """Return the raw scores, of shape (n, k)."""
         head = self._head()
         return self._run(head.decision or head.score, rows)
+
+    def transform(self, rows: Any) -> np.ndarray:
+        """Return what a transformer gives."""
+        return self._run(str(self._head().transformed), rows)
+
+    def score_samples(self, rows: Any) -> np.ndarray:
+        """Return the log-likelihood of each sample, of shape (n,)."""
+        return self._run(str(self._head().likelihood), rows).ravel()
 
     def losses(
         self, rows: Any, labels: np.ndarray, weights: Mapping[str, np.ndarray] | None = None

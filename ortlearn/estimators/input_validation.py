@@ -131,23 +131,9 @@ def read_before_fit(X: Any, features: InputFeatures, source: Any, dtype: np.dtyp
 
 
 def read_samples(problem: Problem, X: Any, features: InputFeatures, rows: Any = None) -> Any:
-    """Return X as the graph of a problem takes it.
+    """Return X, with features that were seen before, as an array, CSR matrix or Columns that a graph takes.
 
-    Parameters
-    ----------
-    problem : Problem
-        What is trained.
-    X : array-like, sparse matrix, frame or mapping of str to array-like
-        Samples.
-    features : InputFeatures
-        Features that X must have.
-    rows : ndarray or CSR matrix, default=None
-        What :func:`read_before_fit` returned.
-
-    Returns
-    -------
-    ndarray, CSR matrix or Columns
-        Samples.
+    ``rows`` is what :func:`read_before_fit` returned.
     """
     front, schema = problem.trainable.front, problem.trainable.schema
     X = matrix_of(problem, X)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from .availability import has_decisions, has_densities, has_probabilities, predicts, predicts_own_samples
+from .availability import has_decisions, has_densities, has_probabilities, predicts, wraps
 from .fitted_estimator import FittedEstimator
 
 __all__ = ["PredictionMethods"]
@@ -154,7 +154,7 @@ class PredictionMethods(FittedEstimator):
         """
         return self._model().losses(X, y, sample_weight)
 
-    @available_if(predicts_own_samples)
+    @available_if(wraps("fit_predict"))
     def fit_predict(self, X, y=None, **fit_params):
         """Train, then predict the same rows: clusters, components of a mixture, or outliers.
 

@@ -101,20 +101,9 @@ class Problem:
         random_state: np.random.RandomState | None = None,
         classes: Any = None,
     ) -> Problem:
-        """Convert the model of a configuration, after a fit on X and y where it is not fitted.
+        """Convert the model of a configuration, fitted on checked samples before where it is not fitted.
 
-        Parameters
-        ----------
-        configuration : Configuration
-            What to train, and how.
-        X, y : array-like
-            Samples and labels.
-        sample_weight : ndarray of shape (n_samples,) or None
-            Weights of the samples.
-        random_state : numpy.random.RandomState
-            Where seeds of that fit come from.
-        classes : array-like, default=None
-            Classes that may come, for a classifier that is not fitted.
+        The random state draws seeds of that fit; ``classes`` are all that may come.
         """
         source = _fitted_source(configuration, X, y, sample_weight, random_state, classes)
         trainable = _converted(configuration, source, X)
@@ -221,7 +210,6 @@ def _link(loss: BaseLoss | None) -> str:
 
 
 def _fitted_source(configuration: Configuration, X, y, sample_weight, random_state, classes) -> Any:
-    """Return the model to convert: an estimator that is not fitted is cloned and fitted."""
     source = configuration.source
     if conversion.is_onnx_source(source) or conversion.is_fitted(source):
         return source

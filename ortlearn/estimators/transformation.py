@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils._set_output import _SetOutputMixin, _wrap_data_with_container
 from sklearn.utils.metaestimators import available_if
 
-from .availability import names_features, transforms
+from .availability import wraps
 from .fitted_estimator import FittedEstimator
 
 __all__ = ["TransformerMethods"]
@@ -19,7 +19,7 @@ class _Transform(FittedEstimator):
 
     fit: Any
 
-    @available_if(transforms)
+    @available_if(wraps("transform"))
     def transform(self, X):
         """Transform with the trained model.
 
@@ -50,7 +50,7 @@ class _Transform(FittedEstimator):
         chooser = self if hasattr(self, "_sklearn_output_config") else last_step(model.problem.source)
         return _wrap_data_with_container("transform", values, X, chooser)
 
-    @available_if(transforms)
+    @available_if(wraps("transform"))
     def fit_transform(self, X, y=None, **fit_params):
         """Train, then transform the same rows.
 
@@ -70,7 +70,7 @@ class _Transform(FittedEstimator):
         """
         return self.fit(X, y, **fit_params).transform(X)
 
-    @available_if(names_features)
+    @available_if(wraps("transform", "get_feature_names_out"))
     def get_feature_names_out(self, input_features=None):
         """Return the names of the columns that ``transform`` gives.
 
