@@ -9,7 +9,7 @@ from ..graphs import runtime_errors
 from .callbacks import CallbackSupportMixin, EstimatorView, with_callbacks
 from .export import ExportMethods
 from .fitted_model import FittedModel
-from .fitting import fit_model, partial_fit_model
+from .fitting import Trainer
 from .prediction import PredictionMethods
 from .samples import Samples
 from .transformation import TransformerMethods
@@ -58,9 +58,7 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
         if X_val is None and (y_val is not None or sample_weight_val is not None):
             raise ValueError("X_val is missing: y_val and sample_weight_val belong to its rows.")
         held_out = None if X_val is None else Samples(X_val, y_val, sample_weight_val)
-        return self._commit(
-            lambda last, view: fit_model(self._configuration(), samples, held_out, last, view)
-        )
+        return self._commit(lambda trainer: trainer.fit(samples, held_out))
 
     def partial_fit(self, X, y=None, classes=None, sample_weight=None):
         """Train one epoch on some rows, from the weights and the state of the last call.
@@ -84,16 +82,15 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
             This object, trained.
         """
         samples = Samples(X, y, sample_weight)
-        return self._commit(
-            lambda last, view: partial_fit_model(self._configuration(), samples, classes, last, view)
-        )
+        return self._commit(lambda trainer: trainer.partial_fit(samples, classes))
 
-    def _commit(self, train: Callable[[FittedModel | None, EstimatorView], FittedModel]):
+    def _commit(self, train: Callable[[Trainer], FittedModel]):
         """Train, and take the fitted model over once everything succeeded: an error changes nothing."""
         last = self._fitted if isinstance(self._fitted, FittedModel) else None
         twin = copy.copy(self)  # what callbacks see: they may set attributes, and fail
         with runtime_errors():
-            twin._fitted = with_callbacks(lambda twin: train(last, EstimatorView(twin)))(twin)
+            trainer = Trainer(self._configuration(), last, EstimatorView(twin))
+            twin._fitted = with_callbacks(lambda twin: train(trainer))(twin)
         for name, value in vars(twin).items():
             setattr(self, name, value)
         return self

@@ -45,7 +45,7 @@ def class_weight_tables(
     G. and Zeng, L., "Logistic regression in rare events data", Political Analysis 9 (2001), 137-163),
     samples counted by their weights, so that a weight of two is the same as a sample that comes twice.
 
-    Returned is the weight by class for each column of y, None where ``class_weight`` is None. ``known`` are the
+    There is a dictionary for each column of y, and None where ``class_weight`` is None. ``known`` are the
     classes of the model, one array per column of y where there are several; by default those in y.
 
     Raises

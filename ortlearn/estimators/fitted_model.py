@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -92,12 +92,12 @@ class FittedModel:
         last = {**initializer_arrays(self.trained, names), **(self.state.raw_weights or {})}
         return {name: last[name].copy() for name in names if name in last}
 
-    @property
+    @cached_property
     def origins(self) -> dict[str, str]:
         """Where each trained weight comes from."""
         return self.problem.trainable.origins()
 
-    @property
+    @cached_property
     def penalty(self) -> Any:
         """Penalty with its weights under the names of ``trained_coef``."""
         names = self.problem.trainable.original_names
@@ -203,8 +203,8 @@ class FittedModel:
             found = found * check_weights(flat_weights(sample_weight), rows.shape[0]).astype(found.dtype)
         return as_floats_of(X, found)
 
-    def score(self, X: Any, y: Any, sample_weight: Any) -> float:
-        """Return accuracy, R2, mean log-likelihood or minus the inertia."""
+    def score(self, X: Any, y: Any, sample_weight: Any, predict: Callable[[Any], Any]) -> float:
+        """Return accuracy, R2, mean log-likelihood or minus the inertia; a subclass may predict otherwise."""
         head = self.problem.trainable.head
         y, sample_weight = as_array_like(y, "y"), flat_weights(sample_weight)
         if head is not None and head.task == "unsupervised":
@@ -215,12 +215,12 @@ class FittedModel:
         from sklearn.metrics import accuracy_score, r2_score  # longer to import than all of ortlearn
 
         if self.problem.is_multilabel:
-            right = (_dense(self.predict(X)) == _dense(y)).all(axis=1)
+            right = (_dense(predict(X)) == _dense(y)).all(axis=1)
             return float(np.average(right, weights=sample_weight))
         if head is not None and head.transformed is not None:
             return r2_score(y, self.transform(X), sample_weight=sample_weight)
         metric = accuracy_score if self.problem.targets.classes is not None else r2_score
-        return metric(y, self.predict(X), sample_weight=sample_weight)
+        return metric(y, predict(X), sample_weight=sample_weight)
 
     # Export
 

@@ -40,7 +40,14 @@ class Inference:
         Trained model, weights under stable names.
     runtime : Runtime
         Where it runs.
+
+    Attributes
+    ----------
+    weights : mapping of str to ndarray or None
+        Weights to run with, by stable name; None for those of the model.
     """
+
+    weights: Mapping[str, np.ndarray] | None = None
 
     def __init__(self, problem: Problem, model: ModelProto, runtime: Runtime):
         self.problem = problem
@@ -140,38 +147,26 @@ class Inference:
         """Return the log-likelihood of each sample, of shape (n,)."""
         return self._run(str(self._head().likelihood), rows).ravel()
 
-    def losses(
-        self, rows: Any, labels: np.ndarray, weights: Mapping[str, np.ndarray] | None = None
-    ) -> np.ndarray:
-        """Return the loss of each row, of shape (n,)."""
+    def losses(self, rows: Any, labels: np.ndarray) -> np.ndarray:
+        """Return the loss of each sample, of shape (n,)."""
 
         def run(part: np.ndarray, expected: np.ndarray) -> np.ndarray:
             if self.problem.loss is not None:
-                return self._loss_run(part, expected, weights)
-            pairs = ((part[i : i + 1], expected[i : i + 1]) for i in range(len(part)))
-            return np.array([self._own_loss(row, label, weights) for row, label in pairs])
+                return self._loss_run(part, expected)
+            numbers = range(len(part))
+            return np.array([np.sum(self._loss_run(part[i : i + 1], expected[i : i + 1])) for i in numbers])
 
         return _by_chunks(run, rows, labels)
 
-    def mean_loss(
-        self,
-        rows: Any,
-        labels: np.ndarray,
-        weights: Mapping[str, np.ndarray] | None = None,
-        sample_weight: np.ndarray | None = None,
-    ) -> float:
-        """Return the mean of the losses; a graph's own loss is taken of all rows at once."""
+    def mean_loss(self, rows: Any, labels: np.ndarray, sample_weight: np.ndarray | None) -> float:
+        """Return the mean of the losses; a graph's own loss is taken of all samples at once."""
         if self.problem.loss is None:
             whole = rows.toarray() if issparse(rows) else rows
-            return self._own_loss(whole, labels, weights, sample_weight)
-        losses = self.losses(rows, labels, weights).astype(np.float64)
-        return float(np.average(losses, weights=sample_weight))
-
-    def _own_loss(self, rows, labels, weights, sample_weight=None) -> float:
-        return float(np.sum(self._loss_run(rows, labels, weights, sample_weight)))
+            return float(np.sum(self._loss_run(whole, labels, sample_weight)))
+        return float(np.average(self.losses(rows, labels).astype(np.float64), weights=sample_weight))
 
     @runtime_errors()
-    def _loss_run(self, rows, labels, weights, sample_weight=None) -> np.ndarray:
+    def _loss_run(self, rows, labels, sample_weight=None) -> np.ndarray:
         sessions = self._sessions.values
         if "losses" not in sessions:
             task = self.problem.task(False)
@@ -181,7 +176,7 @@ class Inference:
             own = initializer_arrays(self.model, task.graph.weights)
             sessions["losses"] = self._session(graph), task.objective.label, own
         session, label, own = sessions["losses"]
-        feeds = {**self._feeds(rows, session), label: labels, **(weights or own)}
+        feeds = {**self._feeds(rows, session), label: labels, **(self.weights or own)}
         if self.problem.trainable.row_weight is not None:
             ones = np.ones(len(labels), dtype=self.problem.dtype)
             feeds[SAMPLE_WEIGHT] = ones if sample_weight is None else sample_weight
@@ -194,13 +189,7 @@ class Inference:
 
 
 class LiveInference(Inference):
-    """Sessions that take the trained weights as inputs, to look at a model while it is trained.
-
-    Attributes
-    ----------
-    weights : mapping of str to ndarray
-        Weights to run with, by stable name.
-    """
+    """Sessions that take the trained weights as inputs, to look at a model while it is trained."""
 
     weights: Mapping[str, np.ndarray]
 
@@ -213,9 +202,6 @@ class LiveInference(Inference):
         names = {value.name for value in session.get_inputs()}
         live = {name: array for name, array in self.weights.items() if name in names}
         return {**super()._feeds(rows, session), **live}
-
-    def _loss_run(self, rows, labels, weights, sample_weight=None) -> np.ndarray:
-        return super()._loss_run(rows, labels, weights or self.weights, sample_weight)
 
     def holding(self, weights: Mapping[str, np.ndarray]) -> LiveInference:
         """Return one that runs with some weights, in the same sessions."""

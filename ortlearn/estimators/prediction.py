@@ -111,7 +111,8 @@ class PredictionMethods(FittedEstimator):
         float
             Score.
         """
-        return self._model().score(X, y, sample_weight)
+        model = self._model()
+        return model.score(X, y, sample_weight, getattr(self, "predict", model.predict))
 
     @available_if(has_densities)
     def score_samples(self, X):

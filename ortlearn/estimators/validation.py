@@ -65,7 +65,7 @@ class Validation:
         """Return loss and score of the model with some weights."""
         self._runner.weights = weights
         samples, data = self._samples, self._data
-        loss = self._runner.mean_loss(data.X, data.y, weights, data.sample_weight)
+        loss = self._runner.mean_loss(data.X, data.y, data.sample_weight)
         if self._score is None:
             return Measured(loss)
         options = {} if samples.sample_weight is None else {"sample_weight": samples.sample_weight}
