@@ -96,7 +96,7 @@ class Measurement:
                 "ok": True,
                 "target": name,
                 "weights": list(self.posed.weights),
-                "loss": type(self.posed.task.loss).__name__,
+                "loss": type(self.posed.task.objective.loss).__name__,
                 "warnings": self.posed.messages,
             }
         assert error is not None
