@@ -1,69 +1,61 @@
-"""Which methods a trainer has: those that mean something for the model it wraps."""
+"""Conditions of the methods that an estimator has: those that mean something for the model it wraps."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from sklearn.utils import get_tags
 
 from .. import conversion
+from .fitted_model import FittedModel
 
-__all__ = [
-    "has_decisions",
-    "has_densities",
-    "has_probabilities",
-    "names_features",
-    "predicts",
-    "predicts_own_rows",
-    "transforms",
-]
+__all__ = ["has_decisions", "has_densities", "has_probabilities", "predicts", "wraps"]
 
 
-def _type(owner: Any) -> str | None:
-    kind = owner.__dict__.get("_kind", "")  # known once fitted; tags cost more than a prediction
-    return get_tags(owner).estimator_type if kind == "" else kind
+def _type(estimator: Any) -> str | None:
+    fitted = estimator._fitted
+    if isinstance(fitted, FittedModel):  # tags cost more than a prediction
+        return fitted.problem.estimator_type
+    return get_tags(estimator).estimator_type
 
 
-def has_decisions(owner: Any) -> bool:
-    """Tell whether there are scores to decide by; that the graph has none is known once it is converted."""
-    problem = owner.__dict__.get("_problem")
-    head = None if problem is None else problem.trainable.head
+def has_decisions(estimator: Any) -> bool:
+    """Return whether there are scores to decide by; that a graph has none is known once it is converted."""
+    fitted = estimator._fitted
+    head = fitted.problem.trainable.head if isinstance(fitted, FittedModel) else None
     if head is not None and not head.has_decisions:
         raise AttributeError("The graph of this model has no tensor of scikit-learn's decision_function.")
-    return _type(owner) in ("classifier", "outlier_detector")
+    return _type(estimator) in ("classifier", "outlier_detector")
 
 
-def has_probabilities(owner: Any) -> bool:
-    """Tell whether probabilities mean something: the wrapped classifier has them."""
-    if _type(owner) not in ("classifier", "density_estimator"):
+def has_probabilities(estimator: Any) -> bool:
+    """Return whether the wrapped model has probabilities."""
+    if _type(estimator) not in ("classifier", "density_estimator"):
         raise AttributeError("predict_proba is for classifiers and mixtures; this model is neither.")
-    return conversion.is_onnx_source(owner.estimator) or hasattr(owner.estimator, "predict_proba")
+    wrapped = estimator.estimator
+    return conversion.is_onnx_source(wrapped) or hasattr(wrapped, "predict_proba")
 
 
-def predicts(owner: Any) -> bool:
-    """Tell whether there is something to predict: a transformer only transforms."""
-    wrapped = owner.estimator
+def predicts(estimator: Any) -> bool:
+    """Return whether there is something to predict: a transformer only transforms."""
+    wrapped = estimator.estimator
     return (
         conversion.is_onnx_source(wrapped) or hasattr(wrapped, "predict") or not hasattr(wrapped, "transform")
     )
 
 
-def predicts_own_rows(owner: Any) -> bool:
-    """Tell whether the wrapped model is a clusterer, a mixture or an outlier detector."""
-    return predicts(owner) and hasattr(owner.estimator, "fit_predict")
+def wraps(*methods: str) -> Callable[[Any], bool]:
+    """Return the condition that a scikit-learn model with some methods is wrapped."""
+
+    def condition(estimator: Any) -> bool:
+        wrapped = estimator.estimator
+        return not conversion.is_onnx_source(wrapped) and all(hasattr(wrapped, name) for name in methods)
+
+    return condition
 
 
-def transforms(owner: Any) -> bool:
-    """Tell whether the wrapped model transforms."""
-    return not conversion.is_onnx_source(owner.estimator) and hasattr(owner.estimator, "transform")
-
-
-def names_features(owner: Any) -> bool:
-    """Tell whether the wrapped model transforms, and names what it gives."""
-    return transforms(owner) and hasattr(owner.estimator, "get_feature_names_out")
-
-
-def has_densities(owner: Any) -> bool:
-    """Tell whether the wrapped model is a mixture or an outlier detector that scores rows."""
-    known = _type(owner) in ("density_estimator", "outlier_detector")
-    return known and hasattr(owner.estimator, "score_samples")
+def has_densities(estimator: Any) -> bool:
+    """Return whether the wrapped model is a mixture or an outlier detector that scores samples."""
+    known = _type(estimator) in ("density_estimator", "outlier_detector")
+    return known and hasattr(estimator.estimator, "score_samples")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
 from sklearn import __version__
 
 from ..training import Observer, Snapshot, TrainingResult
+from .fitted_model import FittedModel
 from .inference import LiveInference
-from .validation import Rows
+from .samples import Samples
+from .training_state import Progress, TrainingState
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -41,111 +44,113 @@ except ImportError:  # scikit-learn before 1.9
         return method
 
 
-__all__ = ["DURING_FIT", "CallbackSupportMixin", "FitTask", "begin_task", "with_callbacks"]
+__all__ = ["CALLBACKS", "DURING_FIT", "CallbackSupportMixin", "EstimatorView", "FitTask", "with_callbacks"]
 
 #: What scikit-learn keeps on an estimator while it is trained.
 DURING_FIT = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")
-#: What it has of its callbacks, and of those around it.
-OF_CALLBACKS = ("_skl_callbacks", "_parent_callback_ctx")
-#: What sets the attributes that a training leaves.
-TakeOver = Callable[[Any, TrainingResult], None]
+#: What it keeps of callbacks, those set on the estimator and those around it.
+CALLBACKS = ("_skl_callbacks", "_parent_callback_ctx")
+
+
+class EstimatorView:
+    """An estimator in training, as scorers and callbacks see it.
+
+    Parameters
+    ----------
+    estimator : BaseOrtGradientEstimator
+        Copy of the estimator whose ``fit`` was called.
+    """
+
+    def __init__(self, estimator: Any):
+        self._estimator = estimator
+
+    def with_model(self, model: Any) -> Any:
+        """Return a copy of the estimator with a fitted model."""
+        fitted = copy.copy(self._estimator)
+        fitted._fitted = model
+        return fitted
+
+    def begin_task(self, name: str, samples: Samples, max_iter: int) -> FitTask | None:
+        """Begin the task of a call; None without callbacks here and around the estimator."""
+        if not any(hasattr(self._estimator, name) for name in CALLBACKS):
+            return None
+        context = self._estimator._init_callback_context(task_name=name, max_subtasks=max_iter)
+        return FitTask(context, self._estimator, samples)
 
 
 class _Task:
     """A task of an estimator, as callbacks hear of it."""
 
-    def __init__(self, context: Any, estimator: Any, rows: Rows):
-        weights = rows.sample_weight
+    def __init__(self, context: Any, estimator: Any, samples: Samples):
+        weights = samples.sample_weight
         self._context = context
         self._estimator = estimator
-        self._rows = rows
+        self._samples = samples
         metadata = None if weights is None else {"sample_weight": weights}
-        self._said = {"estimator": estimator, "X": rows.X, "y": rows.y, "metadata": metadata}
+        self._said = {"estimator": estimator, "X": samples.X, "y": samples.y, "metadata": metadata}
         context.call_on_fit_task_begin(**self._said)
 
-    def _end(self, attributes: Callable[[], dict[str, Any]]) -> bool:
-        """Tell that it ends; with these attributes a copy of the estimator predicts."""
-        return self._context.call_on_fit_task_end(**self._said, reconstruction_attributes=attributes)
+    def _end(self, model: Callable[[], FittedModel]) -> bool:
+        """Tell that it ends; with this model a copy of the estimator predicts."""
+        attributes = {"reconstruction_attributes": lambda: {"_fitted": model()}}
+        return self._context.call_on_fit_task_end(**self._said, **attributes)
 
 
 class FitTask(_Task):
     """A call of ``fit`` or ``partial_fit``."""
 
-    def observer(self, take_over: TakeOver) -> Observer:
-        """Return what makes a task of every epoch.
+    def observer(
+        self, name: str, history: list[dict[str, Any]], model_after: Callable[[TrainingResult], FittedModel]
+    ) -> Observer:
+        """Return what makes a task ``name`` of every epoch.
 
         Parameters
         ----------
-        take_over : callable
-            Takes an estimator and a result, and sets the attributes that such a training leaves.
-
-        Returns
-        -------
-        Observer
-            For the training loop.
+        name : {"epoch", "iteration"}
+            Name of the tasks.
+        history : list of dict
+            Records of earlier epochs.
+        model_after : callable
+            Returns the fitted model that a result leaves.
         """
-        return _Epochs(self._context, self._estimator, self._rows, take_over)
+        # Hooks look here for what was measured; the list of an earlier call stays as it is.
+        self._estimator._fitted = Progress(TrainingState(history=list(history)))
+        return _Epochs(
+            lambda: _Task(self._context.subcontext(task_name=name), self._estimator, self._samples),
+            self._estimator._fitted.state.history,
+            model_after,
+        )
 
-    def end(self) -> None:
+    def end(self, model: FittedModel) -> None:
         """Tell that the estimator is trained."""
-        self._end(dict)
+        self._estimator._fitted = model
+        self._end(lambda: model)
 
 
 class _Epochs:
     """Observer of a training: every epoch, or iteration of a solver, is a task."""
 
-    def __init__(self, context: Any, estimator: Any, rows: Rows, take_over: TakeOver):
-        name = "iteration" if estimator._step.task.learning_rate.full_batch else "epoch"
-        self._make = lambda: _Task(context.subcontext(task_name=name), estimator, rows)
-        self._estimator = estimator
-        self._take_over = take_over
+    def __init__(self, make_task: Callable[[], _Task], history: list, model_after: Callable):
+        self._make_task = make_task
+        self._history = history
+        self._model_after = model_after
         self._records: list[dict[str, Any]] = []
         self._live: LiveInference | None = None
-        # Hooks look here for what was measured; the list of an earlier call stays as it is.
-        estimator.history_ = list(estimator.history_)
 
     def begin(self, epoch: int) -> None:
-        self._task = self._make()
+        self._task = self._make_task()
 
     def end(self, record: dict[str, Any], snapshot: Callable[[], Snapshot]) -> bool:
         self._records.append(record)
-        self._estimator.history_.append(record)
-        return self._task._end(lambda: self._attributes(snapshot()))
+        self._history.append(record)
+        return self._task._end(lambda: self._model(snapshot()))
 
-    def _attributes(self, snapshot: Snapshot) -> dict[str, Any]:
-        """Return what the training would leave if it ended now: all that a copy has, but no callbacks."""
+    def _model(self, snapshot: Snapshot) -> FittedModel:
+        """Return what the training would leave if it ended now, in sessions that all epochs share."""
         result = TrainingResult(history=list(self._records))
         result.keep(snapshot)
-        trained = object.__new__(type(self._estimator))
-        trained.__dict__.update(self._estimator.__dict__)
-        self._take_over(trained, result)
+        model = self._model_after(result)
         if self._live is None:
-            self._live = LiveInference(trained._problem, trained._trained, trained._device(), trained.n_jobs)
-        state = {key: value for key, value in trained.__getstate__().items() if key not in OF_CALLBACKS}
-        # Set as a whole: a training inside a hook would call that hook again, if the copy kept its callbacks.
-        return {"__dict__": state | {"_inference": self._live.holding(result.weights)}}
-
-
-def begin_task(estimator: Any, name: str, rows: Rows, max_iter: int) -> FitTask | None:
-    """Begin the task of a call, where somebody listens.
-
-    Parameters
-    ----------
-    estimator : BaseOrtGradientEstimator
-        What is trained.
-    name : {"fit", "partial_fit"}
-        Name of the task.
-    rows : Rows
-        What it is trained on.
-    max_iter : int
-        How many epochs there are at most.
-
-    Returns
-    -------
-    FitTask or None
-        None where there are no callbacks, nor a pipeline or a search around.
-    """
-    if not (hasattr(estimator, "_skl_callbacks") or hasattr(estimator, "_parent_callback_ctx")):
-        return None
-    context = estimator._init_callback_context(task_name=name, max_subtasks=max_iter)
-    return FitTask(context, estimator, rows)
+            self._live = LiveInference(model.problem, model.trained, model.runner.runtime)
+        model.step, model.inference = None, self._live.holding(result.weights)
+        return model

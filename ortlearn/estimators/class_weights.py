@@ -1,4 +1,4 @@
-"""class_weight: weights of classes -> weights of rows."""
+"""The parameter ``class_weight``: weights of classes become weights of samples."""
 
 from __future__ import annotations
 
@@ -8,33 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.utils import get_tags
 
 from ..exceptions import ConversionError
 
 if TYPE_CHECKING:
     from .problem import Problem
 
-__all__ = ["ClassWeights", "check_goes_by_batches", "class_weight_tables", "row_weights", "objective_weights"]
+__all__ = ["ClassWeights", "check_no_balanced_weights", "class_weight_tables", "objective_weights"]
 
 #: The weight of each class, for each column of y.
 ClassWeights = Sequence[Mapping[Any, float]]
 BALANCED = "balanced"
 
 
-def check_goes_by_batches(class_weight: Any) -> None:
-    """Raise an error for class weights that need all rows at once.
-
-    Parameters
-    ----------
-    class_weight : dict, list of dict, "balanced" or None
-        Parameter of an estimator.
-
-    Raises
-    ------
-    ValueError
-        If it is ``"balanced"``: a batch of a stream does not tell how frequent the classes are.
-    """
+def check_no_balanced_weights(class_weight: Any) -> None:
+    """Reject ``"balanced"`` for a stream: a batch does not tell how frequent the classes are."""
     if isinstance(class_weight, str) and class_weight == BALANCED:
         raise ValueError(
             "class_weight='balanced' is not supported for partial_fit: the frequencies of the classes are "
@@ -45,29 +33,20 @@ def check_goes_by_batches(class_weight: Any) -> None:
 
 
 def class_weight_tables(
-    owner: Any, y: Any, known: Any = None, sample_weight: np.ndarray | None = None
+    class_weight: Any,
+    estimator_type: str | None,
+    y: Any,
+    known: Any = None,
+    sample_weight: np.ndarray | None = None,
 ) -> ClassWeights | None:
-    """Return the weights that ``class_weight`` gives to the classes of some rows.
+    """Return the weights that ``class_weight`` gives to the classes of some samples.
 
-    ``"balanced"`` is ``n / (k * n_c)`` for a class of ``n_c`` out of ``n`` rows and ``k`` classes (King,
+    ``"balanced"`` is ``n / (k * n_c)`` for a class of ``n_c`` out of ``n`` samples and ``k`` classes (King,
     G. and Zeng, L., "Logistic regression in rare events data", Political Analysis 9 (2001), 137-163),
-    rows counted by their weights, so that a weight of two is the same as a row that comes twice.
+    samples counted by their weights, so that a weight of two is the same as a sample that comes twice.
 
-    Parameters
-    ----------
-    owner : BaseOrtGradientEstimator
-        Whose parameter ``class_weight`` counts.
-    y : array-like or sparse matrix of shape (n_samples,) or (n_samples, n_outputs)
-        Classes of the rows.
-    known : ndarray of shape (n_classes,), list of them or None, default=None
-        Classes of the model, one array per column of y where there are several; those in y by default.
-    sample_weight : ndarray of shape (n_samples,), default=None
-        Weights of the rows, for ``"balanced"``.
-
-    Returns
-    -------
-    list of dict or None
-        Weight by class, for each column of y; None where ``class_weight`` is None.
+    There is a dictionary for each column of y, and None where ``class_weight`` is None. ``known`` are the
+    classes of the model, one array per column of y where there are several; by default those in y.
 
     Raises
     ------
@@ -75,12 +54,11 @@ def class_weight_tables(
         If the model is no classifier, if a class has no weight while another one is unknown, if a
         weight is negative or not finite, or if the weights are for another number of columns.
     """
-    spec = owner.class_weight
-    if spec is None:
+    if class_weight is None:
         return None
-    kind = get_tags(owner).estimator_type
-    if kind != "classifier":
-        what = f"{'an' if kind[0] in 'aeiou' else 'a'} {kind.replace('_', ' ')}" if kind else "none"
+    if estimator_type != "classifier":
+        article = "an" if (estimator_type or "")[:1] in tuple("aeiou") else "a"
+        what = f"{article} {estimator_type.replace('_', ' ')}" if estimator_type else "none"
         raise ValueError(f"class_weight is for classifiers, the model is {what}: use sample_weight.")
     if y is None:
         return None  # that it is missing is said where labels are encoded
@@ -88,7 +66,7 @@ def class_weight_tables(
     classes = known if isinstance(known, list) else [known]
     if len(classes) != len(columns):
         classes = [None] * len(columns)
-    specs = _for_columns(spec, len(columns))
+    specs = _for_columns(class_weight, len(columns))
     return [
         _balanced(column, sample_weight)
         if isinstance(own, str)
@@ -97,33 +75,23 @@ def class_weight_tables(
     ]
 
 
-def row_weights(tables: ClassWeights | None, y: Any, sample_weight: np.ndarray | None) -> np.ndarray | None:
-    """Return the weights of rows: those given, times those of their classes.
+def weights_with_classes(
+    tables: ClassWeights | None, y: Any, sample_weight: np.ndarray | None
+) -> np.ndarray | None:
+    """Return the weights of samples, times those of their classes; None where there are neither.
 
-    Parameters
-    ----------
-    tables : list of dict or None
-        Weight by class for each column of y; other classes have one. None for no weights of classes.
-    y : array-like or sparse matrix of shape (n_samples,) or (n_samples, n_outputs)
-        Classes of the rows; the weights of all columns are multiplied.
-    sample_weight : ndarray of shape (n_samples,) or None
-        Weights of the rows; None for ones.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,) or None
-        Weights in float64; None where there are neither.
+    Classes without a weight have one; the weights of all columns of y are multiplied.
 
     Raises
     ------
     ValueError
-        If no row has a weight above zero.
+        If no sample has a weight above zero.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from ortlearn.estimators.class_weights import row_weights
-    >>> row_weights([{"a": 3.0}], ["a", "b", "a"], np.array([1.0, 1.0, 0.5])).tolist()
+    >>> from ortlearn.estimators.class_weights import weights_with_classes
+    >>> weights_with_classes([{"a": 3.0}], ["a", "b", "a"], np.array([1.0, 1.0, 0.5])).tolist()
     [3.0, 1.0, 1.5]
     """
     if tables is None or y is None:
@@ -141,36 +109,22 @@ def row_weights(tables: ClassWeights | None, y: Any, sample_weight: np.ndarray |
 
 
 def objective_weights(
-    problem: Problem, y: Any, sample_weight: np.ndarray | None, n_rows: int
+    problem: Problem, y: Any, sample_weight: np.ndarray | None, n_samples: int
 ) -> np.ndarray | None:
-    """Return the weights of rows as the objective takes them.
+    """Return the weights of samples as the objective of a problem takes them.
 
-    Parameters
-    ----------
-    problem : Problem
-        What is trained.
-    y : array-like or sparse matrix of shape (n_samples,) or (n_samples, n_outputs)
-        Labels.
-    sample_weight : ndarray of shape (n_samples,) or None
-        Weights of the rows.
-    n_rows : int
-        Number of rows.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,) or None
-        Weights of mean one, or None without any. Those of a graph with its own loss are as they were
-        given, ones by default: only the graph knows whether their sum matters.
+    Their mean is one, None stands for no weights. Those of a graph with its own loss are as they were given,
+    ones by default: only the graph knows whether their sum matters.
 
     Raises
     ------
     ConversionError
         If there are weights, and a graph with its own loss has no input for them.
     """
-    weights = row_weights(problem.class_weights, y, sample_weight)
+    weights = weights_with_classes(problem.targets.class_weights, y, sample_weight)
     if problem.trainable.head is None:
         if problem.trainable.row_weight is not None:
-            weights = np.ones(n_rows) if weights is None else weights
+            weights = np.ones(n_samples) if weights is None else weights
         elif weights is not None:
             raise ConversionError(
                 "The graph computes its own loss without weights of rows: name the input that takes them in "

@@ -1,47 +1,26 @@
-"""What a trained estimator gives away: the scikit-learn model, the ONNX model, and its graphs as files."""
+"""Exports of an estimator: the scikit-learn model, the ONNX model, and its graphs as files."""
 
 from __future__ import annotations
 
 import copy
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from onnx import ModelProto
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from .. import conversion
-from ..exceptions import WriteBackError
-from ..graphs import initializer_arrays
 from ..graphs.files import save_model
-from ..training import Device, FullBatchStep, TrainingTask
-from ..training.base_step import BaseStep
-from .inference import Inference
+from .configuration import Configuration
+from .fitted_estimator import FittedEstimator
 from .problem import Problem
-from .sources import check_source
 
-__all__ = ["ExportMixin"]
+__all__ = ["ExportMethods"]
 
 
-class ExportMixin:
+class ExportMethods(FittedEstimator):
     """``to_sklearn``, ``get_trained_onnx`` and ``save_onnx_graph``."""
-
-    estimator: Any
-    n_jobs: int | None
-    onnx_: ModelProto
-    random_state: Any
-    _validate_params: Any
-    _problem: Problem
-    _source: Any
-    _step_class: ClassVar[type[BaseStep]]
-    _trained: ModelProto
-
-    def _device(self) -> Device:
-        raise NotImplementedError
-
-    def _runner(self) -> Inference:
-        raise NotImplementedError
 
     def to_sklearn(self) -> Any:
         """Return the scikit-learn model with the trained weights in its attributes.
@@ -74,22 +53,7 @@ class ExportMixin:
         >>> type(model).__name__, np.allclose(model.predict(X), trained.predict(X), atol=1e-5)
         ('LinearRegression', True)
         """
-        check_is_fitted(self)
-        if self._source is None:
-            raise WriteBackError(
-                "to_sklearn is for scikit-learn models: this one was trained from an ONNX model, and is "
-                "there as one: get_trained_onnx, save_onnx_graph."
-            )
-        trainable = self._problem.trainable
-        weights = trainable.coefficients(initializer_arrays(self._trained, trainable.trained))
-        return conversion.write_weights(self._source, trainable, weights, self._problem.y_ndim)
-
-    def _written(self) -> Any:
-        """Return what ``to_sklearn`` does, made once for the weights as they are."""
-        runner = self._runner()
-        if runner.written is None:
-            runner.written = self.to_sklearn()
-        return runner.written
+        return self._model().to_sklearn()
 
     def get_trained_onnx(self) -> ModelProto:
         """Return a copy of the trained ONNX model, its weights under the names they came with.
@@ -99,8 +63,7 @@ class ExportMixin:
         onnx.ModelProto
             Model.
         """
-        check_is_fitted(self)
-        return copy.deepcopy(self.onnx_)
+        return copy.deepcopy(self._model().onnx)
 
     def save_onnx_graph(self, folder=None):
         """Write the trained model and the training graphs to files, or return them as bytes.
@@ -132,7 +95,8 @@ class ExportMixin:
         >>> {name: type(graph).__name__ for name, graph in graphs.items()}
         {'model': 'bytes', 'step': 'bytes'}
         """
-        models = self._graphs_of_training() if hasattr(self, "onnx_") else self._graphs_before_training()
+        fitted = self.__sklearn_is_fitted__()
+        models = self._model().graphs() if fitted else _graphs_before_training(self._configuration())
         if folder is None:
             return {name: model.SerializeToString() for name, model in models.items()}
         folder = Path(folder)
@@ -142,26 +106,16 @@ class ExportMixin:
             save_model(model, paths[name])
         return paths
 
-    def _graphs_of_training(self) -> dict[str, ModelProto]:
-        step = getattr(self, "_step", None)
-        if step is None:
-            step = self._new_step(self._problem.task(False))
-        return {"trained": self.onnx_, **step.graphs()}
 
-    def _graphs_before_training(self) -> dict[str, ModelProto]:
-        self._validate_params()
-        check_source(self.estimator)
-        if not conversion.is_onnx_source(self.estimator) and not conversion.is_fitted(self.estimator):
-            raise NotFittedError(
-                f"This {type(self.estimator).__name__} is not fitted, and its graphs depend on the data: "
-                "call fit before, or pass a fitted estimator."
-            )
-        problem = Problem.pose(self, None, None, None, check_random_state(self.random_state))
-        trainable = problem.trainable
-        model = trainable.with_weights(trainable.initial_weights())
-        return {"model": model, **self._new_step(problem.task(False)).graphs()}
-
-    def _new_step(self, task: TrainingTask) -> Any:
-        """Return a training step."""
-        step_class = FullBatchStep if task.learning_rate.full_batch else self._step_class
-        return step_class(task, self._device(), self.n_jobs)
+def _graphs_before_training(configuration: Configuration) -> dict[str, ModelProto]:
+    """Return the model, and the graphs of its training step for samples of any number."""
+    source = configuration.source
+    if not conversion.is_onnx_source(source) and not conversion.is_fitted(source):
+        raise NotFittedError(
+            f"This {type(source).__name__} is not fitted, and its graphs depend on the data: "
+            "call fit before, or pass a fitted estimator."
+        )
+    problem = Problem.of(configuration, random_state=check_random_state(configuration.random_state))
+    trainable = problem.trainable
+    model = trainable.with_weights(trainable.initial_weights())
+    return {"model": model, **configuration.runtime.new_step(problem.task(False)).graphs()}

@@ -1,8 +1,7 @@
-"""Does the ONNX model compute what the scikit-learn estimator does? Compared on a few rows."""
+"""Warnings where the ONNX model computes something else than the scikit-learn estimator."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,19 +10,33 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
-from ..exceptions import FidelityWarning, warn_user
+from ..exceptions import FidelityWarning, PrecisionWarning, warn_user
+from ..preprocessing.rounding import LOST, rounded_columns, rounding, title_of_columns
 from ..quiet import quiet
+from .configuration import Runtime
 from .inference import Inference
+from .problem import Problem
+from .samples import Samples, take
 
-__all__ = ["TOLERANCE", "compare_with_sklearn", "some_rows", "take"]
+__all__ = ["TOLERANCE", "compare_with_sklearn", "warn_of_differences", "warn_of_rounding"]
 
 #: Differences up to this one are rounding.
 TOLERANCE = 1e-3
-#: Rows looked at.
+#: Samples compared.
 ROWS = 64
 
 
-def some_rows(n_rows: int) -> np.ndarray:
+def warn_of_differences(problem: Problem, samples: Samples, rows: Any, runtime: Runtime) -> None:
+    """Warn where float32 has too few digits for X or y, or where scikit-learn predicts something else."""
+    front, X = problem.trainable.front, samples.X
+    some = X if front is None else front.transform(take(X, _some_samples(rows.shape[0])))
+    loses_digits = warn_of_rounding(problem, some, samples.y)
+    if problem.source is not None and not loses_digits:
+        runner = Inference(problem, problem.trainable.model, runtime)
+        compare_with_sklearn(runner, problem.source, X, rows, samples.y)
+
+
+def _some_samples(n_rows: int) -> np.ndarray:
     """Return the numbers of a few samples, far apart."""
     return np.unique(np.linspace(0, n_rows - 1, ROWS).astype(np.int64))
 
@@ -31,27 +44,17 @@ def some_rows(n_rows: int) -> np.ndarray:
 def compare_with_sklearn(
     runner: Inference, estimator: BaseEstimator, X: Any, rows: Any, y: Any = None
 ) -> None:
-    """Warn where the graph and the estimator it was converted from differ.
+    """Warn where a graph and the fitted estimator that it was converted from differ on a few samples.
 
-    Parameters
-    ----------
-    runner : Inference
-        The graph as it was converted.
-    estimator : estimator
-        Fitted estimator.
-    X : array-like of shape (n_samples, n_features)
-        Rows as the estimator takes them.
-    rows : ndarray or CSR matrix of shape (n_samples, n_features)
-        The same as the graph takes them.
-    y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
-        Labels: the predictions of a regressor are compared in units of their standard deviation.
+    X is what the estimator takes, ``rows`` what the graph does. Predictions of a regressor are compared in
+    units of the standard deviation of y.
     """
-    chosen = some_rows(rows.shape[0])
+    chosen = _some_samples(rows.shape[0])
     method = _method(runner, estimator)
     # Under another link than its own, a model is meant to predict something else.
     if method is None or not hasattr(estimator, method) or runner.problem.trainable.link != "identity":
         return
-    ours = METHODS[method](runner, rows[chosen])
+    ours = getattr(runner, method)(rows[chosen])
     with quiet():  # warnings of the fit were given before
         theirs = getattr(estimator, method)(take(X, chosen))
     difference = _differences(ours, theirs, _spread(y) if method == "predict" else 0.0)
@@ -87,15 +90,6 @@ def _method(runner: Inference, estimator: Any) -> str | None:
     return "predict"
 
 
-METHODS: dict[str, Callable[[Inference, Any], Any]] = {
-    "decision_function": lambda runner, rows: runner.scores(rows),
-    "predict": lambda runner, rows: runner.predict(rows),
-    "predict_proba": lambda runner, rows: runner.probabilities(rows),
-    "score_samples": lambda runner, rows: runner.likelihoods(rows),
-    "transform": lambda runner, rows: runner.transform(rows),
-}
-
-
 def _spread(y: Any) -> float:
     """Return the standard deviation of labels that are numbers, 0 for others."""
     if y is None or issparse(y) or np.asarray(y).dtype.kind not in "fiu":
@@ -119,11 +113,53 @@ def _differences(ours: Any, theirs: Any, scale: float) -> np.ndarray:
     return apart.reshape(len(apart), -1).max(axis=1)
 
 
-def take(X: Any, rows: np.ndarray) -> Any:
-    """Return a copy of some samples of an array, a sparse matrix or a frame."""
-    if hasattr(X, "iloc"):
-        some = X.iloc[rows]
-        return some.copy() if hasattr(some, "copy") else some  # pandas may share the memory of all rows
-    if isinstance(X, list):  # of numbers and texts: an array of it would be texts
-        return [X[row] for row in rows]
-    return X[rows] if hasattr(X, "shape") else np.asarray(X)[rows]
+def warn_of_rounding(problem: Problem, X: Any, y: Any) -> bool:
+    """Warn where float32 rounds away digits of X or y that matter, and return whether predictions suffer.
+
+    They do not where steps in front are computed in float64. X is as the graph takes it, before it has the
+    graph's type.
+    """
+    if problem.dtype != np.float32:
+        return False
+    schema = problem.trainable.schema
+    lost = rounded_columns(X, schema.narrowed())
+    wide, labels = schema.float_dtype == np.float64, False
+    if lost and wide:
+        if problem.source is not None:
+            inputs = [item.name for item in schema.inputs if item.dtype == np.float64]
+            warn_user(_message_of_wide_inputs(title_of_columns(lost), inputs), PrecisionWarning)
+    elif lost:
+        by_type = "" if problem.source is None else ", or set dtype='float64'"
+        warn_user(
+            f"float32, which the ONNX model takes, rounds {title_of_columns(lost)} of X by more "
+            f"than {LOST:.1%} of the standard deviation. Subtract an offset from such columns in "
+            f"float64, or put a scaler before the model in a pipeline{by_type}.",
+            PrecisionWarning,
+        )
+    if problem.targets.classes is None and problem.needs_labels and _loses(y):
+        labels = True
+        warn_user(
+            f"float32 rounds y by more than {LOST:.1%} of its standard deviation, in the training "
+            "and in predictions. Subtract an offset from y in float64, or set dtype='float64'.",
+            PrecisionWarning,
+        )
+    return labels or (bool(lost) and not wide)
+
+
+def _message_of_wide_inputs(columns: str, inputs: list[str]) -> str:
+    return (
+        f"float32 rounds {columns} of X by more than {LOST:.1%} of the standard deviation: the "
+        "steps before the last one are computed in float64, and the trained ONNX model takes double "
+        f"(float64) for {title_of_columns(inputs).replace('column', 'input', 1)}, not float."
+    )
+
+
+def _loses(y: Any) -> bool:
+    if y is None or issparse(y):
+        return False
+    values = np.asarray(y)
+    if values.dtype.kind not in "fiu":
+        return False
+    columns = values.reshape(len(values), -1).T
+    # Too large a y is an error where labels are read.
+    return any(LOST < rounding(column) < np.inf for column in columns)

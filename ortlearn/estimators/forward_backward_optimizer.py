@@ -4,135 +4,23 @@ from __future__ import annotations
 
 from ..training import ForwardBackwardStep
 from .base import BaseOrtGradientEstimator
+from .gradient_optimizer import OrtGradientOptimizer
 
 __all__ = ["OrtGradientForwardBackwardOptimizer"]
 
+_parameters = (
+    (OrtGradientOptimizer.__doc__ or "").partition("    Parameters\n")[2].partition("    See Also\n")[0]
+)
+
 
 class OrtGradientForwardBackwardOptimizer(BaseOrtGradientEstimator):
-    """Train a scikit-learn model or an ONNX graph by gradient; forward and backward are two calls.
+    __doc__ = f"""Train a scikit-learn model or an ONNX graph by gradient; forward and backward are two calls.
 
     The loss and its gradient are computed between the two calls of
     :class:`~ortlearn.training.OrtGradientForwardBackward`, and one graph updates all weights.
 
     Parameters
-    ----------
-    estimator : estimator, onnx.ModelProto, bytes, str or os.PathLike
-        What to train: a scikit-learn estimator or pipeline, or an ONNX model. It is never changed.
-        An estimator that is not fitted is cloned and fitted to get its shapes; with
-        ``warm_start=False`` and all learned weights trained, by as little work as possible.
-    weights_to_train : str or list of str, default=None
-        Names or patterns of the weights to train, such as ``"coef*"``: names in the ONNX graph, fitted
-        attributes (``"estimators_[3].coef_"``), step and attribute (``"pca.mean_"``), or a step
-        (``"pca"``, ``"columns__pca"`` inside of another one) for all of its weights. ``*`` stands for
-        any text and ``?`` for any character; brackets are indices (``"coefs_[*]"``). What comes after
-        the scores is never meant by a wildcard, nor are constants of formulas, only by its name. By
-        default what the last step has learned, not the parameters of preprocessing. What is not named
-        stays as it is.
-    learning_loss : str or BaseLoss, default="auto"
-        Loss; by default ``"squared_error"`` for a regressor, ``"log_loss"`` for a classifier.
-    learning_rate : str, float or BaseLearningRate, default="SGD"
-        Schedule and update; a number is SGD with that ``eta0``. ``"LBFGS"`` is a solver, which takes all
-        rows at once: ``batch_size`` and ``shuffle`` have no effect then, ``max_iter`` counts iterations.
-    learning_penalty : str, BasePenalty or dict, default=None
-        Penalty on the weights; none by default. A dictionary has penalties by names of weights, as
-        ``weights_to_train`` takes them: ``{"coefs_[0]": "l1", "pca": L2Penalty(0.1)}``.
-    max_iter : int, default=100
-        Epochs.
-    batch_size : int, default=10
-        Rows of a batch; the last one of an epoch may be short.
-    shuffle : bool, default=True
-        Whether rows come in a new random order every epoch.
-    random_state : int, RandomState instance or None, default=None
-        Draws fresh weights and the order of rows.
-    warm_start : bool, default=False
-        Whether the first ``fit`` starts from the model's own weights and a later one from the last
-        solution; otherwise every ``fit`` starts from fresh weights.
-    gradient : {"auto", "rules", "ort"}, default="auto"
-        What builds the gradient: our own rules, onnxruntime-training's C++ builder, or our rules
-        where they know every operator, else the builder where it is installed.
-    device : str, default="cpu"
-        ``"cpu"``, ``"cuda"`` or ``"cuda:1"``.
-    n_jobs : int, default=None
-        Threads of onnxruntime: None is one, -1 all cores.
-    validation_every : float or int, default=0.1
-        Epochs between two validations, as a share of ``max_iter`` (float) or a number (int).
-    verbose : int, default=0
-        Whether to show a progress bar.
-    exc : bool, default=True
-        Whether a loss that is not finite raises ConvergenceError; otherwise a warning, and the last
-        finite weights are kept.
-    dtype : {"float32", "float64"}, default="float32"
-        Type a scikit-learn estimator is converted to and trained in.
-    hoist : bool, default=True
-        Whether what depends only on X and on weights that are not trained, such as preprocessing, is
-        computed once before the training.
-    early_stopping : bool, default=False
-        Whether to stop once what ``scoring`` names no longer gets better on rows that are not trained
-        on, ``X_val`` or ``validation_fraction`` of X, and to keep the best weights.
-    validation_fraction : float, default=0.1
-        Share of the rows that ``early_stopping`` splits off where no ``X_val`` is given, classes in
-        their shares.
-    n_iter_no_change : int, default=10
-        Validations (epochs without ``early_stopping``) that get better by no more than ``tol``, after
-        which the training stops.
-    tol : float, default=None
-        Least change that counts, 1e-4 by default with ``early_stopping``. Without it, the training
-        loss is watched where a ``tol`` is given, and all epochs are run where none is.
-    scoring : str, callable or None, default="loss"
-        What ``early_stopping`` watches: ``"loss"`` is the training's own loss, None the ``score`` of
-        the estimator, others are scorers of scikit-learn. They give ``validation_scores_``, ``"loss"``
-        the estimator's ``score``.
-    average : bool or int, default=False
-        Whether the trained weights are the mean of those after each update (averaged SGD); with a
-        number, averaging begins with the update that sees the row of that number.
-    clip_norm : float, default=None
-        Largest Euclidean norm of the gradient of all trained weights together; longer ones are scaled.
-    clip_value : float, default=None
-        Largest absolute value of an entry of the gradient, cut before the norm.
-    class_weight : dict, list of dict or "balanced", default=None
-        Weights of classes, by which ``sample_weight`` is multiplied; one dictionary for each output.
-        ``"balanced"`` is ``n / (k * n_c)`` for a class of ``n_c`` of ``n`` rows, by their weights, and
-        k classes. The first fit of an estimator that is not fitted goes by its own.
-    loss_output_name, label_name, weight_name : str, default="loss", "label" and "sample_weight"
-        An ONNX model with such an output and a label input is trained on its own loss; an input for
-        the weights of the rows takes ``sample_weight``.
-    straight_through : bool, default=False
-        Whether quantisation, and casts to integers and back, between a weight and the loss are
-        differentiated as if they did not round; by default they are an error.
-
-    Attributes
-    ----------
-    onnx_ : onnx.ModelProto
-        Trained model, for inference, its weights under the names they came with.
-    trained_coef_ : dict of str to ndarray
-        Trained weights by name, as the graph holds them: ``weights_to_train_`` tells what of an
-        attribute that is.
-    weights_to_train_ : dict of str to str
-        Where each trained weight comes from, by its name: ``"ridge: coef_"`` for an attribute of a
-        step, ``"coef_"`` where there are no steps, ``"log(weights_)"`` or ``"1 / scale_"`` where the
-        graph holds that of the attribute, empty where it is not known.
-    history_ : list of dict
-        Of each epoch: ``epoch`` (from 1), ``loss`` (mean, penalty included), ``validation_loss``,
-        ``validation_score``, ``rate`` and ``seconds`` (without the validation); None where nothing was
-        measured. ``pandas.DataFrame(model.history_)`` makes a table of it.
-    train_losses_ : list of float
-        Mean loss of each epoch, penalty included.
-    validation_losses_, validation_scores_ : list of float
-        Mean loss, without penalty, and score of each validation.
-    n_iter_ : int
-        Epochs run.
-    best_epoch_ : int
-        Epoch whose weights were kept, from 1; with ``early_stopping`` only.
-    loss_, penalty_, learning_rate_ : BaseLoss, BasePenalty, BaseLearningRate
-        Plugins that were used.
-    classes_ : ndarray of shape (n_classes,)
-        Classes, of a classifier only.
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Their names, where X has some.
-
-    See Also
+{_parameters}    See Also
     --------
     OrtGradientOptimizer : The same as a single graph; faster.
 

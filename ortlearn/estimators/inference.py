@@ -13,10 +13,11 @@ from scipy.special import expit, softmax
 
 from ..exceptions import ConversionError, ExecutionError
 from ..graphs import extract_model, initializer_arrays, make_inputs_of, runtime_errors
-from ..training import Columns, Device, make_session
+from ..training import Columns, make_session
 from ..training.forks import PerProcess
 from ..training.hoisting import CHUNK_BYTES
 from ..training.step_graphs import SAMPLE_WEIGHT, row_loss_graph
+from .configuration import Runtime
 from .problem import Problem
 
 if TYPE_CHECKING:
@@ -37,38 +38,44 @@ class Inference:
         What was trained.
     model : onnx.ModelProto
         Trained model, weights under stable names.
-    device : Device
+    runtime : Runtime
         Where it runs.
-    n_jobs : int or None
-        Threads of an operator.
 
     Attributes
     ----------
-    written : estimator or None
-        The scikit-learn model with the weights of this one, once something needed it.
+    weights : mapping of str to ndarray or None
+        Weights to run with, by stable name; None for those of the model.
     """
 
-    written: Any = None
+    weights: Mapping[str, np.ndarray] | None = None
 
-    def __init__(self, problem: Problem, model: ModelProto, device: Device, n_jobs: int | None):
+    def __init__(self, problem: Problem, model: ModelProto, runtime: Runtime):
         self.problem = problem
         self.model = model
-        self.device = device
-        self.n_jobs = n_jobs
+        self.runtime = runtime
         self._sessions = PerProcess()
 
+    def _run(self, output: str, rows: Any) -> np.ndarray:
+        """Return an output of the model, with one row for each sample."""
+        return _by_chunks(lambda part: self._run_chunk(output, part), rows)
+
     @runtime_errors()
-    def _run(self, output: str, rows: np.ndarray) -> np.ndarray:
+    def _run_chunk(self, output: str, rows: Any) -> np.ndarray:
         sessions = self._sessions.values
         if output not in sessions:
-            sessions[output] = make_session(self._part(output), self.device, self.n_jobs)
+            sessions[output] = self._session(self._part(output))
         found = sessions[output].run([output], self._feeds(rows, sessions[output]))[0]
-        if np.shape(found)[:1] != (len(rows),) and np.size(found) != len(rows):
-            raise ExecutionError(
-                f"Output {output!r} of the model has the shape {np.shape(found)} for {len(rows)} samples: it "
-                "must have one row for each."
-            )
+        if np.shape(found)[:1] != (len(rows),):
+            if np.size(found) != len(rows):
+                raise ExecutionError(
+                    f"Output {output!r} of the model has the shape {np.shape(found)} for {len(rows)} "
+                    "samples: it must have one row for each."
+                )
+            found = np.reshape(found, len(rows))
         return found
+
+    def _session(self, graph: ModelProto) -> Any:
+        return make_session(graph, self.runtime.device, self.runtime.n_jobs)
 
     def _part(self, output: str) -> ModelProto:
         return extract_model(self.model, [output])
@@ -79,61 +86,6 @@ class Inference:
             return {self.problem.trainable.input_name: rows}
         return rows.feeds([value.name for value in session.get_inputs() if value.name in rows.arrays])
 
-    def predict(self, rows: Any) -> np.ndarray:
-        """Return classes, numbers of clusters, or values in the shape of y."""
-        found = _by_chunks(self._predict, rows)
-        return csr_matrix(found) if self.problem.sparse_labels else found
-
-    def probabilities(self, rows: Any) -> Any:
-        """Return the probabilities, of shape (n, n_classes), or one such matrix per output."""
-        names = self._head().probabilities
-        if isinstance(names, tuple):
-            return [_by_chunks(lambda part, name=name: self._run(name, part), rows) for name in names]
-        return _by_chunks(self._probabilities, rows)
-
-    def transform(self, rows: Any) -> np.ndarray:
-        """Return what a transformer gives."""
-        name = self._head().transformed
-        assert name is not None
-        return _by_chunks(lambda part: self._run(name, part), rows)
-
-    def likelihoods(self, rows: Any) -> np.ndarray:
-        """Return the log-likelihood of each row, of shape (n,)."""
-        name = self._head().likelihood
-        assert name is not None
-        return _by_chunks(lambda part: self._run(name, part), rows).ravel()
-
-    def scores(self, rows: Any) -> np.ndarray:
-        """Return the raw scores, of shape (n, k)."""
-        return _by_chunks(self._scores, rows)
-
-    def _predict(self, rows: np.ndarray) -> np.ndarray:
-        trainable, classes = self.problem.trainable, self.problem.classes
-        head = trainable.head
-        if head is not None and head.task == "multilabel":
-            several = self._run(str(head.label), rows).reshape(len(rows), len(head.groups))
-            return several.astype(np.result_type(*classes) if isinstance(classes, list) else np.int64)
-        if classes is not None and head is not None:
-            if head.label is None:
-                return classes[np.argmax(self._probabilities(rows), axis=1)]
-            labels = np.asarray(self._run(head.label, rows)).reshape(len(rows))
-            return labels.astype(classes.dtype)
-        if head is not None and head.label is not None:
-            return self._run(head.label, rows).reshape(len(rows))
-        output = self._prediction_output() if head is None else head.prediction or head.score
-        values = self._run(output, rows)
-        return (
-            values.reshape(len(rows))
-            if self.problem.y_ndim == 1 and values.shape[1:] in ((), (1,))
-            else values
-        )
-
-    def _prediction_output(self) -> str:
-        names = [v.name for v in self.model.graph.output if v.name != self.problem.trainable.loss]
-        if not names:
-            raise ConversionError("The graph has no output besides its loss: nothing to predict with.")
-        return names[0]
-
     def _head(self) -> Head:
         head = self.problem.trainable.head
         if head is None:
@@ -142,60 +94,89 @@ class Inference:
             )
         return head
 
-    def _probabilities(self, rows: np.ndarray) -> np.ndarray:
+    def predict(self, rows: Any) -> Any:
+        """Return classes, numbers of clusters, or values in the shape of y."""
+        found = self._predict(rows)
+        return csr_matrix(found) if self.problem.targets.sparse else found
+
+    def _predict(self, rows: Any) -> np.ndarray:
+        head, targets = self.problem.trainable.head, self.problem.targets
+        classes = targets.classes
+        if head is None:
+            values = self._run(self._prediction_output(), rows)
+        elif classes is not None and head.label is None and head.task != "multilabel":
+            return classes[np.argmax(self.predict_proba(rows), axis=1)]
+        elif head.task == "multilabel":
+            several = self._run(str(head.label), rows).reshape(rows.shape[0], len(head.groups))
+            return several.astype(np.result_type(*classes) if isinstance(classes, list) else np.int64)
+        elif head.label is not None:
+            labels = self._run(head.label, rows).reshape(rows.shape[0])
+            return labels if classes is None else labels.astype(classes.dtype)
+        else:
+            values = self._run(head.prediction or head.score, rows)
+        flat = targets.ndim == 1 and values.shape[1:] in ((), (1,))
+        return values.reshape(rows.shape[0]) if flat else values
+
+    def _prediction_output(self) -> str:
+        names = [v.name for v in self.model.graph.output if v.name != self.problem.trainable.loss]
+        if not names:
+            raise ConversionError("The graph has no output besides its loss: nothing to predict with.")
+        return names[0]
+
+    def predict_proba(self, rows: Any) -> Any:
+        """Return the probabilities, of shape (n, n_classes), or one such matrix per output."""
         head = self._head()
-        assert isinstance(head.probabilities, str)
-        values = self._run(head.probabilities, rows)
+        if isinstance(head.probabilities, tuple):
+            return [self._run(name, rows) for name in head.probabilities]
+        values = self._run(str(head.probabilities), rows)
         if head.label is None and head.probabilities == head.score:  # a graph that ends with raw scores
             values = expit(values) if values.shape[1] == 1 else softmax(values, axis=1)
         one = values.shape[1] == 1 and head.task == "classification"
         return np.hstack([1 - values, values]) if one else values
 
-    def _scores(self, rows: np.ndarray) -> np.ndarray:
+    def decision_function(self, rows: Any) -> np.ndarray:
+        """Return the raw scores, of shape (n, k)."""
         head = self._head()
         return self._run(head.decision or head.score, rows)
 
-    def losses(
-        self, rows: Any, labels: np.ndarray, weights: Mapping[str, np.ndarray] | None = None
-    ) -> np.ndarray:
-        """Return the loss of each row, of shape (n,)."""
+    def transform(self, rows: Any) -> np.ndarray:
+        """Return what a transformer gives."""
+        return self._run(str(self._head().transformed), rows)
+
+    def score_samples(self, rows: Any) -> np.ndarray:
+        """Return the log-likelihood of each sample, of shape (n,)."""
+        return self._run(str(self._head().likelihood), rows).ravel()
+
+    def losses(self, rows: Any, labels: np.ndarray) -> np.ndarray:
+        """Return the loss of each sample, of shape (n,)."""
 
         def run(part: np.ndarray, expected: np.ndarray) -> np.ndarray:
             if self.problem.loss is not None:
-                return self._loss_run(part, expected, weights)
-            pairs = ((part[i : i + 1], expected[i : i + 1]) for i in range(len(part)))
-            return np.array([self._own_loss(row, label, weights) for row, label in pairs])
+                return self._loss_run(part, expected)
+            numbers = range(len(part))
+            return np.array([np.sum(self._loss_run(part[i : i + 1], expected[i : i + 1])) for i in numbers])
 
         return _by_chunks(run, rows, labels)
 
-    def mean_loss(
-        self,
-        rows: Any,
-        labels: np.ndarray,
-        weights: Mapping[str, np.ndarray] | None = None,
-        sample_weight: np.ndarray | None = None,
-    ) -> float:
-        """Return the mean of the losses; a graph's own loss is taken of all rows at once."""
+    def mean_loss(self, rows: Any, labels: np.ndarray, sample_weight: np.ndarray | None) -> float:
+        """Return the mean of the losses; a graph's own loss is taken of all samples at once."""
         if self.problem.loss is None:
             whole = rows.toarray() if issparse(rows) else rows
-            return self._own_loss(whole, labels, weights, sample_weight)
-        losses = self.losses(rows, labels, weights).astype(np.float64)
-        return float(np.average(losses, weights=sample_weight))
-
-    def _own_loss(self, rows, labels, weights, sample_weight=None) -> float:
-        return float(np.sum(self._loss_run(rows, labels, weights, sample_weight)))
+            return float(np.sum(self._loss_run(whole, labels, sample_weight)))
+        return float(np.average(self.losses(rows, labels).astype(np.float64), weights=sample_weight))
 
     @runtime_errors()
-    def _loss_run(self, rows, labels, weights, sample_weight=None) -> np.ndarray:
+    def _loss_run(self, rows, labels, sample_weight=None) -> np.ndarray:
         sessions = self._sessions.values
         if "losses" not in sessions:
             task = self.problem.task(False)
-            whole = task.loss is None or task.loss.in_python
-            graph = task.graph if whole else row_loss_graph(task)[0]
-            own = initializer_arrays(self.model, task.weights)
-            sessions["losses"] = make_session(graph, self.device, self.n_jobs), task.label, own
+            loss = task.objective.loss
+            whole = loss is None or loss.in_python
+            graph = task.graph.model if whole else row_loss_graph(task)[0]
+            own = initializer_arrays(self.model, task.graph.weights)
+            sessions["losses"] = self._session(graph), task.objective.label, own
         session, label, own = sessions["losses"]
-        feeds = {**self._feeds(rows, session), label: labels, **(weights or own)}
+        feeds = {**self._feeds(rows, session), label: labels, **(self.weights or own)}
         if self.problem.trainable.row_weight is not None:
             ones = np.ones(len(labels), dtype=self.problem.dtype)
             feeds[SAMPLE_WEIGHT] = ones if sample_weight is None else sample_weight
@@ -208,13 +189,7 @@ class Inference:
 
 
 class LiveInference(Inference):
-    """Sessions that take the trained weights as inputs, to look at a model while it is trained.
-
-    Attributes
-    ----------
-    weights : mapping of str to ndarray
-        Weights to run with, by stable name.
-    """
+    """Sessions that take the trained weights as inputs, to look at a model while it is trained."""
 
     weights: Mapping[str, np.ndarray]
 
@@ -227,9 +202,6 @@ class LiveInference(Inference):
         names = {value.name for value in session.get_inputs()}
         live = {name: array for name, array in self.weights.items() if name in names}
         return {**super()._feeds(rows, session), **live}
-
-    def _loss_run(self, rows, labels, weights, sample_weight=None) -> np.ndarray:
-        return super()._loss_run(rows, labels, weights or self.weights, sample_weight)
 
     def holding(self, weights: Mapping[str, np.ndarray]) -> LiveInference:
         """Return one that runs with some weights, in the same sessions."""

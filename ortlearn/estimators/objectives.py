@@ -1,4 +1,4 @@
-"""Loss and penalty that a user asked for, checked against the model they are for."""
+"""Loss and penalty of a configuration, for the model that is trained."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..penalties.proximal_composition import check_proximal_steps
 if TYPE_CHECKING:
     from ..conversion import Head, TrainableModel
 
-__all__ = ["check_loss", "check_penalty", "for_groups", "only_classifies"]
+__all__ = ["is_for_classes_only", "loss_for_model", "penalty_for_weights", "sum_over_outputs"]
 
 #: Loss that ``"auto"`` stands for, by the task of a model.
 AUTO_LOSS = {
@@ -25,63 +25,28 @@ AUTO_LOSS = {
 }
 
 
-def only_classifies(loss: BaseLoss | None) -> bool:
-    """Tell whether a loss is for classification alone, which makes an ONNX model a classifier.
-
-    Parameters
-    ----------
-    loss : BaseLoss or None
-        Loss; None for the default one.
-
-    Returns
-    -------
-    bool
-        Whether it is.
+def is_for_classes_only(loss: BaseLoss | None) -> bool:
+    """Return whether a loss is for classification alone, which makes an ONNX model a classifier.
 
     Examples
     --------
-    >>> from ortlearn.estimators.objectives import only_classifies
+    >>> from ortlearn.estimators.objectives import is_for_classes_only
     >>> from ortlearn.losses import HingeLoss, SquaredErrorLoss
-    >>> only_classifies(HingeLoss()), only_classifies(SquaredErrorLoss())
+    >>> is_for_classes_only(HingeLoss()), is_for_classes_only(SquaredErrorLoss())
     (True, False)
     """
     return loss is not None and "classification" in loss.tasks and "regression" not in loss.tasks
 
 
-def for_groups(loss: BaseLoss | None, head: Head | None) -> BaseLoss | None:
-    """Return the loss, summed over the outputs of a model that has several scores for each.
-
-    Parameters
-    ----------
-    loss : BaseLoss or None
-        Loss of one output.
-    head : Head or None
-        What is trained.
-
-    Returns
-    -------
-    BaseLoss or None
-        The same loss where there is one group of scores.
-    """
+def sum_over_outputs(loss: BaseLoss | None, head: Head | None) -> BaseLoss | None:
+    """Return a loss, summed over the outputs of a model that has several scores for each."""
     if loss is None or head is None or max(head.groups, default=1) == 1:
         return loss
     return PerOutputLoss(loss, head.groups)
 
 
-def check_loss(loss: BaseLoss | None, trainable: TrainableModel) -> BaseLoss | None:
-    """Return the loss for a model, the default one if none was asked for.
-
-    Parameters
-    ----------
-    loss : BaseLoss or None
-        Loss.
-    trainable : TrainableModel
-        What is trained.
-
-    Returns
-    -------
-    BaseLoss or None
-        None for a graph with its own loss.
+def loss_for_model(loss: BaseLoss | None, trainable: TrainableModel) -> BaseLoss | None:
+    """Return the loss for a model, its default one for None; None for a graph with its own loss.
 
     Raises
     ------
@@ -105,24 +70,10 @@ def check_loss(loss: BaseLoss | None, trainable: TrainableModel) -> BaseLoss | N
     return loss
 
 
-def check_penalty(
+def penalty_for_weights(
     penalty: BasePenalty, learning_rate: BaseLearningRate, trainable: TrainableModel
 ) -> BasePenalty:
     """Return a penalty for the weights it names, under the names they have in the graph.
-
-    Parameters
-    ----------
-    penalty : BasePenalty
-        Penalty; it is not changed.
-    learning_rate : BaseLearningRate
-        What updates the weights.
-    trainable : TrainableModel
-        What is trained.
-
-    Returns
-    -------
-    BasePenalty
-        Penalty.
 
     Raises
     ------

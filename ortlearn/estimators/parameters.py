@@ -1,4 +1,4 @@
-"""What the estimators are given: their parameters, and the tags that follow."""
+"""The parameters of the estimators, and the tags that follow from them."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from contextlib import suppress
 from numbers import Integral, Real
 from typing import Any
 
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import ClassifierTags, RegressorTags, TransformerTags, get_tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .. import conversion, plugins
 from ..exceptions import PluginError
-from ..losses import resolve_loss
+from .configuration import requested_loss
 from .display import DisplayMixin
-from .objectives import only_classifies
+from .objectives import is_for_classes_only
 
 __all__ = ["Parameters"]
 
@@ -31,7 +31,7 @@ NEEDS_NO_LABELS = ("clusterer", "density_estimator")
 TRANSFORM = (None, "transformer", "clusterer")
 
 
-class Parameters(DisplayMixin, BaseEstimator):
+class Parameters(DisplayMixin, MetaEstimatorMixin, BaseEstimator):
     """Parameters of both estimators, described there."""
 
     _parameter_constraints: dict = {
@@ -196,9 +196,9 @@ class Parameters(DisplayMixin, BaseEstimator):
         return tags
 
     def _asks_for_classes(self) -> bool:
-        """Tell whether the loss is for classification alone."""
+        """Return whether the loss is for classification alone."""
         try:
-            return self.learning_loss != "auto" and only_classifies(resolve_loss(self.learning_loss))
+            return is_for_classes_only(requested_loss(self.learning_loss))
         except PluginError:  # fit will say so
             return False
 

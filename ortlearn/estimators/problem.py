@@ -1,7 +1,8 @@
-"""What an estimator trains: converted model, plugins and labels, brought together once."""
+"""The learning problem of an estimator: converted model, loss, penalty, updates and targets."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,33 +12,52 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
 from .. import conversion
-from ..differentiation import check_straight_through
 from ..exceptions import ConversionError, PluginError
 from ..graphs import TensorType, value_types
-from ..learning_rates import BaseLearningRate, resolve_learning_rate
-from ..losses import BaseLoss, resolve_loss
-from ..penalties import BasePenalty, resolve_penalty
-from ..training import Device, TrainingTask, make_session
+from ..losses import BaseLoss
+from ..penalties import BasePenalty
+from ..training import Device, Objective, ScoreGraph, TrainingTask, Update, make_session
 from ..training.sessions import session_options
 from ..training.step_graphs import SAMPLE_WEIGHT
 from .class_weights import ClassWeights, class_weight_tables
-from .objectives import check_loss, check_penalty, for_groups, only_classifies
-from .settings import Updates
-from .sources import fitted_source
+from .configuration import Configuration, Updates
+from .objectives import is_for_classes_only, loss_for_model, penalty_for_weights, sum_over_outputs
 from .targets import TargetEncoder
 
 if TYPE_CHECKING:
     from ..conversion import TrainableModel
 
-__all__ = ["Problem"]
+__all__ = ["Problem", "Targets"]
 
 #: Name of the label input of a graph without one.
 FREE_LABEL = "ortlearn_label"
 
 
 @dataclass(frozen=True)
+class Targets:
+    """What is known of y.
+
+    Attributes
+    ----------
+    classes : ndarray, list of ndarray or None
+        Classes of a classifier, one array per output where each has its own.
+    ndim : int
+        Dimensions of y, which predictions of a regressor have too.
+    sparse : bool
+        Whether y was a sparse matrix of labels, as predictions are then, too.
+    class_weights : list of dict or None
+        Weight of each class, for each column of y.
+    """
+
+    classes: Any
+    ndim: int
+    sparse: bool
+    class_weights: ClassWeights | None = None
+
+
+@dataclass(frozen=True)
 class Problem:
-    """A converted model with its loss, penalty, learning rate and labels.
+    """A converted model, and how it is trained.
 
     Attributes
     ----------
@@ -47,113 +67,66 @@ class Problem:
         Loss; None for a graph with its own.
     penalty : BasePenalty
         Penalty.
-    learning_rate : BaseLearningRate
-        Schedule and update.
-    encoder : TargetEncoder
-        How y becomes labels.
-    classes : ndarray, list of ndarray or None
-        Classes of a classifier, one array per output where each has its own.
-    y_ndim : int
-        Dimensions of y, which predictions of a regressor have too.
+    updates : Updates
+        Learning rate, clipping and averages.
+    targets : Targets
+        Classes and shape of y.
     gradient : str
         Backend that builds gradients.
+    estimator_type : str or None
+        Type of the estimator in its tags.
     source : estimator or None
-        Fitted estimator that was converted; None for an ONNX model, and once the training is over.
+        Fitted estimator that was converted; None for an ONNX model.
     missing : frozenset of int
         Columns of X in which the model accepts missing values.
-    class_weights : list of dict or None
-        Weight of each class, for each column of y.
-    updates : Updates
-        What is clipped and averaged.
-    sparse_labels : bool
-        Whether y was a sparse matrix of labels, as predictions are then, too.
     """
 
     trainable: TrainableModel
     loss: BaseLoss | None
     penalty: BasePenalty
-    learning_rate: BaseLearningRate
-    encoder: TargetEncoder
-    classes: Any
-    y_ndim: int
+    updates: Updates
+    targets: Targets
     gradient: str
+    estimator_type: str | None
     source: BaseEstimator | None = None
     missing: frozenset[int] = frozenset()
-    class_weights: ClassWeights | None = None
-    updates: Updates = Updates()
-    sparse_labels: bool = False
 
     @classmethod
-    def pose(
+    def of(
         cls,
-        owner: Any,
-        X: Any,
-        y: Any,
-        sample_weight: np.ndarray | None,
-        random_state: np.random.RandomState,
+        configuration: Configuration,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: np.ndarray | None = None,
+        random_state: np.random.RandomState | None = None,
         classes: Any = None,
     ) -> Problem:
-        """Resolve the plugins an estimator names, and convert its model.
+        """Convert the model of a configuration, fitted on checked samples before where it is not fitted.
 
-        Parameters
-        ----------
-        owner : BaseOrtGradientEstimator
-            Whose parameters count.
-        X, y : array-like
-            Rows and labels, to fit an estimator that is not fitted.
-        sample_weight : ndarray of shape (n_samples,) or None
-            Weights of the rows.
-        random_state : numpy.random.RandomState
-            Where seeds of that fit come from.
-        classes : array-like, default=None
-            Classes that may come, for a classifier that is not fitted.
-
-        Returns
-        -------
-        Problem
-            What to train.
+        The random state draws seeds of that fit; ``classes`` are all that may come.
         """
-        learning_rate = resolve_learning_rate(owner.learning_rate)
-        penalty = resolve_penalty(owner.learning_penalty)
-        loss = None if owner.learning_loss == "auto" else resolve_loss(owner.learning_loss)
-        source = owner.estimator
-        if not conversion.is_onnx_source(source):
-            source = fitted_source(owner, X, y, sample_weight, random_state, classes)
-        trainable = conversion.to_trainable(
-            source,
-            owner.weights_to_train,
-            X=X,
-            run=_run_graph,
-            dtype=np.dtype(owner.dtype),
-            loss_output_name=owner.loss_output_name,
-            label_name=owner.label_name,
-            weight_name=owner.weight_name,
-            forced_task="classification"
-            if conversion.is_onnx_source(source) and only_classifies(loss)
-            else None,
-            link="identity" if loss is None else loss.link,
-        )
-        loss = check_loss(loss, trainable)
-        penalty = check_penalty(penalty, learning_rate, trainable)
-        found = _find_classes(trainable, y, classes)
-        types = value_types(trainable.model) if trainable.label else {}
-        own_type = types[trainable.label] if trainable.label else None
-        encoder = TargetEncoder(
-            trainable.head, loss, found, own_type, _transformers_of(trainable), trainable.origin
-        )
+        source = _fitted_source(configuration, X, y, sample_weight, random_state, classes)
+        trainable = _converted(configuration, source, X)
+        loss = loss_for_model(configuration.loss, trainable)
+        known = _find_classes(trainable, y, classes)
+        is_sklearn = not conversion.is_onnx_source(source)
+        may_miss = is_sklearn and X is not None and conversion.accepts_missing(source)
         return cls(
             trainable,
             loss,
-            penalty,
-            learning_rate,
-            encoder,
-            found,
-            np.ndim(y),
-            check_straight_through(owner.gradient, owner.straight_through),
-            None if conversion.is_onnx_source(source) else source,
-            updates=Updates.of(owner),
-            sparse_labels=issparse(y) and trainable.head is not None,
+            penalty_for_weights(configuration.penalty, configuration.updates.learning_rate, trainable),
+            configuration.updates,
+            Targets(known, np.ndim(y), issparse(y) and trainable.head is not None),
+            configuration.gradient,
+            configuration.estimator_type,
+            source if is_sklearn else None,
+            conversion.missing_columns(source, X) if may_miss else frozenset(),
         )
+
+    @property
+    def encoder(self) -> TargetEncoder:
+        """How y becomes labels."""
+        return TargetEncoder(self.trainable, self.loss, self.targets.classes)
 
     @property
     def dtype(self) -> np.dtype:
@@ -167,95 +140,105 @@ class Problem:
         head = self.trainable.head
         return head is None or head.task != "unsupervised"
 
-    def with_class_weights(self, owner: Any, y: Any, sample_weight: np.ndarray | None) -> Problem:
-        """Return the problem with the ``class_weight`` of an estimator, for the classes of some rows."""
-        known, head = self.classes, self.trainable.head
+    @property
+    def is_multilabel(self) -> bool:
+        """Whether the model predicts several columns of classes."""
+        head = self.trainable.head
+        return head is not None and head.task == "multilabel"
+
+    def with_class_weights(self, class_weight: Any, y: Any, sample_weight: np.ndarray | None) -> Problem:
+        """Return the problem with the weights that ``class_weight`` gives to the classes of some samples."""
+        known, head = self.targets.classes, self.trainable.head
         if head is not None and head.task == "multilabel" and not isinstance(known, list):
             known = [np.array([0, 1])] * len(head.groups)
-        return replace(self, class_weights=class_weight_tables(owner, y, known, sample_weight))
+        tables = class_weight_tables(class_weight, self.estimator_type, y, known, sample_weight)
+        return replace(self, targets=replace(self.targets, class_weights=tables))
 
-    def renewed(self, owner: Any, y: Any) -> Problem:
-        """Return the problem with loss, penalty, rate and class weights as an estimator names them now.
-
-        Parameters
-        ----------
-        owner : BaseOrtGradientEstimator
-            Whose parameters count.
-        y : array-like
-            Labels of the rows that come next.
+    def reconfigured(self, configuration: Configuration, y: Any) -> Problem:
+        """Return the problem with loss, penalty, updates and class weights of a new configuration.
 
         Raises
         ------
         PluginError
             If the loss needs another graph than the one that is trained.
         """
-        learning_rate = resolve_learning_rate(owner.learning_rate)
-        loss = None if owner.learning_loss == "auto" else resolve_loss(owner.learning_loss)
-        link = "identity" if loss is None else loss.link
-        if link != self.trainable.link:
+        loss = configuration.loss
+        if _link(loss) != self.trainable.link:
             was, now = type(self.loss).__name__, "auto" if loss is None else type(loss).__name__
             raise PluginError(
                 f"partial_fit cannot go on from {was} with {now}: one of them is of the logarithms of the "
                 "predictions, which takes another graph. Call fit, or go back to the first loss."
             )
-        loss = check_loss(loss, self.trainable)
+        updates = configuration.updates
         problem = replace(
             self,
-            loss=loss,
-            penalty=check_penalty(resolve_penalty(owner.learning_penalty), learning_rate, self.trainable),
-            learning_rate=learning_rate,
-            encoder=replace(self.encoder, loss=loss),
-            updates=Updates.of(owner),
+            loss=loss_for_model(loss, self.trainable),
+            penalty=penalty_for_weights(configuration.penalty, updates.learning_rate, self.trainable),
+            updates=updates,
         )
-        return problem.with_class_weights(owner, y, None)
+        return problem.with_class_weights(configuration.class_weight, y, None)
 
-    def check_features(self, n_features: int) -> None:
-        """Raise an error if X has another number of columns than the graph."""
-        expected = self.trainable.n_features
-        if expected is not None and n_features != expected:
-            raise ValueError(
-                f"X has {n_features} features, but the model to train is expecting {expected} features "
-                "as input."
-            )
+    def task(self, weighted: bool, n_samples: int = 1, n_seen: int = 0) -> TrainingTask:
+        """Return what a training step takes, for so many samples, after others that it has seen."""
+        trainable, head = self.trainable, self.trainable.head
+        label_type, weighted = self.encoder.label_type(), weighted or trainable.row_weight is not None
+        label = trainable.label or FREE_LABEL
+        loss = sum_over_outputs(self.loss, head)
+        not_negative = frozenset(n for n, c in trainable.constraints.items() if c.projected)
+        updates = self.updates
+        rule = updates.rule(n_samples, n_seen)
+        return TrainingTask(
+            self._score_graph(),
+            Objective(loss, self.penalty, label_type, label, weighted),
+            Update(rule, updates.clip_norm, updates.clip_value, not_negative),
+            self.gradient,
+        )
 
-    def task(self, weighted: bool, n_rows: int = 1, seen: int = 0) -> TrainingTask:
-        """Return what a training step takes, for so many rows, after others that it has seen."""
+    def _score_graph(self) -> ScoreGraph:
         trainable, head = self.trainable, self.trainable.head
         graph = trainable.score_graph(SAMPLE_WEIGHT)
-        types = value_types(graph)
-        output = trainable.loss if head is None else head.score
-        assert output is not None
-        output_type = types[output]
+        output = trainable.objective_tensor
+        output_type = value_types(graph)[output]
         if head is not None:
-            elem_type = helper.np_dtype_to_tensor_dtype(head.dtype)
-            output_type = TensorType(elem_type, (None, head.n_outputs))
-        return TrainingTask(
-            graph=graph,
-            data=trainable.input_name,
-            data_type=trainable.schema.inputs[0].known,
-            features=_several_inputs(trainable, graph),
-            output=output,
-            output_type=output_type,
-            weights=trainable.trained,
-            intercepts={
-                n: not trainable.constraints[n].penalised
-                if n in trainable.constraints
-                else trainable.weights[n].role == "intercept"
-                for n in trainable.trained
-            },
-            loss=for_groups(self.loss, head),
-            label_type=self.encoder.label_type(),
-            penalty=self.penalty,
-            learning_rate=self.updates.rule(self.learning_rate, n_rows, seen),
-            clip_norm=self.updates.clip_norm,
-            clip_value=self.updates.clip_value,
-            not_negative=frozenset(n for n, c in trainable.constraints.items() if c.projected),
-            weighted=weighted or trainable.row_weight is not None,
-            gradient=self.gradient,
-            origin=trainable.origin,
-            dtype=self.dtype,
-            label=trainable.label or FREE_LABEL,
-        )
+            output_type = TensorType(helper.np_dtype_to_tensor_dtype(head.dtype), (None, head.n_outputs))
+        intercepts, features = _intercepts(trainable), _features(trainable, graph)
+        return ScoreGraph(graph, features, output, output_type, intercepts, trainable.origin, self.dtype)
+
+
+def _link(loss: BaseLoss | None) -> str:
+    return "identity" if loss is None else loss.link
+
+
+def _fitted_source(configuration: Configuration, X, y, sample_weight, random_state, classes) -> Any:
+    source = configuration.source
+    if conversion.is_onnx_source(source) or conversion.is_fitted(source):
+        return source
+    return conversion.fit_clone(
+        source,
+        X,
+        y,
+        sample_weight=sample_weight,
+        shapes_only=not configuration.warm_start and configuration.conversion.weights_to_train is None,
+        random_state=random_state,
+        classes=classes,
+    )
+
+
+def _converted(configuration: Configuration, source: Any, X: Any) -> TrainableModel:
+    options, loss = configuration.conversion, configuration.loss
+    classifies = conversion.is_onnx_source(source) and is_for_classes_only(loss)
+    return conversion.to_trainable(
+        source,
+        options.weights_to_train,
+        X=X,
+        run=_run_graph,
+        dtype=np.dtype(options.dtype),
+        loss_output_name=options.loss_output_name,
+        label_name=options.label_name,
+        weight_name=options.weight_name,
+        forced_task="classification" if classifies else None,
+        link=_link(loss),
+    )
 
 
 def _run_graph(model: ModelProto, feeds: dict[str, np.ndarray]) -> np.ndarray:
@@ -267,16 +250,23 @@ def _run_graph(model: ModelProto, feeds: dict[str, np.ndarray]) -> np.ndarray:
     return session.run(None, {name: array for name, array in feeds.items() if name in names})[0]
 
 
-def _transformers_of(trainable: TrainableModel) -> tuple[Any, ...]:
-    return () if trainable.head is None else trainable.head.target_transformers
+def _intercepts(trainable: TrainableModel) -> dict[str, bool]:
+    """Return whether each trained weight is left out of penalties, as intercepts are."""
+    constraints: Mapping[str, Any] = trainable.constraints
+    return {
+        name: not constraints[name].penalised
+        if name in constraints
+        else trainable.weights[name].role == "intercept"
+        for name in trainable.trained
+    }
 
 
-def _several_inputs(trainable: TrainableModel, graph: ModelProto) -> dict[str, TensorType]:
-    """Return the inputs of a graph that take columns of X; none where one takes all of it."""
-    if trainable.schema.is_number_matrix:
-        return {}
-    known = trainable.schema.types()
-    return {value.name: known[value.name] for value in graph.graph.input if value.name in known}
+def _features(trainable: TrainableModel, graph: ModelProto) -> dict[str, TensorType]:
+    """Return the inputs of a graph that take X, or columns of it."""
+    schema = trainable.schema
+    known = {} if schema.is_number_matrix else schema.types()
+    several = {value.name: known[value.name] for value in graph.graph.input if value.name in known}
+    return several or {trainable.input_name: schema.inputs[0].known}
 
 
 def _find_classes(trainable: TrainableModel, y: Any, classes: Any) -> Any:

@@ -15,19 +15,7 @@ ROUNDING = 1e-5
 
 
 def as_floats_of(X: Any, values: np.ndarray) -> np.ndarray:
-    """Return results as float64, unless they are of float32 rows.
-
-    Parameters
-    ----------
-    X : array-like, sparse matrix, frame or mapping of str to array-like
-        Rows as the caller gave them; anything but float32 counts as float64.
-    values : ndarray
-        Results of these rows.
-
-    Returns
-    -------
-    ndarray
-        The same array where X is float32, or where it holds no float32; or else a copy in float64.
+    """Return results as float64, or as they are where X, as the caller gave it, is float32.
 
     Examples
     --------
@@ -45,21 +33,8 @@ def as_floats_of(X: Any, values: np.ndarray) -> np.ndarray:
 def probabilities_as_floats_of(X: Any, values: np.ndarray, sum_to_one: bool) -> np.ndarray:
     """Return probabilities as :func:`as_floats_of` does, with sums that are one to float64.
 
-    scikit-learn's metrics take sums of float64 for wrong that are one to the digits of float32 only.
-
-    Parameters
-    ----------
-    X : array-like, sparse matrix, frame or mapping of str to array-like
-        Rows as the caller gave them.
-    values : ndarray of shape (n_samples, n_classes)
-        Probabilities.
-    sum_to_one : bool
-        Whether those of a row exclude each other.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_classes)
-        Probabilities. Rows whose sum is off by more than rounding, as zeros for outliers, are left.
+    scikit-learn's metrics take sums of float64 for wrong that are one to the digits of float32 only. Those
+    that are off by more than rounding, as zeros for outliers, are left.
     """
     wide = as_floats_of(X, values)
     if wide is values or not sum_to_one:

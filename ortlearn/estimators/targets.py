@@ -1,4 +1,4 @@
-"""Labels as people have them -> labels as a graph takes them."""
+"""Labels as they are given become labels as a graph takes them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from sklearn.utils._missing import is_pandas_na, is_scalar_nan
 from sklearn.utils.multiclass import check_classification_targets
 
 from .. import conversion
-from ..graphs import TensorType
+from ..graphs import TensorType, value_types
 from ..losses import BaseLoss
 
 if TYPE_CHECKING:
-    from ..conversion import Head
+    from ..conversion import Head, TrainableModel
 
 __all__ = ["TargetEncoder", "check_labels", "one_class"]
 
@@ -29,31 +29,31 @@ class TargetEncoder:
 
     Attributes
     ----------
-    head : Head or None
-        What is trained; None for a graph with its own loss.
+    trainable : TrainableModel
+        Model that is trained.
     loss : BaseLoss or None
         Loss; None for a graph with its own.
     classes : ndarray, list of ndarray or None
         Classes of a classifier; one array per output where each has its own.
-    own_type : TensorType or None
-        Type of the label input of a graph with its own loss.
-    transformers : tuple of transformer
-        What the targets of a regressor go through, the outermost first.
-    name : str or None
-        What is trained, for messages.
     """
 
-    head: Head | None
+    trainable: TrainableModel
     loss: BaseLoss | None
     classes: Any
-    own_type: TensorType | None = None
-    transformers: tuple[Any, ...] = ()
-    name: str | None = None
+
+    @property
+    def head(self) -> Head | None:
+        """What is trained; None for a graph with its own loss."""
+        return self.trainable.head
+
+    @property
+    def own_type(self) -> TensorType:
+        """Type of the label input of a graph with its own loss."""
+        return value_types(self.trainable.model)[str(self.trainable.label)]
 
     def label_type(self) -> TensorType:
         """Return the type of the labels; the first dimension is the rows."""
         if self.head is None:
-            assert self.own_type is not None
             return self.own_type
         if self._as_numbers():
             outputs = (len(self.head.groups),) if self.head.groups else ()
@@ -64,21 +64,11 @@ class TargetEncoder:
         head, loss = self.head, self.loss
         return bool(head and loss and loss.integer_labels and head.link == "softmax" and head.n_outputs > 1)
 
-    def encode(self, y: Any, n_rows: int) -> np.ndarray:
-        """Return the labels of a graph.
+    def encode(self, y: Any, n_samples: int) -> np.ndarray:
+        """Return the labels of a graph; y is not read for a model with an objective without labels.
 
-        Parameters
-        ----------
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Labels; not looked at where the model has an objective without labels.
-        n_rows : int
-            Number of rows.
-
-        Returns
-        -------
-        ndarray
-            Floats of shape (n_samples, n_outputs), or int64 class numbers of shape (n_samples,), or
-            (n_samples, n_outputs) where outputs have classes of their own.
+        They are floats of shape (n_samples, n_outputs), or int64 class numbers of shape (n_samples,), or
+        (n_samples, n_outputs) where outputs have classes of their own.
 
         Raises
         ------
@@ -87,11 +77,11 @@ class TargetEncoder:
             or a class the model does not know.
         """
         if self.head is not None and self.head.task == "unsupervised":
-            return np.zeros((n_rows, self.head.n_outputs), dtype=self.head.dtype)
+            return np.zeros((n_samples, self.head.n_outputs), dtype=self.head.dtype)
         if y is None:
             raise ValueError(
-                f"Training {self.name or 'this model'} requires y to be passed, but the target y is None. "
-                f"{self._expected()}"
+                f"Training {self.trainable.origin or 'this model'} requires y to be passed, but the target y "
+                f"is None. {self._expected()}"
             )
         if self.head is None:
             return self._own(y)
@@ -109,9 +99,10 @@ class TargetEncoder:
 
     def _values(self, y: Any) -> np.ndarray:
         assert self.head is not None
-        y = _numeric(y, self.head.dtype if not self.transformers else np.dtype(np.float64))
+        transformers = self.head.target_transformers
+        y = _numeric(y, self.head.dtype if not transformers else np.dtype(np.float64))
         values = y.reshape(-1, 1) if y.ndim == 1 else y
-        for transformer in self.transformers:
+        for transformer in transformers:
             (given,) = conversion.untouched(transformer, values)
             values = np.asarray(transformer.transform(given)).reshape(len(values), -1)
         if values.shape[1] != self.head.n_outputs:
@@ -164,10 +155,10 @@ class TargetEncoder:
         return np.hstack(columns)
 
     def _own(self, y: Any) -> np.ndarray:
-        assert self.own_type is not None
-        dtype = helper.tensor_dtype_to_np_dtype(self.own_type.elem_type)
+        known = self.own_type
+        dtype = helper.tensor_dtype_to_np_dtype(known.elem_type)
         values = _numeric(y, dtype)
-        rank = 1 if self.own_type.shape is None else len(self.own_type.shape)
+        rank = 1 if known.shape is None else len(known.shape)
         if rank == 2 and values.ndim == 1:
             values = values.reshape(-1, 1)
         elif rank == 1 and values.ndim == 2:
@@ -183,18 +174,7 @@ ENCODERS: dict[str, Callable[[TargetEncoder, Any], np.ndarray]] = {
 
 
 def check_labels(y: Any) -> None:
-    """Raise an error if a row has None, NaN or pandas' NA for a label.
-
-    Parameters
-    ----------
-    y : array-like or None
-        Labels.
-
-    Raises
-    ------
-    ValueError
-        If there is one: sorting them, as classes are, would fail.
-    """
+    """Raise an error if a label is None, NaN or pandas' NA: sorting them, as classes are, would fail."""
     if y is None or issparse(y):
         return
     try:
@@ -213,18 +193,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def one_class(y: Any) -> Any:
-    """Return the class that one column of labels has in every row; None where there are others.
-
-    Parameters
-    ----------
-    y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-        Labels.
-
-    Returns
-    -------
-    scalar or None
-        Class.
-    """
+    """Return the class that all samples of one column of labels have; None where there are others."""
     if issparse(y) or np.ndim(y) not in (1, 2) or np.shape(y)[1:] not in ((), (1,)):
         return None
     values = np.asarray(y).ravel()

@@ -1,44 +1,25 @@
-"""What a trained transformer does, in scikit-learn's containers and under its names."""
+"""``transform`` of a trained transformer, in scikit-learn's containers and under its names."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.utils._set_output import _SetOutputMixin, _wrap_data_with_container
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
-from .. import conversion
-from .availability import names_features, transforms
-from .inference import Inference
-from .result_types import as_floats_of
+from .availability import wraps
+from .fitted_estimator import FittedEstimator
 
-if TYPE_CHECKING:
-    from ..conversion import Head
-
-__all__ = ["TransformationMixin"]
+__all__ = ["TransformerMethods"]
 
 
-class _Transformation:
+class _Transform(FittedEstimator):
     """The methods; those of a class that sets the container itself would lose their condition."""
 
     fit: Any
-    _source: Any
 
-    def _rows(self, X: Any) -> Any:
-        raise NotImplementedError
-
-    def _runner(self) -> Inference:
-        raise NotImplementedError
-
-    def _head(self) -> Head | None:
-        raise NotImplementedError
-
-    def _written(self) -> Any:
-        raise NotImplementedError
-
-    @available_if(transforms)
+    @available_if(wraps("transform"))
     def transform(self, X):
         """Transform with the trained model.
 
@@ -61,20 +42,15 @@ class _Transformation:
         WriteBackError
             If ``to_sklearn()`` is needed and cannot be.
         """
-        rows, head = self._rows(X), self._head()
         from ..preprocessing.readers import last_step  # longer to import than all of ortlearn
 
-        graph_has_it = head is not None and head.transformed is not None
-        if graph_has_it:
-            values = as_floats_of(X, self._runner().transform(rows))
-        else:
-            written = self._written()
-            values = written.transform(*conversion.untouched(written, X))
+        model = self._model()
+        values = model.transform(X)
         # A container that was chosen for the wrapped model counts where none was chosen here.
-        chooser = self if "_sklearn_output_config" in self.__dict__ else last_step(self._source)
+        chooser = self if hasattr(self, "_sklearn_output_config") else last_step(model.problem.source)
         return _wrap_data_with_container("transform", values, X, chooser)
 
-    @available_if(transforms)
+    @available_if(wraps("transform"))
     def fit_transform(self, X, y=None, **fit_params):
         """Train, then transform the same rows.
 
@@ -94,7 +70,7 @@ class _Transformation:
         """
         return self.fit(X, y, **fit_params).transform(X)
 
-    @available_if(names_features)
+    @available_if(wraps("transform", "get_feature_names_out"))
     def get_feature_names_out(self, input_features=None):
         """Return the names of the columns that ``transform`` gives.
 
@@ -108,11 +84,12 @@ class _Transformation:
         ndarray of str
             Names, as the wrapped model makes them.
         """
-        check_is_fitted(self)
-        if input_features is None and not hasattr(self._source, "feature_names_in_"):
-            input_features = getattr(self, "feature_names_in_", None)
-        return np.asarray(self._source.get_feature_names_out(input_features), dtype=object)
+        model = self._model()
+        source: Any = model.problem.source
+        if input_features is None and not hasattr(source, "feature_names_in_"):
+            input_features = model.features.names
+        return np.asarray(source.get_feature_names_out(input_features), dtype=object)
 
 
-class TransformationMixin(_Transformation, _SetOutputMixin):
+class TransformerMethods(_Transform, _SetOutputMixin):
     """``transform``, ``fit_transform``, ``get_feature_names_out`` and ``set_output``."""

@@ -14,7 +14,7 @@ from .loop import LoopSettings, TrainingResult, run_training
 from .loop_records import Measured, Observer, Snapshot
 from .sessions import make_session
 from .single_graph_step import SingleGraphStep
-from .task import TrainingTask
+from .task import Objective, ScoreGraph, TrainingTask, Update
 
 __all__ = [
     "Columns",
@@ -25,13 +25,16 @@ __all__ = [
     "FullBatchStep",
     "LoopSettings",
     "Measured",
+    "Objective",
     "Observer",
     "OrtGradientForwardBackward",
     "OrtGradientForwardBackwardFunction",
+    "ScoreGraph",
     "SingleGraphStep",
     "Snapshot",
     "TrainingResult",
     "TrainingTask",
+    "Update",
     "batch_sizes",
     "epoch_batches",
     "hoist",

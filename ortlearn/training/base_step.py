@@ -75,7 +75,7 @@ class BaseStep:
         self.prepare(data, sizes)
         arrays: dict = {(name, None): array for name, array in weights.items()}
         for name, array in weights.items():
-            for state, value in self.task.learning_rate.init(array).items():
+            for state, value in self.task.update.learning_rate.init(array).items():
                 arrays[name, state] = value
         for key, value in (states or {}).items():
             if key in arrays and arrays[key].shape == value.shape:

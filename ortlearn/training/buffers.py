@@ -60,8 +60,8 @@ class Data:
         if self.features is not None:
             return dict(self.features)
         if isinstance(self.X, Columns):
-            return self.X.feeds(list(task.feature_types()))
-        return {task.data: self.X}
+            return self.X.feeds(list(task.graph.features))
+        return {next(iter(task.graph.features)): self.X}
 
     def columns(self, task: TrainingTask) -> dict[str, Any]:
         """Return the arrays of all rows by the name of the input that takes them.
@@ -77,7 +77,7 @@ class Data:
             Features, labels and, where rows have weights, these.
         """
         columns = self.inputs(task)
-        columns[task.label] = self.y
+        columns[task.objective.label] = self.y
         if self.sample_weight is not None:
             columns[SAMPLE_WEIGHT] = self.sample_weight
         return columns

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import replace
 from threading import Lock
 from typing import Any
 
@@ -62,13 +61,14 @@ def cached_session(
     GradientError
         If onnxruntime lacks a kernel that the graph needs.
     """
-    plugins = [plugin for plugin in (task.loss, task.penalty, task.learning_rate) if plugin is not None]
+    used = (task.objective.loss, task.objective.penalty, task.update.learning_rate)
+    plugins = [plugin for plugin in used if plugin is not None]
     values = [value for plugin in plugins for _, value in sorted(plugin.get_params().items())]
     # What numpy prints of an array leaves out most of a long one.
     arrays = tuple((a.dtype.str, a.shape, a.tobytes()) for a in values if isinstance(a, np.ndarray))
-    unnamed = copy_model(task.graph)
+    unnamed = copy_model(task.graph.model)
     unnamed.graph.name = ""  # converters draw one at random
-    key = (replace(task, graph=unnamed).graph_key(), arrays, sizes, device, n_jobs, registered_rules())
+    key = (task.changed(model=unnamed).graph_key(), arrays, sizes, device, n_jobs, registered_rules())
     with _LOCK:
         if key in _CACHE:
             _CACHE.move_to_end(key)
@@ -81,7 +81,7 @@ def cached_session(
         if "Grad(" not in text:  # an operator of the model: rules have it too
             raise
         raise GradientError(
-            f"onnxruntime cannot run the training in {task.dtype}: {text}. Use gradient='rules', whose "
+            f"onnxruntime cannot run the training in {task.graph.dtype}: {text}. Use gradient='rules', whose "
             "operators are standard ones."
         ) from error
     with _LOCK:

@@ -87,15 +87,15 @@ def batch_graph(task: TrainingTask, size: int, packing: Packing | None = None) -
         # Differentiating rate * objective puts the rate into the gradient of the loss, once.
         op = GraphBuilder(opset_versions(objective)[""], existing_names=graph_names(objective.graph))
         op.node("Mul", differentiated(task), RATE, outputs=[SCALED])
-        scalar = TensorType(helper.np_dtype_to_tensor_dtype(task.dtype), ())
+        scalar = TensorType(helper.np_dtype_to_tensor_dtype(task.graph.dtype), ())
         outputs = [make_value_info(SCALED, scalar), make_value_info(OBJECTIVE, scalar)]
         objective = append_nodes(objective, op, inputs=[make_value_info(RATE, scalar)], outputs=outputs)
     target = SCALED if task.folds_rate else differentiated(task)
     gradient = gradient_of_loss(
-        objective, target, task.weights, task.gradient, keep_outputs=True, origin=task.origin
+        objective, target, task.graph.weights, task.gradient, keep_outputs=True, origin=task.graph.origin
     )
-    names = [value.name for value in gradient.graph.output][-len(task.weights) :]
-    gradients = dict(zip(task.weights, names, strict=True))
+    names = [value.name for value in gradient.graph.output][-len(task.graph.weights) :]
+    gradients = dict(zip(task.graph.weights, names, strict=True))
     step = append_updates(task, gradient, gradients, OBJECTIVE)
     return StepGraph(fuse_step(step.model), step.value, step.carried)
 
@@ -151,7 +151,7 @@ def epoch_graph(task: TrainingTask, size: int, rest: int, long: bool = False) ->
 
 
 def _column_names(task: TrainingTask) -> set[str]:
-    return {*task.feature_types(), task.label, SAMPLE_WEIGHT}
+    return {*task.graph.features, task.objective.label, SAMPLE_WEIGHT}
 
 
 def _with_gathers(step: StepGraph, columns: list[str], rows: str) -> ModelProto:
@@ -224,7 +224,7 @@ def _assemble(
     ends: list[ValueInfoProto],
 ) -> ModelProto:
     own = {value.name: value for value in (*step.model.graph.input, *step.model.graph.output)}
-    elem_type = helper.np_dtype_to_tensor_dtype(task.dtype)
+    elem_type = helper.np_dtype_to_tensor_dtype(task.graph.dtype)
     size = own[columns[0]].type.tensor_type.shape.dim[0].dim_value
     inputs = [_all_rows(own[name]) for name in columns]
     inputs.append(make_value_info(ORDER, TensorType(TensorProto.INT64, ("batches", size))))

@@ -74,8 +74,8 @@ class EpochStep(BaseStep):
         """Bind data, row numbers, weights and results once for every copy of the weights."""
         self._data, self._sizes = data, sizes
         self._ran: tuple[np.ndarray, float, dict | None] | None = None
-        self._rate = ort_value(np.zeros((), dtype=self.task.dtype), self.device)
-        self._last = ort_value(np.zeros((), dtype=self.task.dtype), self.device)
+        self._rate = ort_value(np.zeros((), dtype=self.task.graph.dtype), self.device)
+        self._last = ort_value(np.zeros((), dtype=self.task.graph.dtype), self.device)
         self._columns: dict[str, Any] = {}
         self._values: dict[str, Any] = {}
         self._bindings: list[Any] = []
@@ -137,7 +137,7 @@ class EpochStep(BaseStep):
     def set_rate(self, rate: float) -> None:
         """Set the learning rate of the next epochs."""
         self._rate_value = rate
-        self._rate.update_inplace(np.array(rate, dtype=self.task.dtype))
+        self._rate.update_inplace(np.array(rate, dtype=self.task.graph.dtype))
 
     def run_epoch(self, order: np.ndarray, batch_size: int, buffers: CarriedBuffers) -> np.ndarray:
         """Update on every batch of an epoch, up to the first objective that is not finite."""

@@ -39,12 +39,12 @@ class ForwardBackwardStep(BaseStep):
         self.models = {"update": update.model}
         self.update_session = self.make_session(update.model)
         self.loss_session: Any = None
-        if self.task.loss is not None and not self.task.loss.in_python:
+        if self.task.objective.loss is not None and not self.task.objective.loss.in_python:
             self.models["loss"] = loss_gradient_graph(self.task)
             self.loss_session = self.make_session(self.models["loss"])
         self.function = OrtGradientForwardBackward(
-            make_initializers_of(self.task.graph, self.task.weights),
-            weights_to_train=self.task.weights,
+            make_initializers_of(self.task.graph.model, self.task.graph.weights),
+            weights_to_train=self.task.graph.weights,
             sess_options=session_options(self.n_jobs),
             providers=self.device.kind,
             device_index=self.device.index,
@@ -55,12 +55,12 @@ class ForwardBackwardStep(BaseStep):
 
     def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:
         """Allocate the buffers of every size of batch, and bind them once."""
-        self.rate = ort_value(np.zeros((), dtype=self.task.dtype), self.device)
+        self.rate = ort_value(np.zeros((), dtype=self.task.graph.dtype), self.device)
         self._batches = {size: _BatchBuffers(self, data, size, buffers) for size in sizes}
 
     def set_rate(self, rate: float) -> None:
         """Set the learning rate of the next steps."""
-        self.rate.update_inplace(np.array(rate, dtype=self.task.dtype))
+        self.rate.update_inplace(np.array(rate, dtype=self.task.graph.dtype))
 
     def release(self) -> None:
         """Let go of data and weights; graphs and sessions stay."""
@@ -84,12 +84,12 @@ class _BatchBuffers:
         columns = data.columns(task)
         self.columns = {name: (BatchBuffer(a, size, device), a) for name, a in columns.items()}
         shape = _output_shape(task, size)
-        self.output = ort_value(np.zeros(shape, dtype=task.dtype), device)
-        self.output_gradient = ort_value(np.ones(shape, dtype=task.dtype), device)
-        self.objective = ort_value(np.zeros((), dtype=task.dtype), device)
-        self.penalty = ort_value(np.zeros((), dtype=task.dtype), device)
+        self.output = ort_value(np.zeros(shape, dtype=task.graph.dtype), device)
+        self.output_gradient = ort_value(np.ones(shape, dtype=task.graph.dtype), device)
+        self.objective = ort_value(np.zeros((), dtype=task.graph.dtype), device)
+        self.penalty = ort_value(np.zeros((), dtype=task.graph.dtype), device)
         self.gradients = {
-            name: ort_value(np.zeros(value.shape(), dtype=task.dtype), device)
+            name: ort_value(np.zeros(value.shape(), dtype=task.graph.dtype), device)
             for name, value in buffers.weights(0).items()
         }
         self._vectors(buffers)
@@ -97,7 +97,7 @@ class _BatchBuffers:
         self.update_bindings = [self._bind_update(buffers, copy) for copy in range(buffers.COPIES)]
 
     def _vectors(self, buffers: CarriedBuffers) -> None:
-        function, names = self.step.function, self.step.task.weights
+        function, names = self.step.function, self.step.task.graph.weights
         inputs = [self.columns[name][0].value for name in function.owner.input_names]
         self.feeds = []
         for copy in range(buffers.COPIES):
@@ -114,11 +114,11 @@ class _BatchBuffers:
         task = self.step.task
         binding = session.io_binding()
         values = {name: buffer.value for name, (buffer, _) in self.columns.items()}
-        values[task.output] = self.output
+        values[task.graph.output] = self.output
         for value in session.get_inputs():
             binding.bind_ortvalue_input(value.name, values[value.name])
         binding.bind_ortvalue_output(OBJECTIVE, self.objective)
-        binding.bind_ortvalue_output(f"{task.output}_grad", self.output_gradient)
+        binding.bind_ortvalue_output(f"{task.graph.output}_grad", self.output_gradient)
         return binding
 
     def _bind_update(self, buffers: CarriedBuffers, copy: int) -> Any:
@@ -146,10 +146,10 @@ class _BatchBuffers:
         if step.loss_session is not None:
             step.loss_session.run_with_iobinding(self.loss_binding)
             value = float(self.objective.numpy())
-        elif step.task.loss is None:
+        elif step.task.objective.loss is None:
             value = float(np.sum(self.output.numpy()))
         else:
-            value = self._evaluate(step.task.loss)
+            value = self._evaluate(step.task.objective.loss)
         step.function.backward(self.output_gradients, backward_outputs_cache=self.gradient_vector)
         step.update_session.run_with_iobinding(self.update_bindings[copy])
         return value + float(self.penalty.numpy()) if step.penalised else value
@@ -157,10 +157,10 @@ class _BatchBuffers:
     def _evaluate(self, loss: Any) -> float:
         """Return the objective of a loss in Python, its gradient written where backward reads it."""
         task = self.step.task
-        labels = self.columns[task.label][0].value.numpy()
+        labels = self.columns[task.objective.label][0].value.numpy()
         # copies: a function may overwrite what it gets, and backward reads the outputs
         rows, gradient = loss.evaluate(labels.copy(), self.output.numpy().copy())
-        if task.weighted:
+        if task.objective.weighted:
             weights = self.columns[SAMPLE_WEIGHT][0].value.numpy()
         else:
             weights = np.ones(len(rows), dtype=rows.dtype)
@@ -172,5 +172,5 @@ class _BatchBuffers:
 
 def _output_shape(task: TrainingTask, size: int) -> tuple[int, ...]:
     """Return the shape of the scores of a batch, or of the graph's own loss."""
-    known = [dim for dim in task.output_type.shape or () if isinstance(dim, int)]
-    return tuple(known) if task.loss is None else (size, *known[-1:])
+    known = [dim for dim in task.graph.output_type.shape or () if isinstance(dim, int)]
+    return tuple(known) if task.objective.loss is None else (size, *known[-1:])

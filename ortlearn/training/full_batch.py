@@ -27,10 +27,10 @@ class FullBatchGraph:
     def __init__(self, task: TrainingTask, rounded: bool):
         objective = smoothed_objective(task) if rounded else objective_graph(task)
         self.model: ModelProto = gradient_of_loss(
-            objective, OBJECTIVE, task.weights, task.gradient, origin=task.origin
+            objective, OBJECTIVE, task.graph.weights, task.gradient, origin=task.graph.origin
         )
         names = [value.name for value in self.model.graph.output]
-        self.gradients = names[-len(task.weights) :]
+        self.gradients = names[-len(task.graph.weights) :]
 
 
 class FullBatchStep:
@@ -52,10 +52,10 @@ class FullBatchStep:
     """
 
     def __init__(self, task: TrainingTask, device: Device, n_jobs: int | None = None):
-        if not task.penalty.smooth:
+        if not task.objective.penalty.smooth:
             raise PluginError(
-                f"{type(task.learning_rate).__name__} needs a smooth objective, {task.penalty!r} is "
-                "not smooth: use an l2 penalty, or another learning rate."
+                f"{type(task.update.learning_rate).__name__} needs a smooth objective, "
+                f"{task.objective.penalty!r} is not smooth: use an l2 penalty, or another learning rate."
             )
         self.task = task
         self.device = device
@@ -71,15 +71,16 @@ class FullBatchStep:
     @property
     def has_kinks(self) -> bool:
         """Whether the objective has no gradient at some places."""
-        return self.task.loss is not None and self.task.loss.kinks
+        return self.task.objective.loss is not None and self.task.objective.loss.kinks
 
     @property
     def lower(self) -> np.ndarray | None:
         """Lower bounds of all weights as one vector, of the weights last started from."""
-        if not self.task.not_negative:
+        if not self.task.update.not_negative:
             return None
-        bounds = [0.0 if name in self.task.not_negative else -np.inf for name in self.task.weights]
-        return np.repeat(bounds, [int(np.prod(self._shapes[name])) for name in self.task.weights])
+        names, not_negative = self.task.graph.weights, self.task.update.not_negative
+        bounds = [0.0 if name in not_negative else -np.inf for name in names]
+        return np.repeat(bounds, [int(np.prod(self._shapes[name])) for name in names])
 
     def graphs(self) -> dict[str, ModelProto]:
         """Return the graph of objective and gradients.
@@ -104,9 +105,9 @@ class FullBatchStep:
         self._data = data
         self._weights = {name: ort_value(np.array(array), self.device) for name, array in weights.items()}
         self._shapes = {name: array.shape for name, array in weights.items()}
-        self._objective = ort_value(np.zeros((), dtype=self.task.dtype), self.device)
-        self._width = ort_value(np.zeros((), dtype=self.task.dtype), self.device)
-        self._gradients = [ort_value(np.zeros_like(weights[n]), self.device) for n in self.task.weights]
+        self._objective = ort_value(np.zeros((), dtype=self.task.graph.dtype), self.device)
+        self._width = ort_value(np.zeros((), dtype=self.task.graph.dtype), self.device)
+        self._gradients = [ort_value(np.zeros_like(weights[n]), self.device) for n in self.task.graph.weights]
         self._bindings: dict[bool, tuple[Any, Any, set[str]]] = {}
         self._whole = None if self._needs_chunks(data) else self._values(slice(0, len(data)))
 
@@ -131,7 +132,7 @@ class FullBatchStep:
 
     def _needs_chunks(self, data: Data) -> bool:
         # A graph's own loss may be anything of its rows: it gets them all.
-        return data.is_sparse and self.task.loss is not None
+        return data.is_sparse and self.task.objective.loss is not None
 
     def _values(self, rows: slice) -> dict[str, Any]:
         """Return some rows as inputs of the graph."""
@@ -175,7 +176,7 @@ class FullBatchStep:
         session, binding, names = self._bound(rounded=width > 0)
         for name, array in self.unpack(vector).items():
             self._weights[name].update_inplace(array)
-        self._width.update_inplace(np.array(width, dtype=self.task.dtype))
+        self._width.update_inplace(np.array(width, dtype=self.task.graph.dtype))
         value, gradient = 0.0, np.zeros_like(vector)
         for share, inputs in self._parts():
             for name in names & inputs.keys():
@@ -199,7 +200,7 @@ class FullBatchStep:
         ndarray of shape (n_elements,)
             Vector, in the order of the task's weights.
         """
-        return np.concatenate([np.ravel(weights[n]).astype(np.float64) for n in self.task.weights])
+        return np.concatenate([np.ravel(weights[n]).astype(np.float64) for n in self.task.graph.weights])
 
     def unpack(self, vector: np.ndarray) -> dict[str, np.ndarray]:
         """Return the weights of a vector, in the graph's type.
@@ -216,8 +217,8 @@ class FullBatchStep:
         """
         weights, start = {}, 0
         with np.errstate(over="ignore"):  # what is not finite shows in the objective
-            for name in self.task.weights:
+            for name in self.task.graph.weights:
                 stop = start + int(np.prod(self._shapes[name], dtype=np.int64))
                 part = vector[start:stop].reshape(self._shapes[name])
-                weights[name], start = np.array(part, dtype=self.task.dtype, order="C"), stop
+                weights[name], start = np.array(part, dtype=self.task.graph.dtype, order="C"), stop
         return weights

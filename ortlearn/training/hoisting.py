@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -47,11 +46,11 @@ def needs_hoisting(task: TrainingTask) -> bool:
     >>> from ortlearn.training.hoisting import needs_hoisting
     >>> from ortlearn.graphs import TensorType
     >>> from types import SimpleNamespace
-    >>> task = SimpleNamespace(feature_types=lambda: {"city": TensorType(8, (None, 1))})
+    >>> task = SimpleNamespace(graph=SimpleNamespace(features={"city": TensorType(8, (None, 1))}))
     >>> needs_hoisting(task)
     True
     """
-    return any(known.elem_type == TensorProto.STRING for known in task.feature_types().values())
+    return any(known.elem_type == TensorProto.STRING for known in task.graph.features.values())
 
 
 def hoist(task: TrainingTask, data: Data, device: Device, n_jobs: int | None) -> tuple[TrainingTask, Data]:
@@ -90,16 +89,16 @@ def hoist(task: TrainingTask, data: Data, device: Device, n_jobs: int | None) ->
     >>> from ortlearn.learning_rates import LearningRateSGD
     >>> from ortlearn.losses import SquaredErrorLoss
     >>> from ortlearn.penalties import NoPenalty
-    >>> from ortlearn.training import Data, TrainingTask, hoist, parse_device
+    >>> from ortlearn.training import Data, Objective, ScoreGraph, TrainingTask, Update, hoist, parse_device
     >>> graph = parser.parse_model('''
     ...     <ir_version: 8, opset_import: ["": 18]>
     ...     g (float[N,1] x, float[1,1] w) => (float[N,1] f) { s = Exp (x) f = MatMul (s, w) }''')
     >>> column = TensorType(1, (None, 1))
-    >>> task = TrainingTask(graph, "x", column, "f", column, ["w"], {"w": False}, SquaredErrorLoss(), column,
-    ...                     NoPenalty(), LearningRateSGD())
+    >>> task = TrainingTask(ScoreGraph(graph, {"x": column}, "f", column, {"w": False}),
+    ...                     Objective(SquaredErrorLoss(), NoPenalty(), column), Update(LearningRateSGD()))
     >>> rows = np.zeros((4, 1), dtype=np.float32)
     >>> left, data = hoist(task, Data(rows, rows), parse_device("cpu"), None)
-    >>> [node.op_type for node in left.graph.graph.node], data.features["s"].ravel().tolist()
+    >>> [node.op_type for node in left.graph.model.graph.node], data.features["s"].ravel().tolist()
     (['MatMul'], [1.0, 1.0, 1.0, 1.0])
     """
     inputs = data.inputs(task)
@@ -107,7 +106,7 @@ def hoist(task: TrainingTask, data: Data, device: Device, n_jobs: int | None) ->
     own = [name for name in frontier if name not in inputs]
     if not own:
         return _checked(task), data
-    prefix = _for_any_rows(extract_model(task.graph, own, inputs=list(inputs)))
+    prefix = _for_any_rows(extract_model(task.graph.model, own, inputs=list(inputs)))
     feeds = {value.name: inputs[value.name] for value in prefix.graph.input}
     session = make_session(prefix, device, n_jobs)
     some = _rows_one_by_one(session, feeds)
@@ -119,19 +118,19 @@ def hoist(task: TrainingTask, data: Data, device: Device, n_jobs: int | None) ->
         name: TensorType(helper.np_dtype_to_tensor_dtype(array.dtype), (None, *array.shape[1:]))
         for name, array in features.items()
     }
-    others = [value.name for value in task.graph.graph.input if value.name not in inputs]
-    rest = extract_model(task.graph, [task.output], inputs=[*frontier, *others])
+    others = [value.name for value in task.graph.model.graph.input if value.name not in inputs]
+    rest = extract_model(task.graph.model, [task.graph.output], inputs=[*frontier, *others])
     for value in rest.graph.input:
         if value.name in known:
             value.CopyFrom(make_value_info(value.name, known[value.name]))
-    left = _checked(replace(task, graph=rest, features=known))
+    left = _checked(task.changed(model=rest, features=known))
     return left, Data(data.X, data.y, data.sample_weight, features)
 
 
 def _checked(task: TrainingTask) -> TrainingTask:
     """Return a task whose inputs can enter the loop."""
     if needs_hoisting(task):
-        types = task.feature_types().items()
+        types = task.graph.features.items()
         texts = [name for name, known in types if known.elem_type == TensorProto.STRING]
         raise ConversionError(
             f"Inputs {texts} are text, and what reads them cannot be computed before the training: it "
@@ -142,13 +141,13 @@ def _checked(task: TrainingTask) -> TrainingTask:
 
 def _frontier(task: TrainingTask) -> list[str]:
     """Return the tensors where the frozen part ends."""
-    changing = {*task.weights, task.label, SAMPLE_WEIGHT}
-    frozen = set(task.feature_types())
-    constants: set[str] = {tensor.name for tensor in task.graph.graph.initializer}
+    changing = {*task.graph.weights, task.objective.label, SAMPLE_WEIGHT}
+    frozen = set(task.graph.features)
+    constants: set[str] = {tensor.name for tensor in task.graph.model.graph.initializer}
     read: list[str] = []
-    for node in task.graph.graph.node:
+    for node in task.graph.model.graph.node:
         reads = node_inputs(node)
-        if reads & changing or task.output in node.output:
+        if reads & changing or task.graph.output in node.output:
             changing.update(node.output)
             read += [name for name in node.input if name in frozen]
             read += sorted(reads & frozen - set(node.input))

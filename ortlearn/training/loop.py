@@ -78,7 +78,7 @@ def run_training(
         return run_full_batch(step, data, weights, settings, validate, observer)
     buffers = step.start(data, batch_sizes(len(data), settings.batch_size), weights, states)
     recent: deque[float] = deque(maxlen=10)
-    rates, rate = Rates(step.task.learning_rate, settings.past_losses), float("nan")
+    rates, rate = Rates(step.task.update.learning_rate, settings.past_losses), float("nan")
     with progress_bar(settings.max_iter, settings.description, bool(settings.verbose)) as advance:
         monitor = Monitor(settings, validate, observer, advance)
         try:

@@ -55,8 +55,8 @@ def penalty_terms(op: GraphBuilder, task: TrainingTask, smooth_only: bool = Fals
         Scalars of shape (), by weight.
     """
     found = {}
-    for name, is_intercept in task.intercepts.items():
-        parts = task.penalty.parts_for(is_intercept, name)
+    for name, is_intercept in task.graph.intercepts.items():
+        parts = task.objective.penalty.parts_for(is_intercept, name)
         if parts:
             # A weight used twice in one node, and nowhere else, makes the C++ builder fail.
             weight = op.Identity(name)
@@ -64,7 +64,7 @@ def penalty_terms(op: GraphBuilder, task: TrainingTask, smooth_only: bool = Fals
             if known is not None:
                 op.set_type(weight, *known)
             smooth = [smooth_only and task.acts_by_step(part) for part in parts]
-            with plugins.blamed(task.penalty, "forward"):
+            with plugins.blamed(task.objective.penalty, "forward"):
                 terms = [
                     part.smooth_part(op, weight) if only else part.forward(op, weight)
                     for part, only in zip(parts, smooth, strict=True)

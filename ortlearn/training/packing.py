@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from onnx import ModelProto, ValueInfoProto, helper
@@ -43,16 +43,16 @@ def is_worth_packing(task: TrainingTask) -> bool:
         Whether the update goes element by element, is not fused with the product of the gradient,
         the weights are several and small, and nothing follows the update of one of them.
     """
-    if not task.learning_rate.elementwise or task.folds_rate or len(task.weights) < 2:
+    if not task.update.learning_rate.elementwise or task.folds_rate or len(task.graph.weights) < 2:
         return False
-    if task.is_proximal or task.not_negative:
+    if task.is_proximal or task.update.not_negative:
         return False
     return sum(int(np.prod(shape)) for shape in _shapes(task).values()) <= MAX_ELEMENTS
 
 
 def _shapes(task: TrainingTask) -> dict[str, tuple[int, ...]]:
-    types = value_types(task.graph)
-    return {name: tuple(int(dim) for dim in types[name].shape or ()) for name in task.weights}  # type: ignore[arg-type]
+    types = value_types(task.graph.model)
+    return {name: tuple(int(dim) for dim in types[name].shape or ()) for name in task.graph.weights}  # type: ignore[arg-type]
 
 
 @dataclass
@@ -81,7 +81,7 @@ class Packing:
 
     def task(self) -> TrainingTask:
         """Return a task that updates one vector."""
-        return replace(self._task, weights=[PACKED], intercepts={PACKED: False})
+        return self._task.changed(intercepts={PACKED: False})
 
     def objective(self, objective: ModelProto) -> ModelProto:
         """Return an objective that takes its weights from one vector."""
@@ -91,7 +91,7 @@ class Packing:
         parts = op.node("Split", PACKED, self._sizes, n_outputs=len(self._sizes), axis=0)
         for part, (name, shape) in zip(parts, self._shapes.items(), strict=True):
             op.node("Reshape", part, np.array(shape, dtype=np.int64), outputs=[name])
-        vector = self._info(PACKED, [int(self._sizes.sum())], self._task.dtype)
+        vector = self._info(PACKED, [int(self._sizes.sum())], self._task.graph.dtype)
         model = append_nodes(objective, op, inputs=[vector], first=True)
         inputs = [value for value in model.graph.input if value.name not in self._shapes]
         del model.graph.input[:]
@@ -144,14 +144,14 @@ class Packing:
 
     def _example(self, state: str | None) -> np.ndarray:
         """Return a weight of two elements, or a state of one."""
-        weight = np.zeros(2, dtype=self._task.dtype)
-        return weight if state is None else self._task.learning_rate.init(weight)[state]
+        weight = np.zeros(2, dtype=self._task.graph.dtype)
+        return weight if state is None else self._task.update.learning_rate.init(weight)[state]
 
     def _is_shared(self, state: str | None) -> bool:
         return self._example(state).ndim == 0
 
     def _piece(self, state: str | None, number: int) -> _Piece:
-        weight = self._task.weights[number]
+        weight = self._task.graph.weights[number]
         name = PACKED_OF.format("weight" if state is None else f"state_{state}", weight)
         shape = () if self._is_shared(state) else self._shapes[weight]
         return _Piece(weight, state, name, self._info(name, shape, self._example(state).dtype))

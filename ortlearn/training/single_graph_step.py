@@ -42,8 +42,8 @@ class SingleGraphStep(BaseStep):
         values: dict[str, Any] = {}
         if self._sparse is None:
             values = {name: ort_value(a, self.device) for name, a in fixed.items() if name in names}
-        self._rate = ort_value(np.zeros((), dtype=self.task.dtype), self.device)
-        self._objective = ort_value(np.zeros((), dtype=self.task.dtype), self.device)
+        self._rate = ort_value(np.zeros((), dtype=self.task.graph.dtype), self.device)
+        self._objective = ort_value(np.zeros((), dtype=self.task.graph.dtype), self.device)
         self._rows = {}
         self._bindings: dict[tuple[int, int], Any] = {}
         for size in sizes:
@@ -77,7 +77,7 @@ class SingleGraphStep(BaseStep):
 
     def set_rate(self, rate: float) -> None:
         """Set the learning rate of the next steps."""
-        self._rate.update_inplace(np.array(rate, dtype=self.task.dtype))
+        self._rate.update_inplace(np.array(rate, dtype=self.task.graph.dtype))
 
     def run(self, rows: np.ndarray, buffers: CarriedBuffers) -> float:
         """Update on a batch and return its objective."""

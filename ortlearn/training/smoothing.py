@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from onnx import ModelProto, helper
@@ -70,7 +69,7 @@ def smoothed_objective(task: TrainingTask) -> ModelProto:
     Nesterov, Y., "Smooth minimization of non-smooth functions", Mathematical Programming 103 (2005),
     127-152.
     """
-    model = objective_graph(replace(task, loss=SmoothedLoss(task.loss)))
-    elem_type = helper.np_dtype_to_tensor_dtype(task.dtype)
+    model = objective_graph(task.changed(loss=SmoothedLoss(task.objective.loss)))
+    elem_type = helper.np_dtype_to_tensor_dtype(task.graph.dtype)
     model.graph.input.append(make_value_info(WIDTH, TensorType(elem_type, ())))
     return model

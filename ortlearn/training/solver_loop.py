@@ -115,11 +115,11 @@ def run_full_batch(
     ConvergenceError
         If the objective is not finite and ``settings.exc`` is True.
     """
-    solver = step.task.learning_rate
+    solver = step.task.update.learning_rate
     assert isinstance(solver, BaseSolver)
     step.start(data, weights)
     start = step.pack(weights)
-    precision = float(np.finfo(step.task.dtype).eps)
+    precision = float(np.finfo(step.task.graph.dtype).eps)
     with progress_bar(settings.max_iter, settings.description, bool(settings.verbose)) as advance:
         monitor = Monitor(settings, validate, observer, advance)
         run = _Run(step, monitor, start)

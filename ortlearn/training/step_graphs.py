@@ -41,6 +41,8 @@ RATE = "ortlearn_rate"
 OBJECTIVE = "ortlearn_objective"
 SMOOTH = "ortlearn_smooth_objective"
 BATCH = "batch"
+#: Names that no other tensor may have.
+OWN_NAMES = {SAMPLE_WEIGHT, ROWS, RATE, OBJECTIVE}
 
 
 @dataclass(frozen=True)
@@ -93,8 +95,8 @@ def builder(task: TrainingTask, model: ModelProto, prefix: str) -> GraphBuilder:
     """Return a builder of nodes that follow a graph of a task."""
     return GraphBuilder(
         opset_versions(model)[""],
-        dtype=task.dtype,
-        existing_names=graph_names(model.graph) | {task.label, SAMPLE_WEIGHT, ROWS, RATE, OBJECTIVE},
+        dtype=task.graph.dtype,
+        existing_names=graph_names(model.graph) | OWN_NAMES | {task.objective.label},
         types=value_types(model),
         prefix=prefix,
     )
@@ -102,27 +104,27 @@ def builder(task: TrainingTask, model: ModelProto, prefix: str) -> GraphBuilder:
 
 def batch_inputs(task: TrainingTask, batch: int | str) -> list[ValueInfoProto]:
     """Return the inputs of the objective besides X and the weights."""
-    inputs = []
-    if task.loss is not None:
-        inputs.append(make_value_info(task.label, batch_type(task.label_type, batch)))
-    if task.weighted and task.loss is not None:
+    inputs, objective = [], task.objective
+    if objective.loss is not None:
+        inputs.append(make_value_info(objective.label, batch_type(objective.label_type, batch)))
+    if objective.weighted and objective.loss is not None:
         inputs.append(make_value_info(SAMPLE_WEIGHT, TensorType(elem_type(task), (batch,))))
     return inputs
 
 
 def elem_type(task: TrainingTask) -> int:
     """Return the ONNX type of scores, weights and states."""
-    return helper.np_dtype_to_tensor_dtype(task.dtype)
+    return helper.np_dtype_to_tensor_dtype(task.graph.dtype)
 
 
 def _with_batch_dimension(task: TrainingTask, batch: int | str) -> ModelProto:
-    model = copy_model(task.graph)
-    features = task.feature_types()
+    model = copy_model(task.graph.model)
+    features = task.graph.features
     for value in model.graph.input:
         if value.name in features:
             value.CopyFrom(make_value_info(value.name, batch_type(features[value.name], batch)))
-        elif value.name == task.label:
-            value.CopyFrom(make_value_info(task.label, batch_type(task.label_type, batch)))
+        elif value.name == task.objective.label:
+            value.CopyFrom(make_value_info(value.name, batch_type(task.objective.label_type, batch)))
         elif value.name == SAMPLE_WEIGHT:
             value.CopyFrom(make_value_info(SAMPLE_WEIGHT, TensorType(elem_type(task), (batch,))))
     del model.graph.value_info[:]
@@ -131,11 +133,12 @@ def _with_batch_dimension(task: TrainingTask, batch: int | str) -> ModelProto:
 
 def row_losses(task: TrainingTask, op: GraphBuilder, batch: int | str) -> str:
     """Write the loss of each row of a batch."""
-    assert task.loss is not None
-    op.set_type(task.label, *batch_type(task.label_type, batch))
-    op.set_type(task.output, *batch_type(task.output_type, batch))
-    with plugins.blamed(task.loss, "forward"):
-        return task.loss.forward(op, task.label, task.output)
+    objective, output = task.objective, task.graph.output
+    assert objective.loss is not None
+    op.set_type(objective.label, *batch_type(objective.label_type, batch))
+    op.set_type(output, *batch_type(task.graph.output_type, batch))
+    with plugins.blamed(objective.loss, "forward"):
+        return objective.loss.forward(op, objective.label, output)
 
 
 def row_loss_graph(task: TrainingTask) -> tuple[ModelProto, str]:
@@ -156,14 +159,14 @@ def objective_graph(task: TrainingTask, batch: int | str = BATCH) -> ModelProto:
     """
     model = _with_batch_dimension(task, batch)
     op = builder(task, model, "loss_")
-    if task.loss is None:
-        value = task.output
-        if len(task.output_type.shape or ()) > 0:
+    if task.objective.loss is None:
+        value = task.graph.output
+        if len(task.graph.output_type.shape or ()) > 0:
             value = op.ReduceSum(value, keepdims=0)
     else:
-        value = mean_loss(op, row_losses(task, op, batch), SAMPLE_WEIGHT if task.weighted else None)
+        value = mean_loss(op, row_losses(task, op, batch), SAMPLE_WEIGHT if task.objective.weighted else None)
     for info in model.graph.input:
-        if info.name in task.intercepts:
+        if info.name in task.graph.intercepts:
             shape = tuple(dim.dim_value for dim in info.type.tensor_type.shape.dim)
             op.set_type(info.name, elem_type(task), shape)
     terms = [value, *penalty_terms(op, task).values()]
@@ -189,20 +192,14 @@ def step_graph(task: TrainingTask) -> StepGraph:
     Its inputs are X, the labels and the weights of all rows, the numbers of a batch's rows
     (``ortlearn_rows``), the learning rate (``ortlearn_rate``), then what is carried.
     """
+    objective, target, names = objective_graph(task), differentiated(task), task.graph.weights
     gradient = gradient_of_loss(
-        objective_graph(task),
-        differentiated(task),
-        task.weights,
-        task.gradient,
-        keep_outputs=True,
-        origin=task.origin,
+        objective, target, names, task.gradient, keep_outputs=True, origin=task.graph.origin
     )
-    n_weights = len(task.weights)
-    columns = [value.name for value in gradient.graph.input if value.name not in task.weights]
+    columns = [value.name for value in gradient.graph.input if value.name not in names]
     whole = {value.name: value for value in gradient.graph.input if value.name in columns}
-    gradients = dict(
-        zip(task.weights, (v.name for v in list(gradient.graph.output)[-n_weights:]), strict=True)
-    )
+    results = [value.name for value in gradient.graph.output]
+    gradients = dict(zip(names, results[-len(names) :], strict=True))
     gradient = map_names(gradient, {name: f"ortlearn_batch_{name}" for name in columns})
     op = builder(task, gradient, "gather_")
     for name in columns:
@@ -215,7 +212,7 @@ def step_graph(task: TrainingTask) -> StepGraph:
             value.type.tensor_type.shape.dim[0].dim_param = "rows"
         inputs.append(value)
     gathered = append_nodes(gradient, op, first=True)
-    weights = [value for value in gathered.graph.input if value.name in task.weights]
+    weights = [value for value in gathered.graph.input if value.name in names]
     inputs = [copy_value(value) for value in (*inputs, rows, *weights)]
     del gathered.graph.input[:]
     gathered.graph.input.extend(inputs)
@@ -250,20 +247,20 @@ def append_updates(
         rate = op.constant(1.0)
     else:
         inputs.append(make_value_info(RATE, TensorType(elem_type(task), ())))
-    gradients = clip_gradients(op, gradients, task.clip_value, task.clip_norm)
+    gradients = clip_gradients(op, gradients, task.update.clip_value, task.update.clip_norm)
     weights, before, after = {}, {}, {}
-    for name in task.weights:
+    for name in task.graph.weights:
         shape = tuple(d.dim_value for d in types[name].type.tensor_type.shape.dim)
         before[name], infos = _state_inputs(task, op, name, shape)
         inputs += infos
-        with plugins.blamed(task.learning_rate, "update"):
-            new, after[name] = task.learning_rate.update(op, name, gradients[name], before[name], rate)
+        with plugins.blamed(task.update.learning_rate, "update"):
+            new, after[name] = task.update.learning_rate.update(op, name, gradients[name], before[name], rate)
         weights[name] = _bounded(task, op, name, _proximal(task, op, name, new, shape))
-    sums = append_sums(task.learning_rate, op, weights, before)
+    sums = append_sums(task.update.learning_rate, op, weights, before)
     types |= {info.name: info for info in inputs}
     outputs = [copy_value(v) for v in model.graph.output if v.name == value]
     carried = []
-    for name in task.weights:
+    for name in task.graph.weights:
         carried.append(Carried(name, None, name, weights[name]))
         for state, result in {**after[name], **sums[name]}.items():
             carried.append(Carried(name, state, before[name][state], result))
@@ -273,9 +270,9 @@ def append_updates(
 
 def _proximal(task: TrainingTask, op: GraphBuilder, name: str, new: str, shape: tuple[int, ...]) -> str:
     """Append the proximal step of the penalty to the update of a weight, where there is one."""
-    parts = task.penalty.parts_for(task.intercepts[name], name) if task.is_proximal else []
+    parts = task.objective.penalty.parts_for(task.graph.intercepts[name], name) if task.is_proximal else []
     steps = [part for part in parts if task.acts_by_step(part)]
-    scale = task.learning_rate.proximal_scale
+    scale = task.update.learning_rate.proximal_scale
     length = op.Mul(RATE, float(scale)) if steps and scale not in (None, 1.0) else RATE
     for part in steps:
         op.set_type(new, elem_type(task), shape)
@@ -285,14 +282,14 @@ def _proximal(task: TrainingTask, op: GraphBuilder, name: str, new: str, shape: 
 
 def _bounded(task: TrainingTask, op: GraphBuilder, name: str, new: str) -> str:
     """Append the projection of a weight that must not be negative: after a proximal step it is exact."""
-    return op.Max(new, 0.0) if name in task.not_negative else new
+    return op.Max(new, 0.0) if name in task.update.not_negative else new
 
 
 def _state_inputs(
     task: TrainingTask, op: GraphBuilder, weight: str, shape: tuple[int, ...]
 ) -> tuple[dict[str, str], list[ValueInfoProto]]:
     names, infos = {}, []
-    for state, array in task.learning_rate.init(np.zeros(shape, dtype=task.dtype)).items():
+    for state, array in task.update.learning_rate.init(np.zeros(shape, dtype=task.graph.dtype)).items():
         names[state] = op.unique(f"{weight}_{state}")
         known = TensorType(helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
         infos.append(make_value_info(names[state], known))

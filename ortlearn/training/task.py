@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from onnx import ModelProto
@@ -13,50 +15,78 @@ from ..learning_rates import BaseLearningRate
 from ..losses import BaseLoss
 from ..penalties import BasePenalty
 
-__all__ = ["TrainingTask"]
+__all__ = ["Objective", "ScoreGraph", "TrainingTask", "Update"]
 
 
 @dataclass(frozen=True)
-class TrainingTask:
-    """A graph, its objective and its update.
+class ScoreGraph:
+    """A graph from X (and the labels of a graph with its own loss) to scores or a loss.
 
     Attributes
     ----------
-    graph : onnx.ModelProto
-        From X (and the labels, where ``loss`` is None) to ``output``; the weights are inputs.
-    data : str
-        Input that takes X.
-    data_type : TensorType
-        Type of X.
+    model : onnx.ModelProto
+        Graph; the weights are inputs.
+    features : dict of str to TensorType
+        Inputs that take X, or what a part of the graph computed of it before.
     output : str
         Raw scores of shape (n, k), or the loss of a graph with its own.
     output_type : TensorType
         Type of the output.
-    weights : list of str
-        Inputs to train, sorted.
     intercepts : dict of str to bool
-        Whether each weight is an intercept.
-    loss : BaseLoss or None
-        Loss between labels and scores; None if the graph has its own.
-    label_type : TensorType
-        Type of the labels.
-    penalty : BasePenalty
-        Penalty on the weights.
-    learning_rate : BaseLearningRate
-        Schedule and update.
-    label : str
-        Name of the label input of a graph with its own loss, a free name otherwise.
-    weighted : bool
-        Whether rows have weights; those of a graph with its own loss are an input of it.
-    features : dict of str to TensorType
-        Inputs that take the features where there are several, or where a part of the graph was
-        computed before; empty for ``data`` alone.
-    gradient : str
-        Backend that builds gradients.
+        Inputs to train, sorted, and whether each is an intercept.
     origin : str or None
         Where the graph comes from; shown where an operator has no gradient.
     dtype : numpy.dtype
         Floating-point type of scores, weights and states.
+    """
+
+    model: ModelProto
+    features: dict[str, TensorType]
+    output: str
+    output_type: TensorType
+    intercepts: dict[str, bool]
+    origin: str | None = None
+    dtype: np.dtype = field(default_factory=lambda: np.dtype(np.float32))
+
+    @cached_property
+    def weights(self) -> list[str]:
+        """Inputs to train, sorted."""
+        return list(self.intercepts)
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What is minimised.
+
+    Attributes
+    ----------
+    loss : BaseLoss or None
+        Loss between labels and scores; None if the graph has its own.
+    penalty : BasePenalty
+        Penalty on the weights.
+    label_type : TensorType
+        Type of the labels.
+    label : str
+        Name of the label input of a graph with its own loss, a free name otherwise.
+    weighted : bool
+        Whether samples have weights; those of a graph with its own loss are an input of it.
+    """
+
+    loss: BaseLoss | None
+    penalty: BasePenalty
+    label_type: TensorType
+    label: str = "ortlearn_label"
+    weighted: bool = False
+
+
+@dataclass(frozen=True)
+class Update:
+    """How a batch changes the weights.
+
+    Attributes
+    ----------
+    learning_rate : BaseLearningRate
+        Schedule and update.
     clip_norm : float or None
         Bound of the norm of all gradients together, above 0.
     clip_value : float or None
@@ -65,31 +95,57 @@ class TrainingTask:
         Weights that updates cut off at zero.
     """
 
-    graph: ModelProto
-    data: str
-    data_type: TensorType
-    output: str
-    output_type: TensorType
-    weights: list[str]
-    intercepts: dict[str, bool]
-    loss: BaseLoss | None
-    label_type: TensorType
-    penalty: BasePenalty
     learning_rate: BaseLearningRate
-    label: str = "ortlearn_label"
-    weighted: bool = False
-    features: dict[str, TensorType] = field(default_factory=dict)
-    gradient: str = "auto"
-    origin: str | None = None
-    dtype: np.dtype = field(default_factory=lambda: np.dtype(np.float32))
     clip_norm: float | None = None
     clip_value: float | None = None
     not_negative: frozenset[str] = frozenset()
 
+
+@dataclass(frozen=True)
+class TrainingTask:
+    """A graph, its objective and its update.
+
+    Attributes
+    ----------
+    graph : ScoreGraph
+        Graph and weights.
+    objective : Objective
+        Loss and penalty.
+    update : Update
+        Learning rate and bounds.
+    gradient : str
+        Backend that builds gradients.
+    """
+
+    graph: ScoreGraph
+    objective: Objective
+    update: Update
+    gradient: str = "auto"
+
+    def changed(self, **fields_of_parts: Any) -> TrainingTask:
+        """Return the task with other values of fields of its graph, objective and update.
+
+        Parameters
+        ----------
+        **fields_of_parts
+            Values by the names of the fields.
+
+        Returns
+        -------
+        TrainingTask
+            New task.
+        """
+        parts: dict[str, Any] = {}
+        for name in ("graph", "objective", "update"):
+            part = getattr(self, name)
+            own = {item.name for item in fields(part)} & fields_of_parts.keys()
+            parts[name] = replace(part, **{field: fields_of_parts.pop(field) for field in own})
+        return replace(self, **parts, **fields_of_parts)
+
     @property
     def is_proximal(self) -> bool:
         """Whether updates are followed by the proximal step of the penalty, in place of a gradient."""
-        return any(self.acts_by_step(part) for part in self.penalty.parts())
+        return any(self.acts_by_step(part) for part in self.objective.penalty.parts())
 
     def acts_by_step(self, penalty: BasePenalty) -> bool:
         """Return whether a part of the penalty acts by its proximal step, in place of a gradient.
@@ -104,7 +160,7 @@ class TrainingTask:
         bool
             Whether it does.
         """
-        return penalty.acts_by_step(self.learning_rate.proximal_scale is not None)
+        return penalty.acts_by_step(self.update.learning_rate.proximal_scale is not None)
 
     @property
     def folds_rate(self) -> bool:
@@ -112,18 +168,8 @@ class TrainingTask:
 
         Clipping is of the gradient without the rate.
         """
-        clips = self.clip_norm is not None or self.clip_value is not None
-        return self.learning_rate.scales_gradient and not clips
-
-    def feature_types(self) -> dict[str, TensorType]:
-        """Return the inputs that take the features of a batch, and their types.
-
-        Returns
-        -------
-        dict of str to TensorType
-            Types by name.
-        """
-        return self.features or {self.data: self.data_type}
+        clips = self.update.clip_norm is not None or self.update.clip_value is not None
+        return self.update.learning_rate.scales_gradient and not clips
 
     def graph_key(self) -> Hashable:
         """Return what the graphs of a training depend on; tasks of equal keys share compiled graphs.
@@ -133,20 +179,20 @@ class TrainingTask:
         hashable
             Graph, plugins with their parameters, and settings.
         """
-        loss = None if self.loss is None else (type(self.loss), repr(sorted(self.loss.get_params().items())))
+        graph, objective, update, loss = self.graph, self.objective, self.update, self.objective.loss
         return (
-            self.graph.SerializeToString(deterministic=True),
-            self.output,
-            tuple(self.intercepts.items()),
-            loss,
-            self.label,
-            self.label_type,
-            self.penalty.graph_key(),
-            self.learning_rate.graph_key(),
-            self.weighted,
+            graph.model.SerializeToString(deterministic=True),
+            graph.output,
+            tuple(graph.intercepts.items()),
+            None if loss is None else (type(loss), repr(sorted(loss.get_params().items()))),
+            objective.label,
+            objective.label_type,
+            objective.penalty.graph_key(),
+            update.learning_rate.graph_key(),
+            objective.weighted,
             self.gradient,
-            self.dtype.str,
-            self.clip_norm,
-            self.clip_value,
-            self.not_negative,
+            graph.dtype.str,
+            update.clip_norm,
+            update.clip_value,
+            update.not_negative,
         )

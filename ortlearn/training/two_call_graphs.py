@@ -28,7 +28,7 @@ __all__ = ["loss_gradient_graph", "update_graph"]
 
 
 def _empty_model(task: TrainingTask, inputs: list[ValueInfoProto]) -> ModelProto:
-    model = copy_model(task.graph)
+    model = copy_model(task.graph.model)
     for field in (
         model.graph.node,
         model.graph.initializer,
@@ -46,14 +46,14 @@ def loss_gradient_graph(task: TrainingTask) -> ModelProto:
 
     Outputs are ``ortlearn_objective`` and ``<output>_grad``.
     """
-    scores = make_value_info(task.output, batch_type(task.output_type, BATCH))
+    scores = make_value_info(task.graph.output, batch_type(task.graph.output_type, BATCH))
     model = _empty_model(task, [scores])
     op = builder(task, model, "loss_")
-    value = mean_loss(op, row_losses(task, op, BATCH), SAMPLE_WEIGHT if task.weighted else None)
+    value = mean_loss(op, row_losses(task, op, BATCH), SAMPLE_WEIGHT if task.objective.weighted else None)
     op.node("Identity", value, outputs=[OBJECTIVE])
     output = make_value_info(OBJECTIVE, TensorType(elem_type(task), ()))
     model = append_nodes(model, op, inputs=batch_inputs(task, BATCH), outputs=[output])
-    return gradient_of_loss(model, OBJECTIVE, [task.output], task.gradient)
+    return gradient_of_loss(model, OBJECTIVE, [task.graph.output], task.gradient)
 
 
 def update_graph(task: TrainingTask) -> StepGraph:
@@ -62,9 +62,9 @@ def update_graph(task: TrainingTask) -> StepGraph:
     Its inputs are the weights, ``<weight>_grad`` of each, the learning rate and the states; its
     value is the penalty, None where there is none.
     """
-    values = [copy_value(v) for v in task.graph.graph.input if v.name in task.weights]
+    values = [copy_value(v) for v in task.graph.model.graph.input if v.name in task.graph.weights]
     model = _empty_model(task, values)
-    gradients = {name: f"{name}_grad" for name in task.weights}
+    gradients = {name: f"{name}_grad" for name in task.graph.weights}
     received = []
     for value in values:
         gradient = copy_value(value)

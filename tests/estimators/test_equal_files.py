@@ -53,7 +53,7 @@ def digests(names):
             for warm in (False, True):
                 settings = {"max_iter": 2, "learning_rate": 1e-3, "warm_start": warm, "random_state": 0}
                 trained = optimizer(model, **settings).fit(X, y)
-                graphs = {"trained": trained.get_trained_onnx(), **trained._step.graphs()}
+                graphs = {"trained": trained.get_trained_onnx(), **trained._fitted.step.graphs()}
                 for kind, graph in graphs.items():
                     digest = hashlib.sha256(graph.SerializeToString()).hexdigest()
                     found[f"{name} {optimizer.__name__} {warm} {kind}"] = digest

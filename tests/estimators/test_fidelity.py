@@ -14,7 +14,6 @@ from ortlearn.estimators.fidelity import ROWS, compare_with_sklearn
 from ortlearn.estimators.inference import Inference
 from ortlearn.estimators.problem import Problem
 from ortlearn.exceptions import FidelityWarning
-from ortlearn.training.devices import Device
 
 X, CLASSES = load_iris(return_X_y=True)
 X = X.astype(np.float32)
@@ -22,8 +21,9 @@ STILL = {"warm_start": True, "max_iter": 1, "learning_rate": 1e-30}
 
 
 def runner_of(model, y):
-    problem = Problem.pose(OrtGradientOptimizer(model, **STILL), X, y, None, np.random.RandomState(0))
-    return Inference(problem, problem.trainable.model, Device("cpu"), None)
+    configuration = OrtGradientOptimizer(model, **STILL)._configuration()
+    problem = Problem.of(configuration, X, y)
+    return Inference(problem, problem.trainable.model, configuration.runtime)
 
 
 @pytest.mark.parametrize("changed", [True, False])
@@ -60,7 +60,6 @@ def test_fit_compares_and_looks_at_few_rows(monkeypatch):
         KNeighborsRegressor, "predict", lambda self, rows: seen.append(rows) or rows[:, 0] + 9
     )
     with pytest.warns(FidelityWarning, match="KNeighborsRegressor"):
-        trained = OrtGradientOptimizer(model, weights_to_train="_y", **STILL).fit(X, X[:, 0])
+        OrtGradientOptimizer(model, weights_to_train="_y", **STILL).fit(X, X[:, 0])
     (rows,) = seen
     assert len(rows) == ROWS
-    assert trained._problem.source is None

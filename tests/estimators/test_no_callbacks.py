@@ -11,7 +11,7 @@ from sklearn.linear_model import Ridge
 
 from ortlearn.callbacks import LearningRateMonitor
 from ortlearn.estimators import callbacks
-from ortlearn.estimators.validation import Rows
+from ortlearn.estimators.samples import Samples
 
 
 @pytest.fixture
@@ -42,8 +42,8 @@ def test_training_goes_on_without(without):
     seen = []
     without.with_callbacks(seen.append)("trained")
     assert seen == ["trained"]
-    assert without.begin_task(Ridge(), "fit", Rows(np.eye(2), np.ones(2)), 3) is None
+    assert without.EstimatorView(Ridge()).begin_task("fit", Samples(np.eye(2), np.ones(2)), 3) is None
 
 
 def test_nobody_listens_to_an_estimator_without_callbacks():
-    assert callbacks.begin_task(Ridge(), "fit", Rows(np.eye(2), np.ones(2)), 3) is None
+    assert callbacks.EstimatorView(Ridge()).begin_task("fit", Samples(np.eye(2), np.ones(2)), 3) is None

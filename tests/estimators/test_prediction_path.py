@@ -6,7 +6,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from ortlearn.estimators import OrtGradientOptimizer, rows
+from ortlearn.estimators import OrtGradientOptimizer, fitted_model
 
 
 @pytest.fixture(scope="module")
@@ -26,15 +26,15 @@ def fitted(request, X):
 
 @pytest.fixture
 def validated(monkeypatch):
-    """Number of times scikit-learn's checks were run."""
+    """Number of times X was checked and converted."""
     calls = []
-    check = rows.validate_data
+    check = fitted_model.read_samples
 
     def counted(*args, **kwargs):
         calls.append(1)
         return check(*args, **kwargs)
 
-    monkeypatch.setattr(rows, "validate_data", counted)
+    monkeypatch.setattr(fitted_model, "read_samples", counted)
     return calls
 
 
@@ -53,7 +53,7 @@ def the_long_way(monkeypatch):
 
     def compute(model, rows):
         with monkeypatch.context() as patched:
-            patched.setattr(type(model), "_is_ready", lambda self, X: False)
+            patched.setattr(fitted_model.FittedModel, "_is_ready", lambda self, X: False)
             return outputs(model, rows)
 
     return compute
@@ -91,7 +91,7 @@ def test_losses_take_the_same_way(fitted, monkeypatch, X):
     model = fitted[0]
     rows = X.astype(model.dtype)
     short = model.losses(rows, X[:, 0])
-    monkeypatch.setattr(type(model), "_is_ready", lambda self, X: False)
+    monkeypatch.setattr(fitted_model.FittedModel, "_is_ready", lambda self, X: False)
     np.testing.assert_array_equal(model.losses(rows, X[:, 0]), short)
 
 

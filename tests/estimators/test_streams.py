@@ -96,9 +96,9 @@ def test_states_of_other_shapes_begin_anew(optimizer, diabetes_units):
     X, y = diabetes_units
     model = optimizer(LinearRegression(), learning_rate=Remembering((2,)), batch_size=1000).partial_fit(X, y)
     model.partial_fit(X, y)
-    assert model._states["I0_coef", "velocity"].tolist() == [4.0, 4.0]
+    assert model._fitted.state.states["I0_coef", "velocity"].tolist() == [4.0, 4.0]
     model.set_params(learning_rate=Remembering()).partial_fit(X, y)
-    assert model._states["I0_coef", "velocity"] == 2.0
+    assert model._fitted.state.states["I0_coef", "velocity"] == 2.0
 
 
 def test_another_loss_with_other_labels(optimizer, wine):

@@ -199,8 +199,8 @@ def test_rows_are_routed_once(diabetes_units):
     fitted = RandomForestRegressor(max_depth=3, **FEW).fit(X, y)
     model = refined(fitted, X, y, max_iter=1)
     data = Data(X.astype(np.float32), y[:, None].astype(np.float32))
-    left, data = hoist(model._problem.task(False), data, parse_device("cpu"), None)
-    assert [node.op_type for node in left.graph.graph.node] == ["Gather", "ReduceSum"]
+    left, data = hoist(model._fitted.problem.task(False), data, parse_device("cpu"), None)
+    assert [node.op_type for node in left.graph.model.graph.node] == ["Gather", "ReduceSum"]
     ((_, numbers),) = data.features.items()
     reached = fitted.apply(X)
     assert numbers.shape == reached.shape and numbers.dtype == np.int64

@@ -96,7 +96,7 @@ class Measurement:
                 "ok": True,
                 "target": name,
                 "weights": list(self.posed.weights),
-                "loss": type(self.posed.task.loss).__name__,
+                "loss": type(self.posed.task.objective.loss).__name__,
                 "warnings": self.posed.messages,
             }
         assert error is not None
@@ -272,10 +272,10 @@ class Measurement:
         ours = self.trained.get("rules") or self.trained.get("ort")
         if ours is None:
             return {"ok": None, "reason": "nothing was trained"}
-        front = ours._problem.trainable.front  # what scikit-learn itself computes before the graph
+        front = ours._fitted.problem.trainable.front  # what scikit-learn itself computes before the graph
         X = self.rows.X if front is None else front.transform(self.rows.X)
         found = predictions(ours, self.rows.X)
-        if ours._problem.trainable.head.transformed is None:  # transform is then to_sklearn's
+        if ours._fitted.problem.trainable.head.transformed is None:  # transform is then to_sklearn's
             found.pop("transform", None)
         gap = same_outputs(found, run_file(ours.onnx_, X))
         if gap <= SAME:

@@ -8,7 +8,16 @@ from ortlearn.graphs import TensorType
 from ortlearn.learning_rates import LearningRateSGD
 from ortlearn.losses import SquaredErrorLoss
 from ortlearn.penalties import NoPenalty
-from ortlearn.training import Data, EpochStep, ForwardBackwardStep, SingleGraphStep, TrainingTask
+from ortlearn.training import (
+    Data,
+    EpochStep,
+    ForwardBackwardStep,
+    Objective,
+    ScoreGraph,
+    SingleGraphStep,
+    TrainingTask,
+    Update,
+)
 
 FLOAT = 1
 STEPS = {"one_graph": SingleGraphStep, "two_calls": ForwardBackwardStep}
@@ -33,21 +42,15 @@ def make_task():
         <ir_version: 8, opset_import: ["": 18]>
         g (float[N,2] x, float[2,1] coef) => (float[N,1] score) { score = MatMul (x, coef) }""")
 
+    column = TensorType(FLOAT, (None, 1))
+    task = TrainingTask(
+        ScoreGraph(graph, {"x": TensorType(FLOAT, (None, 2))}, "score", column, {"coef": False}),
+        Objective(SquaredErrorLoss(), NoPenalty(), column),
+        Update(LearningRateSGD(eta0=0.1, power_t=0.5)),
+    )
+
     def make(**changes):
-        arguments = {
-            "graph": graph,
-            "data": "x",
-            "data_type": TensorType(FLOAT, (None, 2)),
-            "output": "score",
-            "output_type": TensorType(FLOAT, (None, 1)),
-            "weights": ["coef"],
-            "intercepts": {"coef": False},
-            "loss": SquaredErrorLoss(),
-            "label_type": TensorType(FLOAT, (None, 1)),
-            "penalty": NoPenalty(),
-            "learning_rate": LearningRateSGD(eta0=0.1, power_t=0.5),
-        }
-        return TrainingTask(**{**arguments, **changes})
+        return task.changed(**changes)
 
     return make
 
@@ -70,11 +73,10 @@ def make_linear(make_task):
         elem_type = {"float32": 1, "float64": 11}[dtype]
         return make_task(
             **{
-                "graph": parser.parse_model(text.replace("DTYPE", {1: "float", 11: "double"}[elem_type])),
-                "data_type": TensorType(elem_type, (None, 2)),
+                "model": parser.parse_model(text.replace("DTYPE", {1: "float", 11: "double"}[elem_type])),
+                "features": {"x": TensorType(elem_type, (None, 2))},
                 "output_type": TensorType(elem_type, (None, 1)),
                 "label_type": TensorType(elem_type, (None, 1)),
-                "weights": ["coef", "intercept"],
                 "intercepts": {"coef": False, "intercept": True},
                 "dtype": np.dtype(dtype),
                 **changes,

@@ -1,7 +1,6 @@
 """Averaged SGD: the mean of the weights after each update, in every step."""
 
 import pickle
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -67,10 +66,10 @@ def parts(carried):
 
 def mean_of_path(task, data, start, size, begin, *, rate=0.05, n_epochs=3):
     """Return the mean of the weights after each update, read from a training batch by batch."""
-    learning_rate = task.learning_rate
+    learning_rate = task.update.learning_rate
     if isinstance(learning_rate, Averaged):
         learning_rate = learning_rate.learning_rate
-    step = SingleGraphStep(replace(task, learning_rate=learning_rate), CPU)
+    step = SingleGraphStep(task.changed(learning_rate=learning_rate), CPU)
     buffers = step.start(data, [size] + ([len(data) % size] if len(data) % size else []), start)
     step.set_rate(rate)
     path = []
@@ -133,7 +132,7 @@ def test_the_training_is_that_of_the_wrapped_one(any_step_class, make_linear, ma
     for rate in RATES.values():
         task = make_linear("float64", learning_rate=rate)
         expected, own = train(any_step_class(task, CPU), make_rows("float64"), starting("float64"), 5)
-        averaged = replace(task, learning_rate=Averaged(rate, 3))
+        averaged = task.changed(learning_rate=Averaged(rate, 3))
         found, states = train(any_step_class(averaged, CPU), make_rows("float64"), starting("float64"), 5)
         for name, array in expected.items():
             np.testing.assert_allclose(found[name], array, rtol=1e-12)
@@ -146,10 +145,10 @@ def test_the_training_is_that_of_the_wrapped_one(any_step_class, make_linear, ma
 def test_weights_count_after_the_proximal_step(penalty, any_step_class, make_linear, make_rows):
     learning_rate = Averaged(LearningRateSGDNesterov(momentum=0.5), 2)
     task = make_linear("float64", learning_rate=learning_rate, penalty=penalty, clip_norm=5.0)
-    assert task.is_proximal and task.learning_rate.proximal_scale == 2.0
+    assert task.is_proximal and task.update.learning_rate.proximal_scale == 2.0
     data, start = make_rows("float64"), starting("float64")
     expected = mean_of_path(task, data, start, 5, 2)
-    without = mean_of_path(replace(task, penalty=NoPenalty()), data, start, 5, 2)
+    without = mean_of_path(task.changed(penalty=NoPenalty()), data, start, 5, 2)
     weights, states = train(any_step_class(task, CPU), data, start, 5)
     for name, array in averages(states, weights).items():
         np.testing.assert_allclose(array, expected[name], rtol=1e-12)
@@ -170,8 +169,7 @@ NETWORK_START = {
 @pytest.mark.parametrize("rate, bound", [("Adam", None), ("RMSprop", 0.5), ("SGD", 0.5)])
 def test_weights_as_one_vector(rate, bound, begin, make_task, make_rows):
     task = make_task(
-        graph=parser.parse_model(NETWORK),
-        weights=list(NETWORK_START),
+        model=parser.parse_model(NETWORK),
         intercepts={"first": False, "second": False, "third": True},
         learning_rate=Averaged(RATES[rate], begin),
         clip_norm=bound,
@@ -204,9 +202,8 @@ def test_rows_of_a_table(make_task):
     graph = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
         g (int64[N] x, float[6,1] table) => (float[N,1] score) { score = Gather <axis = 0> (table, x) }""")
     task = make_task(
-        graph=graph,
-        data_type=TensorType(7, (None,)),
-        weights=["table"],
+        model=graph,
+        features={"x": TensorType(7, (None,))},
         intercepts={"table": False},
         learning_rate=Averaged(LearningRateSGD(), 2),
         gradient="rules",

@@ -1,7 +1,6 @@
 """Clipped gradients: by value and by norm, in every step, against numpy."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -132,15 +131,15 @@ class NumpyUpdate:
 def numpy_training(task, data, start, rate, size, n_epochs, proximal=lambda w: w):
     """Return the weights after some epochs in the order of the rows, in float64."""
     weights = {name: array.astype(np.float64) for name, array in start.items()}
-    updates = {name: NumpyUpdate(rate, task.learning_rate) for name in weights}
+    updates = {name: NumpyUpdate(rate, task.update.learning_rate) for name in weights}
     X, y = data.X.astype(np.float64), data.y.astype(np.float64)
-    l2 = getattr(task.penalty, "l2", 0.0)
+    l2 = getattr(task.objective.penalty, "l2", 0.0)
     for _ in range(n_epochs):
         for first in range(0, len(X), size):
             rows = X[first : first + size]
             error = (rows @ weights["coef"] + weights["intercept"] - y[first : first + size]) / len(rows)
             gradients = [rows.T @ error + 2 * l2 * weights["coef"], error.sum(axis=0)]
-            gradients = expected_clipped(gradients, task.clip_value, task.clip_norm)
+            gradients = expected_clipped(gradients, task.update.clip_value, task.update.clip_norm)
             for name, gradient in zip(("coef", "intercept"), gradients, strict=True):
                 weights[name] = updates[name](weights[name], gradient)
             weights["coef"] = proximal(weights["coef"])
@@ -182,7 +181,7 @@ def test_every_step_against_numpy(rate, bounds, dtype, any_step_class, make_line
     data, start = make_rows(dtype), starting(dtype)
     expected = numpy_training(task, data, start, 0.05, 5, 3)
     found = train(any_step_class, task, data, start)
-    free = train(any_step_class, replace(task, clip_value=None, clip_norm=None), data, start)
+    free = train(any_step_class, task.changed(clip_value=None, clip_norm=None), data, start)
     for name, array in expected.items():
         np.testing.assert_allclose(found[name], array, rtol=20 * RTOL[dtype], err_msg=name)
     assert max(np.abs(free[name] - found[name]).max() for name in found) > 1e-2
@@ -226,16 +225,16 @@ def test_the_proximal_step_is_not_clipped(any_step_class, make_linear, make_rows
 
 def test_the_rate_is_not_in_the_gradient(make_linear):
     task = make_linear(learning_rate=LearningRateSGD())
-    assert task.folds_rate and not replace(task, clip_value=1.0).folds_rate
-    assert not replace(task, clip_norm=1.0).folds_rate
-    assert not replace(task, learning_rate=LearningRateAdam()).folds_rate
+    assert task.folds_rate and not task.changed(clip_value=1.0).folds_rate
+    assert not task.changed(clip_norm=1.0).folds_rate
+    assert not task.changed(learning_rate=LearningRateAdam()).folds_rate
 
 
 def test_bounds_that_are_never_met_change_nothing(any_step_class, make_linear, make_rows):
     task = make_linear("float64", learning_rate=LearningRateSGDNesterov())
     data, start = make_rows("float64"), starting("float64")
     expected = train(any_step_class, task, data, start)
-    found = train(any_step_class, replace(task, clip_value=1e9, clip_norm=1e9), data, start)
+    found = train(any_step_class, task.changed(clip_value=1e9, clip_norm=1e9), data, start)
     for name, array in expected.items():
         np.testing.assert_allclose(found[name], array, rtol=1e-12)
 
@@ -253,8 +252,7 @@ NETWORK_START = {
 @pairwise(rate=RATES, gradient=["rules", ORT])
 def test_weights_as_one_vector(rate, gradient, make_task, make_rows):
     task = make_task(
-        graph=parser.parse_model(NETWORK),
-        weights=list(NETWORK_START),
+        model=parser.parse_model(NETWORK),
         intercepts={"first": False, "second": False, "third": True},
         learning_rate=RATES[rate],
         gradient=gradient,

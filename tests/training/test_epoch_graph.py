@@ -1,7 +1,6 @@
 """The graph of an epoch: its loop, its last batch, and its names."""
 
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -13,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from ortlearn.estimators import OrtGradientOptimizer
+from ortlearn.graphs import TensorType
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGDNesterov
 from ortlearn.penalties import L2Penalty
 from ortlearn.training import Device, EpochStep, SingleGraphStep, batch_loops
@@ -67,7 +67,7 @@ def test_a_valid_graph_of_a_model(size, rest, wine):
     step = (
         OrtGradientOptimizer(make_pipeline(StandardScaler(), LogisticRegression()), max_iter=1)
         .fit(X, y)
-        ._step
+        ._fitted.step
     )
     onnx.checker.check_model(epoch_graph(step.task, size, rest).model, full_check=True)
     onnx.checker.check_model(batch_graph(step.task, size).model, full_check=True)
@@ -106,7 +106,7 @@ def test_the_rate_is_multiplied_in_once_before_the_loop(make_task):
     model = epoch_graph(task, 5, 0).model
     body = loop_of(model)
     assert RATE not in {name for node in body.node for name in node.input}
-    adam = epoch_graph(replace(task, learning_rate=LearningRateAdam()), 5, 0).model
+    adam = epoch_graph(task.changed(learning_rate=LearningRateAdam()), 5, 0).model
     assert RATE in {name for node in loop_of(adam).node for name in node.input}
 
 
@@ -128,7 +128,7 @@ def test_no_preprocessing_in_the_loop(wine):
         optimizer = OrtGradientOptimizer(
             pipeline, hoist=hoist, max_iter=3, random_state=0, learning_rate=1e-4, batch_size=16
         ).fit(X, y)
-        model = optimizer._step.graphs()["epoch"]
+        model = optimizer._fitted.step.graphs()["epoch"]
         found[hoist] = Counter(node.op_type for node in loop_of(model).node)
         assert optimizer.n_iter_ == 3
         weights[hoist] = optimizer.trained_coef_
@@ -162,10 +162,10 @@ NAMES = [
 def test_names_of_the_model_are_its_own(name, make_task, rows):
     text = """<ir_version: 8, opset_import: ["": 18]>
         g (float[N,2] x, float[2,1] coef) => (float[N,1] score) { t = Neg (x) score = MatMul (t, coef) }"""
-    plain = EpochStep(make_task(graph=parser.parse_model(text)), CPU)
+    plain = EpochStep(make_task(model=parser.parse_model(text)), CPU)
     values, expected = after_an_epoch(plain, rows, 5)
     renamed = text.replace("t = Neg", f"{name} = Neg").replace("(t,", f"({name},")
-    step = EpochStep(make_task(graph=parser.parse_model(renamed)), CPU)
+    step = EpochStep(make_task(model=parser.parse_model(renamed)), CPU)
     other, weights = after_an_epoch(step, rows, 5)
     np.testing.assert_array_equal(weights, expected)
     np.testing.assert_array_equal(other, values)
@@ -175,7 +175,9 @@ def test_names_of_the_model_are_its_own(name, make_task, rows):
 def test_names_of_the_data_are_their_own(name, make_task, rows):
     graph = parser.parse_model(f"""<ir_version: 8, opset_import: ["": 18]>
         g (float[N,2] {name}, float[2,1] coef) => (float[N,1] score) {{ score = MatMul ({name}, coef) }}""")
-    _, weights = after_an_epoch(EpochStep(make_task(graph=graph, data=name), CPU), rows, 5)
+    _, weights = after_an_epoch(
+        EpochStep(make_task(model=graph, features={name: TensorType(1, (None, 2))}), CPU), rows, 5
+    )
     _, expected = after_an_epoch(EpochStep(make_task(), CPU), rows, 5)
     np.testing.assert_array_equal(weights, expected)
 
@@ -184,8 +186,8 @@ def test_nodes_without_names_and_a_short_batch(make_task, rows):
     text = """<ir_version: 8, opset_import: ["": 18]>
         g (float[N,2] x, float[2,1] coef) => (float[N,1] score)
         { a = Neg (x) b = Neg (a) score = MatMul (b, coef) }"""
-    task = make_task(graph=parser.parse_model(text))
-    assert not any(node.name for node in task.graph.graph.node)
+    task = make_task(model=parser.parse_model(text))
+    assert not any(node.name for node in task.graph.model.graph.node)
     _, weights = after_an_epoch(EpochStep(task, CPU), rows, 5)
     _, expected = after_an_epoch(SingleGraphStep(make_task(), CPU), rows, 5)
     np.testing.assert_allclose(weights, expected, rtol=1e-6)
@@ -195,7 +197,7 @@ def test_random_numbers_are_drawn_in_every_batch(make_task, rows):
     graph = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
         g (float[N,2] x, float[2,1] coef) => (float[N,1] score) <float[2,1] zeros = {0, 0}>
         { noise = RandomNormalLike (zeros) noisy = Add (coef, noise) score = MatMul (x, noisy) }""")
-    task = make_task(graph=graph, gradient="rules")
+    task = make_task(model=graph, gradient="rules")
     step = EpochStep(task, CPU)
     buffers = step.start(rows, [5], START)
     step.set_rate(0.0)

@@ -3,7 +3,6 @@
 import gc
 import warnings
 import weakref
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -82,19 +81,20 @@ def trained():
             model, labels = MODELS[name]
             X = np.random.RandomState(0).normal(size=(23, 3)).astype(dtype)
             fitted = OrtGradientOptimizer(model, dtype=dtype, max_iter=1, random_state=0).fit(X, labels(X))
-            task = fitted._step.task
+            task = fitted._fitted.step.task
             weights = {
                 name: np.random.RandomState(1).normal(0, 0.5, size=_shape(task, name)).astype(dtype)
-                for name in task.weights
+                for name in task.graph.weights
             }
-            made[name, dtype] = task, Data(X, fitted._problem.encoder.encode(labels(X), len(X))), weights
+            encoded = fitted._fitted.problem.encoder.encode(labels(X), len(X))
+            made[name, dtype] = task, Data(X, encoded), weights
         return made[name, dtype]
 
     return train
 
 
 def _shape(task, name):
-    value = next(v for v in task.graph.graph.input if v.name == name)
+    value = next(v for v in task.graph.model.graph.input if v.name == name)
     return [dim.dim_value for dim in value.type.tensor_type.shape.dim]
 
 
@@ -144,7 +144,7 @@ def test_an_epoch_is_its_batches(
     if weighted and sizes in ("short", "ones"):
         row_weights[n_rows // 2 :] = 0  # a batch of ones that do not count, in some order at least
     some = Data(data.X[:n_rows], data.y[:n_rows], row_weights)
-    task = replace(task, learning_rate=RATES[rate], gradient=gradient, penalty=penalty, weighted=weighted)
+    task = task.changed(learning_rate=RATES[rate], gradient=gradient, penalty=penalty, weighted=weighted)
     assert_same_epochs(task, some, weights, batch_size, RTOL[dtype])
 
 
@@ -162,7 +162,7 @@ def own_loss(make_task):
 
     def make(shape="", keep=0):
         return make_task(
-            graph=parser.parse_model(OWN_LOSS.format(shape=shape, keep=keep)),
+            model=parser.parse_model(OWN_LOSS.format(shape=shape, keep=keep)),
             output="loss",
             output_type=TensorType(1, (1, 1) if keep else ()),
             loss=None,

@@ -30,8 +30,7 @@ LAYERS = {
 def network(make_task):
     """The task of a network of three weights, one of them a number."""
     return lambda **changes: make_task(
-        graph=GRAPH,
-        weights=list(LAYERS),
+        model=GRAPH,
         intercepts={"first": False, "second": False, "third": True},
         **{"learning_rate": LearningRateLBFGS(), **changes},
     )
@@ -192,9 +191,9 @@ def test_labels_as_classes(make_task, rows):
         g (float[N,2] x, float[2,3] coef) => (float[N,3] score) { score = MatMul (x, coef) }""")
     labels = (rows.y.ravel() > 0).astype(np.int64) + (rows.y.ravel() > 1)
     task = make_task(
-        graph=graph,
-        output_type=make_task().output_type._replace(shape=(None, 3)),
-        label_type=make_task().label_type._replace(elem_type=7, shape=(None,)),
+        model=graph,
+        output_type=make_task().graph.output_type._replace(shape=(None, 3)),
+        label_type=make_task().objective.label_type._replace(elem_type=7, shape=(None,)),
         loss=LogLoss(),
         learning_rate=LearningRateLBFGS(),
         penalty=L2Penalty(0.1),

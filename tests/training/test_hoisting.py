@@ -31,7 +31,7 @@ def task_on(make_task):
     def make(nodes, constants="", **changes):
         text = f"""<ir_version: 8, opset_import: ["": 18]>
             g (float[N,2] x, float[2,1] coef) => (float[N,1] score) {constants} {{ {nodes} }}"""
-        return make_task(graph=parser.parse_model(text), **changes)
+        return make_task(model=parser.parse_model(text), **changes)
 
     return make
 
@@ -42,7 +42,7 @@ def trained(task, data, step_class=EpochStep):
 
 
 def ops(task):
-    return [node.op_type for node in task.graph.graph.node]
+    return [node.op_type for node in task.graph.model.graph.node]
 
 
 PREFIXES = {
@@ -85,7 +85,7 @@ def test_a_prefix(case, step_class, task_on, rows):
     task = task_on(nodes, ONE)
     rest, data = hoist(task, rows, CPU, None)
     assert ops(rest) == left
-    assert data.features.keys() == rest.features.keys() == features
+    assert data.features.keys() == rest.graph.features.keys() == features
     assert len(data) == len(rows) and data.y is rows.y
     assert all(len(array) == len(rows) for array in data.features.values())
     expected = trained(task, rows, step_class) if case != "of other types" else None
@@ -191,7 +191,7 @@ def test_what_reads_the_labels_stays(make_task, rows):
         g (float[N,2] x, float[2,1] coef, float[N,1] label) => (float loss)
         { s = Abs (x) score = MatMul (s, coef) half = Abs (label) d = Sub (score, half)
           q = Mul (d, d) loss = ReduceMean <keepdims = 0> (q) }""")
-    task = make_task(graph=graph, output="loss", output_type=TensorType(1, ()), loss=None, label="label")
+    task = make_task(model=graph, output="loss", output_type=TensorType(1, ()), loss=None, label="label")
     left, data = hoist(task, rows, CPU, None)
     assert ops(left) == ["MatMul", "Abs", "Sub", "Mul", "ReduceMean"]
     np.testing.assert_allclose(trained(left, data), trained(task, rows), rtol=1e-6)
@@ -255,8 +255,8 @@ def test_a_frozen_layer_is_hoisted_and_stays(diabetes):
         np.testing.assert_allclose(
             hoisted.trained_coef_[name], whole.trained_coef_[name], rtol=1e-5, atol=1e-6
         )
-    assert "Relu" not in {n.op_type for n in hoisted._step.task.graph.graph.node}
-    assert "Relu" in {n.op_type for n in whole._step.task.graph.graph.node}
+    assert "Relu" not in {n.op_type for n in hoisted._fitted.step.task.graph.model.graph.node}
+    assert "Relu" in {n.op_type for n in whole._fitted.step.task.graph.model.graph.node}
     before, after = (
         {t.name: t.raw_data for t in m.onnx_.graph.initializer if t.name not in last} for m in results
     )

@@ -44,7 +44,7 @@ def task_on(make_task):
         text = f"""<ir_version: 8, opset_import: ["": 18, "ai.onnx.ml": 3]>
             g ({declared}, float[2,1] coef) => (float[N,1] score) {constants} {{ {nodes} }}"""
         return make_task(
-            graph=parser.parse_model(text), features={name: TYPES[name] for name in names}, **changes
+            model=parser.parse_model(text), features={name: TYPES[name] for name in names}, **changes
         )
 
     return make
@@ -69,7 +69,7 @@ def data(columns):
 
 
 def ops(task):
-    return [node.op_type for node in task.graph.graph.node]
+    return [node.op_type for node in task.graph.model.graph.node]
 
 
 def trained(task, data, step_class):
@@ -105,14 +105,14 @@ def test_a_prefix_of_text(case, step_class, task_on, data):
     task = task_on(nodes)
     assert needs_hoisting(task)
     rest, rows = hoist(task, data, CPU, None)
-    assert ops(rest) == left and rows.features.keys() == rest.features.keys() == features
+    assert ops(rest) == left and rows.features.keys() == rest.graph.features.keys() == features
     assert not needs_hoisting(rest) and len(rows) == 23 and rows.y is data.y
     # the same by numpy: what the text stands for goes in as numbers
     numbers = np.where(data.X.arrays["city"] == "Oslo", 1, 2).astype(np.float32)
     replaced = nodes.replace(CODES, "h = Identity (city)")
     plain = task_on(replaced)
-    plain.graph.graph.input[0].type.tensor_type.elem_type = FLOAT
-    plain.features["city"] = TensorType(FLOAT, (None, 1))
+    plain.graph.model.graph.input[0].type.tensor_type.elem_type = FLOAT
+    plain.graph.features["city"] = TensorType(FLOAT, (None, 1))
     same = Data(Columns({**data.X.arrays, "city": numbers}), data.y)
     np.testing.assert_allclose(
         trained(rest, rows, step_class), trained(plain, same, step_class), rtol=1e-5, atol=1e-6

@@ -82,7 +82,8 @@ def fit(clock, seconds, model, X, y, **settings):
     weights = np.random.RandomState(1).uniform(0, 2, size=len(y))
     options = {"batch_size": 10, "max_iter": 3, "random_state": 0, **settings}
     trained = OrtGradientOptimizer(model, **options).fit(X, y, sample_weight=weights)
-    arrays = {**trained.trained_coef_, **trained._states, "losses": np.array(trained.train_losses_)}
+    states = trained._fitted.state.states
+    arrays = {**trained.trained_coef_, **states, "losses": np.array(trained.train_losses_)}
     return {name: array.tobytes() for name, array in arrays.items()}
 
 

@@ -1,7 +1,6 @@
 """Weights as one vector: the same training, with the nodes of one update."""
 
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -27,8 +26,7 @@ GRAPH = """<ir_version: 8, opset_import: ["": 18]>
 @pytest.fixture
 def task(make_task):
     return make_task(
-        graph=parser.parse_model(GRAPH),
-        weights=list(START),
+        model=parser.parse_model(GRAPH),
         intercepts={"first": False, "second": False, "third": True},
         learning_rate=LearningRateAdam(eta0=0.05),
     )
@@ -48,7 +46,7 @@ def trained(step, rows, states=None):
 
 @pytest.mark.parametrize("gradient", ["rules", pytest.param("ort", marks=pytest.mark.needs_training)])
 def test_the_same_weights_and_states(gradient, task, rows):
-    task = replace(task, gradient=gradient)
+    task = task.changed(gradient=gradient)
     assert packing.is_worth_packing(task) and len(rows) % 5
     expected_values, expected = trained(SingleGraphStep(task, CPU), rows)
     values, found = trained(EpochStep(task, CPU), rows)
@@ -70,7 +68,7 @@ def packable():
 
 @pytest.mark.parametrize("rate", list(packable()))
 def test_every_update_that_goes_element_by_element(rate, task, rows):
-    task = replace(task, learning_rate=rate)
+    task = task.changed(learning_rate=rate)
     assert packing.is_worth_packing(task)
     expected_values, expected = trained(SingleGraphStep(task, CPU), rows)
     values, found = trained(EpochStep(task, CPU), rows)
@@ -104,7 +102,7 @@ class NormedRate(LearningRateAdam):
 
 def test_what_is_not_packed(task, make_task):
     assert packing.is_worth_packing(task)
-    assert not packing.is_worth_packing(replace(task, learning_rate=NormedRate()))
-    assert not packing.is_worth_packing(replace(task, learning_rate=LearningRateSGD()))
+    assert not packing.is_worth_packing(task.changed(learning_rate=NormedRate()))
+    assert not packing.is_worth_packing(task.changed(learning_rate=LearningRateSGD()))
     assert not packing.is_worth_packing(make_task(learning_rate=LearningRateAdam()))
-    assert task.feature_types() == {"x": TensorType(1, (None, 2))}
+    assert task.graph.features == {"x": TensorType(1, (None, 2))}

@@ -216,8 +216,8 @@ def test_a_scaler_keeps_its_sign_and_the_penalty_leaves_free_numbers_alone():
     trained.fit(X, -5 * scaler.transform(X))
     (scale,) = (n for n, origin in trained.weights_to_train_.items() if origin == "scale_")
     assert (trained.trained_coef_[scale] > 0).all()
-    task = trained._problem.task(False)
-    assert [name.partition("_")[2] for name, left_out in task.intercepts.items() if left_out] == [
+    task = trained._fitted.problem.task(False)
+    assert [name.partition("_")[2] for name, left_out in task.graph.intercepts.items() if left_out] == [
         "mean",
         scale,
     ]

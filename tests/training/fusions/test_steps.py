@@ -1,7 +1,6 @@
 """Every pass, alone and with the others, on the steps of real models."""
 
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -49,8 +48,8 @@ def task_of():
             model, labels = MODELS[name]
             X = np.random.RandomState(0).normal(size=(40, 3))
             fitted = OrtGradientOptimizer(model, dtype=dtype, max_iter=1).fit(X, labels(X))
-            made[name, dtype] = fitted._step.task
-        return replace(made[name, dtype], **changes)
+            made[name, dtype] = fitted._fitted.step.task
+        return made[name, dtype].changed(**changes)
 
     return task
 
@@ -76,9 +75,9 @@ def random_feeds(task, model):
         else:
             positive = value.name.endswith(("square_0", "weight", "rate")) or "power" in value.name
             array = rng.uniform(0.1, 0.9, size=value.shape) if positive else rng.normal(size=value.shape)
-            feeds[value.name] = np.asarray(array, dtype=task.dtype)
-    if task.label_type.elem_type == 7 and task.output_type.shape[1] == 1:
-        feeds[task.label] = feeds[task.label] % 2
+            feeds[value.name] = np.asarray(array, dtype=task.graph.dtype)
+    if task.objective.label_type.elem_type == 7 and task.graph.output_type.shape[1] == 1:
+        feeds[task.objective.label] = feeds[task.objective.label] % 2
     return feeds
 
 

@@ -79,3 +79,15 @@ def test_what_scikit_learn_has_not_is_not_there(model, missing, either):
     trainer = either(model)
     for name in ("predict_log_proba", "fit_transform", "fit_predict"):
         assert hasattr(trainer, name) == (name not in missing), name
+
+
+def test_score_of_a_subclass_that_predicts_otherwise(optimizer, wine):
+    class Constant(optimizer):
+        """Always predicts the first class."""
+
+        def predict(self, X):
+            return np.repeat(self.classes_[:1], len(X))
+
+    X, y = wine
+    trained = Constant(LogisticRegression(), max_iter=1, random_state=0).fit(X, y)
+    assert trained.score(X, y) == np.mean(y == trained.classes_[0])

@@ -7,7 +7,7 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.neural_network import MLPClassifier
 
 from ortlearn.conversion import sklearn_to_onnx
-from ortlearn.estimators.announced import announced
+from ortlearn.estimators.partial_fit_classes import read_classes
 
 RNG = np.random.RandomState(0)
 X = RNG.randn(30, 3).astype(np.float32)
@@ -17,7 +17,7 @@ LABELS = (X > 0).astype(int)
 COLUMNS = np.stack([Y, Y % 2], axis=1)
 
 
-def test_labels_that_were_not_announced(either):
+def test_labels_that_were_not_read_classes(either):
     with pytest.raises(ValueError, match="classes"):
         SGDClassifier().partial_fit(X, Y, classes=[0, 1])
     model = either(LogisticRegression())
@@ -84,5 +84,5 @@ def test_classes_of_columns(either):
         either(make).partial_fit(X, COLUMNS, classes=[[0, 1], [0, 1]])
 
 
-def test_nothing_announced():
-    assert announced(None, Y) is None
+def test_nothing_read_classes():
+    assert read_classes(None, Y) is None

@@ -1,4 +1,4 @@
-"""Classes that a first call of partial_fit announces: read, and compared with labels and model."""
+"""The parameter ``classes`` of ``partial_fit``: read, and compared with labels and model."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from scipy.sparse import issparse
 
 from ..preprocessing.columns import refuse_masked
 
-__all__ = ["Announced", "announced"]
+__all__ = ["PartialFitClasses", "read_classes"]
 
 
-class Announced:
-    """Classes that will come, sorted, for each column of y.
+class PartialFitClasses:
+    """All classes that will come, sorted, for each column of y.
 
     Parameters
     ----------
     given : object
-        What was passed, for messages.
+        Parameter ``classes``, for messages.
     columns : list of ndarray
         Classes of each column.
     """
@@ -33,18 +33,7 @@ class Announced:
         return self.columns[0] if len(self.columns) == 1 else self.columns
 
     def check_labels(self, y: Any) -> None:
-        """Raise an error if labels have a class that was not announced.
-
-        Parameters
-        ----------
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Labels.
-
-        Raises
-        ------
-        ValueError
-            If they have.
-        """
+        """Raise an error if labels have other classes."""
         if y is None:
             return
         values = y.toarray() if issparse(y) else np.asarray(y)
@@ -56,19 +45,9 @@ class Announced:
                 )
 
     def check_known(self, known: Any, whose: str) -> None:
-        """Raise an error if these are not the classes of a model.
+        """Raise an error if the classes known to a model or a first call, named in ``whose``, are others.
 
-        Parameters
-        ----------
-        known : ndarray, list of ndarray or None
-            Classes of the model, one array per output where each has its own; None where it has none.
-        whose : str
-            Whose they are, for the message.
-
-        Raises
-        ------
-        ValueError
-            If they differ.
+        They are one array per output where each has its own, and None for a model without classes.
         """
         if known is None:
             return
@@ -84,31 +63,21 @@ def _is_same(classes: np.ndarray, known: np.ndarray) -> bool:
     return np.array_equal(classes, np.unique(known))
 
 
-def announced(classes: Any, y: Any) -> Announced | None:
-    """Read what was passed as ``classes``.
+def read_classes(classes: Any, y: Any) -> PartialFitClasses | None:
+    """Read the parameter ``classes`` for labels of the shape of y; None where nothing was passed.
 
-    Parameters
-    ----------
-    classes : array-like of shape (n_classes,), sequence of these, or None
-        All classes, in any order; one array per column of y where there are several. Columns of zeros
-        and ones may have their numbers for classes, as in ``MLPClassifier``.
-    y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-        Labels.
-
-    Returns
-    -------
-    Announced or None
-        None where nothing was passed.
+    Classes are one array in any order, or one array per column of y. Columns of zeros and ones may have
+    their numbers for classes, as in ``MLPClassifier``.
 
     Raises
     ------
     ValueError
-        If there are none, or they have another shape.
+        If they are empty, or have another shape.
 
     Examples
     --------
-    >>> from ortlearn.estimators.announced import announced
-    >>> announced([2, 0, 1], [1, 0]).classes
+    >>> from ortlearn.estimators.partial_fit_classes import read_classes
+    >>> read_classes([2, 0, 1], [1, 0]).classes
     array([0, 1, 2])
     """
     if classes is None:
@@ -123,10 +92,10 @@ def announced(classes: Any, y: Any) -> Announced | None:
     if not is_array or not all(len(own) for own in columns):
         raise ValueError(f"classes={classes!r} must be an array of all classes that will come.")
     if nested and len(shape) > 1 and len(columns) == n_columns:
-        return Announced(classes, columns)
+        return PartialFitClasses(classes, columns)
     if not nested and n_columns == 1:
-        return Announced(classes, columns)
+        return PartialFitClasses(classes, columns)
     if not nested and np.array_equal(columns[0], np.arange(n_columns)):
-        return Announced(classes, [np.array([0, 1])] * n_columns)
+        return PartialFitClasses(classes, [np.array([0, 1])] * n_columns)
     expected = "one array of classes" if n_columns == 1 else f"{n_columns} arrays of classes"
     raise ValueError(f"classes={classes!r} must be {expected}: y has shape {tuple(shape)}.")

@@ -1,0 +1,247 @@
+"""The configuration of a training: an estimator's parameters, checked, with objects in place of names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+from sklearn.utils import Tags
+
+from .. import conversion
+from ..differentiation import check_straight_through
+from ..exceptions import ConversionError, PluginError
+from ..learning_rates import BaseLearningRate, resolve_learning_rate
+from ..losses import BaseLoss, resolve_loss
+from ..penalties import BasePenalty, resolve_penalty
+from ..training import Device, FullBatchStep, LoopSettings, TrainingTask, parse_device
+from ..training.averaging import Averaged
+from ..training.base_step import BaseStep
+from .class_weights import check_no_balanced_weights
+
+__all__ = ["Configuration", "Runtime", "Updates", "check_source", "requested_loss"]
+
+#: Least change that counts as better where ``tol`` is None, as in MLPClassifier.
+TOL = 1e-4
+
+Record = TypeVar("Record")
+
+
+@dataclass(frozen=True)
+class ConversionOptions:
+    """Parameters that say which graph is trained, and which of its weights."""
+
+    weights_to_train: Any
+    dtype: str
+    loss_output_name: str
+    label_name: str
+    weight_name: str
+
+
+@dataclass(frozen=True)
+class Updates:
+    """Parameters that say how a batch updates the weights."""
+
+    learning_rate: BaseLearningRate
+    average: int
+    batch_size: int
+    clip_norm: float | None
+    clip_value: float | None
+
+    def rule(self, n_samples: int, n_seen: int) -> BaseLearningRate:
+        """Return the learning rate for epochs of so many samples, with averages where they are asked for."""
+        if not self.average:
+            return self.learning_rate
+        return Averaged(self.learning_rate, self.first_averaged(n_samples, n_seen))
+
+    def first_averaged(self, n_samples: int, n_seen: int) -> int:
+        """Return the number of the first update, from 1, whose weights are averaged.
+
+        It is the one that sees sample number ``average``, after ``n_seen`` samples of earlier calls.
+        """
+        left = max(int(self.average) - n_seen, 1)
+        epochs, sample = divmod(left - 1, n_samples)
+        return epochs * math.ceil(n_samples / self.batch_size) + sample // self.batch_size + 1
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """Parameters that say when a training validates and ends."""
+
+    max_iter: int
+    validation_every: float | int
+    early_stopping: bool
+    validation_fraction: float
+    n_iter_no_change: int
+    tol: float | None
+    scoring: Any
+
+    @property
+    def watched(self) -> str | None:
+        """Value of the history that must get better for the training to go on."""
+        if self.early_stopping:
+            return "validation_loss" if self.scoring == "loss" else "validation_score"
+        return None if self.tol is None else "loss"
+
+    def validation_period(self, max_iter: int) -> int:
+        """Return the number of epochs between two validations."""
+        every = self.validation_every
+        if isinstance(every, float):
+            return 1 if self.early_stopping else max(1, round(every * max_iter))
+        if self.early_stopping and every > max_iter:
+            raise ValueError(
+                f"early_stopping needs a validation, and validation_every={every} epochs is more than "
+                f"max_iter={max_iter}: lower validation_every."
+            )
+        return every
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """Device, number of threads and kind of training step."""
+
+    device: Device
+    n_jobs: int | None
+    step_class: type[BaseStep]
+
+    def new_step(self, task: TrainingTask) -> BaseStep | FullBatchStep:
+        """Return the training step of a task."""
+        step_class = FullBatchStep if task.update.learning_rate.full_batch else self.step_class
+        return step_class(task, self.device, self.n_jobs)
+
+
+#: Fields of a configuration that are records of several parameters.
+PARTS = {ConversionOptions: "conversion", Updates: "updates", Stopping: "stopping", Runtime: "runtime"}
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What the parameters of an estimator ask for.
+
+    Attributes
+    ----------
+    name : str
+        Class of the estimator, for messages.
+    estimator_type : str or None
+        Type of the estimator in its tags.
+    multi_output : bool
+        Whether its tags allow several outputs.
+    source : estimator, onnx.ModelProto, bytes or path
+        What to train.
+    conversion, updates, stopping, runtime : ConversionOptions, Updates, Stopping, Runtime
+        Parameters that belong together.
+    loss : BaseLoss or None
+        Loss; None for the default of the model.
+    penalty : BasePenalty
+        Penalty.
+    gradient : str
+        Backend that builds gradients, straight through or not.
+    shuffle, warm_start, hoist, exc, verbose, random_state, class_weight
+        As the estimators document them.
+    """
+
+    name: str
+    estimator_type: str | None
+    multi_output: bool
+    source: Any
+    conversion: ConversionOptions
+    updates: Updates
+    stopping: Stopping
+    runtime: Runtime
+    loss: BaseLoss | None
+    penalty: BasePenalty
+    gradient: str
+    shuffle: bool
+    warm_start: bool
+    hoist: bool
+    exc: bool
+    verbose: int
+    random_state: Any
+    class_weight: Any
+
+    @classmethod
+    def of(
+        cls, parameters: Mapping[str, Any], tags: Tags, name: str, step_class: type[BaseStep]
+    ) -> Configuration:
+        """Return the configuration that parameters of an estimator of these tags ask for."""
+        resolved = {
+            "name": name,
+            "estimator_type": tags.estimator_type,
+            "multi_output": tags.target_tags.multi_output,
+            "source": parameters["estimator"],
+            "device": parse_device(parameters["device"]),
+            "step_class": step_class,
+            "learning_rate": resolve_learning_rate(parameters["learning_rate"]),
+            "penalty": resolve_penalty(parameters["learning_penalty"]),
+            "loss": requested_loss(parameters["learning_loss"]),
+            "gradient": check_straight_through(parameters["gradient"], parameters["straight_through"]),
+        }
+        values = {**parameters, **resolved}
+        for part in PARTS:
+            values[PARTS[part]] = _picked(part, values)
+        return _picked(cls, values)
+
+    def check_fit(self) -> None:
+        """Reject parameters of single updates for a solver, which makes the updates."""
+        updates = self.updates
+        given = {"average": updates.average, "clip_norm": updates.clip_norm, "clip_value": updates.clip_value}
+        wrong = [name for name, value in given.items() if value]
+        if updates.learning_rate.full_batch and wrong:
+            raise ValueError(
+                f"{type(updates.learning_rate).__name__} is a solver with steps of its own: "
+                f"{' and '.join(wrong)} cannot be used with it."
+            )
+
+    def check_partial_fit(self, classes: Any) -> None:
+        """Reject parameters that need all samples at once, and classes of a model that is no classifier."""
+        if classes is not None and self.estimator_type != "classifier":
+            raise ValueError("classes is for classifiers: this model has none, call partial_fit(X, y).")
+        if self.stopping.early_stopping:
+            raise ValueError(
+                "partial_fit does not support early_stopping=True: use fit, or losses and score."
+            )
+        check_no_balanced_weights(self.class_weight)
+        if self.updates.learning_rate.full_batch:
+            raise PluginError(
+                f"{type(self.updates.learning_rate).__name__} trains on all rows at once and keeps no state: "
+                "use fit, or another learning rate for partial_fit."
+            )
+
+    def loop_settings(self, max_iter: int, past_losses: Sequence[float], stream: bool) -> LoopSettings:
+        """Return the settings of the loop for some epochs after others; a stream never stops by itself."""
+        stopping = self.stopping
+        return LoopSettings(
+            max_iter=max_iter,
+            batch_size=self.updates.batch_size,
+            shuffle=self.shuffle,
+            first_epoch=len(past_losses),
+            past_losses=past_losses,
+            validation_every=stopping.validation_period(max_iter),
+            watch=None if stream else stopping.watched,
+            tol=TOL if stopping.tol is None else stopping.tol,
+            n_iter_no_change=stopping.n_iter_no_change,
+            exc=self.exc,
+            verbose=self.verbose,
+            description=self.name,
+        )
+
+
+def _picked(record: type[Record], values: Mapping[str, Any]) -> Record:
+    return record(**{field.name: values[field.name] for field in fields(record)})  # type: ignore[arg-type]
+
+
+def requested_loss(spec: Any) -> BaseLoss | None:
+    """Return the loss that ``learning_loss`` names, None for ``"auto"``."""
+    return None if isinstance(spec, str) and spec == "auto" else resolve_loss(spec)
+
+
+def check_source(source: Any) -> None:
+    """Raise an error if the parameter ``estimator`` is neither an estimator to train nor an ONNX model."""
+    if conversion.is_onnx_source(source):
+        return
+    if isinstance(source, type) or not hasattr(source, "fit"):
+        raise ConversionError(
+            f"estimator must be a scikit-learn estimator object or an ONNX model, not {source!r}."
+        )
+    conversion.check_is_a_model(source)

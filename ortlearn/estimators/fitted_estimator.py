@@ -1,0 +1,144 @@
+"""The fitted model of an estimator, and the attributes and weights that users read from it."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import Any, ClassVar
+
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from ..training import parse_device
+from ..training.base_step import BaseStep
+from .callbacks import CALLBACKS, DURING_FIT
+from .configuration import Configuration, Runtime, check_source
+from .fitted_model import FittedModel
+from .parameters import Parameters
+from .training_state import Progress
+
+__all__ = ["FittedEstimator"]
+
+
+class FittedAttribute:
+    """Attribute of an estimator that is one of its fitted model.
+
+    Parameters
+    ----------
+    path : str
+        Where the fitted model has it.
+    optional : bool, default=False
+        Whether there is no such attribute where its value is None.
+    """
+
+    def __init__(self, path: str, optional: bool = False):
+        self._during_fit = path.startswith("state.")
+        self._value = attrgetter(path)
+        self._optional = optional
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        fitted = instance._fitted
+        if isinstance(fitted, FittedModel) or (fitted is not None and self._during_fit):
+            value = self._value(fitted)
+            if value is not None or not self._optional:
+                return value
+        raise AttributeError(f"{type(instance).__name__!r} object has no attribute {self._name!r}")
+
+
+class FittedEstimator(Parameters):
+    """Parameters, and the fitted model that a training leaves."""
+
+    _step_class: ClassVar[type[BaseStep]]
+    #: All that fit changes. While it runs, hooks of callbacks get a copy with the progress in its place.
+    _fitted: FittedModel | Progress | None = None
+
+    onnx_ = FittedAttribute("onnx")
+    trained_coef_ = FittedAttribute("trained_coef")
+    weights_to_train_ = FittedAttribute("origins")
+    loss_ = FittedAttribute("problem.loss")
+    penalty_ = FittedAttribute("penalty")
+    learning_rate_ = FittedAttribute("problem.updates.learning_rate")
+    classes_ = FittedAttribute("classes", optional=True)
+    n_features_in_ = FittedAttribute("features.count", optional=True)
+    feature_names_in_ = FittedAttribute("features.names", optional=True)
+    history_ = FittedAttribute("state.history")
+    n_iter_ = FittedAttribute("state.n_iter")
+    train_losses_ = FittedAttribute("state.train_losses")
+    validation_losses_ = FittedAttribute("state.validation_losses")
+    validation_scores_ = FittedAttribute("state.validation_scores")
+    best_epoch_ = FittedAttribute("state.best_epoch", optional=True)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return isinstance(self._fitted, FittedModel)
+
+    def __getstate__(self):
+        # A training inside a hook would call that hook again, if copies of what is trained kept callbacks.
+        left_out = (*DURING_FIT, *CALLBACKS) if isinstance(self._fitted, Progress) else DURING_FIT
+        return {key: value for key, value in super().__getstate__().items() if key not in left_out}
+
+    def _configuration(self) -> Configuration:
+        """Return the configuration that the parameters ask for, after their checks."""
+        self._validate_params()
+        check_source(self.estimator)
+        parameters, name = self.get_params(deep=False), type(self).__name__
+        return Configuration.of(parameters, get_tags(self), name, self._step_class)
+
+    def _model(self) -> FittedModel:
+        """Return the fitted model, its sessions on the device that the parameters name where it has none."""
+        model = self._fitted
+        if not isinstance(model, FittedModel):
+            check_is_fitted(self)
+            raise AssertionError  # for type checkers
+        if model.inference is None:
+            model.open(Runtime(parse_device(self.device), self.n_jobs, self._step_class))
+        return model
+
+    def get_weights(self):
+        """Return the trained weights by name.
+
+        Returns
+        -------
+        dict of str to ndarray
+            Copies of the arrays of ``trained_coef_``.
+        """
+        return {name: array.copy() for name, array in self._model().trained_coef.items()}
+
+    def set_weights(self, weights):
+        """Set trained weights.
+
+        Predictions, ``get_trained_onnx`` and ``to_sklearn`` have them at once, ``partial_fit`` and a warm
+        start begin with them. What the update remembers of earlier steps (momentum, averages) is forgotten.
+
+        Parameters
+        ----------
+        weights : mapping of str to array-like
+            New values, by the names of ``trained_coef_``. Weights without a new value stay as they are.
+
+        Returns
+        -------
+        OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer
+            This object.
+
+        Raises
+        ------
+        ValueError
+            If a name is unknown, or an array has another shape, is not finite, or contradicts a constraint
+            of its weight, such as being positive. The object stays as it was.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import LinearRegression
+        >>> from ortlearn import OrtGradientOptimizer
+        >>> X = np.linspace(0, 1, 50).reshape(-1, 1)
+        >>> trained = OrtGradientOptimizer(LinearRegression(), random_state=0).fit(X, 2 * X.ravel() + 1)
+        >>> weights = trained.get_weights()
+        >>> trained.set_weights({"coef": np.zeros_like(weights["coef"]), "intercept": [3.0]}).predict([[0.5]])
+        array([3.])
+        """
+        self._fitted = self._model().with_weights(weights)
+        return self

@@ -1,0 +1,264 @@
+"""A fitted model: trained weights, what it computes from samples, and its exports."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+from scipy.sparse import issparse
+from sklearn.utils import check_consistent_length
+
+from .. import conversion
+from ..exceptions import WriteBackError
+from ..graphs import initializer_arrays
+from ..preprocessing.columns import as_array_like, count_rows, refuse_masked
+from .configuration import Runtime
+from .inference import Inference
+from .input_validation import InputFeatures, read_samples
+from .problem import Problem
+from .result_types import as_floats_of, probabilities_as_floats_of
+from .samples import check_weights, flat_weights
+from .training_state import TrainingState
+
+__all__ = ["FittedModel"]
+
+
+@dataclass(eq=False)
+class FittedModel:
+    """A trained model; nothing changes it but the sessions that it opens.
+
+    Attributes
+    ----------
+    problem : Problem
+        What was trained.
+    features : InputFeatures
+        Features of X.
+    trained : onnx.ModelProto
+        Model, weights under stable names.
+    state : TrainingState
+        What a later training continues.
+    step : BaseStep, FullBatchStep or None
+        Training step; None once pickled.
+    inference : Inference or None
+        Sessions; None once pickled.
+    """
+
+    problem: Problem
+    features: InputFeatures
+    trained: ModelProto
+    state: TrainingState
+    step: Any = None
+    inference: Inference | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = (item.name for item in fields(self) if item.name not in ("step", "inference"))
+        return {name: getattr(self, name) for name in kept}  # without what is computed from the fields
+
+    def open(self, runtime: Runtime) -> None:
+        """Prepare for predictions where that was not done yet."""
+        if self.inference is None:
+            self.inference = Inference(self.problem, self.trained, runtime)
+
+    @property
+    def runner(self) -> Inference:
+        """Sessions."""
+        assert self.inference is not None
+        return self.inference
+
+    # Weights and attributes
+
+    @cached_property
+    def onnx(self) -> ModelProto:
+        """Trained model, for inference, its weights under the names they came with."""
+        return self.problem.trainable.with_weights(self.stable_weights())
+
+    @cached_property
+    def trained_coef(self) -> dict[str, np.ndarray]:
+        """Trained weights by name."""
+        return self.problem.trainable.coefficients(self.stable_weights())
+
+    def stable_weights(self) -> dict[str, np.ndarray]:
+        """Return copies of the trained weights by stable name."""
+        arrays = initializer_arrays(self.trained, self.problem.trainable.trained)
+        return {name: arrays[name].copy() for name in self.problem.trainable.trained}
+
+    def next_weights(self, names: list[str]) -> dict[str, np.ndarray]:
+        """Return copies of weights as the next batch would update them."""
+        last = {**initializer_arrays(self.trained, names), **(self.state.raw_weights or {})}
+        return {name: last[name].copy() for name in names if name in last}
+
+    @cached_property
+    def origins(self) -> dict[str, str]:
+        """Where each trained weight comes from."""
+        return self.problem.trainable.origins()
+
+    @cached_property
+    def penalty(self) -> Any:
+        """Penalty with its weights under the names of ``trained_coef``."""
+        names = self.problem.trainable.original_names
+
+        def rename(weights):  # a key of several penalties is a pattern, and stands for those of its penalty
+            return list(names.values()) if isinstance(weights, str) else [names[name] for name in weights]
+
+        return self.problem.penalty.for_weights(rename)
+
+    @property
+    def classes(self) -> Any:
+        """Classes of a classifier, None for others."""
+        return None if self.problem.estimator_type == "outlier_detector" else self.problem.targets.classes
+
+    def with_weights(self, weights: Any) -> FittedModel:
+        """Return the model with new values of some weights, and no memory of earlier updates."""
+        trainable = self.problem.trainable
+        stable = {trainable.original_names[name]: name for name in trainable.trained}
+        if not isinstance(weights, Mapping) or not weights.keys() <= stable.keys():
+            unknown = (
+                sorted(map(str, weights.keys() - stable.keys())) if isinstance(weights, Mapping) else weights
+            )
+            raise ValueError(f"weights must have names among {sorted(stable)}, not {unknown!r}.")
+        arrays = self.stable_weights()
+        for name, value in weights.items():
+            own = stable[name]
+            new = _checked(name, value, self.trained_coef[name])
+            constraint = trainable.constraints.get(own)
+            if constraint is not None:
+                if not constraint.holds(new):
+                    raise ValueError(f"Weight {name!r} must be {constraint.text}.")
+                new = np.asarray(constraint.free(new), dtype=arrays[own].dtype)
+            arrays[own] = new
+        trained = trainable.with_stable_weights(arrays)
+        state = replace(self.state, raw_weights=None, states={})
+        return FittedModel(self.problem, self.features, trained, state, self.step)
+
+    # Predictions
+
+    def read(self, X: Any) -> Any:
+        """Return X as the trained graph takes it."""
+        return X if self._is_ready(X) else read_samples(self.problem, X, self.features)
+
+    def _is_ready(self, X: Any) -> bool:
+        """Return whether X needs no conversion and has no fault: checks cost more than a prediction."""
+        ready = (
+            type(X) is np.ndarray
+            and self.problem.trainable.takes_numbers
+            and X.dtype == self.problem.trainable.input_dtype
+            and X.flags.c_contiguous
+            and X.ndim == 2
+            and X.shape[1] == self.features.count
+            and len(X) > 0
+            and self.features.names is None
+        )
+        if not ready:
+            return False
+        with np.errstate(over="ignore", invalid="ignore"):
+            # A sum that is not finite may still be of finite numbers: then the long way decides.
+            return math.isfinite(X.sum())
+
+    def predict(self, X: Any) -> Any:
+        """Return classes, numbers of clusters, or values in the shape of y."""
+        found = self.runner.predict(self.read(X))
+        return as_floats_of(X, found) if self.problem.targets.classes is None else found
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return probabilities, a list of them where outputs have classes of their own."""
+        found = self.runner.predict_proba(self.read(X))
+        if isinstance(found, list):
+            return [probabilities_as_floats_of(X, part, True) for part in found]
+        return probabilities_as_floats_of(X, found, not self.problem.is_multilabel)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return scores; one per sample for two classes."""
+        scores = as_floats_of(X, self.runner.decision_function(self.read(X)))
+        problem = self.problem
+        if scores.shape[1] == 2 and len(problem.targets.classes) == 2 and not problem.is_multilabel:
+            return scores[:, 1] - scores[:, 0]
+        return scores.ravel() if scores.shape[1] == 1 else scores
+
+    def transform(self, X: Any) -> Any:
+        """Return what a transformer gives, from ONNX where the graph holds it."""
+        rows, head = self.read(X), self.problem.trainable.head
+        if head is not None and head.transformed is not None:
+            return as_floats_of(X, self.runner.transform(rows))
+        return self.written.transform(*conversion.untouched(self.written, X))
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Return log-likelihoods, or decisions of an outlier detector before its threshold."""
+        rows, head = self.read(X), self.problem.trainable.head
+        if head is not None and head.likelihood is not None:
+            return as_floats_of(X, self.runner.score_samples(rows))
+        return self.written.score_samples(*conversion.untouched(self.written, X))
+
+    def losses(self, X: Any, y: Any, sample_weight: Any) -> np.ndarray:
+        """Return the training loss of each sample, times its weight."""
+        y = as_array_like(y, "y")
+        check_consistent_length(np.empty(count_rows(X)), y)
+        rows = self.read(X)
+        found = self.runner.losses(rows, self.problem.encoder.encode(y, rows.shape[0]))
+        if sample_weight is not None:
+            found = found * check_weights(flat_weights(sample_weight), rows.shape[0]).astype(found.dtype)
+        return as_floats_of(X, found)
+
+    def score(self, X: Any, y: Any, sample_weight: Any, predict: Callable[[Any], Any]) -> float:
+        """Return accuracy, R2, mean log-likelihood or minus the inertia; a subclass may predict otherwise."""
+        head = self.problem.trainable.head
+        y, sample_weight = as_array_like(y, "y"), flat_weights(sample_weight)
+        if head is not None and head.task == "unsupervised":
+            losses = self.losses(X, None, None).astype(np.float64)
+            if head.likelihood is not None:
+                return -float(np.average(losses, weights=sample_weight))
+            return -float(losses.sum() if sample_weight is None else np.dot(sample_weight, losses))
+        from sklearn.metrics import accuracy_score, r2_score  # longer to import than all of ortlearn
+
+        if self.problem.is_multilabel:
+            right = (_dense(predict(X)) == _dense(y)).all(axis=1)
+            return float(np.average(right, weights=sample_weight))
+        if head is not None and head.transformed is not None:
+            return r2_score(y, self.transform(X), sample_weight=sample_weight)
+        metric = accuracy_score if self.problem.targets.classes is not None else r2_score
+        return metric(y, predict(X), sample_weight=sample_weight)
+
+    # Export
+
+    @cached_property
+    def written(self) -> Any:
+        """scikit-learn model with the trained weights, made once."""
+        return self.to_sklearn()
+
+    def to_sklearn(self) -> Any:
+        """Return a copy of the scikit-learn model with the trained weights."""
+        problem = self.problem
+        if problem.source is None:
+            raise WriteBackError(
+                "to_sklearn is for scikit-learn models: this one was trained from an ONNX model, and is "
+                "there as one: get_trained_onnx, save_onnx_graph."
+            )
+        weights = problem.trainable.coefficients(self.stable_weights())
+        return conversion.write_weights(problem.source, problem.trainable, weights, problem.targets.ndim)
+
+    def graphs(self) -> dict[str, ModelProto]:
+        """Return the trained model, and the graphs of its training step."""
+        step = self.step
+        if step is None:
+            step = self.runner.runtime.new_step(self.problem.task(False))
+        return {"trained": self.onnx, **step.graphs()}
+
+
+def _dense(y: Any) -> np.ndarray:
+    return y.toarray() if issparse(y) else np.asarray(y)
+
+
+def _checked(name: str, value: Any, known: np.ndarray) -> np.ndarray:
+    """Return a new value of a weight as an array of its own, of the weight's type."""
+    refuse_masked(value, f"Weight {name!r}")
+    with np.errstate(over="ignore"):
+        array = np.array(value, dtype=known.dtype)
+    if array.shape != known.shape:
+        raise ValueError(f"Weight {name!r} has shape {known.shape}, not {array.shape}.")
+    if not np.isfinite(array).all():
+        raise ValueError(f"Weight {name!r} must be finite as {array.dtype}.")
+    return array

@@ -1,0 +1,237 @@
+"""Validation of X: samples as they are given become samples as a graph takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils import check_array
+from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_n_features,
+    _get_feature_names,
+    _num_features,
+)
+
+from .. import conversion
+from ..preprocessing.columns import (
+    as_array_like,
+    as_columns,
+    column_keys,
+    column_kind,
+    column_values,
+    count_rows,
+    is_frame,
+)
+from ..preprocessing.named_rows import with_readable_names
+from ..training import Columns
+from .problem import Problem
+
+if TYPE_CHECKING:
+    from ..conversion import InputSchema
+
+__all__ = ["InputFeatures", "matrix_of", "read_before_fit", "read_samples"]
+
+
+@lru_cache(maxsize=16)
+def _class_named(name: str) -> type:
+    return type(name, (), {})
+
+
+@dataclass(frozen=True)
+class InputFeatures:
+    """Features seen in ``fit``, with scikit-learn's checks that others are the same.
+
+    Attributes
+    ----------
+    estimator : str
+        Class of the estimator, for messages.
+    count : int or None
+        Number of features, where X tells.
+    names : ndarray of str or None
+        Names, where X has some.
+    """
+
+    estimator: str
+    count: int | None
+    names: np.ndarray | None
+
+    @classmethod
+    def of(cls, X: Any, estimator: str) -> InputFeatures:
+        """Return the features of X."""
+        if isinstance(X, Mapping):
+            return cls(estimator, len(X), np.array(list(X), dtype=object))
+        try:
+            count = _num_features(X)
+        except (TypeError, IndexError):  # check_array says what is wrong
+            count = None
+        return cls(estimator, count, _get_feature_names(with_readable_names(X)))
+
+    def _as_estimator(self) -> Any:
+        """Return what scikit-learn's checks read: an object of that class with these features."""
+        seen = _class_named(self.estimator)()
+        if self.count is not None:
+            seen.n_features_in_ = self.count
+        if self.names is not None:
+            seen.feature_names_in_ = self.names
+        return seen
+
+    def check(self, X: Any) -> None:
+        """Check names and number of the features of X."""
+        seen = self._as_estimator()
+        _check_feature_names(seen, with_readable_names(X), reset=False)
+        _check_n_features(seen, X, reset=False)
+
+    def check_order(self, X: Any) -> None:
+        """Raise an error if names or their order differ, where both have names."""
+        if self.names is not None and _get_feature_names(X) is not None:
+            _check_feature_names(self._as_estimator(), X, reset=False)
+
+    def check_columns(self, X: Any, by_name: bool = False) -> None:
+        """Check that X has samples, and columns of these names and number unless they are found by name."""
+        if count_rows(X) < 1:
+            raise ValueError(
+                f"Found array with 0 sample(s) while a minimum of 1 is required by {self.estimator}."
+            )
+        if not isinstance(X, Mapping) and not (by_name and is_frame(X)):
+            self.check(X)
+
+    def read_matrix(self, X: Any, dtype: np.dtype, allow_missing: bool) -> Any:
+        """Return X as a matrix of a type, after scikit-learn's checks."""
+        X = with_readable_names(X)
+        _check_feature_names(self._as_estimator(), X, reset=False)
+        array = _checked(X, dtype, allow_missing, estimator=self.estimator)
+        _check_n_features(self._as_estimator(), array, reset=False)
+        return array
+
+
+def matrix_of(problem: Problem, X: Any) -> Any:
+    """Return X, without the name of the input where a mapping has the matrix that a graph takes."""
+    X, schema = as_array_like(X), problem.trainable.schema
+    if isinstance(X, Mapping) and schema.is_matrix and schema.inputs[0].name in X:
+        return X[schema.inputs[0].name]
+    return X
+
+
+def read_before_fit(X: Any, features: InputFeatures, source: Any, dtype: np.dtype) -> Any:
+    """Check samples before a model is fitted on them; return numbers in a type, None for others."""
+    if isinstance(X, Mapping):
+        raise ValueError(
+            "X is a dictionary, which only ONNX models of several inputs take: pass a frame, such as "
+            "pandas.DataFrame(X)."
+        )
+    if _are_numbers(X):
+        return features.read_matrix(X, dtype, conversion.accepts_missing(source))
+    features.check_columns(X)
+    return None
+
+
+def read_samples(problem: Problem, X: Any, features: InputFeatures, rows: Any = None) -> Any:
+    """Return X, with features that were seen before, as an array, CSR matrix or Columns that a graph takes.
+
+    ``rows`` is what :func:`read_before_fit` returned.
+    """
+    front, schema = problem.trainable.front, problem.trainable.schema
+    X = matrix_of(problem, X)
+    if front is None and schema.is_number_matrix:
+        return _read_numbers(problem, X, features, rows)
+    features.check_columns(X, problem.trainable.selects_by_name)
+    if front is not None:
+        X = front.transform(*conversion.untouched(front, X))
+        if schema.is_number_matrix:
+            return _checked(X, schema.float_dtype, bool(problem.missing))
+    columns = conversion.read_columns(X, schema)
+    _check_finite(columns, schema, problem.missing)
+    return Columns(columns)
+
+
+def _read_numbers(problem: Problem, X: Any, features: InputFeatures, rows: Any) -> Any:
+    schema, was_read = problem.trainable.schema, rows is not None
+    if not was_read:
+        _check_are_numbers(X)
+    if rows is None or rows.dtype != schema.float_dtype:
+        rows = features.read_matrix(X, schema.float_dtype, bool(problem.missing))
+    expected = problem.trainable.n_features
+    if expected is not None and rows.shape[1] != expected:
+        raise ValueError(
+            f"X has {rows.shape[1]} features, but the model to train is expecting {expected} features "
+            "as input."
+        )
+    conversion.check_categories(rows, schema)
+    if was_read or problem.missing:
+        _check_missing(rows, problem.missing)
+    return rows
+
+
+def _checked(X: Any, dtype: np.dtype, allow_missing: bool, estimator: str | None = None) -> Any:
+    """Return X as a matrix, after scikit-learn's checks."""
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is an error
+        return check_array(
+            X,
+            dtype=dtype,
+            order="C",
+            accept_sparse="csr",
+            ensure_all_finite="allow-nan" if allow_missing else True,
+            estimator=estimator,
+            input_name="X",
+        )
+
+
+def _are_numbers(X: Any) -> bool:
+    """Tell whether all columns of X are numbers, as far as one can see without reading all of it."""
+    if issparse(X):
+        return True
+    if isinstance(X, Mapping):
+        return False
+    if not is_frame(X):
+        X = as_columns(X)
+        if X.dtype.kind != "O":
+            return X.dtype.kind not in "UTSMmV"
+    kinds = (column_kind(column_values(X, key)) for key in column_keys(X))
+    return all(kind in ("float", "integer", "bool") for kind in kinds)
+
+
+def _check_are_numbers(X: Any) -> None:
+    """Raise an error for dates and texts, which scikit-learn's checks would turn into numbers."""
+    if _are_numbers(X):
+        return
+    values = np.asarray(X)
+    kind = column_kind(values)
+    if kind in ("text", "other"):
+        raise ValueError(
+            f"X must hold numbers, and has type {values.dtype}: pass numbers, such as X.astype(float) where "
+            "texts are numbers, or the seconds since some date in the place of dates."
+        )
+
+
+def _check_missing(rows: Any, allowed: frozenset) -> None:
+    """Raise an error for missing values in columns where the model takes none."""
+    if len(allowed) == rows.shape[1]:
+        return
+    values = rows.data if issparse(rows) else rows
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):
+            return
+    found = np.isnan(rows.toarray() if issparse(rows) else rows).any(axis=0)
+    bad = [int(column) for column in np.flatnonzero(found) if column not in allowed]
+    if bad:
+        raise ValueError(
+            f"Input X contains NaN in columns {bad[:10]}, where the model accepts no missing values."
+        )
+
+
+def _check_finite(columns: dict[str, np.ndarray], schema: InputSchema, allowed: frozenset) -> None:
+    """Raise an error for infinities, and for missing values where the model takes none."""
+    for item in schema.inputs:
+        array = columns[item.name]
+        if array.dtype.kind != "f" or np.isfinite(array).all():
+            continue
+        where = "" if item.column is None else f" in column {item.column!r}"
+        if np.isinf(array).any():
+            raise ValueError(f"Input X contains infinity or a value too large for {array.dtype!r}{where}.")
+        if item.position is None or item.position not in allowed:
+            raise ValueError(f"Input X contains NaN{where}, where the model accepts no missing values.")

@@ -1,0 +1,150 @@
+"""Samples as they were given, their weights, and the split into training and validation samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils import _safe_indexing, check_consistent_length
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight
+
+from ..preprocessing.columns import as_array_like, count_rows
+from .configuration import Configuration
+from .targets import check_labels
+
+__all__ = ["Samples", "check_lengths", "check_weights", "flat_weights", "hold_out", "take"]
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Samples as they were given, in a form that can be counted and picked.
+
+    Attributes
+    ----------
+    X : array-like, sparse matrix, frame or mapping
+        Features.
+    y : array-like or None
+        Labels.
+    sample_weight : array-like of shape (n_samples,) or (n_samples, 1), or None
+        Weights; a column is made a vector.
+    """
+
+    X: Any
+    y: Any
+    sample_weight: Any = None
+
+    def __post_init__(self) -> None:
+        for name in ("X", "y"):
+            object.__setattr__(self, name, as_array_like(getattr(self, name), name))
+        object.__setattr__(self, "sample_weight", flat_weights(self.sample_weight))
+
+    def with_checked_weights(self) -> Samples:
+        """Return the samples with weights as float64, checked by :func:`check_weights`."""
+        if self.sample_weight is None:
+            return self
+        return replace(self, sample_weight=check_weights(self.sample_weight, count_rows(self.X)))
+
+    def take(self, numbers: np.ndarray) -> Samples:
+        """Return the samples of these numbers."""
+        if isinstance(self.X, Mapping):
+            X: Any = {key: _safe_take(values, numbers) for key, values in self.X.items()}
+        else:
+            X = _safe_take(self.X, numbers)
+        return Samples(X, _safe_take(self.y, numbers), _safe_take(self.sample_weight, numbers))
+
+
+def flat_weights(sample_weight: Any) -> Any:
+    """Return sample weights as a vector where they are a column; anything else as it is."""
+    weights = as_array_like(sample_weight, "sample_weight")
+    if weights is None or np.ndim(weights) != 2 or np.shape(weights)[1] != 1:
+        return weights
+    return np.asarray(weights).ravel()
+
+
+def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
+    """Return sample weights, or one weight for all, as float64 of shape (n_samples,).
+
+    Raises
+    ------
+    ValueError
+        If one is below zero or not finite, or all are zero.
+    """
+    weights = _check_sample_weight(
+        sample_weight, np.empty((n_samples, 1)), dtype=np.float64, ensure_non_negative=True
+    )
+    if not weights.max() > 0:
+        raise ValueError("sample_weight is zero for every row: at least one must be above 0.")
+    return weights
+
+
+def check_lengths(X: Any, y: Any) -> None:
+    """Raise an error if X and y have other numbers of samples, or a label is missing."""
+    n_samples = count_rows(X)
+    if y is not None:
+        check_consistent_length(np.empty(n_samples), y)
+        check_labels(y)
+
+
+def hold_out(
+    samples: Samples, configuration: Configuration, random_state: np.random.RandomState
+) -> tuple[Samples, Samples]:
+    """Split samples into those to train on and those that ``early_stopping`` validates on.
+
+    Classes of one column of labels have the same shares in both.
+
+    Raises
+    ------
+    ValueError
+        If there are too few samples, too few of a class, or none with a weight on one side.
+    """
+    check_lengths(samples.X, samples.y)
+    samples, y = samples.with_checked_weights(), samples.y
+    is_classifier = configuration.estimator_type == "classifier"
+    stratify = is_classifier and y is not None and np.shape(y)[1:] in ((), (1,))
+    if stratify:
+        check_classification_targets(y)
+    parts = _split(samples, configuration.stopping.validation_fraction, random_state, stratify)
+    if samples.sample_weight is not None and not all(np.any(part.sample_weight) for part in parts):
+        raise ValueError(
+            "All rows with a sample_weight above zero went to one side when early_stopping split off rows to "
+            "validate on: pass X_val and y_val, or set another validation_fraction or random_state."
+        )
+    return parts
+
+
+def _split(
+    samples: Samples, fraction: float, random_state: np.random.RandomState, stratify: bool
+) -> tuple[Samples, Samples]:
+    from sklearn.model_selection import train_test_split  # longer to import than all of ortlearn
+
+    n_samples = count_rows(samples.X)
+    try:
+        kept, held_out = train_test_split(
+            np.arange(n_samples),
+            test_size=fraction,
+            random_state=random_state,
+            stratify=np.asarray(samples.y) if stratify else None,
+        )
+    except ValueError as error:
+        raise ValueError(
+            f"early_stopping needs rows to validate on, and validation_fraction={fraction} of {n_samples} "
+            f"rows cannot be split off: {error} Pass X_val and y_val, or set another validation_fraction."
+        ) from error
+    return samples.take(np.sort(kept)), samples.take(np.sort(held_out))
+
+
+def take(X: Any, numbers: np.ndarray) -> Any:
+    """Return a copy of some samples of an array, a sparse matrix or a frame."""
+    if hasattr(X, "iloc"):
+        some = X.iloc[numbers]
+        return some.copy() if hasattr(some, "copy") else some  # pandas may share the memory of all rows
+    if isinstance(X, list):  # of numbers and texts: an array of it would be texts
+        return [X[number] for number in numbers]
+    return X[numbers] if hasattr(X, "shape") else np.asarray(X)[numbers]
+
+
+def _safe_take(values: Any, numbers: np.ndarray) -> Any:
+    return None if values is None else _safe_indexing(values, numbers)
