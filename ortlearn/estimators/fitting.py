@@ -29,7 +29,7 @@ from .targets import one_class
 from .training_state import TrainingState
 from .validation import Validation
 
-__all__ = ["Trainer"]
+__all__ = ["Trainer", "draw_seed"]
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Trainer:
         configuration, stopping = self.configuration, self.configuration.stopping
         configuration.check_fit()
         random_state = check_random_state(configuration.random_state)
-        seed = _draw_seed(random_state)
+        seed = draw_seed(random_state)
         if stopping.early_stopping and held_out is None:
             samples, held_out = hold_out(samples, configuration, random_state)
         task = self.view.begin_task("fit", samples, stopping.max_iter)
@@ -84,7 +84,7 @@ class Trainer:
         if self.last is None:
             if expected is not None:
                 expected.check_labels(samples.y)
-            seed = _draw_seed(random_state)
+            seed = draw_seed(random_state)
             start = self._begin(samples, random_state, seed, False, expected and expected.classes)
         else:
             start = self._continue(samples, self.last)
@@ -234,7 +234,7 @@ class Trainer:
         return runtime.new_step(task), data
 
 
-def _draw_seed(random_state: np.random.RandomState) -> int:
+def draw_seed(random_state: np.random.RandomState) -> int:
     """Return the seed of the orders of a training's samples, from 0 to 2**63 - 1."""
     return int(random_state.randint(np.iinfo(np.int64).max, dtype=np.int64))
 

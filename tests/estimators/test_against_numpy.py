@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from ortlearn.estimators.results import draw_seed
+from ortlearn.estimators.fitting import draw_seed
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, LearningRateSGDNesterov
 from ortlearn.penalties import ElasticPenalty
 from ortlearn.training.batches import epoch_order

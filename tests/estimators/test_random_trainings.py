@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx import helper, numpy_helper
 
-from ortlearn.estimators.results import draw_seed
+from ortlearn.estimators.fitting import draw_seed
 from ortlearn.learning_rates import LearningRateSGD, LearningRateSGDNesterov
 from ortlearn.onnx_files.versions import MAX_OPSET, MIN_OPSET
 from ortlearn.penalties import ElasticPenalty
