@@ -39,7 +39,6 @@ NO_EXAMPLE = {
         "ScheduledLearningRate",
     },
     "a record that functions return": {
-        "Head",
         "Measured",
         "Snapshot",
         "Solution",
