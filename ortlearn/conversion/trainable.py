@@ -17,7 +17,7 @@ from ..onnx_files.decompositions import decompose_operators
 from ..onnx_files.loading import is_onnx_source, load_onnx
 from ..onnx_files.ml_checks import check_ml_widths
 from ..preprocessing.comparison import Run
-from ..preprocessing.front import split_pipeline
+from ..preprocessing.front import Split, split_pipeline
 from ..preprocessing.refusal import check_is_a_model
 from ..preprocessing.skl2onnx_steps import UndefinedModelError, convert
 from .from_estimator import trainable_from_definitions
@@ -107,14 +107,23 @@ def to_trainable(
         split = split_pipeline(source, X, n_features=count, dtype=dtype, run=run, wide_front=wide_front)
         try:
             found = trainable_from_definitions(split, dtype, _origin(source), link, weights_to_train)
-        except UndefinedModelError:
-            model = with_computed_shapes(decompose_operators(convert(split.estimator, split.schema.types())))
-            task = "classification" if is_classifier(split.estimator) else None
-            incoming = Incoming(model, task, link, _origin(source), split.estimator)
+        except UndefinedModelError as undefined:
+            incoming = _converted(split, link, _origin(source), undefined)
             return replace(assemble(incoming, weights_to_train, *names), front=split.front)
         if not _trains_two_types(found):
             break
     return found
+
+
+def _converted(split: Split, link: str, origin: str, undefined: UndefinedModelError) -> Incoming:
+    """Return the graph that skl2onnx writes of a model without definition."""
+    try:
+        model = convert(split.estimator, split.schema.types())
+    except ConversionError:
+        raise ConversionError(str(undefined)) from None  # it names the model, which may be inside of others
+    model = with_computed_shapes(decompose_operators(model))
+    task = "classification" if is_classifier(split.estimator) else None
+    return Incoming(model, task, link, origin, split.estimator)
 
 
 def _trains_two_types(trainable: TrainableModel) -> bool:
