@@ -41,7 +41,6 @@ NO_EXAMPLE = {
         "ScheduledLearningRate",
     },
     "a record that functions return": {
-        "Head",
         "Measured",
         "Snapshot",
         "Solution",
