@@ -108,17 +108,15 @@ def to_trainable(
         try:
             found = trainable_from_definitions(split, dtype, _origin(source), link, weights_to_train)
         except UndefinedModelError as undefined:
-            model = _by_skl2onnx(split, undefined)
-            task = "classification" if is_classifier(split.estimator) else None
-            incoming = Incoming(model, task, link, _origin(source), split.estimator)
+            incoming = _converted(split, link, _origin(source), undefined)
             return replace(assemble(incoming, weights_to_train, *names), front=split.front)
         if not _trains_two_types(found):
             break
     return found
 
 
-def _by_skl2onnx(split: Split, undefined: UndefinedModelError) -> ModelProto:
-    """Return the graph that skl2onnx writes of an estimator whose model has no definition."""
+def _converted(split: Split, link: str, origin: str, undefined: UndefinedModelError) -> Incoming:
+    """Return the graph that skl2onnx writes of a model without definition."""
     try:
         model = convert(split.estimator, split.schema.types())
     except ConversionError as error:
@@ -126,7 +124,9 @@ def _by_skl2onnx(split: Split, undefined: UndefinedModelError) -> ModelProto:
             f"{undefined} Declare one in the entry-point group 'ortlearn.models', or register a converter "
             f"with skl2onnx.update_registered_converter, which does not convert it either: {error}"
         ) from error
-    return with_computed_shapes(decompose_operators(model))
+    model = with_computed_shapes(decompose_operators(model))
+    task = "classification" if is_classifier(split.estimator) else None
+    return Incoming(model, task, link, origin, split.estimator)
 
 
 def _trains_two_types(trainable: TrainableModel) -> bool:

@@ -11,6 +11,7 @@ __all__ = [
     "AsIs",
     "Composed",
     "Form",
+    "Kept",
     "Logarithm",
     "Negative",
     "Reciprocal",
@@ -233,3 +234,26 @@ class Composed(Form):
         for form, before in zip(reversed(self.forms), reversed(steps), strict=True):
             value = form.inverse(value, before)
         return value
+
+
+@dataclass(frozen=True, eq=False)
+class Kept(Form):
+    """Some entries of a vector.
+
+    Attributes
+    ----------
+    kept : ndarray of bool
+        Entries.
+    """
+
+    kept: np.ndarray
+
+    def forward(self, value: np.ndarray) -> np.ndarray:
+        """Return the entries."""
+        return np.asarray(value[self.kept], dtype=np.float64)
+
+    def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
+        """Return the vector; others stay as they are."""
+        result = np.array(like, dtype=np.float64)
+        result[self.kept] = value
+        return result

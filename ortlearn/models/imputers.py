@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from onnx import TensorProto
 from .base import ModelDefinition
 from .columns import Columns
 from .encoders import as_text, category_numbers
-from .forms import Form
+from .forms import Kept
 from .members import joined
 from .scores import Scores, transformation
 from .writer import ModelWriter
@@ -65,29 +64,6 @@ class MissingIndicatorDefinition(ModelDefinition):
         return transformation(op, _indicated(op, model, x), len(model.features_))
 
 
-@dataclass(frozen=True, eq=False)
-class _Kept(Form):
-    """Some entries of a vector.
-
-    Attributes
-    ----------
-    kept : ndarray of bool
-        Entries.
-    """
-
-    kept: np.ndarray
-
-    def forward(self, value: np.ndarray) -> np.ndarray:
-        """Return the entries."""
-        return np.asarray(value[self.kept], dtype=np.float64)
-
-    def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
-        """Return the vector; others stay as they are."""
-        result = np.array(like, dtype=np.float64)
-        result[self.kept] = value
-        return result
-
-
 def _kept(model: Any) -> np.ndarray:
     """Return which columns an imputer gives: where fit has seen no value, there is none to impute."""
     empty = [isinstance(value, float) and value != value for value in model.statistics_.tolist()]
@@ -117,7 +93,7 @@ class SimpleImputerDefinition(ModelDefinition):
         else:
             x = op.matrix(x)
             gaps = op.columns(_is_missing(op, model, x), columns, count)
-            values = op.parameter(model, "statistics_", form=_Kept(kept))
+            values = op.parameter(model, "statistics_", form=Kept(kept))
             imputed = op.Where(gaps, values, op.columns(x, columns, count))
         if not model.add_indicator or not len(model.indicator_.features_):
             return transformation(op, imputed, len(columns))

@@ -116,7 +116,10 @@ def append_converted(op: ModelWriter, estimator: Any, x: str | Columns) -> Score
     """
     name = type(estimator).__name__
     if not hasattr(estimator, "transform") or hasattr(estimator, "predict"):
-        raise UndefinedModelError(f"{name} has no model definition that covers it as it was fitted.")
+        raise UndefinedModelError(
+            f"{name} has no model definition that covers it as it was fitted: declare one in the entry-point "
+            "group 'ortlearn.models', or register a converter with skl2onnx.update_registered_converter."
+        )
     tensors = list(x.tensors) if isinstance(x, Columns) else [x]
     given = {f"input_{i}": tensor for i, tensor in enumerate(tensors) if tensor is not None}
     types = {key: op.type(tensor) for key, tensor in given.items()} if isinstance(x, Columns) else {}

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 from onnx import checker
-from sklearn.base import BaseEstimator
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.decomposition import PCA
+from sklearn.ensemble import VotingRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier, SGDClassifier
+from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, MinMaxScaler, StandardScaler
@@ -137,15 +139,27 @@ def test_two_classes_in_float64_keep_their_probabilities(breast_cancer, run_onnx
     np.testing.assert_array_equal(label, estimator.predict(X))
 
 
-def test_a_class_without_definition():
-    class Mine(BaseEstimator):
-        n_features_in_ = 2
+class Mine(Ridge):
+    """A model that computes something of its own."""
 
-        def fit(self, X, y):
-            return self
+    def predict(self, X):
+        return super().predict(X) + 1
 
-    with pytest.raises(ConversionError, match="Mine has no model definition"):
-        sklearn_to_onnx(Mine(), 2)
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        Mine(),
+        make_pipeline(StandardScaler(), Mine()),
+        VotingRegressor([("a", Ridge()), ("b", make_pipeline(StandardScaler(), Mine()))]),
+        GridSearchCV(Mine(), {"alpha": [1.0]}, cv=2),
+        TransformedTargetRegressor(Mine(), transformer=StandardScaler()),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_class_without_definition_is_named_wherever_it_is(model, diabetes):
+    with pytest.raises(ConversionError, match=r"^Mine has no model definition .* declare one in .* skl2onnx"):
+        to_trainable(model.fit(diabetes.X_train, diabetes.y_train))
 
 
 def test_a_model_without_weights_is_refused(diabetes):

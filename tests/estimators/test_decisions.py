@@ -67,6 +67,8 @@ SAME = {
     "stacked support vectors": stacked(SVC(probability=True, random_state=0)),
     "gradient boosting": GradientBoostingClassifier(n_estimators=3, random_state=0),
     "histograms": HistGradientBoostingClassifier(max_iter=3, min_samples_leaf=5),
+    "boosting, against the rest": OneVsRestClassifier(boosting()),
+    "bagged boosting": BaggingClassifier(boosting(), n_estimators=2, random_state=0),
     "discriminant": LinearDiscriminantAnalysis(),
     "boosting, against the rest": OneVsRestClassifier(boosting()),
     "bagged boosting": BaggingClassifier(boosting(), n_estimators=2, random_state=0),

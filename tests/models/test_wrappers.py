@@ -1,25 +1,16 @@
-"""Wrappers that ONNX has no part in, and what a model is for."""
-
-import warnings
+"""Searches, thresholds, frozen estimators and transformed targets compute what the estimator inside does."""
 
 import numpy as np
 import pytest
-from ortlearn.conversion.preparation.kinds import describe, last_step
-from ortlearn.preprocessing.target_transforms import FUNCTIONS, write_inverse
-from ortlearn.preprocessing.unwrapping import Unwrapped, unwrap
+from onnx import helper, parser
 from scipy import special
-from sklearn.cluster import KMeans
-from sklearn.compose import TransformedTargetRegressor
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.datasets import load_iris
-from sklearn.decomposition import PCA
-from sklearn.ensemble import BaggingClassifier, IsolationForest, VotingClassifier, VotingRegressor
+from sklearn.ensemble import VotingRegressor
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
-from sklearn.mixture import GaussianMixture
+from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, TunedThresholdClassifierCV
-from sklearn.multiclass import OneVsRestClassifier
-from sklearn.multioutput import MultiOutputClassifier
-from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -27,93 +18,178 @@ from sklearn.preprocessing import (
     MinMaxScaler,
     QuantileTransformer,
     RobustScaler,
+    SplineTransformer,
     StandardScaler,
 )
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 
-from ortlearn.exceptions import ConversionError
-from ortlearn.graphs import GraphBuilder
+from ortlearn import OrtGradientOptimizer
+from ortlearn.conversion import explain, to_trainable
+from ortlearn.exceptions import ConversionError, FallbackWarning, NoTrainableWeightError, WriteBackError
+from ortlearn.graphs import GraphBuilder, append_nodes
+from ortlearn.models.target_transforms import FUNCTIONS, write_inverse
 
 X, CLASSES = load_iris(return_X_y=True)
-TWO = (CLASSES > 0).astype(int)
-SEVERAL = np.stack([CLASSES > 0, CLASSES > 1], axis=1).astype(int)
+X = X[::2] - X.mean(axis=0)
+CLASSES = CLASSES[::2]
+TWO = (X[:, 0] + X[:, 1] > 0).astype(int)
+Y = 4 + X[:, 2]
+STILL = {"warm_start": True, "max_iter": 1, "learning_rate": 1e-30}
+MOVED = {"warm_start": True, "max_iter": 4, "learning_rate": 0.01, "random_state": 0}
 
 
-def test_a_search_is_its_best_estimator():
-    search = GridSearchCV(LogisticRegression(), {"C": [1.0]}, cv=2).fit(X, TWO)
-    assert unwrap(search).estimator is search.best_estimator_
-    pipeline = make_pipeline(StandardScaler(), FrozenEstimator(search)).fit(X, TWO)
-    inner = unwrap(pipeline).estimator
-    assert inner.steps[0] == pipeline.steps[0] and inner.steps[1][1] is search.best_estimator_
-    no_refit = GridSearchCV(LogisticRegression(), {"C": [1.0]}, cv=2, refit=False).fit(X, TWO)
+def search(model, **grid):
+    return GridSearchCV(model, {name: [value] for name, value in grid.items()}, cv=2)
+
+
+def check(model, y):
+    """Check that an optimizer predicts what a model does, before and after a training."""
+    model.fit(X, y)
+    still = OrtGradientOptimizer(model, **STILL).fit(X, y)
+    moved = OrtGradientOptimizer(model, **MOVED).fit(X, y)
+    back = moved.to_sklearn()
+    assert type(back) is type(model)
+    assert any(
+        np.abs(a - b).max() > 1e-4
+        for a, b in zip(*(t.trained_coef_.values() for t in (still, moved)), strict=True)
+    )
+    for one, other in ((model, still), (back, moved)):
+        expected, found = one.predict(X), other.predict(X)
+        assert found.shape == expected.shape
+        if expected.dtype.kind == "f":
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+        else:
+            assert (found == expected).mean() > 0.98  # float32 may put a sample on the other side
+    return moved
+
+
+@pytest.mark.parametrize("kind", [int, bool, str])
+@pytest.mark.parametrize("positive", [None, 0, 1])
+@pytest.mark.parametrize(
+    "classifier, options",
+    [
+        (LogisticRegression(), {"threshold": 0.3}),
+        (LogisticRegression(), {"threshold": 0.4, "response_method": "decision_function"}),
+        (LinearSVC(), {"threshold": 0.2}),
+        (DecisionTreeClassifier(max_depth=2, min_samples_leaf=8), {"threshold": 0.05}),
+    ],
+    ids=["probability", "decision", "without probabilities", "tree"],
+)
+def test_thresholds(classifier, options, positive, kind):
+    y = np.array(["no", "yes"])[TWO] if kind is str else TWO.astype(kind)
+    label = None if positive is None and kind is not str else y[TWO == (positive or 0)][0]
+    plain = classifier.fit(X, y).predict(X)
+    model = FixedThresholdClassifier(classifier, pos_label=label, **options)
+    assert (check(model, y).predict(X) != plain).any()
+
+
+def test_a_tuned_threshold():
+    model = TunedThresholdClassifierCV(LogisticRegression(), scoring="recall", cv=2)
+    trained = check(model, TWO)
+    assert model.best_threshold_ != 0.5 and trained.to_sklearn().best_threshold_ == model.best_threshold_
+
+
+@pytest.mark.parametrize("method", ["sigmoid", "temperature"])
+def test_a_calibration(method):
+    if method == "temperature" and "temperature" not in str(
+        CalibratedClassifierCV._parameter_constraints["method"]
+    ):
+        return  # scikit-learn before 1.8
+    check(CalibratedClassifierCV(LogisticRegression(), method=method, cv=2), CLASSES)
+
+
+TARGETS_OF = {
+    "scaled": StandardScaler(),
+    "of a unit interval": MinMaxScaler(),
+    "logarithms": FunctionTransformer(np.log1p, inverse_func=np.expm1),
+    "in two steps": make_pipeline(FunctionTransformer(np.log, inverse_func=np.exp), RobustScaler()),
+}
+
+
+@pytest.mark.parametrize("shape", [(-1,), (-1, 1), (-1, 2)])
+@pytest.mark.parametrize("name", TARGETS_OF)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
+def test_transformed_targets(name, shape):
+    y = (np.column_stack([Y, Y**2]) if shape[-1] == 2 else Y).reshape(shape)
+    check(TransformedTargetRegressor(Ridge(), transformer=TARGETS_OF[name]), y)
+
+
+def test_transformed_targets_in_transformed_targets():
+    inner = TransformedTargetRegressor(Ridge(), func=np.arcsinh, inverse_func=np.sinh)
+    trained = check(TransformedTargetRegressor(inner, transformer=StandardScaler()), Y)
+    outer, within = trained._problem.trainable.head.target_transformers
+    assert isinstance(outer, StandardScaler) and within.func is np.arcsinh
+
+
+def test_a_log_link_under_transformed_targets():
+    trained = check(TransformedTargetRegressor(PoissonRegressor(), transformer=MaxAbsScaler()), Y)
+    assert trained._problem.trainable.head.link == "log"
+    other = TransformedTargetRegressor(Ridge(), transformer=MaxAbsScaler()).fit(X, Y)
+    other = OrtGradientOptimizer(other, learning_loss="poisson", **MOVED).fit(X, Y)
+    assert (other.predict(X) > 0).all() and other.train_losses_[-1] < other.train_losses_[0]
+    with pytest.raises(WriteBackError, match="cannot take an exponential"):
+        other.to_sklearn()
+
+
+SPLINES = make_pipeline(SplineTransformer(n_knots=3), Ridge())
+FROZEN = FrozenEstimator(make_pipeline(SplineTransformer(n_knots=3), Ridge()).fit(X, Y))
+#: Models with a step that stays in scikit-learn, somewhere inside.
+BENT = {
+    "search": search(SPLINES, ridge__alpha=1.0),
+    "search in a pipeline": make_pipeline(StandardScaler(), search(SPLINES, ridge__alpha=1.0)),
+    "step before a search": make_pipeline(SplineTransformer(), search(Ridge(), alpha=1.0)),
+    "search of searches": search(search(SPLINES, ridge__alpha=1.0), estimator__ridge__alpha=[2.0]),
+    "targets": TransformedTargetRegressor(SPLINES, transformer=StandardScaler()),
+    "step before targets": make_pipeline(
+        SplineTransformer(), TransformedTargetRegressor(Ridge(), transformer=StandardScaler())
+    ),
+    "search of targets": search(TransformedTargetRegressor(SPLINES), regressor__ridge__alpha=2.0),
+    "frozen": FROZEN,
+    "frozen step": make_pipeline(FrozenEstimator(SplineTransformer(n_knots=3).fit(X)), Ridge()),
+    "threshold": FixedThresholdClassifier(
+        make_pipeline(SplineTransformer(), LogisticRegression()), threshold=0.3
+    ),
+    "tuned threshold": TunedThresholdClassifierCV(
+        make_pipeline(SplineTransformer(), LogisticRegression()), cv=2
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BENT)
+def test_a_step_inside_stays_in_scikit_learn(name):
+    with pytest.warns(FallbackWarning, match="splinetransformer|frozenestimator") as caught:
+        trained = check(BENT[name], TWO if "threshold" in name else Y)
+    assert len(caught) == 2  # one for each fit
+    assert trained._problem.trainable.front is not None
+
+
+def test_what_is_frozen_is_trained_where_it_is_named_or_is_the_model():
+    half = FrozenEstimator(make_pipeline(StandardScaler(), Ridge()).fit(X, Y))
+    trained = check(FrozenEstimator(half), Y)
+    assert set(trained.weights_to_train_.values()) == {"ridge: coef_", "ridge: intercept_"}
+    votes = VotingRegressor([("frozen", half), ("free", Ridge(alpha=3))]).fit(X, Y)
+    frozen = [f"estimators_[0].estimator['ridge'].{name}" for name in ("coef_", "intercept_")]
+    assert set(to_trainable(votes).origins().values()) == {
+        "estimators_[1].coef_",
+        "estimators_[1].intercept_",
+    }
+    assert set(to_trainable(votes, "*['ridge']*").origins().values()) == set(frozen)
+    reasons = {row.attribute: row.reason for row in explain(votes).rows}
+    assert {reasons[name] for name in frozen} == {"it is part of a FrozenEstimator"}
+    with pytest.raises(NoTrainableWeightError, match="it is part of a FrozenEstimator"):
+        to_trainable(VotingRegressor([("frozen", half)]).fit(X, Y))
+
+
+def test_a_frozen_encoder_reads_its_columns():
+    scaler = FrozenEstimator(StandardScaler().fit(X[:, :2]))
+    check(make_pipeline(ColumnTransformer([("f", scaler, [0, 1]), ("p", "passthrough", [3])]), Ridge()), Y)
+
+
+def test_a_search_without_an_estimator():
+    model = GridSearchCV(Ridge(), {"alpha": [1.0]}, cv=2, refit=False).fit(X, Y)
     with pytest.raises(ConversionError, match="refit=True"):
-        unwrap(no_refit)
-
-
-def test_what_has_no_wrapper_stays():
-    for model in (Ridge(), make_pipeline(StandardScaler(), Ridge())):
-        assert unwrap(model) == Unwrapped(model)
-
-
-@pytest.mark.parametrize(
-    "options, expected",
-    [
-        ({}, (0.5, 1, True)),
-        ({"threshold": 0.2, "pos_label": 0}, (0.2, 0, True)),
-        ({"response_method": "decision_function"}, (0.0, 1, False)),
-    ],
-)
-def test_thresholds(options, expected):
-    model = FixedThresholdClassifier(LogisticRegression(), **options).fit(X, TWO)
-    found = unwrap(model)
-    assert found.estimator is model.estimator_
-    threshold = found.threshold
-    assert (threshold.value, threshold.positive, threshold.of_probability) == expected
-
-
-def test_a_tuned_threshold_and_one_without_probabilities():
-    tuned = TunedThresholdClassifierCV(LogisticRegression(), cv=2).fit(X, TWO)
-    assert unwrap(tuned).threshold.value == tuned.best_threshold_
-    ridge = FixedThresholdClassifier(RidgeClassifier()).fit(X, TWO)
-    assert unwrap(ridge).threshold.of_probability is False
-
-
-def test_votes_that_skl2onnx_trips_over():
-    voting = VotingClassifier([("a", LogisticRegression(max_iter=500))], weights=[2]).fit(X, CLASSES)
-    found = unwrap(voting).estimator
-    assert found.flatten_transform is False and voting.flatten_transform is True
-    assert isinstance(found.weights, np.ndarray)
-    assert isinstance(unwrap(VotingRegressor([("a", Ridge())], weights=[2])).estimator.weights, np.ndarray)
-    bagging = BaggingClassifier(RidgeClassifier(), n_estimators=2, random_state=0).fit(X, CLASSES)
-    assert unwrap(bagging).estimator.estimators_ is bagging.estimators_
-    np.testing.assert_array_equal(unwrap(bagging).estimator.predict(X), bagging.predict(X))
-
-
-@pytest.mark.parametrize(
-    "model, y, kind, classes, has_probabilities",
-    [
-        (LogisticRegression(), CLASSES, "classification", [0, 1, 2], True),
-        (RidgeClassifier(), TWO, "classification", [0, 1], False),
-        (RidgeClassifier(), SEVERAL, "multilabel", [0, 1], False),
-        (OneVsRestClassifier(LogisticRegression()), SEVERAL, "multilabel", [0, 1], True),
-        (MultiOutputClassifier(LogisticRegression()), SEVERAL, "multilabel", [[0, 1], [0, 1]], True),
-        (MLPClassifier((2,), max_iter=1), SEVERAL, "multilabel", [0, 1], True),
-        (LinearRegression(), X[:, 0], "regression", None, None),
-        (KMeans(2, n_init=1), None, "clusters", None, None),
-        (GaussianMixture(2), None, "mixture", None, None),
-        (IsolationForest(n_estimators=2), None, "outliers", [-1, 1], False),
-        (make_pipeline(StandardScaler(), PCA(2)), None, "transformation", None, None),
-        (make_pipeline(PCA(2), "passthrough"), None, "transformation", None, None),
-    ],
-)
-def test_kinds(model, y, kind, classes, has_probabilities):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        fitted = model.fit(X, y)
-    found = describe(unwrap(fitted))
-    assert found.kind == kind and found.has_probabilities is has_probabilities
-    known = found.classes
-    assert (known if known is None else [np.asarray(c).tolist() for c in known]) == classes
-    assert found.core is last_step(fitted)
+        OrtGradientOptimizer(model, warm_start=True).fit(X, Y)
 
 
 TARGETS = np.array([[0.5, 2.0], [1.5, -3.0], [4.0, 1.0]])
@@ -141,10 +217,6 @@ def test_inverses_of_targets(transformer, run_onnx):
 
 
 def _inverse(transformer, run_onnx, values):
-    from onnx import helper, parser
-
-    from ortlearn.graphs import append_nodes
-
     model = parser.parse_model(
         '<ir_version: 8, opset_import: ["": 18]> g (float[N,2] x) => (float[N,2] y) { y = Identity (x) }'
     )
@@ -166,11 +238,3 @@ def test_an_inverse_that_no_graph_has():
     for transformer in (quantiles, FunctionTransformer(special.erf, inverse_func=special.erfinv)):
         with pytest.raises(ConversionError, match="is not known as ONNX: use a scaler"):
             write_inverse(GraphBuilder(), transformer, "y")
-
-
-def test_transformed_targets_come_apart():
-    inner = TransformedTargetRegressor(Ridge(), func=np.arcsinh, inverse_func=np.sinh)
-    model = TransformedTargetRegressor(inner, transformer=StandardScaler()).fit(X, X[:, 0])
-    found = unwrap(model)
-    assert found.estimator is model.regressor_.regressor_
-    assert found.target_transformers == (model.transformer_, model.regressor_.transformer_)

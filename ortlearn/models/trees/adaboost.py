@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from onnx import TensorProto
 
 from ..base import ModelDefinition
 from ..constraints.signs import Positive
+from ..forms import Kept
 from ..members import one_hot, shares_of
 from ..registry import share
 from ..scores import Scores, binary_classes, class_scores, label_of, regression
@@ -69,9 +71,9 @@ class AdaBoostClassifierDefinition(ModelDefinition):
         classes, count = model.classes_, len(model.estimators_)
         k = len(classes)
         share(op, model.estimators_, x, model.n_features_in_)
-        weights = op.parameter(model, "estimator_weights_", constraint=Positive())
-        if len(model.estimator_weights_) > count:  # the fit ended early
-            weights = op.Slice(weights, [0], [count], [0])
+        # where the fit ended early, zeros are left over
+        used = Kept(np.arange(len(model.estimator_weights_)) < count)
+        weights = op.parameter(model, "estimator_weights_", form=used, constraint=Positive())
         total = op.ReduceSum(weights, [0], keepdims=1)
         hard: list[str] = []
         soft: list[str] = []

@@ -1,0 +1,60 @@
+"""AdaBoostClassifier: votes predict, shares of votes are trained."""
+
+import numpy as np
+import pytest
+from sklearn.ensemble import AdaBoostClassifier
+from sklearn.linear_model import LogisticRegression, Perceptron
+from sklearn.naive_bayes import GaussianNB
+from sklearn.tree import DecisionTreeClassifier
+
+from ortlearn import OrtGradientOptimizer
+from ortlearn.conversion import explain
+from ortlearn.testing import check_model
+
+RNG = np.random.RandomState(0)
+X = RNG.normal(size=(120, 4))
+SCORE = X[:, 0] * X[:, 1] + 0.3 * RNG.normal(size=120)
+TWO, THREE = (SCORE > 0).astype(int), np.digitize(SCORE, [-0.4, 0.4])
+TEXT = np.array(["low", "mid", "top"])[THREE]
+LEAVES = DecisionTreeClassifier(max_depth=2, min_samples_leaf=12)
+
+
+@pytest.mark.parametrize("y", [TWO, THREE, TEXT], ids=["two", "three", "text"])
+@pytest.mark.parametrize(
+    "member", [LEAVES, LogisticRegression(), GaussianNB()], ids=lambda m: type(m).__name__
+)
+def test_members(member, y, run):
+    check_model(AdaBoostClassifier(member, n_estimators=5, random_state=0).fit(X, y), X, run=run)
+
+
+@pytest.mark.parametrize("member", [None, Perceptron()], ids=["stumps", "without probabilities"])
+def test_votes_in_float32(member):
+    for y in (TWO, TEXT):
+        model = AdaBoostClassifier(member, n_estimators=30, random_state=0).fit(X, y)
+        still = OrtGradientOptimizer(model, warm_start=True, max_iter=1, learning_rate=1e-30).fit(X, y)
+        np.testing.assert_array_equal(still.predict(3 * X), model.predict(3 * X))
+        np.testing.assert_allclose(still.predict_proba(3 * X), model.predict_proba(3 * X), atol=1e-5)
+        np.testing.assert_allclose(still.decision_function(3 * X), model.decision_function(3 * X), atol=1e-5)
+
+
+def test_an_early_end(run):
+    y = (X[:, 0] > 0).astype(int)
+    model = AdaBoostClassifier(n_estimators=5).fit(X, y)
+    assert len(model.estimators_) == 1 < len(model.estimator_weights_)
+    check_model(AdaBoostClassifier(LEAVES, n_estimators=5).fit(X, TWO), X, run=run)
+    still = OrtGradientOptimizer(model, warm_start=True, max_iter=1, learning_rate=1e-30).fit(X, y)
+    np.testing.assert_array_equal(still.predict(X), model.predict(X))
+
+
+def test_training_keeps_weights_positive_and_comes_back():
+    model = AdaBoostClassifier(LEAVES, n_estimators=5, random_state=0).fit(X, THREE)
+    reasons = {row.attribute: row.reason for row in explain(model).rows if row.trainable}
+    assert reasons["estimator_weights_"] == "kept positive"
+    trained = OrtGradientOptimizer(
+        model, warm_start=True, learning_rate=0.1, max_iter=10, random_state=0
+    ).fit(X, THREE)
+    assert trained.train_losses_[-1] < trained.train_losses_[0]
+    back = trained.to_sklearn()
+    assert (back.estimator_weights_ > 0).all()
+    assert np.abs(back.estimator_weights_ - model.estimator_weights_).max() > 1e-3
+    np.testing.assert_allclose(back.predict_proba(X), trained.predict_proba(X), atol=1e-5)
