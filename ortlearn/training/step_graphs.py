@@ -20,6 +20,7 @@ from ..graphs import (
     opset_versions,
     value_types,
 )
+from ..graphs.editing import with_fields
 from .averaging import append_sums
 from .clipping import clip_gradients
 from .objective import add_terms, mean_loss, penalty_terms
@@ -210,15 +211,13 @@ def step_graph(task: TrainingTask) -> StepGraph:
     rows = make_value_info(ROWS, TensorType(TensorProto.INT64, (BATCH,)))
     inputs = []
     for name in columns:
-        value = ValueInfoProto.FromString(whole[name].SerializeToString())
+        value = copy_value(whole[name])
         if value.type.tensor_type.shape.dim:
             value.type.tensor_type.shape.dim[0].dim_param = "rows"
         inputs.append(value)
     gathered = append_nodes(gradient, op, first=True)
     weights = [value for value in gathered.graph.input if value.name in task.weights]
-    inputs = [copy_value(value) for value in (*inputs, rows, *weights)]
-    del gathered.graph.input[:]
-    gathered.graph.input.extend(inputs)
+    gathered = with_fields(gathered, input=[*inputs, rows, *weights])
     return append_updates(task, gathered, gradients, OBJECTIVE)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from onnx import ModelProto, ValueInfoProto
 
 from ..differentiation import gradient_of_loss
-from ..graphs import TensorType, append_nodes, copy_model, make_value_info, map_names
+from ..graphs import TensorType, append_nodes, make_value_info, map_names
+from ..graphs.editing import with_fields
 from .objective import add_terms, mean_loss, penalty_terms
 from .step_graphs import (
     BATCH,
@@ -28,17 +29,7 @@ __all__ = ["loss_gradient_graph", "update_graph"]
 
 
 def _empty_model(task: TrainingTask, inputs: list[ValueInfoProto]) -> ModelProto:
-    model = copy_model(task.graph)
-    for field in (
-        model.graph.node,
-        model.graph.initializer,
-        model.graph.input,
-        model.graph.output,
-        model.graph.value_info,
-    ):
-        del field[:]
-    model.graph.input.extend(inputs)
-    return model
+    return with_fields(task.graph, node=(), initializer=(), input=inputs, output=(), value_info=())
 
 
 def loss_gradient_graph(task: TrainingTask) -> ModelProto:
