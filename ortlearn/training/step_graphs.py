@@ -20,7 +20,6 @@ from ..graphs import (
     opset_versions,
     value_types,
 )
-from ..graphs.editing import with_fields
 from .averaging import append_sums
 from .clipping import clip_gradients
 from .objective import add_terms, mean_loss, penalty_terms
@@ -211,13 +210,15 @@ def step_graph(task: TrainingTask) -> StepGraph:
     rows = make_value_info(ROWS, TensorType(TensorProto.INT64, (BATCH,)))
     inputs = []
     for name in columns:
-        value = copy_value(whole[name])
+        value = ValueInfoProto.FromString(whole[name].SerializeToString())
         if value.type.tensor_type.shape.dim:
             value.type.tensor_type.shape.dim[0].dim_param = "rows"
         inputs.append(value)
     gathered = append_nodes(gradient, op, first=True)
     weights = [value for value in gathered.graph.input if value.name in task.weights]
-    gathered = with_fields(gathered, input=[*inputs, rows, *weights])
+    inputs = [copy_value(value) for value in (*inputs, rows, *weights)]
+    del gathered.graph.input[:]
+    gathered.graph.input.extend(inputs)
     return append_updates(task, gathered, gradients, OBJECTIVE)
 
 

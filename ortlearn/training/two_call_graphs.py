@@ -5,8 +5,7 @@ from __future__ import annotations
 from onnx import ModelProto, ValueInfoProto
 
 from ..differentiation import gradient_of_loss
-from ..graphs import TensorType, append_nodes, make_value_info, map_names
-from ..graphs.editing import with_fields
+from ..graphs import TensorType, append_nodes, copy_model, make_value_info, map_names
 from .objective import add_terms, mean_loss, penalty_terms
 from .step_graphs import (
     BATCH,
@@ -29,7 +28,17 @@ __all__ = ["loss_gradient_graph", "update_graph"]
 
 
 def _empty_model(task: TrainingTask, inputs: list[ValueInfoProto]) -> ModelProto:
-    return with_fields(task.graph, node=(), initializer=(), input=inputs, output=(), value_info=())
+    model = copy_model(task.graph)
+    for field in (
+        model.graph.node,
+        model.graph.initializer,
+        model.graph.input,
+        model.graph.output,
+        model.graph.value_info,
+    ):
+        del field[:]
+    model.graph.input.extend(inputs)
+    return model
 
 
 def loss_gradient_graph(task: TrainingTask) -> ModelProto:
