@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 
 from ..differentiation import gradient_reach
 from ..exceptions import NoTrainableWeightError
+from ..graphs.view import GraphView
 from ..models import find_definition
 from ..models.constraints.base import Constraint
 from ..models.weight import CONSTANT, Weight
@@ -111,11 +112,12 @@ def facts_of(examined: Examined, trained: Collection[str]) -> list[Fact]:
     reached, stops = gradient_reach(examined.part, examined.target)
     blockers = ", ".join(sorted({node.op_type for node in stops}))
     present = {tensor.name for tensor in examined.part.graph.initializer}
-    operators = _readers(examined.model)
+    readers = GraphView(examined.model).readers
+    operators = {name: ", ".join(sorted({n.op_type for n in nodes})) for name, nodes in readers.items()}
     for name, weight in examined.weights.items():
         reason, advice = _verdict(name, weight, examined, trained, present, reached, blockers)
         attribute = _INDEX.sub("[*]", weight.attribute or "")
-        operator = "" if reason == CONSTANT else ", ".join(sorted(operators.get(name, ())))
+        operator = "" if reason == CONSTANT else operators.get(name, "")
         key = (weight.step or "", operator, attribute, name in trained, reason, advice)
         groups.setdefault(key, []).append(name)
     facts = [_fact(key, names, examined) for key, names in groups.items()]
@@ -161,14 +163,6 @@ def _verdict(
     pattern = _INDEX.sub("[*]", named or examined.original_names.get(name, name))
     advice = f"weights_to_train={pattern!r} trains it" if name in present else ""
     return weight.reason or NO_USE, advice
-
-
-def _readers(model: ModelProto) -> dict[str, set[str]]:
-    readers: dict[str, set[str]] = {}
-    for node in model.graph.node:
-        for name in node.input:
-            readers.setdefault(name, set()).add(node.op_type)
-    return readers
 
 
 def _steps(fitted: Any) -> list[tuple[str, Any]]:

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from onnx import GraphProto, NodeProto, helper
 
-from ..graphs import TensorType, make_value_info, map_names, node_inputs, value_types
-from .cleanup import drop_unused, simplify
+from ..graphs import TensorType, make_value_info, node_inputs, value_types
+from ..graphs.editing import renamed_node
+from ..graphs.nodes import needed_nodes
+from .cleanup import simplify
 from .gradient_builder import GradientBuilder
 from .inference import infer_body
 
@@ -105,7 +107,7 @@ class Body:
             helper.make_node("Identity", [alias.get(source, source)], [result])
             for source, result in zip(outputs, results, strict=True)
         ]
-        nodes = drop_unused([*before, *backward, *last], results)
+        nodes = needed_nodes([*before, *backward, *last], results)
         read = set().union(*(node_inputs(node) for node in nodes))
         infos = [make_value_info(result, known) for result, known in zip(results, types, strict=True)]
         constants = [tensor for tensor in self.graph.initializer if tensor.name in read]
@@ -123,5 +125,4 @@ def _without_copies(nodes: list[NodeProto], outputs: Sequence[str]) -> list[Node
             renamed[source] = node.output[0]
         else:
             kept.append(node)
-    model = helper.make_model(helper.make_graph(kept, "nodes", [], []))
-    return list(map_names(model, renamed).graph.node)
+    return [renamed_node(node, renamed) for node in kept]

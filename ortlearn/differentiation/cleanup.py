@@ -1,17 +1,17 @@
-"""Make gradient nodes fewer: what changes nothing, what is computed twice, what nobody reads."""
+"""Make gradient nodes fewer: without what changes nothing, and what is computed twice."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from onnx import NodeProto, helper
 
-from ..graphs import node_inputs, subgraphs
+from ..graphs import subgraphs
 from .dimensions import broadcast_shapes, same_shape
 from .gradient_builder import GradientBuilder
 
-__all__ = ["drop_unused", "simplify"]
+__all__ = ["simplify"]
 
 _RANDOM = {"Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomUniform"}
 _RANDOM |= {"RandomNormalLike", "RandomUniformLike"}
@@ -26,17 +26,6 @@ _FOLDED: dict[str, Callable] = {
 }
 #: Constants longer than this stay as they are computed.
 _LARGEST_FOLDED = 1024
-
-
-def drop_unused(nodes: Sequence[NodeProto], outputs: Collection[str]) -> list[NodeProto]:
-    """Return the nodes that some outputs need, in order."""
-    needed = set(outputs)
-    kept = []
-    for node in reversed(nodes):
-        if not needed.isdisjoint(node.output):
-            kept.append(node)
-            needed |= node_inputs(node)
-    return kept[::-1]
 
 
 def simplify(

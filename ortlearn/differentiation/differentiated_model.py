@@ -10,16 +10,16 @@ from onnx import ModelProto, NodeProto, helper
 
 from ..exceptions import GradientError
 from ..graphs import (
-    copy_model,
     graph_names,
     inline_functions,
     make_value_info,
-    map_names,
     node_inputs,
     opset_versions,
     value_types,
 )
-from .cleanup import drop_unused, simplify
+from ..graphs.editing import renamed_node, with_fields
+from ..graphs.nodes import needed_nodes
+from .cleanup import simplify
 from .empty_tensors import guard_top_k
 from .gradient_builder import GradientBuilder
 from .inference import infer_types
@@ -48,7 +48,7 @@ class DifferentiatedModel:
         names, nodes = self.name_gradients(taken=kept)
         outputs = [*kept, *names.values()]
         types = {name: self.op.type(weight) for weight, name in names.items()}
-        nodes = drop_unused([*self.forward, *nodes], outputs)
+        nodes = needed_nodes([*self.forward, *nodes], outputs)
         declared = {value.name: value for value in self.model.graph.output}
         infos = [
             declared[name]
@@ -82,7 +82,7 @@ class DifferentiatedModel:
                 nodes.append(
                     helper.make_node("Identity", [source], [name], name=self.op.unique("node_Identity"))
                 )
-        return names, rename_nodes(nodes, renamed)
+        return names, [renamed_node(node, renamed) for node in nodes]
 
 
 def differentiate(
@@ -115,7 +115,7 @@ def differentiate(
     )
     result.backward, alias = simplify(result.op, result.forward, result.op.nodes)
     result.grads = {name: alias.get(grad, grad) for name, grad in grads.items()}
-    result.backward = drop_unused(result.backward, result.grads.values())
+    result.backward = needed_nodes(result.backward, result.grads.values())
     return result
 
 
@@ -195,30 +195,14 @@ def _free_name(op: GradientBuilder, name: str) -> str:
     return name
 
 
-def rename_nodes(nodes: list[NodeProto], mapping: Mapping[str, str]) -> list[NodeProto]:
-    """Return nodes with tensors renamed, in subgraphs too."""
-    if not mapping:
-        return nodes
-    renamed = map_names(helper.make_model(helper.make_graph(nodes, "nodes", [], [])), mapping)
-    return list(renamed.graph.node)
-
-
 def make_model_of(model: ModelProto, op: GradientBuilder, nodes, inputs, outputs) -> ModelProto:
     """Return a model with the header and the initializers of another one, those it needs."""
-    result = copy_model(model)
-    graph = result.graph
-    read = {value.name for value in outputs}.union(*(node_inputs(node) for node in nodes))
-    initializers = [t for t in (*graph.initializer, *op.initializers) if t.name in read]
-    fields = {"node": nodes, "input": inputs, "output": outputs, "initializer": initializers}
-    for name, values in fields.items():
-        values = [type(value).FromString(value.SerializeToString()) for value in values]
-        del getattr(graph, name)[:]
-        getattr(graph, name).extend(values)
-    del graph.value_info[:]
+    read = {value.name for value in outputs}.union(*map(node_inputs, nodes))
+    initializers = [t for t in (*model.graph.initializer, *op.initializers) if t.name in read]
+    used = {node.domain for node in nodes}
+    opsets = {domain: version for domain, version in op.opsets.items() if domain in used}
+    result = with_fields(
+        model, opsets, node=nodes, input=inputs, output=outputs, initializer=initializers, value_info=()
+    )
     del result.functions[:]
-    known = opset_versions(result)
-    used = {node.domain for node in graph.node}
-    for domain, version in op.opsets.items():
-        if domain in used and domain not in known:
-            result.opset_import.append(helper.make_opsetid(domain, version))
     return result

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import NodeProto, helper, numpy_helper
 
+from ..graphs.nodes import attribute
 from .dimensions import Shape
 
 __all__ = ["spell_terms", "squeeze_operands"]
@@ -69,7 +70,7 @@ def squeeze_operands(node: NodeProto, shapes: Sequence[Shape | None]) -> list[No
     if any(shape is None for shape in shapes):
         return []
     known = [shape for shape in shapes if shape is not None]
-    (equation,) = [attribute.s.decode() for attribute in node.attribute if attribute.name == "equation"]
+    equation = attribute(node, "equation").decode()
     terms, output = spell_terms(equation, [len(shape) for shape in known])
     pairs = [(term, shape) for term, shape in zip(terms, known, strict=True) if len(term) == len(shape)]
     longer = {label for term, shape in pairs for label, dim in zip(term, shape, strict=True) if dim != 1}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from onnx import NodeProto, TensorProto, helper
 
 from ..graphs import TensorType, make_value_info
+from ..graphs.nodes import attribute, copy_node
 from .gradient_builder import GradientBuilder
 
 __all__ = ["guard_top_k"]
@@ -27,15 +28,13 @@ def guard_top_k(op: GradientBuilder, node: NodeProto) -> list[NodeProto]:
     """
     x, count = node.input
     shape = op.shape(x)
-    axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), -1)
+    axis = attribute(node, "axis", -1)
     if shape is not None and all(isinstance(dim, int) and dim > 0 for dim in shape):
         return [node]
     first, empty = op.child({}), op.child({})
     some = first.Greater(first.Size(x), first.constant(0))
     names = [op.unique(f"{name or 'unused'}_chosen") for name in node.output]
-    there = NodeProto()
-    there.CopyFrom(node)
-    there.output[:] = names
+    there = copy_node(node, outputs=names)
     # As many as TopK returns, of nothing.
     nothing = empty.Slice(x, [0], count, [axis])
     nothing = [nothing, empty.Cast(nothing, to=TensorProto.INT64)][: len(names)]

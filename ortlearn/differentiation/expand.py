@@ -7,6 +7,7 @@ from typing import Any
 from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto, defs, helper, shape_inference
 
 from ..graphs import make_value_info, subgraphs, value_types
+from ..graphs.nodes import copy_node
 from .gradient_builder import GradientBuilder
 from .registry import normalize_domain
 
@@ -86,11 +87,9 @@ def _defaults(node: NodeProto) -> dict[str, AttributeProto]:
 
 
 def _instantiate(op, inner: NodeProto, mapping: dict[str, str], attributes: dict) -> NodeProto:
-    node = NodeProto()
-    node.CopyFrom(inner)
+    inputs, outputs = ([mapping.get(name, name) for name in names] for names in (inner.input, inner.output))
+    node = copy_node(inner, inputs, outputs)
     node.name = op.unique(f"node_{inner.op_type}")
-    node.input[:] = [mapping.get(name, name) for name in inner.input]
-    node.output[:] = [mapping.get(name, name) for name in inner.output]
     while node.input and not node.input[-1]:
         del node.input[-1]
     _bind_attributes(node, attributes)

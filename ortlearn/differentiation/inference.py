@@ -8,6 +8,7 @@ from typing import Any
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, shape_inference
 
 from ..graphs import TensorType, make_value_info, node_inputs, opset_versions, subgraphs, value_types
+from ..graphs.editing import with_fields
 from .dimensions import broadcast_shapes
 from .einsum_terms import squeeze_operands
 
@@ -103,29 +104,19 @@ def _without_broadcast_operands(model: ModelProto) -> ModelProto:
             known = [types.get(name) for name in node.input]
             nodes = squeeze_operands(node, [None if k is None else k.shape for k in known])
             if nodes:
-                nodes = [*model.graph.node[:index], *nodes, *model.graph.node[index + 1 :]]
-                changed = ModelProto()
-                changed.CopyFrom(model)
-                del changed.graph.node[:], changed.graph.value_info[:]
-                changed.graph.node.extend(nodes)
-                index += len(changed.graph.node) - len(model.graph.node)
-                model = changed
+                rest = model.graph.node[index + 1 :]
+                model = with_fields(model, node=[*model.graph.node[:index], *nodes, *rest], value_info=())
+                index += len(nodes) - 1
         index += 1
     return model
 
 
 def _with_types(model: ModelProto, types: Mapping[str, TensorType]) -> ModelProto:
     """Return a model that declares the types of some inner tensors."""
-    typed = ModelProto()
-    typed.CopyFrom(model)
+    infos = {name: make_value_info(name, known) for name, known in types.items()}
     others = [value for value in model.graph.value_info if value.name not in types]
-    del typed.graph.value_info[:]
-    typed.graph.value_info.extend(others)
-    typed.graph.value_info.extend(make_value_info(name, known) for name, known in types.items())
-    for value in typed.graph.output:
-        if value.name in types:
-            value.CopyFrom(make_value_info(value.name, types[value.name]))
-    return typed
+    outputs = [infos.get(value.name, value) for value in model.graph.output]
+    return with_fields(model, value_info=[*others, *infos.values()], output=outputs)
 
 
 def infer_body(

@@ -22,6 +22,7 @@ from ..graphs import (
     prune,
     value_types,
 )
+from ..graphs.editing import with_fields
 from .ort_definitions import check_handed_over, hand_over
 from .ort_graphs import (
     add_zero_gradients,
@@ -116,10 +117,7 @@ def loss_gradient(
     outputs = [make_value_info(name, declared.get(name)) for name in kept]
     outputs += [make_value_info(f"{name}_grad", declared.get(name)) for name in weights]
     inputs = [value for value in given.graph.input if value.name not in _initializers(given)]
-    for values, field in ((inputs, gradient.graph.input), (outputs, gradient.graph.output)):
-        del field[:]
-        field.extend(values)
-    return prune(name_nodes(gradient))
+    return prune(name_nodes(with_fields(gradient, input=inputs, output=outputs)))
 
 
 def _initializers(model: ModelProto) -> set[str]:

@@ -20,6 +20,8 @@ from ..graphs import (
     prune,
     value_types,
 )
+from ..graphs.editing import with_fields
+from ..graphs.nodes import attribute
 from .ort_backend import build_module_graphs
 from .ort_graphs import add_zero_gradients, names_with_gradient
 from .ort_refusals import refuse_known_wrong
@@ -61,9 +63,8 @@ def training_graph(model: ModelProto, weights: Sequence[str], inputs: Sequence[s
         [name for name in inputs if name in reached],
     )
     training = add_zero_gradients(training, zeros, types)
-    _replace(training.graph.output, [make_value_info(f"{name}_grad", types.get(name)) for name in names])
-    _replace(training.graph.input, given)
-    return training
+    infos = [make_value_info(f"{name}_grad", types.get(name)) for name in names]
+    return with_fields(training, input=given, output=infos)
 
 
 def _training_graph(model: ModelProto, weights: Sequence[str], inputs: Sequence[str]) -> ModelProto:
@@ -105,8 +106,7 @@ def gradient_of_outputs(
     types = value_types(model)
     position, yield_op = next((i, n) for i, n in enumerate(training.graph.node) if n.op_type == "YieldOp")
     # outputs without gradient go in, and nothing comes out for them
-    attributes = {a.name: helper.get_attribute_value(a) for a in yield_op.attribute}
-    none = set(attributes.get("non_differentiable_outputs", ()))
+    none = attribute(yield_op, "non_differentiable_outputs", ())
     differentiated = [name for index, name in enumerate(yield_op.input) if index not in none]
     rename = {inner: f"{name}_grad" for name, inner in zip(differentiated, yield_op.output, strict=True)}
     # An output that other nodes read has an inner gradient of that name, the sum of both.
@@ -120,8 +120,7 @@ def gradient_of_outputs(
     infos = [] if fill_ones else [make_value_info(seed, types.get(name)) for name, seed in seeds.items()]
     own = list(training.graph.node)
     training = append_nodes(training, op, inputs=infos, outputs=outputs)
-    _replace(training.graph.node, [*own[:position], *op.nodes, *own[position:]])
-    return prune(training)
+    return prune(with_fields(training, node=[*own[:position], *op.nodes, *own[position:]]))
 
 
 def _is_float(types: Mapping[str, TensorType], name: str) -> bool:
@@ -135,9 +134,3 @@ def _ones(model: ModelProto, seeds: Mapping[str, str], types: Mapping[str, Tenso
         one = op.constant(np.ones((), dtype=helper.tensor_dtype_to_np_dtype(types[name].elem_type)))
         op.node("Expand", one, op.Shape(name), outputs=[seed])
     return op
-
-
-def _replace(field, values: Sequence) -> None:
-    values = [type(value).FromString(value.SerializeToString()) for value in values]
-    del field[:]
-    field.extend(values)

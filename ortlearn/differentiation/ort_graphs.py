@@ -19,7 +19,6 @@ from .ort_rewrites.gradient_path import gradient_nodes
 
 __all__ = [
     "add_zero_gradients",
-    "constant_names",
     "explicit_permutations",
     "names_with_gradient",
 ]
@@ -60,10 +59,3 @@ def explicit_permutations(model: ModelProto, types: Mapping[str, TensorType]) ->
         elif known is not None and known.shape is not None and not node.attribute:
             node.attribute.append(helper.make_attribute("perm", list(range(len(known.shape)))[::-1]))
     return model
-
-
-def constant_names(model: ModelProto) -> set[str]:
-    """Return the names of what has one value: initializers that are no inputs, and Constant nodes."""
-    names = {tensor.name for tensor in model.graph.initializer}
-    names |= {node.output[0] for node in model.graph.node if node.op_type == "Constant"}
-    return names - {value.name for value in model.graph.input}

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, helper
+from onnx import ModelProto, NodeProto, TensorProto
 
 from ..exceptions import GradientError
-from ..graphs import TensorType, initializer_arrays, node_inputs, opset_versions, subgraphs, value_types
-from .ort_graphs import constant_names
+from ..graphs import TensorType, node_inputs, opset_versions, subgraphs, value_types
+from ..graphs.nodes import attributes_of
+from ..graphs.view import GraphView
 from .ort_rewrites.gradient_path import gradient_nodes, is_float
 from .rounding import refuse_rounding
 
@@ -23,8 +24,7 @@ class _Known(NamedTuple):
     types: Mapping[str, TensorType]
     reached: set[str]
     read: set[str]
-    constants: set[str]
-    arrays: Mapping[str, np.ndarray]
+    value: Callable[[str], np.ndarray | None]
 
     def shape(self, name: str) -> tuple | None:
         """Return the shape of a tensor, None where its rank is unknown."""
@@ -66,13 +66,12 @@ def refuse_known_wrong(model: ModelProto, outputs: Sequence[str], wrt: Sequence[
         types,
         set(wrt).union(*(node.output for node in nodes)),
         set(outputs).union(*(node_inputs(node) for node in nodes)),
-        constant_names(model),
-        initializer_arrays(model),
+        GraphView(model).value,
     )
     for node in nodes:
         _refuse_without_kernel(node, types, opset_versions(model).get("", 0))
         check = _CHECKS.get(node.op_type)
-        reason = check and check(node, known, {a.name: helper.get_attribute_value(a) for a in node.attribute})
+        reason = check and check(node, known, attributes_of(node))
         if reason:
             raise GradientError(
                 f"onnxruntime-training gives a wrong gradient for {node.op_type} (node {node.name!r}): "
@@ -134,7 +133,7 @@ def _class_weights(node: NodeProto, known: _Known, attributes: Mapping[str, Any]
 
 
 def _dropout(node: NodeProto, known: _Known, attributes: Mapping[str, Any]) -> str | None:
-    computed = len(node.input) > 2 and node.input[2] not in known.constants
+    computed = len(node.input) > 2 and known.value(node.input[2]) is None
     return f"its mode {node.input[2]!r} is not constant" if computed else None
 
 
@@ -166,7 +165,7 @@ def _normalization(node: NodeProto, known: _Known, attributes: Mapping[str, Any]
 
 
 def _slice(node: NodeProto, known: _Known, attributes: Mapping[str, Any]) -> str | None:
-    steps = known.arrays.get(node.input[4]) if len(node.input) > 4 and node.input[4] else np.ones(1)
+    steps = known.value(node.input[4]) if len(node.input) > 4 and node.input[4] else np.ones(1)
     return None if steps is not None and (steps > 0).all() else "its steps go back, or are not constant"
 
 

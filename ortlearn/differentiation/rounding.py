@@ -8,7 +8,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, defs
 
 from ..exceptions import GradientError
 from ..graphs import node_inputs, opset_versions, subgraphs, value_types
-from ..graphs.nodes import captured_names
+from ..graphs.nodes import attribute, captured_names
 from .bodies import Body
 from .gradient_builder import GradientBuilder
 from .inference import infer_types
@@ -160,7 +160,7 @@ class Tracker:
 
     def _cast_type(self, node: NodeProto) -> int | None:
         known = self.op.elem_type(node.output[0])
-        return known or next((a.i for a in node.attribute if a.name == "to"), None)
+        return known or attribute(node, "to")
 
     def _is_float(self, name: str) -> bool:
         elem_type = self.op.elem_type(name)
@@ -225,7 +225,7 @@ def state_names(node: NodeProto, graph: GraphProto) -> list[tuple[str, str]]:
     inputs, outputs = [v.name for v in graph.input], [v.name for v in graph.output]
     if node.op_type == "Loop":
         return list(zip(inputs[2:], outputs[1:], strict=False))
-    scanned = sum(a.i for a in node.attribute if a.name == "num_scan_inputs")
+    scanned = attribute(node, "num_scan_inputs", 0)
     return list(zip(inputs[: len(inputs) - scanned], outputs, strict=False))
 
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from onnx import NodeProto, TensorProto, helper
+from onnx import NodeProto, TensorProto
 
 from ..exceptions import GradientError
+from ..graphs.nodes import attribute, copy_node
 from .gradient_builder import GradientBuilder
 from .registry import normalize_domain
 from .rounding import INTEGER_INPUTS, value_positions
@@ -74,7 +75,6 @@ class RuleNode:
         self._op = op
         self._output_grads = output_grads
         self._needed = needed
-        self._attributes = {a.name: a for a in proto.attribute}
         self._views: dict[str, str] = {}
 
     def I(self, index: int) -> str:  # noqa: E743
@@ -129,9 +129,7 @@ class RuleNode:
 
     def attribute(self, name: str, default: Any = None) -> Any:
         """Return the value of an attribute (text as str), or a default."""
-        if name not in self._attributes:
-            return default
-        value = helper.get_attribute_value(self._attributes[name])
+        value = attribute(self.proto, name, default)
         if isinstance(value, bytes):
             return value.decode()
         return value if not hasattr(value, "extend") else list(value)
@@ -167,8 +165,7 @@ class RuleNode:
     def require_output(self, index: int) -> str:
         """Return an optional output, adding it to the node of the forward graph where it is missing."""
         if not self._output_name(index):
-            node = NodeProto()
-            node.CopyFrom(self.replacement or self.proto)
+            node = copy_node(self.replacement or self.proto)
             node.output.extend([""] * (index + 1 - len(node.output)))
             node.output[index] = self._op.unique(f"{self.op_type}_output")
             self.replacement = node

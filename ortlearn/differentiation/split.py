@@ -8,7 +8,7 @@ from typing import NamedTuple
 from onnx import ModelProto, NodeProto
 
 from ..graphs import make_value_info, node_inputs, value_types
-from .cleanup import drop_unused
+from ..graphs.nodes import needed_nodes
 from .differentiated_model import DifferentiatedModel, differentiate, make_model_of
 
 __all__ = ["SplitModels", "split_gradient_model"]
@@ -88,10 +88,10 @@ def split_gradient_model(
     names, backward = found.name_gradients()
     early, late = _split_nodes(found, backward)
     saved, again = _choose(found, early, late, list(names.values()))
-    late = drop_unused([*again, *late], list(names.values()))
+    late = needed_nodes([*again, *late], list(names.values()))
     outputs = [value.name for value in model.graph.output]
     extra = [name for name in saved if name not in outputs]
-    first = drop_unused(early, [*outputs, *extra])
+    first = needed_nodes(early, [*outputs, *extra])
     infos = [make_value_info(name, found.op.type(name)) for name in extra]
     forward = make_model_of(model, found.op, first, model.graph.input, [*model.graph.output, *infos])
     read = set().union(*(node_inputs(node) for node in late)) | set(names.values())

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from onnx import NodeProto, TensorProto, helper, numpy_helper
+from onnx import NodeProto, TensorProto, numpy_helper
 
 from ..graphs import GraphBuilder, TensorType
+from ..graphs.nodes import constant_value
 from .inference import output_type
 
 __all__ = ["LOW_PRECISION", "TypedBuilder"]
@@ -138,16 +139,3 @@ class TypedBuilder(GraphBuilder):
         value = constant_value(node)
         if value is not None:
             self._values[node.output[0]] = value
-
-
-def constant_value(node: NodeProto) -> np.ndarray | None:
-    """Return the value of a Constant node, None where it is not a dense tensor."""
-    for attribute in node.attribute:
-        content = helper.get_attribute_value(attribute)
-        if attribute.name == "value":
-            return numpy_helper.to_array(content)
-        if attribute.name in ("value_int", "value_ints"):
-            return np.array(content, dtype=np.int64)
-        if attribute.name in ("value_float", "value_floats"):
-            return np.array(content, dtype=np.float32)
-    return None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from onnx import ModelProto, NodeProto, helper
+from onnx import ModelProto, helper
 
+from ..graphs.editing import with_fields
 from .gradient_model import gradient_model
 from .rule_context import FLOAT_TYPES
 from .typed_builder import LOW_PRECISION
@@ -47,21 +48,10 @@ def yield_graph(model: ModelProto, wrt: Sequence[str], straight_through: bool = 
     if without:
         node.attribute.append(helper.make_attribute("non_differentiable_outputs", without))
     del graph.input[len(model.graph.input) :], graph.output[: len(kept)]
-    _insert(whole, node)
-    if all(item.domain != "com.microsoft" for item in whole.opset_import):
-        whole.opset_import.append(helper.make_opsetid("com.microsoft", 1))
-    return whole
+    nodes, read = list(graph.node), set(node.input)
+    place = max((i + 1 for i, other in enumerate(nodes) if read.intersection(other.output)), default=0)
+    return with_fields(whole, {"com.microsoft": 1}, node=[*nodes[:place], node, *nodes[place:]])
 
 
 def _has_gradient(value) -> bool:
     return value.type.tensor_type.elem_type in (*FLOAT_TYPES, *LOW_PRECISION)
-
-
-def _insert(model: ModelProto, node: NodeProto) -> None:
-    """Put a node after the last one it reads from."""
-    nodes = list(model.graph.node)
-    read = set(node.input)
-    place = max((i + 1 for i, other in enumerate(nodes) if read.intersection(other.output)), default=0)
-    nodes = [NodeProto.FromString(n.SerializeToString()) for n in (*nodes[:place], node, *nodes[place:])]
-    del model.graph.node[:]
-    model.graph.node.extend(nodes)

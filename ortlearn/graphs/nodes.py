@@ -9,6 +9,7 @@ import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, helper, numpy_helper
 
 __all__ = [
+    "all_nodes",
     "attribute",
     "attributes_of",
     "captured_names",
@@ -100,6 +101,14 @@ def subgraphs(node: NodeProto) -> Iterator[GraphProto]:
             yield from attribute.graphs
 
 
+def all_nodes(graph: GraphProto) -> Iterator[NodeProto]:
+    """Yield the nodes of a graph and of its subgraphs."""
+    for node in graph.node:
+        yield node
+        for inner in subgraphs(node):
+            yield from all_nodes(inner)
+
+
 def count_nodes(graph: GraphProto) -> int:
     """Return the number of nodes of a graph, those of its subgraphs included.
 
@@ -120,7 +129,7 @@ def count_nodes(graph: GraphProto) -> int:
     >>> count_nodes(parser.parse_graph("g (float[N] x) => (float[N] y) { z = Neg (x) y = Abs (z) }"))
     2
     """
-    return len(graph.node) + sum(count_nodes(inner) for node in graph.node for inner in subgraphs(node))
+    return sum(1 for _ in all_nodes(graph))
 
 
 def node_inputs(node: NodeProto) -> set[str]:

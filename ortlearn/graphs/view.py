@@ -144,7 +144,8 @@ class GraphView:
     def sizes(self, name: str) -> tuple[int, ...] | None:
         """Return the shape of a tensor where every dimension is a number, None otherwise."""
         shape = self.op.shape(name)
-        return shape if shape is not None and all(isinstance(dim, int) for dim in shape) else None
+        sizes = tuple(dim for dim in shape or () if isinstance(dim, int))
+        return sizes if shape is not None and len(sizes) == len(shape) else None
 
     def is_single(self, name: str) -> bool:
         """Return whether a tensor is known to have one element."""

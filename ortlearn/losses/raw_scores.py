@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto
 
-from ..graphs import TensorType, initializer_arrays
+from ..graphs import TensorType
+from ..graphs.nodes import attribute
+from ..graphs.view import GraphView
 
 __all__ = ["find_raw_scores"]
 
@@ -51,20 +53,12 @@ def find_raw_scores(model: ModelProto, output: str, types: Mapping[str, TensorTy
     return output if found is None else found
 
 
-class _Graph:
+class _Graph(GraphView):
     """What is asked of a graph, from its outputs backwards."""
-
-    def __init__(self, model: ModelProto, types: Mapping[str, TensorType]):
-        self.types = types
-        self.producers = {name: node for node in model.graph.node for name in node.output}
-        self.arrays = initializer_arrays(model)
 
     def node(self, name: str) -> NodeProto | None:
         """Return the node that computes a tensor, those that keep it passed over."""
-        node = self.producers.get(name)
-        while node is not None and node.op_type in _SAME:
-            node = self.producers.get(node.input[0])
-        return node
+        return self.producer(name, passing=_SAME)
 
     def scores(self, name: str) -> str | None:
         """Return the scores of a matrix of probabilities, None where they are not found."""
@@ -94,28 +88,20 @@ class _Graph:
 
     def width(self, name: str) -> int | None:
         """Return the number of columns of a matrix."""
-        shape = self.types[name].shape if name in self.types else None
+        shape = self.op.shape(name)
         return shape[1] if shape is not None and len(shape) == 2 and isinstance(shape[1], int) else None
 
     def is_by_columns(self, node: NodeProto) -> bool:
         """Return whether a softmax is taken over the columns of a matrix."""
-        return {a.name: a.i for a in node.attribute}.get("axis", -1) in (-1, 1)
+        return attribute(node, "axis", -1) in (-1, 1)
 
     def is_rest(self, first: str, second: str) -> bool:
         """Return whether a column is one minus another."""
         node = self.node(first)
         if node is None or node.op_type != "Sub" or self.node(second) is None:
             return False
-        one = self.constant(node.input[0])
+        one = self.value(self.origin(node.input[0], _SAME))
         return one is not None and bool(np.all(one == 1)) and self.node(node.input[1]) == self.node(second)
-
-    def constant(self, name: str) -> np.ndarray | None:
-        """Return the value of a constant, None for anything else."""
-        node = self.node(name)
-        if node is None or node.op_type != "Constant":
-            return self.arrays.get(name)
-        value = helper.get_attribute_value(node.attribute[0])
-        return numpy_helper.to_array(value) if isinstance(value, TensorProto) else np.asarray(value)
 
     def is_normalized(self, node: NodeProto) -> bool:
         """Return whether a matrix is divided by its own sum, guarded against zero or not."""

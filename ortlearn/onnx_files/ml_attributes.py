@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from onnx import NodeProto, TensorProto, helper, numpy_helper
+from onnx import NodeProto, TensorProto, numpy_helper
+
+from ..graphs.nodes import attributes_of
 
 __all__ = ["Attributes", "Invalid"]
 
@@ -30,7 +32,7 @@ class Attributes:
     def __init__(self, node: NodeProto, columns: int | None):
         self.node = node
         self.columns = columns
-        self._values = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        self._values = attributes_of(node)
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return the value of an attribute."""

@@ -9,9 +9,9 @@ from onnx import ModelProto, NodeProto
 from ..differentiation.inference import infer_types
 from ..exceptions import ConversionError
 from ..graphs import TensorType, value_types
+from ..graphs.nodes import all_nodes
 from .ml_attributes import Attributes, Invalid
 from .ml_tree_checks import tree_classifier, tree_ensemble, tree_regressor
-from .model_checks import all_nodes
 
 __all__ = ["check_ml_nodes", "check_ml_widths"]
 

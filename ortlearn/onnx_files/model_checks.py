@@ -11,8 +11,9 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, 
 
 from ..exceptions import ConversionError
 from ..graphs import TensorType, count_nodes, subgraphs
+from ..graphs.nodes import all_nodes, attribute
 
-__all__ = ["MAX_NODES", "all_nodes", "check_bodies", "check_sizes", "check_structure"]
+__all__ = ["MAX_NODES", "check_bodies", "check_sizes", "check_structure"]
 
 #: Nodes of a model, its functions inlined.
 MAX_NODES = 100_000
@@ -118,14 +119,6 @@ def check_sizes(types: Mapping[str, TensorType], label: str) -> None:
             )
 
 
-def all_nodes(graph: GraphProto) -> Iterator[NodeProto]:
-    """Yield the nodes of a graph and of its subgraphs."""
-    for node in graph.node:
-        yield node
-        for inner in subgraphs(node):
-            yield from all_nodes(inner)
-
-
 def _walk(message: Any, label: str, depth: int = 0) -> Iterator[TensorProto]:
     """Yield the tensors of a message; reading its fields finds texts that are none."""
     if depth > 4 * MAX_DEPTH:
@@ -191,7 +184,7 @@ def _body_problem(node: NodeProto) -> str | None:
         fits = n_in > 1 and len(graphs[0].input) == n_in and len(graphs[0].output) == n_out + 1
         fits = fits and n_out >= n_in - 2
     else:
-        n_scanned = next((a.i for a in node.attribute if a.name == "num_scan_inputs"), 0)
+        n_scanned = attribute(node, "num_scan_inputs", 0)
         fits = len(graphs[0].input) == n_in and len(graphs[0].output) == n_out
         fits = fits and 0 < n_scanned <= n_in <= n_out + n_scanned
     return None if fits else "has other numbers of inputs or outputs than its subgraphs"

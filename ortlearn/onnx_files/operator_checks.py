@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 
 from ..exceptions import ConversionError
 from ..graphs import TensorType
-from .model_checks import all_nodes
+from ..graphs.nodes import all_nodes, attribute, attributes_of
 
 __all__ = ["check_operators"]
 
@@ -29,7 +29,7 @@ class _Form:
         self.node = node
         self._types = types
         self._constants = constants
-        self._attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        self._attributes = attributes_of(node)
 
     def attribute(self, name: str, default: Any = None) -> Any:
         return self._attributes.get(name, default)
@@ -66,8 +66,8 @@ def check_operators(model: ModelProto, types: Mapping[str, TensorType], label: s
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
     for node in all_nodes(model.graph):
         if node.op_type == "Constant" and node.output:
-            found = [a.t for a in node.attribute if a.name == "value"]
-            constants.update(dict.fromkeys(node.output, found[0]) if found else {})
+            tensor = attribute(node, "value")
+            constants.update({} if tensor is None else {node.output[0]: tensor})
     for node in all_nodes(model.graph):
         check = _CHECKS.get(node.op_type) if node.domain in ("", "ai.onnx") else None
         reason = None if check is None else check(_Form(node, types, constants))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from onnx import ModelProto, NodeProto
 
-from onnx import ModelProto, NodeProto, helper
+from ..graphs import prune
+from ..graphs.nodes import attribute
+from ..graphs.view import GraphView
 
-from ..graphs import TensorType, initializer_arrays, node_inputs, prune, value_types
-
-__all__ = ["is_idle", "remove_idle_nodes", "skip_idle_nodes"]
+__all__ = ["is_idle", "remove_idle_nodes"]
 
 #: Operators of any number of inputs that do nothing to a single one.
 OF_MANY = ("Concat", "Max", "Mean", "Min", "Sum")
@@ -37,64 +37,28 @@ def remove_idle_nodes(model: ModelProto) -> ModelProto:
     >>> [node.op_type for node in remove_idle_nodes(model).graph.node]
     ['Neg']
     """
-    types = value_types(model)
-    shapes = _constant_shapes(model)
-    outputs = {value.name for value in model.graph.output}
-    subgraph_reads = {
-        name for node in model.graph.node for name in node_inputs(node) - {n for n in node.input if n}
-    }
-    replaced: dict[str, str] = {}
-    nodes: list[NodeProto] = []
-    for node in model.graph.node:
-        node = NodeProto.FromString(node.SerializeToString())
-        node.input[:] = [replaced.get(name, name) for name in node.input]
-        kept = outputs | subgraph_reads
-        if len(node.output) == 1 and node.output[0] not in kept and is_idle(node, types.get, shapes):
-            replaced[node.output[0]] = node.input[0]
-        else:
-            nodes.append(node)
-    result = prune(model)
-    del result.graph.node[:]
-    result.graph.node.extend(nodes)
-    return prune(result)
+    graph = GraphView(model)
+
+    def rule(node: NodeProto) -> bool | str:
+        return node.output[0] not in graph.outputs and is_idle(graph, node) and node.input[0]
+
+    return prune(graph.to_model()) if graph.rewrite(rule) else prune(model)
 
 
-def skip_idle_nodes(model: ModelProto, name: str, types: dict[str, TensorType]) -> str:
-    """Return the tensor that a tensor equals, before the nodes that do nothing."""
-    shapes = _constant_shapes(model)
-    producers = {output: node for node in model.graph.node for output in node.output}
-    while name in producers and is_idle(producers[name], types.get, shapes):
-        name = producers[name].input[0]
-    return name
-
-
-def _constant_shapes(model: ModelProto) -> dict[str, tuple[int, ...]]:
-    defaults = {value.name for value in model.graph.input}
-    arrays = {name: a for name, a in initializer_arrays(model).items() if name not in defaults}
-    return {name: tuple(a.tolist()) for name, a in arrays.items() if a.dtype == "int64" and a.ndim == 1}
-
-
-def is_idle(
-    node: NodeProto, type_of: Callable[[str], TensorType | None], shapes: dict[str, tuple[int, ...]]
-) -> bool:
-    """Tell whether a node gives what it is given."""
+def is_idle(graph: GraphView, node: NodeProto) -> bool:
+    """Return whether a node gives what it is given."""
     if node.domain not in ("", "ai.onnx") or not node.input:
         return False
     if node.op_type == "Identity" or (node.op_type in OF_MANY and len(node.input) == 1):
         return True
-    known = type_of(node.input[0])
+    known = graph.op.type(node.input[0]) if node.op_type in ("Cast", "Reshape") else None
     if known is None:
         return False
     if node.op_type == "Cast":
-        return helper.get_node_attr_value(node, "to") == known.elem_type
-    if node.op_type == "Reshape" and known.shape is not None and len(node.input) > 1:
-        target = shapes.get(node.input[1])
-        # (-1, k, ...) of a tensor (n, k, ...) with every k known is the tensor itself.
-        return (
-            target is not None
-            and len(target) == len(known.shape)
-            and target[:1] == (-1,)
-            and target[1:] == known.shape[1:]
-            and 0 not in target
-        )
-    return False
+        return attribute(node, "to") == known.elem_type
+    target = graph.value(node.input[1]) if len(node.input) > 1 else None
+    if target is None or known.shape is None or target.shape != (len(known.shape),):
+        return False
+    # (-1, k, ...) of a tensor (n, k, ...) with every k known is the tensor itself.
+    sizes = tuple(target.tolist())
+    return sizes[:1] == (-1,) and sizes[1:] == known.shape[1:] and 0 not in sizes

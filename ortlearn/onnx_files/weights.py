@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 
-from ..graphs import node_inputs, subgraphs
+from ..graphs import node_inputs
+from ..graphs.nodes import all_nodes, attribute
 from ..models.weight import Weight
 
 __all__ = ["find_weights", "get_train_initializer"]
@@ -59,7 +60,7 @@ def find_weights(model: ModelProto, frozen: Iterable[str] = ()) -> dict[str, Wei
     ['coef', 'intercept']
     """
     arrays = {name: array for name, (array, _) in get_train_initializer(model).items()}
-    nodes = list(_all_nodes(model.graph))
+    nodes = list(all_nodes(model.graph))
     producers = {name: node for node in nodes for name in node.output}
     constants = _constants(model)
     frozen = set(frozen)
@@ -88,14 +89,6 @@ def _constants(model: ModelProto) -> set[str]:
         if node_inputs(node) <= constants:
             constants.update(node.output)
     return constants
-
-
-def _all_nodes(graph: GraphProto) -> Iterator[NodeProto]:
-    """Yield the nodes of a graph and of its subgraphs."""
-    for node in graph.node:
-        yield node
-        for inner in subgraphs(node):
-            yield from _all_nodes(inner)
 
 
 def _final_reader(
@@ -145,7 +138,7 @@ def _fans(node: NodeProto, array: np.ndarray) -> tuple[int, int]:
     if node.op_type in ("Conv", "ConvTranspose"):
         field = int(np.prod(array.shape[2:]))
         return array.shape[1] * field, array.shape[0] * field
-    if node.op_type == "Gemm" and any(a.name == "transB" and a.i for a in node.attribute):
+    if node.op_type == "Gemm" and attribute(node, "transB", 0):
         return array.shape[1], array.shape[0]
     return array.shape[-2], array.shape[-1]
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import GraphProto, ModelProto, TensorProto, helper, numpy_helper
 
-from ..graphs import GraphBuilder, copy_model, graph_names, map_names, opset_versions, prune
+from ..graphs import GraphBuilder, graph_names, map_names, opset_versions, prune
+from ..graphs.view import GraphView
 from .sessions import CONDITION
 from .step_graphs import OBJECTIVE, Carried, copy_value, renamed_value
 
@@ -119,23 +120,16 @@ def _loop(
 
 def _without_scale(batch: ModelProto) -> tuple[ModelProto, np.ndarray | None]:
     """Take a constant factor of the objective out of a batch: it is multiplied to all losses at once."""
-    last = next((node for node in batch.graph.node if OBJECTIVE in node.output), None)
-    tensors = {tensor.name: tensor for tensor in batch.graph.initializer}
-    if last is None or last.op_type != "Mul" or last.input[1] not in tensors:
+    graph = GraphView(batch, types={})
+    last = graph.producers.get(OBJECTIVE)
+    scale = None if last is None or last.op_type != "Mul" else graph.value(last.input[1])
+    if last is None or scale is None or scale.shape != () or not scale > 0:
         return batch, None
-    scale = numpy_helper.to_array(tensors[last.input[1]])
-    reads = [name for node in batch.graph.node for name in node.input].count(last.input[0])
-    kept = {value.name for value in batch.graph.output}
-    made = any(last.input[0] in node.output for node in batch.graph.node)
-    if scale.shape != () or not scale > 0 or reads > 1 or last.input[0] in kept or not made:
+    if last.input[0] not in graph.producers or not graph.read_once(last.input[0]):
         return batch, None
-    shorter = copy_model(batch)
-    nodes = [node for node in shorter.graph.node if OBJECTIVE not in node.output]
-    for node in nodes:
-        node.output[:] = [OBJECTIVE if name == last.input[0] else name for name in node.output]
-    del shorter.graph.node[:]
-    shorter.graph.node.extend(nodes)
-    return prune(shorter), scale
+    graph.rewrite(lambda node: node is last and node.input[0])
+    graph.rename({last.input[0]: OBJECTIVE})
+    return prune(graph.to_model()), scale
 
 
 def _iteration(batch: ModelProto, carried: Sequence[Carried], n_batches: int) -> GraphProto:

@@ -11,13 +11,13 @@ from ..graphs import (
     GraphBuilder,
     TensorType,
     append_nodes,
-    copy_model,
     graph_names,
     make_value_info,
     map_names,
     node_inputs,
     opset_versions,
 )
+from ..graphs.editing import with_fields
 from .batch_loops import LOSSES, ORDER, ROWS_OF_BATCH, append_loops
 from .batch_timer import BatchTimer
 from .fusions import fuse_step
@@ -179,13 +179,8 @@ def _split_invariant(model: ModelProto, outer: set[str]) -> tuple[ModelProto, Gr
             nodes.append(node)
     moved = set().union(*(node_inputs(node) for node in before.nodes)) & tensors.keys()
     before.initializers.extend(tensors[name] for name in sorted(moved))
-    body = copy_model(model)
-    del body.graph.node[:]
-    body.graph.node.extend(nodes)
-    kept = [tensor for tensor in model.graph.initializer if tensor.name not in moved]
-    del body.graph.initializer[:]
-    body.graph.initializer.extend(kept)
-    return body, before
+    kept = [tensor for name, tensor in tensors.items() if name not in moved]
+    return with_fields(model, node=nodes, initializer=kept), before
 
 
 def _append_rest(

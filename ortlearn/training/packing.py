@@ -17,6 +17,7 @@ from ..graphs import (
     opset_versions,
     value_types,
 )
+from ..graphs.editing import with_fields
 from .step_graphs import Carried, renamed_value
 from .task import TrainingTask
 
@@ -93,10 +94,7 @@ class Packing:
             op.node("Reshape", part, np.array(shape, dtype=np.int64), outputs=[name])
         vector = self._info(PACKED, [int(self._sizes.sum())], self._task.graph.dtype)
         model = append_nodes(objective, op, inputs=[vector], first=True)
-        inputs = [value for value in model.graph.input if value.name not in self._shapes]
-        del model.graph.input[:]
-        model.graph.input.extend(inputs)
-        return model
+        return with_fields(model, input=[v for v in model.graph.input if v.name not in self._shapes])
 
     def _info(self, name: str, shape: Sequence[int], dtype: np.dtype) -> ValueInfoProto:
         elem_type = helper.np_dtype_to_tensor_dtype(dtype)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ortlearn.differentiation.cleanup import drop_unused, simplify
+from ortlearn.differentiation.cleanup import simplify
 from ortlearn.differentiation.gradient_builder import GradientBuilder
 from ortlearn.graphs import TensorType
+from ortlearn.graphs.nodes import needed_nodes
 
 TYPES = {
     "x": TensorType(1, ("N", 3)),
@@ -23,7 +24,7 @@ def simplified(write):
     result = write(op)
     nodes, alias = simplify(op, [], op.nodes)
     result = alias.get(result, result)
-    return [node.op_type for node in drop_unused(nodes, [result])], result
+    return [node.op_type for node in needed_nodes(nodes, [result])], result
 
 
 @pytest.mark.parametrize(
@@ -93,5 +94,5 @@ def test_constants_are_folded_once():
     op = GradientBuilder(existing_names=TYPES, types=TYPES)
     result = op.Mul("x", op.Div(op.Neg(1.0), 4.0))
     nodes, _ = simplify(op, [], op.nodes)
-    (node,) = drop_unused(nodes, [result])
+    (node,) = needed_nodes(nodes, [result])
     assert op.value(node.input[1]) == np.float32(-0.25)

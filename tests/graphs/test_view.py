@@ -72,7 +72,8 @@ def test_what_an_input_may_replace_is_no_constant():
         parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
         g (float[1] w) => (float[1] y) <float[1] w = {1}, float[1] v = {1}> {
           a = Constant <value = float[1] {2}> () b = Constant <value_ints = [3, 4]> ()
-          c = Constant <value_float = 5.0> () d = Constant <value_string = "text"> () z = Add (w, v) y = Add (z, a) }""")
+          c = Constant <value_float = 5.0> () d = Constant <value_string = "text"> ()
+          z = Add (w, v) y = Add (z, a) }""")
     )
     assert graph.value("w") is None and graph.value("v") == 1
     assert graph.value("a") == 2 and graph.value("b").tolist() == [3, 4] and graph.value("c") == 5

@@ -6,7 +6,8 @@ import pytest
 from onnx import parser
 
 from ortlearn.graphs import value_types
-from ortlearn.onnx_files.simplify import remove_idle_nodes, skip_idle_nodes
+from ortlearn.onnx_files.scores.graph_end import GraphEnd
+from ortlearn.onnx_files.simplify import remove_idle_nodes
 
 
 def parse(text):
@@ -78,7 +79,7 @@ def test_outputs_keep_their_names(run_onnx):
         np.testing.assert_array_equal(got, expected)
 
 
-def test_what_a_subgraph_reads_stays(run_onnx):
+def test_subgraphs_read_what_stays(run_onnx):
     model = parse("""g (float[N] x, bool condition) => (float[N] y) {
         a = Identity (x)
         b = Identity (a)
@@ -90,7 +91,7 @@ def test_what_a_subgraph_reads_stays(run_onnx):
         > }""")
     simpler = remove_idle_nodes(model)
     onnx.checker.check_model(simpler, full_check=True)
-    assert operators(simpler) == ["Identity", "Neg", "If"]
+    assert operators(simpler) == ["Neg", "If"]
     x = np.array([1, -2], np.float32)
     for condition in (True, False):
         got, expected = (run_onnx(m, x, np.array(condition))[0] for m in (simpler, model))
@@ -100,10 +101,10 @@ def test_what_a_subgraph_reads_stays(run_onnx):
 @pytest.mark.parametrize(
     "name, source", [("d", "b"), ("c", "b"), ("b", "b"), ("x", "x"), ("nothing", "nothing")]
 )
-def test_skip_idle_nodes(name, source):
+def test_the_tensor_before_idle_nodes(name, source):
     model = parse("g (float[N,2] x) => (float[N,2] d) <int64[2] keep = {-1, 2}> "
                   "{ a = Identity (x) b = Neg (a) c = Cast <to = 1> (b) d = Reshape (c, keep) }")  # fmt: skip
-    assert skip_idle_nodes(model, name, value_types(model)) == source
+    assert GraphEnd(model, value_types(model)).origin(name) == source
 
 
 def test_a_number_made_a_vector_stays():

@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from copy import copy
 
 import numpy as np
 import pytest
@@ -277,7 +278,7 @@ def test_agent_on_plain_onnxruntime(monkeypatch):
 
 @pytest.mark.needs_training
 def test_auto_is_the_agent_where_rules_lack_an_operator(monkeypatch):
-    table = load_rules()
+    table = copy(load_rules())
     table._sets = {key: value for key, value in table._sets.items() if key[1] != "Tanh"}
     monkeypatch.setattr(reverse, "load_rules", lambda: table)
     engine = engine_of("network", "auto")

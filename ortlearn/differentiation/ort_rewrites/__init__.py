@@ -9,15 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from onnx import ModelProto, NodeProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto
 
-from ...graphs import (
-    GraphBuilder,
-    initializer_arrays,
-    node_inputs,
-    replace_nodes,
-    value_types,
-)
+from ...graphs import GraphBuilder, node_inputs, replace_nodes, value_types
+from ...graphs.view import GraphView
 from . import activations, convolutions, forms, normalizations, powers, reductions, slices
 from .dimension_names import drop_dimension_names
 from .gradient_path import GradientPath, gradient_nodes
@@ -75,7 +70,7 @@ def _rewritten(
     path = GradientPath(
         reached=set(wrt).union(*(node.output for node in nodes)),
         read=set(outputs).union(*(node_inputs(node) for node in nodes)),
-        constants=_constants(model),
+        value=GraphView(model).value,
     )
     places = {name for node in nodes for name in node.output if name}
     return replace_nodes(model, {key: _on_path(rule, path, places) for key, rule in rules.items()})
@@ -86,18 +81,3 @@ def _on_path(rule: Rule, path: GradientPath, places: set[str]) -> Callable[[Node
         return not places.isdisjoint(node.output) and rule(node, op, path)
 
     return replace
-
-
-def _constants(model: ModelProto) -> dict:
-    """Return the initializers that are no inputs too, and the results of Constant nodes."""
-    given = {value.name for value in model.graph.input}
-    arrays = {name: array for name, array in initializer_arrays(model).items() if name not in given}
-    for node in model.graph.node:
-        for attribute in node.attribute if node.op_type == "Constant" else ():
-            if attribute.name == "value":
-                arrays[node.output[0]] = numpy_helper.to_array(attribute.t)
-            elif attribute.name == "value_ints":
-                arrays[node.output[0]] = numpy_helper.to_array(
-                    helper.make_tensor("ints", 7, [len(attribute.ints)], attribute.ints)
-                )
-    return arrays

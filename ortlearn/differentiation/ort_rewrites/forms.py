@@ -8,7 +8,8 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from ...graphs import GraphBuilder
-from .gradient_path import GradientPath, attributes_of
+from ...graphs.nodes import attributes_of
+from .gradient_path import GradientPath
 
 __all__ = ["MICROSOFT_RULES", "RULES", "is_broadcast", "result_shape"]
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Set
+from dataclasses import dataclass
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, helper
+from onnx import ModelProto, NodeProto, TensorProto
 
 from ...graphs import TensorType, node_inputs
 
-__all__ = ["GradientPath", "attributes_of", "gradient_nodes", "is_float"]
+__all__ = ["GradientPath", "gradient_nodes", "is_float"]
 
 _NOT_FLOATS = {TensorProto.BOOL, TensorProto.INT32, TensorProto.INT64, TensorProto.STRING}
 
@@ -26,18 +25,13 @@ class GradientPath:
         Tensors that depend on what is differentiated to.
     read : set of str
         Tensors that nodes on the path read.
-    constants : mapping of str to ndarray
-        Initializers and results of Constant nodes.
+    value : callable
+        Returns the value of a constant, None for any other tensor.
     """
 
     reached: Set[str]
     read: Set[str]
-    constants: Mapping[str, np.ndarray] = field(default_factory=dict)
-
-
-def attributes_of(node: NodeProto) -> dict[str, Any]:
-    """Return the attributes of a node by name."""
-    return {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    value: Callable[[str], np.ndarray | None]
 
 
 def gradient_nodes(

@@ -9,7 +9,8 @@ import numpy as np
 from onnx import NodeProto
 
 from ...graphs import GraphBuilder
-from .gradient_path import GradientPath, attributes_of
+from ...graphs.nodes import attributes_of
+from .gradient_path import GradientPath
 
 __all__ = ["RULES"]
 
@@ -95,7 +96,7 @@ def softmax_cross_entropy(node: NodeProto, op: GraphBuilder, path: GradientPath)
 def dropout(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     # nothing, out of training: the builder divides by 1 - ratio there too
     mode = node.input[2] if len(node.input) > 2 else ""
-    known = path.constants.get(mode)
+    known = path.value(mode)
     if mode and known is None:
         return False
     mask = _output(node, 1)

@@ -17,7 +17,7 @@ def power(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     base, exponent = node.input
     if exponent in path.reached:
         return _power_of_exponent(node, op)
-    known, dtype, constant = op.type(base), op.dtype(exponent), path.constants.get(exponent)
+    known, dtype, constant = op.type(base), op.dtype(exponent), path.value(exponent)
     whole = known is not None and dtype is not None and dtype.kind in "iu"
     wide = is_broadcast(base, node, op, path)
     zeros = known is not None and (constant is None or not np.all(constant))

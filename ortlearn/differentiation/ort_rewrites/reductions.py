@@ -9,7 +9,8 @@ import numpy as np
 from onnx import NodeProto
 
 from ...graphs import GraphBuilder
-from .gradient_path import GradientPath, attributes_of
+from ...graphs.nodes import attributes_of
+from .gradient_path import GradientPath
 
 __all__ = ["LAST_RULES", "RULES"]
 

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from onnx import ModelProto, NodeProto
 
-from ...graphs import GraphBuilder, copy_model, graph_names, opset_versions, value_types
+from ...graphs import value_types
+from ...graphs.nodes import copy_node
+from ...graphs.view import GraphView
 from .gradient_path import gradient_nodes
 
 __all__ = ["keep_scalars"]
@@ -49,16 +51,12 @@ def keep_scalars(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str]) 
         for node in nodes
         if node.op_type not in _KEEP_SCALARS and numbers.intersection(node.input)
     }
-    if not places:
-        return model
-    op = GraphBuilder(opset_versions(model)[""], existing_names=graph_names(model.graph))
-    result = copy_model(model)
-    del result.graph.node[:]
-    for node in model.graph.node:
-        start = len(op.nodes)
-        copied = NodeProto.FromString(node.SerializeToString())
+
+    def rule(node: NodeProto) -> bool:
         if node.output[0] in places:
-            copied.input[:] = [op.Reshape(x, []) if x in numbers else x for x in node.input]
-        result.graph.node.extend([*op.nodes[start:], copied])
-    result.graph.initializer.extend(op.initializers)
-    return result
+            inputs = [graph.op.Reshape(x, []) if x in numbers else x for x in node.input]
+            graph.op.nodes.append(copy_node(node, inputs))
+        return node.output[0] in places
+
+    graph = GraphView(model, types)
+    return graph.to_model() if graph.rewrite(rule) else model

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from onnx import ModelProto, NodeProto
 
-from ...graphs import GraphBuilder, copy_model, graph_names, opset_versions, prune, value_types
+from ...graphs import prune, value_types
+from ...graphs.nodes import copy_node
+from ...graphs.view import GraphView
 from .gradient_path import gradient_nodes
 
 __all__ = ["copy_repeated_inputs", "separate_slices"]
@@ -31,29 +33,17 @@ def copy_repeated_inputs(model: ModelProto, wrt: Sequence[str]) -> ModelProto:
     onnx.ModelProto
         Graph; the one given where nothing is read twice.
     """
-    names = set(wrt)
-    repeated = [
-        {name for name in names.intersection(node.input) if list(node.input).count(name) > 1}
-        for node in model.graph.node
-    ]
-    if not any(repeated):
-        return model
-    op = GraphBuilder(existing_names=graph_names(model.graph))
-    result = copy_model(model)
-    del result.graph.node[:]
-    for node, twice in zip(model.graph.node, repeated, strict=True):
-        start = len(op.nodes)
-        copied = _with_copies(node, twice, op)
-        result.graph.node.extend([*op.nodes[start:], copied])
-    return result
 
+    def rule(node: NodeProto) -> bool:
+        seen, inputs = set[str](), []
+        for name in node.input:
+            inputs.append(graph.op.Identity(name) if name in seen else name)
+            seen |= {name} & names
+        graph.op.nodes.append(copy_node(node, inputs))
+        return inputs != list(node.input)
 
-def _with_copies(node: NodeProto, names: set[str], op: GraphBuilder) -> NodeProto:
-    copied = NodeProto.FromString(node.SerializeToString())
-    for name in names:
-        for position in [i for i, other in enumerate(node.input) if other == name][1:]:
-            copied.input[position] = op.Identity(name)
-    return copied
+    names, graph = set(wrt), GraphView(model, types={})
+    return graph.to_model() if graph.rewrite(rule) else model
 
 
 def separate_slices(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str]) -> ModelProto:
@@ -85,13 +75,12 @@ def separate_slices(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str
     others = {n.output[0] for n in pieces if n.input[0] in sliced and n.output[0] not in on_path}
     if not others:
         return model
-    op = GraphBuilder(opset_versions(model)[""], existing_names=graph_names(model.graph))
-    result = copy_model(model)
-    del result.graph.node[:]
-    for node in model.graph.node:
-        start = len(op.nodes)
-        copied = NodeProto.FromString(node.SerializeToString())
-        if node.output[0] in others:
-            copied.input[0] = op.Max(node.input[0])  # a copy that is not optimized away
-        result.graph.node.extend([*op.nodes[start:], copied])
-    return result
+
+    def rule(node: NodeProto) -> bool:
+        if node.output[0] in others:  # Max gives a copy that is not optimized away
+            graph.op.nodes.append(copy_node(node, [graph.op.Max(node.input[0]), *node.input[1:]]))
+        return node.output[0] in others
+
+    graph = GraphView(model, types={})
+    graph.rewrite(rule)
+    return graph.to_model()

@@ -8,7 +8,8 @@ import numpy as np
 from onnx import NodeProto
 
 from ...graphs import GraphBuilder
-from .gradient_path import GradientPath, attributes_of
+from ...graphs.nodes import attributes_of
+from .gradient_path import GradientPath
 
 __all__ = ["RULES"]
 
@@ -31,7 +32,7 @@ def split(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
 
 def _split_sizes(node: NodeProto, op: GraphBuilder, path: GradientPath, axis: int) -> list[int] | None:
     if len(node.input) > 1 and node.input[1]:
-        known = path.constants.get(node.input[1])
+        known = path.value(node.input[1])
         return None if known is None else known.tolist()
     shape = op.shape(node.input[0])
     length = shape[axis] if shape is not None else None
@@ -43,7 +44,7 @@ def _split_sizes(node: NodeProto, op: GraphBuilder, path: GradientPath, axis: in
 
 def backward_slice(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     # the builder's kernel fails for steps back: the places that are read, axis by axis
-    bounds = [path.constants.get(name) for name in node.input[1:]]
+    bounds = [path.value(name) for name in node.input[1:]]
     if len(node.input) < 5 or bounds[3] is None or (bounds[3] > 0).all():
         return False
     x, shape = node.input[0], op.shape(node.input[0])
@@ -91,7 +92,7 @@ def pad(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
 
 def _pads_of_all_axes(op: GraphBuilder, path: GradientPath, x: str, pads: str, axes: str) -> str | None:
     """Return pads for every axis, from those of some."""
-    shape, known, chosen = op.shape(x), path.constants.get(pads), path.constants.get(axes)
+    shape, known, chosen = op.shape(x), path.value(pads), path.value(axes)
     if shape is None or known is None or chosen is None:
         return None
     result = np.zeros((2, len(shape)), dtype=np.int64)

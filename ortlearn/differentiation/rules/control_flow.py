@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx import NodeProto, TensorProto, helper
+from onnx import TensorProto, helper
 
 from ...graphs import TensorType, make_value_info
+from ...graphs.nodes import copy_node
 from ..bodies import Body
 from ..rule_context import is_differentiable
 from ..rule_set import RuleSet
@@ -234,11 +235,9 @@ def _keep_history(op, node, graph, names, types, extra=None):
         body.output.append(make_value_info(kept, known))
         shape = None if known.shape is None else (None, *known.shape)
         stacks.append(op.set_type(stack, known.elem_type, shape))
-    forward = NodeProto()
-    forward.CopyFrom(node.proto)
     n_outputs = len(graph.output) - (1 if extra is None else 0)
-    outputs = [*forward.output, *[""] * (n_outputs - len(forward.output))]
-    forward.output[:] = [*(name or op.unique("unused") for name in outputs), *stacks]
+    outputs = [*node.proto.output, *[""] * (n_outputs - len(node.proto.output))]
+    forward = copy_node(node.proto, outputs=[*(name or op.unique("unused") for name in outputs), *stacks])
     changed = {"body": body}
     changed |= {key: [*values, *[0] * len(names)] for key, values in (extra or {}).items()}
     kept_attributes = [a for a in node.proto.attribute if a.name not in changed]

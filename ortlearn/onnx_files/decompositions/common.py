@@ -8,6 +8,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from ...graphs import GraphBuilder
+from ...graphs.nodes import attributes_of
 
 __all__ = ["Fused"]
 
@@ -26,7 +27,7 @@ class Fused:
     def __init__(self, node: NodeProto, op: GraphBuilder):
         self.node = node
         self.op = op
-        self._attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        self._attributes = attributes_of(node)
         self._scores: str | None = None
 
     def attribute(self, name: str, default: Any = None) -> Any:

@@ -6,10 +6,10 @@ Zero, which is in the subdifferential of a norm at zero, is a gradient there.
 
 from __future__ import annotations
 
-import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto
 
-from ...graphs import GraphBuilder, initializer_arrays, replace_nodes
+from ...graphs import GraphBuilder, replace_nodes
+from ...graphs.view import GraphView
 from ...models.distances import guarded_sqrt
 
 __all__ = ["guard_roots"]
@@ -33,19 +33,19 @@ def guard_roots(model: ModelProto) -> ModelProto:
     onnx.ModelProto
         Model with the same outputs: the square root of zero is 1e-19 (float32), other roots are zero.
     """
-    graph = _Sums(model)
+    graph = GraphView(model)
 
     def sqrt(node: NodeProto, op: GraphBuilder) -> bool:
         x = node.input[0]
-        if not graph.is_sum(x) or not _is_float(op, x):
+        if not _is_sum(graph, x) or not _is_float(op, x):
             return False
         guarded_sqrt(op, x, op.dtype(x), outputs=[node.output[0]])
         return True
 
     def power(node: NodeProto, op: GraphBuilder) -> bool:
         x, exponent = node.input
-        value = graph.arrays.get(exponent)
-        if value is None or value.size != 1 or not 0 < value.item() < 1 or not graph.is_sum(x):
+        value = graph.value(exponent)
+        if value is None or value.size != 1 or not 0 < value.item() < 1 or not _is_sum(graph, x):
             return False
         if not _is_float(op, x):
             return False
@@ -63,31 +63,16 @@ def _is_float(op: GraphBuilder, name: str) -> bool:
     return known is not None and known.elem_type in (TensorProto.FLOAT, TensorProto.DOUBLE)
 
 
-class _Sums:
-    """Which tensors of a graph are sums of squares or of powers."""
-
-    def __init__(self, model: ModelProto):
-        self.arrays = initializer_arrays(model)
-        self.producers = {name: node for node in model.graph.node for name in node.output}
-
-    def is_sum(self, name: str) -> bool:
-        node = self._producer(name)
-        if node is None:
-            return False
-        if node.op_type == "ReduceSumSquare":
-            return True
-        if node.op_type == "Max":  # of a difference of products and zero
-            return any(self.arrays.get(x, np.ones(1)).size == 1 and not self.arrays[x].any()
-                       for x in node.input if x in self.arrays)  # fmt: skip
-        if node.op_type != "ReduceSum":
-            return False
-        inner = self._producer(node.input[0])
-        if inner is None or inner.op_type not in _FLAT_AT_ZERO:
-            return False
-        return inner.op_type != "Mul" or inner.input[0] == inner.input[1]
-
-    def _producer(self, name: str) -> NodeProto | None:
-        node = self.producers.get(name)
-        while node is not None and node.op_type in _PASSING:
-            node = self.producers.get(node.input[0])
-        return node
+def _is_sum(graph: GraphView, name: str) -> bool:
+    """Return whether a tensor is a sum of squares or of powers."""
+    node = graph.producer(name, passing=_PASSING)
+    if node is None:
+        return False
+    if node.op_type == "Max":  # of a difference of products and zero
+        return any(graph.is_constant(x, 0) for x in node.input)
+    if node.op_type != "ReduceSum":
+        return node.op_type == "ReduceSumSquare"
+    inner = graph.producer(node.input[0], passing=_PASSING)
+    if inner is None or inner.op_type not in _FLAT_AT_ZERO:
+        return False
+    return inner.op_type != "Mul" or inner.input[0] == inner.input[1]

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
-
-import numpy as np
 from onnx import ModelProto, NodeProto
 
-from ...graphs import GraphBuilder, initializer_arrays, replace_nodes
+from ...graphs import GraphBuilder, replace_nodes
+from ...graphs.view import GraphView
 
 __all__ = ["rewrite_row_reshapes"]
 
@@ -41,28 +38,26 @@ def rewrite_row_reshapes(model: ModelProto) -> ModelProto:
     >>> rewrite_row_reshapes(model).graph.node[-1].op_type
     'Identity'
     """
-    producers = {name: node for node in model.graph.node for name in node.output}
-    rule = partial(_without_reshape, producers, initializer_arrays(model))
+    graph = GraphView(model)
+
+    def rule(node: NodeProto, op: GraphBuilder) -> bool:
+        rows = _source_of_rows(graph, node.input[1])
+        sizes, other = op.shape(node.input[0]), None if rows is None else op.shape(rows)
+        if sizes is None or len(sizes) != 2 or not other or sizes[0] is None or sizes[0] != other[0]:
+            return False
+        op.Identity(node.input[0], outputs=list(node.output))
+        return True
+
     return replace_nodes(model, {("", "Reshape"): rule})
 
 
-def _without_reshape(
-    producers: Mapping[str, NodeProto],
-    arrays: Mapping[str, np.ndarray],
-    node: NodeProto,
-    op: GraphBuilder,
-) -> bool:
-    parts = producers.get(node.input[1])
-    if parts is None or parts.op_type != "Concat" or len(parts.input) != 2:
-        return False
-    rows, rest = producers.get(parts.input[0]), arrays.get(parts.input[1])
-    if rest is None or rest.tolist() != [-1] or rows is None or rows.op_type != "Gather":
-        return False
-    index, source = arrays.get(rows.input[1]), producers.get(rows.input[0])
-    if index is None or index.tolist() != [0] or source is None or source.op_type != "Shape":
-        return False
-    shape, other = op.shape(node.input[0]), op.shape(source.input[0])
-    if shape is None or len(shape) != 2 or not other or shape[0] is None or shape[0] != other[0]:
-        return False
-    op.Identity(node.input[0], outputs=list(node.output))
-    return True
+def _source_of_rows(graph: GraphView, shape: str) -> str | None:
+    """Return the tensor whose number of rows comes first in a computed shape (n, -1)."""
+    parts = graph.producer(shape, "Concat")
+    if parts is None or len(parts.input) != 2 or not graph.is_constant(parts.input[1], -1):
+        return None
+    rows = graph.producer(parts.input[0], "Gather")
+    source = None if rows is None else graph.producer(rows.input[0], "Shape")
+    if rows is None or source is None or not graph.is_constant(rows.input[1], 0):
+        return None
+    return source.input[0]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto
 
-from ...graphs import GraphBuilder, initializer_arrays, prune, replace_nodes
+from ...graphs import GraphBuilder, prune, replace_nodes
+from ...graphs.nodes import attribute, attributes_of
+from ...graphs.view import GraphView
 from ...models.distances import MANY, pairwise_distances
 
 __all__ = ["rewrite_scan_distances"]
@@ -34,11 +36,11 @@ def rewrite_scan_distances(model: ModelProto) -> ModelProto:
     onnx.ModelProto
         Model with the same outputs; a Scan of another kind stays.
     """
-    arrays = initializer_arrays(model)
+    graph = GraphView(model)
     transposed: dict[str, str] = {}
 
     def scan(node: NodeProto, op: GraphBuilder) -> bool:
-        distance = _distance(node, arrays)
+        distance = _distance(node, graph)
         if distance is None:
             return False
         matrix, rows = node.input
@@ -54,10 +56,10 @@ def rewrite_scan_distances(model: ModelProto) -> ModelProto:
     def transpose(node: NodeProto, op: GraphBuilder) -> bool:
         if node.input[0] not in transposed:
             return False
-        perm = next((list(a.ints) for a in node.attribute if a.name == "perm"), [1, 0])
-        if perm == [1, 0]:
+        turned = list(attribute(node, "perm", [1, 0])) == [1, 0]
+        if turned:
             op.Identity(transposed[node.input[0]], outputs=[node.output[0]])
-        return perm == [1, 0]
+        return turned
 
     result = replace_nodes(model, {("", "Scan"): scan, ("", "Transpose"): transpose})
     return model if result is model else prune(result)
@@ -68,9 +70,9 @@ def _size(op: GraphBuilder, name: str) -> int:
     return int(np.prod([dim for dim in shape if isinstance(dim, int)]))
 
 
-def _distance(node: NodeProto, outer: dict[str, np.ndarray]) -> _Distance | None:
+def _distance(node: NodeProto, outer: GraphView) -> _Distance | None:
     """Return what a Scan computes, None where that is no distance."""
-    attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    attributes = attributes_of(node)
     body = attributes.pop("body")
     if attributes.pop("num_scan_inputs") != 1 or any(any(values) for values in attributes.values()):
         return None  # another axis, or backwards
@@ -79,66 +81,62 @@ def _distance(node: NodeProto, outer: dict[str, np.ndarray]) -> _Distance | None
     return _Body(body, outer).distance()
 
 
-class _Body:
+class _Body(GraphView):
     """The body of a Scan: a matrix and one row in, the matrix and one number for each of its rows out."""
 
-    def __init__(self, graph: GraphProto, outer: dict[str, np.ndarray]):
+    def __init__(self, graph: GraphProto, outer: GraphView):
         self.matrix, self.row = (value.name for value in graph.input)
-        self.results = [value.name for value in graph.output]
-        self.producers = {name: node for node in graph.node for name in node.output}
-        self.constants = {**outer}
-        self.constants.update({t.name: numpy_helper.to_array(t) for t in graph.initializer})
+        super().__init__(graph)
+        self._outer = outer
 
     def distance(self) -> _Distance | None:
-        carried, result = (self._source(name) for name in self.results)
+        carried, result = (self.origin(name) for name in self.outputs)
         if carried != self.matrix:
             return None
         node = self.producers.get(result)
         if node is not None and node.op_type == "Sqrt":
-            found = self._reduced(self.producers.get(self._source(node.input[0])))
+            found = self._reduced(self.producers.get(self.origin(node.input[0])))
             return _Distance("euclidean") if found == _Distance("sqeuclidean") else None
         return self._reduced(node)
-
-    def _source(self, name: str) -> str:
-        """Return the tensor that a tensor equals."""
-        while name in self.producers and self.producers[name].op_type == "Identity":
-            name = self.producers[name].input[0]
-        return name
 
     def _reduced(self, node: NodeProto | None) -> _Distance | None:
         """Return the distance that a node sums up over the columns."""
         if node is None or not self._reduces_columns(node):
             return None
-        operand = self._source(node.input[0])
+        operand = self.origin(node.input[0])
         if node.op_type in ("ReduceSumSquare", "ReduceL1", "ReduceL2"):
             metric = {"ReduceSumSquare": "sqeuclidean", "ReduceL1": "manhattan", "ReduceL2": "euclidean"}
             return _Distance(metric[node.op_type]) if self._is_difference(operand) else None
         inner = self.producers.get(operand)
         if inner is None or node.op_type not in ("ReduceSum", "ReduceMax"):
             return None
-        if inner.op_type == "Abs" and self._is_difference(self._source(inner.input[0])):
+        if inner.op_type == "Abs" and self._is_difference(self.origin(inner.input[0])):
             return _Distance("manhattan" if node.op_type == "ReduceSum" else "chebyshev")
         if node.op_type == "ReduceMax":
             return None
         if inner.op_type == "Mul":
-            left, right = (self._source(name) for name in inner.input)
+            left, right = (self.origin(name) for name in inner.input)
             return _Distance("sqeuclidean") if left == right and self._is_difference(left) else None
         return self._power(inner) if inner.op_type == "Pow" else None
 
     def _reduces_columns(self, node: NodeProto) -> bool:
-        attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-        axes = attributes.get("axes", self.constants.get(node.input[1]) if len(node.input) > 1 else None)
-        return axes is not None and list(axes) in ([1], [-1]) and attributes.get("keepdims", 1) == 0
+        axes = self._constant_of(node.input[1]) if len(node.input) > 1 else attribute(node, "axes")
+        return axes is not None and list(axes) in ([1], [-1]) and attribute(node, "keepdims", 1) == 0
+
+    def _constant_of(self, name: str) -> np.ndarray | None:
+        """Return the value of a constant of the body, or of the graph around it."""
+        value = self.value(name)
+        return self._outer.value(name) if value is None and name not in self.producers else value
 
     def _power(self, node: NodeProto) -> _Distance | None:
-        exponent = self.constants.get(node.input[1])
-        base = self._source(node.input[0])
+        exponent = self._constant_of(node.input[1])
+        base = self.origin(node.input[0])
         if exponent is None or exponent.size != 1:
             return None
         if self._is_difference(base):
             return _Distance("sqeuclidean") if exponent == 2 else None
         inner = self.producers.get(base)
-        if inner is None or inner.op_type != "Abs" or not self._is_difference(self._source(inner.input[0])):
+        if inner is None or inner.op_type != "Abs" or not self._is_difference(self.origin(inner.input[0])):
             return None
         return _Distance("minkowski", exponent)
 
@@ -146,4 +144,4 @@ class _Body:
         node = self.producers.get(name)
         if node is None or node.op_type != "Sub":
             return False
-        return {self._source(operand) for operand in node.input} == {self.matrix, self.row}
+        return {self.origin(operand) for operand in node.input} == {self.matrix, self.row}

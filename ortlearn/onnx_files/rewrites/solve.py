@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 from onnx import ModelProto, NodeProto
 
-from ...graphs import GraphBuilder, initializer_arrays, replace_nodes
+from ...graphs import GraphBuilder, replace_nodes
+from ...graphs.nodes import attributes_of
+from ...graphs.view import GraphView
 
 __all__ = ["rewrite_solves"]
 
@@ -25,13 +27,13 @@ def rewrite_solves(model: ModelProto) -> ModelProto:
     onnx.ModelProto
         Model that onnxruntime runs; equations with a matrix that is computed stay.
     """
-    arrays = initializer_arrays(model)
+    graph = GraphView(model)
 
     def solve(node: NodeProto, op: GraphBuilder) -> bool:
-        matrix = arrays.get(node.input[0])
+        matrix = graph.value(node.input[0])
         if matrix is None or matrix.ndim != 2:
             return False
-        flags = {a.name: a.i for a in node.attribute}
+        flags = attributes_of(node)
         full = np.tril(matrix) if flags.get("lower") else matrix
         full = full.T if flags.get("transposed") else full
         inverse = np.linalg.inv(full.astype(np.float64)).astype(matrix.dtype)

@@ -86,7 +86,7 @@ def attach_head(
 
 def _purpose_of(end: GraphEnd, link: str) -> Purpose:
     """Return what a graph is for, as its outputs tell."""
-    known = [end.type(name) for name in end.outputs]
+    known = [end.op.type(name) for name in end.outputs]
     if all(k is not None and k.elem_type in FLOATS for k in known):
         return Purpose("regression", link)
     columns = [end.width(name) or 0 for name in end.outputs]

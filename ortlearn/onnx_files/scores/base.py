@@ -60,7 +60,7 @@ def make_scores(end: GraphEnd, task: str, score: str, link: str, **outputs: Any)
     ConversionError
         If the number of scores is not known.
     """
-    known: TensorType | None = end.type(score)
+    known: TensorType | None = end.op.type(score)
     shape = None if known is None else known.shape
     if known is None or shape is None or len(shape) != 2 or not isinstance(shape[1], int):
         raise ConversionError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto
 
+from ...graphs.nodes import attribute
 from .graph_end import GraphEnd
 
 __all__ = ["column_of", "parts_of"]
@@ -26,7 +27,7 @@ def parts_of(end: GraphEnd, name: str) -> list[str] | None:
         Tensors of shape (n, 1).
     """
     node = end.producer(name)
-    if node is None or node.op_type != "Concat" or _attribute(node, "axis", 0) not in (1, -1):
+    if node is None or node.op_type != "Concat" or attribute(node, "axis", 0) not in (1, -1):
         return None
     columns = end.inputs(node)
     return columns if all(end.width(column) in (1, None) for column in columns) else None
@@ -54,7 +55,7 @@ def column_of(end: GraphEnd, node: NodeProto) -> tuple[str, int] | None:
         start, stop, axis = (int(np.ravel(value)[0]) for value in values[:3] if value is not None)
         return (end.origin(node.input[0]), start) if axis in (1, -1) and stop == start + 1 else None
     if node.op_type == "ArrayFeatureExtractor" or (
-        node.op_type == "Gather" and _attribute(node, "axis", 0) in (1, -1)
+        node.op_type == "Gather" and attribute(node, "axis", 0) in (1, -1)
     ):
         index = end.constant(node.input[1])
         if index is None or index.size != 1:
@@ -64,7 +65,3 @@ def column_of(end: GraphEnd, node: NodeProto) -> tuple[str, int] | None:
             return None
         return end.origin(node.input[0]), place + (width or 0) if place < 0 else place
     return None
-
-
-def _attribute(node: NodeProto, name: str, default: int) -> int:
-    return next((attribute.i for attribute in node.attribute if attribute.name == name), default)

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto
 
-from ...graphs import (
-    GraphBuilder,
-    TensorType,
-    append_nodes,
-    copy_model,
-    graph_names,
-    make_value_info,
-    node_inputs,
-    opset_versions,
-)
+from ...graphs import TensorType, append_nodes, make_value_info
+from ...graphs.editing import renamed_node, with_fields
+from ...graphs.nodes import attribute, copy_node, needed_nodes
+from ...graphs.view import GraphView
 from ..simplify import is_idle
 
 __all__ = ["APPENDED", "FLOATS", "GraphEnd"]
@@ -27,7 +21,7 @@ FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 APPENDED = "head_"
 
 
-class GraphEnd:
+class GraphEnd(GraphView):
     """What heads ask of a graph, and the nodes they add at its end.
 
     Parameters
@@ -36,55 +30,29 @@ class GraphEnd:
         Graph for inference; it is not changed.
     types : mapping of str to TensorType
         What is known of its tensors.
-
-    Attributes
-    ----------
-    op : GraphBuilder
-        Where new nodes go.
-    outputs : list of str
-        Outputs of the graph.
     """
 
     def __init__(self, model: ModelProto, types: Mapping[str, TensorType]):
-        self.model = model
-        self.outputs = [value.name for value in model.graph.output]
-        self._producers = {name: node for node in model.graph.node for name in node.output}
-        self._tensors = {tensor.name: tensor for tensor in model.graph.initializer}
-        self._shapes: dict[str, tuple[int, ...]] = {}
+        outputs = [types.get(value.name) for value in model.graph.output]
+        double = any(known is not None and known.elem_type == TensorProto.DOUBLE for known in outputs)
+        super().__init__(model, types, dtype=np.float64 if double else np.float32, prefix=APPENDED)
         self._replaced: dict[str, str] = {}
         self._infos: dict[str, tuple[int, tuple[Any, ...]]] = {}
-        floats = [types[name].elem_type for name in self.outputs if name in types]
-        double = TensorProto.DOUBLE in floats
-        self.op = GraphBuilder(
-            opset_versions(model).get("", 18),
-            dtype=np.float64 if double else np.float32,
-            existing_names=graph_names(model.graph),
-            types=types,
-            prefix=APPENDED,
-        )
 
     # -- questions ---------------------------------------------------------------------------------
-
-    def type(self, name: str) -> TensorType | None:
-        """Return what is known of a tensor."""
-        return self.op.type(name)
 
     def width(self, name: str) -> int | None:
         """Return the number of columns of a matrix, where it is known."""
         shape = self.op.shape(name)
         return shape[1] if shape is not None and len(shape) == 2 and isinstance(shape[1], int) else None
 
-    def origin(self, name: str) -> str:
-        """Return the tensor that a tensor equals, before the nodes that do nothing."""
-        node = self._producers.get(name)
-        while node is not None and self._is_idle(node):
+    def origin(self, name: str, passing: Collection[str] = ()) -> str:
+        """Return the tensor that a tensor equals, before the nodes that do nothing and some others."""
+        node = self.producers.get(name)
+        while node is not None and (node.op_type in passing or is_idle(self, node)):
             name = node.input[0]
-            node = self._producers.get(name)
+            node = self.producers.get(name)
         return name
-
-    def producer(self, name: str) -> NodeProto | None:
-        """Return the node that computes a tensor, those that do nothing passed over."""
-        return self._producers.get(self.origin(name))
 
     def before(self, name: str, op_types: Sequence[str]) -> str:
         """Return the tensor before nodes of some types, followed along their first input.
@@ -92,10 +60,10 @@ class GraphEnd:
         Of Where it is the last input: what is taken where the condition does not hold.
         """
         name = self.origin(name)
-        node = self._producers.get(name)
+        node = self.producers.get(name)
         while node is not None and node.op_type in op_types:
             name = self.origin(node.input[-1 if node.op_type == "Where" else 0])
-            node = self._producers.get(name)
+            node = self.producers.get(name)
         return name
 
     def opposite(self, name: str) -> str:
@@ -116,37 +84,18 @@ class GraphEnd:
 
     def constant(self, name: str) -> np.ndarray | None:
         """Return the value of a constant, None for anything else."""
-        name = self.origin(name)
-        if name in self._tensors:
-            return numpy_helper.to_array(self._tensors[name])
-        node = self._producers.get(name)
-        if node is not None and node.op_type == "Constant" and node.attribute:
-            value = helper.get_attribute_value(node.attribute[0])
-            return numpy_helper.to_array(value) if isinstance(value, TensorProto) else np.asarray(value)
-        return None
+        return self.value(self.origin(name))
 
     def axes(self, node: NodeProto) -> list[int] | None:
         """Return the axes that a node reduces: an attribute or an input, by opset."""
-        for attribute in node.attribute:
-            if attribute.name == "axes":
-                return list(attribute.ints)
-        values = self.constant(node.input[1]) if len(node.input) > 1 else None
+        values = attribute(node, "axes")
+        if values is None and len(node.input) > 1:
+            values = self.constant(node.input[1])
         return None if values is None else np.ravel(values).tolist()
 
-    def nodes_before(self, name: str):
+    def nodes_before(self, name: str) -> Iterator[NodeProto]:
         """Yield the nodes that a tensor depends on, the last ones first."""
-        needed = {name}
-        for node in reversed(self.model.graph.node):
-            if needed.intersection(node.output):
-                yield node
-                needed |= node_inputs(node)
-
-    def _is_idle(self, node: NodeProto) -> bool:
-        if node.op_type == "Reshape" and len(node.input) > 1 and node.input[1] not in self._shapes:
-            tensor = self._tensors.get(node.input[1])
-            if tensor is not None and tensor.data_type == TensorProto.INT64:
-                self._shapes[node.input[1]] = tuple(numpy_helper.to_array(tensor).ravel().tolist())
-        return is_idle(node, self.op.type, self._shapes)
+        return reversed(needed_nodes(self.nodes, [name]))
 
     # -- additions ---------------------------------------------------------------------------------
 
@@ -178,25 +127,16 @@ class GraphEnd:
         """Append a reshape to (rows, columns)."""
         return self._typed(self.op.Reshape(name, [-1, columns]), name, columns)
 
-    def copy_type(self, name: str, like: str) -> None:
-        """Note that a tensor has type and shape of another one."""
-        known = self.op.type(like)
-        if known is not None:
-            self.op.set_type(name, known.elem_type, known.shape)
-
     def append_copy(self, node: NodeProto, renamed: Mapping[str, str]) -> dict[str, str]:
         """Append a node once more, on other inputs; return its new outputs by those of the old one."""
-        copied = NodeProto.FromString(node.SerializeToString())
         outputs = {name: self.op.unique("again") for name in node.output if name}
+        inputs = [renamed.get(name, name) for name in node.input]
+        copied = copy_node(node, inputs, [outputs.get(name, "") for name in node.output])
         copied.name = self.op.unique("node_again")
-        copied.input[:] = [renamed.get(name, name) for name in node.input]
-        copied.output[:] = [outputs.get(name, "") for name in node.output]
         self.op.nodes.append(copied)
         for old, new in outputs.items():
-            self._producers[new] = copied
-            known = self.op.type(old)
-            if known is not None:
-                self.op.set_type(new, known.elem_type, known.shape)
+            self.producers[new] = copied
+            self.copy_type(new, old)
         return outputs
 
     def floor(self, name: str, lowest: float) -> str:
@@ -232,10 +172,9 @@ class GraphEnd:
         kind = elem_type or (known.elem_type if known is not None else TensorProto.INT64)
         shape: tuple[Any, ...] = ("N",) if columns is None else ("N", columns)
         self._infos[name] = (kind, shape)
-        if known is not None:
-            self.op.set_type(old, known.elem_type, known.shape)
-        if name in self._producers:
-            self._producers[old] = self._producers[name]
+        self.copy_type(old, name)
+        if name in self.producers:
+            self.producers[old] = self.producers[name]
         return old
 
     def note_columns(self, name: str, columns: int) -> None:
@@ -249,12 +188,11 @@ class GraphEnd:
         """Return the graph with what was appended; the graph itself if nothing was."""
         if not self.op.nodes and not self._infos:
             return self.model
-        model = copy_model(self.model)
-        for node in model.graph.node:
-            node.input[:] = [self._replaced.get(name, name) for name in node.input]
-            node.output[:] = [self._replaced.get(name, name) for name in node.output]
-        for value in model.graph.output:
-            if value.name in self._infos:
-                value.CopyFrom(make_value_info(value.name, TensorType(*self._infos[value.name])))
-        del model.graph.value_info[:]
-        return append_nodes(model, self.op)
+        outputs = [
+            make_value_info(value.name, TensorType(*self._infos[value.name]))
+            if value.name in self._infos
+            else value
+            for value in self.graph.output
+        ]
+        nodes = [renamed_node(node, self._replaced) for node in self.nodes]
+        return append_nodes(with_fields(self.model, node=nodes, output=outputs, value_info=()), self.op)

@@ -16,7 +16,7 @@ def split_outputs(end: GraphEnd) -> tuple[list[str], list[str]]:
     ConversionError
         If none is floating-point.
     """
-    types = {name: end.type(name) for name in end.outputs}
+    types = {name: end.op.type(name) for name in end.outputs}
     floats = [name for name, known in types.items() if known is not None and known.elem_type in FLOATS]
     if not floats:
         raise ConversionError(f"None of the outputs {end.outputs} is a floating-point tensor to train on.")

@@ -46,7 +46,7 @@ def vote_score(end: GraphEnd, label: str | None, output: str) -> RawScore | None
     if _calibrated(end, pairs, output) is not None:
         return log_probabilities(end, output)
     # Integers, cast: a product with floats would be taken for one with weights.
-    known = end.type(pairs)
+    known = end.op.type(pairs)
     kind = TensorProto.FLOAT if known is None else known.elem_type
     rows = (end.op.shape(pairs) or (None,))[0]
     sums = end.op.MatMul(pairs, end.op.Cast(table, to=kind))
