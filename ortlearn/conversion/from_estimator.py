@@ -12,7 +12,7 @@ from onnx import ModelProto
 from .. import models
 from ..exceptions import WriteBackError
 from ..graphs import extract_model, initializer_arrays, name_nodes
-from ..models.constraints.reparametrisation import constrain, release
+from ..models.constraints.reparametrisation import Reparametrisation
 from ..models.registry import shape_predictions
 from ..models.weight import CONSTANT, Weight
 from ..preprocessing.front import Split, rest_of
@@ -22,7 +22,7 @@ from ..preprocessing.skl2onnx_steps import append_converted
 from .facts import Examined, explained
 from .output_shapes import with_computed_shapes
 from .selection import asked_for, reached_weights, select_weights
-from .trainable_model import TrainableModel
+from .trainable_model import Entry, TrainableModel
 from .weight_names import renamed_weights
 
 __all__ = ["sklearn_to_onnx", "trainable_from_definitions", "write_weights"]
@@ -70,22 +70,23 @@ def trainable_from_definitions(
     weights = {name: replace(w, learned=name in trained or w.learned) for name, w in weights.items()}
     found = {name: written.parameters[original_names[name]].constraint for name in trained}
     constraints = {name: constraint for name, constraint in found.items() if constraint is not None}
-    model, parameters = constrain(model, constraints)
+    model, reparametrisation = Reparametrisation.of(model, constraints)
     if scores.task == "transformation":
         scores = replace(scores, task="regression")
     return TrainableModel(
         model=model,
-        schema=split.schema,
+        entry=Entry(
+            split.schema,
+            split.front,
+            selects_by_name(split.estimator if split.front is None else split.front),
+        ),
         head=scores,
         weights=weights,
         trained=trained,
         original_names=original_names,
         origin=origin,
         link=link,
-        constraints=constraints,
-        parameters=parameters,
-        front=split.front,
-        selects_by_name=selects_by_name(split.estimator if split.front is None else split.front),
+        reparametrisation=reparametrisation,
         declared=True,
     )
 
@@ -205,7 +206,8 @@ def write_weights(
     head = trainable.head
     if not trainable.declared or head is None:
         raise _refusal(trainable, "the trained weights: it has no model definition")
-    split = Split(rest_of(source, trainable.front), trainable.schema, trainable.front)
+    schema, front = trainable.entry.schema, trainable.entry.front
+    split = Split(rest_of(source, front), schema, front)
     written = _write(split, head.dtype, "identity")
     if trainable.link == "log" and written.scores.link != "log" and written.scores.task == "regression":
         raise _refusal(trainable, "an exponential: with this loss the trained model predicts exp(score)")
@@ -225,7 +227,7 @@ def _refusal(trainable: TrainableModel, what: str) -> WriteBackError:
 
 
 def _check_unchanged(parameters: Mapping[str, models.Parameter], trainable: TrainableModel) -> None:
-    model = release(trainable.model, trainable.constraints, trainable.parameters)
+    model = trainable.reparametrisation.undone(trainable.model)
     for name, array in initializer_arrays(model, trainable.weights).items():
         known = parameters.get(trainable.original_names[name])
         if known is None:

@@ -21,7 +21,7 @@ from ..onnx_files.weights import find_weights
 from ..preprocessing.schema import graph_inputs, schema_of_graph
 from .facts import Examined, explained
 from .selection import asked_for, reached_weights, select_weights
-from .trainable_model import TrainableModel
+from .trainable_model import Entry, OwnLoss, TrainableModel
 from .weight_names import renamed_weights
 
 __all__ = ["Incoming", "assemble"]
@@ -85,8 +85,8 @@ def assemble(
     original_names = {new: reserved.get(old, old) for new, old in original_names.items()}
     types = value_types(model)
     weights = find_weights(model)
-    loss, label, row_weight = _own_loss(model, loss_output_name, label_name, weight_name)
-    target = loss or model.graph.output[-1].name
+    own_loss = _own_loss(model, loss_output_name, label_name, weight_name)
+    target = own_loss.output if own_loss else model.graph.output[-1].name
     with explained(
         Examined(model, model, target, weights, original_names, incoming.fitted), weights_to_train
     ):
@@ -95,23 +95,22 @@ def assemble(
         name: replace(weight, learned=name in trained or weight.learned) for name, weight in weights.items()
     }
     head = None
-    if loss is None:
+    if own_loss is None:
         model, head = attach_head(model, types, weights, incoming.task, incoming.link)
         target = head.score
     part = exact_couplings(extract_model(model, [target]))
     with explained(Examined(model, part, target, weights, original_names, incoming.fitted), weights_to_train):
         named = None if weights_to_train is None else asked_for(weights, weights_to_train, original_names)
         trained = reached_weights(part, trained, target, original_names, named)
+    others = (own_loss.label, own_loss.row_weight) if own_loss else (None, None)
     return TrainableModel(
         model=model,
-        schema=schema_of_graph(graph_inputs(model, types, label, row_weight)),
+        entry=Entry(schema_of_graph(graph_inputs(model, types, *others))),
         head=head,
         weights=weights,
         trained=trained,
         original_names=original_names,
-        loss=loss,
-        label=label,
-        row_weight=row_weight,
+        own_loss=own_loss,
         origin=incoming.origin,
         reserved_names=reserved,
         link=incoming.link,
@@ -132,12 +131,10 @@ def _without_reserved_names(model: ModelProto) -> tuple[ModelProto, dict[str, st
     return map_names(model, renamed), {new: old for old, new in renamed.items()}
 
 
-def _own_loss(
-    model: ModelProto, loss: str, label: str, row_weight: str
-) -> tuple[str | None, str | None, str | None]:
-    """Return the output and the inputs that a graph with its own loss has, None for each without one."""
+def _own_loss(model: ModelProto, loss: str, label: str, row_weight: str) -> OwnLoss | None:
+    """Return the loss that a graph computes itself, by the names of its output and inputs."""
     outputs = {value.name for value in model.graph.output}
     inputs = {value.name for value in model.graph.input}
     if loss not in outputs or label not in inputs:
-        return None, None, None
-    return loss, label, row_weight if row_weight in inputs else None
+        return None
+    return OwnLoss(loss, label, row_weight if row_weight in inputs else None)

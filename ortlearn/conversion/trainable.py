@@ -109,7 +109,8 @@ def to_trainable(
             found = trainable_from_definitions(split, dtype, _origin(source), link, weights_to_train)
         except UndefinedModelError as undefined:
             incoming = _converted(split, link, _origin(source), undefined)
-            return replace(assemble(incoming, weights_to_train, *names), front=split.front)
+            found = assemble(incoming, weights_to_train, *names)
+            return replace(found, entry=replace(found.entry, front=split.front))
         if not _trains_two_types(found):
             break
     return found

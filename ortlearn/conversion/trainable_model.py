@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
@@ -20,7 +21,7 @@ from ..graphs import (
 )
 from ..models import Scores, unwrapped
 from ..models.constraints.base import Constraint
-from ..models.constraints.reparametrisation import constrain_rows, release
+from ..models.constraints.reparametrisation import Reparametrisation
 from ..models.weight import Weight
 from ..onnx_files.decompositions import exact_couplings
 from ..onnx_files.scores import APPENDED
@@ -30,7 +31,45 @@ from .facts import Examined
 from .row_weights import with_weight_vector
 from .weight_names import restored_names
 
-__all__ = ["TrainableModel", "examined_model"]
+__all__ = ["Entry", "OwnLoss", "TrainableModel", "examined_model"]
+
+
+@dataclass(frozen=True)
+class OwnLoss:
+    """A loss that a graph computes itself.
+
+    Attributes
+    ----------
+    output : str
+        Output with the loss.
+    label : str
+        Input that takes the labels.
+    row_weight : str or None
+        Input that takes the weights of the samples, where there is one.
+    """
+
+    output: str
+    label: str
+    row_weight: str | None = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What takes X.
+
+    Attributes
+    ----------
+    schema : InputSchema
+        Inputs of the graph.
+    front : Pipeline or None
+        Steps that run in scikit-learn before it.
+    selects_by_name : bool
+        Whether columns of a frame are found by name, whatever comes between them.
+    """
+
+    schema: InputSchema
+    front: Pipeline | None = None
+    selects_by_name: bool = False
 
 
 @dataclass(frozen=True)
@@ -42,8 +81,8 @@ class TrainableModel:
     model : onnx.ModelProto
         Graph for inference, initializers named ``I0_...``, nodes named uniquely. What is trained
         under a constraint is computed in it from free numbers.
-    schema : InputSchema
-        Inputs that take X.
+    entry : Entry
+        What takes X.
     head : Scores or None
         What is trained; None for a graph with its own loss.
     weights : dict of str to Weight
@@ -52,69 +91,65 @@ class TrainableModel:
         Those to train, sorted.
     original_names : dict of str to str
         Original name by stable name.
-    loss, label : str or None
-        Loss output and label input of a graph that has them.
-    row_weight : str or None
-        Input of a graph with its own loss that takes the weights of the rows.
+    own_loss : OwnLoss or None
+        Loss that the graph computes itself.
     origin : str or None
         scikit-learn estimator, or step of a pipeline, that the trained part comes from.
     reserved_names : dict of str to str
         Original names of tensors that had a name training graphs use.
     link : {"identity", "log"}
         What the scores of a regressor were asked to be of its predictions.
-    constraints : dict of str to Constraint
+    reparametrisation : Reparametrisation
         What trained weights must keep; their initializers hold free numbers.
-    parameters : dict of str to str
-        Name of the tensor that is the parameter, for each of these.
-    front : Pipeline or None
-        Steps that run in scikit-learn before the graph.
-    selects_by_name : bool
-        Whether columns of a frame are found by name, whatever comes between them.
     declared : bool
         Whether model definitions wrote the graph and declared its weights.
     """
 
     model: ModelProto
-    schema: InputSchema
+    entry: Entry
     head: Scores | None
     weights: dict[str, Weight]
     trained: list[str]
     original_names: dict[str, str]
-    loss: str | None = None
-    label: str | None = None
-    row_weight: str | None = None
+    own_loss: OwnLoss | None = None
     origin: str | None = None
     reserved_names: dict[str, str] = field(default_factory=dict)
     link: str = "identity"
-    constraints: dict[str, Constraint] = field(default_factory=dict)
-    parameters: dict[str, str] = field(default_factory=dict)
-    front: Pipeline | None = None
-    selects_by_name: bool = False
+    reparametrisation: Reparametrisation = Reparametrisation()
     declared: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
         # Without what is computed from the fields: the same object always pickles the same.
         return {item.name: getattr(self, item.name) for item in fields(self)}
 
+    @property
+    def constraints(self) -> Mapping[str, Constraint]:
+        """What trained weights must keep."""
+        return self.reparametrisation.constraints
+
     @cached_property
     def input_name(self) -> str:
         """Name of the input that takes X, the first one of several."""
-        return self.schema.inputs[0].name
+        return self.entry.schema.inputs[0].name
 
     @cached_property
     def input_dtype(self) -> np.dtype:
         """Floating-point type of X in the graph."""
-        return self.schema.float_dtype
+        return self.entry.schema.float_dtype
 
     @property
     def n_features(self) -> int | None:
         """Number of columns of X, where it is known."""
-        return self.schema.n_features
+        return self.entry.schema.n_features
 
     @cached_property
     def takes_numbers(self) -> bool:
         """Whether the graph takes X as it is: a matrix of floating-point numbers, of any values."""
-        return self.front is None and self.schema.is_number_matrix and not self.schema.categories
+        return (
+            self.entry.front is None
+            and self.entry.schema.is_number_matrix
+            and not self.entry.schema.categories
+        )
 
     def initial_weights(self) -> dict[str, np.ndarray]:
         """Return the model's own values of the weights to train, free numbers for those with a constraint.
@@ -129,9 +164,10 @@ class TrainableModel:
     @property
     def objective_tensor(self) -> str:
         """Name of what is trained: the scores, or the graph's own loss."""
-        name = self.loss if self.head is None else self.head.score
-        assert name is not None
-        return name
+        if self.own_loss is not None:
+            return self.own_loss.output
+        assert self.head is not None
+        return self.head.score
 
     def score_graph(self, row_weight: str | None = None) -> ModelProto:
         """Return the graph from X (and the labels) to what is trained, the trained weights as inputs.
@@ -150,9 +186,9 @@ class TrainableModel:
             Graph with one output, the raw scores or the loss.
         """
         part = exact_couplings(extract_model(self.model, [self.objective_tensor]))
-        part = constrain_rows(part, self.constraints, self.parameters)
-        if row_weight is not None and self.row_weight is not None:
-            part = with_weight_vector(part, self.row_weight, row_weight, self.input_dtype)
+        part = self.reparametrisation.by_rows(part)
+        if row_weight is not None and self.own_loss is not None and self.own_loss.row_weight is not None:
+            part = with_weight_vector(part, self.own_loss.row_weight, row_weight, self.input_dtype)
         return make_inputs_of(remove_idle_nodes(part), self.trained)
 
     def with_stable_weights(self, arrays: dict[str, np.ndarray]) -> ModelProto:
@@ -183,9 +219,9 @@ class TrainableModel:
         onnx.ModelProto
             Graph without the nodes that only training needs.
         """
-        model = release(set_initializers(self.model, arrays), self.constraints, self.parameters)
-        if self.loss is not None:
-            rest = [value.name for value in model.graph.output if value.name != self.loss]
+        model = self.reparametrisation.undone(set_initializers(self.model, arrays))
+        if self.own_loss is not None:
+            rest = [value.name for value in model.graph.output if value.name != self.own_loss.output]
             if rest:
                 model = extract_model(model, rest)
         if any(node.name.startswith(APPENDED) for node in model.graph.node):
@@ -229,12 +265,12 @@ def examined_model(trainable: TrainableModel, fitted: Any) -> Examined:
     """Return what ``weights.weight_facts.facts_of`` asks of a model that can be trained."""
     target = trainable.objective_tensor
     return Examined(
-        release(trainable.model, trainable.constraints, trainable.parameters),
+        trainable.reparametrisation.undone(trainable.model),
         exact_couplings(extract_model(trainable.model, [target])),
         target,
         trainable.weights,
         trainable.original_names,
         None if fitted is None else unwrapped(fitted),
         trainable.constraints,
-        [] if trainable.front is None else [name for name, _ in trainable.front.steps],
+        [] if trainable.entry.front is None else [name for name, _ in trainable.entry.front.steps],
     )

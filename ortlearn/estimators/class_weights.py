@@ -123,7 +123,8 @@ def objective_weights(
     """
     weights = weights_with_classes(problem.targets.class_weights, y, sample_weight)
     if problem.trainable.head is None:
-        if problem.trainable.row_weight is not None:
+        own = problem.trainable.own_loss
+        if own is not None and own.row_weight is not None:
             weights = np.ones(n_samples) if weights is None else weights
         elif weights is not None:
             raise ConversionError(

@@ -28,7 +28,7 @@ ROWS = 64
 
 def warn_of_differences(problem: Problem, samples: Samples, rows: Any, runtime: Runtime) -> None:
     """Warn where float32 has too few digits for X or y, or where scikit-learn predicts something else."""
-    front, X = problem.trainable.front, samples.X
+    front, X = problem.trainable.entry.front, samples.X
     some = X if front is None else front.transform(take(X, _some_samples(rows.shape[0])))
     loses_digits = warn_of_rounding(problem, some, samples.y)
     if problem.source is not None and not loses_digits:
@@ -121,7 +121,7 @@ def warn_of_rounding(problem: Problem, X: Any, y: Any) -> bool:
     """
     if problem.dtype != np.float32:
         return False
-    schema = problem.trainable.schema
+    schema = problem.trainable.entry.schema
     lost = rounded_columns(X, schema.narrowed())
     wide, labels = schema.float_dtype == np.float64, False
     if lost and wide:

@@ -133,7 +133,7 @@ class Trainer:
         source = self.configuration.source
         if not conversion.is_onnx_source(source) and conversion.is_fitted(source):
             conversion.check_feature_names(source, X)
-        elif last is not None and not last.problem.trainable.selects_by_name:
+        elif last is not None and not last.problem.trainable.entry.selects_by_name:
             last.features.check_order(X)
 
     def _check_before_fit(self, samples: Samples, features: InputFeatures, classes: Any) -> Any:

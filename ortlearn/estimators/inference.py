@@ -118,7 +118,8 @@ class Inference:
         return values.reshape(rows.shape[0]) if flat else values
 
     def _prediction_output(self) -> str:
-        names = [v.name for v in self.model.graph.output if v.name != self.problem.trainable.loss]
+        own = self.problem.trainable.own_loss
+        names = [v.name for v in self.model.graph.output if own is None or v.name != own.output]
         if not names:
             raise ConversionError("The graph has no output besides its loss: nothing to predict with.")
         return names[0]
@@ -177,7 +178,8 @@ class Inference:
             sessions["losses"] = self._session(graph), task.objective.label, own
         session, label, own = sessions["losses"]
         feeds = {**self._feeds(rows, session), label: labels, **(self.weights or own)}
-        if self.problem.trainable.row_weight is not None:
+        own_loss = self.problem.trainable.own_loss
+        if own_loss is not None and own_loss.row_weight is not None:
             ones = np.ones(len(labels), dtype=self.problem.dtype)
             feeds[SAMPLE_WEIGHT] = ones if sample_weight is None else sample_weight
         loss = self.problem.loss

@@ -111,7 +111,7 @@ class InputFeatures:
 
 def matrix_of(problem: Problem, X: Any) -> Any:
     """Return X, without the name of the input where a mapping has the matrix that a graph takes."""
-    X, schema = as_array_like(X), problem.trainable.schema
+    X, schema = as_array_like(X), problem.trainable.entry.schema
     if isinstance(X, Mapping) and schema.is_matrix and schema.inputs[0].name in X:
         return X[schema.inputs[0].name]
     return X
@@ -135,11 +135,11 @@ def read_samples(problem: Problem, X: Any, features: InputFeatures, rows: Any = 
 
     ``rows`` is what :func:`read_before_fit` returned.
     """
-    front, schema = problem.trainable.front, problem.trainable.schema
+    front, schema = problem.trainable.entry.front, problem.trainable.entry.schema
     X = matrix_of(problem, X)
     if front is None and schema.is_number_matrix:
         return _read_numbers(problem, X, features, rows)
-    features.check_columns(X, problem.trainable.selects_by_name)
+    features.check_columns(X, problem.trainable.entry.selects_by_name)
     if front is not None:
         X = front.transform(*conversion.untouched(front, X))
         if schema.is_number_matrix:
@@ -150,7 +150,7 @@ def read_samples(problem: Problem, X: Any, features: InputFeatures, rows: Any = 
 
 
 def _read_numbers(problem: Problem, X: Any, features: InputFeatures, rows: Any) -> Any:
-    schema, was_read = problem.trainable.schema, rows is not None
+    schema, was_read = problem.trainable.entry.schema, rows is not None
     if not was_read:
         _check_are_numbers(X)
     if rows is None or rows.dtype != schema.float_dtype:

@@ -56,8 +56,8 @@ def loss_for_model(loss: BaseLoss | None, trainable: TrainableModel) -> BaseLoss
     if trainable.head is None:
         if loss is not None:
             raise PluginError(
-                f"The graph computes its own loss ({trainable.loss!r}): leave learning_loss='auto', or "
-                "remove that output."
+                f"The graph computes its own loss ({trainable.objective_tensor!r}): leave "
+                "learning_loss='auto', or remove that output."
             )
         return None
     task = trainable.head.task

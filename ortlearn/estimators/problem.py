@@ -181,8 +181,9 @@ class Problem:
     def task(self, weighted: bool, n_samples: int = 1, n_seen: int = 0) -> TrainingTask:
         """Return what a training step takes, for so many samples, after others that it has seen."""
         trainable, head = self.trainable, self.trainable.head
-        label_type, weighted = self.encoder.label_type(), weighted or trainable.row_weight is not None
-        label = trainable.label or FREE_LABEL
+        label_type, own = self.encoder.label_type(), trainable.own_loss
+        weighted = weighted or (own is not None and own.row_weight is not None)
+        label = FREE_LABEL if own is None else own.label
         loss = sum_over_outputs(self.loss, head)
         not_negative = frozenset(n for n, c in trainable.constraints.items() if c.projected)
         updates = self.updates
@@ -263,7 +264,7 @@ def _intercepts(trainable: TrainableModel) -> dict[str, bool]:
 
 def _features(trainable: TrainableModel, graph: ModelProto) -> dict[str, TensorType]:
     """Return the inputs of a graph that take X, or columns of it."""
-    schema = trainable.schema
+    schema = trainable.entry.schema
     known = {} if schema.is_number_matrix else schema.types()
     several = {value.name: known[value.name] for value in graph.graph.input if value.name in known}
     return several or {trainable.input_name: schema.inputs[0].known}

@@ -49,7 +49,8 @@ class TargetEncoder:
     @property
     def own_type(self) -> TensorType:
         """Type of the label input of a graph with its own loss."""
-        return value_types(self.trainable.model)[str(self.trainable.label)]
+        assert self.trainable.own_loss is not None
+        return value_types(self.trainable.model)[self.trainable.own_loss.label]
 
     def label_type(self) -> TensorType:
         """Return the type of the labels; the first dimension is the rows."""

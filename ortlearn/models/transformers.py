@@ -9,6 +9,7 @@ import numpy as np
 from onnx import TensorProto
 
 from .base import ModelDefinition
+from .columns import Columns
 from .constraints.sets import Rising
 from .constraints.signs import Positive
 from .functions import FUNCTIONS, is_known_function
@@ -246,9 +247,10 @@ class FunctionTransformerDefinition(ModelDefinition):
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         """Append the function."""
-        if model.func is not None:
-            x = FUNCTIONS[model.func](op, op.matrix(x, type(model).__name__))
-        return transformation(op, x, model.n_features_in_)
+        if model.func is None and isinstance(x, Columns):
+            return transformation(op, x, len(x.tensors))
+        result = FUNCTIONS[model.func](op, op.matrix(x, type(model).__name__))
+        return transformation(op, result, model.n_features_in_)
 
     def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
         """Append the inverse function."""

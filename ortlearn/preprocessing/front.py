@@ -253,8 +253,8 @@ def _message(step: tuple[str, Any], fault: str, schema: InputSchema) -> str:
         f"Step {name!r} ({kind}) stays in scikit-learn{inside}: {fault}. It runs once before the training "
         "and before every prediction. The trained ONNX model begins after it and takes its "
         f"{schema.n_features} columns. For an ONNX model that takes the columns of X, replace {part} by a "
-        "step that converts, declare a model definition of it in the entry-point group 'ortlearn.models', or "
-        "register a converter with skl2onnx.update_registered_converter."
+        f"step that converts, declare a model definition of {part} in the entry-point group "
+        "'ortlearn.models', or register a converter with skl2onnx.update_registered_converter."
     )
 
 

@@ -70,8 +70,6 @@ SAME = {
     "boosting, against the rest": OneVsRestClassifier(boosting()),
     "bagged boosting": BaggingClassifier(boosting(), n_estimators=2, random_state=0),
     "discriminant": LinearDiscriminantAnalysis(),
-    "boosting, against the rest": OneVsRestClassifier(boosting()),
-    "bagged boosting": BaggingClassifier(boosting(), n_estimators=2, random_state=0),
     "sigmoids": SGDClassifier(loss="log_loss", random_state=0),
 }
 #: Whose graphs have votes, or calibrated scores, in the place of their members' decisions.

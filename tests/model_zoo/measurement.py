@@ -272,7 +272,9 @@ class Measurement:
         ours = self.trained.get("rules") or self.trained.get("ort")
         if ours is None:
             return {"ok": None, "reason": "nothing was trained"}
-        front = ours._fitted.problem.trainable.front  # what scikit-learn itself computes before the graph
+        front = (
+            ours._fitted.problem.trainable.entry.front
+        )  # what scikit-learn itself computes before the graph
         X = self.rows.X if front is None else front.transform(self.rows.X)
         found = predictions(ours, self.rows.X)
         if ours._fitted.problem.trainable.head.transformed is None:  # transform is then to_sklearn's

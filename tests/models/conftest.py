@@ -17,12 +17,12 @@ def check_graph(run_onnx):
     """Compare the graph of a fitted model of frames or text with scikit-learn, before and after a change."""
 
     def predict(trainable, weights, X):
-        return run_onnx(trainable.with_weights(weights), **read_columns(X, trainable.schema))[0]
+        return run_onnx(trainable.with_weights(weights), **read_columns(X, trainable.entry.schema))[0]
 
     def check(model, X, *others, dtype=np.float64):
         tolerance = 1e-4 if dtype == np.float32 else 1e-9
         trainable = to_trainable(model, "*", X=X, dtype=dtype)  # without comparison: nothing stays in front
-        assert trainable.front is None
+        assert trainable.entry.front is None
         weights = trainable.initial_weights()
         for rows in (X, *others):
             compare(predict(trainable, weights, rows), model.predict(rows), tolerance)

@@ -175,7 +175,7 @@ def test_members_that_select_their_columns(name, check_graph):
     model = MEMBERS[name](ColumnTransformer(SOME), Ridge())
     model.fit(FRAME, np.digitize(Y, [1, 3]) if name == "rest" else Y)
     trainable = check_graph(model, FRAME, FRAME[FRAME.columns[::-1]])
-    assert set(trainable.schema.types()) == {"city", "age"} | ({"fare"} if name == "votes" else set())
+    assert set(trainable.entry.schema.types()) == {"city", "age"} | ({"fare"} if name == "votes" else set())
 
 
 def test_a_stack_that_passes_columns_its_members_do_not_read(check_graph):

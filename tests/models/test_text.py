@@ -88,7 +88,7 @@ def test_documents(name, check_graph):
 def test_patterns_that_onnxruntime_reads_otherwise_stay_in_scikit_learn(pattern):
     model = make_pipeline(CountVectorizer(token_pattern=pattern, min_df=1), Ridge()).fit(DOCUMENTS, Y)
     with pytest.warns(FallbackWarning, match="token_pattern=.* has no form in ONNX"):
-        assert to_trainable(model, X=DOCUMENTS).front is not None
+        assert to_trainable(model, X=DOCUMENTS).entry.front is not None
 
 
 @pytest.mark.parametrize("options", [{}, {"norm": "l1"}, {"norm": None}, {"sublinear_tf": True}], ids=str)

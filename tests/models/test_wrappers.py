@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from onnx import helper, parser
+from ortlearn.models.target_transforms import FUNCTIONS, write_inverse
 from scipy import special
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
@@ -28,7 +29,6 @@ from ortlearn import OrtGradientOptimizer
 from ortlearn.conversion import explain, to_trainable
 from ortlearn.exceptions import ConversionError, FallbackWarning, NoTrainableWeightError, WriteBackError
 from ortlearn.graphs import GraphBuilder, append_nodes
-from ortlearn.models.target_transforms import FUNCTIONS, write_inverse
 
 X, CLASSES = load_iris(return_X_y=True)
 X = X[::2] - X.mean(axis=0)
@@ -118,13 +118,13 @@ def test_transformed_targets(name, shape):
 def test_transformed_targets_in_transformed_targets():
     inner = TransformedTargetRegressor(Ridge(), func=np.arcsinh, inverse_func=np.sinh)
     trained = check(TransformedTargetRegressor(inner, transformer=StandardScaler()), Y)
-    outer, within = trained._problem.trainable.head.target_transformers
+    outer, within = trained._fitted.problem.trainable.head.target_transformers
     assert isinstance(outer, StandardScaler) and within.func is np.arcsinh
 
 
 def test_a_log_link_under_transformed_targets():
     trained = check(TransformedTargetRegressor(PoissonRegressor(), transformer=MaxAbsScaler()), Y)
-    assert trained._problem.trainable.head.link == "log"
+    assert trained._fitted.problem.trainable.head.link == "log"
     other = TransformedTargetRegressor(Ridge(), transformer=MaxAbsScaler()).fit(X, Y)
     other = OrtGradientOptimizer(other, learning_loss="poisson", **MOVED).fit(X, Y)
     assert (other.predict(X) > 0).all() and other.train_losses_[-1] < other.train_losses_[0]
@@ -161,7 +161,7 @@ def test_a_step_inside_stays_in_scikit_learn(name):
     with pytest.warns(FallbackWarning, match="splinetransformer|frozenestimator") as caught:
         trained = check(BENT[name], TWO if "threshold" in name else Y)
     assert len(caught) == 2  # one for each fit
-    assert trained._problem.trainable.front is not None
+    assert trained._fitted.problem.trainable.entry.front is not None
 
 
 def test_what_is_frozen_is_trained_where_it_is_named_or_is_the_model():

@@ -209,7 +209,7 @@ def test_a_graph_with_its_own_loss(run_onnx):
         { y = MatMul (x, w)  d = Sub (y, label)  s = Mul (d, d)  loss = ReduceMean <keepdims = 0> (s) }"""
     )
     trainable = to_trainable(model)
-    assert (trainable.loss, trainable.label, trainable.head) == ("loss", "label", None)
+    assert (trainable.own_loss.output, trainable.own_loss.label, trainable.head) == ("loss", "label", None)
     assert [value.name for value in trainable.score_graph().graph.input] == ["x", "label", "I0_w"]
     ready = trainable.with_weights({"I0_w": np.ones((2, 1), np.float32)})
     assert [value.name for value in ready.graph.input] == ["x"]
