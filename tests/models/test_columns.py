@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from onnx import checker
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.decomposition import PCA
 from sklearn.ensemble import StackingRegressor, VotingRegressor
@@ -176,6 +177,15 @@ def test_members_that_select_their_columns(name, check_graph):
     model.fit(FRAME, np.digitize(Y, [1, 3]) if name == "rest" else Y)
     trainable = check_graph(model, FRAME, FRAME[FRAME.columns[::-1]])
     assert set(trainable.schema.types()) == {"city", "age"} | ({"fare"} if name == "votes" else set())
+
+
+@pytest.mark.parametrize("last", [Ridge(), LogisticRegression()], ids=str)
+def test_columns_with_the_names_of_outputs(last, check_graph):
+    names = ["label", "probabilities", "variable", "coef"]
+    X = pd.DataFrame(RNG.normal(size=(N, 4)), columns=names)
+    steps = [("n", SCALE, names[::-1]), ("p", make_pipeline("passthrough"), ["coef"])]
+    model = make_pipeline(ColumnTransformer(steps), last).fit(X, X["label"] > 0)
+    checker.check_model(check_graph(model, X, X[names[::-1]]).model, full_check=True)
 
 
 def test_a_stack_that_passes_columns_its_members_do_not_read(check_graph):
