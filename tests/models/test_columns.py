@@ -76,6 +76,13 @@ COLUMNS = {
         ],
         {},
     ),
+    "pipelines of nothing": (
+        [
+            ("p", make_pipeline("passthrough"), ["age"]),
+            ("q", make_pipeline(FILL, make_union(make_pipeline("passthrough"), PCA(1))), ["fare", "age"]),
+        ],
+        {},
+    ),
     "columns in columns": (
         [("c", make_pipeline(FILL, make_union(INNER, MinMaxScaler())), ["fare", "age", "member"])],
         {},
@@ -192,3 +199,10 @@ def test_a_stack_that_passes_columns_its_members_do_not_read(check_graph):
     X = FRAME[["age", "member"]].astype(float)
     member = make_pipeline(ColumnTransformer([("n", SCALE, ["age"])]), Ridge())
     check_graph(StackingRegressor([("a", member)], passthrough=True, cv=2).fit(X, Y), X)
+
+
+def test_columns_of_an_array_that_only_pass(check_graph):
+    X = RNG.normal(size=(N, 3))
+    nothing = make_pipeline(make_pipeline("passthrough"))
+    steps = ColumnTransformer([("p", nothing, [1]), ("s", make_pipeline(SCALE, nothing), [2, 0])])
+    check_graph(make_pipeline(steps, make_union(nothing, PCA(1)), Ridge()).fit(X, Y), X)
