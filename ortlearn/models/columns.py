@@ -80,7 +80,9 @@ class SampleWriter(GraphBuilder):
         wanted = [int(position) for position in positions]
         if isinstance(x, Columns):
             return x.take(wanted)
-        return x if wanted == list(range(n_columns or -1)) else self.Gather(x, wanted, axis=1)
+        if wanted == list(range(n_columns or -1)):
+            return x
+        return self.set_type(self.Gather(x, wanted, axis=1), self.elem_type, (None, len(wanted)))
 
     def column(self, x: str | Columns, position: int) -> str:
         """Return one column, of shape (n, 1).

@@ -109,6 +109,7 @@ def write_model(
     elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     outputs = []
     for name, (tensor, known) in _outputs(scores, elem_type).items():
+        name = name if op.claim(name) else op.unique(name)  # a column of X may be called "label", too
         op.node("Identity", tensor, outputs=[name])
         outputs.append(make_value_info(name, known))
     given = [make_value_info(name, _with_rows(known)) for name, known in inputs.items()]

@@ -50,7 +50,7 @@ class PipelineDefinition(ModelDefinition):
                 x = scores.transformed
             scores = op.step(name, step, x, last=name == steps[-1][0])
         if scores is None:
-            return transformation(op, x, model.n_features_in_)
+            return transformation(op, x, _width(op, x))
         return scores
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
@@ -125,6 +125,15 @@ class _SideBySide(ModelDefinition):
             if width:
                 found.append((own, width))
         return transformation(op, _joined(op, found), sum(width for _, width in found))
+
+
+def _width(op: ModelWriter, x: Any) -> int:
+    """Return the number of columns that only pass."""
+    if isinstance(x, Columns):
+        return len(x.tensors)
+    shape = op.shape(x)
+    assert shape is not None and isinstance(shape[-1], int)
+    return shape[-1]
 
 
 def _joined(op: ModelWriter, parts: list[tuple[Any, int]]) -> str | Columns:

@@ -136,6 +136,8 @@ def regression(op: ModelWriter, score: str, n_outputs: int = 1, link: str = "ide
 
 def transformation(op: ModelWriter, transformed: Any, n_outputs: int) -> Scores:
     """Return the outputs of a transformer, which is trained on what it gives; columns where some are text."""
+    if isinstance(transformed, str) and op.type(transformed) is None:
+        op.set_type(transformed, op.elem_type, (None, n_outputs))
     return Scores("transformation", transformed, n_outputs, transformed=transformed)
 
 

@@ -146,7 +146,7 @@ def test_the_error_is_pickled_with_its_facts():
 
 def test_votes_that_do_not_convert_say_why_all_the_same():
     table = explain(KNeighborsClassifier(weights=lambda distances: 1 / (1 + distances)).fit(X, LABELS))
-    assert "cannot be converted" in table.problem and "counts votes" in table.rows[0].reason
+    assert "no model definition" in table.problem and "counts votes" in table.rows[0].reason
 
 
 def test_a_selector_in_front_of_a_model():

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from onnx import checker
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.decomposition import PCA
 from sklearn.ensemble import StackingRegressor, VotingRegressor
@@ -72,6 +73,13 @@ COLUMNS = {
                 ["age", "fare"],
             ),
             ("e", make_union(ENCODE, OrdinalEncoder()), ["city", "kind"]),
+        ],
+        {},
+    ),
+    "pipelines of nothing": (
+        [
+            ("p", make_pipeline("passthrough"), ["age"]),
+            ("q", make_pipeline(FILL, make_union(make_pipeline("passthrough"), PCA(1))), ["fare", "age"]),
         ],
         {},
     ),
@@ -178,7 +186,23 @@ def test_members_that_select_their_columns(name, check_graph):
     assert set(trainable.entry.schema.types()) == {"city", "age"} | ({"fare"} if name == "votes" else set())
 
 
+@pytest.mark.parametrize("last", [Ridge(), LogisticRegression()], ids=str)
+def test_columns_with_the_names_of_outputs(last, check_graph):
+    names = ["label", "probabilities", "variable", "coef"]
+    X = pd.DataFrame(RNG.normal(size=(N, 4)), columns=names)
+    steps = [("n", SCALE, names[::-1]), ("p", make_pipeline("passthrough"), ["coef"])]
+    model = make_pipeline(ColumnTransformer(steps), last).fit(X, X["label"] > 0)
+    checker.check_model(check_graph(model, X, X[names[::-1]]).model, full_check=True)
+
+
 def test_a_stack_that_passes_columns_its_members_do_not_read(check_graph):
     X = FRAME[["age", "member"]].astype(float)
     member = make_pipeline(ColumnTransformer([("n", SCALE, ["age"])]), Ridge())
     check_graph(StackingRegressor([("a", member)], passthrough=True, cv=2).fit(X, Y), X)
+
+
+def test_columns_of_an_array_that_only_pass(check_graph):
+    X = RNG.normal(size=(N, 3))
+    nothing = make_pipeline(make_pipeline("passthrough"))
+    steps = ColumnTransformer([("p", nothing, [1]), ("s", make_pipeline(SCALE, nothing), [2, 0])])
+    check_graph(make_pipeline(steps, make_union(nothing, PCA(1)), Ridge()).fit(X, Y), X)
