@@ -8,6 +8,7 @@ import numpy as np
 from onnx import NodeProto, helper
 
 from ..graphs import subgraphs
+from ..graphs.editing import map_node
 from .dimensions import broadcast_shapes, same_shape
 from .gradient_builder import GradientBuilder
 
@@ -74,7 +75,8 @@ class _Pass:
 
     def visit(self, node: NodeProto) -> bool:
         """Simplify a node; return whether it stays."""
-        self._rename(node)
+        if self.alias:
+            map_node(node, self.alias)
         if not node.domain:
             simpler = self._simpler(node)
             if simpler is not None:
@@ -87,15 +89,6 @@ class _Pass:
             return False
         self.remember(node)
         return True
-
-    def _rename(self, node: NodeProto) -> None:
-        if self.alias:
-            node.input[:] = [self.alias.get(name, name) for name in node.input]
-            for graph in subgraphs(node):
-                for child in graph.node:
-                    self._rename(child)
-                for value in graph.output:
-                    value.name = self.alias.get(value.name, value.name)
 
     def _simpler(self, node: NodeProto) -> str | None:
         """Return a name that stands for the output, None where the node is needed."""

@@ -16,6 +16,7 @@ __all__ = [
     "append_nodes",
     "copy_model",
     "map_names",
+    "map_node",
     "name_nodes",
     "renamed_node",
     "set_initializers",
@@ -137,10 +138,11 @@ def _map_graph(graph: GraphProto, mapping: Mapping[str, str]) -> None:
     for value in (*graph.input, *graph.output, *graph.value_info, *graph.initializer):
         value.name = mapping.get(value.name, value.name)
     for node in graph.node:
-        _map_node(node, mapping)
+        map_node(node, mapping)
 
 
-def _map_node(node: NodeProto, mapping: Mapping[str, str]) -> None:
+def map_node(node: NodeProto, mapping: Mapping[str, str]) -> None:
+    """Rename the tensors of a node, in subgraphs too; the node changes in place."""
     node.input[:] = [mapping.get(name, name) for name in node.input]
     node.output[:] = [mapping.get(name, name) for name in node.output]
     for inner in subgraphs(node):
@@ -151,10 +153,10 @@ def _map_node(node: NodeProto, mapping: Mapping[str, str]) -> None:
 
 def renamed_node(node: NodeProto, mapping: Mapping[str, str]) -> NodeProto:
     """Return a node with tensors renamed, in subgraphs too; the one given where it has none of them."""
-    if mapping.keys().isdisjoint((*node_inputs(node), *node.output)):
+    if not mapping or mapping.keys().isdisjoint((*node_inputs(node), *node.output)):
         return node
     renamed = copy_node(node)
-    _map_node(renamed, mapping)
+    map_node(renamed, mapping)
     return renamed
 
 

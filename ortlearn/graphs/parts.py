@@ -8,7 +8,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto, helper, numpy_helper
 
 from .editing import renamed_node, with_fields
-from .nodes import node_inputs
+from .nodes import needed_nodes, node_inputs
 from .queries import graph_names, make_value_info, value_types
 
 __all__ = ["extract_model", "make_initializers_of", "make_inputs_of", "prune"]
@@ -104,22 +104,19 @@ def extract_model(
         for node in model.graph.node
         if not set(node.output) <= {*starts, ""}
     ]
+    nodes = needed_nodes(nodes, outputs)
+    needed = set(outputs).union(*map(node_inputs, nodes))
+    given = set() if inputs is None else set(inputs)
     declared = {value.name: value for value in model.graph.input}
-    initializers = [t for t in model.graph.initializer if inputs is None or t.name not in starts]
-    part = prune(
-        with_fields(
-            model,
-            node=nodes,
-            initializer=initializers,
-            output=[make_value_info(name, types.get(name)) for name in outputs],
-            value_info=(),
-        )
+    read = [name for name in starts if name in needed]
+    return with_fields(
+        model,
+        node=nodes,
+        initializer=[t for t in model.graph.initializer if t.name in needed - given],
+        input=[declared.get(name) or make_value_info(name, types.get(name)) for name in read],
+        output=[make_value_info(name, types.get(name)) for name in outputs],
+        value_info=(),
     )
-    needed = set(outputs).union(*map(node_inputs, part.graph.node))
-    infos = [
-        declared.get(name) or make_value_info(name, types.get(name)) for name in starts if name in needed
-    ]
-    return with_fields(part, input=infos)
 
 
 def make_inputs_of(model: ModelProto, names: Sequence[str]) -> ModelProto:
