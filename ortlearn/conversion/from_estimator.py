@@ -11,7 +11,7 @@ from onnx import ModelProto
 
 from .. import models
 from ..exceptions import WriteBackError
-from ..graphs import extract_model, initializer_arrays, name_nodes
+from ..graphs import extract_model, initializer_arrays, name_nodes, prune
 from ..models.constraints.reparametrisation import Reparametrisation
 from ..models.registry import shape_predictions
 from ..models.weight import CONSTANT, Weight
@@ -122,7 +122,8 @@ def sklearn_to_onnx(estimator: Any, n_features: int | None = None, dtype: Any = 
     ['MatMul', 'Add', 'Identity']
     """
     count = getattr(estimator, "n_features_in_", n_features)
-    return _write(Split(estimator, matrix_schema(count, dtype)), dtype, "identity").model
+    written = _write(Split(estimator, matrix_schema(count, dtype)), dtype, "identity")
+    return prune(written.model)  # without what only training needs
 
 
 def _write(split: Split, dtype: Any, link: str) -> models.WrittenModel:

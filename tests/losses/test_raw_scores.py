@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from onnx import parser
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.multiclass import OneVsRestClassifier
-from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 
 from ortlearn.conversion import sklearn_to_onnx
@@ -102,7 +101,7 @@ def test_other_probabilities_are_refused(body):
 
 @pytest.mark.parametrize(
     "model",
-    [RandomForestClassifier(2, random_state=0), GaussianNB(), OneVsRestClassifier(LogisticRegression())],
+    [RandomForestClassifier(2, random_state=0), CalibratedClassifierCV(LogisticRegression(), cv=2)],
 )
 def test_classifiers_without_raw_scores_are_refused(model):
     with pytest.raises(ValueError, match="'probabilities' holds probabilities"):

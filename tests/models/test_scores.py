@@ -51,8 +51,8 @@ OWN = {
     ),
     "IsotonicRegression": (lambda: IsotonicRegression(out_of_bounds="clip"), ROWS[:, :1]),
 }
-#: Definitions whose score is what no method returns.
-ELSEWHERE = {"NearestNeighbors"}
+#: Definitions whose score is what no method returns, or that take documents.
+ELSEWHERE = {"AdaBoostClassifier", "CountVectorizer", "NearestNeighbors", "TfidfVectorizer"}
 #: Where the first case has two classes, and the score one column.
 DATA = {"OneVsOneClassifier": "classes"}
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from onnx import helper, parser
-from ortlearn.models.target_transforms import FUNCTIONS, write_inverse
 from scipy import special
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
@@ -28,7 +27,9 @@ from sklearn.tree import DecisionTreeClassifier
 from ortlearn import OrtGradientOptimizer
 from ortlearn.conversion import explain, to_trainable
 from ortlearn.exceptions import ConversionError, FallbackWarning, NoTrainableWeightError, WriteBackError
-from ortlearn.graphs import GraphBuilder, append_nodes
+from ortlearn.graphs import TensorType, append_nodes
+from ortlearn.models.functions import FUNCTIONS
+from ortlearn.models.writer import ModelWriter
 
 X, CLASSES = load_iris(return_X_y=True)
 X = X[::2] - X.mean(axis=0)
@@ -220,8 +221,8 @@ def _inverse(transformer, run_onnx, values):
     model = parser.parse_model(
         '<ir_version: 8, opset_import: ["": 18]> g (float[N,2] x) => (float[N,2] y) { y = Identity (x) }'
     )
-    op = GraphBuilder(existing_names=["x", "y"])
-    result = op.Identity(write_inverse(op, transformer, "y"))
+    op = ModelWriter(inputs={"x": TensorType(1), "y": TensorType(1)})
+    result = op.Identity(op.inverse(transformer, "y"))
     outputs = [helper.make_tensor_value_info(result, 1, ["N", 2])]
     return run_onnx(append_nodes(model, op, outputs=outputs), values.astype(np.float32))[0]
 
@@ -236,5 +237,5 @@ def test_every_inverse_function(function, run_onnx):
 def test_an_inverse_that_no_graph_has():
     quantiles = QuantileTransformer(n_quantiles=3).fit(TARGETS)
     for transformer in (quantiles, FunctionTransformer(special.erf, inverse_func=special.erfinv)):
-        with pytest.raises(ConversionError, match="is not known as ONNX: use a scaler"):
-            write_inverse(GraphBuilder(), transformer, "y")
+        with pytest.raises(ConversionError, match="inverse .*is not"):
+            ModelWriter().inverse(transformer, "y")

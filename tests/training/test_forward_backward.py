@@ -68,7 +68,7 @@ def wrap(kind, arrays):
 @pytest.mark.parametrize("gradient", [ORT, "rules"])
 def test_forward_is_scikit_learns(kind, training, gradient, mlp, data):
     model, onx = mlp
-    weights = ["I0_coefficient", "I1_intercepts", "I2_coefficient1", "I3_intercepts1"]
+    weights = ["I0_coefs_0", "I1_intercepts_0", "I2_coefs_1", "I3_intercepts_1"]
     owner = OrtGradientForwardBackward(onx, weights_to_train=weights, gradient=gradient)
     function = owner.new_instance()
     arrays = [data[0], *(owner.get_initializer(name) for name in weights)]
@@ -140,7 +140,7 @@ def test_float64(gradient, data):
 
 
 def test_some_weights_only(mlp, data):
-    names = ["I2_coefficient1", "I3_intercepts1"]
+    names = ["I2_coefs_1", "I3_intercepts_1"]
     owner = OrtGradientForwardBackward(mlp[1], weights_to_train=names)
     function = owner.new_instance()
     function.forward([data[0], *(owner.get_initializer(n) for n in names)], training=True)
@@ -187,7 +187,7 @@ def test_instances_are_independent(linear, data):
 def test_names_of_class_and_outputs(mlp, data):
     owner = OrtGradientForwardBackward(mlp[1], class_name="MyFunction", output_names=["variable"])
     assert type(owner.new_instance()).__name__ == "MyFunction"
-    assert "I0_coefficient" in repr(owner)
+    assert "I0_coefs_0" in repr(owner)
 
 
 @pytest.mark.parametrize("gradient", [ORT, "rules"])
@@ -236,7 +236,7 @@ def test_weights_that_are_not_sorted():
 
 
 def test_unknown_and_missing_weights(mlp):
-    with pytest.raises(NoTrainableWeightError, match=r"\['nothing'\] are no initializers.*I0_coefficient"):
+    with pytest.raises(NoTrainableWeightError, match=r"\['nothing'\] are no initializers.*I0_coefs_0"):
         OrtGradientForwardBackward(mlp[1], weights_to_train=["nothing"])
     with pytest.raises(NoTrainableWeightError, match="no floating-point initializer"):
         OrtGradientForwardBackward(mlp[1], weights_to_train=[])
@@ -379,7 +379,7 @@ def test_logging(mlp, caplog):
         assert not caplog.records
         OrtGradientForwardBackward(mlp[1], enable_logging=True)
     assert caplog.records and {record.name for record in caplog.records} == {"ortlearn.training"}
-    assert "I0_coefficient" in caplog.text
+    assert "I0_coefs_0" in caplog.text
 
 
 @pytest.mark.parametrize("gradient", [ORT, "rules"])

@@ -20,7 +20,7 @@ from ortlearn.graphs import (
     make_inputs_of,
     set_initializers,
 )
-from ortlearn.models.constraints.reparametrisation import constrain, release
+from ortlearn.models.constraints.reparametrisation import Reparametrisation
 from ortlearn.models.constraints.sets import (
     Increasing,
     LogProbability,
@@ -59,7 +59,7 @@ def only_constraint(constraint, values, dtype):
     text = f"g ({value} x) => ({value} y) {{ y = Add (x, w) }}"
     model = parser.parse_model(f'<ir_version: 8, opset_import: ["": 18]> {text}')
     model.graph.initializer.append(numpy_helper.from_array(values.astype(dtype), "w"))
-    return constrain(model, {"w": constraint})
+    return Reparametrisation.of(model, {"w": constraint})
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -68,12 +68,12 @@ def test_the_graph_computes_the_parameter_from_free_numbers(kind, dtype, run_onn
     constraint, values = HELD[kind]
     assert constraint.holds(values)
     tolerance = 1e-5 if dtype == np.float32 else 1e-9
-    model, parameters = only_constraint(constraint, values, dtype)
+    model, put = only_constraint(constraint, values, dtype)
     zeros = np.zeros(values.shape, dtype)
     np.testing.assert_allclose(run_onnx(model, zeros)[0], values, rtol=tolerance, atol=tolerance)
     free = initializer_arrays(model)["w"]
     np.testing.assert_allclose(constraint.values(free), values, rtol=tolerance, atol=tolerance)
-    back = release(model, {"w": constraint}, parameters)
+    back = put.undone(model)
     assert [node.op_type for node in back.graph.node] == ["Add"]
     np.testing.assert_allclose(initializer_arrays(back)["w"], values, rtol=tolerance, atol=tolerance)
 
@@ -81,14 +81,14 @@ def test_the_graph_computes_the_parameter_from_free_numbers(kind, dtype, run_onn
 @pytest.mark.parametrize("kind", HELD)
 def test_any_free_numbers_give_an_array_of_the_set(kind, run_onnx):
     constraint, values = HELD[kind]
-    model, parameters = only_constraint(constraint, values, np.float64)
+    model, put = only_constraint(constraint, values, np.float64)
     free = initializer_arrays(model)["w"]
     for seed in range(3):
         moved = free + 3 * np.random.RandomState(seed).randn(*free.shape)
         moved_model = set_initializers(model, {"w": np.asarray(moved, np.float64)})
         result = run_onnx(moved_model, np.zeros(values.shape))[0]
         assert constraint.holds(result) and result.shape == values.shape
-        released = release(moved_model, {"w": constraint}, parameters)
+        released = put.undone(moved_model)
         np.testing.assert_allclose(initializer_arrays(released)["w"], result, rtol=1e-12, atol=1e-300)
 
 
