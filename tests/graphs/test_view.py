@@ -151,3 +151,20 @@ def test_a_rule_may_copy_a_node():
 
     nodes = replace_nodes(model, {("", "Add"): rule}).graph.node
     assert [(n.op_type, list(n.input)) for n in nodes] == [("Neg", ["x"]), ("Add", ["x", "Neg_0"])]
+
+
+def test_producers_read_what_stands_for_what_is_gone():
+    graph = GraphView(
+        parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
+        g (float[2] x) => (float[2] y) { a = Identity (x) b = Neg (a) y = Neg (b) }""")
+    )
+    assert graph.producers["b"].input[0] == "a"
+
+    def rule(node):
+        if node.op_type == "Identity":
+            return node.input[0]
+        inner = graph.producer(node.input[0], "Neg")
+        return inner is not None and inner.input[0]
+
+    graph.rewrite(rule)
+    assert [(n.op_type, *n.input, *n.output) for n in graph.nodes][-1] == ("Identity", "x", "y")
