@@ -20,6 +20,9 @@ _GUARDS = ("Abs", "Add", "Cast", "Equal", "Identity", "Max", "ReduceSum", "Resha
 #: Nodes that give probabilities, or what becomes one, of scores that are not known.
 _PROBABILITIES = ("Exp", "LpNormalization", "Normalizer", "Reciprocal", "Sigmoid", "Softmax")
 
+#: What converters call the probabilities of a classifier: an output of that name is no raw score.
+_NAMES_OF_PROBABILITIES = ("probabilities", "output_probability")
+
 
 def find_raw_scores(model: ModelProto, output: str, types: Mapping[str, TensorType]) -> str:
     """Return the scores whose softmax or sigmoid an output is; the output itself if it is neither.
@@ -45,7 +48,7 @@ def find_raw_scores(model: ModelProto, output: str, types: Mapping[str, TensorTy
     """
     graph = _Graph(model, types)
     found = graph.scores(output)
-    if found is None and graph.is_probability(output):
+    if found is None and (output in _NAMES_OF_PROBABILITIES or graph.is_probability(output)):
         raise ValueError(
             f"Output {output!r} holds probabilities that are neither the softmax nor the sigmoid of a tensor "
             "of the graph, and the loss takes raw scores: name an output with raw scores by output_index."

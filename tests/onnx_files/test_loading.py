@@ -215,4 +215,4 @@ def test_a_graph_with_its_own_loss(run_onnx):
     assert [value.name for value in ready.graph.input] == ["x"]
     np.testing.assert_allclose(run_onnx(ready, X)[0], X.sum(axis=1, keepdims=True))
     other = to_trainable(model, loss_output_name="y", label_name="label")
-    assert other.loss == "y"
+    assert other.own_loss.output == "y"
