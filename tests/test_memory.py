@@ -83,14 +83,14 @@ def assert_trains_from_a_file(folder, n_rows, n_columns, batch_size):
 
 
 def test_a_small_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(hoisting, "CHUNK_BYTES", 1000)
+    monkeypatch.setattr(hoisting, "FEATURE_BYTES", 1000)
     assert_trains_from_a_file(tmp_path, 300, 5, 7)
 
 
 @pytest.mark.slow
 def test_a_file_larger_than_a_chunk(tmp_path):
     n_rows = 60_000
-    assert n_rows * 100 * 4 > hoisting.CHUNK_BYTES
+    assert n_rows * 100 * 4 > hoisting.FEATURE_BYTES
     assert_trains_from_a_file(tmp_path, n_rows, 100, 256)
 
 

@@ -232,7 +232,7 @@ def _converted(configuration: Configuration, source: Any, X: Any) -> TrainableMo
         source,
         options.weights_to_train,
         X=X,
-        run=_run_graph,
+        run=_GraphRunner(),
         dtype=np.dtype(options.dtype),
         loss_output_name=options.loss_output_name,
         label_name=options.label_name,
@@ -242,13 +242,20 @@ def _converted(configuration: Configuration, source: Any, X: Any) -> TrainableMo
     )
 
 
-def _run_graph(model: ModelProto, feeds: dict[str, np.ndarray]) -> np.ndarray:
-    """Return the first output of a graph."""
-    options = session_options()
-    options.log_severity_level = 4  # what fails here is told in a warning
-    session = make_session(model, Device("cpu"), options=options)
-    names = {value.name for value in session.get_inputs()}
-    return session.run(None, {name: array for name, array in feeds.items() if name in names})[0]
+class _GraphRunner:
+    """Runs graphs, and returns their first output; the session of the last graph is kept."""
+
+    def __init__(self) -> None:
+        self._last: tuple[ModelProto, Any] | None = None
+
+    def __call__(self, model: ModelProto, feeds: dict[str, np.ndarray]) -> np.ndarray:
+        if self._last is None or self._last[0] is not model:
+            options = session_options()
+            options.log_severity_level = 4  # what fails here is told in a warning
+            self._last = model, make_session(model, Device("cpu"), options=options)
+        session = self._last[1]
+        names = {value.name for value in session.get_inputs()}
+        return session.run(None, {name: array for name, array in feeds.items() if name in names})[0]
 
 
 def _intercepts(trainable: TrainableModel) -> dict[str, bool]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .. import plugins
-from ..exceptions import ConversionError, UnknownPluginError
+from ..exceptions import ConversionError
 from .base import ModelDefinition
 
 __all__ = [
@@ -85,11 +85,11 @@ def find_definition(estimator: Any) -> ModelDefinition | None:
         If the definition cannot be loaded.
     """
     for cls in type(estimator).__mro__:
-        try:
-            return plugins.get(plugins.MODELS, public_path(cls))()
-        except UnknownPluginError:
-            if not COMPUTING.isdisjoint(vars(cls)):
-                return None
+        path = public_path(cls)
+        if plugins.has(plugins.MODELS, path):
+            return plugins.get(plugins.MODELS, path)()
+        if not COMPUTING.isdisjoint(vars(cls)):
+            return None
     return None
 
 

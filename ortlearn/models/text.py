@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -116,8 +117,9 @@ def _escaped(part: str, brackets: str) -> str | None:
 def _terms(op: ModelWriter, model: Any, words: bool) -> dict[str, Any]:
     """Return the vocabulary as attributes: terms by their number of tokens, then by their column."""
     first, last = model.ngram_range
+    by_column = sorted(model.vocabulary_.items(), key=itemgetter(1))
     by_length: list[list[tuple[int, list[str]]]] = [[] for _ in range(last)]
-    for term, column in model.vocabulary_.items():
+    for term, column in by_column:
         # several words are joined by blanks, which words themselves do not have
         tokens = [term] if words and last == 1 else term.split(" ") if words else list(term)
         if not first <= len(tokens) <= last:
@@ -127,7 +129,7 @@ def _terms(op: ModelWriter, model: Any, words: bool) -> dict[str, Any]:
     starts, columns = [], []
     for terms in by_length:
         starts.append(len(pool))
-        for column, tokens in sorted(terms):
+        for column, tokens in terms:
             pool += tokens
             columns.append(column)
     return {

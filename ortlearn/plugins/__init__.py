@@ -7,7 +7,7 @@ The groups are constants: ``LOSSES``, ``PENALTIES``, ``LEARNING_RATES``, ``SCHED
 from .creation import blamed, create
 from .discovery import PluginInfo
 from .groups import GRADIENTS, GROUPS, LEARNING_RATES, LOSSES, MODELS, PENALTIES, SCHEDULES
-from .registry import get, list_plugins, refresh, register, temporary, unregister, version
+from .registry import get, has, list_plugins, refresh, register, temporary, unregister, version
 
 __all__ = [
     "GRADIENTS",
@@ -21,6 +21,7 @@ __all__ = [
     "blamed",
     "create",
     "get",
+    "has",
     "list_plugins",
     "refresh",
     "register",

@@ -14,7 +14,7 @@ from .discovery import OK, PluginInfo, find
 from .groups import GROUPS, LABELS, check_group
 from .loading import Key, Scan, summary_of
 
-__all__ = ["get", "list_plugins", "refresh", "register", "temporary", "unregister", "version"]
+__all__ = ["get", "has", "list_plugins", "refresh", "register", "temporary", "unregister", "version"]
 
 #: Stands for the distribution of an object given to ``register``.
 REGISTERED = "(registered)"
@@ -61,6 +61,37 @@ def get(group: str, name: str) -> Any:
             return _registered[key]
         scan = _scan()
     return scan.load(_the_one(scan, key))
+
+
+def has(group: str, name: str) -> bool:
+    """Return whether a plugin of that name is declared or registered; it may be broken.
+
+    Parameters
+    ----------
+    group : str
+        Group, such as ``"ortlearn.losses"``.
+    name : str
+        Name, case included.
+
+    Returns
+    -------
+    bool
+        Whether there is one.
+
+    Raises
+    ------
+    PluginError
+        If there is no such group.
+
+    Examples
+    --------
+    >>> from ortlearn import plugins
+    >>> plugins.has(plugins.LOSSES, "huber"), plugins.has(plugins.LOSSES, "nothing")
+    (True, False)
+    """
+    key = _check_key(group, name)
+    with _LOCK:
+        return key in _registered or bool(_scan().matching(key))
 
 
 def list_plugins(group: str | None = None, *, load: bool = False) -> list[PluginInfo]:

@@ -125,7 +125,7 @@ def test_chunks_are_the_whole(chunk, form, task_on, rows, monkeypatch):
         return session
 
     monkeypatch.setattr(hoisting, "make_session", counted)
-    monkeypatch.setattr(hoisting, "CHUNK_BYTES", chunk)
+    monkeypatch.setattr(hoisting, "FEATURE_BYTES", chunk)
     _, data = hoist(task, Data(form(rows.X), rows.y), CPU, None)
     expected = rows.X * rows.X.argmax(axis=1)[:, None]
     np.testing.assert_array_equal(data.features["s"], expected)

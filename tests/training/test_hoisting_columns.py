@@ -176,7 +176,7 @@ def test_chunks_are_bounded_by_results(task_on, data, monkeypatch):
         return session
 
     monkeypatch.setattr(hoisting, "make_session", counted)
-    monkeypatch.setattr(hoisting, "CHUNK_BYTES", 200)
+    monkeypatch.setattr(hoisting, "FEATURE_BYTES", 200)
     task = task_on(
         f"""{CODES} t = Tile (h, many) m = ReduceSum <keepdims = 0> (coef) q = Mul (t, m)
             score = ReduceSum (q, one)""",
@@ -196,7 +196,7 @@ def test_large_results_of_many_zeros_stay_sparse(step_class, task_on, data, monk
     monkeypatch.setattr(hoisting, "SPARSE_BYTES", 1)
     assert not hoist(task, data, CPU, None)[1].is_sparse  # half of the values are ones
     monkeypatch.setattr(hoisting, "MAX_DENSITY", 0.5)
-    monkeypatch.setattr(hoisting, "CHUNK_BYTES", 64)
+    monkeypatch.setattr(hoisting, "FEATURE_BYTES", 64)
     sparse = hoist(task, data, CPU, None)
     assert scipy.sparse.issparse(sparse[1].features["s"]) and sparse[1].is_sparse
     np.testing.assert_array_equal(sparse[1].features["s"].toarray(), dense[1].features["s"])
