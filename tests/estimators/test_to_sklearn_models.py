@@ -55,7 +55,6 @@ SOME = [
 ROUGH = {"GaussianProcessClassifier": 1e-3, "GaussianProcessRegressor": 1e-4}
 #: Cases whose attributes cannot hold what is trained, and why.
 REFUSED = {
-    "TargetEncoder": "none of the attribute",
 }
 
 #: Cases whose data scikit-learn itself refuses.
