@@ -53,12 +53,17 @@ def accepts_missing(estimator: Any) -> bool:
         return any(accepts_missing(step) for _, step, _ in estimator.transformers)
     if isinstance(estimator, str):
         return estimator == "passthrough"
-    inner = getattr(estimator, "estimator", None)
-    if hasattr(estimator, "best_estimator_") or hasattr(estimator, "cv"):
-        return inner is not None and accepts_missing(inner)
     if isinstance(estimator, type) or not hasattr(estimator, "__sklearn_tags__"):
         return False
-    return bool(get_tags(estimator).input_tags.allow_nan)
+    # The tags of a wrapper do not see what a ColumnTransformer in it accepts.
+    return bool(get_tags(estimator).input_tags.allow_nan) or any(map(accepts_missing, _wrapped(estimator)))
+
+
+def _wrapped(estimator: Any) -> list[Any]:
+    """Return the estimators, as parameters have them, that an ensemble or a wrapper gives X to."""
+    named = getattr(estimator, "estimators", None)
+    parts = [item[1] for item in named if isinstance(item, tuple)] if isinstance(named, list) else []
+    return parts + [getattr(estimator, name, None) for name in ("estimator", "regressor")]
 
 
 def _first_that_removes(steps: list[Any]) -> bool:
