@@ -48,7 +48,7 @@ def accepts_missing(estimator: Any) -> bool:
         steps = [step for _, step in estimator.steps if not isinstance(step, str) and step not in IDLE]
         return bool(steps) and _first_that_removes(steps)
     if isinstance(estimator, FeatureUnion):
-        return all(accepts_missing(step) for _, step in estimator.transformer_list)
+        return any(accepts_missing(step) for _, step in estimator.transformer_list)  # others may select
     if isinstance(estimator, ColumnTransformer):
         return any(accepts_missing(step) for _, step, _ in estimator.transformers)
     if isinstance(estimator, str):

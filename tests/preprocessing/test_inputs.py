@@ -16,6 +16,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import (
     FunctionTransformer,
+    Normalizer,
     OneHotEncoder,
     OrdinalEncoder,
     PolynomialFeatures,
@@ -334,7 +335,7 @@ AROUND = {
 @pytest.mark.parametrize("library", [pd, pl])
 @pytest.mark.parametrize("around", list(AROUND))
 def test_names_are_those_of_what_selects(library, around):
-    X = library.DataFrame({"a": [0.0, 1.0, 2.0, 3.0] * 3, "b": list("xyxy") * 3, "c": [1.0, 0.0, 1.0, 0.0] * 3})
+    X = library.DataFrame({"a": range(12), "b": list("xyxy") * 3, "c": [1.0, 0.0, 1.0, 0.0] * 3})
     columns = make_column_transformer((OneHotEncoder(), ["b"]), (StandardScaler(), ["c"]))
     model = AROUND[around](make_pipeline(columns, LogisticRegression())).fit(X, [0, 1, 1, 0] * 3)
     schema = input_schema(X[["c", "b", "a"]], model)
@@ -359,6 +360,17 @@ MISSING = {
         {1},
     ),
     "members": (VotingClassifier([("a", _second_imputed()), ("b", _second_only())]), True, {1}),
+    "a union": (
+        make_pipeline(
+            make_union(
+                ColumnTransformer([("n", Normalizer(), [0])]),
+                ColumnTransformer([("i", SimpleImputer(), [1])]),
+            ),
+            Ridge(),
+        ),
+        True,
+        {1},
+    ),
     "a wrapper": (OneVsRestClassifier(_second_imputed()), True, {1}),
     "neither": (LogisticRegression(), False, set()),
 }
