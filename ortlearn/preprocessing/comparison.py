@@ -23,7 +23,7 @@ from .columns import (
     with_new_columns,
 )
 from .overwriting import untouched
-from .readers import first_readers, selects_by_name
+from .readers import first_readers, selected_names
 from .schema import InputSchema
 
 __all__ = ["Run", "difference", "probe_rows", "transformed"]
@@ -190,8 +190,7 @@ def _rounding(transformer: Any, probe: Any, expected: np.ndarray, schema: InputS
 
 def _encoded_columns(transformer: Any, rows: Any) -> set[Hashable]:
     """Return the columns whose numbers are categories: next to one there is none."""
-    by_name = is_frame(rows) and selects_by_name(transformer)
-    keys = list(transformer.feature_names_in_) if by_name else column_keys(rows)
+    keys = (selected_names(transformer) if is_frame(rows) else None) or column_keys(rows)
     readers = first_readers(transformer, range(len(keys)))
     return {keys[reader.position] for reader in readers if hasattr(reader.step, "categories_")}
 

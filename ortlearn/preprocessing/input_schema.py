@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 from ..exceptions import ConversionError
 from ..graphs import TensorType
 from .columns import as_columns, column_keys, column_kind, column_values, is_frame
-from .readers import Reader, first_readers, selects_by_name
+from .readers import Reader, first_readers, selected_names
 from .schema import Input, InputSchema, matrix_schema
 
 __all__ = ["input_schema"]
@@ -68,8 +68,9 @@ def input_schema(X: Any, estimator: Any, dtype: Any = np.float32) -> InputSchema
             texts = Input("X", TensorType(TensorProto.STRING, (None, 1)))
             vectorized = any(map(_vectorizes, first_readers(estimator, [0])))
             return InputSchema((texts,), n_features=1, documents=frozenset([None] if vectorized else []))
-    by_name = is_frame(X) and selects_by_name(estimator)
-    keys = list(estimator.feature_names_in_) if by_name else column_keys(X)
+    names_of_fit = selected_names(estimator) if is_frame(X) else None
+    by_name = names_of_fit is not None
+    keys = column_keys(X) if names_of_fit is None else names_of_fit
     _check_count(len(keys), estimator)
     if by_name:
         _check_names(estimator, keys, column_keys(X))

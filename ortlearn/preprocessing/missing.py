@@ -48,17 +48,22 @@ def accepts_missing(estimator: Any) -> bool:
         steps = [step for _, step in estimator.steps if not isinstance(step, str) and step not in IDLE]
         return bool(steps) and _first_that_removes(steps)
     if isinstance(estimator, FeatureUnion):
-        return all(accepts_missing(step) for _, step in estimator.transformer_list)
+        return any(accepts_missing(step) for _, step in estimator.transformer_list)  # others may select
     if isinstance(estimator, ColumnTransformer):
         return any(accepts_missing(step) for _, step, _ in estimator.transformers)
     if isinstance(estimator, str):
         return estimator == "passthrough"
-    inner = getattr(estimator, "estimator", None)
-    if hasattr(estimator, "best_estimator_") or hasattr(estimator, "cv"):
-        return inner is not None and accepts_missing(inner)
     if isinstance(estimator, type) or not hasattr(estimator, "__sklearn_tags__"):
         return False
-    return bool(get_tags(estimator).input_tags.allow_nan)
+    # The tags of a wrapper do not see what a ColumnTransformer in it accepts.
+    return bool(get_tags(estimator).input_tags.allow_nan) or any(map(accepts_missing, _wrapped(estimator)))
+
+
+def _wrapped(estimator: Any) -> list[Any]:
+    """Return the estimators, as parameters have them, that an ensemble or a wrapper gives X to."""
+    named = getattr(estimator, "estimators", None)
+    parts = [item[1] for item in named if isinstance(item, tuple)] if isinstance(named, list) else []
+    return parts + [getattr(estimator, name, None) for name in ("estimator", "regressor")]
 
 
 def _first_that_removes(steps: list[Any]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from ..models import find_definition
 from ..models.pipelines import IDLE
 from ..models.routes import Route
 
-__all__ = ["Reader", "first_readers", "last_step", "selects_by_name"]
+__all__ = ["Reader", "first_readers", "last_step", "selected_names", "selects_by_name"]
 
 
 @dataclass(frozen=True)
@@ -107,12 +107,33 @@ def selects_by_name(estimator: Any) -> bool:
     >>> selects_by_name(Ridge())
     False
     """
+    return selected_names(estimator) is not None
+
+
+def selected_names(estimator: Any) -> list[Hashable] | None:
+    """Return the names of the columns that an estimator was fitted on; None where it does not select by name.
+
+    They are those of the ColumnTransformer that selects: pipelines and ensembles around it do not pass on the
+    attribute in every case.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted estimator or pipeline.
+
+    Returns
+    -------
+    list of hashable or None
+        Names in the order of the columns.
+    """
     definition = find_definition(estimator)
     if definition is None or not _selects(estimator):
-        return False
+        return None
     if definition.selects_columns:
-        return hasattr(estimator, "feature_names_in_")
-    return all(selects_by_name(route.part) for route in definition.routes(estimator, ()))
+        known = getattr(estimator, "feature_names_in_", None)
+        return None if known is None else list(known)
+    found = [selected_names(route.part) for route in definition.routes(estimator, ())]
+    return None if None in found else found[0]
 
 
 def last_step(estimator: Any) -> Any:

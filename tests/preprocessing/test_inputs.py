@@ -6,12 +6,17 @@ import polars as pl
 import pytest
 import scipy.sparse
 from onnx import TensorProto, parser
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
+from sklearn.ensemble import VotingClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import (
     FunctionTransformer,
+    Normalizer,
     OneHotEncoder,
     OrdinalEncoder,
     PolynomialFeatures,
@@ -318,6 +323,34 @@ def test_renamed_and_narrowed():
     assert schema.narrowed().float_dtype == np.float32 and schema.float_dtype == np.float64
 
 
+AROUND = {
+    "an idle step": lambda model: make_pipeline("passthrough", model),
+    "a pipeline of one": lambda model: make_pipeline(make_pipeline("passthrough", model)),
+    "calibration": lambda model: CalibratedClassifierCV(model, cv=2),
+    "a search": lambda model: GridSearchCV(make_pipeline("passthrough", model), {}, cv=2),
+    "a vote": lambda model: VotingClassifier([("a", make_pipeline("passthrough", model))]),
+}
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+@pytest.mark.parametrize("around", list(AROUND))
+def test_names_are_those_of_what_selects(library, around):
+    X = library.DataFrame({"a": range(12), "b": list("xyxy") * 3, "c": [1.0, 0.0, 1.0, 0.0] * 3})
+    columns = make_column_transformer((OneHotEncoder(), ["b"]), (StandardScaler(), ["c"]))
+    model = AROUND[around](make_pipeline(columns, LogisticRegression())).fit(X, [0, 1, 1, 0] * 3)
+    schema = input_schema(X[["c", "b", "a"]], model)
+    assert schema.n_features == 3 and [item.column for item in schema.inputs] == ["b", "c"]
+
+
+def _second_imputed():
+    columns = ColumnTransformer([("i", SimpleImputer(), [1])], remainder="passthrough")
+    return make_pipeline(columns, LogisticRegression())
+
+
+def _second_only():
+    return make_pipeline(ColumnTransformer([("b", SimpleImputer(), [1])]), LogisticRegression())
+
+
 MISSING = {
     "imputed": (make_pipeline(SimpleImputer(), Ridge()), True, {0, 1}),
     "only scaled": (make_pipeline(StandardScaler(), Ridge()), False, set()),
@@ -326,6 +359,19 @@ MISSING = {
         True,
         {1},
     ),
+    "members": (VotingClassifier([("a", _second_imputed()), ("b", _second_only())]), True, {1}),
+    "a union": (
+        make_pipeline(
+            make_union(
+                ColumnTransformer([("n", Normalizer(), [0])]),
+                ColumnTransformer([("i", SimpleImputer(), [1])]),
+            ),
+            Ridge(),
+        ),
+        True,
+        {1},
+    ),
+    "a wrapper": (OneVsRestClassifier(_second_imputed()), True, {1}),
     "neither": (LogisticRegression(), False, set()),
 }
 
