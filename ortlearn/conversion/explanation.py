@@ -1,4 +1,4 @@
-"""Tell what of a model is trained, and what is not and why."""
+"""Explain which weights of a model are trained, and why others are not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from ..preprocessing.refusal import check_is_a_model, is_trainer
 from ..quiet import quiet
 from .facts import COLUMNS, Fact, facts_of, facts_table, hopeless_steps
 from .trainable import to_trainable
-from .trainable_model import TrainableModel, examined_model
 
 __all__ = ["Explanation", "explain"]
 
@@ -83,7 +82,7 @@ class Explanation:
 
 @runtime_errors()
 def explain(estimator_or_onnx: Any, X: Any = None, y: Any = None, *, dtype: Any = np.float32) -> Explanation:
-    """Tell what of a model the estimators train, and what is not trained and why.
+    """Return which weights of a model are trained, and why others are not.
 
     Parameters
     ----------
@@ -91,7 +90,7 @@ def explain(estimator_or_onnx: Any, X: Any = None, y: Any = None, *, dtype: Any 
         What would be given to :class:`~ortlearn.OrtGradientOptimizer`, or one of those: the model that it
         has trained is looked at. An estimator that is not fitted is cloned and fitted.
     X : array-like or frame of shape (n_samples, n_features), default=None
-        Rows; needed where the estimator is not fitted, takes columns of several kinds, or text.
+        Samples; needed if the estimator is not fitted, or takes columns of several kinds, or text.
     y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
         Labels, to fit an estimator that needs them.
     dtype : dtype, default=numpy.float32
@@ -105,7 +104,7 @@ def explain(estimator_or_onnx: Any, X: Any = None, y: Any = None, *, dtype: Any 
     Raises
     ------
     ConversionError
-        If there are no rows for an estimator that needs them, or if it ends without a model.
+        If X is missing for an estimator that needs it, or if the pipeline ends without a model.
 
     Examples
     --------
@@ -127,7 +126,7 @@ def explain(estimator_or_onnx: Any, X: Any = None, y: Any = None, *, dtype: Any 
         source = fit_clone(source, X, y)
     elif not is_onnx_source(source) and X is None and not hasattr(source, "n_features_in_"):
         raise ConversionError(
-            f"Rows are needed to tell what the columns of {type(source).__name__} hold (a model of text does "
+            f"X is needed to tell what the columns of {type(source).__name__} hold (a model of text does "
             "not say it): call explain(model, X)."
         )
     try:
@@ -137,7 +136,7 @@ def explain(estimator_or_onnx: Any, X: Any = None, y: Any = None, *, dtype: Any 
         return Explanation(list(error.facts), str(error).partition("\n")[0])
     except ConversionError as error:
         return Explanation(hopeless_steps(source), str(error))
-    return _explanation(trainable, source)
+    return Explanation(facts_of(trainable, None if is_onnx_source(source) else source))
 
 
 def _model_of(source: Any) -> Any:
@@ -148,8 +147,3 @@ def _model_of(source: Any) -> Any:
         return _model_of(getattr(source, "onnx_", source.estimator))
     check_is_a_model(source)
     return source
-
-
-def _explanation(trainable: TrainableModel, source: Any) -> Explanation:
-    examined = examined_model(trainable, None if is_onnx_source(source) else source)
-    return Explanation(facts_of(examined, trainable.trained))

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from onnx import ModelProto
 from sklearn.pipeline import Pipeline
 
 from ..differentiation import gradient_reach
-from ..exceptions import NoTrainableWeightError
 from ..graphs.view import GraphView
-from ..models import find_definition
-from ..models.constraints.base import Constraint
+from ..models import find_definition, unwrapped
 from ..models.weight import CONSTANT, Weight
+from .trainable_model import TrainableModel
 
-__all__ = ["COLUMNS", "Examined", "Fact", "explained", "facts_of", "facts_table", "hopeless_steps"]
+__all__ = ["COLUMNS", "Fact", "facts_of", "facts_table", "hopeless_steps"]
 
 _INDEX = re.compile(r"\[\d+\]")
 IN_FRONT = "has no ONNX converter, or comes before a step without one: it runs in scikit-learn, once"
@@ -59,71 +56,28 @@ class Fact:
     advice: str = ""
 
 
-@dataclass(frozen=True)
-class Examined:
-    """A converted model, and what was found out about its weights.
-
-    Attributes
-    ----------
-    model : onnx.ModelProto
-        Graph.
-    part : onnx.ModelProto
-        The part of it up to what is trained.
-    target : str
-        What is trained.
-    weights : dict of str to Weight
-        Weights by name.
-    original_names : dict of str to str
-        Names they came with.
-    fitted : estimator or None
-        Where the model comes from.
-    constraints : dict of str to Constraint
-        What trained weights must keep.
-    in_front : sequence of str
-        Steps that stay in scikit-learn.
-    """
-
-    model: ModelProto
-    part: ModelProto
-    target: str
-    weights: Mapping[str, Weight]
-    original_names: Mapping[str, str]
-    fitted: Any = None
-    constraints: Mapping[str, Constraint] = field(default_factory=dict)
-    in_front: Sequence[str] = ()
-
-
-def facts_of(examined: Examined, trained: Collection[str]) -> list[Fact]:
+def facts_of(model: TrainableModel, fitted: Any = None) -> list[Fact]:
     """Return what becomes of each weight, those of one kind together, then of each step without weights.
 
-    Parameters
-    ----------
-    examined : Examined
-        Model and weights.
-    trained : collection of str
-        Weights that are trained.
-
-    Returns
-    -------
-    list of Fact
-        In the order of the steps.
+    The facts are in the order of the steps of ``fitted``, the estimator that the model comes from.
     """
     groups: dict[tuple, list[str]] = {}
-    reached, stops = gradient_reach(examined.part, examined.target)
+    part = model.objective_graph()
+    reached, stops = gradient_reach(part, model.objective_tensor)
     blockers = ", ".join(sorted({node.op_type for node in stops}))
-    present = {tensor.name for tensor in examined.part.graph.initializer}
-    readers = GraphView(examined.model).readers
+    present = {tensor.name for tensor in part.graph.initializer}
+    readers = GraphView(model.reparametrisation.undone(model.model)).readers
     operators = {name: ", ".join(sorted({n.op_type for n in nodes})) for name, nodes in readers.items()}
-    for name, weight in examined.weights.items():
-        reason, advice = _verdict(name, weight, examined, trained, present, reached, blockers)
+    for name, weight in model.weights.items():
+        reason, advice = _verdict(name, weight, model, present, reached, blockers)
         attribute = _INDEX.sub("[*]", weight.attribute or "")
         operator = "" if reason == CONSTANT else operators.get(name, "")
-        key = (weight.step or "", operator, attribute, name in trained, reason, advice)
+        key = (weight.step or "", operator, attribute, name in model.trained, reason, advice)
         groups.setdefault(key, []).append(name)
-    facts = [_fact(key, names, examined) for key, names in groups.items()]
-    order = [name for name, _ in _steps(examined.fitted)]
-    facts += list(_without_weights(examined, facts))
-    return sorted(facts, key=lambda fact: _position(fact, order))
+    facts = [_fact(key, names, model) for key, names in groups.items()]
+    steps = _steps(fitted)
+    facts += list(_without_weights(steps, model, facts))
+    return sorted(facts, key=lambda fact: _position(fact, [name for name, _ in steps]))
 
 
 def _position(fact: Fact, order: list[str]) -> tuple[int, bool]:
@@ -132,26 +86,25 @@ def _position(fact: Fact, order: list[str]) -> tuple[int, bool]:
     return (len(order) if fact.reason == CONSTANT else place), fact.reason == CONSTANT
 
 
-def _fact(key: tuple, names: list[str], examined: Examined) -> Fact:
+def _fact(key: tuple, names: list[str], model: TrainableModel) -> Fact:
     step, operator, attribute, trainable, reason, advice = key
     if len(names) == 1:
-        attribute = examined.weights[names[0]].attribute or ""
-    originals = tuple(examined.original_names.get(name, name) for name in names)
+        attribute = model.weights[names[0]].attribute or ""
+    originals = tuple(model.original_names.get(name, name) for name in names)
     return Fact(step, operator, originals, attribute, trainable, reason, advice)
 
 
 def _verdict(
     name: str,
     weight: Weight,
-    examined: Examined,
-    trained: Collection[str],
+    model: TrainableModel,
     present: Collection[str],
     reached: Collection[str],
     blockers: str,
 ) -> tuple[str, str]:
     """Return why a weight is not trained, or what is kept of it, and what to do."""
-    if name in trained:
-        constraint = examined.constraints.get(name)
+    if name in model.trained:
+        constraint = model.constraints.get(name)
         return ("" if constraint is None else constraint.text), ""
     if weight.reason == CONSTANT:
         return CONSTANT, ""
@@ -160,29 +113,33 @@ def _verdict(
     if name in present and name not in reached:
         return f"reaches what is trained only through {blockers}, where no gradient passes", ""
     named = f"{weight.step}.{weight.attribute}" if weight.step and weight.attribute else weight.attribute
-    pattern = _INDEX.sub("[*]", named or examined.original_names.get(name, name))
+    pattern = _INDEX.sub("[*]", named or model.original_names.get(name, name))
     advice = f"weights_to_train={pattern!r} trains it" if name in present else ""
     return weight.reason or NO_USE, advice
 
 
 def _steps(fitted: Any) -> list[tuple[str, Any]]:
-    """Return the steps of a pipeline that do something; a model of one nameless step for others."""
+    """Return the steps of a pipeline that do something; other estimators are one step without a name."""
     if fitted is None:
         return []
+    fitted = unwrapped(fitted)
     if isinstance(fitted, Pipeline):
         return [(name, step) for name, step in fitted.steps if step not in (None, "passthrough")]
     return [("", fitted)]
 
 
-def _without_weights(examined: Examined, facts: list[Fact]) -> Iterator[Fact]:
+def _without_weights(
+    steps: list[tuple[str, Any]], model: TrainableModel, facts: list[Fact]
+) -> Iterator[Fact]:
     """Yield a fact for each step that no weight belongs to, and for a last one without any to train."""
-    steps = _steps(examined.fitted)
+    front = model.entry.front
+    in_scikit_learn = set() if front is None else {name for name, _ in front.steps}
     for name, step in steps:
         mine = [fact for fact in facts if fact.step == name and fact.attribute]
         last = name == steps[-1][0]
         if mine and not (last and not any(fact.trainable for fact in facts)):
             continue
-        if name in examined.in_front:
+        if name in in_scikit_learn:
             yield Fact(name, type(step).__name__, (), "", False, IN_FRONT)
             continue
         reason, advice = _reason_of(step)
@@ -199,18 +156,7 @@ def _reason_of(step: Any) -> tuple[str, str]:
 
 
 def hopeless_steps(fitted: Any) -> list[Fact]:
-    """Return a fact for each step that is known to have nothing to train, for a model that does not convert.
-
-    Parameters
-    ----------
-    fitted : estimator
-        Fitted estimator or pipeline.
-
-    Returns
-    -------
-    list of Fact
-        Facts.
-    """
+    """Return a fact for each step without parameters to train, of a model that does not convert."""
     return [
         Fact(name, type(step).__name__, (), "", False, *_reason_of(step))
         for name, step in _steps(fitted)
@@ -225,23 +171,12 @@ SHOWN = 3
 
 
 def facts_table(facts: Collection[Fact]) -> str:
-    """Return facts as a table, columns without any text left out.
-
-    Parameters
-    ----------
-    facts : collection of Fact
-        Facts.
-
-    Returns
-    -------
-    str
-        One line for each, after a line of titles.
-    """
+    """Return facts as a table with a line of titles, columns without any text left out."""
     rows = [[_cell(getattr(fact, column)) for column in COLUMNS] for fact in facts]
     titles = list(COLUMNS)
-    kept = [i for i in range(len(COLUMNS)) if any(row[i] for row in rows)]
-    widths = {i: max(len(line[i]) for line in [titles, *rows]) for i in kept}
-    lines = ["  ".join(line[i].ljust(widths[i]) for i in kept).rstrip() for line in [titles, *rows]]
+    shown = [i for i in range(len(COLUMNS)) if any(row[i] for row in rows)]
+    widths = {i: max(len(line[i]) for line in [titles, *rows]) for i in shown}
+    lines = ["  ".join(line[i].ljust(widths[i]) for i in shown).rstrip() for line in [titles, *rows]]
     return "\n".join(lines)
 
 
@@ -252,24 +187,3 @@ def _cell(value: str | bool | tuple[str, ...]) -> str:
         more = f", ... ({len(value)})" if len(value) > SHOWN else ""
         return ", ".join(value[:SHOWN]) + more
     return value
-
-
-@contextmanager
-def explained(examined: Examined, weights_to_train: Any) -> Iterator[None]:
-    """Put the facts into the error that there is nothing to train.
-
-    Parameters
-    ----------
-    examined : Examined
-        Model and weights.
-    weights_to_train : object
-        What somebody asked for; None where the model was to decide.
-    """
-    try:
-        yield
-    except NoTrainableWeightError as error:
-        if weights_to_train is not None:
-            raise
-        facts = facts_of(examined, ())
-        message = f"{error}\n{facts_table(facts)}" if facts else str(error)
-        raise NoTrainableWeightError(message, facts) from None

@@ -1,4 +1,4 @@
-"""From an estimator to a graph that can be trained, and back: everything is read from its definitions."""
+"""Convert an estimator into a graph that can be trained, and write trained weights back into it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnx import ModelProto
 
 from .. import models
 from ..exceptions import WriteBackError
-from ..graphs import extract_model, initializer_arrays, name_nodes, prune
+from ..graphs import initializer_arrays, name_nodes, prune
 from ..models.constraints.reparametrisation import Reparametrisation
 from ..models.registry import shape_predictions
 from ..models.weight import CONSTANT, Weight
@@ -19,9 +19,8 @@ from ..preprocessing.front import Split, rest_of
 from ..preprocessing.readers import selects_by_name
 from ..preprocessing.schema import matrix_schema
 from ..preprocessing.skl2onnx_steps import append_converted
-from .facts import Examined, explained
 from .output_shapes import with_computed_shapes
-from .selection import asked_for, reached_weights, select_weights
+from .selection import with_trained_weights
 from .trainable_model import Entry, TrainableModel
 from .weight_names import renamed_weights
 
@@ -58,37 +57,27 @@ def trainable_from_definitions(
         Graph, parameters and scores.
     """
     written = _write(split, dtype, link)
-    scores = written.scores
     model, original_names = renamed_weights(name_nodes(with_computed_shapes(written.model)))
-    weights = _weights_of(model, original_names, written.parameters)
-    part = extract_model(model, [scores.score])
-    examined = Examined(model, part, scores.score, weights, original_names, models.unwrapped(split.estimator))
-    with explained(examined, weights_to_train):
-        trained = select_weights(weights, weights_to_train, original_names)
-        named = None if weights_to_train is None else asked_for(weights, weights_to_train, original_names)
-        trained = reached_weights(part, trained, scores.score, original_names, named)
-    weights = {name: replace(w, learned=name in trained or w.learned) for name, w in weights.items()}
-    found = {name: written.parameters[original_names[name]].constraint for name in trained}
-    constraints = {name: constraint for name, constraint in found.items() if constraint is not None}
-    model, reparametrisation = Reparametrisation.of(model, constraints)
-    if scores.task == "transformation":
-        scores = replace(scores, task="regression")
-    return TrainableModel(
+    by_name = selects_by_name(split.estimator if split.front is None else split.front)
+    candidate = TrainableModel(
         model=model,
-        entry=Entry(
-            split.schema,
-            split.front,
-            selects_by_name(split.estimator if split.front is None else split.front),
-        ),
-        head=scores,
-        weights=weights,
-        trained=trained,
+        entry=Entry(split.schema, split.front, by_name),
+        head=written.scores,
+        weights=_weights_of(model, original_names, written.parameters),
+        trained=[],
         original_names=original_names,
         origin=origin,
         link=link,
-        reparametrisation=reparametrisation,
         declared=True,
     )
+    found = with_trained_weights(candidate, weights_to_train, split.estimator)
+    declared = {name: written.parameters[original_names[name]].constraint for name in found.trained}
+    constraints = {name: constraint for name, constraint in declared.items() if constraint is not None}
+    model, reparametrisation = Reparametrisation.of(model, constraints)
+    scores = written.scores
+    if scores.task == "transformation":
+        scores = replace(scores, task="regression")
+    return replace(found, model=model, head=scores, reparametrisation=reparametrisation)
 
 
 def sklearn_to_onnx(estimator: Any, n_features: int | None = None, dtype: Any = np.float32) -> ModelProto:

@@ -1,120 +1,85 @@
-"""From a converted model to one that can be trained."""
+"""Convert an ONNX graph into one that can be trained."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from onnx import ModelProto
 
-from ..graphs import (
-    extract_model,
-    graph_names,
-    map_names,
-    name_nodes,
-    value_types,
-)
-from ..onnx_files.decompositions import exact_couplings
+from ..graphs import graph_names, map_names, name_nodes, value_types
 from ..onnx_files.scores import attach_head
 from ..onnx_files.versions import with_free_rows
 from ..onnx_files.weights import find_weights
 from ..preprocessing.schema import graph_inputs, schema_of_graph
-from .facts import Examined, explained
-from .selection import asked_for, reached_weights, select_weights
+from .selection import select_weights, with_trained_weights
 from .trainable_model import Entry, OwnLoss, TrainableModel
 from .weight_names import renamed_weights
 
-__all__ = ["Incoming", "assemble"]
+__all__ = ["trainable_from_graph"]
 
 #: How the names begin that training graphs add to a model.
 RESERVED = "ortlearn_"
 
 
-@dataclass(frozen=True)
-class Incoming:
-    """A converted model, before its weights have stable names.
-
-    Attributes
-    ----------
-    model : onnx.ModelProto
-        Graph without fused operators.
-    task : {"regression", "classification"} or None
-        What it is for; None where its outputs tell.
-    link : {"identity", "log"}
-        What the scores of a regressor are to be of its predictions.
-    origin : str or None
-        Name of the estimator or step that is trained.
-    fitted : estimator or None
-        What was converted.
-    """
-
-    model: ModelProto
-    task: str | None = None
-    link: str = "identity"
-    origin: str | None = None
-    fitted: Any = None
-
-
-def assemble(
-    incoming: Incoming,
+def trainable_from_graph(
+    model: ModelProto,
     weights_to_train: Any,
-    loss_output_name: str,
-    label_name: str,
-    weight_name: str = "sample_weight",
+    *,
+    own_loss_names: tuple[str, str, str] = ("loss", "label", "sample_weight"),
+    task: str | None = None,
+    link: str = "identity",
+    origin: str | None = None,
+    fitted: Any = None,
 ) -> TrainableModel:
-    """Name the weights of a converted model, choose those to train, and find what is trained.
+    """Return a graph that can be trained, its weights found by the operators that read them.
 
     Parameters
     ----------
-    incoming : Incoming
-        Converted model.
+    model : onnx.ModelProto
+        Graph without fused operators.
     weights_to_train : str, sequence of str or None
         Names or glob patterns.
-    loss_output_name, label_name : str
-        Output and input that make a graph one with its own loss.
-    weight_name : str, default="sample_weight"
-        Input of such a graph that takes the weights of the rows.
+    own_loss_names : tuple of str
+        Output and input that make a graph one with its own loss, and the input with weights of samples.
+    task : {"regression", "classification"}, default=None
+        What the graph is for; by default its outputs decide.
+    link : {"identity", "log"}, default="identity"
+        What the scores of a regressor are to be of its predictions.
+    origin : str, default=None
+        Name of the estimator or step that is trained.
+    fitted : estimator, default=None
+        What was converted.
 
     Returns
     -------
     TrainableModel
-        Graph, weights and head.
+        Graph, weights and scores.
     """
-    model, reserved = _without_reserved_names(with_free_rows(incoming.model))
+    model, reserved = _without_reserved_names(with_free_rows(model))
     model, original_names = renamed_weights(name_nodes(model))
     original_names = {new: reserved.get(old, old) for new, old in original_names.items()}
-    types = value_types(model)
-    weights = find_weights(model)
-    own_loss = _own_loss(model, loss_output_name, label_name, weight_name)
-    target = own_loss.output if own_loss else model.graph.output[-1].name
-    with explained(
-        Examined(model, model, target, weights, original_names, incoming.fitted), weights_to_train
-    ):
-        trained = select_weights(weights, weights_to_train, original_names)
-    weights = {
-        name: replace(weight, learned=name in trained or weight.learned) for name, weight in weights.items()
-    }
-    head = None
+    types, weights = value_types(model), find_weights(model)
+    if weights_to_train is not None:
+        asked = select_weights(weights, weights_to_train, original_names)
+        weights = {name: replace(w, learned=name in asked or w.learned) for name, w in weights.items()}
+    scores, own_loss = None, _own_loss(model, *own_loss_names)
     if own_loss is None:
-        model, head = attach_head(model, types, weights, incoming.task, incoming.link)
-        target = head.score
-    part = exact_couplings(extract_model(model, [target]))
-    with explained(Examined(model, part, target, weights, original_names, incoming.fitted), weights_to_train):
-        named = None if weights_to_train is None else asked_for(weights, weights_to_train, original_names)
-        trained = reached_weights(part, trained, target, original_names, named)
+        model, scores = attach_head(model, types, weights, task, link)
     others = (own_loss.label, own_loss.row_weight) if own_loss else (None, None)
-    return TrainableModel(
+    candidate = TrainableModel(
         model=model,
         entry=Entry(schema_of_graph(graph_inputs(model, types, *others))),
-        head=head,
+        head=scores,
         weights=weights,
-        trained=trained,
+        trained=[],
         original_names=original_names,
         own_loss=own_loss,
-        origin=incoming.origin,
+        origin=origin,
         reserved_names=reserved,
-        link=incoming.link,
+        link=link,
     )
+    return with_trained_weights(candidate, weights_to_train, fitted)
 
 
 def _without_reserved_names(model: ModelProto) -> tuple[ModelProto, dict[str, str]]:

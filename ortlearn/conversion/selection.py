@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
-
-from onnx import ModelProto
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from ..differentiation import gradient_reach
 from ..exceptions import ConversionError, NoTrainableWeightError
 from ..graphs.name_patterns import matches_pattern
 from ..models.weight import CONSTANT, Weight
+from .facts import facts_of, facts_table
+from .trainable_model import TrainableModel
 
-__all__ = ["Asked", "asked_for", "reached_weights", "select_weights"]
+__all__ = ["asked_for", "select_weights", "with_trained_weights"]
 
 
 @dataclass(frozen=True)
@@ -132,70 +133,78 @@ def select_weights(
     return sorted(chosen)
 
 
-def reached_weights(
-    part: ModelProto,
-    trained: list[str],
-    output: str,
-    original: dict[str, str],
-    asked: Sequence[Asked] | None = None,
-) -> list[str]:
-    """Return the weights that what is trained depends on, with a gradient.
+def with_trained_weights(model: TrainableModel, weights_to_train: Any, fitted: Any = None) -> TrainableModel:
+    """Return a model with its weights to train chosen.
 
     Parameters
     ----------
-    part : onnx.ModelProto
-        Graph up to what is trained.
-    trained : list of str
-        Weights.
-    output : str
-        What is trained.
-    original : dict of str to str
-        Original names, for errors.
-    asked : sequence of Asked, default=None
-        What somebody asked for; None where the model was to decide.
+    model : TrainableModel
+        Model without weights to train.
+    weights_to_train : str, sequence of str or None
+        Names or patterns; None for the learned weights that a gradient reaches.
+    fitted : estimator, default=None
+        Where the model comes from, for the facts of the error.
 
     Returns
     -------
-    list of str
-        Those that can be trained, and those that somebody named: what is wrong with these is told
-        later.
+    TrainableModel
+        Model. A weight named exactly is chosen even if no gradient reaches it: the training reports that.
 
     Raises
     ------
     ConversionError
         If a weight asked for comes after what is trained.
     NoTrainableWeightError
-        If none is left.
+        If nothing is left to train; it has the facts where ``weights_to_train`` is None.
     """
-    kept = {tensor.name for tensor in part.graph.initializer}
+    weights, names = model.weights, model.original_names
+    if weights_to_train is not None:
+        select_weights(weights, weights_to_train, names)
+        trained = _reached_of_asked(model, asked_for(weights, weights_to_train, names))
+    else:
+        try:
+            trained = _reached(model, select_weights(weights, None, names))
+        except NoTrainableWeightError as error:
+            facts = facts_of(model, fitted)
+            message = f"{error}\n{facts_table(facts)}" if facts else str(error)
+            raise NoTrainableWeightError(message, facts) from None
+    weights = {name: replace(w, learned=name in trained or w.learned) for name, w in weights.items()}
+    return replace(model, weights=weights, trained=trained)
+
+
+def _reached(model: TrainableModel, learned: list[str]) -> list[str]:
+    """Return the learned weights that a gradient reaches."""
+    part, output = model.objective_graph(), model.objective_tensor
     reached, blockers = gradient_reach(part, output)
-    if asked is not None:
-        chosen = {name for own in asked for name in _present(own, kept, reached, output, original)}
-        return [name for name in trained if name in chosen]
-    left = [name for name in trained if name in reached]
-    if not left:
-        lost = [original.get(name, name) for name in trained if name not in kept]
-        raise NoTrainableWeightError(
-            "The model has no weight to train: what is learned reaches what is trained only through "
-            f"{', '.join(sorted({node.op_type for node in blockers}))}, and no gradient passes there."
-            if len(lost) < len(trained)
-            else f"The model has no weight to train: {lost} do not reach what is trained ({output!r})."
-        )
-    return left
+    found = [name for name in learned if name in reached]
+    if found:
+        return found
+    present = {tensor.name for tensor in part.graph.initializer}
+    lost = [model.original_names.get(name, name) for name in learned if name not in present]
+    raise NoTrainableWeightError(
+        "The model has no weight to train: what is learned reaches what is trained only through "
+        f"{', '.join(sorted({node.op_type for node in blockers}))}, and no gradient passes there."
+        if len(lost) < len(learned)
+        else f"The model has no weight to train: {lost} do not reach what is trained ({output!r})."
+    )
 
 
-def _present(
-    asked: Asked, kept: Collection[str], reached: Collection[str], output: str, original: dict[str, str]
-) -> Iterable[str]:
-    """Return what to train for one pattern: without anything that can be, what does not reach the scores."""
-    matched = asked.matched & set(kept)
-    lost = asked.exact - set(kept) or (not matched and not asked.exact and asked.matched)
-    if lost:
-        raise ConversionError(
-            f"Weights {sorted(original.get(name, name) for name in lost)} come after the scores that are "
-            f"trained ({output!r}): leave them out of weights_to_train."
-        )
-    return asked.exact | ({*matched} & {*reached}) or matched
+def _reached_of_asked(model: TrainableModel, asked: Sequence[Asked]) -> list[str]:
+    """Return the weights asked for that a gradient reaches; all of a pattern where it reaches none."""
+    part, output = model.objective_graph(), model.objective_tensor
+    present = {tensor.name for tensor in part.graph.initializer}
+    reached, _ = gradient_reach(part, output)
+    chosen: set[str] = set()
+    for own in asked:
+        matched = own.matched & present
+        lost = own.exact - present or (not matched and not own.exact and own.matched)
+        if lost:
+            raise ConversionError(
+                f"Weights {sorted(model.original_names.get(name, name) for name in lost)} come after the "
+                f"scores that are trained ({output!r}): leave them out of weights_to_train."
+            )
+        chosen |= own.exact | (matched & {*reached} or matched)
+    return sorted(chosen)
 
 
 def _known(weights: dict[str, Weight], original_names: dict[str, str]) -> str:

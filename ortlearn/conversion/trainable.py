@@ -21,7 +21,7 @@ from ..preprocessing.front import Split, split_pipeline
 from ..preprocessing.refusal import check_is_a_model
 from ..preprocessing.skl2onnx_steps import UndefinedModelError, convert
 from .from_estimator import trainable_from_definitions
-from .from_file import Incoming, assemble
+from .from_file import trainable_from_graph
 from .output_shapes import with_computed_shapes
 from .trainable_model import TrainableModel
 
@@ -52,8 +52,8 @@ def to_trainable(
     weights_to_train : str or sequence of str, default=None
         Names or glob patterns of the weights to train; the learned ones by default.
     X : array-like, sparse matrix or frame, default=None
-        Rows to train on: they tell which columns are numbers and which text, and with some of them
-        steps of a scikit-learn pipeline are tried that may have to stay there.
+        Samples to train on: they decide which columns are numbers and which text, and steps of a pipeline
+        that may have to stay in scikit-learn are tried on some of them.
     run : callable, default=None
         Runs a graph on arrays by the name of their inputs, and returns its first output.
     n_features : int, default=None
@@ -63,7 +63,7 @@ def to_trainable(
     loss_output_name, label_name : str
         An ONNX model with such an output and such an input is trained as it is.
     weight_name : str, default="sample_weight"
-        Input of such a model that takes the weights of the rows, where it has one.
+        Input of such a model that takes the weights of the samples, where it has one.
     forced_task : {"regression", "classification"}, default=None
         Kind of the model where its outputs do not tell: an ONNX classifier without an output of labels.
     link : {"identity", "log"}, default="identity"
@@ -72,7 +72,7 @@ def to_trainable(
     Returns
     -------
     TrainableModel
-        Graph, weights and head.
+        Graph, weights and scores.
 
     Raises
     ------
@@ -92,7 +92,9 @@ def to_trainable(
     if is_onnx_source(source):
         model = with_computed_shapes(decompose_operators(load_onnx(source)))
         check_ml_widths(model)
-        return assemble(Incoming(model, forced_task, link), weights_to_train, *names)
+        return trainable_from_graph(
+            model, weights_to_train, own_loss_names=names, task=forced_task, link=link
+        )
     if not hasattr(source, "get_params"):
         raise ConversionError(
             f"{type(source).__name__} is neither a scikit-learn estimator nor an ONNX model (ModelProto, "
@@ -101,23 +103,23 @@ def to_trainable(
     count = getattr(source, "n_features_in_", n_features)
     if count is None and X is None:
         name = type(source).__name__
-        raise ConversionError(f"The number of features of {name} is unknown: fit it, or pass rows as X.")
+        raise ConversionError(f"The number of features of {name} is unknown: fit it, or pass X.")
     check_is_a_model(unwrapped(source))
     for wide_front in (True, False):
         split = split_pipeline(source, X, n_features=count, dtype=dtype, run=run, wide_front=wide_front)
         try:
             found = trainable_from_definitions(split, dtype, _origin(source), link, weights_to_train)
         except UndefinedModelError as undefined:
-            incoming = _converted(split, link, _origin(source), undefined)
-            found = assemble(incoming, weights_to_train, *names)
-            return replace(found, entry=replace(found.entry, front=split.front))
+            return _converted(split, weights_to_train, link, _origin(source), undefined)
         if not _trains_two_types(found):
             break
     return found
 
 
-def _converted(split: Split, link: str, origin: str, undefined: UndefinedModelError) -> Incoming:
-    """Return the graph that skl2onnx writes of a model without definition."""
+def _converted(
+    split: Split, weights_to_train: Any, link: str, origin: str, undefined: UndefinedModelError
+) -> TrainableModel:
+    """Return the graph that skl2onnx writes of a model without a definition."""
     try:
         model = convert(split.estimator, split.schema.types())
     except ConversionError as error:
@@ -125,9 +127,16 @@ def _converted(split: Split, link: str, origin: str, undefined: UndefinedModelEr
             f"{undefined} Declare one in the entry-point group 'ortlearn.models', or register a converter "
             f"with skl2onnx.update_registered_converter, which does not convert it either: {error}"
         ) from error
-    model = with_computed_shapes(decompose_operators(model))
     task = "classification" if is_classifier(split.estimator) else None
-    return Incoming(model, task, link, origin, split.estimator)
+    found = trainable_from_graph(
+        with_computed_shapes(decompose_operators(model)),
+        weights_to_train,
+        task=task,
+        link=link,
+        origin=origin,
+        fitted=split.estimator,
+    )
+    return replace(found, entry=replace(found.entry, front=split.front))
 
 
 def _trains_two_types(trainable: TrainableModel) -> bool:

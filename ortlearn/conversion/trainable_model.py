@@ -19,7 +19,7 @@ from ..graphs import (
     prune,
     set_initializers,
 )
-from ..models import Scores, unwrapped
+from ..models import Scores
 from ..models.constraints.base import Constraint
 from ..models.constraints.reparametrisation import Reparametrisation
 from ..models.weight import Weight
@@ -27,11 +27,10 @@ from ..onnx_files.decompositions import exact_couplings
 from ..onnx_files.scores import APPENDED
 from ..onnx_files.simplify import remove_idle_nodes
 from ..preprocessing.schema import InputSchema
-from .facts import Examined
 from .row_weights import with_weight_vector
 from .weight_names import restored_names
 
-__all__ = ["Entry", "OwnLoss", "TrainableModel", "examined_model"]
+__all__ = ["Entry", "OwnLoss", "TrainableModel"]
 
 
 @dataclass(frozen=True)
@@ -169,6 +168,16 @@ class TrainableModel:
         assert self.head is not None
         return self.head.score
 
+    def objective_graph(self) -> ModelProto:
+        """Return the part of the graph up to what is trained, its weights as parameters.
+
+        Returns
+        -------
+        onnx.ModelProto
+            Graph with one output, the raw scores or the loss.
+        """
+        return exact_couplings(extract_model(self.model, [self.objective_tensor]))
+
     def score_graph(self, row_weight: str | None = None) -> ModelProto:
         """Return the graph from X (and the labels) to what is trained, the trained weights as inputs.
 
@@ -185,8 +194,7 @@ class TrainableModel:
         onnx.ModelProto
             Graph with one output, the raw scores or the loss.
         """
-        part = exact_couplings(extract_model(self.model, [self.objective_tensor]))
-        part = self.reparametrisation.by_rows(part)
+        part = self.reparametrisation.by_rows(self.objective_graph())
         if row_weight is not None and self.own_loss is not None and self.own_loss.row_weight is not None:
             part = with_weight_vector(part, self.own_loss.row_weight, row_weight, self.input_dtype)
         return make_inputs_of(remove_idle_nodes(part), self.trained)
@@ -259,18 +267,3 @@ class TrainableModel:
             Step and attribute, empty where they are not known.
         """
         return {self.original_names[name]: self.weights[name].origin for name in self.trained}
-
-
-def examined_model(trainable: TrainableModel, fitted: Any) -> Examined:
-    """Return what ``weights.weight_facts.facts_of`` asks of a model that can be trained."""
-    target = trainable.objective_tensor
-    return Examined(
-        trainable.reparametrisation.undone(trainable.model),
-        exact_couplings(extract_model(trainable.model, [target])),
-        target,
-        trainable.weights,
-        trainable.original_names,
-        None if fitted is None else unwrapped(fitted),
-        trainable.constraints,
-        [] if trainable.entry.front is None else [name for name, _ in trainable.entry.front.steps],
-    )

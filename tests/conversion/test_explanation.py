@@ -222,7 +222,7 @@ def test_an_estimator_that_is_not_fitted_needs_rows_and_is_not_changed():
 def test_a_model_of_text_needs_rows():
     words = np.array(["red apple", "green pear", "red cherry", "green apple"])
     pipeline = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(words, [0, 1, 0, 1])
-    with pytest.raises(ConversionError, match=r"Rows are needed.*text.*call explain\(model, X\)"):
+    with pytest.raises(ConversionError, match=r"X is needed.*text.*call explain\(model, X\)"):
         explain(pipeline)
     assert only(explain(pipeline, words).rows, attribute="coef_").trainable
 
