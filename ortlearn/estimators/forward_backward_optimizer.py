@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+from inspect import cleandoc, getdoc
+
 from ..training import ForwardBackwardStep
 from .base import BaseOrtGradientEstimator
 from .gradient_optimizer import OrtGradientOptimizer
 
 __all__ = ["OrtGradientForwardBackwardOptimizer"]
 
-_parameters = (
-    (OrtGradientOptimizer.__doc__ or "").partition("    Parameters\n")[2].partition("    See Also\n")[0]
-)
-
-
-class OrtGradientForwardBackwardOptimizer(BaseOrtGradientEstimator):
-    __doc__ = f"""Train a scikit-learn model or an ONNX graph by gradient; forward and backward are two calls.
+_DOC = """Train a scikit-learn model or an ONNX graph by gradient; forward and backward are two calls.
 
     The loss and its gradient are computed between the two calls of
     :class:`~ortlearn.training.OrtGradientForwardBackward`, and one graph updates all weights.
 
     Parameters
-{_parameters}    See Also
+    {parameters}
+    See Also
     --------
     OrtGradientOptimizer : The same as a single graph; faster.
 
@@ -35,5 +32,16 @@ class OrtGradientForwardBackwardOptimizer(BaseOrtGradientEstimator):
     >>> trained.fit(X, y).train_losses_[-1] < trained.train_losses_[0]
     True
     """
+
+
+def _documented() -> str:
+    """Return the docstring, with the parameters that both estimators have; Python 3.13 indents none."""
+    parameters = getdoc(OrtGradientOptimizer) or ""
+    parameters = parameters.partition("Parameters\n")[2].partition("See Also\n")[0]
+    return cleandoc(_DOC).replace("{parameters}\n", parameters) + "\n"
+
+
+class OrtGradientForwardBackwardOptimizer(BaseOrtGradientEstimator):
+    __doc__ = _documented()
 
     _step_class = ForwardBackwardStep

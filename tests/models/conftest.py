@@ -20,7 +20,8 @@ def check_graph(run_onnx):
         return run_onnx(trainable.with_weights(weights), **read_columns(X, trainable.entry.schema))[0]
 
     def check(model, X, *others, dtype=np.float64):
-        tolerance = 1e-4 if dtype == np.float32 else 1e-9
+        # a fusion of onnxruntime 1.31 is 6e-9 off in float64
+        tolerance = 1e-4 if dtype == np.float32 else 1e-8
         trainable = to_trainable(model, "*", X=X, dtype=dtype)  # without comparison: nothing stays in front
         assert trainable.entry.front is None
         weights = trainable.initial_weights()
