@@ -121,10 +121,9 @@ def _converted(split: Split, link: str, origin: str, undefined: UndefinedModelEr
     try:
         model = convert(split.estimator, split.schema.types())
     except ConversionError as error:
-        raise ConversionError(
-            f"{undefined} Declare one in the entry-point group 'ortlearn.models', or register a converter "
-            f"with skl2onnx.update_registered_converter, which does not convert it either: {error}"
-        ) from error
+        known = type(error.__cause__).__name__ not in ("MissingConverter", "MissingShapeCalculator")
+        reason = f"does not convert it: {error.__cause__ or error}" if known else "has no converter for it."
+        raise ConversionError(f"{undefined} skl2onnx {reason}") from error
     model = with_computed_shapes(decompose_operators(model))
     task = "classification" if is_classifier(split.estimator) else None
     return Incoming(model, task, link, origin, split.estimator)

@@ -25,6 +25,8 @@ from sklearn.preprocessing import (
     OneHotEncoder,
     OrdinalEncoder,
     PolynomialFeatures,
+    PowerTransformer,
+    QuantileTransformer,
     SplineTransformer,
     StandardScaler,
     TargetEncoder,
@@ -440,6 +442,16 @@ def test_categories_that_are_computed_are_compared(name):
     with pytest.warns(FallbackWarning, match="differs from scikit-learn"):
         assert to_trainable(fitted, X=X, run=run).entry.front is not None
     assert to_trainable(fitted, X=X, dtype=np.float64, run=run).entry.front is None
+
+
+def test_values_that_several_quantiles_equal_are_compared():
+    X = np.random.RandomState(0).randint(0, 3, (60, 1)) + 0.1
+    quantiles = QuantileTransformer(n_quantiles=20)
+    fitted = make_pipeline(PowerTransformer(), quantiles, Ridge()).fit(X, X.ravel())
+    with pytest.warns(FallbackWarning, match="because of QuantileTransformer in it|quantiletransformer"):
+        assert to_trainable(fitted, X=X, run=run).entry.front is not None
+    alone = make_pipeline(quantiles, Ridge()).fit(X, X.ravel())
+    assert to_trainable(alone, X=X, run=run).entry.front is None
 
 
 def test_samples_at_the_edge_of_a_bin_are_no_difference():
