@@ -85,8 +85,8 @@ class Explanation:
 def explain(estimator_or_onnx: Any, X: Any = None, y: Any = None, *, dtype: Any = np.float32) -> Explanation:
     """Tell what of a model the estimators train, and what is not trained and why.
 
-    No graph is run: a step that ``fit`` leaves in scikit-learn because its ONNX form computes something else on
-    some samples is shown as a part of the graph.
+    No graph is run: a step that ``fit`` leaves in scikit-learn because its ONNX form computes something else
+    on some samples is shown as a part of the graph.
 
     Parameters
     ----------
