@@ -44,7 +44,15 @@ class DeviceError(OrtlearnError, ValueError):
 
 
 class ConversionError(OrtlearnError, ValueError):
-    """A model that cannot be turned into an ONNX graph to train."""
+    """A model that cannot be turned into an ONNX graph to train.
+
+    Attributes
+    ----------
+    part : str
+        Name of the class of the estimator without a form in ONNX, the innermost one; empty where unknown.
+    """
+
+    part = ""
 
 
 class ExecutionError(OrtlearnError, ValueError):

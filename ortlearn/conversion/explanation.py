@@ -84,6 +84,9 @@ class Explanation:
 def explain(estimator_or_onnx: Any, X: Any = None, y: Any = None, *, dtype: Any = np.float32) -> Explanation:
     """Return which weights of a model are trained, and why others are not.
 
+    No graph is run: a step that ``fit`` leaves in scikit-learn because its ONNX form computes something else
+    on some samples is shown as a part of the graph.
+
     Parameters
     ----------
     estimator_or_onnx : estimator, onnx.ModelProto, bytes, str or os.PathLike

@@ -123,10 +123,9 @@ def _converted(
     try:
         model = convert(split.estimator, split.schema.types())
     except ConversionError as error:
-        raise ConversionError(
-            f"{undefined} Declare one in the entry-point group 'ortlearn.models', or register a converter "
-            f"with skl2onnx.update_registered_converter, which does not convert it either: {error}"
-        ) from error
+        known = type(error.__cause__).__name__ not in ("MissingConverter", "MissingShapeCalculator")
+        reason = f"does not convert it: {error.__cause__ or error}" if known else "has no converter for it."
+        raise ConversionError(f"{undefined} skl2onnx {reason}") from error
     task = "classification" if is_classifier(split.estimator) else None
     found = trainable_from_graph(
         with_computed_shapes(decompose_operators(model)),

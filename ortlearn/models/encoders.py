@@ -55,7 +55,10 @@ def category_numbers(op: ModelWriter, column: str, categories: Sequence[Any]) ->
     if elem_type == TensorProto.STRING:
         texts = [as_text(value) for value in values.tolist()]
         if len(set(texts)) < len(texts):
-            raise ConversionError("An encoder has a category of the text that stands for a missing value.")
+            raise ConversionError(
+                "An encoder has missing values and a category of the text that stands for a missing value in "
+                "ONNX, 'nan' (or 'None'): rename that category, or fill the missing values by another text."
+            )
         keys: dict[str, Any] = {"keys_strings": texts}
     elif elem_type == TensorProto.INT64:
         keys = {"keys_int64s": [int(value) for value in values.tolist()]}
@@ -69,7 +72,10 @@ def _number_of_value(op: ModelWriter, column: str, values: np.ndarray) -> str:
     own = np.array([np.nan if value is None else value for value in values.tolist()], dtype=np.float64)
     rounded = own.astype(op.float_dtype)
     if len(np.unique(rounded)) < len(np.unique(own)):
-        raise ConversionError(f"An encoder has categories that are the same number in {op.float_dtype}.")
+        raise ConversionError(
+            f"An encoder has categories that are the same number in {op.float_dtype}: take whole numbers or "
+            "texts for them, or dtype='float64'."
+        )
     equal = op.Equal(column, rounded)
     missing = np.isnan(own)
     if missing.any():

@@ -106,6 +106,7 @@ class QuantileTransformerDefinition(ModelDefinition):
     """
 
     keeps_missing = True
+    continuous = False  # next to a value that several quantiles equal
 
     def covers(self, model: Any) -> bool:
         """Return whether the distribution is uniform: ONNX has no quantiles of the normal one."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from onnx import helper, numpy_helper
 
+from ..exceptions import ConversionError
 from ..graphs import TensorType
 from .columns import Columns, SampleWriter
 from .constraints.base import Constraint
@@ -186,13 +187,20 @@ class ModelWriter(SampleWriter):
         ConversionError
             If a class has no definition, or an estimator no form in ONNX.
         """
-        with self.inside(at):
-            definition = find_definition(estimator)
-            if definition is None or not definition.covers(estimator):
-                return self.undefined(self, estimator, x)
-            if isinstance(x, Columns) and not definition.takes_columns:
-                x = self.matrix(x, type(estimator).__name__)
-            return definition.write(self, estimator, x)
+        try:
+            with self.inside(at):
+                return self._write(estimator, x)
+        except ConversionError as error:
+            error.part = error.part or type(estimator).__name__
+            raise
+
+    def _write(self, estimator: Any, x: str | Columns) -> Scores:
+        definition = find_definition(estimator)
+        if definition is None or not definition.covers(estimator):
+            return self.undefined(self, estimator, x)
+        if isinstance(x, Columns) and not definition.takes_columns:
+            x = self.matrix(x, type(estimator).__name__)
+        return definition.write(self, estimator, x)
 
     def step(
         self, name: str, estimator: Any, x: str | Columns, last: bool = True, at: str | None = None

@@ -169,6 +169,9 @@ def check_categories(rows: Any, schema: InputSchema) -> None:
 
 def _check_categories(values: np.ndarray, column: Hashable | None, categories: frozenset) -> None:
     found = set(values.ravel().tolist())
+    if values.dtype == np.float32:  # numbers as the graph has them
+        numbers = [value for value in categories if isinstance(value, float)]
+        categories = categories.union(np.array(numbers, dtype=np.float32).tolist())
     fills = any(map(is_missing, categories))
     unknown = [value for value in found - categories if not (fills and is_missing(value))]
     if unknown:

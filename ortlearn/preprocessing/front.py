@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from onnx import ModelProto
@@ -53,6 +53,13 @@ class Split:
     estimator: Any
     schema: InputSchema
     front: Pipeline | None = None
+
+
+class Fault(NamedTuple):
+    """Why steps stay in scikit-learn, and the class that is the reason, where it is known."""
+
+    reason: str
+    part: str = ""
 
 
 def split_pipeline(
@@ -123,7 +130,10 @@ def split_pipeline(
         return Split(estimator, input_schema(X, estimator, front_dtype))
     if lost:
         columns = title_of_columns(lost)
-        fault = f"float32 rounds away digits of {columns}, and the steps up to it do not convert to float64"
+        fault = Fault(
+            f"float32 rounds away digits of {columns}, and the steps up to it do not convert to float64",
+            fault.part,
+        )
         return _cut(estimator, steps, len(steps) - 1, fault, X, probe, dtype, run)
     position, fault = _last_fault(steps[:-1], probe, dtype, run, fault)
     return _cut(estimator, steps, position, fault, X, probe, dtype, run)
@@ -198,7 +208,7 @@ def _graph_of(transformer: Any, schema: InputSchema, dtype: Any) -> ModelProto:
     ).model
 
 
-def _fault_of(steps: Steps, X: Any, probe: Any, dtype: Any, run: Run | None) -> str | None:
+def _fault_of(steps: Steps, X: Any, probe: Any, dtype: Any, run: Run | None) -> Fault | None:
     """Return what is wrong with the graph of some transformers, None if nothing is."""
     transformer = FrontPipeline(steps)
     try:
@@ -207,8 +217,9 @@ def _fault_of(steps: Steps, X: Any, probe: Any, dtype: Any, run: Run | None) -> 
     except TextOutputError:  # columns of text, which the steps after it read
         return None
     except ConversionError as error:
-        return _reason(error)
-    return None if run is None else difference(transformer, graph, schema, probe, run)
+        return Fault(_reason(error), error.part)
+    other = None if run is None else difference(transformer, graph, schema, probe, run)
+    return None if other is None else Fault(other)
 
 
 def _reason(error: ConversionError) -> str:
@@ -225,7 +236,7 @@ def _cut(
     estimator: Any,
     steps: Steps,
     position: int,
-    fault: str,
+    fault: Fault,
     X: Any,
     probe: Any,
     dtype: Any,
@@ -244,21 +255,21 @@ def _cut(
     return Split(rest, schema, front)
 
 
-def _message(step: tuple[str, Any], fault: str, schema: InputSchema) -> str:
+def _message(step: tuple[str, Any], fault: Fault, schema: InputSchema) -> str:
     """Return which step stays in scikit-learn, which part of it is the reason, and what to do about it."""
     name, kind = step[0], type(step[1]).__name__
-    part = type(doubtful_part(step[1]) or step[1]).__name__
+    part = fault.part or type(doubtful_part(step[1]) or step[1]).__name__
     inside = "" if part == kind else f", because of {part} in it"
     return (
-        f"Step {name!r} ({kind}) stays in scikit-learn{inside}: {fault}. It runs once before the training "
-        "and before every prediction. The trained ONNX model begins after it and takes its "
+        f"Step {name!r} ({kind}) stays in scikit-learn{inside}: {fault.reason}. It runs once before the "
+        "training and before every prediction. The trained ONNX model begins after it and takes its "
         f"{schema.n_features} columns. For an ONNX model that takes the columns of X, replace {part} by a "
         f"step that converts, declare a model definition of {part} in the entry-point group "
         "'ortlearn.models', or register a converter with skl2onnx.update_registered_converter."
     )
 
 
-def _last_fault(steps: Steps, probe: Any, dtype: Any, run: Run | None, fault: str) -> tuple[int, str]:
+def _last_fault(steps: Steps, probe: Any, dtype: Any, run: Run | None, fault: Fault) -> tuple[int, Fault]:
     """Return the number of steps up to the last one at fault, and what is wrong with it."""
     inputs = [probe]
     for step in steps[:-1]:

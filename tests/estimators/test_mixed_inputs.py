@@ -230,6 +230,18 @@ def test_dictionaries_are_for_onnx_models(either, people):
         either(make_pipeline(columns(), Ridge())).fit(dict(X), y)
 
 
+@pytest.mark.parametrize(
+    "front", [OneHotEncoder(), make_pipeline(SimpleImputer(), OrdinalEncoder())], ids=str
+)
+def test_categories_are_numbers_that_float32_rounds(either, front):
+    X = np.array([[0.1], [0.2], [0.7], [0.2]] * 5)
+    model = make_pipeline(front, Ridge()).fit(X, X.ravel())
+    trained = either(model, warm_start=True, learning_rate=1e-30, max_iter=1).fit(X, X.ravel())
+    np.testing.assert_allclose(trained.predict(X), model.predict(X), atol=1e-6)
+    with pytest.raises(ValueError, match="unknown categories"):
+        trained.predict([[0.3]])
+
+
 def test_names_are_checked_where_nobody_selects_by_name(either, people):
     X, y = people[0][["city", "kind"]].fillna("?"), people[1]
     model = either(make_pipeline(OneHotEncoder(), Ridge()), max_iter=2, random_state=0).fit(X, y)

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.cluster import KMeans
 from sklearn.compose import make_column_transformer
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -68,3 +69,9 @@ def test_an_empty_frame_is_told_in_few_words(either):
     model = make_pipeline(make_column_transformer((OneHotEncoder(), ["text"])), Ridge())
     with pytest.raises(ValueError, match="0 sample.s. .* required by OrtGradient[A-Za-z]*Optimizer.$"):
         either(model).fit(frame[:0], [])
+
+
+def test_a_model_without_definition_or_converter_is_one_reason(either):
+    with pytest.raises(ConversionError, match="skl2onnx has no converter for it") as caught:
+        either(KernelRidge()).fit(X, y)
+    assert str(caught.value).count("ortlearn.models") == 1

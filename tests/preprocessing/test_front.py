@@ -19,11 +19,14 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import (
     FunctionTransformer,
+    KBinsDiscretizer,
     MinMaxScaler,
     Normalizer,
     OneHotEncoder,
     OrdinalEncoder,
     PolynomialFeatures,
+    PowerTransformer,
+    QuantileTransformer,
     SplineTransformer,
     StandardScaler,
     TargetEncoder,
@@ -183,6 +186,13 @@ def test_the_step_at_fault_is_named(name, numbers):
     (text,) = (str(warning.message) for warning in caught)
     assert "because of SplineTransformer in it: neither ortlearn nor skl2onnx has a form of it" in text
     assert "declare a model definition of SplineTransformer" in text
+
+
+def test_the_part_without_a_form_is_named_among_other_encoders(people):
+    parts = [("code", OrdinalEncoder(), ["city"]), ("bag", CountVectorizer(analyzer="char_wb"), "note")]
+    fitted = make_pipeline(ColumnTransformer(parts), Ridge()).fit(*people)
+    with pytest.warns(FallbackWarning, match="because of CountVectorizer in it: CountVectorizer cannot"):
+        to_trainable(fitted, X=people[0], run=run)
 
 
 def test_documents_of_a_column_are_named(people):
@@ -414,6 +424,41 @@ def test_rounding_is_no_difference():
     schema = input_schema(X, scaler)
     assert np.abs(run(graph, read_columns(X, schema)) - scaler.transform(X)).max() > 1e-2
     assert difference(scaler, graph, schema, X, run) is None
+
+
+COMPUTED = {
+    "one column each": make_pipeline(StandardScaler(), OneHotEncoder(handle_unknown="ignore")),
+    "numbers": make_pipeline(
+        MinMaxScaler(), OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    ),
+    "of a column": ColumnTransformer([("it", make_pipeline(StandardScaler(), OneHotEncoder()), [0])]),
+}
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_categories_that_are_computed_are_compared(name):
+    X = np.random.RandomState(0).randint(0, 7, (60, 2)) + 0.1
+    fitted = make_pipeline(COMPUTED[name], Ridge()).fit(X, X.sum(axis=1))
+    with pytest.warns(FallbackWarning, match="differs from scikit-learn"):
+        assert to_trainable(fitted, X=X, run=run).entry.front is not None
+    assert to_trainable(fitted, X=X, dtype=np.float64, run=run).entry.front is None
+
+
+def test_values_that_several_quantiles_equal_are_compared():
+    X = np.random.RandomState(0).randint(0, 3, (60, 1)) + 0.1
+    quantiles = QuantileTransformer(n_quantiles=20)
+    fitted = make_pipeline(PowerTransformer(), quantiles, Ridge()).fit(X, X.ravel())
+    with pytest.warns(FallbackWarning, match="because of QuantileTransformer in it|quantiletransformer"):
+        assert to_trainable(fitted, X=X, run=run).entry.front is not None
+    alone = make_pipeline(quantiles, Ridge()).fit(X, X.ravel())
+    assert to_trainable(alone, X=X, run=run).entry.front is None
+
+
+def test_samples_at_the_edge_of_a_bin_are_no_difference():
+    X = np.random.RandomState(0).normal(size=(60, 1)).round(1)
+    bins = KBinsDiscretizer(4, encode="ordinal", strategy="uniform")
+    fitted = make_pipeline(StandardScaler(), bins, OneHotEncoder(), Ridge()).fit(X, X.ravel())
+    assert to_trainable(fitted, X=X, run=run).entry.front is None
 
 
 def test_graphs_that_fail_or_have_other_shapes():
