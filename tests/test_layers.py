@@ -183,7 +183,7 @@ def test_every_part_is_known():
         ("ortlearn.losses.base", "def f():\n    from ..differentiation import gradient_of_loss"),
         ("ortlearn.onnx_files.loading", "from ..training.sessions import make_session"),
         ("ortlearn.onnx_files.loading", "from ..losses import BaseLoss"),
-        ("ortlearn.training.loop", "from ..conversion import Head"),
+        ("ortlearn.training.loop", "from ..conversion import TrainableModel"),
         ("ortlearn.training.loop", "if TYPE_CHECKING:\n    from ..estimators import OrtGradientOptimizer"),
         ("ortlearn.training.loop", "from .. import OrtGradientOptimizer"),
         ("ortlearn.training.loop", "import ortlearn"),

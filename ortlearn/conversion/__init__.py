@@ -1,7 +1,7 @@
-"""scikit-learn estimators and ONNX models -> graphs that can be trained, their weights named.
+"""Convert scikit-learn estimators and ONNX models into graphs that can be trained, and write weights back.
 
-Names are looked up when they are first asked for: the parts of scikit-learn that conversion knows
-take longer to import than all of ortlearn. ``OPSET`` and ``IR_VERSION`` are those of converted graphs.
+Names are imported when they are first asked for: the parts of scikit-learn that they need take longer to
+import than all of ortlearn.
 """
 
 from __future__ import annotations
@@ -10,12 +10,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..models import Scores as Head  # noqa: F401
     from ..models.weight import Weight
-    from ..onnx_files.decompositions import decompose_operators
-    from ..onnx_files.loading import is_onnx_source, load_onnx
-    from ..onnx_files.scores import attach_head
-    from ..onnx_files.versions import IR_VERSION, OPSET, pin_versions
+    from ..onnx_files.loading import is_onnx_source
+    from ..onnx_files.versions import pin_versions
     from ..onnx_files.weights import find_weights, get_train_initializer
     from ..preprocessing.column_reading import check_categories, read_columns
     from ..preprocessing.feature_names import check_feature_names
@@ -23,7 +20,6 @@ if TYPE_CHECKING:
     from ..preprocessing.missing import accepts_missing, missing_columns
     from ..preprocessing.overwriting import untouched
     from ..preprocessing.refusal import check_is_a_model
-    from ..preprocessing.schema import InputSchema
     from ..preprocessing.target_tags import target_tags
     from .explanation import Explanation, explain
     from .from_estimator import sklearn_to_onnx, write_weights
@@ -33,18 +29,13 @@ if TYPE_CHECKING:
     from .weight_names import onnx_rename_weights
 
 __all__ = [
-    "IR_VERSION",
-    "OPSET",
     "Explanation",
-    "InputSchema",
     "TrainableModel",
     "Weight",
     "accepts_missing",
-    "attach_head",
     "check_categories",
     "check_feature_names",
     "check_is_a_model",
-    "decompose_operators",
     "draw_weights",
     "explain",
     "find_weights",
@@ -52,7 +43,6 @@ __all__ = [
     "get_train_initializer",
     "is_fitted",
     "is_onnx_source",
-    "load_onnx",
     "missing_columns",
     "onnx_rename_weights",
     "pin_versions",
@@ -66,40 +56,27 @@ __all__ = [
     "write_weights",
 ]
 
-#: Module of each name.
-_MODULES = {
-    "IR_VERSION": "..onnx_files.versions",
-    "OPSET": "..onnx_files.versions",
-    "Explanation": ".explanation",
-    "InputSchema": "..preprocessing.schema",
-    "TrainableModel": ".trainable",
-    "Weight": "..models.weight",
-    "accepts_missing": "..preprocessing.missing",
-    "attach_head": "..onnx_files.scores",
-    "check_categories": "..preprocessing.column_reading",
-    "check_feature_names": "..preprocessing.feature_names",
-    "check_is_a_model": "..preprocessing.refusal",
-    "decompose_operators": "..onnx_files.decompositions",
-    "draw_weights": ".initial_weights",
-    "explain": ".explanation",
-    "find_weights": "..onnx_files.weights",
-    "fit_clone": "..preprocessing.fitting",
-    "get_train_initializer": "..onnx_files.weights",
-    "is_fitted": "..preprocessing.fitting",
-    "is_onnx_source": "..onnx_files.loading",
-    "load_onnx": "..onnx_files.loading",
-    "missing_columns": "..preprocessing.missing",
-    "onnx_rename_weights": ".weight_names",
-    "pin_versions": "..onnx_files.versions",
-    "read_columns": "..preprocessing.column_reading",
-    "select_weights": ".selection",
-    "sklearn_to_onnx": ".from_estimator",
-    "source_task": ".trainable",
-    "target_tags": "..preprocessing.target_tags",
-    "to_trainable": ".trainable",
-    "untouched": "..preprocessing.overwriting",
-    "write_weights": ".from_estimator",
+#: Names by module.
+_NAMES = {
+    "..models.weight": ("Weight",),
+    "..onnx_files.loading": ("is_onnx_source",),
+    "..onnx_files.versions": ("pin_versions",),
+    "..onnx_files.weights": ("find_weights", "get_train_initializer"),
+    "..preprocessing.column_reading": ("check_categories", "read_columns"),
+    "..preprocessing.feature_names": ("check_feature_names",),
+    "..preprocessing.fitting": ("fit_clone", "is_fitted"),
+    "..preprocessing.missing": ("accepts_missing", "missing_columns"),
+    "..preprocessing.overwriting": ("untouched",),
+    "..preprocessing.refusal": ("check_is_a_model",),
+    "..preprocessing.target_tags": ("target_tags",),
+    ".explanation": ("Explanation", "explain"),
+    ".from_estimator": ("sklearn_to_onnx", "write_weights"),
+    ".initial_weights": ("draw_weights",),
+    ".selection": ("select_weights",),
+    ".trainable": ("TrainableModel", "source_task", "to_trainable"),
+    ".weight_names": ("onnx_rename_weights",),
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 from onnx import ModelProto
 
 from ..graphs import graph_names, map_names, name_nodes, value_types
-from ..onnx_files.scores import attach_head
+from ..onnx_files.scores import attach_scores
 from ..onnx_files.versions import with_free_rows
 from ..onnx_files.weights import find_weights
 from ..preprocessing.schema import graph_inputs, schema_of_graph
@@ -65,7 +65,7 @@ def trainable_from_graph(
         weights = {name: replace(w, learned=name in asked or w.learned) for name, w in weights.items()}
     scores, own_loss = None, _own_loss(model, *own_loss_names)
     if own_loss is None:
-        model, scores = attach_head(model, types, weights, task, link)
+        model, scores = attach_scores(model, types, weights, task, link)
     others = (own_loss.label, own_loss.row_weight) if own_loss else (None, None)
     candidate = TrainableModel(
         model=model,

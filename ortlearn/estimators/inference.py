@@ -21,7 +21,7 @@ from .configuration import Runtime
 from .problem import Problem
 
 if TYPE_CHECKING:
-    from ..conversion import Head
+    from ..models import Scores
 
 __all__ = ["Inference", "LiveInference"]
 
@@ -86,7 +86,7 @@ class Inference:
             return {self.problem.trainable.input_name: rows}
         return rows.feeds([value.name for value in session.get_inputs() if value.name in rows.arrays])
 
-    def _head(self) -> Head:
+    def _head(self) -> Scores:
         head = self.problem.trainable.head
         if head is None:
             raise ConversionError(

@@ -32,7 +32,7 @@ from ..training import Columns
 from .problem import Problem
 
 if TYPE_CHECKING:
-    from ..conversion import InputSchema
+    from ..preprocessing.schema import InputSchema
 
 __all__ = ["InputFeatures", "matrix_of", "read_before_fit", "read_samples"]
 

@@ -12,7 +12,8 @@ from ..penalties import BasePenalty
 from ..penalties.proximal_composition import check_proximal_steps
 
 if TYPE_CHECKING:
-    from ..conversion import Head, TrainableModel
+    from ..conversion import TrainableModel
+    from ..models import Scores
 
 __all__ = ["is_for_classes_only", "loss_for_model", "penalty_for_weights", "sum_over_outputs"]
 
@@ -38,7 +39,7 @@ def is_for_classes_only(loss: BaseLoss | None) -> bool:
     return loss is not None and "classification" in loss.tasks and "regression" not in loss.tasks
 
 
-def sum_over_outputs(loss: BaseLoss | None, head: Head | None) -> BaseLoss | None:
+def sum_over_outputs(loss: BaseLoss | None, head: Scores | None) -> BaseLoss | None:
     """Return a loss, summed over the outputs of a model that has several scores for each."""
     if loss is None or head is None or max(head.groups, default=1) == 1:
         return loss

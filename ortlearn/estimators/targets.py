@@ -18,7 +18,8 @@ from ..graphs import TensorType, value_types
 from ..losses import BaseLoss
 
 if TYPE_CHECKING:
-    from ..conversion import Head, TrainableModel
+    from ..conversion import TrainableModel
+    from ..models import Scores
 
 __all__ = ["TargetEncoder", "check_labels", "one_class"]
 
@@ -42,7 +43,7 @@ class TargetEncoder:
     classes: Any
 
     @property
-    def head(self) -> Head | None:
+    def head(self) -> Scores | None:
         """What is trained; None for a graph with its own loss."""
         return self.trainable.head
 

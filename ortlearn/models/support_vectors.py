@@ -27,6 +27,7 @@ __all__ = [
     "SupportVectorDetectorDefinition",
     "SupportVectorRegressorDefinition",
     "pair_scores",
+    "pair_votes",
     "weighted_kernel",
 ]
 
@@ -224,7 +225,7 @@ class SupportVectorClassifierDefinition(_SupportVectorDefinition):
         n_classes, by_class = len(counts), model.decision_function_shape == "ovr"
         confident, sums = pair_decisions(op, op.Less(pairs, 0.0), op.Neg(pairs), n_classes)
         ties_broken = model.break_ties and by_class
-        best = op.ArgMax(confident if ties_broken else _votes(op, pairs, n_classes), axis=1, keepdims=0)
+        best = op.ArgMax(confident if ties_broken else pair_votes(op, pairs, n_classes), axis=1, keepdims=0)
         score, probabilities = sums, None
         if len(model._probA):
             first = op.Sub(1.0, op.Sigmoid(_calibrated(op, model, pairs)))
@@ -268,8 +269,11 @@ def _calibrated(op: ModelWriter, model: Any, first: str) -> str:
     return op.Add(op.Mul(first, slopes), op.parameter(model, "_probB", role="intercept"))
 
 
-def _votes(op: ModelWriter, pairs: str, n_classes: int) -> str:
-    """Return votes won less votes lost, by class: the first class of a pair wins above zero."""
+def pair_votes(op: GraphBuilder, pairs: str, n_classes: int) -> str:
+    """Return votes won less votes lost, by class, which order classes as votes won do.
+
+    The first class of a pair wins above zero.
+    """
     wins = op.Cast(op.Greater(pairs, 0.0), to=TensorProto.INT32)
     signs = op.Sub(op.Add(wins, wins), np.array(1, dtype=np.int32))
     return op.MatMul(signs, pair_table(n_classes))

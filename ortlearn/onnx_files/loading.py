@@ -64,7 +64,7 @@ def load_onnx(source: Any) -> ModelProto:
 
     Examples
     --------
-    >>> from ortlearn.conversion import load_onnx
+    >>> from ortlearn.onnx_files.loading import load_onnx
     >>> load_onnx(b"not a model")
     Traceback (most recent call last):
     ...

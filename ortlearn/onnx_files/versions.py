@@ -7,12 +7,10 @@ from onnx import ModelProto, helper, version_converter
 from ..exceptions import ConversionError
 from ..graphs import copy_model, opset_versions
 
-__all__ = ["IR_VERSION", "MAX_OPSET", "MIN_OPSET", "ML_OPSET", "OPSET", "pin_versions", "with_free_rows"]
+__all__ = ["IR_VERSION", "MAX_OPSET", "MIN_OPSET", "OPSET", "pin_versions", "with_free_rows"]
 
 #: Opset at conversion: earlier ones lose some scikit-learn models, later ones give the same graphs.
 OPSET = 18
-#: Version of the ai.onnx.ml domain at conversion.
-ML_OPSET = 3
 #: Oldest opset whose operators the training graphs are written for.
 MIN_OPSET = 13
 #: Newest opset that onnxruntime-training 1.19.2 reads.

@@ -1,8 +1,7 @@
-"""Which initializers are learned weights: decided by what the graph does with them."""
+"""Find the learned weights of a graph by the operators that read its initializers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -27,7 +26,7 @@ TABLES = {("", "Gather"), ("", "GatherElements"), ("", "GatherND"), ("ai.onnx.ml
 PASSING = {"Cast", "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze"}
 
 
-def find_weights(model: ModelProto, frozen: Iterable[str] = ()) -> dict[str, Weight]:
+def find_weights(model: ModelProto) -> dict[str, Weight]:
     """Return the floating-point initializers of a graph with their roles.
 
     Learned weights are the operands of MatMul, Gemm and convolutions, what is added to their
@@ -39,8 +38,6 @@ def find_weights(model: ModelProto, frozen: Iterable[str] = ()) -> dict[str, Wei
     ----------
     model : onnx.ModelProto
         Model without fused operators.
-    frozen : iterable of str, default=()
-        Initializers known to belong to preprocessing.
 
     Returns
     -------
@@ -63,7 +60,6 @@ def find_weights(model: ModelProto, frozen: Iterable[str] = ()) -> dict[str, Wei
     nodes = list(all_nodes(model.graph))
     producers = {name: node for node in nodes for name in node.output}
     constants = _constants(model)
-    frozen = set(frozen)
     readers: dict[str, tuple[NodeProto, int]] = {}
     for node in nodes:
         for position, name in enumerate(node.input):
@@ -73,12 +69,12 @@ def find_weights(model: ModelProto, frozen: Iterable[str] = ()) -> dict[str, Wei
         for name in arrays
         if name in readers
     }
-    if not any(weight.learned and weight.name not in frozen for weight in found.values()):
+    if not any(weight.learned for weight in found.values()):
         found = {
             name: replace(w, learned=w.role in ("intercept", "scale") and arrays[name].ndim > 0)
             for name, w in found.items()
         }
-    return {name: replace(w, learned=w.learned and name not in frozen) for name, w in found.items()}
+    return found
 
 
 def _constants(model: ModelProto) -> set[str]:

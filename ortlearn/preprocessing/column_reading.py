@@ -159,7 +159,8 @@ def check_categories(rows: Any, schema: InputSchema) -> None:
     Examples
     --------
     >>> import numpy as np
-    >>> from ortlearn.conversion import InputSchema, check_categories
+    >>> from ortlearn.conversion import check_categories
+    >>> from ortlearn.preprocessing.schema import InputSchema
     >>> check_categories(np.array([[1.0], [2.0]]), InputSchema((), {0: frozenset([1.0, 2.0])}))
     """
     for column, categories in schema.categories.items():

@@ -13,9 +13,10 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, MinMaxScaler, StandardScaler
 from sklearn.svm import LinearSVC
 
-from ortlearn.conversion import IR_VERSION, OPSET, fit_clone, is_fitted, sklearn_to_onnx, to_trainable
+from ortlearn.conversion import fit_clone, is_fitted, sklearn_to_onnx, to_trainable
 from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import extract_model, opset_versions
+from ortlearn.onnx_files.versions import IR_VERSION, OPSET
 
 FUSED = {"LinearClassifier", "LinearRegressor", "Scaler"}
 REGRESSORS = {

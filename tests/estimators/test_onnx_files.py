@@ -11,9 +11,9 @@ from sklearn.datasets import load_iris
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
-from ortlearn.conversion import load_onnx
 from ortlearn.exceptions import ConversionError, GradientError, NoTrainableWeightError
 from ortlearn.graphs import opset_versions
+from ortlearn.onnx_files.loading import load_onnx
 
 HEADER = '<ir_version: 8, opset_import: ["": 18]>'
 W4 = "float[4,1] w = {0.1, 0.2, 0.3, 0.4}"

@@ -7,10 +7,10 @@ import pytest
 from onnx import helper, parser
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.conversion import load_onnx
 from ortlearn.differentiation import gradient_of_loss, onnx_derivative
 from ortlearn.graphs import inline_functions, make_inputs_of
 from ortlearn.losses import add_loss_output
+from ortlearn.onnx_files.loading import load_onnx
 from ortlearn.training import OrtGradientForwardBackward
 
 X = np.array([[1, -2], [3, -1], [-2, 5]], np.float32)

@@ -13,9 +13,10 @@ from scipy.sparse import csr_matrix
 from sklearn.linear_model import Ridge
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
-from ortlearn.conversion import load_onnx, to_trainable
+from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import ConversionError, ExecutionError, OrtlearnError
 from ortlearn.graphs import loop_limits, runtime_errors
+from ortlearn.onnx_files.loading import load_onnx
 from ortlearn.onnx_files.model_checks import MAX_NODES
 
 X = np.random.RandomState(0).normal(size=(20, 3)).astype(np.float32)

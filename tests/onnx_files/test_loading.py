@@ -6,18 +6,11 @@ import pytest
 from onnx import TensorProto, checker, helper, numpy_helper, parser
 from sklearn.linear_model import Ridge
 
-from ortlearn.conversion import (
-    IR_VERSION,
-    OPSET,
-    is_onnx_source,
-    load_onnx,
-    pin_versions,
-    sklearn_to_onnx,
-    source_task,
-    to_trainable,
-)
+from ortlearn.conversion import is_onnx_source, sklearn_to_onnx, source_task, to_trainable
 from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import initializer_arrays, opset_versions, set_initializers
+from ortlearn.onnx_files.loading import load_onnx
+from ortlearn.onnx_files.versions import IR_VERSION, OPSET, pin_versions
 
 X = np.array([[1, 2], [3, 4]], dtype=np.float32)
 TEXT = """<ir_version: 8, opset_import: ["": 18]>

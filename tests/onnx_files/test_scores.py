@@ -5,9 +5,10 @@ import pytest
 from onnx import parser
 from scipy.special import expit, softmax
 
-from ortlearn.conversion import attach_head, find_weights
+from ortlearn.conversion import find_weights
 from ortlearn.graphs import extract_model, value_types
-from ortlearn.onnx_files.scores import LOWEST
+from ortlearn.models.scores import LOWEST
+from ortlearn.onnx_files.scores import attach_scores
 
 X = np.random.RandomState(0).normal(size=(20, 2)).astype(np.float32)
 W = "float[2,3] w = {1, -1, 0.5, 0.3, 2, -1}"
@@ -59,7 +60,7 @@ def graph(body, columns, label="label = ArgMax <axis = 1, keepdims = 0> (p)"):
 
 
 def head_of(model):
-    return attach_head(model, value_types(model), find_weights(model))
+    return attach_scores(model, value_types(model), find_weights(model))
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ def graph(body, shape="N,2", **initializers):
     return model
 
 
-def learned(model, **options):
-    return [weight.name for weight in find_weights(model, **options).values() if weight.learned]
+def learned(model):
+    return [weight.name for weight in find_weights(model).values() if weight.learned]
 
 
 AFFINE = {"w": (2, 3), "b": (3,)}
@@ -80,11 +80,6 @@ def test_fans_of_a_convolution():
     model = graph("y = Conv (x, k, b)", "N,3,9,9", k=(8, 3, 5, 5), b=(8,))
     found = find_weights(model)
     assert found["k"].fans == (75, 200) and found["b"].role == "intercept"
-
-
-def test_frozen_initializers():
-    model = graph("t = MatMul (x, pca)  z = MatMul (t, w)  y = Add (z, b)", pca=(2, 2), **AFFINE)
-    assert learned(model, frozen=["pca"]) == ["w", "b"]
 
 
 def test_a_weight_after_the_scores_cannot_be_trained():

@@ -1,7 +1,7 @@
 """Fused operators written as plain ones, their attributes as named weights.
 
-One file per operator; each has ``decompose(fused) -> bool``, which writes the replacement and says
-whether it could. A node that cannot be decomposed stays as it is.
+A function for each operator takes the fused node, appends its replacement, and returns whether it could.
+A node that cannot be decomposed stays as it is.
 """
 
 from __future__ import annotations
@@ -12,47 +12,35 @@ from onnx import ModelProto, NodeProto
 
 from ...exceptions import ConversionError
 from ...graphs import GraphBuilder, replace_nodes
-from ..decompositions import (
-    array_feature_extractor,
-    cdist,
-    feature_vectorizer,
-    imputer,
-    label_encoder,
-    linear_classifier,
-    linear_regressor,
-    lp_normalization,
-    normalizer,
-    scaler,
-    svm_classifier,
-    svm_regressor,
-    tree_classifier,
-    tree_ensemble,
-    tree_regressor,
-)
 from ..rewrites import rewrite_forms
 from .common import Fused
+from .linear_operators import linear_classifier, linear_regressor
+from .row_operators import cdist, imputer, lp_normalization, normalizer, scaler
 from .svm_coupling import exact_couplings
-from .tree_opset import with_tree_opset
+from .svm_operators import svm_classifier, svm_regressor
+from .table_operators import array_feature_extractor, feature_vectorizer, label_encoder
+from .tree_ensemble import tree_ensemble, with_tree_opset
+from .tree_operators import tree_classifier, tree_regressor
 
 __all__ = ["DECOMPOSITIONS", "decompose_operators", "exact_couplings"]
 
 #: Decompositions by domain and operator.
 DECOMPOSITIONS = {
-    ("", "LpNormalization"): lp_normalization.decompose,
-    ("ai.onnx.ml", "ArrayFeatureExtractor"): array_feature_extractor.decompose,
-    ("ai.onnx.ml", "FeatureVectorizer"): feature_vectorizer.decompose,
-    ("ai.onnx.ml", "Imputer"): imputer.decompose,
-    ("ai.onnx.ml", "LabelEncoder"): label_encoder.decompose,
-    ("ai.onnx.ml", "LinearClassifier"): linear_classifier.decompose,
-    ("ai.onnx.ml", "LinearRegressor"): linear_regressor.decompose,
-    ("ai.onnx.ml", "Normalizer"): normalizer.decompose,
-    ("ai.onnx.ml", "Scaler"): scaler.decompose,
-    ("ai.onnx.ml", "SVMClassifier"): svm_classifier.decompose,
-    ("ai.onnx.ml", "SVMRegressor"): svm_regressor.decompose,
-    ("ai.onnx.ml", "TreeEnsemble"): tree_ensemble.decompose,
-    ("ai.onnx.ml", "TreeEnsembleClassifier"): tree_classifier.decompose,
-    ("ai.onnx.ml", "TreeEnsembleRegressor"): tree_regressor.decompose,
-    ("com.microsoft", "CDist"): cdist.decompose,
+    ("", "LpNormalization"): lp_normalization,
+    ("ai.onnx.ml", "ArrayFeatureExtractor"): array_feature_extractor,
+    ("ai.onnx.ml", "FeatureVectorizer"): feature_vectorizer,
+    ("ai.onnx.ml", "Imputer"): imputer,
+    ("ai.onnx.ml", "LabelEncoder"): label_encoder,
+    ("ai.onnx.ml", "LinearClassifier"): linear_classifier,
+    ("ai.onnx.ml", "LinearRegressor"): linear_regressor,
+    ("ai.onnx.ml", "Normalizer"): normalizer,
+    ("ai.onnx.ml", "Scaler"): scaler,
+    ("ai.onnx.ml", "SVMClassifier"): svm_classifier,
+    ("ai.onnx.ml", "SVMRegressor"): svm_regressor,
+    ("ai.onnx.ml", "TreeEnsemble"): tree_ensemble,
+    ("ai.onnx.ml", "TreeEnsembleClassifier"): tree_classifier,
+    ("ai.onnx.ml", "TreeEnsembleRegressor"): tree_regressor,
+    ("com.microsoft", "CDist"): cdist,
 }
 
 #: Those that depend on the shapes of their inputs.
@@ -75,7 +63,7 @@ def decompose_operators(model: ModelProto) -> ModelProto:
     Examples
     --------
     >>> from onnx import parser
-    >>> from ortlearn.conversion import decompose_operators
+    >>> from ortlearn.onnx_files.decompositions import decompose_operators
     >>> model = parser.parse_model('''
     ...     <ir_version: 8, opset_import: ["": 18, "ai.onnx.ml": 3]>
     ...     g (float[N,2] x) => (float[N,1] y) {

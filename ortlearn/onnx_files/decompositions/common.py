@@ -1,4 +1,4 @@
-"""What the decompositions share: reading a fused node, writing its replacement."""
+"""Read a fused node and write its replacement."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Fused:
     node : onnx.NodeProto
         Node to replace.
     op : GraphBuilder
-        Where the replacement goes; it knows the types of the graph's tensors.
+        Receives the replacement; it knows the types of the graph's tensors.
     """
 
     def __init__(self, node: NodeProto, op: GraphBuilder):
@@ -72,6 +72,6 @@ class Fused:
         """Tell the builder the type of the first output, which onnx does not infer for fused operators."""
         self.op.set_type(self.node.output[0], elem_type, shape)
 
-    def write(self, op_type: str, *inputs: Any, outputs: list[str], **attributes: Any) -> None:
-        """Append the node that gives an output of the fused one."""
-        self.op.node(op_type, *inputs, outputs=outputs, **attributes)
+    def write(self, op_type: str, *inputs: Any, output: str | None = None, **attributes: Any) -> None:
+        """Append the node that gives an output of the fused one, the first by default."""
+        self.op.node(op_type, *inputs, outputs=[output or self.node.output[0]], **attributes)

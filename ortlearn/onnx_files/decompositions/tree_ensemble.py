@@ -7,18 +7,22 @@ from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
-from onnx import AttributeProto, helper, numpy_helper
+from onnx import AttributeProto, ModelProto, helper, numpy_helper
 
+from ...graphs import copy_model, opset_versions
 from .common import Fused
 from .tree_nodes import Trees
-from .tree_regressor import write_regression
+from .tree_operators import write_regression
 
-__all__ = ["decompose"]
+__all__ = ["tree_ensemble", "with_tree_opset"]
 
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
 #: Number of the mode that tests membership in a set.
 MEMBER = len(MODES)
 AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
+#: Version of ai.onnx.ml that has TreeEnsemble and no longer the operators it replaces.
+NEW_TREES = 5
+OLD_TREES = {"TreeEnsembleClassifier", "TreeEnsembleRegressor"}
 LINKS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 
 
@@ -47,7 +51,7 @@ class _Splits(NamedTuple):
     members: dict[int, list[float]]
 
 
-def decompose(fused: Fused) -> bool:
+def tree_ensemble(fused: Fused) -> bool:
     """Write trees as sums of trainable leaf values.
 
     The rows are routed by a TreeEnsembleRegressor, for which onnxruntime-training 1.19.2 has a kernel;
@@ -151,3 +155,28 @@ def _attributes(nodes: list[_Node], dtype: Any) -> list[AttributeProto]:
         thresholds = np.array(lists.pop("nodes_values"))
         lists["nodes_values_as_tensor"] = numpy_helper.from_array(thresholds)
     return [helper.make_attribute(name, values) for name, values in lists.items()]
+
+
+def with_tree_opset(model: ModelProto) -> ModelProto:
+    """Return a model with a version of ai.onnx.ml that has its operators of decision trees.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Model whose TreeEnsemble operators are decomposed.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Model of the version before the older operators went, where it has any; the others are the same
+        in both versions.
+    """
+    kinds = {node.op_type for node in model.graph.node if node.domain == "ai.onnx.ml"}
+    version = opset_versions(model).get("ai.onnx.ml", 0)
+    if version < NEW_TREES or not kinds & OLD_TREES or "TreeEnsemble" in kinds:
+        return model
+    result = copy_model(model)
+    for item in result.opset_import:
+        if item.domain == "ai.onnx.ml":
+            item.version = NEW_TREES - 1
+    return result

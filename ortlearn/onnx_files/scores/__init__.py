@@ -13,14 +13,14 @@ from onnx import ModelProto
 from ...graphs import TensorType
 from ...models import Scores
 from ...models.weight import Weight
-from .base import Purpose
 from .classification import classification_scores
 from .graph_end import APPENDED, FLOATS, GraphEnd
-from .links import LOWEST, raw_score
+from .links import raw_score
 from .multilabel import multilabel_scores
+from .outputs import Purpose
 from .regression import regression_scores
 
-__all__ = ["APPENDED", "LOWEST", "attach_head"]
+__all__ = ["APPENDED", "attach_scores"]
 
 #: What finds the scores of each kind of model.
 FINDERS: dict[str, Callable[[GraphEnd, Purpose, Mapping[str, Weight]], Scores]] = {
@@ -30,7 +30,7 @@ FINDERS: dict[str, Callable[[GraphEnd, Purpose, Mapping[str, Weight]], Scores]] 
 }
 
 
-def attach_head(
+def attach_scores(
     model: ModelProto,
     types: Mapping[str, TensorType],
     weights: Mapping[str, Weight],
@@ -68,13 +68,14 @@ def attach_head(
     Examples
     --------
     >>> from onnx import parser
-    >>> from ortlearn.conversion import attach_head, find_weights
+    >>> from ortlearn.conversion import find_weights
+    >>> from ortlearn.onnx_files.scores import attach_scores
     >>> from ortlearn.graphs import value_types
     >>> model = parser.parse_model('''
     ...     <ir_version: 8, opset_import: ["": 18]>
     ...     g (float[N,2] x) => (int64[N] label, float[N,2] p) <float[2,2] w = {1, 2, 3, 4}>
     ...     { z = MatMul (x, w) p = Softmax (z) label = ArgMax <axis = 1, keepdims = 0> (p) }''')
-    >>> model, scores = attach_head(model, value_types(model), find_weights(model))
+    >>> model, scores = attach_scores(model, value_types(model), find_weights(model))
     >>> scores.task, scores.score, scores.link, scores.n_outputs
     ('classification', 'z', 'softmax', 2)
     """

@@ -9,14 +9,11 @@ from onnx import NodeProto
 from ...exceptions import ConversionError
 from ...models import Scores
 from ...models.weight import Weight
-from .base import Purpose, make_scores
 from .decisions import confidence_score, decision_score, single_score
 from .graph_end import GraphEnd
-from .labels import class_table
 from .links import RawScore, divided_by_sum, log_probabilities, raw_score
-from .outputs import split_outputs
-from .pair_votes import vote_score
-from .votes import with_shared_votes
+from .outputs import Purpose, class_table, make_scores, split_outputs
+from .votes import vote_score, with_shared_votes
 
 __all__ = ["classification_scores"]
 

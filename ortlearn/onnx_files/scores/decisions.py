@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from .columns import column_of, parts_of
 from .graph_end import GraphEnd
 from .links import RawScore, divided_by_sum
 
@@ -92,8 +91,8 @@ def _without_norm(end: GraphEnd, node: NodeProto) -> RawScore | None:
 
 def _one_column(end: GraphEnd, node: NodeProto) -> RawScore | None:
     """The second of two columns -z and z (or 1 - z and z), or both: z."""
-    source = column_of(end, node)
-    columns = parts_of(end, node.output[0] if source is None else source[0])
+    source = end.column_of(node)
+    columns = end.parts_of(node.output[0] if source is None else source[0])
     if columns is None or len(columns) != 2 or (source is not None and source[1] != 1):
         return None
     first = end.producer(columns[0])
@@ -110,7 +109,7 @@ def _one_column(end: GraphEnd, node: NodeProto) -> RawScore | None:
 
 def _joined(end: GraphEnd, node: NodeProto) -> RawScore | None:
     """Columns of several members side by side."""
-    columns = parts_of(end, node.output[0])
+    columns = end.parts_of(node.output[0])
     if columns is None:
         return None
     scores = [decision_score(end, column).name for column in columns]

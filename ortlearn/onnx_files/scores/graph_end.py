@@ -1,4 +1,4 @@
-"""A graph read from its outputs backwards, and what a head appends to it."""
+"""A graph read from its outputs backwards, and the nodes appended to it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ APPENDED = "head_"
 
 
 class GraphEnd(GraphView):
-    """What heads ask of a graph, and the nodes they add at its end.
+    """A graph that is read from its outputs backwards, with the nodes that are appended.
 
     Parameters
     ----------
@@ -97,6 +97,37 @@ class GraphEnd(GraphView):
         """Yield the nodes that a tensor depends on, the last ones first."""
         return reversed(needed_nodes(self.nodes, [name]))
 
+    def parts_of(self, name: str) -> list[str] | None:
+        """Return the columns that a matrix is a concatenation of, None where it is another matrix."""
+        node = self.producer(name)
+        if node is None or node.op_type != "Concat" or attribute(node, "axis", 0) not in (1, -1):
+            return None
+        columns = self.inputs(node)
+        return columns if all(self.width(column) in (1, None) for column in columns) else None
+
+    def column_of(self, node: NodeProto) -> tuple[str, int] | None:
+        """Return the matrix and the number of the column that Slice, Gather or ArrayFeatureExtractor takes.
+
+        None where the node takes anything else.
+        """
+        if node.op_type == "Slice":
+            values = [self.constant(name) for name in node.input[1:]]
+            if len(values) < 3 or any(value is None or value.size != 1 for value in values):
+                return None
+            start, stop, axis = (int(np.ravel(value)[0]) for value in values[:3] if value is not None)
+            return (self.origin(node.input[0]), start) if axis in (1, -1) and stop == start + 1 else None
+        if node.op_type == "ArrayFeatureExtractor" or (
+            node.op_type == "Gather" and attribute(node, "axis", 0) in (1, -1)
+        ):
+            index = self.constant(node.input[1])
+            if index is None or index.size != 1:
+                return None
+            place, width = int(np.ravel(index)[0]), self.width(node.input[0])
+            if place < 0 and width is None:
+                return None
+            return self.origin(node.input[0]), place + (width or 0) if place < 0 else place
+        return None
+
     # -- additions ---------------------------------------------------------------------------------
 
     def column(self, name: str, index: int) -> str:
@@ -157,14 +188,7 @@ class GraphEnd(GraphView):
     def replace_output(self, name: str, elem_type: int | None = None, columns: int | None = None) -> str:
         """Free the name of an output, for a new node to give it; return the old tensor's new name.
 
-        Parameters
-        ----------
-        name : str
-            Output.
-        elem_type : int, default=None
-            Type of the new one; that of the old one by default.
-        columns : int, default=None
-            Columns of the new one; it is a vector by default.
+        The new output has the type of the old one by default, and is a vector.
         """
         known = self.op.type(name)
         old = self.op.unique("replaced")
@@ -176,13 +200,6 @@ class GraphEnd(GraphView):
         if name in self.producers:
             self.producers[old] = self.producers[name]
         return old
-
-    def note_columns(self, name: str, columns: int) -> None:
-        """Note the shape (n, columns) of an output, where the graph declares another one."""
-        known = self.op.type(name)
-        if name in self.outputs and known is not None and self.width(name) != columns:
-            self._infos[name] = (known.elem_type, ("N", columns))
-            self.op.set_type(name, known.elem_type, ("N", columns))
 
     def result(self) -> ModelProto:
         """Return the graph with what was appended; the graph itself if nothing was."""

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from onnx import NodeProto
 
-from .columns import column_of, parts_of
+from ...models.scores import LOWEST
 from .graph_end import GraphEnd
 
 __all__ = [
-    "LOWEST",
     "RawScore",
     "column_logit",
     "divided_by_sum",
@@ -19,10 +18,6 @@ __all__ = [
     "logit",
     "raw_score",
 ]
-
-#: Probabilities below it count as this one: the loss of a row stays below ``-log(LOWEST)``, and a
-#: probability of exactly zero, which a leaf or a vote can give, has no gradient instead of an infinite one.
-LOWEST = 1e-5
 
 
 @dataclass(frozen=True)
@@ -96,7 +91,7 @@ def _exact_logit(end: GraphEnd, name: str) -> str | None:
     node = end.producer(name)
     if node is None:
         return None
-    source = column_of(end, node)
+    source = end.column_of(node)
     if source is not None:
         return column_logit(end, *source)
     if node.op_type == "Sub" and _is_constant(end, node.input[0], 1.0):
@@ -124,7 +119,7 @@ def column_logit(end: GraphEnd, matrix: str, index: int) -> str | None:
     str or None
         Tensor of shape (n, 1); None where the graph has no such score.
     """
-    columns = parts_of(end, matrix)
+    columns = end.parts_of(matrix)
     if columns is not None and index < len(columns):
         return _exact_logit(end, columns[index])
     raw = raw_score(end, matrix)
@@ -255,7 +250,7 @@ def divided_by_sum(end: GraphEnd, top: str, bottom: str) -> str | None:
 
 def _side_by_side(end: GraphEnd, node: NodeProto) -> RawScore | None:
     """Two columns 1 - p and p, or one sigmoid per column."""
-    columns = parts_of(end, node.output[0])
+    columns = end.parts_of(node.output[0])
     if columns is None:
         return None
     if len(columns) == 2 and _is_rest(end, *columns):

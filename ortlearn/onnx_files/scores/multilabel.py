@@ -8,11 +8,10 @@ import numpy as np
 
 from ...models import Scores
 from ...models.weight import Weight
-from .base import Purpose, make_scores
 from .decisions import decision_score
 from .graph_end import GraphEnd
-from .labels import write_signs
 from .links import column_logit, logit, raw_score
+from .outputs import Purpose, make_scores, write_signs
 
 __all__ = ["multilabel_scores"]
 

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 
 from ...models import Scores
 from ...models.weight import Weight
-from .base import Purpose, make_scores
 from .graph_end import GraphEnd
-from .outputs import split_outputs
+from .outputs import Purpose, make_scores, split_outputs
 
 __all__ = ["regression_scores"]
 

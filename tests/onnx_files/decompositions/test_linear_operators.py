@@ -5,8 +5,9 @@ import pytest
 from onnx import TensorProto, checker, helper, parser
 from onnx.reference import ReferenceEvaluator
 
-from ortlearn.conversion import decompose_operators, to_trainable
+from ortlearn.conversion import to_trainable
 from ortlearn.graphs import initializer_arrays
+from ortlearn.onnx_files.decompositions import decompose_operators
 
 X = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
 ROW = [0.5, -1.0, 2.0]

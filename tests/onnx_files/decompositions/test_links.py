@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from onnx import TensorProto, checker, helper
 
-from ortlearn.conversion import decompose_operators
 from ortlearn.graphs import initializer_arrays, value_types
+from ortlearn.onnx_files.decompositions import decompose_operators
 
 ROWS = np.array([[0.5, -1.0, 2.0], [1.0, 0.25, -0.5], [-2.0, 0.1, 0.3]], np.float32)
 LINKS = ["NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT"]

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from onnx import TensorProto, checker, helper
 
-from ortlearn.conversion import decompose_operators
 from ortlearn.differentiation import gradient_of_loss
 from ortlearn.graphs import (
     GraphBuilder,
@@ -15,6 +14,7 @@ from ortlearn.graphs import (
     make_inputs_of,
     make_value_info,
 )
+from ortlearn.onnx_files.decompositions import decompose_operators
 
 #: Positive, negative and mixed rows, one of zeros, and one whose largest value is zero.
 ROWS = np.array([[1, -3, 2], [3, 4, 12], [0, 0, 0], [-1, -2, -4], [0, -1, -2], [1e-9, 0, 2e-9]], np.float32)

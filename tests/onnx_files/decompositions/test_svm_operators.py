@@ -7,7 +7,7 @@ import pytest
 from onnx import TensorProto, checker, helper
 from onnx.reference import ReferenceEvaluator
 
-from ortlearn.conversion import decompose_operators, to_trainable
+from ortlearn.conversion import to_trainable
 from ortlearn.differentiation import gradient_of_loss
 from ortlearn.graphs import (
     GraphBuilder,
@@ -17,6 +17,7 @@ from ortlearn.graphs import (
     initializer_arrays,
     make_value_info,
 )
+from ortlearn.onnx_files.decompositions import decompose_operators
 
 N_FEATURES = 4
 KERNELS = ["LINEAR", "POLY", "RBF", "SIGMOID"]

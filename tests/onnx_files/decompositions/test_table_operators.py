@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from onnx import TensorProto, checker, helper, numpy_helper
 
-from ortlearn.conversion import decompose_operators
 from ortlearn.differentiation import gradient_of_loss
 from ortlearn.graphs import (
     GraphBuilder,
@@ -15,6 +14,7 @@ from ortlearn.graphs import (
     make_inputs_of,
     make_value_info,
 )
+from ortlearn.onnx_files.decompositions import decompose_operators
 
 ML = "ai.onnx.ml"
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from onnx import TensorProto, checker, helper, numpy_helper
 
-from ortlearn.conversion import decompose_operators
 from ortlearn.graphs import initializer_arrays, value_types
+from ortlearn.onnx_files.decompositions import decompose_operators
 
 MODES = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"]
 X = np.random.default_rng(0).integers(-3, 4, size=(60, 4)).astype(np.float32)

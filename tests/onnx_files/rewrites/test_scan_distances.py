@@ -5,10 +5,10 @@ import pytest
 from onnx import TensorProto, checker, helper, numpy_helper, parser
 from scipy.spatial.distance import cdist
 
-from ortlearn.conversion import decompose_operators
 from ortlearn.differentiation import gradient_of_loss
 from ortlearn.graphs import make_inputs_of
 from ortlearn.models import distances
+from ortlearn.onnx_files.decompositions import decompose_operators
 from ortlearn.onnx_files.rewrites.scan_distances import rewrite_scan_distances
 
 RNG = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""ai.onnx.ml.LabelEncoder with floating-point values -> the number of the key, and a table read by it."""
+"""Operators that choose or join columns, or look values up."""
 
 from __future__ import annotations
 
@@ -9,12 +9,46 @@ from onnx import TensorProto, numpy_helper
 
 from .common import Fused
 
-__all__ = ["decompose"]
+__all__ = ["array_feature_extractor", "feature_vectorizer", "label_encoder"]
+
+
+def array_feature_extractor(fused: Fused) -> bool:
+    """Write a choice of columns; the numbers of the columns count as one list, whatever their shape.
+
+    A vector gives a tensor of one row.
+    """
+    x, columns = fused.node.input
+    op = fused.op
+    shape, places = op.shape(x), op.shape(columns)
+    if shape is None:
+        return False
+    if places is None or len(places) != 1:
+        columns = op.Reshape(columns, [-1])
+    if len(shape) == 1:
+        fused.write("Unsqueeze", op.Gather(x, columns, axis=0), [0])
+    else:
+        fused.write("Gather", x, columns, axis=-1)
+    return True
+
+
+def feature_vectorizer(fused: Fused) -> bool:
+    """Write columns put side by side; False unless each tensor has as many as are declared for it."""
+    op = fused.op
+    sizes = list(fused.attribute("inputdimensions", []))
+    shapes = [op.shape(name) for name in fused.node.input]
+    if [shape[1] if shape is not None and len(shape) == 2 else None for shape in shapes] != sizes:
+        return False
+    floats = [fused.float_input(index) for index in range(len(sizes))]
+    fused.write("Concat", *floats, axis=1)
+    rows = (shapes[0] or (None,))[0]
+    fused.note_output((rows, sum(sizes)))
+    return True
+
 
 ML = "ai.onnx.ml"
 
 
-def decompose(fused: Fused) -> bool:
+def label_encoder(fused: Fused) -> bool:
     """Write an encoder to numbers as a table; its last row is for what is not among the keys."""
     values = _values(fused)
     keys = _keys(fused)
@@ -29,7 +63,7 @@ def decompose(fused: Fused) -> bool:
         default_int64=len(values) - 1,
         **{name: labels},
     )
-    fused.write("Gather", fused.weight("table", values), places, outputs=[fused.node.output[0]], axis=0)
+    fused.write("Gather", fused.weight("table", values), places, axis=0)
     return True
 
 

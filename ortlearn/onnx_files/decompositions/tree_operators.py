@@ -1,4 +1,4 @@
-"""ai.onnx.ml.TreeEnsembleClassifier -> leaf numbers, a table of leaf values, sums, and a link."""
+"""TreeEnsembleRegressor and TreeEnsembleClassifier: leaf numbers, a table of leaf values, sums and a link."""
 
 from __future__ import annotations
 
@@ -9,7 +9,44 @@ from .links import LINKS, apply_link
 from .tree_leaves import aggregated_leaves
 from .tree_nodes import Trees, base_values, read_trees
 
-__all__ = ["decompose"]
+__all__ = ["tree_classifier", "tree_regressor", "write_regression"]
+
+
+def tree_regressor(fused: Fused) -> bool:
+    """Write a regression by trees as sums of trainable leaf values."""
+    n_targets = int(fused.attribute("n_targets", 1))
+    trees = read_trees(fused, "target", n_targets)
+    if trees is None or _gives_leaf_numbers(trees):
+        return False
+    return write_regression(
+        fused,
+        trees,
+        fused.text("aggregate_function", "SUM"),
+        fused.text("post_transform", "NONE"),
+        base_values(fused, n_targets),
+    )
+
+
+def write_regression(fused: Fused, trees: Trees, aggregate: str, link: str, base: np.ndarray | None) -> bool:
+    """Write aggregated leaves, base values and a transform; False where one of them cannot be written."""
+    n_targets = trees.values.shape[1]
+    if link not in LINKS or (base is not None and base.size != n_targets):
+        return False
+    if n_targets == 1 and link != "PROBIT":
+        link = "NONE"  # onnxruntime leaves a single column as it is
+    scores = aggregated_leaves(fused, trees, aggregate)
+    if scores is None:
+        return False
+    if base is not None:
+        scores = fused.op.Add(scores, fused.weight("base_values", base))
+    apply_link(fused.op, link, scores, fused.node.output[0])
+    return True
+
+
+def _gives_leaf_numbers(trees: Trees) -> bool:
+    """Tell whether the leaves of a single tree give their own numbers: there is nothing to learn."""
+    return trees.n_trees == 1 and np.array_equal(trees.values, trees.leaf_nodes[:, None])
+
 
 #: What sums of shares may differ from one by.
 ROUNDING = 1e-3
@@ -17,7 +54,7 @@ ROUNDING = 1e-3
 TINY = 1e-30
 
 
-def decompose(fused: Fused) -> bool:
+def tree_classifier(fused: Fused) -> bool:
     """Write a classification by trees as sums of trainable leaf values, probabilities and a label.
 
     Two classes whose leaves have one value each are one column of scores s. Where no value is negative,
@@ -87,7 +124,7 @@ def _write_binary(
         if link == "LOGISTIC":
             probability = op.Sigmoid(raw)
             scores = op.Concat(op.Sub(1.0, probability), probability, axis=1)
-    fused.write("Identity", scores, outputs=[fused.scores_name()])
+    fused.write("Identity", scores, output=fused.scores_name())
     # From raw scores: two sigmoids of large ones are equal.
     _write_label(fused, classes, columns)
     return True
@@ -118,4 +155,4 @@ def _write_label(fused: Fused, classes: np.ndarray, columns: str) -> None:
     label, op = fused.node.output[0], fused.op
     if label:
         best = op.ArgMax(columns, axis=1, keepdims=0)
-        fused.write("Gather", op.constant(classes), best, outputs=[label], axis=0)
+        fused.write("Gather", op.constant(classes), best, output=label, axis=0)

@@ -1,4 +1,4 @@
-"""ai.onnx.ml.LinearClassifier -> MatMul, Add, and its link function."""
+"""LinearRegressor and LinearClassifier: a product, a sum and a link function."""
 
 from __future__ import annotations
 
@@ -7,13 +7,33 @@ import numpy as np
 from .common import Fused
 from .links import LINKS, apply_link
 
-__all__ = ["decompose"]
+__all__ = ["linear_classifier", "linear_regressor"]
+
+
+def linear_regressor(fused: Fused) -> bool:
+    """Write a linear regression as a product, a sum and a transform."""
+    targets = int(fused.attribute("targets", 1))
+    link = fused.text("post_transform", "NONE")
+    coefficients = np.asarray(fused.attribute("coefficients", []), dtype=np.float32)
+    if link not in LINKS or coefficients.size == 0 or coefficients.size % targets:
+        return False
+    if targets == 1 and link != "PROBIT":
+        link = "NONE"  # onnxruntime leaves a single column as it is
+    intercepts = np.asarray(fused.attribute("intercepts", [0.0] * targets), dtype=np.float32)
+    product = fused.op.MatMul(fused.float_input(), fused.weight("coef", coefficients.reshape(targets, -1).T))
+    intercept = fused.weight("intercept", intercepts)
+    if link == "NONE":
+        fused.write("Add", product, intercept)
+    else:
+        apply_link(fused.op, link, fused.op.Add(product, intercept), fused.node.output[0])
+    return True
+
 
 #: Transforms of two classes that a single column of scores is enough for.
 BINARY_LINKS = {"NONE", "LOGISTIC"}
 
 
-def decompose(fused: Fused) -> bool:
+def linear_classifier(fused: Fused) -> bool:
     """Write a linear classifier as raw scores, probabilities and a label.
 
     Two classes whose rows are opposite become one score column, as scikit-learn has it.
@@ -53,9 +73,9 @@ def _write_scores(fused: Fused, raw: str, link: str, binary: bool) -> None:
         apply_link(op, link, raw, output)
     elif link == "LOGISTIC":
         positive = op.Sigmoid(raw)
-        fused.write("Concat", op.Sub(1.0, positive), positive, outputs=[output], axis=1)
+        fused.write("Concat", op.Sub(1.0, positive), positive, output=output, axis=1)
     else:
-        fused.write("Concat", op.Neg(raw), raw, outputs=[output], axis=1)
+        fused.write("Concat", op.Neg(raw), raw, output=output, axis=1)
 
 
 def _write_label(fused: Fused, classes: np.ndarray, raw: str, binary: bool) -> None:
@@ -64,4 +84,4 @@ def _write_label(fused: Fused, classes: np.ndarray, raw: str, binary: bool) -> N
     if label:
         scores = op.Concat(op.Neg(raw), raw, axis=1) if binary else raw
         best = op.ArgMax(scores, axis=1, keepdims=0)
-        fused.write("Gather", fused.op.constant(classes), best, outputs=[label], axis=0)
+        fused.write("Gather", fused.op.constant(classes), best, output=label, axis=0)
