@@ -108,8 +108,9 @@ def _differences(ours: Any, theirs: Any, scale: float) -> np.ndarray:
         apart = (ours != theirs).astype(np.float64)
     else:
         scale = scale or max(1.0, float(np.max(np.abs(theirs), initial=0.0)))
-        apart = np.nan_to_num(np.abs(ours - theirs) / scale, nan=np.inf)
-        apart[np.isnan(ours) & np.isnan(theirs)] = 0.0
+        with np.errstate(invalid="ignore"):  # infinite ones
+            apart = np.nan_to_num(np.abs(ours - theirs) / scale, nan=np.inf)
+        apart[(ours == theirs) | (np.isnan(ours) & np.isnan(theirs))] = 0.0
     return apart.reshape(len(apart), -1).max(axis=1)
 
 

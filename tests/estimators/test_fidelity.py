@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsRegressor
@@ -63,3 +64,11 @@ def test_fit_compares_and_looks_at_few_rows(monkeypatch):
         OrtGradientOptimizer(model, weights_to_train="_y", **STILL).fit(X, X[:, 0])
     (rows,) = seen
     assert len(rows) == ROWS
+
+
+def test_infinite_predictions_of_both_are_the_same():
+    model = TransformedTargetRegressor(Ridge(), func=np.log, inverse_func=np.exp).fit(X, X[:, 0])
+    model.regressor_.intercept_ = np.float32(1e4)
+    with np.errstate(over="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compare_with_sklearn(runner_of(model, X[:, 0]), model, X, X, X[:, 0])
