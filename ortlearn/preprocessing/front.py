@@ -1,4 +1,4 @@
-"""Steps before the trained part of a pipeline that stay in scikit-learn, because ONNX has no form of them."""
+"""Cut a pipeline after the last step that has no form in ONNX and stays in scikit-learn."""
 
 from __future__ import annotations
 
@@ -70,15 +70,15 @@ def split_pipeline(
     ----------
     estimator : estimator
         Fitted estimator or pipeline.
-    X : array-like, sparse matrix or frame, default=None
+    X : array-like, sparse matrix or frame, deproblem=None
         Samples to train on. Without any, the graph takes a matrix of ``n_features`` columns.
-    n_features : int, default=None
+    n_features : int, deproblem=None
         Number of columns where X is None.
-    dtype : dtype, default=numpy.float32
+    dtype : dtype, deproblem=numpy.float32
         Floating-point type of the model.
-    run : callable, default=None
+    run : callable, deproblem=None
         Runs a graph; steps that are compared with scikit-learn and give something else stay there.
-    wide_front : bool, default=True
+    wide_front : bool, deproblem=True
         Whether steps before the model may be in float64, with inputs to match, where float32 rounds
         away digits of X that matter.
 
@@ -118,15 +118,15 @@ def split_pipeline(
     front_dtype = np.dtype(np.float64 if lost else dtype)
     trusted = all(_is_trusted(step) for _, step in steps[:-1])
     probe = None if trusted else probe_rows(X)
-    fault = None if trusted else _fault_of(steps[:-1], X, probe, front_dtype, run)
-    if fault is None:
+    problem = None if trusted else _problem_of(steps[:-1], X, probe, front_dtype, run)
+    if problem is None:
         return Split(estimator, input_schema(X, estimator, front_dtype))
     if lost:
         columns = title_of_columns(lost)
-        fault = f"float32 rounds away digits of {columns}, and the steps up to it do not convert to float64"
-        return _cut(estimator, steps, len(steps) - 1, fault, X, probe, dtype, run)
-    position, fault = _last_fault(steps[:-1], probe, dtype, run, fault)
-    return _cut(estimator, steps, position, fault, X, probe, dtype, run)
+        problem = f"float32 rounds away digits of {columns}, and the steps up to it do not convert to float64"
+        return _cut(estimator, steps, len(steps) - 1, problem, X, probe, dtype, run)
+    position, problem = _last_problem(steps[:-1], probe, dtype, run, problem)
+    return _cut(estimator, steps, position, problem, X, probe, dtype, run)
 
 
 def _rounded(steps: Steps, X: Any) -> list[Hashable]:
@@ -163,17 +163,7 @@ def _active_steps(pipeline: Pipeline) -> Steps:
 def rest_of(estimator: Any, front: Pipeline | None) -> Any:
     """Return a fitted estimator without the steps that run in scikit-learn.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted.
-    front : Pipeline or None
-        These steps.
-
-    Returns
-    -------
-    estimator
-        The same one without any; otherwise a copy that shares its parts.
+    It is the same one without any; otherwise a copy that shares its parts.
     """
     return estimator if front is None else _without(estimator, len(front.steps))
 
@@ -198,7 +188,7 @@ def _graph_of(transformer: Any, schema: InputSchema, dtype: Any) -> ModelProto:
     ).model
 
 
-def _fault_of(steps: Steps, X: Any, probe: Any, dtype: Any, run: Run | None) -> str | None:
+def _problem_of(steps: Steps, X: Any, probe: Any, dtype: Any, run: Run | None) -> str | None:
     """Return what is wrong with the graph of some transformers, None if nothing is."""
     transformer = FrontPipeline(steps)
     try:
@@ -212,7 +202,7 @@ def _fault_of(steps: Steps, X: Any, probe: Any, dtype: Any, run: Run | None) -> 
 
 
 def _reason(error: ConversionError) -> str:
-    """Say in a few words why a step has no form in ONNX."""
+    """Return in a few words why a step has no form in ONNX."""
     cause = error.__cause__
     if cause is None:
         return str(error).rstrip(".")
@@ -225,7 +215,7 @@ def _cut(
     estimator: Any,
     steps: Steps,
     position: int,
-    fault: str,
+    problem: str,
     X: Any,
     probe: Any,
     dtype: Any,
@@ -240,17 +230,17 @@ def _cut(
     left = steps[position:]
     wide = np.dtype(dtype) == np.float32 and len(left) > 1 and _rounded(left, some)
     schema = input_schema(some, rest, np.float64 if wide else dtype)
-    warn_user(_message(steps[position - 1], fault, schema), FallbackWarning)
+    warn_user(_message(steps[position - 1], problem, schema), FallbackWarning)
     return Split(rest, schema, front)
 
 
-def _message(step: tuple[str, Any], fault: str, schema: InputSchema) -> str:
+def _message(step: tuple[str, Any], problem: str, schema: InputSchema) -> str:
     """Return which step stays in scikit-learn, which part of it is the reason, and what to do about it."""
     name, kind = step[0], type(step[1]).__name__
     part = type(doubtful_part(step[1]) or step[1]).__name__
     inside = "" if part == kind else f", because of {part} in it"
     return (
-        f"Step {name!r} ({kind}) stays in scikit-learn{inside}: {fault}. It runs once before the training "
+        f"Step {name!r} ({kind}) stays in scikit-learn{inside}: {problem}. It runs once before the training "
         "and before every prediction. The trained ONNX model begins after it and takes its "
         f"{schema.n_features} columns. For an ONNX model that takes the columns of X, replace {part} by a "
         f"step that converts, declare a model definition of {part} in the entry-point group "
@@ -258,18 +248,18 @@ def _message(step: tuple[str, Any], fault: str, schema: InputSchema) -> str:
     )
 
 
-def _last_fault(steps: Steps, probe: Any, dtype: Any, run: Run | None, fault: str) -> tuple[int, str]:
-    """Return the number of steps up to the last one at fault, and what is wrong with it."""
+def _last_problem(steps: Steps, probe: Any, dtype: Any, run: Run | None, problem: str) -> tuple[int, str]:
+    """Return the number of steps up to the last one with a problem, and what is wrong with it."""
     inputs = [probe]
     for step in steps[:-1]:
         inputs.append(_transform(FrontPipeline([step]), inputs[-1]))
     for index in range(len(steps) - 1, -1, -1):
         if _is_trusted(steps[index][1]):
             continue
-        own = _fault_of([steps[index]], inputs[index], inputs[index], dtype, run)
+        own = _problem_of([steps[index]], inputs[index], inputs[index], dtype, run)
         if own is not None:
             return index + 1, own
-    return len(steps), fault  # each step converts, all of them together do not
+    return len(steps), problem  # each step converts, all of them together do not
 
 
 def _transform(front: Pipeline, X: Any) -> Any:
