@@ -15,12 +15,11 @@ if TYPE_CHECKING:
     from ..onnx_files.versions import pin_versions
     from ..onnx_files.weights import find_weights, get_train_initializer
     from ..preprocessing.column_reading import check_categories, read_columns
+    from ..preprocessing.estimator_checks import check_is_a_model, target_tags
     from ..preprocessing.feature_names import check_feature_names
     from ..preprocessing.fitting import fit_clone, is_fitted
     from ..preprocessing.missing import accepts_missing, missing_columns
     from ..preprocessing.overwriting import untouched
-    from ..preprocessing.refusal import check_is_a_model
-    from ..preprocessing.target_tags import target_tags
     from .explanation import Explanation, explain
     from .from_estimator import sklearn_to_onnx, write_weights
     from .initial_weights import draw_weights
@@ -67,8 +66,7 @@ _NAMES = {
     "..preprocessing.fitting": ("fit_clone", "is_fitted"),
     "..preprocessing.missing": ("accepts_missing", "missing_columns"),
     "..preprocessing.overwriting": ("untouched",),
-    "..preprocessing.refusal": ("check_is_a_model",),
-    "..preprocessing.target_tags": ("target_tags",),
+    "..preprocessing.estimator_checks": ("check_is_a_model", "target_tags"),
     ".explanation": ("Explanation", "explain"),
     ".from_estimator": ("sklearn_to_onnx", "write_weights"),
     ".initial_weights": ("draw_weights",),

@@ -10,8 +10,8 @@ import numpy as np
 from ..exceptions import ConversionError, FallbackWarning, NoTrainableWeightError
 from ..graphs import runtime_errors
 from ..onnx_files.loading import is_onnx_source
+from ..preprocessing.estimator_checks import check_is_a_model, is_trainer
 from ..preprocessing.fitting import fit_clone, is_fitted
-from ..preprocessing.refusal import check_is_a_model, is_trainer
 from ..quiet import quiet
 from .facts import COLUMNS, Fact, facts_of, facts_table, hopeless_steps
 from .trainable import to_trainable

@@ -1,4 +1,4 @@
-"""What becomes of each weight of a model and each step of a pipeline: trained, or why not."""
+"""Facts of each weight of a model and each step of a pipeline: trained, or why not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .trainable_model import TrainableModel
 __all__ = ["COLUMNS", "Fact", "facts_of", "facts_table", "hopeless_steps"]
 
 _INDEX = re.compile(r"\[\d+\]")
-IN_FRONT = "has no ONNX converter, or comes before a step without one: it runs in scikit-learn, once"
+BEFORE_THE_GRAPH = "has no ONNX converter, or comes before a step without one: it runs in scikit-learn, once"
 NO_PARAMETER = "none of its fitted attributes is a floating-point number of the graph"
 IN_A_PIPELINE = "put it in a pipeline in front of a model: it is computed once, and the model is trained"
 SMOOTH = "train a model whose output changes smoothly, such as LogisticRegression, SVC or an MLP"
@@ -40,7 +40,7 @@ class Fact:
     attribute : str
         Fitted attribute, empty where it is not known; ``[*]`` stands for every member.
     trainable : bool
-        Whether they are trained unless told otherwise.
+        Whether they are trained by default.
     reason : str
         What is kept of them, or why they are not trained.
     advice : str
@@ -77,7 +77,8 @@ def facts_of(model: TrainableModel, fitted: Any = None) -> list[Fact]:
     facts = [_fact(key, names, model) for key, names in groups.items()]
     steps = _steps(fitted)
     facts += list(_without_weights(steps, model, facts))
-    return sorted(facts, key=lambda fact: _position(fact, [name for name, _ in steps]))
+    order = [name for name, _ in steps]
+    return sorted(facts, key=lambda fact: _position(fact, order))
 
 
 def _position(fact: Fact, order: list[str]) -> tuple[int, bool]:
@@ -140,7 +141,7 @@ def _without_weights(
         if mine and not (last and not any(fact.trainable for fact in facts)):
             continue
         if name in in_scikit_learn:
-            yield Fact(name, type(step).__name__, (), "", False, IN_FRONT)
+            yield Fact(name, type(step).__name__, (), "", False, BEFORE_THE_GRAPH)
             continue
         reason, advice = _reason_of(step)
         yield Fact(name, type(step).__name__, (), "", False, reason, advice if last else "")

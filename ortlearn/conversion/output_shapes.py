@@ -12,18 +12,8 @@ __all__ = ["with_computed_shapes"]
 def with_computed_shapes(model: ModelProto) -> ModelProto:
     """Return the model with the shape of each output as shape inference finds it.
 
-    skl2onnx declares the number of columns from the estimator's attributes, not always from the right
-    one (PLSRegression, trees of several targets). What inference does not find stays as declared.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model; it is not changed.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Model.
+    skl2onnx declares the number of columns from the estimator's attributes, not always from the right one
+    (PLSRegression, trees of several targets). A size that inference does not find stays as declared.
 
     Examples
     --------

@@ -42,21 +42,7 @@ class Asked:
 def asked_for(
     weights: dict[str, Weight], patterns: Sequence[str] | str, original_names: dict[str, str]
 ) -> list[Asked]:
-    """Return the weights that each pattern is for.
-
-    Parameters
-    ----------
-    weights : dict of str to Weight
-        Weights under stable names.
-    patterns : str or sequence of str
-        Names or patterns, see :func:`select_weights`.
-    original_names : dict of str to str
-        Original name by stable name.
-
-    Returns
-    -------
-    list of Asked
-        One for each pattern.
+    """Return the weights that each pattern is for, see :func:`select_weights`.
 
     Raises
     ------
@@ -159,7 +145,7 @@ def with_trained_weights(model: TrainableModel, weights_to_train: Any, fitted: A
     """
     weights, names = model.weights, model.original_names
     if weights_to_train is not None:
-        select_weights(weights, weights_to_train, names)
+        select_weights(weights, weights_to_train, names)  # an error for an empty list
         trained = _reached_of_asked(model, asked_for(weights, weights_to_train, names))
     else:
         try:

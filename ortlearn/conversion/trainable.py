@@ -17,8 +17,8 @@ from ..onnx_files.decompositions import decompose_operators
 from ..onnx_files.loading import is_onnx_source, load_onnx
 from ..onnx_files.ml_checks import check_ml_widths
 from ..preprocessing.comparison import Run
+from ..preprocessing.estimator_checks import check_is_a_model
 from ..preprocessing.front import Split, split_pipeline
-from ..preprocessing.refusal import check_is_a_model
 from ..preprocessing.skl2onnx_steps import UndefinedModelError, convert
 from .from_estimator import trainable_from_definitions
 from .from_file import trainable_from_graph

@@ -27,7 +27,7 @@ from ..onnx_files.decompositions import exact_couplings
 from ..onnx_files.scores import APPENDED
 from ..onnx_files.simplify import remove_idle_nodes
 from ..preprocessing.schema import InputSchema
-from .row_weights import with_weight_vector
+from .sample_weights import with_weight_vector
 from .weight_names import restored_names
 
 __all__ = ["Entry", "OwnLoss", "TrainableModel"]
@@ -181,13 +181,13 @@ class TrainableModel:
     def score_graph(self, row_weight: str | None = None) -> ModelProto:
         """Return the graph from X (and the labels) to what is trained, the trained weights as inputs.
 
-        Its inputs are X, the label of a graph with its own loss, the weights of the rows where it has
+        Its inputs are X, the label of a graph with its own loss, the weights of the samples where it has
         an input for them, then the weights in sorted order.
 
         Parameters
         ----------
         row_weight : str, default=None
-            Name that the weights of the rows come in under, as a vector of the type of X.
+            Name that the weights of the samples come in under, as a vector of the type of X.
 
         Returns
         -------

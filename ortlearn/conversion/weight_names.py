@@ -26,19 +26,9 @@ def _all_graphs(graph: GraphProto):
 
 
 def renamed_weights(onx: ModelProto) -> tuple[ModelProto, dict[str, str]]:
-    """Return the model with numbered initializers, and the old name of each new one.
+    """Return a copy of a model with numbered initializers, and the old name of each new one.
 
-    Parameters
-    ----------
-    onx : onnx.ModelProto
-        Model; it is not changed.
-
-    Returns
-    -------
-    model : onnx.ModelProto
-        Renamed model.
-    names : dict of str to str
-        Old name by new name, initializers of subgraphs included.
+    Initializers of subgraphs are included.
     """
     model = copy_model(onx)
     total = sum(len(graph.initializer) for graph in _all_graphs(model.graph))
@@ -64,20 +54,7 @@ def _new_names(total: int, width: int, taken: set[str]):
 
 
 def restored_names(model: ModelProto, names: Mapping[str, str]) -> ModelProto:
-    """Return a renamed model, or a part of it, under its old names.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        What :func:`renamed_weights` returned, or a part of it.
-    names : mapping of str to str
-        Old name by new name.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Model.
-    """
+    """Return a model that :func:`renamed_weights` renamed, or a part of it, under its old names."""
     model = copy_model(model)
     # New names are unique in the whole model, so that no scope has to be looked at.
     for graph in _all_graphs(model.graph):

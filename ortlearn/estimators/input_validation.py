@@ -26,8 +26,8 @@ from ..preprocessing.columns import (
     column_values,
     count_rows,
     is_frame,
+    with_readable_names,
 )
-from ..preprocessing.named_rows import with_readable_names
 from ..training import Columns
 from .problem import Problem
 

@@ -42,7 +42,7 @@ class _Transform(FittedEstimator):
         WriteBackError
             If ``to_sklearn()`` is needed and cannot be.
         """
-        from ..preprocessing.readers import last_step  # longer to import than all of ortlearn
+        from ..preprocessing.estimator_checks import last_step  # longer to import than all of ortlearn
 
         model = self._model()
         values = model.transform(X)

@@ -50,10 +50,6 @@ class ModelDefinition:
     #: Parameters under which a few samples fit the shapes of an estimator, whose weights are then drawn anew;
     #: None where the shapes depend on all samples.
     shape_parameters: Mapping[str, Any] | None = None
-    #: Whether its columns are categories: numbers that are compared, not computed with.
-    takes_categories = False
-    #: Whether its column is documents: text of which no entry may be missing.
-    takes_documents = False
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         """Append the graph of a fitted estimator.
@@ -160,21 +156,6 @@ class ModelDefinition:
         """
         raise op.fail(model, "its inverse is not known: transform labels by a scaler or a function of numpy.")
 
-    def children(self, model: Any) -> Iterator[Any]:
-        """Yield the estimators inside of a fitted one that its graph is made of; none by default.
-
-        Parameters
-        ----------
-        model : estimator
-            Fitted.
-
-        Yields
-        ------
-        estimator
-            Fitted.
-        """
-        yield from ()
-
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
         """Yield the parts of a fitted estimator that its columns go to; none where it reads them itself.
 
@@ -191,6 +172,21 @@ class ModelDefinition:
             Part and columns.
         """
         yield from ()
+
+    def children(self, model: Any) -> Iterator[Any]:
+        """Yield the estimators that the graph of a fitted one is made of: the parts of its routes by default.
+
+        Parameters
+        ----------
+        model : estimator
+            Fitted.
+
+        Yields
+        ------
+        estimator
+            Fitted.
+        """
+        yield from (route.part for route in self.routes(model, ()) if route.part is not None)
 
     def inner(self, model: Any) -> str | None:
         """Return the attribute with the estimator that a fitted one stands for; None by default.

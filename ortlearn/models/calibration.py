@@ -12,10 +12,10 @@ from ..losses import LogLoss, SquaredErrorLoss
 from .base import ModelDefinition
 from .constraints.sets import Increasing
 from .constraints.signs import Positive
-from .members import decision_of, joined, mean
+from .members import decision_of, difference, joined, mean
 from .objectives import Objective, elastic
-from .routes import Route, members
-from .scores import Scores, binary_classes, class_scores, classes_of_probabilities, regression
+from .routes import Route
+from .scores import Scores, binary_classes, class_scores, classes_of_probabilities, of_two_classes, regression
 from .writer import ModelWriter
 
 __all__ = ["CalibratedClassifierDefinition", "IsotonicDefinition"]
@@ -33,11 +33,8 @@ class CalibratedClassifierDefinition(ModelDefinition):
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
         """Yield every member."""
-        return members(self.children(model), columns)
-
-    def children(self, model: Any) -> Iterator[Any]:
-        """Yield the classifiers."""
-        yield from (part.estimator for part in model.calibrated_classifiers_)
+        for part in model.calibrated_classifiers_:
+            yield Route(part.estimator, columns, is_member=True)
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         """Return the log loss, which sigmoids and temperatures minimise; isotonic regression does not."""
@@ -75,7 +72,7 @@ def _calibrated(op: ModelWriter, part: Any, x: str, path: str) -> tuple[str | No
         columns.append(share)
     score = None if None in logits else joined(op, [name for name in logits if name is not None])
     if binary:
-        return score, op.Concat(op.Sub(1.0, columns[0]), columns[0], axis=1)
+        return score, of_two_classes(op, columns[0])
     return score, _shares(op, joined(op, columns), len(part.classes))
 
 
@@ -133,13 +130,13 @@ def _tempered(op: ModelWriter, part: Any, scores: Scores, path: str) -> tuple[st
     if by_decision and binary:  # the logits of the classes are -f and f
         logit = op.Mul(op.Mul(_response(op, part, scores), beta), 2.0)
         second = op.Sigmoid(logit)
-        return logit, op.Concat(op.Sub(1.0, second), second, axis=1)
+        return logit, of_two_classes(op, second)
     given = _response(op, part, scores) if by_decision else op.Log(op.Add(str(scores.probabilities), 1e-12))
     logits = op.Mul(given, beta)
     shares = op.Softmax(logits, axis=1)
     if not binary:
         return logits, shares
-    return op.Sub(op.Gather(logits, [1], axis=1), op.Gather(logits, [0], axis=1)), shares
+    return difference(op, logits), shares
 
 
 CALIBRATORS = {"sigmoid": _sigmoid, "isotonic": _isotonic}

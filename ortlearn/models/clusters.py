@@ -50,11 +50,11 @@ class KMeansDefinition(ModelDefinition):
 class BisectingKMeansDefinition(KMeansDefinition):
     """BisectingKMeans: down a tree of clusters, each time to the nearer one of two.
 
-    Centres of clusters that were split only lead the way: they stay as they are.
+    Centres of clusters that were split only decide the branch: they are not trained.
     """
 
     def chosen(self, op: ModelWriter, model: Any, x: str, squares: str) -> str:
-        """Append the number of the leaf that each sample comes to."""
+        """Append the number of the leaf that each sample reaches."""
         splits = list(_splits(model._bisecting_tree))
         if not splits:
             return op.ArgMin(squares, axis=1, keepdims=1)
@@ -72,7 +72,7 @@ class BisectingKMeansDefinition(KMeansDefinition):
         for row, split in enumerate(splits):
             ways[row, [leaf.label for leaf in split.left.iter_leaves()]] = 1
             ways[row, [leaf.label for leaf in split.right.iter_leaves()]] = -1
-        # the turns of a sample agree with all those on the way to its leaf, and to no other
+        # the turns of a sample agree with all those on the path to its leaf, and to no other
         missed = op.Sub(op.MatMul(turns, ways), np.abs(ways).sum(axis=0))
         return op.ArgMax(missed, axis=1, keepdims=1)
 

@@ -121,6 +121,21 @@ class SampleWriter(GraphBuilder):
         known = self.type(column)
         return known is not None and known.elem_type == TensorProto.STRING
 
+    def has_text(self, x: str | Columns) -> bool:
+        """Return whether samples are columns of which one is text.
+
+        Parameters
+        ----------
+        x : str or Columns
+            Samples.
+
+        Returns
+        -------
+        bool
+            Whether one is.
+        """
+        return isinstance(x, Columns) and any(name is not None and self.is_text(name) for name in x.tensors)
+
     def matrix(self, x: str | Columns, name: str = "The model") -> str:
         """Return samples as a matrix of numbers.
 
@@ -144,7 +159,7 @@ class SampleWriter(GraphBuilder):
         if not isinstance(x, Columns):
             return x
         if x not in self._matrices:
-            if any(column is not None and self.is_text(column) for column in x.tensors):
+            if self.has_text(x):
                 raise ConversionError(
                     f"{name} takes numbers, and X has text: pass numbers, such as X.astype(float) where the "
                     f"text is numbers, or put what encodes it before, as in make_pipeline(OneHotEncoder(), "

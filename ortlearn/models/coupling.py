@@ -47,19 +47,8 @@ def pair_table(n_classes: int) -> np.ndarray:
 def disagreement(op: GraphBuilder, first: str, n_classes: int) -> str:
     """Return Q of each sample, of shape (n, n_classes, n_classes).
 
-    Parameters
-    ----------
-    op : GraphBuilder
-        Where the nodes go.
-    first : str
-        Probability of the first class of each pair, of shape (n, pairs) and the type of the builder.
-    n_classes : int
-        Number of classes.
-
-    Returns
-    -------
-    str
-        Tensor.
+    ``first`` is the probability of the first class of each pair, of shape (n, pairs) and the type of the
+    builder.
     """
     first = op.Clip(first, PAIR_BOUND, 1 - PAIR_BOUND)
     second = op.Sub(1.0, first)
@@ -75,23 +64,10 @@ def disagreement(op: GraphBuilder, first: str, n_classes: int) -> str:
 
 
 def coupled_probabilities(op: GraphBuilder, matrix: str, n_classes: int) -> str:
-    """Return the probabilities of classes as libsvm computes them, by descent on coordinates.
+    """Return the probabilities of classes as libsvm computes them, by descent on coordinates: (n, n_classes).
 
     It stops early, a few thousandths from the minimum: to do what it does is to stop where it stops.
-
-    Parameters
-    ----------
-    op : GraphBuilder
-        Where the nodes go.
-    matrix : str
-        Q of each sample.
-    n_classes : int
-        Number of classes.
-
-    Returns
-    -------
-    str
-        Tensor of shape (n, n_classes).
+    ``matrix`` is Q of each sample.
     """
     identity = np.eye(n_classes, dtype=op.float_dtype)
     diagonal = op.ReduceSum(op.Mul(matrix, identity), [2], keepdims=0)
@@ -146,27 +122,11 @@ def _elem_type(op: GraphBuilder) -> int:
 
 
 def least_disagreement(op: GraphBuilder, matrix: str, n_classes: int, dtype: Any = None) -> str:
-    """Return the minimum itself, which has a gradient everywhere: what is trained.
+    """Return the minimum itself, of shape (n, n_classes), which has a gradient everywhere: what is trained.
 
     ``p'Qp + 1 = p'(Q + ee')p`` on the simplex, with e = (1, ..., 1): the minimum is ``(Q + ee')^-1 e``
-    divided by its sum. The system is positive definite: elimination needs no pivots, and takes one step
-    for each class.
-
-    Parameters
-    ----------
-    op : GraphBuilder
-        Where the nodes go.
-    matrix : str
-        Q of each sample.
-    n_classes : int
-        Number of classes.
-    dtype : dtype, default=None
-        Type of Q; that of the builder by default.
-
-    Returns
-    -------
-    str
-        Tensor of shape (n, n_classes).
+    divided by its sum. The system is positive definite: elimination needs no pivots, and takes one step for
+    each class. ``matrix`` is Q of each sample, ``dtype`` its type: that of the builder by default.
     """
     zero, one = (np.array(value, dtype or op.float_dtype) for value in (0, 1))
     bordered = op.Add(matrix, one)

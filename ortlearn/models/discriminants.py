@@ -8,6 +8,7 @@ from .base import ModelDefinition
 from .constraints.sets import Simplex
 from .constraints.signs import Positive
 from .linear import linear_scores
+from .members import difference
 from .scores import Scores, binary_classes, class_scores
 from .writer import ModelWriter
 
@@ -41,10 +42,7 @@ class QuadraticDiscriminantDefinition(ModelDefinition):
         terms = [self._term(op, model, x, number) for number in range(len(model.classes_))]
         priors = op.parameter(model, "priors_", role="intercept", constraint=Simplex())
         score = op.Add(op.Mul(op.Concat(*terms, axis=1), -0.5), op.Log(priors))
-        decision = None
-        if len(terms) == 2:
-            first, second = (op.Gather(score, [column], axis=1) for column in (0, 1))
-            decision = op.Sub(second, first)
+        decision = difference(op, score) if len(terms) == 2 else None
         return class_scores(op, score, model.classes_, decision=decision)
 
     def _term(self, op: ModelWriter, model: Any, x: str, number: int) -> str:

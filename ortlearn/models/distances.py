@@ -12,7 +12,7 @@ from ..graphs import GraphBuilder
 
 __all__ = ["EXACT", "MANY", "guarded_sqrt", "pairwise_distances"]
 
-#: Numbers that each row may take for the differences to the rows of the other matrix: beyond, squared
+#: Numbers that each sample may take for the differences to the rows of the other matrix: beyond, squared
 #: distances are computed by a product, |a|^2 + |b|^2 - 2 a b', which takes no more than its result.
 EXACT = 2**13
 #: The same for metrics that no product gives: beyond, a Scan stays as it is.
@@ -87,25 +87,10 @@ def _reduce(op: GraphBuilder, op_type: str, name: str, axis: int, keepdims: int 
 
 
 def guarded_sqrt(op: GraphBuilder, squares: str, dtype: Any, **outputs: Any) -> str:
-    """Return the square root of what is not negative; its gradient is zero where that is zero.
+    """Return the square root of numbers that are not negative; its gradient is zero where they are zero.
 
-    The root of the smallest normal number, 1e-19 in float32, stands for the root of zero.
-
-    Parameters
-    ----------
-    op : GraphBuilder
-        Where the nodes go.
-    squares : str
-        Tensor.
-    dtype : dtype or None
-        Its floating-point type, float32 where it is unknown.
-    **outputs
-        ``outputs=[name]`` to name the result.
-
-    Returns
-    -------
-    str
-        Tensor of the same shape.
+    The root of the smallest normal number, 1e-19 in float32, stands for the root of zero. ``dtype`` is
+    float32 where it is unknown; ``outputs=[name]`` names the result.
     """
     tiny = np.finfo(dtype or np.float32).tiny
     return op.Sqrt(op.Max(squares, op.constant(tiny, dtype)), **outputs)

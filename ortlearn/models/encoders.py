@@ -18,6 +18,7 @@ __all__ = [
     "OneHotEncoderDefinition",
     "OrdinalEncoderDefinition",
     "TargetEncoderDefinition",
+    "as_text",
     "category_numbers",
 ]
 
@@ -26,27 +27,15 @@ ML = "ai.onnx.ml"
 
 def as_text(value: Any) -> str:
     """Return a category as the graph is given it: missing values but None are ``"nan"``."""
-    missing = isinstance(value, float) and value != value
+    missing = isinstance(value, float | np.floating) and value != value
     return "nan" if missing or type(value).__name__ in ("NAType", "NaTType") else str(value)
 
 
 def category_numbers(op: ModelWriter, column: str, categories: Sequence[Any]) -> str:
-    """Append the number of each sample's category.
+    """Append the number of each sample's category: 0 for a value that is no category, else one more than its
+    position.
 
-    Parameters
-    ----------
-    op : ModelWriter
-        Receives the nodes.
-    column : str
-        Column of shape (n, 1): text, whole numbers or numbers.
-    categories : sequence
-        Categories.
-
-    Returns
-    -------
-    str
-        Tensor of int64, of shape (n, 1): 0 for a value that is no category, else one more than its
-        position.
+    ``column`` is text, whole numbers or numbers of shape (n, 1), as is the result, of int64.
     """
     values = np.asarray(categories)
     known = op.type(column)
@@ -88,7 +77,6 @@ class _Encoder(ModelDefinition):
     """Encoders that look up categories column by column."""
 
     takes_columns = True
-    takes_categories = True
     continuous = False
 
 

@@ -12,6 +12,7 @@ from ..losses import LogLoss
 from ..penalties import NoPenalty
 from .base import ModelDefinition
 from .members import (
+    MembersDefinition,
     aligned,
     as_numbers,
     decision_of,
@@ -23,7 +24,7 @@ from .members import (
 )
 from .objectives import Objective, common_objective, objective_of
 from .registry import share
-from .routes import Route, members
+from .routes import Route
 from .scores import Scores, classes_of_probabilities, label_of, regression
 from .writer import ModelWriter
 
@@ -49,24 +50,6 @@ def _mean_objective(model: Any, total_weight: float, weights: Any = None) -> Obj
     return found.with_penalty_times(1 / len(model.estimators_))
 
 
-class _Members(ModelDefinition):
-    """Ensembles with their members in ``estimators_``."""
-
-    takes_columns = True
-
-    def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
-        """Yield every member."""
-        return members(iter(model.estimators_), columns)
-
-    def children(self, model: Any) -> Iterator[Any]:
-        """Yield the members."""
-        yield from model.estimators_
-
-    def members(self, op: ModelWriter, model: Any, x: Any) -> list[Scores]:
-        """Append every member."""
-        return [op.write(member, x, f"estimators_[{i}]") for i, member in enumerate(model.estimators_)]
-
-
 def _voted(
     op: ModelWriter, members: list[Scores], weights: Any, classes: np.ndarray, has_probabilities: bool = False
 ) -> Scores:
@@ -86,7 +69,7 @@ def _voted(
     )
 
 
-class VotingRegressorDefinition(_Members):
+class VotingRegressorDefinition(MembersDefinition):
     """VotingRegressor: the weighted mean of the members."""
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
@@ -100,7 +83,7 @@ class VotingRegressorDefinition(_Members):
         return regression(op, mean(op, predictions, model._weights_not_none), members[0].n_outputs)
 
 
-class VotingClassifierDefinition(_Members):
+class VotingClassifierDefinition(MembersDefinition):
     """VotingClassifier, soft and hard."""
 
     def covers(self, model: Any) -> bool:
@@ -129,10 +112,6 @@ class BaggingDefinition(ModelDefinition):
         """Yield every member with its columns."""
         for member, own in zip(model.estimators_, model.estimators_features_, strict=True):
             yield Route(member, [columns[i] for i in own] if columns else (), is_member=True)
-
-    def children(self, model: Any) -> Iterator[Any]:
-        """Yield the members."""
-        yield from model.estimators_
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         """Return the objective of the members: each has its share of the samples."""
@@ -165,7 +144,7 @@ def _mean_decision(op: ModelWriter, model: Any, members: list[Scores]) -> str:
     return mean(op, [name for name in found if name is not None])
 
 
-class _Stacking(_Members):
+class _Stacking(MembersDefinition):
     """A last model on what the members give."""
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
@@ -176,7 +155,7 @@ class _Stacking(_Members):
 
     def children(self, model: Any) -> Iterator[Any]:
         """Yield the members and the last model."""
-        yield from model.estimators_
+        yield from super().children(model)
         yield model.final_estimator_
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:

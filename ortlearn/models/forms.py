@@ -13,11 +13,8 @@ __all__ = [
     "Form",
     "Kept",
     "Logarithm",
-    "Negative",
-    "Reciprocal",
     "Reshaped",
     "Scaled",
-    "Square",
     "Transposed",
 ]
 
@@ -148,48 +145,6 @@ class Logarithm(Form):
     def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
         """Return the exponential."""
         return np.exp(value).reshape(like.shape)
-
-
-class Negative(Form):
-    """The negative."""
-
-    text = "-{}"
-
-    def forward(self, value: np.ndarray) -> np.ndarray:
-        """Return the negative."""
-        return -value
-
-    def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
-        """Return the negative."""
-        return -value.reshape(like.shape)
-
-
-class Reciprocal(Form):
-    """The reciprocal of numbers other than zero."""
-
-    text = "1 / {}"
-
-    def forward(self, value: np.ndarray) -> np.ndarray:
-        """Return the reciprocal."""
-        return 1.0 / value
-
-    def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
-        """Return the reciprocal."""
-        return (1.0 / value).reshape(like.shape)
-
-
-class Square(Form):
-    """The square of positive numbers."""
-
-    text = "{} ** 2"
-
-    def forward(self, value: np.ndarray) -> np.ndarray:
-        """Return the square."""
-        return np.square(value)
-
-    def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
-        """Return the square root."""
-        return np.sqrt(value).reshape(like.shape)
 
 
 class Composed(Form):

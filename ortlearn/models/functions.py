@@ -52,18 +52,7 @@ FUNCTIONS: dict[Callable | None, Callable[[GraphBuilder, str], str]] = {
 
 
 def is_known_function(function: Callable | None) -> bool:
-    """Return whether a function has a form in ONNX.
-
-    Parameters
-    ----------
-    function : callable or None
-        Function of an array; None for the identity.
-
-    Returns
-    -------
-    bool
-        Whether ``FUNCTIONS`` has it.
-    """
+    """Return whether a function of an array has a form in ONNX; None is the identity."""
     try:
         return function in FUNCTIONS
     except TypeError:  # a function that has no hash

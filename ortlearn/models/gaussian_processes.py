@@ -17,12 +17,14 @@ from .constraints.signs import Positive
 from .forms import Form, Reshaped
 from .members import joined
 from .process_kernels import ProcessKernel
-from .scores import Scores, classes_of_probabilities, label_of, regression
+from .scores import Scores, classes_of_probabilities, label_of, of_two_classes, regression
 from .writer import ModelWriter
 
 __all__ = ["GaussianProcessClassifierDefinition", "GaussianProcessRegressorDefinition"]
 
-POSTERIOR = "it follows from the rows and the other numbers of the fit, as the rest of the graph expects it"
+POSTERIOR = (
+    "it follows from the samples and the other numbers of the fit, as the rest of the graph expects it"
+)
 
 
 class GaussianProcessRegressorDefinition(ModelDefinition):
@@ -41,7 +43,7 @@ class GaussianProcessRegressorDefinition(ModelDefinition):
         return regression(op, mean, n_outputs)
 
     def finish(self, model: Any) -> None:
-        """Factorise the kernel of the rows anew, which only deviations are computed from."""
+        """Factorise the kernel of the samples of the fit anew, which only deviations are computed from."""
         kernel = model.kernel_(model.X_train_)
         kernel[np.diag_indices_from(kernel)] += model.alpha
         model.L_ = np.linalg.cholesky(kernel)
@@ -77,7 +79,7 @@ class GaussianProcessClassifierDefinition(ModelDefinition):
 
     def _binary(self, op: ModelWriter, model: Any, x: str) -> Scores:
         latent, positive = _process(op, model.base_estimator_, x)
-        probabilities = op.Concat(op.Sub(1.0, positive), positive, axis=1)
+        probabilities = of_two_classes(op, positive)
         best = op.Squeeze(op.Cast(op.Greater(latent, 0.0), to=TensorProto.INT64), [1])
         scores = classes_of_probabilities(op, probabilities, model.classes_)
         return replace(scores, label=label_of(op, best, model.classes_))

@@ -43,10 +43,6 @@ def _indicated(op: ModelWriter, indicator: Any, x: str | Columns) -> str:
     return op.Gather(missing, np.asarray(features, np.int64), axis=1)
 
 
-def _has_text(op: ModelWriter, x: str | Columns) -> bool:
-    return isinstance(x, Columns) and any(name is not None and op.is_text(name) for name in x.tensors)
-
-
 class MissingIndicatorDefinition(ModelDefinition):
     """MissingIndicator: 1 where a value is missing, 0 elsewhere."""
 
@@ -60,7 +56,7 @@ class MissingIndicatorDefinition(ModelDefinition):
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         """Append the columns."""
-        x = x if _has_text(op, x) else op.matrix(x)
+        x = x if op.has_text(x) else op.matrix(x)
         return transformation(op, _indicated(op, model, x), len(model.features_))
 
 
@@ -87,7 +83,7 @@ class SimpleImputerDefinition(ModelDefinition):
         """Append the columns without gaps."""
         kept = _kept(model)
         columns, count = np.flatnonzero(kept), len(kept)
-        texts = _has_text(op, x)
+        texts = op.has_text(x)
         if texts:
             imputed: Any = Columns(tuple(_imputed_text(op, model, x, i) for i in columns.tolist()))
         else:

@@ -1,4 +1,4 @@
-"""Kernels between samples and stored rows: products, polynomials, normal densities, sigmoids.
+"""Kernels between samples and the samples of a fit: products, polynomials, normal densities, sigmoids.
 
 Chang and Lin, "LIBSVM: a library for support vector machines", ACM TIST 2011, section 3.
 """
@@ -11,32 +11,19 @@ import numpy as np
 
 from ..graphs import GraphBuilder
 
-__all__ = ["polynomial", "products", "radial", "remote_centre", "sigmoid"]
+__all__ = ["polynomial", "products", "radial", "remote_centre", "sigmoid", "unit_rows"]
 
 #: Largest power written as a chain of products, whose gradient is exact at zero too.
 MAX_CHAIN = 16
 
 
 def products(op: GraphBuilder, x: str, rows: str) -> str:
-    """Return ``x y'``.
-
-    Parameters
-    ----------
-    op : GraphBuilder
-        Where the nodes go.
-    x, rows : str
-        Matrices of shape (n, n_features) and (m, n_features).
-
-    Returns
-    -------
-    str
-        Matrix of shape (n, m).
-    """
+    """Return ``x y'`` of matrices of shape (n, n_features) and (m, n_features)."""
     # not MatMul of a Transpose: onnxruntime fuses them into an operator that has no float64 kernel
     return op.Gemm(x, rows, transB=1)
 
 
-def polynomial(op: GraphBuilder, x: str, rows: str, gamma: str, coef0: Any, degree: float) -> str:
+def polynomial(op: GraphBuilder, x: str, rows: str, gamma: Any, coef0: Any, degree: float) -> str:
     """Return ``(gamma x y' + coef0) ** degree``; parameters as for :func:`sigmoid`."""
     base = op.Add(op.Mul(products(op, x, rows), gamma), coef0)
     if not float(degree).is_integer() or not 1 <= degree <= MAX_CHAIN:
@@ -52,47 +39,13 @@ def _power(op: GraphBuilder, base: str, degree: int) -> str:
     return op.Mul(square, base) if degree % 2 else square
 
 
-def sigmoid(op: GraphBuilder, x: str, rows: str, gamma: str, coef0: Any) -> str:
-    """Return ``tanh(gamma x y' + coef0)``.
-
-    Parameters
-    ----------
-    op : GraphBuilder
-        Where the nodes go.
-    x, rows : str
-        Matrices.
-    gamma : str
-        Factor.
-    coef0 : str or float
-        What is added.
-
-    Returns
-    -------
-    str
-        Matrix of shape (n, m).
-    """
+def sigmoid(op: GraphBuilder, x: str, rows: str, gamma: Any, coef0: Any) -> str:
+    """Return ``tanh(gamma x y' + coef0)``; ``gamma`` and ``coef0`` are tensors or numbers."""
     return op.Tanh(op.Add(op.Mul(products(op, x, rows), gamma), coef0))
 
 
 def radial(op: GraphBuilder, x: str, rows: str, gamma: str, centre: np.ndarray | None = None) -> str:
-    """Return ``exp(-gamma |x - y|^2)``, by a product of matrices.
-
-    Parameters
-    ----------
-    op : GraphBuilder
-        Where the nodes go.
-    x, rows : str
-        Matrices.
-    gamma : str
-        Factor.
-    centre : ndarray, default=None
-        Taken from both first, see :func:`remote_centre`.
-
-    Returns
-    -------
-    str
-        Matrix of shape (n, m).
-    """
+    """Return ``exp(-gamma |x - y|^2)``, by a product of matrices; centre as of :func:`remote_centre`."""
     # -g |x - y|^2 = 2 g x.y - g |y|^2 - g |x|^2. What depends on the samples alone is computed once.
     if centre is not None:
         x, rows = op.Sub(x, centre), op.Sub(rows, centre)
@@ -102,18 +55,16 @@ def radial(op: GraphBuilder, x: str, rows: str, gamma: str, centre: np.ndarray |
     return op.Exp(op.Sub(op.Sub(scaled, sizes), own_sizes))
 
 
+def unit_rows(op: GraphBuilder, x: str) -> str:
+    """Return the rows of a matrix divided by their Euclidean norms, rows of zeros as they are."""
+    squares = op.ReduceSumSquare(x, [1], keepdims=1)
+    return op.Div(x, op.Sqrt(op.Where(op.Equal(squares, 0.0), 1.0, squares)))
+
+
 def remote_centre(rows: np.ndarray) -> np.ndarray | None:
     """Return the mean of rows farther from zero than apart, whose squares lose digits that differences have.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (m, n_features)
-        Rows.
-
-    Returns
-    -------
-    ndarray or None
-        Mean, None where rows are near zero.
+    None where they are near zero.
     """
     centre = rows.mean(axis=0)
     is_far = np.square(centre).sum() > np.square(rows - centre).sum(axis=1).mean()

@@ -12,7 +12,16 @@ from .base import ModelDefinition
 from .constraints.signs import NotNegative
 from .forms import Reshaped, Transposed
 from .objectives import Objective, elastic
-from .scores import Scores, binary_classes, class_scores, decisions, indicator, one_against_rest, regression
+from .scores import (
+    Scores,
+    binary_classes,
+    class_scores,
+    decisions,
+    indicator,
+    of_two_classes,
+    one_against_rest,
+    regression,
+)
 from .writer import ModelWriter
 
 __all__ = [
@@ -24,23 +33,10 @@ __all__ = [
 
 
 def linear_scores(op: ModelWriter, model: Any, x: str, positive: bool = False) -> str:
-    """Append ``x @ coef_.T + intercept_``.
+    """Append ``x @ coef_.T + intercept_`` of shape (n, k), coefficients at zero or above where they are
+    positive.
 
-    Parameters
-    ----------
-    op : ModelWriter
-        Receives the nodes.
-    model : estimator
-        Has ``coef_`` of shape (n_features,) or (k, n_features), and ``intercept_``.
-    x : str
-        Samples.
-    positive : bool, default=False
-        Whether coefficients stay at zero or above.
-
-    Returns
-    -------
-    str
-        Matrix of shape (n, k).
+    ``coef_`` has the shape (n_features,) or (k, n_features).
     """
     constraint = NotNegative() if positive else None
     coef = op.parameter(model, "coef_", form=Transposed(), role="weight", constraint=constraint, drawn=True)
@@ -56,18 +52,22 @@ def _n_outputs(model: Any) -> int:
     return len(np.atleast_2d(model.coef_))
 
 
-class LinearRegressorDefinition(ModelDefinition):
-    """Models that predict ``x @ coef_.T + intercept_``, whatever their fit minimises.
-
-    Those without an objective: paths of least angles, pursuits, medians of subsets, penalties of their own
-    for each coefficient.
-    """
+class _Linear(ModelDefinition):
+    """Models with linear scores."""
 
     shape_parameters: Mapping[str, Any] | None = {}
 
     def covers(self, model: Any) -> bool:
         """Return whether the coefficients are dense."""
         return isinstance(model.coef_, np.ndarray)
+
+
+class LinearRegressorDefinition(_Linear):
+    """Models that predict ``x @ coef_.T + intercept_``, whatever their fit minimises.
+
+    Those without an objective: paths of least angles, pursuits, medians of subsets, penalties of their own
+    for each coefficient.
+    """
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append the prediction."""
@@ -108,14 +108,8 @@ class GeneralizedLinearDefinition(ModelDefinition):
         return regression(op, linear_scores(op, model, x), 1, "identity" if identity else "log")
 
 
-class LinearClassifierDefinition(ModelDefinition):
+class LinearClassifierDefinition(_Linear):
     """Classifiers with linear decisions; probabilities where the model has them."""
-
-    shape_parameters: Mapping[str, Any] | None = {}
-
-    def covers(self, model: Any) -> bool:
-        """Return whether the coefficients are dense."""
-        return isinstance(model.coef_, np.ndarray)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append decisions, probabilities and classes."""
@@ -139,7 +133,7 @@ def _modified_huber(op: ModelWriter, score: str, classes: np.ndarray) -> Scores:
     """Append ``(clip(score, -1, 1) + 1) / 2``, divided by its sum (Zadrozny and Elkan, KDD 2002)."""
     shares = op.Div(op.Add(op.Max(op.Min(score, 1.0), -1.0), 1.0), 2.0)
     if len(classes) == 2:
-        return decisions(op, score, classes, probabilities=op.Concat(op.Sub(1.0, shares), shares, axis=1))
+        return decisions(op, score, classes, probabilities=of_two_classes(op, shares))
     total = op.ReduceSum(shares, [1], keepdims=1)
     none = op.Equal(total, 0.0)
     one = op.constant(np.ones((1, len(classes)), dtype=op.float_dtype))

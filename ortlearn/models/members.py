@@ -1,20 +1,25 @@
-"""What estimators that are made of others take from their members."""
+"""Estimators with members, and what they compute from the scores of these."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from onnx import TensorProto
 
-from .scores import LOWEST, Scores
+from .base import ModelDefinition
+from .routes import Route
+from .scores import LOWEST, Scores, of_two_classes
 from .writer import ModelWriter
 
 __all__ = [
+    "MembersDefinition",
     "aligned",
     "as_column_of_classes",
     "as_numbers",
     "decision_of",
+    "difference",
     "joined",
     "log_shares",
     "logit_of",
@@ -23,6 +28,20 @@ __all__ = [
     "positive_probability",
     "shares_of",
 ]
+
+
+class MembersDefinition(ModelDefinition):
+    """Estimators with their members in ``estimators_``, each on all columns."""
+
+    takes_columns = True
+
+    def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
+        """Yield every member."""
+        yield from (Route(member, columns, is_member=True) for member in model.estimators_)
+
+    def members(self, op: ModelWriter, model: Any, x: Any) -> list[Scores]:
+        """Append every member."""
+        return [op.write(member, x, f"estimators_[{i}]") for i, member in enumerate(model.estimators_)]
 
 
 def joined(op: ModelWriter, columns: Sequence[str]) -> str:
@@ -61,9 +80,12 @@ def positive_probability(op: ModelWriter, scores: Scores) -> str:
 
 def logit_of(op: ModelWriter, scores: Scores) -> str:
     """Return the logit of the second of two classes, of shape (n, 1)."""
-    if scores.n_outputs == 1:
-        return scores.score
-    first, second = (op.Gather(scores.score, [column], axis=1) for column in (0, 1))
+    return scores.score if scores.n_outputs == 1 else difference(op, scores.score)
+
+
+def difference(op: ModelWriter, matrix: str) -> str:
+    """Return the second of two columns less the first, of shape (n, 1)."""
+    first, second = (op.Gather(matrix, [column], axis=1) for column in (0, 1))
     return op.Sub(second, first)
 
 
@@ -78,7 +100,7 @@ def shares_of(op: ModelWriter, scores: Scores) -> str:
         return scores.probabilities
     if scores.n_outputs == 1:
         second = op.Sigmoid(scores.score)
-        return op.Concat(op.Sub(1.0, second), second, axis=1)
+        return of_two_classes(op, second)
     return op.Softmax(scores.score, axis=1)
 
 

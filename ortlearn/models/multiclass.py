@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -10,8 +9,8 @@ import numpy as np
 from onnx import TensorProto
 
 from ..losses import LogLoss
-from .base import ModelDefinition
 from .members import (
+    MembersDefinition,
     as_column_of_classes,
     as_numbers,
     decision_of,
@@ -20,8 +19,7 @@ from .members import (
     positive_probability,
 )
 from .objectives import Objective, common_objective
-from .routes import Route, members
-from .scores import Scores, label_of, regression
+from .scores import Scores, label_of, of_two_classes, regression
 from .writer import ModelWriter
 
 __all__ = [
@@ -35,31 +33,13 @@ __all__ = [
 ]
 
 
-class _Members(ModelDefinition):
-    """Estimators with their members in ``estimators_``."""
-
-    takes_columns = True
-
-    def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
-        """Yield every member."""
-        return members(iter(model.estimators_), columns)
-
-    def children(self, model: Any) -> Iterator[Any]:
-        """Yield the members."""
-        yield from model.estimators_
-
-    def members(self, op: ModelWriter, model: Any, x: str) -> list[Scores]:
-        """Append every member."""
-        return [op.write(member, x, f"estimators_[{i}]") for i, member in enumerate(model.estimators_)]
-
-
 def _decisions(op: ModelWriter, members: list[Scores]) -> str:
     """Return the decisions of members of two classes side by side; empty where one has none."""
     found = [decision_of(member) for member in members]
     return "" if None in found else joined(op, [name for name in found if name is not None])
 
 
-class _Sums(_Members):
+class _Sums(MembersDefinition):
     """Estimators whose members are fitted apart: what all of them minimise is a sum."""
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
@@ -90,7 +70,7 @@ class OneVsRestDefinition(_Sums):
             return Scores("multilabel", score, len(members), "sigmoid", **outputs)
         if len(members) == 1:
             number = op.Reshape(above, [-1])
-            probabilities = None if shares is None else op.Concat(op.Sub(1.0, shares), shares, axis=1)
+            probabilities = None if shares is None else of_two_classes(op, shares)
         else:
             number = op.ArgMax(compared, axis=1, keepdims=0, select_last_index=1)
             probabilities = None if shares is None else _divided_by_sum(op, shares)
@@ -104,25 +84,11 @@ def _divided_by_sum(op: ModelWriter, shares: str) -> str:
 
 
 def pair_decisions(op: ModelWriter, second: str, confidences: str, n_classes: int) -> tuple[str, str]:
-    """Return the votes of pairs of classes with their confidences, and the sums of the confidences.
+    """Return the votes of pairs of classes with their confidences, and the sums s of the confidences.
 
-    Parameters
-    ----------
-    op : ModelWriter
-        Receives the nodes.
-    second : str
-        Whether each pair (i, j), i < j, votes for j; of shape (n, n_pairs), bool.
-    confidences : str
-        Confidences in j, of shape (n, n_pairs).
-    n_classes : int
-        Number of classes.
-
-    Returns
-    -------
-    decisions : str
-        ``votes + s / (3 (|s| + 1))``, as ``sklearn.utils.multiclass._ovr_decision_function`` has it.
-    sums : str
-        s, of shape (n, n_classes).
+    The decisions are ``votes + s / (3 (|s| + 1))``, as ``sklearn.utils.multiclass._ovr_decision_function``
+    has them. Of each pair (i, j), i < j, ``second`` says whether it votes for j, and ``confidences`` is the
+    confidence in j, both of shape (n, n_pairs).
     """
     pairs = list(combinations(range(n_classes), 2))
     signs = np.zeros((len(pairs), n_classes), dtype=op.float_dtype)
@@ -136,7 +102,7 @@ def pair_decisions(op: ModelWriter, second: str, confidences: str, n_classes: in
     return op.Add(counted, op.Div(sums, op.Mul(op.Add(op.Abs(sums), 1.0), 3.0))), sums
 
 
-class OneVsOneDefinition(_Members):
+class OneVsOneDefinition(MembersDefinition):
     """OneVsOneClassifier: a model for each pair of classes."""
 
     def covers(self, model: Any) -> bool:
@@ -180,7 +146,7 @@ def _log_probabilities(op: ModelWriter, scores: Scores) -> str:
     return op.Neg(op.Softplus(op.Neg(scores.score))) if scores.link == "sigmoid" else scores.score
 
 
-class MultiOutputClassifierDefinition(_Members):
+class MultiOutputClassifierDefinition(MembersDefinition):
     """MultiOutputClassifier: a model for each column of classes."""
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:

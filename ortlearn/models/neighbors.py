@@ -13,7 +13,8 @@ from .base import ModelDefinition
 from .constraints.signs import Positive
 from .distances import guarded_sqrt, pairwise_distances
 from .forms import Reshaped
-from .members import joined, log_shares
+from .kernels import products, unit_rows
+from .members import difference, joined, log_shares
 from .scores import Scores, classes_of_probabilities, label_of, regression, transformation
 from .writer import ModelWriter
 
@@ -28,7 +29,7 @@ __all__ = [
 ]
 
 VOTES = "it only says which samples are the nearest ones, which change in steps: no gradient passes"
-FITTED = "it follows from the rows and the other numbers of the fit, as the rest of the graph expects it"
+FITTED = "it follows from the samples and the other numbers of the fit, as the rest of the graph expects it"
 #: Metrics that have a form, under the name of the one they are.
 METRICS = {
     "chebyshev": "chebyshev",
@@ -69,8 +70,8 @@ def _distances(op: ModelWriter, model: Any, x: str, reason: str = "") -> tuple[s
     rows = op.parameter(model, "_fit_X", role="intercept", reason=reason)
     metric = METRICS[model.effective_metric_]
     if metric == "cosine":
-        products = op.Gemm(_of_length_one(op, x), _of_length_one(op, rows), transB=1)
-        return op.Max(op.Sub(1.0, products), 0.0), lambda name: name
+        cosines = products(op, unit_rows(op, x), unit_rows(op, rows))
+        return op.Max(op.Sub(1.0, cosines), 0.0), lambda name: name
     if metric == "euclidean":
         squares = pairwise_distances(op, x, rows, "sqeuclidean")
         return squares, lambda name: guarded_sqrt(op, name, op.float_dtype)
@@ -86,11 +87,6 @@ def _distances(op: ModelWriter, model: Any, x: str, reason: str = "") -> tuple[s
         pairwise_distances(op, x, rows, "minkowski", power),
         lambda name: op.Pow(op.Max(name, tiny), 1 / power),
     )
-
-
-def _of_length_one(op: ModelWriter, rows: str) -> str:
-    squares = op.ReduceSumSquare(rows, [1], keepdims=1)
-    return op.Div(rows, op.Sqrt(op.Where(op.Equal(squares, 0.0), 1.0, squares)))
 
 
 def _nearest(op: ModelWriter, model: Any, x: str, count: int, reason: str = "") -> tuple[str, str]:
@@ -156,7 +152,7 @@ class RadiusNeighborsRegressorDefinition(KNeighborsRegressorDefinition):
 class KNeighborsClassifierDefinition(_Neighbors):
     """KNeighborsClassifier: votes of the nearest samples, by their distances where these are weights."""
 
-    untrained = "it counts votes of the nearest training rows, which change in steps: no gradient passes"
+    untrained = "it counts votes of the nearest training samples, which change in steps: no gradient passes"
 
     mean = staticmethod(_mean_of_nearest)
 
@@ -171,7 +167,7 @@ class KNeighborsClassifierDefinition(_Neighbors):
 class RadiusNeighborsClassifierDefinition(KNeighborsClassifierDefinition):
     """RadiusNeighborsClassifier: votes of the samples within the radius."""
 
-    untrained = "it counts votes of the nearest training rows, which change in steps: no gradient passes"
+    untrained = "it counts votes of the nearest training samples, which change in steps: no gradient passes"
 
     mean = staticmethod(_mean_within_radius)
 
@@ -193,7 +189,7 @@ def _per_output(op: ModelWriter, votes: Callable[..., str], model: Any) -> Score
     for name, classes in zip(shares, model.classes_, strict=True):
         score = log_shares(op, name)
         if len(classes) == 2:
-            score = op.Sub(*(op.Gather(score, [column], axis=1) for column in (1, 0)))
+            score = difference(op, score)
         scores.append(score)
         label = label_of(op, op.ArgMax(name, axis=1, keepdims=1), classes)
         if label is None:
@@ -214,7 +210,7 @@ def _per_output(op: ModelWriter, votes: Callable[..., str], model: Any) -> Score
 class NearestNeighborsDefinition(_Neighbors):
     """NearestNeighbors: distances to the nearest samples."""
 
-    untrained = "it gives the nearest training rows, which change in steps: no gradient passes"
+    untrained = "it gives the nearest training samples, which change in steps: no gradient passes"
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append the distances."""

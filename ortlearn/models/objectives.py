@@ -104,20 +104,7 @@ def objective_of(estimator: Any, total_weight: float) -> Objective | None:
 
 
 def elastic(l1: float, l2: float, intercept: bool = False) -> BasePenalty:
-    """Return the penalty ``l1 * |w| + l2 * w ** 2`` under its simplest name.
-
-    Parameters
-    ----------
-    l1, l2 : float
-        Factors.
-    intercept : bool, default=False
-        Whether intercepts are penalised too.
-
-    Returns
-    -------
-    BasePenalty
-        One of :class:`~ortlearn.penalties.NoPenalty`, ``L1Penalty``, ``L2Penalty``, ``ElasticPenalty``.
-    """
+    """Return the penalty ``l1 * |w| + l2 * w ** 2`` under its simplest name."""
     if l1 and l2:
         return ElasticPenalty(l1=float(l1), l2=float(l2), intercept=intercept)
     if l1:
@@ -126,36 +113,15 @@ def elastic(l1: float, l2: float, intercept: bool = False) -> BasePenalty:
 
 
 def single_value(values: Any) -> float | None:
-    """Return the value of a hyper-parameter that may have one for each output.
-
-    Parameters
-    ----------
-    values : float or array-like
-        Values.
-
-    Returns
-    -------
-    float or None
-        None where they differ.
-    """
+    """Return the value of a hyper-parameter that may have one for each output, None where they differ."""
     found = np.unique(np.asarray(values, dtype=np.float64))
     return float(found[0]) if len(found) == 1 else None
 
 
 def common_objective(members: Iterable[Any], total_weight: float) -> Objective | None:
-    """Return the objective that all members of an ensemble have.
+    """Return the objective that all members of an ensemble have, None where one has none, or another one.
 
-    Parameters
-    ----------
-    members : iterable of estimator
-        Fitted.
-    total_weight : float
-        Sum of the weights of the samples of a member.
-
-    Returns
-    -------
-    Objective or None
-        None where one has none, or another one.
+    ``total_weight`` is the sum of the weights of the samples of a member.
     """
     found = [objective_of(member, total_weight) for member in members]
     first = found[0] if found else None

@@ -95,10 +95,6 @@ class _SideBySide(ModelDefinition):
         """Return the expression of a part in its owner."""
         return f"['{name}']"
 
-    def children(self, model: Any) -> Iterator[Any]:
-        """Yield the transformers that do something."""
-        yield from (step for _, step, _ in self.parts(model) if step not in IDLE)
-
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
         """Yield each transformer with its columns."""
         for _, step, positions in self.parts(model):
@@ -138,11 +134,7 @@ def _width(op: ModelWriter, x: Any) -> int:
 
 def _joined(op: ModelWriter, parts: list[tuple[Any, int]]) -> str | Columns:
     """Return some parts side by side: as columns where one is text, a matrix otherwise."""
-    texts = any(
-        isinstance(own, Columns) and any(name is not None and op.is_text(name) for name in own.tensors)
-        for own, _ in parts
-    )
-    if not texts:
+    if not any(op.has_text(own) for own, _ in parts):
         return joined(op, [op.matrix(own) for own, _ in parts])
     return Columns(tuple(op.column(own, i) for own, width in parts for i in range(width)))
 
@@ -170,22 +162,7 @@ class ColumnTransformerDefinition(_SideBySide):
 
 
 def column_positions(model: Any) -> Iterator[tuple[str, Any, list[int]]]:
-    """Yield name, transformer and column positions of what a fitted ColumnTransformer does not drop.
-
-    Parameters
-    ----------
-    model : ColumnTransformer
-        Fitted.
-
-    Yields
-    ------
-    name : str
-        Name.
-    step : estimator or str
-        Transformer.
-    positions : list of int
-        Positions of its columns.
-    """
+    """Yield name, transformer and column positions of what a fitted ColumnTransformer does not drop."""
     known = model._transformer_to_input_indices
     for name, step, _ in model.transformers_:
         positions = [int(position) for position in known.get(name, [])]

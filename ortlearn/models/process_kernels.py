@@ -1,4 +1,4 @@
-"""Kernels of Gaussian processes between samples and the rows of the training.
+"""Kernels of Gaussian processes between samples and those of the fit.
 
 Formulas are those of Rasmussen, C. E. and Williams, C. K. I., "Gaussian Processes for Machine Learning",
 MIT Press 2006, chapter 4, as ``sklearn.gaussian_process.kernels`` writes them.
@@ -37,7 +37,7 @@ class ProcessKernel:
     x : str
         Samples.
     reason : str
-        Why the rows are not trained by default, empty where they are.
+        Why the samples of the fit are not trained by default, empty where they are.
     """
 
     op: ModelWriter
@@ -46,7 +46,7 @@ class ProcessKernel:
     reason: str = ""
 
     def matrix(self) -> str:
-        """Append the kernel of samples and rows, of shape (n, n_rows)."""
+        """Append the kernel of samples and those of the fit, of shape (n, n_fitted)."""
         result = self.of_rows(self.process.kernel_, "kernel_")
         if _varies(self.process.kernel_):
             return result
@@ -58,7 +58,7 @@ class ProcessKernel:
         return self.of_itself(self.process.kernel_, "kernel_")
 
     def rows(self) -> str:
-        """Return the rows of the training."""
+        """Return the samples of the fit."""
         # a penalty pulls nothing towards zero that only is somewhere
         return self.op.parameter(self.process, "X_train_", role="intercept", reason=self.reason)
 
@@ -67,7 +67,7 @@ class ProcessKernel:
         return self.op.parameter(self.process, f"{path}.{name}", role="scale", reason=HYPER)
 
     def of_rows(self, kernel: Any, path: str) -> str:
-        """Append a kernel, or a part of one, of samples and rows."""
+        """Append a kernel, or a part of one, of samples and those of the fit."""
         write = next((MATRICES[kind] for kind in type(kernel).__mro__ if kind in MATRICES), None)
         if write is None:
             raise self.op.fail(self.process, f"the kernel {kernel} has no form in ONNX here.")
@@ -95,7 +95,7 @@ class ProcessKernel:
         return self.op.Mul(number, number)
 
     def distances(self, metric: str, scale: str = "") -> str:
-        """Append the distances of samples and rows, both divided by the length scale."""
+        """Append the distances of samples to those of the fit, both divided by the length scale."""
         x, rows, op = self.x, self.rows(), self.op
         if scale:
             shape = self.process.X_train_.shape
@@ -134,7 +134,7 @@ def _constant(kernel: ProcessKernel, part: Any, path: str) -> str:
 
 
 def _white(kernel: ProcessKernel, part: Any, path: str) -> str:
-    # noise belongs to a row, and no sample is one of the rows
+    # noise belongs to a sample of the fit, and no new sample is one of these
     return kernel.op.constant(0.0)
 
 

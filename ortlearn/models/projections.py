@@ -11,6 +11,7 @@ from .base import ModelDefinition
 from .constraints.signs import Positive
 from .distances import pairwise_distances
 from .forms import Form, Reshaped, Transposed
+from .kernels import polynomial, products, sigmoid, unit_rows
 from .scores import Scores, regression, transformation
 from .writer import ModelWriter
 
@@ -38,7 +39,7 @@ class LinearProjectionDefinition(ModelDefinition):
         return transformation(op, op.MatMul(x, components), len(model.components_))
 
     def finish(self, model: Any) -> None:
-        """Compute the way back anew, where the projection keeps it."""
+        """Compute the inverse anew, where the projection keeps it."""
         for attribute in ("mixing_", "inverse_components_"):
             if hasattr(model, attribute):
                 setattr(model, attribute, np.linalg.pinv(model.components_))
@@ -111,7 +112,7 @@ class KernelPCADefinition(ModelDefinition):
     """
 
     def covers(self, model: Any) -> bool:
-        """Return whether the kernel has a form, and the rows of the fit are dense."""
+        """Return whether the kernel has a form, and the samples of the fit are dense."""
         return model.kernel in KERNELS and isinstance(model.X_fit_, np.ndarray)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
@@ -129,24 +130,12 @@ class KernelPCADefinition(ModelDefinition):
         return transformation(op, result, len(model.eigenvalues_))
 
 
-def _products(op: ModelWriter, x: str, rows: str) -> str:
-    return op.Gemm(x, rows, transB=1)
-
-
-def _linear(op: ModelWriter, model: Any, x: str, rows: str) -> str:
-    return _products(op, x, rows)
-
-
-def _affine(op: ModelWriter, model: Any, x: str, rows: str) -> str:
-    return op.Add(op.Mul(_products(op, x, rows), float(model.gamma_)), float(model.coef0))
-
-
 def _polynomial(op: ModelWriter, model: Any, x: str, rows: str) -> str:
-    return op.Pow(_affine(op, model, x, rows), float(model.degree))
+    return polynomial(op, x, rows, float(model.gamma_), float(model.coef0), float(model.degree))
 
 
 def _sigmoid(op: ModelWriter, model: Any, x: str, rows: str) -> str:
-    return op.Tanh(_affine(op, model, x, rows))
+    return sigmoid(op, x, rows, float(model.gamma_), float(model.coef0))
 
 
 def _radial(op: ModelWriter, model: Any, x: str, rows: str) -> str:
@@ -154,18 +143,13 @@ def _radial(op: ModelWriter, model: Any, x: str, rows: str) -> str:
 
 
 def _cosine(op: ModelWriter, model: Any, x: str, rows: str) -> str:
-    return _products(op, _of_length_one(op, x), _of_length_one(op, rows))
-
-
-def _of_length_one(op: ModelWriter, rows: str) -> str:
-    squares = op.ReduceSumSquare(rows, [1], keepdims=1)
-    return op.Div(rows, op.Sqrt(op.Where(op.Equal(squares, 0.0), 1.0, squares)))
+    return products(op, unit_rows(op, x), unit_rows(op, rows))
 
 
 #: Kernels that have a form, by name.
 KERNELS = {
     "cosine": _cosine,
-    "linear": _linear,
+    "linear": lambda op, model, x, rows: products(op, x, rows),
     "poly": _polynomial,
     "rbf": _radial,
     "sigmoid": _sigmoid,

@@ -147,15 +147,7 @@ def all_covered(estimator: Any) -> bool:
 def doubtful_part(estimator: Any) -> Any:
     """Return a part of a fitted estimator that float32, or skl2onnx, may compute otherwise than scikit-learn.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted.
-
-    Returns
-    -------
-    estimator or None
-        The first one that no definition covers, or else that is not continuous; None where all are trusted.
+    It is the first one that no definition covers, or else that is not continuous; None where all are trusted.
     """
     doubtful = None
     for part, found in _walk(estimator):
@@ -176,18 +168,7 @@ def _walk(estimator: Any) -> Iterator[tuple[Any, ModelDefinition | None]]:
 
 
 def inner_part(estimator: Any) -> tuple[str, Any] | None:
-    """Return the estimator that a fitted one stands for, with its attribute; None where it stands for itself.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted.
-
-    Returns
-    -------
-    tuple of str and estimator, or None
-        Attribute and estimator.
-    """
+    """Return attribute and estimator that a fitted one stands for; None where it stands for itself."""
     found = find_definition(estimator)
     attribute = None if found is None else found.inner(estimator)
     return None if attribute is None else (attribute, getattr(estimator, attribute))
@@ -218,13 +199,6 @@ def unwrapped(estimator: Any) -> Any:
 def shape_predictions(estimator: Any, n_dimensions: int) -> None:
     """Make a regressor of one output predict (n,) or (n, 1), where its attributes can tell which.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted regressor; it is changed.
-    n_dimensions : {1, 2}
-        Dimensions of its predictions.
-
     Examples
     --------
     >>> from sklearn.linear_model import Ridge
@@ -243,18 +217,7 @@ def shape_predictions(estimator: Any, n_dimensions: int) -> None:
 def share(op: Any, members: Sequence[Any], x: Any, n_features: int, columns: Any = None) -> None:
     """Append what the members of an ensemble compute at once, where they have one definition.
 
-    Parameters
-    ----------
-    op : ModelWriter
-        Receives the nodes.
-    members : sequence of estimator
-        Fitted.
-    x : str or Columns
-        Samples.
-    n_features : int
-        Number of their columns.
-    columns : sequence of ndarray, default=None
-        For each member, the columns of X that it was fitted on; all by default.
+    Parameters are those of :meth:`ModelDefinition.share`.
     """
     found = find_definition(members[0])
     if found is not None and len(members) > 1 and len({type(member) for member in members}) == 1:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Route", "members"]
+__all__ = ["Route"]
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,3 @@ class Route:
     columns: Sequence[int]
     imputed: bool = False
     is_member: bool = False
-
-
-def members(parts: Iterator[Any], columns: Sequence[int]) -> Iterator[Route]:
-    """Yield a route of all columns to each member."""
-    yield from (Route(part, columns, is_member=True) for part in parts)

@@ -20,6 +20,7 @@ __all__ = [
     "decisions",
     "indicator",
     "label_of",
+    "of_two_classes",
     "one_against_rest",
     "regression",
     "transformation",
@@ -155,6 +156,11 @@ def _positive(op: ModelWriter, score: str) -> str:
     return op.Reshape(op.Cast(op.Greater(score, 0.0), to=TensorProto.INT64), [-1])
 
 
+def of_two_classes(op: ModelWriter, second: str) -> str:
+    """Return the probabilities of two classes from that of the second, of shape (n, 1)."""
+    return op.Concat(op.Sub(1.0, second), second, axis=1)
+
+
 def binary_classes(op: ModelWriter, score: str, classes: np.ndarray, **outputs: Any) -> Scores:
     """Return the outputs of a classifier of two classes from the logit of the second, of shape (n, 1)."""
     second = op.Sigmoid(score)
@@ -165,7 +171,7 @@ def binary_classes(op: ModelWriter, score: str, classes: np.ndarray, **outputs: 
         score,
         1,
         "sigmoid",
-        probabilities=op.Concat(op.Sub(1.0, second), second, axis=1),
+        probabilities=of_two_classes(op, second),
         classes=classes,
         **outputs,
     )

@@ -68,21 +68,10 @@ def _kernel(op: ModelWriter, model: Any, x: str) -> str:
 
 
 def weighted_kernel(op: GraphBuilder, kernel: str, weights: str) -> str:
-    """Return the sums of kernels over support vectors, which are much smaller than their terms.
+    """Return the sums of kernels over support vectors, which are much smaller than their terms, summed in
+    float64.
 
-    Parameters
-    ----------
-    op : GraphBuilder
-        Where the nodes go.
-    kernel : str
-        Matrix of shape (n, n_vectors).
-    weights : str
-        Matrix of shape (k, n_vectors).
-
-    Returns
-    -------
-    str
-        Matrix of shape (n, k), summed in float64.
+    From matrices of shape (n, n_vectors) and (k, n_vectors), one of shape (n, k).
     """
     if op.float_dtype == np.float64:
         return op.Gemm(kernel, weights, transB=1)
@@ -107,26 +96,9 @@ def _intercept(op: ModelWriter, model: Any) -> str:
 def pair_scores(op: GraphBuilder, kernel: str, weights: str, intercept: str, counts: Sequence[int]) -> str:
     """Return the scores of the pairs of classes, of shape (n, pairs), above zero for the first class.
 
-    The weights have a row for each other class: the support vectors of a class are multiplied with
-    theirs, and each pair takes two of the columns this gives.
-
-    Parameters
-    ----------
-    op : GraphBuilder
-        Where the nodes go.
-    kernel : str
-        Kernel of the samples with the support vectors, which are in the order of their classes.
-    weights : str
-        Matrix of shape (n_classes - 1, n_vectors).
-    intercept : str
-        One number for each pair.
-    counts : sequence of int
-        Numbers of support vectors of the classes.
-
-    Returns
-    -------
-    str
-        Scores.
+    The weights, of shape (n_classes - 1, n_vectors), have a row for each other class: the support vectors of
+    a class are multiplied with theirs, and each pair takes two of the columns this gives. Support vectors are
+    in the order of their classes, ``counts`` of each; the intercept has a number for each pair.
     """
     n_classes = len(counts)
     present = [c for c in range(n_classes) if counts[c]]

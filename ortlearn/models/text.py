@@ -36,7 +36,6 @@ class CountVectorizerDefinition(ModelDefinition):
     untrained = "it learns categories or words, no numbers"
 
     takes_columns = True
-    takes_documents = True
     continuous = False
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
@@ -51,7 +50,7 @@ class CountVectorizerDefinition(ModelDefinition):
             )
         pattern = _pattern(op, model) if words else "(?s)."
         terms = _terms(op, model, words)
-        padding = "#"  # in the place of a token where a document has fewer than another
+        padding = "#"  # in place of a token where a document has fewer than another
         while padding in terms["pool_strings"]:
             padding += "#"
         tokens = op.node(

@@ -25,7 +25,7 @@ class Weight:
         A factor of a product, what is added to one, a factor or divisor, a table whose rows are
         looked up, or something else.
     learned : bool
-        Whether it is trained unless told otherwise.
+        Whether it is trained by default.
     fans : tuple of int
         Numbers of inputs and outputs of a product's weight, (1, 1) for others.
     attribute : str or None
@@ -36,7 +36,7 @@ class Weight:
     drawn : bool
         Whether a training from fresh weights draws it anew, rather than start from its value.
     reason : str
-        Why it is not trained unless told otherwise; empty where it is, or where the graph alone tells.
+        Why it is not trained by default; empty where it is, or where the graph alone tells.
     form : str
         What the converter made of the attribute, ``{}`` in its place: ``"log({})"``, ``"1 / {}"``.
     """

@@ -12,7 +12,7 @@ from onnx import TensorProto
 
 from ..exceptions import ConversionError
 from .base import ModelDefinition
-from .members import decision_of
+from .members import decision_of, difference
 from .objectives import Objective, objective_of
 from .routes import Route
 from .scores import Scores, label_of
@@ -41,10 +41,6 @@ class InnerDefinition(ModelDefinition):
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
         """Yield the estimator inside."""
         yield Route(getattr(model, self.inner(model)), columns)
-
-    def children(self, model: Any) -> Iterator[Any]:
-        """Yield the estimator inside."""
-        yield getattr(model, self.inner(model))
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         """Append the estimator inside; at the top, its parameters keep the names they have in it."""
@@ -109,7 +105,7 @@ class ThresholdDefinition(InnerDefinition):
         of_probability = method == "predict_proba" or (
             method == "auto" and hasattr(classifier, "predict_proba")
         )
-        # the positive class is the second one unless told otherwise
+        # the positive class is the second one by default
         positive = getattr(model, "pos_label", None)
         number = 1 if positive is None else int(np.flatnonzero(scores.classes == positive)[0])
         value = _value_of_class(op, scores, number, of_probability)
@@ -128,8 +124,7 @@ def _value_of_class(op: ModelWriter, scores: Scores, number: int, of_probability
         return op.Gather(scores.probabilities, [number], axis=1)
     decision = str(decision_of(scores))
     if scores.n_outputs == 2:
-        first, second = (op.Gather(decision, [column], axis=1) for column in (0, 1))
-        decision = op.Sub(second, first)
+        decision = difference(op, decision)
     return decision if number == 1 else op.Neg(decision)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -151,7 +152,7 @@ class ModelWriter(SampleWriter):
             )
             array = np.asarray(parameter.value(), dtype=self.float_dtype, order="C")
             if constraint is not None and constraint.holds(array):
-                object.__setattr__(parameter, "constraint", constraint)
+                parameter = replace(parameter, constraint=constraint)
             self.initializers.append(numpy_helper.from_array(array, name))
             self.set_type(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
             self.parameters[name] = parameter

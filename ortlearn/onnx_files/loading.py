@@ -22,7 +22,7 @@ __all__ = ["is_onnx_source", "load_onnx"]
 
 
 def is_onnx_source(source: Any) -> bool:
-    """Tell whether an object stands for an ONNX model: a ModelProto, bytes or a path.
+    """Return whether an object stands for an ONNX model: a ModelProto, bytes or a path.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def _without_record(model: ModelProto) -> ModelProto:
 
 
 def _without_zipmap(model: ModelProto) -> ModelProto:
-    """Return a classifier whose probabilities are a matrix instead of one dictionary per row."""
+    """Return a classifier whose probabilities are a matrix instead of one dictionary per sample."""
     maps = [node for node in model.graph.node if node.op_type == "ZipMap"]
     if not maps:
         return model

@@ -19,15 +19,7 @@ class Invalid(Exception):
 
 
 class Attributes:
-    """Attributes of a node, and the number of columns of its input.
-
-    Parameters
-    ----------
-    node : onnx.NodeProto
-        Node.
-    columns : int or None
-        Columns of its first input, where they are known.
-    """
+    """Attributes of a node, and the number of columns of its first input, where it is known."""
 
     def __init__(self, node: NodeProto, columns: int | None):
         self.node = node

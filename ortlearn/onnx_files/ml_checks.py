@@ -19,21 +19,9 @@ ML = "ai.onnx.ml"
 
 
 def check_ml_nodes(model: ModelProto, types: Mapping[str, TensorType], label: str) -> None:
-    """Raise an error for attributes of ai.onnx.ml operators that do not fit together.
+    """Raise a ConversionError for attributes of ai.onnx.ml operators that do not fit together.
 
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model.
-    types : mapping of str to TensorType
-        What is known of its tensors.
-    label : str
-        What the model was read from, in the plural.
-
-    Raises
-    ------
-    ConversionError
-        If there is one; the message names node and attribute.
+    The message names node and attribute; ``label`` says what the model was read from, in the plural.
     """
     for node in all_nodes(model.graph):
         check = _CHECKS.get(node.op_type) if node.domain == ML else None
@@ -48,19 +36,10 @@ def check_ml_nodes(model: ModelProto, types: Mapping[str, TensorType], label: st
 
 
 def check_ml_widths(model: ModelProto) -> None:
-    """Raise an error for linear operators and SVMs that are left, of inputs with an unknown width.
+    """Raise a ConversionError for linear operators and SVMs that are left, of inputs with an unknown width.
 
-    onnxruntime would read beyond their coefficients where X has more columns than they expect.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model, after what can be written as plain operators was.
-
-    Raises
-    ------
-    ConversionError
-        If there is one.
+    onnxruntime would read beyond their coefficients where X has more columns than they expect. The model is
+    one after the decomposition of operators.
     """
     left = [n for n in all_nodes(model.graph) if n.domain == ML and n.op_type in _READS_BLINDLY]
     types = value_types(infer_types(model), infer=False) if left else {}

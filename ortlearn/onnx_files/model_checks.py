@@ -42,19 +42,9 @@ _FOUR_BITS = tuple(
 
 
 def check_structure(model: ModelProto, label: str) -> None:
-    """Raise an error for names that are no text, tensors without their values, and too many nodes.
+    """Raise a ConversionError for invalid names, tensors without their values, and too many nodes.
 
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model, as it was read.
-    label : str
-        What it was read from, in the plural, for errors.
-
-    Raises
-    ------
-    ConversionError
-        If something is found.
+    ``label`` says what the model was read from, in the plural.
     """
     for tensor in _walk(model, label):
         problem = _tensor_problem(tensor)
@@ -69,19 +59,10 @@ def check_structure(model: ModelProto, label: str) -> None:
 
 
 def check_bodies(model: ModelProto, label: str) -> None:
-    """Raise an error for If, Loop and Scan whose subgraphs take or return something else than they do.
+    """Raise a ConversionError for If, Loop and Scan with other numbers of inputs or outputs than their
+    subgraphs.
 
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model, its functions inlined.
-    label : str
-        What it was read from, in the plural.
-
-    Raises
-    ------
-    ConversionError
-        If there is one.
+    Functions of the model are inlined. ``label`` says what the model was read from, in the plural.
     """
     for node in all_nodes(model.graph):
         problem = _body_problem(node)
@@ -90,19 +71,9 @@ def check_bodies(model: ModelProto, label: str) -> None:
 
 
 def check_sizes(types: Mapping[str, TensorType], label: str) -> None:
-    """Raise an error for tensors that do not fit into memory, whatever the number of samples.
+    """Raise a ConversionError for tensors that do not fit into memory, whatever the number of samples.
 
-    Parameters
-    ----------
-    types : mapping of str to TensorType
-        What is known of the model's tensors.
-    label : str
-        What the model was read from, in the plural.
-
-    Raises
-    ------
-    ConversionError
-        If there is one.
+    ``label`` says what the model was read from, in the plural.
     """
     limit = _memory()
     for name, known in types.items():

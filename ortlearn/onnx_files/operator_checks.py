@@ -47,21 +47,10 @@ class _Form:
 
 
 def check_operators(model: ModelProto, types: Mapping[str, TensorType], label: str) -> None:
-    """Raise an error for nodes with which onnxruntime would stop the process.
+    """Raise a ConversionError for nodes with which onnxruntime would stop the process.
 
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model, its functions inlined.
-    types : mapping of str to TensorType
-        What is known of its tensors.
-    label : str
-        What the model was read from, in the plural.
-
-    Raises
-    ------
-    ConversionError
-        If there is one; the message names node and reason.
+    The message names node and reason. Functions of the model are inlined. ``label`` says what the model was
+    read from, in the plural.
     """
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
     for node in all_nodes(model.graph):

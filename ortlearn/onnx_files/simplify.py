@@ -17,15 +17,7 @@ OF_MANY = ("Concat", "Max", "Mean", "Min", "Sum")
 def remove_idle_nodes(model: ModelProto) -> ModelProto:
     """Return the model without casts to the same type, identities, and reshapes to the same shape.
 
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Model with the same outputs; a node that gives an output stays.
+    A node that gives an output stays.
 
     Examples
     --------

@@ -83,17 +83,9 @@ def _domains_once(model: ModelProto) -> ModelProto:
 
 
 def with_free_rows(model: ModelProto) -> ModelProto:
-    """Return the model for any number of rows: exporters often fix the one they were shown.
+    """Return the model for any number of samples: exporters often fix the number they were shown.
 
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model.
-
-    Returns
-    -------
-    onnx.ModelProto
-        The same model without types of inner tensors, which repeat that number.
+    Types of inner tensors, which repeat that number, are removed.
     """
     model = copy_model(model)
     weights = {tensor.name for tensor in model.graph.initializer}

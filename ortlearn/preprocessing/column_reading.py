@@ -1,4 +1,4 @@
-"""Columns as the inputs of a graph take them."""
+"""Read columns as the inputs of a graph take them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..models.encoders import as_text
 from .columns import NUMBERS, as_columns, column_keys, column_kind, column_values, is_frame, is_missing
 from .schema import Input, InputSchema
 
@@ -19,7 +20,7 @@ def read_columns(X: Any, schema: InputSchema) -> dict[str, np.ndarray]:
     Parameters
     ----------
     X : frame, mapping of str to array-like, or ndarray
-        Rows.
+        Samples.
     schema : InputSchema
         Inputs, and the columns they take.
 
@@ -95,7 +96,7 @@ def _as_text(values: np.ndarray) -> np.ndarray:
     if values.dtype.kind in "UT":
         return values.astype(object)
     items = values.ravel().tolist()
-    texts = [value if type(value) is str else _text(value) for value in items]
+    texts = [value if type(value) is str else as_text(value) for value in items]
     return np.array(texts, dtype=object).reshape(values.shape)
 
 
@@ -104,14 +105,9 @@ def _check_documents(values: np.ndarray, where: str) -> None:
     missing = [row for row, value in enumerate(values.ravel().tolist()) if is_missing(value)]
     if missing:
         raise ValueError(
-            f"{where} has missing texts, in rows {missing[:10]}: a vectorizer takes none. Put '' in their "
+            f"{where} has missing texts, in samples {missing[:10]}: a vectorizer takes none. Put '' in their "
             "place."
         )
-
-
-def _text(value: Any) -> str:
-    """Write a value as a text; missing ones as the converted encoders know them."""
-    return "nan" if is_missing(value) and value is not None else str(value)
 
 
 def _as_numbers(values: np.ndarray, dtype: np.dtype, where: str) -> np.ndarray:
@@ -147,7 +143,7 @@ def check_categories(rows: Any, schema: InputSchema) -> None:
     Parameters
     ----------
     rows : ndarray or sparse matrix of shape (n_samples, n_features)
-        Rows.
+        Samples.
     schema : InputSchema
         What is known of their columns.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.utils.validation import _num_samples
+from sklearn.utils.validation import _get_feature_names, _num_samples
 
 from .sparse_checks import check_sparse
 
@@ -22,23 +22,14 @@ __all__ = [
     "is_missing",
     "refuse_masked",
     "with_new_columns",
+    "with_readable_names",
 ]
 
 NUMBERS = {"f": "float", "i": "integer", "u": "integer", "b": "bool"}
 
 
 def is_frame(X: Any) -> bool:
-    """Tell whether X has named columns, as pandas and polars have.
-
-    Parameters
-    ----------
-    X : object
-        Anything.
-
-    Returns
-    -------
-    bool
-        Whether it has.
+    """Return whether X has named columns, as pandas and polars have.
 
     Examples
     --------
@@ -51,20 +42,7 @@ def is_frame(X: Any) -> bool:
 
 
 def refuse_masked(values: Any, name: str) -> None:
-    """Raise an error for masked arrays: their masks would be ignored.
-
-    Parameters
-    ----------
-    values : object
-        Anything: an array, a list or a dictionary of arrays.
-    name : str
-        What it is, for the message.
-
-    Raises
-    ------
-    ValueError
-        If it is one, or holds one.
-    """
+    """Raise a ValueError for a masked array, or a list or dictionary with one: its mask would be ignored."""
     parts = list(values.values()) if isinstance(values, Mapping) else []
     parts = list(values) if isinstance(values, list | tuple) else parts
     if any(isinstance(part, np.ma.MaskedArray) for part in (values, *parts)):
@@ -75,25 +53,15 @@ def refuse_masked(values: Any, name: str) -> None:
 
 
 def as_array_like(X: Any, name: str = "X") -> Any:
-    """Return X as something whose rows can be counted and picked.
+    """Return X as an object whose samples can be counted and selected.
 
-    Parameters
-    ----------
-    X : object
-        Anything.
-    name : str, default="X"
-        What it is, for messages.
-
-    Returns
-    -------
-    object
-        A CSR matrix for sparse ones of other formats than CSR and CSC (one of them is a dictionary), an
-        array for what is nothing but convertible to one; anything else as it is.
+    That is a CSR matrix for sparse formats other than CSR and CSC (one of them is a dictionary), an array for
+    an object that can only be converted to one, X itself otherwise. ``name`` is for messages.
 
     Raises
     ------
     ValueError
-        If it is a masked array.
+        If X is a masked array.
 
     Examples
     --------
@@ -120,17 +88,7 @@ def as_columns(X: Any) -> np.ndarray:
 
 
 def count_rows(X: Any) -> int:
-    """Return the number of rows of an array, a frame, a list, or a dictionary of columns.
-
-    Parameters
-    ----------
-    X : array-like, frame or mapping of str to array-like
-        Rows.
-
-    Returns
-    -------
-    int
-        Their number.
+    """Return the number of samples of an array, a frame, a list, or a dictionary of columns.
 
     Raises
     ------
@@ -147,22 +105,12 @@ def count_rows(X: Any) -> int:
         return _num_samples(X)
     lengths = {name: _num_samples(values) for name, values in X.items()}
     if len(set(lengths.values())) != 1:
-        raise ValueError(f"The columns of X must be equally long, they have {lengths} rows.")
+        raise ValueError(f"The columns of X must be equally long, they have {lengths} samples.")
     return next(iter(lengths.values()))
 
 
 def column_keys(X: Any) -> list[Hashable]:
     """Return the names of the columns of a frame or a dictionary, the positions of those of an array.
-
-    Parameters
-    ----------
-    X : frame, mapping or ndarray of shape (n_samples, n_features) or (n_samples,)
-        Rows.
-
-    Returns
-    -------
-    list of hashable
-        Key of each column.
 
     Raises
     ------
@@ -188,19 +136,7 @@ def column_keys(X: Any) -> list[Hashable]:
 
 
 def column_values(X: Any, key: Hashable) -> np.ndarray:
-    """Return a column as a numpy array.
-
-    Parameters
-    ----------
-    X : frame, mapping or ndarray
-        Rows.
-    key : hashable
-        Name or position.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, ...)
-        Values, as X holds them.
+    """Return a column as an array of the values that X holds.
 
     Examples
     --------
@@ -215,25 +151,17 @@ def column_values(X: Any, key: Hashable) -> np.ndarray:
 
 
 def is_missing(value: Any) -> bool:
-    """Tell whether a value stands for a missing one: None, NaN, or what pandas has for it."""
+    """Return whether a value stands for a missing one: None, NaN, or pandas' NA and NaT."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float | np.floating) and value != value
 
 
 def column_kind(values: np.ndarray) -> str:
-    """Return what a column holds.
+    """Return the kind of a column: ``"float"``, ``"integer"``, ``"bool"``, ``"text"`` or ``"other"``.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_samples,)
-        Values.
-
-    Returns
-    -------
-    {"float", "integer", "bool", "text", "other"}
-        Numbers with missing ones among them are ``"float"``; a mixture of text and numbers, dates and
-        anything else are ``"other"``.
+    Numbers with missing ones among them are ``"float"``; a mixture of text and numbers, dates and anything
+    else are ``"other"``.
 
     Examples
     --------
@@ -262,19 +190,9 @@ def column_kind(values: np.ndarray) -> str:
 
 
 def with_new_columns(X: Any, change: Callable[[np.ndarray, str], Any]) -> Any:
-    """Return a frame or an array with other values in its columns.
+    """Return a frame or an array of the same type with other values in its columns.
 
-    Parameters
-    ----------
-    X : frame or ndarray
-        Rows.
-    change : callable
-        Takes the values of a column and their kind, returns the new values.
-
-    Returns
-    -------
-    frame or ndarray
-        A new object of the same type.
+    ``change`` takes the values of a column and their kind, and returns the new values.
 
     Examples
     --------
@@ -290,3 +208,42 @@ def with_new_columns(X: Any, change: Callable[[np.ndarray, str], Any]) -> Any:
     if is_frame(X):
         return type(X)(new)
     return new[0] if X.ndim == 1 else np.stack([np.asarray(v, dtype=X.dtype) for v in new.values()], axis=1)
+
+
+class _NamedSamples:
+    """Numbers of a frame, with the names of its columns where every release of scikit-learn finds them."""
+
+    def __init__(self, frame: Any):
+        self.frame = frame
+        self.shape = frame.shape
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self.frame, dtype=dtype)
+
+    def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> _NamedSamples:
+        return self
+
+    def column_names(self) -> list[str]:
+        return list(self.frame.columns)
+
+
+def with_readable_names(X: Any) -> Any:
+    """Return samples for scikit-learn's ``validate_data``, which reads the names of their columns.
+
+    Releases before 1.9 find those of pandas and of frames with the interchange protocol, which polars gave up
+    in 2.0: other frames become an array-like with their names.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from ortlearn.preprocessing.columns import with_readable_names
+    >>> X = numpy.zeros((2, 3))
+    >>> with_readable_names(X) is X
+    True
+    """
+    if not is_frame(X) or hasattr(X, "__dataframe__") or _get_feature_names(X) is not None:
+        return X
+    return _NamedSamples(X) if all(isinstance(name, str) for name in X.columns) else X

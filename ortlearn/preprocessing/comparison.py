@@ -1,4 +1,4 @@
-"""Whether the graph of some transformers gives what scikit-learn gives, on a few rows."""
+"""Compare the graph of transformers with scikit-learn on a few samples."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["Run", "difference", "probe_rows", "transformed"]
 #: Runs a graph on arrays by the name of their inputs, and returns its first output.
 Run = Callable[[ModelProto, dict[str, np.ndarray]], np.ndarray]
 
-#: Rows that are compared, and how many of text.
+#: Samples that are compared, and how many of text.
 ROWS, ROWS_OF_TEXT = 24, 128
 #: Difference beyond which a graph is not used, relative to values above one.
 TOLERANCE = 1e-3
@@ -42,17 +42,7 @@ UNKNOWN = "ortlearn: a text not seen before"
 
 
 def probe_rows(X: Any) -> Any:
-    """Return rows far apart, and the first ones with a missing value in each column.
-
-    Parameters
-    ----------
-    X : array-like, sparse matrix or frame
-        Rows.
-
-    Returns
-    -------
-    array-like, sparse matrix or frame
-        Some of them.
+    """Return samples far apart, and the first ones with a missing value in each column.
 
     Examples
     --------
@@ -72,7 +62,7 @@ def probe_rows(X: Any) -> Any:
 
 
 def _kinds_and_missing(X: Any) -> tuple[set[str], np.ndarray]:
-    """Return the kinds of the columns, and the first row with a missing value in each."""
+    """Return the kinds of the columns, and the first sample with a missing value in each."""
     X = X if is_frame(X) else as_columns(X)
     if not is_frame(X) and X.dtype.kind in "fiub":
         missing = np.isnan(X).any(axis=1) if X.dtype.kind == "f" else np.zeros(0, dtype=bool)
@@ -103,37 +93,21 @@ def difference(
     probe: Any,
     run: Run,
 ) -> str | None:
-    """Say how a graph differs from the transformer it was converted from; None if it does not.
+    """Return how a graph differs from the fitted transformer it was converted from; None if it does not.
 
-    Parameters
-    ----------
-    transformer : transformer
-        Fitted.
-    graph : onnx.ModelProto
-        What it was converted to.
-    schema : InputSchema
-        Inputs of the graph.
-    probe : array-like, sparse matrix or frame
-        Rows.
-    run : callable
-        Runs a graph on arrays by the name of their inputs, and returns its first output.
-
-    Returns
-    -------
-    str or None
-        What is different.
+    ``run`` runs a graph on arrays by the name of their inputs, and returns its first output.
     """
-    fault = _compare(transformer, graph, schema, probe, run)
-    if fault is None and not issparse(probe):
+    found = _compare(transformer, graph, schema, probe, run)
+    if found is None and not issparse(probe):
         strange = _with_unknown_texts(probe)
-        fault = None if strange is None else _compare(transformer, graph, schema, strange, run)
-    return fault
+        found = None if strange is None else _compare(transformer, graph, schema, strange, run)
+    return found
 
 
 def _compare(transformer: Any, graph: ModelProto, schema: InputSchema, probe: Any, run: Run) -> str | None:
     try:
         expected = transformed(transformer, probe)
-    except (AttributeError, TypeError, ValueError):  # rows that scikit-learn refuses
+    except (AttributeError, TypeError, ValueError):  # samples that scikit-learn refuses
         return None
     try:
         got = run(graph, read_columns(probe.toarray() if issparse(probe) else probe, schema))
@@ -204,7 +178,7 @@ def _encoded_columns(transformer: Any, rows: Any) -> set[Hashable]:
 
 
 def _with_unknown_texts(probe: Any) -> Any:
-    """Return a few rows with texts that nobody has seen, None where there are no texts."""
+    """Return a few samples with unknown texts, None where there are no texts."""
     rows = probe if is_frame(probe) else as_columns(probe)
     kinds = {column_kind(column_values(rows, key)) for key in column_keys(rows)}
     if "text" not in kinds:

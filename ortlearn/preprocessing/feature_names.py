@@ -1,4 +1,4 @@
-"""Whether the columns of X are those that an estimator was fitted on."""
+"""Check that the columns of X are those that an estimator was fitted on."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def check_feature_names(estimator: Any, X: Any) -> None:
     estimator : estimator
         Fitted. One that selects columns by name takes them in any order.
     X : array-like, sparse matrix or frame of shape (n_samples, n_features)
-        Rows.
+        Samples.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def _first_step(estimator: Any) -> Any:
 
 
 def _takes(pipeline: Pipeline, X: Any) -> bool:
-    """Tell whether a pipeline takes a row all the same: a function may select its columns by name."""
+    """Return whether a pipeline takes a sample all the same: a function may select its columns by name."""
     method = next((m for m in ("predict", "transform", "score_samples") if hasattr(pipeline, m)), "predict")
     try:
         with quiet():

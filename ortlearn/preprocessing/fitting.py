@@ -1,4 +1,4 @@
-"""Fit a scikit-learn estimator so that it can be converted, as cheaply as its shapes allow."""
+"""Fit a clone of a scikit-learn estimator, on few samples where only its shapes are needed."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ..models import find_definition
 from ..quiet import quiet
+from .estimator_checks import target_tags
 from .overwriting import untouched
-from .target_tags import target_tags
 
 __all__ = ["fit_clone", "is_fitted"]
 
 #: Samples that the shapes of an estimator are fitted on.
-FEW_ROWS = 200
+FEW_SAMPLES = 200
 
 
 def is_fitted(estimator: BaseEstimator) -> bool:
-    """Tell whether an estimator (of a pipeline: its last step) is fitted.
+    """Return whether an estimator (of a pipeline: its last step) is fitted.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def _last(estimator: BaseEstimator) -> Any:
 
 
 def _requires_labels(estimator: BaseEstimator) -> bool:
-    """Tell whether an estimator needs y to be fitted, by scikit-learn's tags."""
+    """Return whether an estimator needs y to be fitted, by scikit-learn's tags."""
     return get_tags(estimator).target_tags.required or get_tags(_last(estimator)).target_tags.required
 
 
@@ -110,14 +110,14 @@ def fit_clone(
     y : array-like of shape (n_samples,) or (n_samples, n_outputs)
         Labels.
     sample_weight : ndarray of shape (n_samples,), default=None
-        Weights of the rows, passed on where the estimator's fit takes them; of a pipeline, its last
+        Weights of the samples, passed on where the estimator's fit takes them; of a pipeline, its last
         step's, or those of the steps that request them where metadata is routed.
     shapes_only : bool, default=False
         Whether learned weights will be drawn anew, so that a single iteration will do.
     random_state : numpy.random.RandomState, default=None
         Where seeds for parameters ``random_state=None`` come from.
     classes : array-like of shape (n_classes,), default=None
-        Classes the estimator must know; those that y lacks are added to a copy of the first row.
+        Classes the estimator must know; those that y lacks are added to a copy of the first sample.
 
     Returns
     -------
@@ -139,7 +139,7 @@ def fit_clone(
     if y is None and _requires_labels(estimator):
         raise ValueError(
             f"Training {type(_last(estimator)).__name__} requires y to be passed, but the target y is None: "
-            "it must have a value or a class for each row."
+            "it must have a value or a class for each sample."
         )
     fitted = clone(estimator)
     if shapes_only:
@@ -147,7 +147,7 @@ def fit_clone(
     if random_state is not None:
         _set_seeds(fitted, random_state)
     if shapes_only and _shape_parameters(fitted) is not None:
-        X, y = _few_rows(X, y, is_classifier(fitted))
+        X, y = _few_samples(X, y, is_classifier(fitted))
         sample_weight = None
     if classes is not None:
         X, y, sample_weight = _with_all_classes(X, y, sample_weight, classes)
@@ -161,7 +161,7 @@ def fit_clone(
 
 
 def _weight_parameter(estimator: BaseEstimator) -> str | None:
-    """Return the name under which the fit of an estimator takes weights of rows; None if it does not."""
+    """Return the name under which the fit of an estimator takes weights of samples; None if it does not."""
     if not isinstance(estimator, Pipeline):
         return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
     if get_config()["enable_metadata_routing"]:
@@ -172,19 +172,19 @@ def _weight_parameter(estimator: BaseEstimator) -> str | None:
     return None if inner is None else f"{name}__{inner}"
 
 
-def _few_rows(X: Any, y: Any, by_class: bool):
-    """Return the first rows, and the first one of each class."""
-    if np.shape(y)[0] <= FEW_ROWS:
+def _few_samples(X: Any, y: Any, by_class: bool):
+    """Return the first samples, and the first one of each class."""
+    if np.shape(y)[0] <= FEW_SAMPLES:
         return X, y
     y = y if issparse(y) else np.asarray(y)
-    rows = np.arange(FEW_ROWS)
+    rows = np.arange(FEW_SAMPLES)
     if by_class and y.ndim == 1:
         rows = np.union1d(rows, np.unique(y, return_index=True)[1])
     return _take(X, rows), y[rows]
 
 
-def _missing_rows(y: np.ndarray, classes: Any) -> np.ndarray:
-    """Return copies of the first row of labels, each with a class that its column lacks."""
+def _missing_labels(y: np.ndarray, classes: Any) -> np.ndarray:
+    """Return copies of the first labels, each with a class that its column lacks."""
     y = y.astype(np.result_type(y.dtype, *(np.asarray(known).dtype for known in classes)))
     missing = []
     for column, known in enumerate(classes):
@@ -197,7 +197,7 @@ def _missing_rows(y: np.ndarray, classes: Any) -> np.ndarray:
 
 def _with_all_classes(X: Any, y: Any, sample_weight: np.ndarray | None, classes: Any):
     if np.ndim(y) == 2 and np.shape(y)[1] > 1:
-        missing = _missing_rows(np.asarray(y), classes)
+        missing = _missing_labels(np.asarray(y), classes)
     else:
         missing = np.setdiff1d(classes, y)
     rows = np.zeros(len(missing), dtype=int)
@@ -209,7 +209,7 @@ def _with_all_classes(X: Any, y: Any, sample_weight: np.ndarray | None, classes:
 
 
 def _take(X: Any, rows: np.ndarray) -> Any:
-    """Return some rows of an array, a sparse matrix or a frame."""
+    """Return some samples of an array, a sparse matrix or a frame."""
     if hasattr(X, "iloc"):
         return X.iloc[rows]
     return X[rows] if hasattr(X, "shape") else np.asarray(X)[rows]

@@ -1,4 +1,4 @@
-"""The inputs of the graph of a scikit-learn estimator, from the rows it is to be trained on."""
+"""The inputs of the graph of a scikit-learn estimator, from the samples it is to be trained on."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def input_schema(X: Any, estimator: Any, dtype: Any = np.float32) -> InputSchema
     Parameters
     ----------
     X : array-like, sparse matrix or frame
-        Rows, a few of them will do.
+        Samples, a few of them will do.
     estimator : estimator
         Fitted.
     dtype : dtype, default=numpy.float32
@@ -113,7 +113,7 @@ def _check_count(n_columns: int, estimator: Any) -> None:
 
 
 def _are_numbers(X: Any, keys: list[Hashable], readers: list[Reader], dtype: np.dtype) -> bool:
-    """Tell whether a matrix of floating-point numbers holds all columns exactly enough."""
+    """Return whether a matrix of floating-point numbers holds all columns without loss."""
     if not is_frame(X) and X.dtype.kind == "f":
         return True
     coded = {reader.position for reader in readers if _encodes(reader)}

@@ -1,4 +1,4 @@
-"""In which columns a fitted estimator accepts missing values."""
+"""Find the columns in which a fitted estimator accepts missing values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NUMBERS = ("float", "integer", "bool")
 
 
 def accepts_missing(estimator: Any) -> bool:
-    """Tell whether what reads X first says that it accepts NaN.
+    """Return whether the estimator that reads X first says that it accepts NaN.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def _wrapped(estimator: Any) -> list[Any]:
 
 
 def _first_that_removes(steps: list[Any]) -> bool:
-    """Tell whether missing values come as far as a step that removes them, or to the end."""
+    """Return whether missing values reach a step that removes them, or to the end."""
     for step in steps:
         if not accepts_missing(step):
             return False
@@ -85,7 +85,7 @@ def missing_columns(estimator: Any, X: Any) -> frozenset[int]:
     estimator : estimator
         Fitted.
     X : array-like, sparse matrix or frame
-        Rows.
+        Samples.
 
     Returns
     -------
@@ -126,7 +126,7 @@ def _has_missing(X: Any, key: Any) -> bool:
 
 
 def _accepts(estimator: Any, row: Any, positions: set[int]) -> bool:
-    """Tell whether an estimator predicts a row with missing values in some columns."""
+    """Return whether an estimator predicts a sample with missing values in some columns."""
     counter = iter(range(len(column_keys(row))))
 
     def drop(values: np.ndarray, kind: str) -> Any:

@@ -1,4 +1,4 @@
-"""Copies of what a scikit-learn estimator might overwrite."""
+"""Copy arrays that a scikit-learn estimator might overwrite."""
 
 from __future__ import annotations
 
@@ -16,17 +16,7 @@ def may_overwrite(estimator: Any) -> bool:
     """Return whether an estimator might overwrite what it is fitted on, or what it transforms.
 
     scikit-learn's own estimators do so under parameters such as ``copy_X=False`` only, and where they call
-    functions of the user. Those of other packages keep to no such rule.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Estimator or pipeline, fitted or not.
-
-    Returns
-    -------
-    bool
-        True where it might.
+    functions of the user. Those of other packages follow no such rule.
 
     Examples
     --------
@@ -67,7 +57,7 @@ def untouched(estimator: Any, *arrays: Any) -> tuple[Any, ...]:
     Parameters
     ----------
     estimator : estimator
-        What is to be fitted on them, or transforms them.
+        Estimator that is fitted on them, or transforms them.
     *arrays : array-like, sparse matrix, frame or None
         X, y and so on.
 

@@ -6,13 +6,10 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sklearn.pipeline import Pipeline
-
 from ..models import find_definition
-from ..models.pipelines import IDLE
 from ..models.routes import Route
 
-__all__ = ["Reader", "first_readers", "last_step", "selected_names", "selects_by_name"]
+__all__ = ["Reader", "first_readers", "selected_names", "selects_by_name"]
 
 
 @dataclass(frozen=True)
@@ -46,19 +43,9 @@ def _routes(estimator: Any, columns: Sequence[int]) -> list[Route]:
 def first_readers(estimator: Any, columns: Sequence[int], imputed: bool = False) -> Iterator[Reader]:
     """Yield what reads each column of X first; a column may have several readers, or none.
 
-    Parameters
-    ----------
-    estimator : estimator or None
-        Fitted estimator, pipeline or transformer; None for one that passes columns through.
-    columns : sequence of int
-        Positions in X of the columns it is given.
-    imputed : bool, default=False
-        Whether missing values were filled before.
-
-    Yields
-    ------
-    Reader
-        Step and column. Steps that only fill missing values are looked through.
+    ``estimator`` is None for columns that are passed through, ``columns`` are their positions in X, and
+    ``imputed`` says whether missing values were filled before. Steps that only fill missing values are passed
+    over.
 
     Examples
     --------
@@ -90,15 +77,7 @@ def _selects(estimator: Any) -> bool:
 def selects_by_name(estimator: Any) -> bool:
     """Return whether the columns of a frame are selected by name before anything else reads them.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted estimator or pipeline.
-
-    Returns
-    -------
-    bool
-        Whether a ColumnTransformer comes first that was fitted on names and selects by them.
+    That is so if a ColumnTransformer comes first that was fitted on names and selects by them.
 
     Examples
     --------
@@ -134,11 +113,3 @@ def selected_names(estimator: Any) -> list[Hashable] | None:
         return None if known is None else list(known)
     found = [selected_names(route.part) for route in definition.routes(estimator, ())]
     return None if None in found else found[0]
-
-
-def last_step(estimator: Any) -> Any:
-    """Return the estimator at the end of pipelines, which may be nested; idle steps do not count."""
-    while isinstance(estimator, Pipeline):
-        steps = [step for _, step in estimator.steps if step not in IDLE]
-        estimator = steps[-1] if steps else None
-    return estimator

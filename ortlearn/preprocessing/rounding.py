@@ -23,15 +23,7 @@ SAMPLES = 1000
 def rounding(values: Any) -> float:
     """Return how far float32 moves numbers, relative to their standard deviation.
 
-    Parameters
-    ----------
-    values : array-like of numbers
-        Numbers; missing ones are left out.
-
-    Returns
-    -------
-    float
-        Largest difference by standard deviation: 0 for equal numbers, infinite where float32 is too small.
+    It is 0 for equal numbers, infinite where float32 is too small; missing numbers are left out.
 
     Examples
     --------
@@ -58,17 +50,7 @@ def rounding(values: Any) -> float:
 def rounded_columns(X: Any, schema: InputSchema) -> list[Hashable]:
     """Return the columns of X that lose digits which matter in the inputs of a graph.
 
-    Parameters
-    ----------
-    X : array-like, sparse matrix, frame or mapping of str to array-like
-        Samples; some of them are looked at.
-    schema : InputSchema
-        Inputs of the graph.
-
-    Returns
-    -------
-    list of hashable
-        Names, or positions where there are none.
+    They are names, or positions where there are none. A part of the samples is looked at.
 
     Examples
     --------
@@ -85,17 +67,7 @@ def rounded_columns(X: Any, schema: InputSchema) -> list[Hashable]:
 
 
 def title_of_columns(keys: Sequence[Hashable]) -> str:
-    """Return some names or positions of columns for a message.
-
-    Parameters
-    ----------
-    keys : sequence of hashable
-        At least one.
-
-    Returns
-    -------
-    str
-        The first five.
+    """Return the first five names or positions of columns for a message.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a model takes: one matrix, or columns of several kinds by name."""
+"""Inputs of a model: one matrix, or columns of several kinds by name."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Input:
     name : str
         Name in the graph.
     known : TensorType
-        Its type; the first dimension is the rows.
+        Its type; the first dimension is the samples.
     column : hashable or None
         Name (of a frame) or position (of an array) of the column it takes; None for all of X.
     position : int or None
-        Position of that column in the rows the model was fitted on, where it is known.
+        Position of that column in the X the model was fitted on, where it is known.
     """
 
     name: str
@@ -108,25 +108,13 @@ class InputSchema:
         return np.dtype(np.float64 if doubles else np.float32)
 
     def input_of_column(self) -> dict[int, str] | None:
-        """Return which input takes each column of X; None where one input takes them all.
-
-        Returns
-        -------
-        dict of int to str or None
-            Name of the input by position among the columns of X.
-        """
+        """Return the name of the input that takes each column of X; None where one input takes them all."""
         if self.is_matrix:
             return None
         return {item.position: item.name for item in self.inputs if item.position is not None}
 
     def narrowed(self) -> InputSchema:
-        """Return the schema with float32 instead of float64.
-
-        Returns
-        -------
-        InputSchema
-            Schema of the same inputs.
-        """
+        """Return the schema of the same inputs with float32 instead of float64."""
         inputs = [
             replace(item, known=TensorType(TensorProto.FLOAT, item.known.shape))
             if item.known.elem_type == TensorProto.DOUBLE
@@ -136,47 +124,12 @@ class InputSchema:
         return replace(self, inputs=tuple(inputs))
 
     def types(self) -> dict[str, TensorType]:
-        """Return the type of each input.
-
-        Returns
-        -------
-        dict of str to TensorType
-            Types by name.
-        """
+        """Return the type of each input by its name."""
         return {item.name: item.known for item in self.inputs}
-
-    def renamed(self, names: Mapping[str, str]) -> InputSchema:
-        """Return the schema of a graph whose inputs have new names.
-
-        Parameters
-        ----------
-        names : mapping of str to str
-            New name of each input; the others keep theirs.
-
-        Returns
-        -------
-        InputSchema
-            Schema of the same columns.
-        """
-        return replace(
-            self, inputs=tuple(replace(item, name=names.get(item.name, item.name)) for item in self.inputs)
-        )
 
 
 def matrix_schema(n_features: int | None, dtype: Any = np.float32) -> InputSchema:
-    """Return the schema of a model that takes one matrix, as ``X``.
-
-    Parameters
-    ----------
-    n_features : int or None
-        Number of columns, None where it is unknown.
-    dtype : dtype, default=numpy.float32
-        Type; ``object`` for text.
-
-    Returns
-    -------
-    InputSchema
-        Schema of one input.
+    """Return the schema of a model that takes one matrix, as ``X``; ``dtype`` is ``object`` for text.
 
     Examples
     --------
@@ -191,28 +144,15 @@ def matrix_schema(n_features: int | None, dtype: Any = np.float32) -> InputSchem
 def graph_inputs(
     model: ModelProto, types: Mapping[str, TensorType], label: str | None, row_weight: str | None = None
 ) -> dict[str, TensorType]:
-    """Return the types of the inputs of a graph that take X.
+    """Return the types of the inputs of a graph that take X, in the graph's order.
 
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model.
-    types : mapping of str to TensorType
-        What is known of its tensors.
-    label : str or None
-        Input that takes the labels, where there is one.
-    row_weight : str or None, default=None
-        Input that takes the weights of the rows, where there is one.
-
-    Returns
-    -------
-    dict of str to TensorType
-        In the graph's order.
+    ``label`` and ``row_weight`` are the inputs that take the labels and the weights of the samples, where it
+    has any.
 
     Raises
     ------
     ConversionError
-        If there is none, or one that is no tensor of numbers or text.
+        If no input takes X, or one is no tensor of numbers or text.
 
     Examples
     --------
@@ -243,17 +183,7 @@ def graph_inputs(
 
 
 def schema_of_graph(types: Mapping[str, TensorType]) -> InputSchema:
-    """Return the schema of an ONNX model.
-
-    Parameters
-    ----------
-    types : mapping of str to TensorType
-        Inputs that take X, in order.
-
-    Returns
-    -------
-    InputSchema
-        One input takes all of X; several take the columns of their names.
+    """Return the schema of an ONNX model: one input takes all of X, several take the columns of their names.
 
     Examples
     --------

@@ -25,19 +25,9 @@ class UndefinedModelError(ConversionError):
 
 
 def convert(estimator: Any, inputs: Mapping[str, TensorType]) -> ModelProto:
-    """Convert a fitted estimator by skl2onnx.
+    """Return the graph that skl2onnx writes of a fitted estimator, at the opset that definitions write.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted.
-    inputs : mapping of str to TensorType
-        Inputs of the graph; their names are identifiers.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Graph at the opset that definitions write.
+    Names of the inputs are identifiers.
 
     Raises
     ------
@@ -93,24 +83,10 @@ def _declared(known: TensorType) -> Any:
 def append_converted(op: ModelWriter, estimator: Any, x: str | Columns) -> Scores:
     """Append the graph that skl2onnx writes of a transformer without a definition; nothing in it is trained.
 
-    Parameters
-    ----------
-    op : ModelWriter
-        Receives the nodes.
-    estimator : estimator
-        Fitted.
-    x : str or Columns
-        Samples.
-
-    Returns
-    -------
-    Scores
-        What it gives.
-
     Raises
     ------
     UndefinedModelError
-        If it predicts rather than transforms.
+        If the estimator predicts rather than transforms.
     ConversionError
         If skl2onnx cannot convert it.
     """

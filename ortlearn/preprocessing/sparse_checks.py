@@ -10,17 +10,7 @@ __all__ = ["check_sparse"]
 
 
 def check_sparse(X: Any) -> None:
-    """Raise an error for a sparse matrix whose indices point beyond its shape or its values.
-
-    Parameters
-    ----------
-    X : sparse matrix or sparse array
-        Any format of scipy.
-
-    Raises
-    ------
-    ValueError
-        If there is such an index.
+    """Raise a ValueError for a sparse matrix whose indices point beyond its shape or its values.
 
     Examples
     --------

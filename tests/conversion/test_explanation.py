@@ -107,7 +107,7 @@ def test_constants_come_last_in_a_row_of_their_own():
 
 #: Estimators with nothing to train, rows to fit them on, and a part of the reason.
 HOPELESS = {
-    "votes": (KNeighborsClassifier(3), X, "votes of the nearest training rows"),
+    "votes": (KNeighborsClassifier(3), X, "votes of the nearest training samples"),
     "bins": (KBinsDiscretizer(3, encode="ordinal", strategy="uniform"), X, "number of a bin"),
     "categories": (OneHotEncoder(sparse_output=False), CATEGORIES, "categories or words"),
     "selector": (SelectKBest(k=2), X, "picks columns"),
@@ -132,7 +132,7 @@ def test_an_estimator_with_nothing_to_train_says_why(case):
 
 def test_the_error_of_an_estimator_has_the_same_facts():
     with pytest.raises(
-        NoTrainableWeightError, match=r"votes of the nearest training rows.*no gradient passes"
+        NoTrainableWeightError, match=r"votes of the nearest training samples.*no gradient passes"
     ):
         OrtGradientOptimizer(KNeighborsClassifier(3)).fit(X, LABELS)
 

@@ -272,12 +272,14 @@ def test_missing_documents(missing, either, people, unchanged):
 
     def fails():
         for call in (model.predict, lambda X: model.fit(X, y), lambda X: model.partial_fit(X, y)):
-            with pytest.raises(ValueError, match=r"Column 'note' of X has missing texts, in rows \[3, 5\]"):
+            with pytest.raises(
+                ValueError, match=r"Column 'note' of X has missing texts, in samples \[3, 5\]"
+            ):
                 call(with_none)
 
     unchanged(model, texts, fails)
     alone = small_step(either, make_pipeline(TfidfVectorizer(), Ridge()).fit(texts["note"], y))
-    with pytest.raises(ValueError, match=r"X has missing texts, in rows \[3, 5\].* Put ''"):
+    with pytest.raises(ValueError, match=r"X has missing texts, in samples \[3, 5\].* Put ''"):
         alone.fit(texts["note"], y).predict(with_none["note"])
 
 

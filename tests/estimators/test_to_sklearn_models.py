@@ -54,8 +54,7 @@ SOME = [
 #: What float32 makes of kernels and error functions.
 ROUGH = {"GaussianProcessClassifier": 1e-3, "GaussianProcessRegressor": 1e-4}
 #: Cases whose attributes cannot hold what is trained, and why.
-REFUSED = {
-}
+REFUSED = {}
 
 #: Cases whose data scikit-learn itself refuses.
 NOT_FITTED = {"SkewedChi2Sampler:rows"}

@@ -191,7 +191,7 @@ def test_scores_of_other_shapes_are_refused(shape):
         opset_imports=[helper.make_opsetid("", 18)],
         ir_version=8,
     )
-    with pytest.raises(ConversionError, match=r"must have a shape \(rows, k\)"):
+    with pytest.raises(ConversionError, match=r"must have a shape \(n, k\)"):
         to_trainable(model)
 
 

@@ -317,9 +317,8 @@ def test_inputs_of_graphs():
         graph_inputs(model, {}, None)
 
 
-def test_renamed_and_narrowed():
+def test_narrowed():
     schema = matrix_schema(3, np.float64)
-    assert schema.renamed({"X": "Y"}).inputs[0].name == "Y"
     assert schema.narrowed().float_dtype == np.float32 and schema.float_dtype == np.float64
 
 

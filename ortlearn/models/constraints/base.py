@@ -34,7 +34,7 @@ class Constraint(ABC):
 
     @abstractmethod
     def holds(self, values: np.ndarray) -> bool:
-        """Tell whether an array is in the set, its edge included."""
+        """Return whether an array is in the set, its edge included."""
 
     @abstractmethod
     def free(self, values: np.ndarray) -> np.ndarray:

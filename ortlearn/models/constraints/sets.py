@@ -161,7 +161,7 @@ class LogProbability(Constraint):
     text = "kept below 0, the logarithm of a probability"
 
     def holds(self, values: np.ndarray) -> bool:
-        """Tell whether no number is positive."""
+        """Return whether no number is positive."""
         return bool(np.isfinite(values).all() and (values <= 0).all())
 
     def free(self, values: np.ndarray) -> np.ndarray:
@@ -195,7 +195,7 @@ class Increasing(Constraint):
     text = "kept increasing, from 0 to 1"
 
     def holds(self, values: np.ndarray) -> bool:
-        """Tell whether the numbers rise, within 0 and 1."""
+        """Return whether the numbers rise, within 0 and 1."""
         flat = values.ravel()
         return bool((np.diff(flat) >= 0).all() and flat[0] >= 0 and flat[-1] <= 1)
 
@@ -231,7 +231,7 @@ class Rising(Constraint):
     text = "kept rising"
 
     def holds(self, values: np.ndarray) -> bool:
-        """Tell whether no row is below the one before."""
+        """Return whether no row is below the one before."""
         return bool((np.diff(values, axis=0) >= 0).all())
 
     def free(self, values: np.ndarray) -> np.ndarray:
@@ -270,7 +270,7 @@ class Triangular(Constraint):
     text = "kept triangular, the diagonal positive"
 
     def holds(self, values: np.ndarray) -> bool:
-        """Tell whether nothing is below the diagonal, and the diagonal is positive."""
+        """Return whether nothing is below the diagonal, and the diagonal is positive."""
         return bool((np.tril(values, -1) == 0).all() and (np.diagonal(values, axis1=-2, axis2=-1) > 0).all())
 
     def free(self, values: np.ndarray) -> np.ndarray:

@@ -37,7 +37,7 @@ class Positive(Constraint):
         return "kept positive" if self.sign > 0 else "kept negative"
 
     def holds(self, values: np.ndarray) -> bool:
-        """Tell whether every number has the sign."""
+        """Return whether every number has the sign."""
         return bool((self.sign * values > 0).all())
 
     def free(self, values: np.ndarray) -> np.ndarray:
@@ -85,7 +85,7 @@ class NotNegative(Constraint):
         return "kept at 0 or above" if self.sign > 0 else "kept at 0 or below"
 
     def holds(self, values: np.ndarray) -> bool:
-        """Tell whether no number has the other sign."""
+        """Return whether no number has the other sign."""
         return bool((self.sign * values >= 0).all())
 
     def free(self, values: np.ndarray) -> np.ndarray:

@@ -12,9 +12,9 @@ from onnx import TensorProto
 from ..base import ModelDefinition
 from ..constraints.signs import Positive
 from ..forms import Kept
-from ..members import one_hot, shares_of
+from ..members import difference, one_hot, shares_of
 from ..registry import share
-from ..scores import Scores, binary_classes, class_scores, label_of, regression
+from ..scores import Scores, binary_classes, class_scores, label_of, of_two_classes, regression
 from ..writer import ModelWriter
 
 __all__ = ["AdaBoostClassifierDefinition", "AdaBoostRegressorDefinition"]
@@ -86,9 +86,9 @@ class AdaBoostClassifierDefinition(ModelDefinition):
         if k > 2:
             scores = class_scores(op, op.Div(score, k - 1.0), classes)
             return _of_votes(op, scores, op.Softmax(op.Div(decision, k - 1.0), axis=1), decision)
-        decision, score = _difference(op, decision), _difference(op, score)
+        decision, score = difference(op, decision), difference(op, score)
         second = op.Sigmoid(decision)
-        shares = op.Concat(op.Sub(1.0, second), second, axis=1)
+        shares = of_two_classes(op, second)
         return _of_votes(op, binary_classes(op, score, classes), shares, decision)
 
 
@@ -96,11 +96,6 @@ def _votes(op: ModelWriter, shares: str, weight: str, n_classes: int) -> str:
     """Append a member's votes: 1 for a share of 1, ``-1 / (k - 1)`` for a share of 0."""
     rest = n_classes - 1
     return op.Mul(op.Sub(op.Mul(shares, n_classes / rest), 1.0 / rest), weight)
-
-
-def _difference(op: ModelWriter, votes: str) -> str:
-    """Append the votes for the second of two classes less those for the first."""
-    return op.Sub(op.Gather(votes, [1], axis=1), op.Gather(votes, [0], axis=1))
 
 
 def _summed(op: ModelWriter, values: list[str]) -> str:

@@ -22,6 +22,7 @@ from ...losses import (
 )
 from ..base import ModelDefinition
 from ..forms import Composed, Reshaped, Scaled
+from ..members import difference
 from ..objectives import Objective, elastic
 from ..parameters import Access
 from ..scores import Scores, binary_classes, class_scores, label_of, regression
@@ -116,7 +117,7 @@ def _linked(op: ModelWriter, model: Any, scores: Scores) -> str:
     logarithms = op.Log(op.Max(scores.probabilities, float(np.finfo(np.float64).eps)))
     if model.estimators_.shape[1] > 1:
         return op.Sub(logarithms, op.ReduceMean(logarithms, [1], keepdims=1))
-    logit = op.Sub(op.Gather(logarithms, [1], axis=1), op.Gather(logarithms, [0], axis=1))
+    logit = difference(op, logarithms)
     return op.Mul(logit, 0.5) if model.loss == "exponential" else logit
 
 

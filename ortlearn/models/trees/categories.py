@@ -22,17 +22,6 @@ def split_on_categories(
 ) -> tuple[Nodes, str, int]:
     """Append a column for each split on categories: 0 for the categories that go left, 1 for the others.
 
-    Parameters
-    ----------
-    op : ModelWriter
-        Receives the nodes.
-    model : HistGradientBoostingClassifier or HistGradientBoostingRegressor
-        Fitted on categories.
-    predictors : sequence of TreePredictor
-        Its trees.
-    x : str or Columns
-        Samples.
-
     Returns
     -------
     nodes : Nodes

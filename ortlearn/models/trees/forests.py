@@ -11,6 +11,7 @@ from ...losses import AbsoluteErrorLoss, LogLoss, SquaredErrorLoss
 from ..base import ModelDefinition
 from ..constraints.sets import Shares
 from ..forms import Composed, Form, Reshaped, Scaled
+from ..members import difference
 from ..objectives import Objective, elastic
 from ..scores import LOWEST, Scores, classes_of_probabilities, label_of, regression
 from ..writer import ModelWriter
@@ -133,7 +134,7 @@ def _several_outputs(op: ModelWriter, shares: str, classes: list[np.ndarray], lo
         probabilities.append(op.columns(op.Gather(shares, output, axis=1), range(size), max(sizes)))
         own = op.Gather(logarithms, output, axis=1)
         if size == 2:
-            scores.append(op.Sub(op.Gather(own, [1], axis=1), op.Gather(own, [0], axis=1)))
+            scores.append(difference(op, own))
         else:
             scores.append(op.columns(own, range(size), max(sizes)))
     groups = tuple(1 if size == 2 else size for size in sizes)

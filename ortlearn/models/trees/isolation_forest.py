@@ -20,17 +20,9 @@ __all__ = ["IsolationForestDefinition", "average_path_length"]
 
 
 def average_path_length(n: float) -> float:
-    """Return the mean depth at which a sample is alone in a tree grown on several.
+    """Return the mean depth at which a sample is alone in a tree grown on n of them.
 
-    Parameters
-    ----------
-    n : float
-        Number of samples.
-
-    Returns
-    -------
-    float
-        ``c(n) = 2 H(n - 1) - 2 (n - 1) / n`` with ``H(i) = ln(i) + 0.5772``, ``c(2) = 1``, ``c(1) = 0``.
+    ``c(n) = 2 H(n - 1) - 2 (n - 1) / n`` with ``H(i) = ln(i) + 0.5772``, ``c(2) = 1``, ``c(1) = 0``.
 
     References
     ----------

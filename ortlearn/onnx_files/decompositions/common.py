@@ -14,14 +14,9 @@ __all__ = ["Fused"]
 
 
 class Fused:
-    """A fused node and the builder its replacement is written with.
+    """A fused node, and the builder that its replacement is written with.
 
-    Parameters
-    ----------
-    node : onnx.NodeProto
-        Node to replace.
-    op : GraphBuilder
-        Receives the replacement; it knows the types of the graph's tensors.
+    The builder knows the types of the graph's tensors.
     """
 
     def __init__(self, node: NodeProto, op: GraphBuilder):

@@ -36,7 +36,7 @@ BINARY_LINKS = {"NONE", "LOGISTIC"}
 def linear_classifier(fused: Fused) -> bool:
     """Write a linear classifier as raw scores, probabilities and a label.
 
-    Two classes whose rows are opposite become one score column, as scikit-learn has it.
+    Two classes whose coefficients are opposite become one score column, as scikit-learn has it.
     """
     link = fused.text("post_transform", "NONE")
     classes = fused.classes()

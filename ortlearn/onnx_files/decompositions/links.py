@@ -23,23 +23,9 @@ NEGLIGIBLE = 1e-7
 
 
 def apply_link(op: GraphBuilder, link: str, scores: str, output: str | None = None) -> str:
-    """Return the transform of raw scores.
+    """Return the transform of raw scores of shape (n, columns), float32.
 
-    Parameters
-    ----------
-    op : GraphBuilder
-        Where the nodes go.
-    link : {"NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT"}
-        Name of the transform, as in the domain ai.onnx.ml.
-    scores : str
-        Tensor of shape (rows, columns), float32.
-    output : str, default=None
-        Name of the result; a new one by default.
-
-    Returns
-    -------
-    str
-        Tensor of the same shape.
+    ``link`` is its name in the domain ai.onnx.ml, ``output`` the name of the result: a new one by default.
     """
     return LINKS[link](op, scores, None if output is None else [output])
 

@@ -44,7 +44,7 @@ def imputer(fused: Fused) -> bool:
 def normalizer(fused: Fused) -> bool:
     """Write a normalizer; MAX divides by the largest value, not by the largest absolute value.
 
-    A row whose norm is zero stays as it is.
+    A sample whose norm is zero stays as it is.
     """
     norm = fused.text("norm", "MAX")
     if norm not in ("MAX", "L1", "L2"):
@@ -68,23 +68,10 @@ def lp_normalization(fused: Fused) -> bool:
 
 
 def _divide_by_norm(op: GraphBuilder, x: str, norm: str, axis: int) -> tuple[str, str]:
-    """Return the operands of the division that normalizes a tensor.
+    """Return the operands that normalize a tensor: itself and its norm, one where that is zero.
 
-    Parameters
-    ----------
-    op : GraphBuilder
-        Where the nodes go; it knows the type of ``x``.
-    x : str
-        Tensor.
-    norm : {"MAX", "L1", "L2"}
-        Largest value, sum of absolute values, or Euclidean norm.
-    axis : int
-        Axis of the norm.
-
-    Returns
-    -------
-    dividend, divisor : str
-        ``x``, and its norm, one where that is zero.
+    The norm is the largest value, the sum of absolute values, or the Euclidean norm, for ``"MAX"``, ``"L1"``
+    and ``"L2"``.
     """
     dtype = op.dtype(x)
     if norm == "MAX":

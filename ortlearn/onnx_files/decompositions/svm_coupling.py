@@ -13,17 +13,7 @@ __all__ = ["exact_couplings"]
 def exact_couplings(model: ModelProto) -> ModelProto:
     """Return a graph whose couplings go to the minimum itself, which has a gradient everywhere.
 
-    What it computes is what the operator stops short of, a few thousandths away.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Graph, with the loops of :func:`~ortlearn.models.coupling.coupled_probabilities` or without.
-
-    Returns
-    -------
-    onnx.ModelProto
-        The same graph, without these loops.
+    The loops of :func:`~ortlearn.models.coupling.coupled_probabilities` stop a few thousandths away from it.
     """
     return replace_nodes(model, {("", "Loop"): _write_minimum})
 

@@ -18,20 +18,9 @@ KERNELS = ("LINEAR", "POLY", "RBF", "SIGMOID")
 
 
 def _kernel_matrix(fused: Fused, vectors: np.ndarray) -> str:
-    """Return the kernel of every row with every support vector.
+    """Return the kernel of every sample with every support vector, of shape (n, n_vectors), float32.
 
-    Parameters
-    ----------
-    fused : Fused
-        Node with the attributes ``kernel_type``, one of :data:`KERNELS`, and ``kernel_params``.
-    vectors : ndarray of shape (n_vectors, n_features)
-        Support vectors, float32.
-
-    Returns
-    -------
-    str
-        Tensor of shape (rows, n_vectors), float32. ``support_vectors``, and ``gamma`` and ``coef0``
-        where the kernel has them, are initializers of their own.
+    ``support_vectors``, and ``gamma`` and ``coef0`` if the kernel has them, are initializers of their own.
     """
     op, kind = fused.op, fused.text("kernel_type", "LINEAR")
     gamma, coef0, degree = [*fused.attribute("kernel_params", []), 0.0, 0.0, 0.0][:3]
@@ -128,7 +117,7 @@ def svm_classifier(fused: Fused) -> bool:
 
 
 def _is_consistent(fused: Fused, counts: list[int], n_classes: int) -> bool:
-    """Tell whether the attributes have the sizes that belong together."""
+    """Return whether the attributes have consistent sizes."""
     pairs, total = n_classes * (n_classes - 1) // 2, sum(counts)
     sizes = {name: _float_array(fused, name).size for name in ("prob_a", "prob_b")}
     return (
@@ -146,7 +135,7 @@ def _kernel(fused: Fused, total: int) -> str:
 
 
 def _binary_score(fused: Fused, total: int) -> str:
-    """Return the score of the second class, of shape (rows, 1)."""
+    """Return the score of the second class, of shape (n, 1)."""
     kernel = _kernel(fused, total)
     weights = fused.weight("dual_coef", -_float_array(fused, "coefficients")[:total].reshape(1, -1))
     product = weighted_kernel(fused.op, kernel, weights)
@@ -154,7 +143,7 @@ def _binary_score(fused: Fused, total: int) -> str:
 
 
 def _pair_scores(fused: Fused, counts: list[int]) -> str:
-    """Return the scores of the pairs, of shape (rows, pairs)."""
+    """Return the scores of the pairs, of shape (n, pairs)."""
     total, others = sum(counts), len(counts) - 1
     kernel = _kernel(fused, total)
     coefficients = _float_array(fused, "coefficients")[: others * total].reshape(-1, total)

@@ -49,7 +49,7 @@ ML = "ai.onnx.ml"
 
 
 def label_encoder(fused: Fused) -> bool:
-    """Write an encoder to numbers as a table; its last row is for what is not among the keys."""
+    """Write an encoder to numbers as a table; its last entry is for values that are no keys."""
     values = _values(fused)
     keys = _keys(fused)
     if values is None or keys is None:

@@ -54,7 +54,7 @@ class _Splits(NamedTuple):
 def tree_ensemble(fused: Fused) -> bool:
     """Write trees as sums of trainable leaf values.
 
-    The rows are routed by a TreeEnsembleRegressor, for which onnxruntime-training 1.19.2 has a kernel;
+    Samples are routed by a TreeEnsembleRegressor, for which onnxruntime-training 1.19.2 has a kernel;
     it has none for this operator. A split on membership in a set is a chain of splits on equality there.
     """
     splits = _read_splits(fused)
@@ -158,18 +158,10 @@ def _attributes(nodes: list[_Node], dtype: Any) -> list[AttributeProto]:
 
 
 def with_tree_opset(model: ModelProto) -> ModelProto:
-    """Return a model with a version of ai.onnx.ml that has its operators of decision trees.
+    """Return a model with the version of ai.onnx.ml that has its operators of decision trees.
 
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model whose TreeEnsemble operators are decomposed.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Model of the version before the older operators went, where it has any; the others are the same
-        in both versions.
+    Once TreeEnsemble is decomposed, that is the version before the older operators were removed, the others
+    being the same in both.
     """
     kinds = {node.op_type for node in model.graph.node if node.domain == "ai.onnx.ml"}
     version = opset_versions(model).get("ai.onnx.ml", 0)

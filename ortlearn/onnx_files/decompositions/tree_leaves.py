@@ -1,4 +1,4 @@
-"""Leaf numbers of a row, and sums of the values of its leaves."""
+"""Leaf numbers of a sample, and sums of the values of its leaves."""
 
 from __future__ import annotations
 
@@ -14,30 +14,16 @@ __all__ = ["MAX_LEAVES", "STEM", "aggregated_leaves"]
 STEM = "leaf_values"
 #: The routing operator gives float32, which holds every integer up to this one.
 MAX_LEAVES = 2**24
-#: What the aggregate functions are on the axis of the trees.
+#: Reduction over the axis of the trees by aggregate function.
 AGGREGATES = {"SUM": "ReduceSum", "AVERAGE": "ReduceSum", "MIN": "ReduceMin", "MAX": "ReduceMax"}
 
 
 def aggregated_leaves(fused: Fused, trees: Trees, aggregate: str = "SUM") -> str | None:
-    """Write the aggregated values of the leaves that a row reaches.
+    """Append the aggregated values of the leaves that a sample reaches, of shape (n, n_outputs).
 
-    The fused operator goes on routing the rows, with the number of a leaf in the place of its value:
-    one number for each row and tree. The values are one table, read by Gather, so that they can be
-    trained while the splits stay.
-
-    Parameters
-    ----------
-    fused : Fused
-        Node.
-    trees : Trees
-        Its trees.
-    aggregate : {"SUM", "AVERAGE", "MIN", "MAX"}, default="SUM"
-        What is done with the values of several trees.
-
-    Returns
-    -------
-    str or None
-        Tensor of shape (rows, n_outputs); None where this aggregate cannot be written.
+    The fused operator still routes the samples, with the number of a leaf in the place of its value: one
+    number for each sample and tree. The values are one table, read by Gather: they can be trained while the
+    splits stay. None where this aggregate cannot be written.
 
     References
     ----------
@@ -87,7 +73,7 @@ def _by_output(fused: Fused, trees: Trees, outputs: np.ndarray) -> str:
 
 
 def _leaf_numbers(fused: Fused, trees: Trees, places: np.ndarray | None = None, n_places: int = 0) -> str:
-    """Write the position in the table of the leaf that a row reaches in each tree: int64, (rows, n_places).
+    """Write the position in the table of the leaf that a sample reaches in each tree: int64, (n, n_places).
 
     Places without a tree give the first leaf.
     """

@@ -11,7 +11,7 @@ from .common import Fused
 
 __all__ = ["Trees", "base_values", "numbers", "read_trees"]
 
-#: What a TreeEnsembleRegressor needs to route a row.
+#: What a TreeEnsembleRegressor needs to route a sample.
 ROUTING = (
     "nodes_falsenodeids",
     "nodes_featureids",
@@ -27,7 +27,7 @@ ROUTING = (
 
 @dataclass(frozen=True)
 class Trees:
-    """Decision trees: how they route a row, and what their leaves add to which output.
+    """Decision trees: how they route a sample, and what their leaves add to which output.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ def numbers(fused: Fused, name: str) -> np.ndarray | None:
 
 
 def base_values(fused: Fused, n_outputs: int) -> np.ndarray | None:
-    """Return what is added to every row; None for nothing, as for zeros of another number than outputs."""
+    """Return what is added to every score; None for nothing, as for zeros of another number than outputs."""
     base = numbers(fused, "base_values")
     return None if base is None or (base.size != n_outputs and not base.any()) else base
 
@@ -93,19 +93,8 @@ def base_values(fused: Fused, n_outputs: int) -> np.ndarray | None:
 def read_trees(fused: Fused, prefix: str, n_outputs: int) -> Trees | None:
     """Return the trees of a TreeEnsembleRegressor or a TreeEnsembleClassifier.
 
-    Parameters
-    ----------
-    fused : Fused
-        Node.
-    prefix : {"target", "class"}
-        How the attributes of the leaves are named.
-    n_outputs : int
-        Targets or classes.
-
-    Returns
-    -------
-    Trees or None
-        None where attributes are missing or do not fit together.
+    ``prefix`` is how the attributes of the leaves are named, ``"target"`` or ``"class"``. None where
+    attributes are missing or do not fit together.
     """
     weights = numbers(fused, f"{prefix}_weights")
     outputs = _integers(fused, f"{prefix}_ids")

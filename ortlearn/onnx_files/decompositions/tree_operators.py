@@ -44,7 +44,7 @@ def write_regression(fused: Fused, trees: Trees, aggregate: str, link: str, base
 
 
 def _gives_leaf_numbers(trees: Trees) -> bool:
-    """Tell whether the leaves of a single tree give their own numbers: there is nothing to learn."""
+    """Return whether the leaves of a single tree give their own numbers: there is nothing to learn."""
     return trees.n_trees == 1 and np.array_equal(trees.values, trees.leaf_nodes[:, None])
 
 
@@ -76,7 +76,7 @@ def tree_classifier(fused: Fused) -> bool:
 
 
 def _votes_for_leaves(trees: Trees) -> bool:
-    """Tell whether the classes are the leaves of a single tree: there is nothing to learn."""
+    """Return whether the classes are the leaves of a single tree: there is nothing to learn."""
     leaves = np.arange(len(trees.leaf_nodes))
     return (
         trees.n_trees == 1

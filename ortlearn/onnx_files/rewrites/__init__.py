@@ -1,18 +1,17 @@
 """Forms that converters write, as others with the same result and a right gradient.
 
-One file per form; each has a pure function from model to model.
+Each is a pure function from model to model.
 """
 
 from __future__ import annotations
 
 from onnx import ModelProto
 
+from .products import rewrite_solves, rewrite_vector_products
 from .roots import guard_roots
 from .row_reshapes import rewrite_row_reshapes
 from .scan_distances import rewrite_scan_distances
 from .single_tables import single_precision_tables
-from .solve import rewrite_solves
-from .vector_products import rewrite_vector_products
 
 __all__ = ["REWRITES", "rewrite_forms"]
 
@@ -28,17 +27,7 @@ REWRITES = (
 
 
 def rewrite_forms(model: ModelProto) -> ModelProto:
-    """Return the model with distances, roots and products in forms that have a right gradient.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Model with the same outputs.
+    """Return a model with the same outputs whose distances, roots and products have a right gradient.
 
     Examples
     --------

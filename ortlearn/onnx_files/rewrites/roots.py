@@ -23,15 +23,7 @@ _FLAT_AT_ZERO = {"Abs", "Pow", "Mul"}
 def guard_roots(model: ModelProto) -> ModelProto:
     """Return the model with roots of sums that have a gradient where the sum is zero.
 
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Model with the same outputs: the square root of zero is 1e-19 (float32), other roots are zero.
+    The square root of zero becomes 1e-19 (float32), other roots of zero are zero.
     """
     graph = GraphView(model)
 

@@ -11,20 +11,10 @@ __all__ = ["rewrite_row_reshapes"]
 
 
 def rewrite_row_reshapes(model: ModelProto) -> ModelProto:
-    """Return the model without reshapes of a matrix (N, k) to (N, -1), N read off another tensor.
+    """Return the model without reshapes of a matrix (N, k) to (N, -1), N read from another tensor.
 
-    They do nothing, and what depends on a number of rows cannot be computed row by row, before the
-    training.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model; its dimensions need names to be known as equal.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Model with the same outputs.
+    They do nothing, and a graph that depends on the number of samples cannot be computed before the training,
+    sample by sample. Dimensions need names to be known as equal.
 
     Examples
     --------

@@ -21,15 +21,7 @@ __all__ = ["single_precision_tables"]
 def single_precision_tables(model: ModelProto) -> ModelProto:
     """Return the model with float32 in place of the float64 tables that it only gathers from.
 
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Model whose inner types are the same; the one given where an input or output is float64.
+    A model with an input or output of float64 stays as it is.
     """
     ends = (*model.graph.input, *model.graph.output)
     if any(value.type.tensor_type.elem_type == TensorProto.DOUBLE for value in ends):

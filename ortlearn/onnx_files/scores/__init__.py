@@ -37,18 +37,18 @@ def attach_scores(
     task: str | None = None,
     link: str = "identity",
 ) -> tuple[ModelProto, Scores]:
-    """Return what to train of a graph, and the graph with what that needs.
+    """Return a graph with the nodes that its training needs, which come last, and its scores.
 
     Parameters
     ----------
     model : onnx.ModelProto
         Graph for inference.
     types : mapping of str to TensorType
-        What is known of its tensors.
+        Known types of its tensors.
     weights : mapping of str to Weight
         Its weights.
     task : {"regression", "classification"}, default=None
-        What the model is for; by default a graph that has an output of labels (int64 or text) is a
+        Task of the model; by default a graph that has an output of labels (int64 or text) is a
         classifier, any other a regressor.
     link : {"identity", "log"}, default="identity"
         What the scores of a regressor are to be of its predictions.
@@ -56,14 +56,14 @@ def attach_scores(
     Returns
     -------
     model : onnx.ModelProto
-        Graph with the same outputs. Nodes that only training needs come last.
+        Graph with the same outputs.
     scores : Scores
         Scores and what follows them.
 
     Raises
     ------
     ConversionError
-        If the graph has no floating-point output of shape (rows, outputs).
+        If the graph has no floating-point output of shape (n, outputs).
 
     Examples
     --------

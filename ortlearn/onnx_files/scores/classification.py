@@ -98,7 +98,7 @@ def _after_weights(
 
 
 def _is_bottleneck(end: GraphEnd, node: NodeProto, output: str) -> bool:
-    """Tell whether an output depends on the inputs of the graph through one node only."""
+    """Return whether an output depends on the inputs of the graph through one node only."""
     needed, inputs = {output}, {value.name for value in end.model.graph.input}
     for other in reversed(end.model.graph.node):
         if other.output[0] != node.output[0] and needed.intersection(other.output):

@@ -11,22 +11,11 @@ __all__ = ["confidence_score", "decision_score", "single_score"]
 
 
 def decision_score(end: GraphEnd, name: str) -> RawScore:
-    """Return the scores to train, of one column for two classes.
+    """Return the scores to train of an output with decision scores, of one column for two classes.
 
-    One-against-one votes have no gradient: what they are refined with, the sum of the pairwise
-    scores of each class, is trained in their place (``_ovr_decision_function`` of scikit-learn).
-
-    Parameters
-    ----------
-    end : GraphEnd
-        Graph.
-    name : str
-        Output with the decision scores.
-
-    Returns
-    -------
-    RawScore
-        Scores; each class against the rest, unless they come from votes.
+    One-against-one votes have no gradient: the sum of the pairwise scores of each class, which breaks their
+    ties, is trained in their place (``_ovr_decision_function`` of scikit-learn). Other scores are of each
+    class against the rest.
     """
     shape = end.op.shape(name)
     if shape is not None and len(shape) == 1:

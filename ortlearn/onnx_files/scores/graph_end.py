@@ -22,14 +22,8 @@ APPENDED = "head_"
 
 
 class GraphEnd(GraphView):
-    """A graph that is read from its outputs backwards, with the nodes that are appended.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Graph for inference; it is not changed.
-    types : mapping of str to TensorType
-        What is known of its tensors.
+    """A graph that is read from its outputs backwards, with the nodes that are appended; the model is not
+    changed.
     """
 
     def __init__(self, model: ModelProto, types: Mapping[str, TensorType]):
@@ -155,7 +149,7 @@ class GraphEnd(GraphView):
         return self._typed(self.op.Sub(first, second), first, self.width(first))
 
     def as_matrix(self, name: str, columns: int) -> str:
-        """Append a reshape to (rows, columns)."""
+        """Append a reshape to (n, columns)."""
         return self._typed(self.op.Reshape(name, [-1, columns]), name, columns)
 
     def append_copy(self, node: NodeProto, renamed: Mapping[str, str]) -> dict[str, str]:

@@ -37,19 +37,9 @@ class RawScore:
 
 
 def raw_score(end: GraphEnd, name: str) -> RawScore | None:
-    """Return the scores whose sigmoid or softmax a matrix of probabilities is.
+    """Return the scores whose sigmoid or softmax a matrix of probabilities is, None where it is neither.
 
-    Parameters
-    ----------
-    end : GraphEnd
-        Graph; columns of scores are joined at its end where they are apart.
-    name : str
-        Probabilities.
-
-    Returns
-    -------
-    RawScore or None
-        None where the probabilities are neither.
+    Columns of scores that are apart are joined at the end of the graph.
     """
     node = end.producer(name)
     function = None if node is None else LINKS.get(node.op_type)
@@ -62,22 +52,10 @@ def log_probabilities(end: GraphEnd, name: str) -> RawScore:
 
 
 def logit(end: GraphEnd, name: str, exact: bool = False) -> str | None:
-    """Return the score whose sigmoid a column of probabilities is.
+    """Return the score whose sigmoid a column of probabilities, of shape (n, 1), is.
 
-    Parameters
-    ----------
-    end : GraphEnd
-        Graph.
-    name : str
-        Probabilities of shape (n, 1).
-    exact : bool, default=False
-        Whether to give None where the graph has no such score; otherwise
-        ``log(max(p, LOWEST)) - log(max(1 - p, LOWEST))`` is appended.
-
-    Returns
-    -------
-    str or None
-        Tensor of shape (n, 1).
+    Where the graph has no such score, ``log(max(p, LOWEST)) - log(max(1 - p, LOWEST))`` is appended, or None
+    returned if it is to be exact.
     """
     found = _exact_logit(end, name)
     if found is not None or exact:
@@ -103,21 +81,9 @@ def _exact_logit(end: GraphEnd, name: str) -> str | None:
 
 
 def column_logit(end: GraphEnd, matrix: str, index: int) -> str | None:
-    """Return the score whose sigmoid a column of a matrix of probabilities is.
+    """Return the score, of shape (n, 1), whose sigmoid a column of a matrix of probabilities is.
 
-    Parameters
-    ----------
-    end : GraphEnd
-        Graph.
-    matrix : str
-        Probabilities of shape (n, k).
-    index : int
-        Column.
-
-    Returns
-    -------
-    str or None
-        Tensor of shape (n, 1); None where the graph has no such score.
+    None where the graph has no such score.
     """
     columns = end.parts_of(matrix)
     if columns is not None and index < len(columns):
@@ -263,7 +229,7 @@ def _side_by_side(end: GraphEnd, node: NodeProto) -> RawScore | None:
 
 
 def _is_rest(end: GraphEnd, first: str, second: str) -> bool:
-    """Tell whether a column is one minus another."""
+    """Return whether a column is one minus another."""
     node = end.producer(first)
     if node is None:
         return False

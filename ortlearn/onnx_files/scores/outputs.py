@@ -38,45 +38,19 @@ class Purpose:
 
 
 def make_scores(end: GraphEnd, task: str, score: str, link: str, **outputs: Any) -> Scores:
-    """Return the outputs of a model once its score is known to be a matrix.
-
-    Parameters
-    ----------
-    end : GraphEnd
-        Graph.
-    task, score, link : str
-        What is trained.
-    **outputs
-        Other attributes of the scores.
-
-    Returns
-    -------
-    Scores
-        Scores.
-
-    Raises
-    ------
-    ConversionError
-        If the number of scores is not known.
-    """
+    """Return the scores of a model, of shape (n, k) with a known k; raise a ConversionError otherwise."""
     known = end.op.type(score)
     shape = None if known is None else known.shape
     if known is None or shape is None or len(shape) != 2 or not isinstance(shape[1], int):
         raise ConversionError(
-            f"Tensor {score!r} must have a shape (rows, k) with a known k to be trained, not {shape}."
+            f"Tensor {score!r} must have a shape (n, k) with a known k to be trained, not {shape}."
         )
     dtype = np.dtype(np.float64 if known.elem_type == TensorProto.DOUBLE else np.float32)
     return Scores(task, score, shape[1], link, dtype=dtype, **outputs)
 
 
 def split_outputs(end: GraphEnd) -> tuple[list[str], list[str]]:
-    """Return the floating-point outputs and the others.
-
-    Raises
-    ------
-    ConversionError
-        If none is floating-point.
-    """
+    """Return the floating-point outputs and the others; a ConversionError if none is floating-point."""
     types = {name: end.op.type(name) for name in end.outputs}
     floats = [name for name, known in types.items() if known is not None and known.elem_type in FLOATS]
     if not floats:

@@ -15,21 +15,9 @@ __all__ = ["vote_score", "with_shared_votes"]
 def with_shared_votes(end: GraphEnd, name: str) -> str:
     """Return a tensor where every vote for the best class is the member's probabilities.
 
-    Hard voting and boosting with votes (SAMME) give each member's best class a one and the others
-    something else. In between, in the proportion of the member's probabilities, all of them learn; the
-    graph's own outputs stay what they are. The nodes after the votes are appended once more.
-
-    Parameters
-    ----------
-    end : GraphEnd
-        Graph.
-    name : str
-        What is computed from votes.
-
-    Returns
-    -------
-    str
-        The tensor itself where there are no votes.
+    Hard voting and boosting with votes (SAMME) give each member's best class a one and the others something
+    else. In between, in the proportion of the member's probabilities, all of them learn; the graph's own
+    outputs stay. The nodes after the votes are appended once more; without any votes it is the tensor itself.
     """
     path = list(end.nodes_before(name))[::-1]
     shares: dict[str, str] = {}
@@ -68,7 +56,7 @@ def _share(end: GraphEnd, node: NodeProto, member: str) -> str:
 
 
 def _are_probabilities(end: GraphEnd, member: str) -> bool:
-    """Tell whether scores are probabilities: under a link, or averages of leaves."""
+    """Return whether scores are probabilities: under a link, or averages of leaves."""
     if raw_score(end, member) is not None:
         return True
     node = end.producer(member)
@@ -83,23 +71,10 @@ def _are_probabilities(end: GraphEnd, member: str) -> bool:
 def vote_score(end: GraphEnd, label: str | None, output: str) -> RawScore | None:
     """Return the scores of a classifier that votes by pairs of classes; None for any other.
 
-    Two classes have one score, calibrated where there are probabilities. More have the logarithms of
-    their probabilities, or else the sums of the scores of their pairs, with which scikit-learn breaks
-    ties: ``sum_(j > i) s_ij - sum_(j < i) s_ji`` for class i.
-
-    Parameters
-    ----------
-    end : GraphEnd
-        Graph; the sum is appended.
-    label : str or None
-        Output with the classes.
-    output : str
-        Output with decision scores or probabilities.
-
-    Returns
-    -------
-    RawScore or None
-        None where the label is no vote.
+    Two classes have one score, calibrated where there are probabilities. More have the logarithms of their
+    probabilities, or else the sums of the scores of their pairs, with which scikit-learn breaks ties:
+    ``sum_(j > i) s_ij - sum_(j < i) s_ji`` for class i. ``label`` is the output with the classes, ``output``
+    the one with decision scores or probabilities.
     """
     node = None if label is None else end.producer(label)
     index = None if node is None or node.op_type != "Gather" else end.producer(node.input[1])

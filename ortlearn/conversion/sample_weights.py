@@ -1,4 +1,4 @@
-"""The input of a graph with its own loss that takes the weights of the rows."""
+"""Input of a graph with its own loss that takes the weights of the samples."""
 
 from __future__ import annotations
 
@@ -24,23 +24,10 @@ __all__ = ["with_weight_vector"]
 
 
 def with_weight_vector(model: ModelProto, name: str, vector: str, dtype: Any) -> ModelProto:
-    """Return a graph that takes the weights of rows as a vector of a given name and type.
+    """Return a graph that takes the weights of samples as a vector of a given name and type.
 
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Graph.
-    name : str
-        Its input that takes them, numbers of shape (n,) or (n, 1).
-    vector : str
-        New name, of an input of shape (n,).
-    dtype : dtype
-        Its type, float32 or float64.
-
-    Returns
-    -------
-    onnx.ModelProto
-        New graph; the same one where it has no such input.
+    ``name`` is its input that takes them, numbers of shape (n,) or (n, 1); a graph without it stays as it is.
+    ``vector`` is the new input, of shape (n,).
 
     Raises
     ------
@@ -50,7 +37,7 @@ def with_weight_vector(model: ModelProto, name: str, vector: str, dtype: Any) ->
     Examples
     --------
     >>> from onnx import parser
-    >>> from ortlearn.conversion.row_weights import with_weight_vector
+    >>> from ortlearn.conversion.sample_weights import with_weight_vector
     >>> model = parser.parse_model('''
     ...     <ir_version: 8, opset_import: ["": 18]>
     ...     g (float[N,1] x, float[N,1] w) => (float[N,1] y) { y = Mul (x, w) }''')
@@ -63,7 +50,7 @@ def with_weight_vector(model: ModelProto, name: str, vector: str, dtype: Any) ->
     shape = (None,) if known.shape is None else known.shape
     if len(shape) > 2 or shape[1:] not in ((), (1,)):
         raise ConversionError(
-            f"Input {name!r} takes the weights of the rows: its shape must be (n,) or (n, 1), not {shape}."
+            f"Input {name!r} takes the weights of the samples: its shape must be (n,) or (n, 1), not {shape}."
         )
     wanted = TensorType(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape[:1])
     result = map_names(model, {name: vector})

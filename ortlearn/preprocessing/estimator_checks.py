@@ -1,0 +1,100 @@
+"""What an estimator is: a model that can be trained, and for which labels."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from sklearn.pipeline import Pipeline
+from sklearn.utils import TargetTags, get_tags
+
+from ..exceptions import ConversionError
+from ..models import find_definition
+from ..models.pipelines import IDLE
+
+__all__ = ["check_is_a_model", "is_trainer", "last_step", "target_tags"]
+
+
+def is_trainer(estimator: Any) -> bool:
+    """Return whether an object trains models, such as :class:`~ortlearn.OrtGradientOptimizer`."""
+    return hasattr(estimator, "get_trained_onnx")
+
+
+def check_is_a_model(estimator: Any) -> None:
+    """Raise an error for a trainer in a trainer, and for a pipeline without a model at its end.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Estimator or pipeline.
+
+    Raises
+    ------
+    ConversionError
+        If it is one of them.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from ortlearn.preprocessing.estimator_checks import check_is_a_model
+    >>> check_is_a_model(make_pipeline(StandardScaler(), "passthrough"))
+    Traceback (most recent call last):
+    ...
+    ortlearn.exceptions.ConversionError: The pipeline ends with 'passthrough', where nothing is trained...
+    """
+    while isinstance(estimator, Pipeline):
+        estimator = estimator.steps[-1][1]
+        if estimator in IDLE:
+            raise ConversionError(
+                f"The pipeline ends with {estimator!r}, where nothing is trained: leave that step out, or "
+                "put a model in its place."
+            )
+    if is_trainer(estimator):
+        raise ConversionError(
+            f"{type(estimator).__name__} trains models and is not one itself: pass the model that it has "
+            "trained, its attribute onnx_, or the one that it was given, its parameter estimator. To "
+            "continue the training, call its partial_fit, or fit with warm_start=True."
+        )
+
+
+def target_tags(estimator: Any) -> TargetTags:
+    """Return what kinds of y an estimator takes.
+
+    Pipelines do not pass on all that their last step says, and ``MLPRegressor`` does not say that it takes
+    several outputs.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Estimator or pipeline, fitted or not.
+
+    Returns
+    -------
+    sklearn.utils.TargetTags
+        A copy of scikit-learn's tags, completed.
+
+    Examples
+    --------
+    >>> from sklearn.neural_network import MLPRegressor
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from ortlearn.conversion import target_tags
+    >>> target_tags(make_pipeline(StandardScaler(), MLPRegressor())).multi_output
+    True
+    """
+    core = last_step(estimator)
+    if core is None or not hasattr(core, "__sklearn_tags__"):
+        core = estimator
+    tags = copy.deepcopy(get_tags(core).target_tags)
+    definition = find_definition(core)
+    tags.multi_output |= definition is not None and definition.several_outputs
+    return tags
+
+
+def last_step(estimator: Any) -> Any:
+    """Return the estimator at the end of pipelines, which may be nested; idle steps do not count."""
+    while isinstance(estimator, Pipeline):
+        steps = [step for _, step in estimator.steps if step not in IDLE]
+        estimator = steps[-1] if steps else None
+    return estimator
