@@ -21,12 +21,12 @@ __all__ = ["Explanation", "explain"]
 
 @dataclass(frozen=True)
 class Explanation:
-    """What becomes of the weights of a model: prints as a table.
+    """Table of the weights of a model, and whether each is trained.
 
     Attributes
     ----------
     rows : list of Fact
-        What becomes of some weights, or of a step of a pipeline without any.
+        Facts of some weights, or of a step of a pipeline without any.
     problem : str
         Why nothing can be trained; empty where something can.
 

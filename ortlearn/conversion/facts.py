@@ -27,7 +27,7 @@ NO_USE = "neither a factor of a product, nor added to one, nor a table"
 
 @dataclass(frozen=True)
 class Fact:
-    """What becomes of some weights, or of a step without any.
+    """Fact of some weights of one kind, or of a step without any.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Fact:
 
 
 def facts_of(model: TrainableModel, fitted: Any = None) -> list[Fact]:
-    """Return what becomes of each weight, those of one kind together, then of each step without weights.
+    """Return a fact for the weights of each kind, then for each step without weights.
 
     The facts are in the order of the steps of ``fitted``, the estimator that the model comes from.
     """

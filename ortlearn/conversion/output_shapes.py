@@ -35,19 +35,12 @@ def with_computed_shapes(model: ModelProto) -> ModelProto:
         known = computed.get(value.name)
         if known is None or known.shape is None or not value.type.HasField("tensor_type"):
             continue
-        declared = value.type.tensor_type.shape.dim
-        sizes = [d if isinstance(d, int) else None for d in known.shape]
-        same_rank = len(declared) == len(sizes)
-        if same_rank and all(
-            size in (None, dim.dim_value) for size, dim in zip(sizes, declared, strict=True)
-        ):
-            continue
-        if same_rank:  # what is not known is as declared
-            known = known._replace(
-                shape=tuple(
-                    size if size is not None else (dim.dim_value or dim.dim_param or None)
-                    for size, dim in zip(sizes, declared, strict=True)
-                )
+        declared = tuple(d.dim_value or d.dim_param or None for d in value.type.tensor_type.shape.dim)
+        shape = known.shape
+        if len(shape) == len(declared):  # sizes that are not known are as declared
+            shape = tuple(
+                size if isinstance(size, int) else old for size, old in zip(shape, declared, strict=True)
             )
-        value.CopyFrom(make_value_info(value.name, known))
+        if shape != declared:
+            value.CopyFrom(make_value_info(value.name, known._replace(shape=shape)))
     return result

@@ -1,4 +1,4 @@
-"""Which weights are trained: those asked for, or those learned that a gradient reaches."""
+"""Choose the weights to train: those asked for, or the learned ones that a gradient reaches."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class OwnLoss:
 
 @dataclass(frozen=True)
 class Entry:
-    """What takes X.
+    """Inputs of a graph, and the steps before it.
 
     Attributes
     ----------
@@ -78,12 +78,12 @@ class TrainableModel:
     Attributes
     ----------
     model : onnx.ModelProto
-        Graph for inference, initializers named ``I0_...``, nodes named uniquely. What is trained
-        under a constraint is computed in it from free numbers.
+        Graph for inference, initializers named ``I0_...``, nodes named uniquely. Parameters under a
+        constraint are computed in it from free numbers.
     entry : Entry
-        What takes X.
+        Inputs that take X, and the steps before them.
     head : Scores or None
-        What is trained; None for a graph with its own loss.
+        Scores that are trained; None for a graph with its own loss.
     weights : dict of str to Weight
         Every floating-point initializer.
     trained : list of str
@@ -97,9 +97,9 @@ class TrainableModel:
     reserved_names : dict of str to str
         Original names of tensors that had a name training graphs use.
     link : {"identity", "log"}
-        What the scores of a regressor were asked to be of its predictions.
+        Link between the scores of a regressor and its predictions.
     reparametrisation : Reparametrisation
-        What trained weights must keep; their initializers hold free numbers.
+        Sets that trained weights stay in; their initializers hold free numbers.
     declared : bool
         Whether model definitions wrote the graph and declared its weights.
     """
@@ -123,7 +123,7 @@ class TrainableModel:
 
     @property
     def constraints(self) -> Mapping[str, Constraint]:
-        """What trained weights must keep."""
+        """Sets that trained weights stay in."""
         return self.reparametrisation.constraints
 
     @cached_property

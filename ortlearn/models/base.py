@@ -1,4 +1,4 @@
-"""What a model definition says of a scikit-learn class."""
+"""Base class of model definitions."""
 
 from __future__ import annotations
 

@@ -33,10 +33,10 @@ __all__ = [
 
 
 def linear_scores(op: ModelWriter, model: Any, x: str, positive: bool = False) -> str:
-    """Append ``x @ coef_.T + intercept_`` of shape (n, k), coefficients at zero or above where they are
-    positive.
+    """Append ``x @ coef_.T + intercept_``, of shape (n, k).
 
-    ``coef_`` has the shape (n_features,) or (k, n_features).
+    ``coef_`` has the shape (n_features,) or (k, n_features); its numbers stay at zero or above if
+    ``positive``.
     """
     constraint = NotNegative() if positive else None
     coef = op.parameter(model, "coef_", form=Transposed(), role="weight", constraint=constraint, drawn=True)

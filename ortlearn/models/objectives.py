@@ -18,7 +18,7 @@ __all__ = ["Objective", "common_objective", "elastic", "objective_of", "single_v
 
 @dataclass(frozen=True)
 class Objective:
-    """What a fit minimises: ``sum(w * l) / sum(w) + penalty``, w the weights of the samples.
+    """Loss and penalty of a fit: it minimises ``sum(w * l) / sum(w) + penalty``, w the sample weights.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Which parts of an estimator its columns go to."""
+"""Routes of columns to the parts of an estimator."""
 
 from __future__ import annotations
 

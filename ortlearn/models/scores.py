@@ -1,4 +1,4 @@
-"""What a model computes: the scores that are trained, and what predictions are made of them."""
+"""Scores of a model, which are trained, and the predictions that are made of them."""
 
 from __future__ import annotations
 

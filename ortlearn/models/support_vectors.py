@@ -68,10 +68,10 @@ def _kernel(op: ModelWriter, model: Any, x: str) -> str:
 
 
 def weighted_kernel(op: GraphBuilder, kernel: str, weights: str) -> str:
-    """Return the sums of kernels over support vectors, which are much smaller than their terms, summed in
-    float64.
+    """Return the sums of kernels over support vectors.
 
-    From matrices of shape (n, n_vectors) and (k, n_vectors), one of shape (n, k).
+    They are much smaller than their terms, and summed in float64. From matrices of shape (n, n_vectors) and
+    (k, n_vectors), one of shape (n, k).
     """
     if op.float_dtype == np.float64:
         return op.Gemm(kernel, weights, transB=1)
@@ -123,7 +123,7 @@ def _float_of(op: GraphBuilder) -> int:
 
 
 class _SupportVectorDefinition(ModelDefinition):
-    """What libsvm reads follows from the attributes that scikit-learn shows."""
+    """Estimators whose arrays for libsvm follow from their public attributes."""
 
     def finish(self, model: Any) -> None:
         """Write what libsvm reads: of two classes, coefficients and intercept with the other sign."""

@@ -53,7 +53,7 @@ class Weight:
 
     @property
     def expression(self) -> str | None:
-        """What it holds of the attribute: ``coef_``, ``log(weights_)``; None where it is not known."""
+        """Expression of its values: ``coef_``, ``log(weights_)``; None where it is not known."""
         return None if self.attribute is None else self.form.format(self.attribute)
 
     @property

@@ -15,7 +15,7 @@ TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 
 
 class Invalid(Exception):
-    """What is wrong with an attribute."""
+    """Invalid attribute."""
 
 
 class Attributes:

@@ -59,10 +59,10 @@ def check_structure(model: ModelProto, label: str) -> None:
 
 
 def check_bodies(model: ModelProto, label: str) -> None:
-    """Raise a ConversionError for If, Loop and Scan with other numbers of inputs or outputs than their
-    subgraphs.
+    """Raise a ConversionError for If, Loop and Scan that do not fit their subgraphs.
 
-    Functions of the model are inlined. ``label`` says what the model was read from, in the plural.
+    Their numbers of inputs or outputs differ. Functions of the model are inlined. ``label`` says what the
+    model was read from, in the plural.
     """
     for node in all_nodes(model.graph):
         problem = _body_problem(node)

@@ -1,1 +1,1 @@
-"""What comes before the trained part: X as people have it, steps in scikit-learn, steps by skl2onnx."""
+"""Samples as inputs of a graph, steps that stay in scikit-learn, steps that skl2onnx writes."""

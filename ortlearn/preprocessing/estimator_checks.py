@@ -1,4 +1,4 @@
-"""What an estimator is: a model that can be trained, and for which labels."""
+"""Check that an estimator is a model that can be trained, and which labels it takes."""
 
 from __future__ import annotations
 

@@ -85,16 +85,21 @@ def input_schema(X: Any, estimator: Any, dtype: Any = np.float32) -> InputSchema
     if not is_frame(X) and X.dtype.kind in "UT":
         schema = matrix_schema(len(keys), np.dtype(object))
         return InputSchema(schema.inputs, {}, len(keys))
+    documents = frozenset(keys[reader.position] for reader in readers if _vectorizes(reader))
+    inputs = _inputs_of_columns(X, keys, readers, dtype)
+    return InputSchema(inputs, categories, len(keys), by_name, documents)
+
+
+def _inputs_of_columns(
+    X: Any, keys: list[Hashable], readers: list[Reader], dtype: np.dtype
+) -> tuple[Input, ...]:
+    """Return an input for each column that is read."""
     used = sorted({reader.position for reader in readers})
     names = _input_names([keys[position] for position in used], is_frame(X))
-    inputs = tuple(
+    return tuple(
         Input(name, TensorType(_elem_type(X, keys[p], readers, p, dtype), (None, 1)), keys[p], p)
         for name, p in zip(names, used, strict=True)
     )
-    documents: frozenset[Hashable | None] = frozenset(
-        keys[reader.position] for reader in readers if _vectorizes(reader)
-    )
-    return InputSchema(inputs, categories, len(keys), by_name, documents)
 
 
 def _check_names(estimator: Any, keys: list[Hashable], known: list[Hashable]) -> None:

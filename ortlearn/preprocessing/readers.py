@@ -1,4 +1,4 @@
-"""Which part of an estimator reads a column first."""
+"""Find the parts of an estimator that read a column first."""
 
 from __future__ import annotations
 

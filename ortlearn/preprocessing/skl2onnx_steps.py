@@ -58,7 +58,11 @@ def convert(estimator: Any, inputs: Mapping[str, TensorType]) -> ModelProto:
         ) from error
     except Exception as error:  # skl2onnx raises errors of every kind
         raise ConversionError(f"{name} cannot be converted by skl2onnx: {error}") from error
-    model = inline_functions(model)
+    return _at_opset(inline_functions(model))
+
+
+def _at_opset(model: ModelProto) -> ModelProto:
+    """Return a model at the opset that definitions write, where it has one there."""
     if model.functions:  # of other opsets, which the conversion of versions would leave out
         return model
     try:

@@ -1,4 +1,4 @@
-"""What every constraint does."""
+"""Base class of constraints."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Constraint(ABC):
     Attributes
     ----------
     text : str
-        What is kept, for people.
+        Name of the set in tables, ``"kept positive"``.
     projected : bool
         Whether free numbers that are not negative reach the whole set: training then keeps to these.
     penalised : bool

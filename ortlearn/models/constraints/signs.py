@@ -33,7 +33,7 @@ class Positive(Constraint):
 
     @property
     def text(self) -> str:  # type: ignore[override]
-        """What is kept."""
+        """Name of the set in tables."""
         return "kept positive" if self.sign > 0 else "kept negative"
 
     def holds(self, values: np.ndarray) -> bool:
@@ -81,7 +81,7 @@ class NotNegative(Constraint):
 
     @property
     def text(self) -> str:  # type: ignore[override]
-        """What is kept."""
+        """Name of the set in tables."""
         return "kept at 0 or above" if self.sign > 0 else "kept at 0 or below"
 
     def holds(self, values: np.ndarray) -> bool:

@@ -38,7 +38,7 @@ def rounded_like_rows(thresholds: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Tables:
-    """What the graph looks up for each node of each tree: arrays of shape (n_trees, n_nodes).
+    """Tables that the graph looks up for each node of each tree: arrays of shape (n_trees, n_nodes).
 
     Nodes are numbered anew, the root first. The right child of a split comes right before the left one, so
     that the next node is ``following + (x <= threshold)``. Leaves follow themselves: no number is up to NaN.

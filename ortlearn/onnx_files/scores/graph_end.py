@@ -22,9 +22,7 @@ APPENDED = "head_"
 
 
 class GraphEnd(GraphView):
-    """A graph that is read from its outputs backwards, with the nodes that are appended; the model is not
-    changed.
-    """
+    """A graph that is read from its outputs backwards, with the nodes that are appended to it."""
 
     def __init__(self, model: ModelProto, types: Mapping[str, TensorType]):
         outputs = [types.get(value.name) for value in model.graph.output]

@@ -17,12 +17,12 @@ __all__ = ["Purpose", "class_table", "make_scores", "split_outputs", "write_sign
 
 @dataclass(frozen=True)
 class Purpose:
-    """What a graph is for.
+    """Task of a graph.
 
     Attributes
     ----------
     task : {"regression", "classification", "multilabel"}
-        What the loss must be for.
+        Task that the loss must be for.
     link : {"identity", "log"}
         What the scores of a regressor are to be of its predictions.
     n_labels : int
