@@ -102,7 +102,7 @@ def check_site(root: Path) -> list[str]:
 
 
 def _leads(path: Path, link: str, pages: dict[Path, Page]) -> bool:
-    """Tell whether a link of a page leads to a file, and to a place in it."""
+    """Return whether a link of a page leads to a file, and to a place in it."""
     parts = urlsplit(link)
     if parts.scheme or parts.netloc:
         return True

@@ -22,7 +22,7 @@ class CheckedParameters(BaseEstimator):
         Raises
         ------
         PluginError
-            If one has a value that makes no sense.
+            If one has an invalid value.
         """
 
     def check_number(

@@ -50,7 +50,7 @@ class ModelCheckpoint:
     TypeError
         If ``folder`` is no path.
     ValueError
-        If another parameter makes no sense.
+        If another parameter is invalid.
 
     Examples
     --------
@@ -193,7 +193,7 @@ class ModelCheckpoint:
             )
 
     def _is_wanted(self, folder: Path, record: dict[str, Any]) -> bool:
-        """Tell whether an epoch is among the best ones so far."""
+        """Return whether an epoch is among the best ones so far."""
         if self.keep_best is None:
             return True
         cost = self._cost(record[self.monitor])

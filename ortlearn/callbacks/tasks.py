@@ -36,7 +36,7 @@ def check_trainer(callback: Any, estimator: Any) -> None:
 
 
 def is_round(context: Any) -> bool:
-    """Tell whether a task is an epoch, or an iteration of a solver.
+    """Return whether a task is an epoch, or an iteration of a solver.
 
     Parameters
     ----------

@@ -47,7 +47,7 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
         Raises
         ------
         ValueError
-            If an argument or a parameter makes no sense (also PluginError, DeviceError,
+            If an argument or a parameter is invalid (also PluginError, DeviceError,
             ConversionError, GradientError). The object stays as it was.
         ConvergenceError
             If the loss stops being finite and ``exc`` is True. The object stays as it was.

@@ -182,7 +182,7 @@ def _checked(X: Any, dtype: np.dtype, allow_missing: bool, estimator: str | None
 
 
 def _are_numbers(X: Any) -> bool:
-    """Tell whether all columns of X are numbers, as far as one can see without reading all of it."""
+    """Return whether all columns of X are numbers, as far as one can see without reading all of it."""
     if issparse(X):
         return True
     if isinstance(X, Mapping):

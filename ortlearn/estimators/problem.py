@@ -251,7 +251,7 @@ class _GraphRunner:
     def __call__(self, model: ModelProto, feeds: dict[str, np.ndarray]) -> np.ndarray:
         if self._last is None or self._last[0] is not model:
             options = session_options()
-            options.log_severity_level = 4  # what fails here is told in a warning
+            options.log_severity_level = 4  # a failure here becomes a warning
             self._last = model, make_session(model, Device("cpu"), options=options)
         session = self._last[1]
         names = {value.name for value in session.get_inputs()}

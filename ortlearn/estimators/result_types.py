@@ -44,7 +44,7 @@ def probabilities_as_floats_of(X: Any, values: np.ndarray, sum_to_one: bool) -> 
 
 
 def _is_single(X: Any) -> bool:
-    """Tell whether all of X is float32; a name tells it of frames and of tensors of other libraries."""
+    """Return whether all of X is float32; a name tells it of frames and of tensors of other libraries."""
     if type(X) is np.ndarray:
         return X.dtype == np.float32
     kinds = list(getattr(X, "dtypes", ())) if is_frame(X) else [getattr(X, "dtype", None)]

@@ -44,7 +44,7 @@ class TargetEncoder:
 
     @property
     def head(self) -> Scores | None:
-        """What is trained; None for a graph with its own loss."""
+        """The scores that are trained; None for a graph with its own loss."""
         return self.trainable.head
 
     @property

@@ -9,7 +9,7 @@ __all__ = ["matches_pattern"]
 
 
 def matches_pattern(name: str, pattern: str) -> bool:
-    """Tell whether a name is what a pattern says, upper and lower case apart.
+    """Return whether a name is what a pattern says, upper and lower case apart.
 
     Brackets are index notation in the names of attributes, no sets of letters: ``coefs_[*]`` is every
     member of ``coefs_``.

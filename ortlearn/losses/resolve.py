@@ -29,7 +29,7 @@ def resolve_loss(spec: Any, **params: Any) -> BaseLoss:
     Raises
     ------
     PluginError
-        If it is not one of these, or unknown, or if a parameter makes no sense.
+        If it is not one of these, or unknown, or if a parameter is invalid.
 
     Examples
     --------

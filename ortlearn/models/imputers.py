@@ -61,7 +61,7 @@ class MissingIndicatorDefinition(ModelDefinition):
 
 
 def _kept(model: Any) -> np.ndarray:
-    """Return which columns an imputer gives: where fit has seen no value, there is none to impute."""
+    """Return which columns an imputer gives: it drops those in which fit has seen no value."""
     empty = [isinstance(value, float) and value != value for value in model.statistics_.tolist()]
     return model.keep_empty_features | ~np.array(empty, dtype=bool)
 

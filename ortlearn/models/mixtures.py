@@ -22,7 +22,7 @@ __all__ = ["BayesianGaussianMixtureDefinition", "GaussianMixtureDefinition"]
 class GaussianMixtureDefinition(ModelDefinition):
     """GaussianMixture: ``log sum_k w_k N(x; m_k, (P_k P_k')^-1)``, P the Cholesky factors of precisions.
 
-    What is trained is minus that, summed over samples (Bishop, "Pattern Recognition and Machine
+    The objective is minus that, summed over samples (Bishop, "Pattern Recognition and Machine
     Learning", 2006, equation 9.14).
     """
 

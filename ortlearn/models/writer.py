@@ -203,9 +203,7 @@ class ModelWriter(SampleWriter):
             x = self.matrix(x, type(estimator).__name__)
         return definition.write(self, estimator, x)
 
-    def step(
-        self, name: str, estimator: Any, x: str | Columns, last: bool = True, at: str | None = None
-    ) -> Scores:
+    def step(self, name: str, estimator: Any, x: str | Columns, last: bool = True) -> Scores:
         """Append the graph of a step of a pipeline.
 
         Parameters
@@ -218,9 +216,6 @@ class ModelWriter(SampleWriter):
             Samples.
         last : bool, default=True
             Whether it is the last step; the parameters of others are not trained unless somebody names them.
-        at : str, default=None
-            Expression of the step in its owner, where the owner is itself part of another estimator;
-            ``"['name']"`` by default.
 
         Returns
         -------
@@ -236,7 +231,7 @@ class ModelWriter(SampleWriter):
         self._step = name if outer else before
         try:
             with nullcontext() if last else self.frozen(PREPARES):
-                return self.write(estimator, x, "" if outer else at or f"['{name}']")
+                return self.write(estimator, x, "" if outer else f"['{name}']")
         finally:
             self._step = before
 

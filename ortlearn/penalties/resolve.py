@@ -28,7 +28,7 @@ def resolve_penalty(spec: Any) -> BasePenalty:
     Raises
     ------
     PluginError
-        If it is not one of these, or unknown, or if a parameter makes no sense.
+        If it is not one of these, or unknown, or if a parameter is invalid.
 
     Examples
     --------

@@ -171,7 +171,7 @@ def _moved(
 
 
 def _encoded_columns(transformer: Any, rows: Any) -> set[Hashable]:
-    """Return the columns whose numbers are categories: next to one there is none."""
+    """Return the columns whose numbers are categories, which have no neighbouring values."""
     keys = (selected_names(transformer) if is_frame(rows) else None) or column_keys(rows)
     readers = first_readers(transformer, range(len(keys)))
     return {keys[reader.position] for reader in readers if hasattr(reader.step, "categories_")}

@@ -123,7 +123,7 @@ def split_pipeline(
     wide_front = wide_front and np.dtype(dtype) == np.float32
     lost = _rounded(steps, X) if wide_front else []
     front_dtype = np.dtype(np.float64 if lost else dtype)
-    trusted = all(_is_trusted(step) for _, step in steps[:-1])
+    trusted = all(doubtful_part(step) is None for _, step in steps[:-1])
     probe = None if trusted else probe_rows(X)
     fault = None if trusted else _fault_of(steps[:-1], X, probe, front_dtype, run)
     if fault is None:
@@ -145,11 +145,6 @@ def _rounded(steps: Steps, X: Any) -> list[Hashable]:
         return rounded_columns(X, input_schema(X, FrontPipeline(steps[:-1]), np.float32))
     except ConversionError:
         return []
-
-
-def _is_trusted(step: Any) -> bool:
-    """Return whether definitions alone write a step, and float32 does not put samples elsewhere."""
-    return doubtful_part(step) is None
 
 
 def _flat_steps(estimator: Any) -> Steps:
@@ -223,7 +218,7 @@ def _fault_of(steps: Steps, X: Any, probe: Any, dtype: Any, run: Run | None) -> 
 
 
 def _reason(error: ConversionError) -> str:
-    """Say in a few words why a step has no form in ONNX."""
+    """Return in a few words why a step has no form in ONNX."""
     cause = error.__cause__
     if cause is None:
         return str(error).rstrip(".")
@@ -275,7 +270,7 @@ def _last_fault(steps: Steps, probe: Any, dtype: Any, run: Run | None, fault: Fa
     for step in steps[:-1]:
         inputs.append(_transform(FrontPipeline([step]), inputs[-1]))
     for index in range(len(steps) - 1, -1, -1):
-        if _is_trusted(steps[index][1]):
+        if doubtful_part(steps[index][1]) is None:
             continue
         own = _fault_of([steps[index]], inputs[index], inputs[index], dtype, run)
         if own is not None:

@@ -54,7 +54,7 @@ def check_learning_rate(
     AssertionError
         If a promise is not kept; the message says which.
     PluginError
-        If a parameter makes no sense.
+        If a parameter is invalid.
 
     Examples
     --------

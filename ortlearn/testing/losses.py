@@ -56,7 +56,7 @@ def check_loss(
     AssertionError
         If a promise is not kept; the message says which.
     PluginError
-        If a parameter makes no sense.
+        If a parameter is invalid.
 
     Examples
     --------

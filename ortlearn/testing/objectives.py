@@ -119,7 +119,9 @@ def check_suits(name: str, objective: Objective, written: WrittenModel) -> None:
     """
     scores, loss, penalty = written.scores, objective.loss, objective.penalty
     assert isinstance(loss, BaseLoss), f"{name}: the loss {loss!r} of its objective is no BaseLoss"
-    assert isinstance(penalty, BasePenalty), f"{name}: the penalty {penalty!r} of its objective is none"
+    assert isinstance(penalty, BasePenalty), (
+        f"{name}: the penalty {penalty!r} of its objective is not a BasePenalty"
+    )
     loss.check()
     penalty.check()
     task = "regression" if scores.task == "transformation" else scores.task

@@ -43,7 +43,7 @@ def check_penalty(penalty: BasePenalty, *, run: Run | None = None, random_state:
     AssertionError
         If a promise is not kept; the message says which.
     PluginError
-        If a parameter makes no sense.
+        If a parameter is invalid.
 
     Examples
     --------

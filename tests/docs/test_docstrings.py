@@ -29,7 +29,7 @@ def is_ours(obj):
 
 
 def is_record(cls):
-    """Tell whether the attributes of a class are what its constructor takes, or it has no constructor."""
+    """Return whether the attributes of a class are what its constructor takes, or it has no constructor."""
     return (
         hasattr(cls, "__dataclass_fields__")
         or issubclass(cls, tuple | enum.Enum)
@@ -46,7 +46,7 @@ def own_members(cls):
 
 
 def described_above(cls, name):
-    """Tell whether a method overrides one of a base class, whose docstring has the sections."""
+    """Return whether a method overrides one of a base class, whose docstring has the sections."""
     return any(name in vars(base) for base in cls.__mro__[1:] if base is not object)
 
 

@@ -102,7 +102,7 @@ def _is_in(array: np.ndarray, known: set[str]) -> bool:
 
 
 def _is_multiple(array: np.ndarray, known: np.ndarray, keys: set[str]) -> bool:
-    """Tell whether most values are in a graph once they are multiplied by one number."""
+    """Return whether most values are in a graph once they are multiplied by one number."""
     values = np.unique(np.abs(array[np.isfinite(array)]))
     values = values[values > 0]
     if len(values) < _FEWEST:

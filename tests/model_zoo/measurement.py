@@ -303,5 +303,5 @@ def say(error: Exception) -> str:
 
 
 def plainly(error: Exception) -> Fact:
-    """Tell whether an error was raised on purpose, and says what to do."""
+    """Return whether an error was raised on purpose, and says what to do."""
     return {"plain": True} if isinstance(error, OrtlearnError | ValueError) else {}

@@ -118,7 +118,7 @@ def _slope(
 
 
 def _is_smooth(slopes: list[float], gaps: list[float], noise: float) -> bool:
-    """Tell whether two steps give one slope, the same ahead and behind."""
+    """Return whether two steps give one slope, the same ahead and behind."""
     size = max(map(abs, slopes))
     if not np.isfinite(slopes).all() or abs(slopes[0] - slopes[1]) > SAME * size + 4 * noise:
         return False

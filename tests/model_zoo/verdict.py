@@ -15,7 +15,7 @@ def _ok(facts: Facts, *names: str) -> bool:
 
 
 def is_trained(facts: Facts, backend: str) -> bool:
-    """Tell whether a case trains with a correct gradient, its loss falls, and it predicts as exported."""
+    """Return whether a case trains with a correct gradient, its loss falls, and it predicts as exported."""
     return (
         _ok(facts, f"gradient_{backend}", f"falls_{backend}")
         and has_learned(facts)
@@ -24,12 +24,12 @@ def is_trained(facts: Facts, backend: str) -> bool:
 
 
 def converts(facts: Facts) -> bool:
-    """Tell whether a case converts: by skl2onnx alone, or with what we change about it."""
+    """Return whether a case converts: by skl2onnx alone, or with what we change about it."""
     return _ok(facts, "converts") or _ok(facts, "poses")
 
 
 def has_learned(facts: Facts) -> bool:
-    """Tell whether the graph of a case holds learned parameters.
+    """Return whether the graph of a case holds learned parameters.
 
     Where skl2onnx alone makes no graph to look at, what our estimator trains must do.
     """
