@@ -103,6 +103,14 @@ class FidelityWarning(UserWarning):
     """The ONNX model does not compute what the scikit-learn estimator it came from does."""
 
 
+class ObjectiveWarning(UserWarning):
+    """Part of what a model was fitted with is no part of its training."""
+
+
+class StartKeptWarning(UserWarning):
+    """Training did not make a model better, which stays as it was."""
+
+
 class PrecisionWarning(FidelityWarning):
     """float32 has too few digits for numbers that are passed, as for dates in seconds."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 
 from ..graphs import runtime_errors
@@ -60,7 +61,7 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
         held_out = None if X_val is None else Samples(X_val, y_val, sample_weight_val)
         return self._commit(lambda trainer: trainer.fit(samples, held_out))
 
-    def partial_fit(self, X, y=None, classes=None, sample_weight=None):
+    def partial_fit(self, X, y=None, classes=None, sample_weight=None, total_weight=None):
         """Train one epoch on some rows, from the weights and the state of the last call.
 
         Parameters
@@ -75,6 +76,10 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
             of a fitted model or of a later call are known: passing others is an error.
         sample_weight : array-like of shape (n_samples,) or (n_samples, 1), default=None
             Weights of the rows.
+        total_weight : float, default=None
+            Sum of the weights of all rows of the stream, to which the penalty of the model itself is
+            relative (``alpha`` of Ridge, ``C``); that of the rows that came so far by default, every one as
+            often as it came.
 
         Returns
         -------
@@ -82,7 +87,9 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
             This object, trained.
         """
         samples = Samples(X, y, sample_weight)
-        return self._commit(lambda trainer: trainer.partial_fit(samples, classes))
+        if total_weight is not None and not 0 < total_weight < math.inf:
+            raise ValueError(f"total_weight={total_weight!r} must be a number above 0.")
+        return self._commit(lambda trainer: trainer.partial_fit(samples, classes, total_weight))
 
     def _commit(self, train: Callable[[Trainer], FittedModel]):
         """Train, and take the fitted model over once everything succeeded: an error changes nothing."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
@@ -26,6 +26,7 @@ __all__ = ["Configuration", "Runtime", "Updates", "check_source", "requested_los
 TOL = 1e-4
 
 Record = TypeVar("Record")
+Resolved = TypeVar("Resolved")
 
 
 @dataclass(frozen=True)
@@ -41,16 +42,22 @@ class ConversionOptions:
 
 @dataclass(frozen=True)
 class Updates:
-    """Parameters that say how a batch updates the weights."""
+    """Parameters that say how a batch updates the weights; a learning rate of None is to be chosen."""
 
-    learning_rate: BaseLearningRate
+    learning_rate: BaseLearningRate | None
     average: int
     batch_size: int
     clip_norm: float | None
     clip_value: float | None
 
+    @property
+    def is_solver(self) -> bool:
+        """Whether all samples are trained on at once."""
+        return self.learning_rate is not None and self.learning_rate.full_batch
+
     def rule(self, n_samples: int, n_seen: int) -> BaseLearningRate:
         """Return the learning rate for epochs of so many samples, with averages where they are asked for."""
+        assert self.learning_rate is not None
         if not self.average:
             return self.learning_rate
         return Averaged(self.learning_rate, self.first_averaged(n_samples, n_seen))
@@ -132,12 +139,12 @@ class Configuration:
     conversion, updates, stopping, runtime : ConversionOptions, Updates, Stopping, Runtime
         Parameters that belong together.
     loss : BaseLoss or None
-        Loss; None for the default of the model.
-    penalty : BasePenalty
-        Penalty.
+        Loss; None for that of the model.
+    penalty : BasePenalty or None
+        Penalty; None for that of the model.
     gradient : str
         Backend that builds gradients, straight through or not.
-    shuffle, warm_start, hoist, exc, verbose, random_state, class_weight
+    shuffle, warm_start, keep_better, hoist, exc, verbose, random_state, class_weight
         As the estimators document them.
     """
 
@@ -150,10 +157,11 @@ class Configuration:
     stopping: Stopping
     runtime: Runtime
     loss: BaseLoss | None
-    penalty: BasePenalty
+    penalty: BasePenalty | None
     gradient: str
     shuffle: bool
     warm_start: bool
+    keep_better: bool
     hoist: bool
     exc: bool
     verbose: int
@@ -172,8 +180,8 @@ class Configuration:
             "source": parameters["estimator"],
             "device": parse_device(parameters["device"]),
             "step_class": step_class,
-            "learning_rate": resolve_learning_rate(parameters["learning_rate"]),
-            "penalty": resolve_penalty(parameters["learning_penalty"]),
+            "learning_rate": _unless_auto(resolve_learning_rate, parameters["learning_rate"]),
+            "penalty": _unless_auto(resolve_penalty, parameters["learning_penalty"]),
             "loss": requested_loss(parameters["learning_loss"]),
             "gradient": check_straight_through(parameters["gradient"], parameters["straight_through"]),
         }
@@ -187,7 +195,7 @@ class Configuration:
         updates = self.updates
         given = {"average": updates.average, "clip_norm": updates.clip_norm, "clip_value": updates.clip_value}
         wrong = [name for name, value in given.items() if value]
-        if updates.learning_rate.full_batch and wrong:
+        if updates.is_solver and wrong:
             raise ValueError(
                 f"{type(updates.learning_rate).__name__} is a solver with steps of its own: "
                 f"{' and '.join(wrong)} cannot be used with it."
@@ -202,7 +210,7 @@ class Configuration:
                 "partial_fit does not support early_stopping=True: use fit, or losses and score."
             )
         check_no_balanced_weights(self.class_weight)
-        if self.updates.learning_rate.full_batch:
+        if self.updates.is_solver:
             raise PluginError(
                 f"{type(self.updates.learning_rate).__name__} trains on all rows at once and keeps no state: "
                 "use fit, or another learning rate for partial_fit."
@@ -233,7 +241,12 @@ def _picked(record: type[Record], values: Mapping[str, Any]) -> Record:
 
 def requested_loss(spec: Any) -> BaseLoss | None:
     """Return the loss that ``learning_loss`` names, None for ``"auto"``."""
-    return None if isinstance(spec, str) and spec == "auto" else resolve_loss(spec)
+    return _unless_auto(resolve_loss, spec)
+
+
+def _unless_auto(resolve: Callable[[Any], Resolved], spec: Any) -> Resolved | None:
+    """Return what a parameter names, None for ``"auto"``, which depends on the model and the samples."""
+    return None if isinstance(spec, str) and spec.lower() == "auto" else resolve(spec)
 
 
 def check_source(source: Any) -> None:

@@ -116,6 +116,7 @@ def _graphs_before_training(configuration: Configuration) -> dict[str, ModelProt
             "call fit before, or pass a fitted estimator."
         )
     problem = Problem.of(configuration, random_state=check_random_state(configuration.random_state))
+    problem = problem.with_objective_of(configuration, None, None)
     trainable = problem.trainable
     model = trainable.with_weights(trainable.initial_weights())
     return {"model": model, **configuration.runtime.new_step(problem.task(False)).graphs()}

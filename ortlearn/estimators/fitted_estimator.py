@@ -70,6 +70,7 @@ class FittedEstimator(Parameters):
     train_losses_ = FittedAttribute("state.train_losses")
     validation_losses_ = FittedAttribute("state.validation_losses")
     validation_scores_ = FittedAttribute("state.validation_scores")
+    start_kept_ = FittedAttribute("state.start_kept")
     best_epoch_ = FittedAttribute("state.best_epoch", optional=True)
 
     def __sklearn_is_fitted__(self) -> bool:

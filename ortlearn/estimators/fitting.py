@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -11,16 +12,20 @@ from sklearn.utils import check_random_state, column_or_1d
 
 from .. import conversion
 from ..differentiation import require_gradients
-from ..training import Data, LoopSettings, TrainingResult, hoist, run_training
+from ..exceptions import StartKeptWarning, warn_user
+from ..training import Data, LoopSettings, TrainingResult, hoist, make_session, run_training
 from ..training.averaging import begin_later
 from ..training.hoisting import needs_hoisting
-from ..training.step_graphs import OBJECTIVE, objective_graph
+from ..training.solver_loop import run_full_batch, standardised_weights
+from ..training.step_graphs import OBJECTIVE, objective_graph, penalty_graph
+from .adaptation import Candidate, choose, folds
+from .automatic import warn_of_terms_left_out
 from .callbacks import EstimatorView, FitTask
 from .class_weights import objective_weights
 from .configuration import Configuration
 from .fidelity import warn_of_differences
 from .fitted_model import FittedModel
-from .inference import Inference
+from .inference import Inference, LiveInference
 from .input_validation import InputFeatures, matrix_of, read_before_fit, read_samples
 from .partial_fit_classes import read_classes
 from .problem import Problem
@@ -31,16 +36,38 @@ from .validation import Validation
 
 __all__ = ["Trainer", "draw_seed"]
 
+#: Samples from which on some are held out, to know when to stop.
+FEWEST_SAMPLES = 20
+KEPT = (
+    "Training did not make the model better, by samples that it was not trained on or else by its objective: "
+    "it stays as it was (start_kept_ is True). Pass X_val and y_val to judge by other samples, or set "
+    "keep_better=False to take the trained weights anyway."
+)
+
 
 @dataclass(frozen=True)
 class Start:
-    """What a training begins with."""
+    """What a training begins with.
+
+    Attributes
+    ----------
+    problem, features, data, state : Problem, InputFeatures, Data, TrainingState
+        What is trained, and on which samples.
+    weights : dict of str to ndarray
+        Starting weights.
+    is_own : bool
+        Whether these are a model's own, and none is drawn.
+    fresh : dict of str to ndarray or None
+        Weights that were drawn for standardised features, where the learning rate is automatic.
+    """
 
     problem: Problem
     features: InputFeatures
     data: Data
     weights: dict[str, np.ndarray]
     state: TrainingState
+    is_own: bool = False
+    fresh: dict[str, np.ndarray] | None = None
 
 
 @dataclass(frozen=True)
@@ -68,14 +95,71 @@ class Trainer:
         random_state = check_random_state(configuration.random_state)
         seed = draw_seed(random_state)
         if stopping.early_stopping and held_out is None:
-            samples, held_out = hold_out(samples, configuration, random_state)
+            parts = hold_out(samples, configuration, random_state)
+            samples, held_out = samples.take(parts[0]), samples.take(parts[1])
         task = self.view.begin_task("fit", samples, stopping.max_iter)
         start = self._begin(samples, random_state, seed, configuration.warm_start)
-        validation = None if held_out is None else self._validation(start, held_out)
         settings = configuration.loop_settings(stopping.max_iter, (), stream=False)
-        return self._train(start, settings, validation, task)
+        adapts = self._adapts(start)
+        if not adapts and held_out is None and self._needs_validation(start):
+            start, held_out = self._split(start, samples, random_state)
+            if configuration.updates.learning_rate is None:
+                settings = replace(settings, watch="validation_loss", validation_every=1, tol=0.0)
+        validation = None if held_out is None else self._validation(start, held_out)
+        held = self._candidate(start, settings, validation, random_state) if adapts else None
+        return self._train(start, settings, validation, task, held)
 
-    def partial_fit(self, samples: Samples, classes: Any) -> FittedModel:
+    def _adapts(self, start: Start) -> bool:
+        """Return whether training is held back towards the starting weights: those of a model, any rate."""
+        problem = start.problem
+        automatic = self.configuration.updates.learning_rate is None and problem.updates.is_solver
+        return automatic and start.is_own and problem.loss is not None
+
+    def _needs_validation(self, start: Start) -> bool:
+        """Return whether samples are to be held out: they say when to stop, or which weights are better."""
+        automatic = self.configuration.updates.learning_rate is None
+        compared = start.is_own and self.configuration.keep_better
+        enough = len(start.data) >= FEWEST_SAMPLES
+        return start.problem.flexible and enough and (automatic or compared)
+
+    def _split(
+        self, start: Start, samples: Samples, random_state: np.random.RandomState
+    ) -> tuple[Start, Samples]:
+        """Hold samples out of a training."""
+        kept, held_out = hold_out(samples, self.configuration, random_state)
+        return replace(start, data=start.data.take(kept)), samples.take(held_out)
+
+    def _candidate(
+        self,
+        start: Start,
+        settings: LoopSettings,
+        validation: Validation | None,
+        random_state: np.random.RandomState,
+    ) -> Candidate:
+        """Return how a training from a model's own weights is to be held back."""
+        problem, (step, data) = start.problem, self._new_step(start)
+        runner = LiveInference(problem, problem.trainable.model, self.configuration.runtime)
+        encoder = problem.encoder
+        if validation is not None:
+            parts = iter([(data, validation.data)])
+        elif len(data) < 2:
+            return Candidate(math.inf)
+        else:
+            numbers = folds(encoder.class_numbers(data.y), len(data), random_state)
+            parts = ((data.take(kept), data.take(left_out)) for kept, left_out in numbers)
+
+        def measure(weights: dict[str, np.ndarray], part: Data) -> np.ndarray:
+            live, classes = runner.holding(weights), encoder.class_numbers(part.y)
+            losses = live.losses(part.X, part.y)
+            if classes is None:
+                return np.stack([losses, np.zeros(len(losses))])
+            return np.stack([losses, live.predict(part.X) != problem.targets.classes[classes]])
+
+        found = choose(step, parts, start.weights, start.fresh, settings, measure)
+        step.release()
+        return found
+
+    def partial_fit(self, samples: Samples, classes: Any, total_weight: float | None) -> FittedModel:
         """Return a model trained for one epoch more than the last one."""
         self.configuration.check_partial_fit(classes)
         random_state = check_random_state(self.configuration.random_state)
@@ -85,9 +169,10 @@ class Trainer:
             if expected is not None:
                 expected.check_labels(samples.y)
             seed = draw_seed(random_state)
-            start = self._begin(samples, random_state, seed, False, expected and expected.classes)
+            known = expected and expected.classes
+            start = self._begin(samples, random_state, seed, False, known, True, total_weight)
         else:
-            start = self._continue(samples, self.last)
+            start = self._continue(samples, self.last, total_weight)
         if expected is not None:
             whose = "the model" if self.last is None else "the first call"
             expected.check_known(start.problem.targets.classes, whose)
@@ -95,7 +180,14 @@ class Trainer:
         return self._train(start, settings, None, task)
 
     def _begin(
-        self, samples: Samples, random_state, seed: int, from_last: bool, classes: Any = None
+        self,
+        samples: Samples,
+        random_state,
+        seed: int,
+        from_last: bool,
+        classes: Any = None,
+        stream: bool = False,
+        total: float | None = None,
     ) -> Start:
         """Convert the model and check the samples."""
         X, y, name, last = samples.X, samples.y, self.configuration.name, self.last if from_last else None
@@ -116,17 +208,28 @@ class Trainer:
                 rows[:3]
             )
         samples = samples.with_checked_weights()
-        problem = problem.with_class_weights(self.configuration.class_weight, y, samples.sample_weight)
+        n_samples = None if stream else rows.shape[0]
+        warn_of_terms_left_out(self.configuration, problem.source)
+        problem = problem.with_objective_of(self.configuration, y, samples.sample_weight, n_samples, total)
         data = _data(problem, rows, samples)
         warn_of_differences(problem, samples, rows, self.configuration.runtime)
         weights = self._starting_weights(problem, random_state, last)
-        return Start(problem, features, data, weights, TrainingState(seed))
+        fresh = self._fresh_weights(problem, random_state)
+        seen = problem.total_weight(y, samples.sample_weight)
+        state = TrainingState(seed, total_weight=seen, penalty_weight=seen)
+        is_own = self.configuration.warm_start or not any(
+            problem.trainable.weights[name].drawn for name in problem.trainable.trained
+        )
+        return Start(problem, features, data, weights, state, is_own and not stream, fresh)
 
-    def _continue(self, samples: Samples, last: FittedModel) -> Start:
-        problem = last.problem.reconfigured(self.configuration, samples.y)
+    def _continue(self, samples: Samples, last: FittedModel, total_weight: float | None) -> Start:
         check_lengths(samples.X, samples.y)
+        samples = samples.with_checked_weights()
+        state = last.state.with_more(last.problem.total_weight(samples.y, samples.sample_weight))
+        total = state.penalty_weight if total_weight is None else total_weight
+        problem = last.problem.reconfigured(self.configuration, samples.y, samples.sample_weight, total)
         data = _data(problem, read_samples(problem, samples.X, last.features), samples)
-        return Start(problem, last.features, data, last.next_weights(problem.trainable.trained), last.state)
+        return Start(problem, last.features, data, last.next_weights(problem.trainable.trained), state)
 
     def _check_order_of_features(self, X: Any, last: FittedModel | None) -> None:
         """Check that training goes on with the columns it began with, by name and in their order."""
@@ -182,13 +285,31 @@ class Trainer:
             )
         return weights
 
+    def _fresh_weights(self, problem: Problem, random_state) -> dict[str, np.ndarray] | None:
+        """Return fresh weights for standardised features, zero for a linear model; None where none is drawn."""
+        trainable, weights = problem.trainable, problem.trainable.weights
+        if self.configuration.updates.learning_rate is not None or not problem.updates.is_solver:
+            return None
+        if not any(weights[name].drawn for name in trainable.trained):
+            return None
+        own = trainable.initial_weights()
+        found = conversion.draw_weights(own, weights, random_state, trainable.constraints)
+        if problem.flexible:
+            return found
+        return {
+            n: np.zeros_like(a) if weights[n].drawn and n not in trainable.constraints else a
+            for n, a in found.items()
+        }
+
     def _train(
         self,
         start: Start,
         settings: LoopSettings,
         validation: Validation | None,
         task: FitTask | None,
+        held: Candidate | None = None,
     ) -> FittedModel:
+        """Train, held back where that was chosen."""
         step, data = self._new_step(start)
         learning_rate, validate, observer = step.task.update.learning_rate, None, None
         model_after = partial(self._model_after, start, step)
@@ -198,21 +319,54 @@ class Trainer:
             name = "iteration" if learning_rate.full_batch else "epoch"
             observer = task.observer(name, start.state.history, model_after)
         weights, states = start.weights, begin_later(start.state.states, learning_rate)
-        result = run_training(
-            step,
-            data,
-            weights,
-            settings,
-            start.state.seed,
-            states=states,
-            validate=validate,
-            observer=observer,
-        )
+        if held is not None and math.isinf(held.pull):
+            result = TrainingResult.of_start(weights)
+        elif learning_rate.full_batch:
+            if start.fresh is not None and (held is None or held.fresh):
+                weights = standardised_weights(step, data, start.fresh)
+            pull = 0.0 if held is None else held.pull
+            result = run_full_batch(step, data, weights, settings, validate, observer, pull=pull)
+        else:
+            result = run_training(
+                step,
+                data,
+                weights,
+                settings,
+                start.state.seed,
+                states=states,
+                validate=validate,
+                observer=observer,
+            )
+        if held is None and start.is_own and self.configuration.keep_better:
+            self._keep_better(start, result, validation)
+        if result.start_kept:
+            warn_user(KEPT, StartKeptWarning)
         model = model_after(result)
         step.release()
         if task is not None:
             task.end(model)
         return model
+
+    def _keep_better(self, start: Start, result: TrainingResult, validation: Validation | None) -> None:
+        """Go back to the starting weights where training did not make the model better."""
+        problem, runtime = start.problem, self.configuration.runtime
+        runner = LiveInference(problem, problem.trainable.model, runtime)
+        data = start.data if validation is None else validation.data
+
+        def value(weights: dict[str, np.ndarray]) -> float:
+            loss = runner.holding(weights).mean_loss(data.X, data.y, data.sample_weight)
+            return loss if validation is not None else loss + self._penalty(problem, weights)
+
+        if not value(result.weights) < value(start.weights):
+            result.go_back_to(start.weights)
+
+    def _penalty(self, problem: Problem, weights: dict[str, np.ndarray]) -> float:
+        """Return the penalty of weights."""
+        graph = penalty_graph(problem.task(False))
+        if graph is None:
+            return 0.0
+        runtime = self.configuration.runtime
+        return float(make_session(graph, runtime.device, runtime.n_jobs).run(None, weights)[0])
 
     def _model_after(self, start: Start, step: Any, result: TrainingResult) -> FittedModel:
         """Return the model that a training leaves."""

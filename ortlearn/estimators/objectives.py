@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from .. import conversion
@@ -72,9 +73,14 @@ def loss_for_model(loss: BaseLoss | None, trainable: TrainableModel) -> BaseLoss
 
 
 def penalty_for_weights(
-    penalty: BasePenalty, learning_rate: BaseLearningRate, trainable: TrainableModel
+    penalty: BasePenalty,
+    learning_rate: BaseLearningRate,
+    trainable: TrainableModel,
+    only: Collection[str] | None = None,
 ) -> BasePenalty:
     """Return a penalty for the weights it names, under the names they have in the graph.
+
+    With ``only``, names stand for some weights, and may stand for none of them.
 
     Raises
     ------
@@ -93,8 +99,11 @@ def penalty_for_weights(
 
     def choose(patterns):
         try:
-            return conversion.select_weights(weights, patterns, trainable.original_names)
+            found = conversion.select_weights(weights, patterns, trainable.original_names)
+            return found if only is None else [name for name in found if name in only]
         except NoTrainableWeightError as error:
+            if only is not None:
+                return []
             what = f"{type(penalty).__name__}: weights={patterns!r} must name weights that are trained"
             raise PluginError(f"{what}. {error}") from error
 

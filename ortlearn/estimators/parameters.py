@@ -45,6 +45,7 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, BaseEstimator):
         "shuffle": ["boolean"],
         "random_state": ["random_state"],
         "warm_start": ["boolean"],
+        "keep_better": ["boolean"],
         "gradient": [StrOptions({"auto", "rules", "ort"})],
         "straight_through": ["boolean"],
         "device": [str],
@@ -65,7 +66,7 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, BaseEstimator):
         "average": ["boolean", Interval(Integral, 0, None, closed="left")],
         "clip_norm": [Interval(Real, 0, None, closed="neither"), None],
         "clip_value": [Interval(Real, 0, None, closed="neither"), None],
-        "class_weight": [dict, list, StrOptions({"balanced"}), None],
+        "class_weight": [dict, list, StrOptions({"auto", "balanced"}), None],
         "loss_output_name": [str],
         "label_name": [str],
         "weight_name": [str],
@@ -77,13 +78,14 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, BaseEstimator):
         weights_to_train=None,
         *,
         learning_loss="auto",
-        learning_rate="SGD",
-        learning_penalty=None,
+        learning_rate="auto",
+        learning_penalty="auto",
         max_iter=100,
         batch_size=10,
         shuffle=True,
         random_state=None,
         warm_start=False,
+        keep_better=True,
         gradient="auto",
         device="cpu",
         n_jobs=None,
@@ -100,7 +102,7 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, BaseEstimator):
         average=False,
         clip_norm=None,
         clip_value=None,
-        class_weight=None,
+        class_weight="auto",
         loss_output_name="loss",
         label_name="label",
         weight_name="sample_weight",
@@ -116,6 +118,7 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, BaseEstimator):
         self.shuffle = shuffle
         self.random_state = random_state
         self.warm_start = warm_start
+        self.keep_better = keep_better
         self.gradient = gradient
         self.straight_through = straight_through
         self.device = device

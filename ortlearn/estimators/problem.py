@@ -15,11 +15,12 @@ from .. import conversion
 from ..exceptions import ConversionError, PluginError
 from ..graphs import TensorType, value_types
 from ..losses import BaseLoss
-from ..penalties import BasePenalty
+from ..penalties import BasePenalty, NoPenalty
 from ..training import Device, Objective, ScoreGraph, TrainingTask, Update, make_session
 from ..training.sessions import session_options
 from ..training.step_graphs import SAMPLE_WEIGHT
-from .class_weights import ClassWeights, class_weight_tables
+from .automatic import automatic_rate, follows_noise, own_class_weight, own_loss, own_penalty
+from .class_weights import ClassWeights, class_weight_tables, weights_with_classes
 from .configuration import Configuration, Updates
 from .objectives import is_for_classes_only, loss_for_model, penalty_for_weights, sum_over_outputs
 from .targets import TargetEncoder
@@ -79,6 +80,8 @@ class Problem:
         Fitted estimator that was converted; None for an ONNX model.
     missing : frozenset of int
         Columns of X in which the model accepts missing values.
+    flexible : bool
+        Whether training may follow the noise of few samples.
     """
 
     trainable: TrainableModel
@@ -90,6 +93,7 @@ class Problem:
     estimator_type: str | None
     source: BaseEstimator | None = None
     missing: frozenset[int] = frozenset()
+    flexible: bool = True
 
     @classmethod
     def of(
@@ -103,24 +107,27 @@ class Problem:
     ) -> Problem:
         """Convert the model of a configuration, fitted on checked samples before where it is not fitted.
 
-        The random state draws seeds of that fit; ``classes`` are all that may come.
+        The random state draws seeds of that fit; ``classes`` are all that may come. Class weights, penalty
+        and learning rate come with :meth:`with_objective_of`.
         """
         source = _fitted_source(configuration, X, y, sample_weight, random_state, classes)
-        trainable = _converted(configuration, source, X)
-        loss = loss_for_model(configuration.loss, trainable)
+        loss = configuration.loss or own_loss(source)
+        trainable = _converted(configuration, source, X, loss)
+        loss = loss_for_model(loss, trainable)
         known = _find_classes(trainable, y, classes)
         is_sklearn = not conversion.is_onnx_source(source)
         may_miss = is_sklearn and X is not None and conversion.accepts_missing(source)
         return cls(
             trainable,
             loss,
-            penalty_for_weights(configuration.penalty, configuration.updates.learning_rate, trainable),
+            NoPenalty(),
             configuration.updates,
             Targets(known, np.ndim(y), issparse(y) and trainable.head is not None),
             configuration.gradient,
             configuration.estimator_type,
             source if is_sklearn else None,
             conversion.missing_columns(source, X) if may_miss else frozenset(),
+            follows_noise(source if is_sklearn else None, trainable),
         )
 
     @property
@@ -146,37 +153,71 @@ class Problem:
         head = self.trainable.head
         return head is not None and head.task == "multilabel"
 
-    def with_class_weights(self, class_weight: Any, y: Any, sample_weight: np.ndarray | None) -> Problem:
-        """Return the problem with the weights that ``class_weight`` gives to the classes of some samples."""
-        known, head = self.targets.classes, self.trainable.head
+    def with_objective_of(
+        self,
+        configuration: Configuration,
+        y: Any,
+        sample_weight: np.ndarray | None,
+        n_samples: int | None = None,
+        total_weight: float | None = None,
+    ) -> Problem:
+        """Return the problem with class weights, learning rate and penalty of a configuration.
+
+        ``total_weight`` is the sum of the weights of all samples that the penalty of a model is relative to,
+        those of the samples given by default; ``n_samples`` is None for a stream.
+        """
+        problem = self.with_class_weights(configuration, y, sample_weight)
+        rate = configuration.updates.learning_rate
+        if rate is None:
+            rate = automatic_rate(configuration, self.loss, self.trainable, self.flexible, n_samples)
+        if configuration.penalty is not None:
+            penalty = penalty_for_weights(configuration.penalty, rate, self.trainable)
+        else:
+            total = problem.total_weight(y, sample_weight) if total_weight is None else total_weight
+            penalty = own_penalty(self.source, self.trainable, rate, total)
+        return replace(problem, updates=replace(configuration.updates, learning_rate=rate), penalty=penalty)
+
+    def total_weight(self, y: Any, sample_weight: np.ndarray | None) -> float:
+        """Return the sum of the weights of samples, those of their classes included; one without samples."""
+        if y is None and sample_weight is None:
+            return 1.0
+        weights = weights_with_classes(self.targets.class_weights, y, sample_weight)
+        return float(np.shape(y)[0] if weights is None else weights.sum())
+
+    def with_class_weights(
+        self, configuration: Configuration, y: Any, sample_weight: np.ndarray | None
+    ) -> Problem:
+        """Return the problem with the weights that a configuration gives to the classes of some samples."""
+        known, head, class_weight = self.targets.classes, self.trainable.head, configuration.class_weight
+        if class_weight == "auto":
+            applies = self.source is not None and self.estimator_type == "classifier"
+            class_weight = own_class_weight(self.source) if applies else None
         if head is not None and head.task == "multilabel" and not isinstance(known, list):
             known = [np.array([0, 1])] * len(head.groups)
         tables = class_weight_tables(class_weight, self.estimator_type, y, known, sample_weight)
         return replace(self, targets=replace(self.targets, class_weights=tables))
 
-    def reconfigured(self, configuration: Configuration, y: Any) -> Problem:
+    def reconfigured(
+        self, configuration: Configuration, y: Any, sample_weight: np.ndarray | None, total_weight: float
+    ) -> Problem:
         """Return the problem with loss, penalty, updates and class weights of a new configuration.
+
+        ``total_weight`` is that of all samples of the stream.
 
         Raises
         ------
         PluginError
             If the loss needs another graph than the one that is trained.
         """
-        loss = configuration.loss
+        loss = configuration.loss or own_loss(self.source)
         if _link(loss) != self.trainable.link:
             was, now = type(self.loss).__name__, "auto" if loss is None else type(loss).__name__
             raise PluginError(
                 f"partial_fit cannot go on from {was} with {now}: one of them is of the logarithms of the "
                 "predictions, which takes another graph. Call fit, or go back to the first loss."
             )
-        updates = configuration.updates
-        problem = replace(
-            self,
-            loss=loss_for_model(loss, self.trainable),
-            penalty=penalty_for_weights(configuration.penalty, updates.learning_rate, self.trainable),
-            updates=updates,
-        )
-        return problem.with_class_weights(configuration.class_weight, y, None)
+        problem = replace(self, loss=loss_for_model(loss, self.trainable))
+        return problem.with_objective_of(configuration, y, sample_weight, None, total_weight)
 
     def task(self, weighted: bool, n_samples: int = 1, n_seen: int = 0) -> TrainingTask:
         """Return what a training step takes, for so many samples, after others that it has seen."""
@@ -225,8 +266,8 @@ def _fitted_source(configuration: Configuration, X, y, sample_weight, random_sta
     )
 
 
-def _converted(configuration: Configuration, source: Any, X: Any) -> TrainableModel:
-    options, loss = configuration.conversion, configuration.loss
+def _converted(configuration: Configuration, source: Any, X: Any, loss: BaseLoss | None) -> TrainableModel:
+    options = configuration.conversion
     classifies = conversion.is_onnx_source(source) and is_for_classes_only(loss)
     return conversion.to_trainable(
         source,

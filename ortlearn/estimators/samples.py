@@ -90,8 +90,8 @@ def check_lengths(X: Any, y: Any) -> None:
 
 def hold_out(
     samples: Samples, configuration: Configuration, random_state: np.random.RandomState
-) -> tuple[Samples, Samples]:
-    """Split samples into those to train on and those that ``early_stopping`` validates on.
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers of the samples to train on, and of those to validate on.
 
     Classes of one column of labels have the same shares in both.
 
@@ -107,7 +107,8 @@ def hold_out(
     if stratify:
         check_classification_targets(y)
     parts = _split(samples, configuration.stopping.validation_fraction, random_state, stratify)
-    if samples.sample_weight is not None and not all(np.any(part.sample_weight) for part in parts):
+    weights = samples.sample_weight
+    if weights is not None and not all(np.any(weights[part]) for part in parts):
         raise ValueError(
             "All rows with a sample_weight above zero went to one side when early_stopping split off rows to "
             "validate on: pass X_val and y_val, or set another validation_fraction or random_state."
@@ -117,7 +118,7 @@ def hold_out(
 
 def _split(
     samples: Samples, fraction: float, random_state: np.random.RandomState, stratify: bool
-) -> tuple[Samples, Samples]:
+) -> tuple[np.ndarray, np.ndarray]:
     from sklearn.model_selection import train_test_split  # longer to import than all of ortlearn
 
     n_samples = count_rows(samples.X)
@@ -133,7 +134,7 @@ def _split(
             f"early_stopping needs rows to validate on, and validation_fraction={fraction} of {n_samples} "
             f"rows cannot be split off: {error} Pass X_val and y_val, or set another validation_fraction."
         ) from error
-    return samples.take(np.sort(kept)), samples.take(np.sort(held_out))
+    return np.sort(kept), np.sort(held_out)
 
 
 def take(X: Any, numbers: np.ndarray) -> Any:

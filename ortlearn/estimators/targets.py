@@ -135,6 +135,14 @@ class TargetEncoder:
             return numbers.reshape(-1, 1).astype(self.head.dtype)
         return np.eye(self.head.n_outputs, dtype=self.head.dtype)[numbers]
 
+    def class_numbers(self, labels: np.ndarray) -> np.ndarray | None:
+        """Return the numbers of the classes of encoded labels; None where there is no single column of them."""
+        if self.head is None or self.head.task != "classification" or self.classes is None:
+            return None
+        if labels.ndim == 1 or labels.shape[1] == 1:
+            return labels.ravel().astype(np.int64)
+        return labels.argmax(axis=1)
+
     def _encode_labels(self, y: Any) -> np.ndarray:
         """Encode several columns of classes."""
         assert self.head is not None

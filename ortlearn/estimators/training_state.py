@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,9 @@ import numpy as np
 from ..training import TrainingResult
 
 __all__ = ["Progress", "TrainingState"]
+
+#: How much a stream must grow before the penalty of a model follows: each time, graphs are compiled again.
+STEP = 1.1
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,12 @@ class TrainingState:
         Weights that the next batch would update, where the trained ones are averages.
     best_epoch : int or None
         Epoch whose weights were kept.
+    total_weight : float
+        Sum of the weights of all samples that were given.
+    penalty_weight : float
+        The one that the penalty of a model is relative to: it follows ``total_weight`` in steps.
+    start_kept : bool
+        Whether the last training was undone, as it made nothing better.
     """
 
     seed: int = 0
@@ -38,6 +47,15 @@ class TrainingState:
     states: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
     raw_weights: dict[str, np.ndarray] | None = None
     best_epoch: int | None = None
+    total_weight: float = 0.0
+    penalty_weight: float = 0.0
+    start_kept: bool = False
+
+    def with_more(self, weight: float) -> TrainingState:
+        """Return the state of a stream with more samples, of a sum of weights."""
+        total = self.total_weight + weight
+        follows = total > STEP * self.penalty_weight
+        return replace(self, total_weight=total, penalty_weight=total if follows else self.penalty_weight)
 
     def after(self, result: TrainingResult, n_samples: int) -> TrainingState:
         """Return the state after a training on so many samples."""
@@ -48,6 +66,9 @@ class TrainingState:
             result.states,
             None if result.raw_weights is result.weights else result.raw_weights,
             result.best_epoch,
+            self.total_weight,
+            self.penalty_weight,
+            result.start_kept,
         )
 
     @property

@@ -41,6 +41,11 @@ class Validation:
         The same as the graph takes them, for losses.
     as_estimator : callable
         Returns an estimator with a fitted model, for scorers.
+
+    Attributes
+    ----------
+    data : Data
+        Samples as the graph takes them.
     """
 
     def __init__(
@@ -55,7 +60,7 @@ class Validation:
         model = problem.trainable.model
         self._runner = LiveInference(problem, model, configuration.runtime)
         self._samples = samples
-        self._data = data
+        self.data = data
         live = FittedModel(problem, features, model, TrainingState(), inference=self._runner)
         self._estimator = as_estimator(live)
         scoring = configuration.stopping.scoring
@@ -64,7 +69,7 @@ class Validation:
     def measure(self, weights: Mapping[str, np.ndarray]) -> Measured:
         """Return loss and score of the model with some weights."""
         self._runner.weights = weights
-        samples, data = self._samples, self._data
+        samples, data = self._samples, self.data
         loss = self._runner.mean_loss(data.X, data.y, data.sample_weight)
         if self._score is None:
             return Measured(loss)

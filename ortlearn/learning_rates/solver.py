@@ -14,7 +14,10 @@ __all__ = ["BaseSolver", "Objective", "Solution"]
 
 
 class Objective(Protocol):
-    """The objective of all rows, penalty included, of all weights as one vector in float64."""
+    """The objective of all rows, penalty included, of all weights as one vector in float64.
+
+    The vector is in coordinates in which features are standardised, where that is possible.
+    """
 
     @property
     def has_kinks(self) -> bool:
@@ -23,6 +26,10 @@ class Objective(Protocol):
     @property
     def lower(self) -> np.ndarray | None:
         """Lower bound of each weight, minus infinity for none; None where no weight has one."""
+
+    @property
+    def absolute(self) -> np.ndarray | None:
+        """Factor of the absolute value of each weight, which the value leaves out; None without any."""
 
     def __call__(self, weights: np.ndarray, /) -> tuple[float, np.ndarray]:
         """Return its value and its gradient, in float64."""
@@ -55,9 +62,16 @@ class BaseSolver(BaseLearningRate):
 
     A subclass stores its parameters in its constructor and writes :meth:`minimize`. ``batch_size``
     and ``shuffle`` of the estimator have no effect, ``max_iter`` counts iterations.
+
+    Attributes
+    ----------
+    takes_absolute_values : bool
+        Whether :meth:`minimize` adds ``objective.absolute @ |weights|`` itself; otherwise penalties with
+        absolute values are refused.
     """
 
     full_batch: ClassVar[bool] = True
+    takes_absolute_values: ClassVar[bool] = False
 
     def minimize(
         self,

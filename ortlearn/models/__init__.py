@@ -6,9 +6,9 @@ declared. Definitions are plugins of the group ``ortlearn.models``.
 
 from .base import ModelDefinition
 from .document import WrittenModel, write_model
-from .objectives import Objective, objective_of
+from .objectives import Objective, is_flexible, objective_of
 from .parameters import Access, Parameter
-from .registry import all_covered, definition_of, find_definition, public_path, unwrapped
+from .registry import all_covered, definition_of, find_definition, fitted_part, public_path, unwrapped
 from .scores import Scores
 from .write_back import write_parameters
 from .writer import ModelWriter
@@ -24,6 +24,8 @@ __all__ = [
     "all_covered",
     "definition_of",
     "find_definition",
+    "fitted_part",
+    "is_flexible",
     "objective_of",
     "public_path",
     "unwrapped",

@@ -47,6 +47,11 @@ class ModelDefinition:
     keeps_missing = False
     #: Whether it takes labels of several columns, though the tags of the class do not say so.
     several_outputs = False
+    #: Whether the minimum of its objective on few samples may be far from what it is on many: there is more
+    #: to learn than the penalty of the fit holds back.
+    flexible = True
+    #: Parameters of the fit that its objective, in our terms, leaves out.
+    not_in_objective: tuple[str, ...] = ()
     #: Parameters under which a few samples fit the shapes of an estimator, whose weights are then drawn anew;
     #: None where the shapes depend on all samples.
     shape_parameters: Mapping[str, Any] | None = None
@@ -203,6 +208,22 @@ class ModelDefinition:
         """
         return None
 
+    def fitted_part(self, model: Any) -> Any:
+        """Return the part of a fitted estimator whose fit training repeats: the last step of a pipeline.
+
+        Parameters
+        ----------
+        model : estimator
+            Fitted.
+
+        Returns
+        -------
+        estimator
+            The one that it stands for, the same one where it stands for itself.
+        """
+        inner = self.inner(model)
+        return model if inner is None else getattr(model, inner)
+
     def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
         """Make a regressor of one output predict (n,) or (n, 1), where its attributes can tell which.
 
@@ -236,6 +257,36 @@ class ModelDefinition:
             None by default: the class minimises no sum over samples, or one that no loss expresses.
         """
         return None
+
+    def parameters_for_shapes(self, estimator: Any) -> Mapping[str, Any] | None:
+        """Return :attr:`shape_parameters`, or None for an estimator whose objective depends on its fit.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Not fitted.
+
+        Returns
+        -------
+        mapping of str to object, or None
+            Parameters to fit a few samples with; None where all samples are needed.
+        """
+        return self.shape_parameters
+
+    def is_flexible(self, model: Any) -> bool:
+        """Return whether training may follow the noise of few samples, as :attr:`flexible` says by default.
+
+        Parameters
+        ----------
+        model : estimator
+            Fitted.
+
+        Returns
+        -------
+        bool
+            Whether rows to validate on are needed to know when to stop.
+        """
+        return self.flexible
 
     def finish(self, model: Any) -> None:
         """Bring what follows from the parameters of an estimator up to date, once they are written back.

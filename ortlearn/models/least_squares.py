@@ -66,6 +66,8 @@ class BayesianRidgeDefinition(LinearRegressorDefinition):
     Both precisions are those that were fitted.
     """
 
+    shape_parameters = None
+
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         """Return the squared error and ``l2 = lambda_ / (2 alpha_ W)``."""
         return Objective(SquaredErrorLoss(), elastic(0.0, model.lambda_ / (2 * model.alpha_ * total_weight)))
@@ -113,6 +115,8 @@ class HuberRegressorDefinition(LinearRegressorDefinition):
     ``s * H(r / s)``, with ``H(z) = z^2`` up to epsilon and ``2 * epsilon * |z| - epsilon^2`` beyond, is
     Huber's loss of r with ``delta = epsilon * s``, times ``2 / s``.
     """
+
+    shape_parameters = None
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         """Return Huber's loss with ``delta = epsilon * s``, and ``l2 = alpha * s / (2 W)``."""

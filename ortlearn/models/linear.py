@@ -55,7 +55,13 @@ def _n_outputs(model: Any) -> int:
 class _Linear(ModelDefinition):
     """Models with linear scores."""
 
+    flexible = False
     shape_parameters: Mapping[str, Any] | None = {}
+
+    def parameters_for_shapes(self, estimator: Any) -> Mapping[str, Any] | None:
+        """Return None where the fit chooses the strength of the penalty."""
+        chooses = {"cv", "criterion"} & estimator.get_params(deep=False).keys()
+        return None if chooses else self.shape_parameters
 
     def covers(self, model: Any) -> bool:
         """Return whether the coefficients are dense."""
@@ -90,6 +96,8 @@ class GeneralizedLinearDefinition(ModelDefinition):
     They minimise ``sum(w * d(y, f)) / (2 sum(w)) + alpha / 2 * |coef|^2``, d the deviance (User guide of
     scikit-learn, "Generalized Linear Models"); our losses are half the deviance.
     """
+
+    flexible = False
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         """Return half the deviance; of another link than the logarithm, that of the normal distribution."""

@@ -18,7 +18,7 @@ from .members import (
     logit_of,
     positive_probability,
 )
-from .objectives import Objective, common_objective
+from .objectives import Objective, common_objective, is_flexible
 from .scores import Scores, label_of, of_two_classes, regression
 from .writer import ModelWriter
 
@@ -45,6 +45,10 @@ class _Sums(MembersDefinition):
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         """Return the objective of the members, where they have the same."""
         return common_objective(model.estimators_, total_weight)
+
+    def is_flexible(self, model: Any) -> bool:
+        """Return whether a member is."""
+        return any(is_flexible(member) for member in model.estimators_)
 
 
 class OneVsRestDefinition(_Sums):

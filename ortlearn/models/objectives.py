@@ -11,9 +11,9 @@ from sklearn.base import clone
 
 from ..losses import BaseLoss
 from ..penalties import BasePenalty, ElasticPenalty, L1Penalty, L2Penalty, NoPenalty
-from .registry import find_definition
+from .registry import find_definition, fitted_part
 
-__all__ = ["Objective", "common_objective", "elastic", "objective_of", "single_value"]
+__all__ = ["Objective", "common_objective", "elastic", "is_flexible", "objective_of", "single_value"]
 
 
 @dataclass(frozen=True)
@@ -99,8 +99,39 @@ def objective_of(estimator: Any, total_weight: float) -> Objective | None:
     >>> objective_of(model, total_weight=100).penalty
     L2Penalty(l2=0.01)
     """
-    definition = find_definition(estimator)
-    return None if definition is None else definition.objective(estimator, float(total_weight))
+    part = fitted_part(estimator)
+    definition = find_definition(part)
+    return None if definition is None else definition.objective(part, float(total_weight))
+
+
+def is_flexible(estimator: Any) -> bool:
+    """Return whether training a fitted estimator may follow the noise of few samples.
+
+    Linear models with a penalty of their own do not; networks, trees and kernel machines do: they are
+    trained with an eye on samples that are left out.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted.
+
+    Returns
+    -------
+    bool
+        What its definition says; True without one.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> from ortlearn.models import is_flexible
+    >>> X, y = [[0.0], [1.0]], [1.0, 3.0]
+    >>> is_flexible(Ridge().fit(X, y)), is_flexible(DecisionTreeRegressor().fit(X, y))
+    (False, True)
+    """
+    part = fitted_part(estimator)
+    definition = find_definition(part)
+    return True if definition is None else definition.is_flexible(part)
 
 
 def elastic(l1: float, l2: float, intercept: bool = False) -> BasePenalty:

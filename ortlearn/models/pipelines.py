@@ -8,7 +8,6 @@ from typing import Any
 from .base import ModelDefinition
 from .columns import Columns
 from .members import joined
-from .objectives import Objective, objective_of
 from .registry import find_definition
 from .routes import Route
 from .scores import Scores, transformation
@@ -35,9 +34,10 @@ class PipelineDefinition(ModelDefinition):
         """Yield the steps that do something."""
         yield from (step for _, step in model.steps if step not in IDLE)
 
-    def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the objective of the last step."""
-        return objective_of(model.steps[-1][1], total_weight)
+    def fitted_part(self, model: Any) -> Any:
+        """Return the last step."""
+        last = model.steps[-1][1]
+        return model if last in IDLE else last
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         """Append the steps."""

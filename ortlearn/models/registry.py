@@ -15,6 +15,7 @@ __all__ = [
     "definition_of",
     "doubtful_part",
     "find_definition",
+    "fitted_part",
     "inner_part",
     "public_path",
     "refuse_undefined",
@@ -194,6 +195,33 @@ def unwrapped(estimator: Any) -> Any:
     """
     inner = inner_part(estimator)
     return estimator if inner is None else unwrapped(inner[1])
+
+
+def fitted_part(estimator: Any) -> Any:
+    """Return the part of a fitted estimator whose fit training repeats, of a pipeline in a search the last step.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted.
+
+    Returns
+    -------
+    estimator
+        The same one where it stands for itself.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from ortlearn.models import fitted_part
+    >>> fitted_part(make_pipeline(StandardScaler(), Ridge()).fit([[0.0], [1.0]], [1.0, 3.0]))
+    Ridge()
+    """
+    found = find_definition(estimator)
+    part = estimator if found is None else found.fitted_part(estimator)
+    return part if part is estimator else fitted_part(part)
 
 
 def shape_predictions(estimator: Any, n_dimensions: int) -> None:

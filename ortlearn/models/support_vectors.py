@@ -150,6 +150,8 @@ def _make_sparse(model: Any, kind: type) -> None:
 class SupportVectorRegressorDefinition(_SupportVectorDefinition):
     """SVR and NuSVR."""
 
+    not_in_objective = ("C", "epsilon", "nu")
+
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append the prediction."""
         return regression(op, _sums(op, model, x))
@@ -182,6 +184,8 @@ def _not_below_zero(op: ModelWriter, score: str) -> str:
 
 class SupportVectorClassifierDefinition(_SupportVectorDefinition):
     """SVC and NuSVC: one score for two classes, one for each pair of more, which then vote."""
+
+    not_in_objective = ("C", "nu")
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append decisions, classes, and probabilities where the model was calibrated.

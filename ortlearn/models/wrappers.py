@@ -13,7 +13,6 @@ from onnx import TensorProto
 from ..exceptions import ConversionError
 from .base import ModelDefinition
 from .members import decision_of, difference
-from .objectives import Objective, objective_of
 from .routes import Route
 from .scores import Scores, label_of
 from .writer import ModelWriter
@@ -47,10 +46,6 @@ class InnerDefinition(ModelDefinition):
         attribute = self.inner(model)
         return op.write(getattr(model, attribute), x, attribute if op.path else "")
 
-    def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the objective of the estimator inside."""
-        return objective_of(getattr(model, self.inner(model)), total_weight)
-
     def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
         """Return the estimator inside, which has the shape."""
         return getattr(model, self.inner(model))
@@ -59,9 +54,9 @@ class InnerDefinition(ModelDefinition):
 class ConsensusDefinition(InnerDefinition):
     """RANSACRegressor: an estimator of the samples that agree."""
 
-    def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return None: it leaves samples out."""
-        return None
+    def fitted_part(self, model: Any) -> Any:
+        """Return the estimator itself, which has no objective: it leaves samples out."""
+        return model
 
 
 class SearchDefinition(InnerDefinition):

@@ -47,6 +47,8 @@ class BasePenalty(CheckedParameters):
         step must be the only one of its weight.
     """
 
+    #: Whether all its kinks are in nodes Abs, Relu and Sqrt, which a solver may round.
+    roundable: ClassVar[bool] = False
     #: Kind of the proximal step, see above.
     proximal_kind: ClassVar[str | None] = None
 
@@ -70,6 +72,26 @@ class BasePenalty(CheckedParameters):
     def smooth(self) -> bool:
         """Whether it has a gradient everywhere, which solvers such as L-BFGS need."""
         return True
+
+    @property
+    def absolute_factor(self) -> float:
+        """Factor of ``|w|`` in it, which a solver may treat exactly instead of by its gradient."""
+        return 0.0
+
+    @property
+    def square_factor(self) -> float:
+        """Factor of ``w ** 2`` in it, which tells a solver how curved it is."""
+        return 0.0
+
+    def without_absolute_values(self) -> BasePenalty:
+        """Return the penalty without its term ``absolute_factor * |w|``.
+
+        Returns
+        -------
+        BasePenalty
+            A copy, or the same one where there is no such term.
+        """
+        return self
 
     def forward(self, op: GraphBuilder, weight: str) -> str | None:
         """Write the penalty of one weight.

@@ -15,8 +15,8 @@ class GroupLassoPenalty(BasePenalty):
     """Group lasso: ``strength * sqrt(p) * ||w_g||``, summed over groups g of p weights each.
 
     A group is a row of a weight: all that a feature, or a unit of the layer before, is multiplied
-    with. Its proximal step makes whole rows exactly zero, which selects features. It trains with SGD and
-    its momentum only.
+    with. Its proximal step makes whole rows exactly zero, which selects features: with SGD and its
+    momentum. A solver rounds the norms instead, and rows come out small; other updates refuse it.
 
     Parameters
     ----------
@@ -40,6 +40,7 @@ class GroupLassoPenalty(BasePenalty):
     """
 
     proximal_kind = "row_threshold"
+    roundable = True
 
     def __init__(self, strength=0.01, intercept=False, weights=None):
         super().__init__(intercept=intercept, weights=weights)

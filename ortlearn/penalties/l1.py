@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 from .base import BasePenalty
 from .expressions import absolute_values, soft_threshold
 
@@ -58,6 +60,15 @@ class L1Penalty(BasePenalty):
     def is_proximal(self):
         """Return whether there is a proximal step."""
         return bool(self.proximal and self.l1)
+
+    @property
+    def absolute_factor(self):
+        """Factor of ``|w|``."""
+        return float(self.l1)
+
+    def without_absolute_values(self):
+        """Return the penalty without its absolute values."""
+        return copy.deepcopy(self).set_params(l1=0.0)
 
     def forward(self, op, weight):
         """Write the penalty of one weight."""

@@ -40,6 +40,11 @@ class L2Penalty(BasePenalty):
         super().check()
         self.check_number("l2", closed=True)
 
+    @property
+    def square_factor(self):
+        """Factor of ``w ** 2``."""
+        return float(self.l2)
+
     def forward(self, op, weight):
         """Write the penalty of one weight."""
         return squares(op, weight, self.l2)

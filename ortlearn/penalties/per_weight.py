@@ -172,6 +172,11 @@ class PerWeightPenalty(BasePenalty):
             found[key] = part
         return PerWeightPenalty(found)
 
+    def without_absolute_values(self):
+        """Return the penalties without their absolute values."""
+        named = zip(self.penalties, self.parts(), strict=True)
+        return PerWeightPenalty({key: part.without_absolute_values() for key, part in named})
+
     def graph_key(self):
         """Return what its graphs depend on."""
         named = zip(self.penalties, self.parts(), strict=True)

@@ -77,7 +77,7 @@ def _make_cheap(estimator: BaseEstimator) -> None:
 def _shape_parameters(estimator: BaseEstimator) -> Any:
     """Return the parameters under which a few samples fit the shapes; None where all are needed."""
     definition = find_definition(estimator)
-    return None if definition is None else definition.shape_parameters
+    return None if definition is None else definition.parameters_for_shapes(estimator)
 
 
 def _set_seeds(estimator: BaseEstimator, random_state: np.random.RandomState) -> None:

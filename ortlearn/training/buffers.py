@@ -82,6 +82,23 @@ class Data:
             columns[SAMPLE_WEIGHT] = self.sample_weight
         return columns
 
+    def take(self, rows: np.ndarray) -> Data:
+        """Return some of the rows.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            Their numbers.
+
+        Returns
+        -------
+        Data
+            Copies of these rows.
+        """
+        weights = None if self.sample_weight is None else self.sample_weight[rows]
+        features = self.features and {name: array[rows] for name, array in self.features.items()}
+        return Data(self.X[rows], self.y[rows], weights, features)
+
     @property
     def is_sparse(self) -> bool:
         """Whether features are sparse: they are then made dense a chunk of rows at a time."""

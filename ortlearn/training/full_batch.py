@@ -12,6 +12,7 @@ from ..differentiation import gradient_of_loss
 from ..exceptions import PluginError
 from .buffers import Data, take_rows
 from .cache import cached_session
+from .coordinates import Coordinates
 from .devices import Device, ort_value
 from .hoisting import CHUNK_BYTES
 from .smoothing import WIDTH, smoothed_objective
@@ -25,6 +26,7 @@ class FullBatchGraph:
     """The graph from all rows and weights to the objective and the gradients of all weights."""
 
     def __init__(self, task: TrainingTask, rounded: bool):
+        task = task.changed(penalty=task.objective.penalty.without_absolute_values())
         objective = smoothed_objective(task) if rounded else objective_graph(task)
         self.model: ModelProto = gradient_of_loss(
             objective, OBJECTIVE, task.graph.weights, task.gradient, origin=task.graph.origin
@@ -52,11 +54,14 @@ class FullBatchStep:
     """
 
     def __init__(self, task: TrainingTask, device: Device, n_jobs: int | None = None):
-        if not task.objective.penalty.smooth:
+        solver, penalty = task.update.learning_rate, task.objective.penalty
+        left = penalty.without_absolute_values() if solver.takes_absolute_values else penalty
+        if not all(part.smooth or part.roundable for part in left.parts()):
             raise PluginError(
-                f"{type(task.update.learning_rate).__name__} needs a smooth objective, "
-                f"{task.objective.penalty!r} is not smooth: use an l2 penalty, or another learning rate."
+                f"{type(solver).__name__} needs a smooth objective, {penalty!r} is not smooth: use an l2 "
+                "penalty, or another learning rate."
             )
+        self._rounds_penalty = not left.smooth
         self.task = task
         self.device = device
         self._n_jobs = n_jobs
@@ -70,8 +75,9 @@ class FullBatchStep:
 
     @property
     def has_kinks(self) -> bool:
-        """Whether the objective has no gradient at some places."""
-        return self.task.objective.loss is not None and self.task.objective.loss.kinks
+        """Whether the objective, but for absolute values of weights, has no gradient at some places."""
+        loss = self.task.objective.loss
+        return self._rounds_penalty or (loss is not None and loss.kinks)
 
     @property
     def lower(self) -> np.ndarray | None:
@@ -81,6 +87,35 @@ class FullBatchStep:
         names, not_negative = self.task.graph.weights, self.task.update.not_negative
         bounds = [0.0 if name in not_negative else -np.inf for name in names]
         return np.repeat(bounds, [int(np.prod(self._shapes[name])) for name in names])
+
+    @property
+    def absolute(self) -> np.ndarray | None:
+        """Factors of the absolute values of all weights, which :meth:`evaluate` leaves out; None without."""
+        graph, penalty = self.task.graph, self.task.objective.penalty
+        factors = [
+            sum(part.absolute_factor for part in penalty.parts_for(is_intercept, name))
+            for name, is_intercept in graph.intercepts.items()
+        ]
+        if not any(factors):
+            return None
+        return np.repeat(factors, [int(np.prod(self._shapes[name])) for name in graph.weights])
+
+    @property
+    def intercepts(self) -> np.ndarray:
+        """Whether each element of all weights is one of an intercept."""
+        graph = self.task.graph
+        sizes = [int(np.prod(self._shapes[name])) for name in graph.weights]
+        return np.repeat(list(graph.intercepts.values()), sizes)
+
+    def coordinates(self) -> Coordinates:
+        """Return coordinates in which the features of the data that were bound are standardised.
+
+        Returns
+        -------
+        Coordinates
+            Change of variables.
+        """
+        return Coordinates(self.task, self._data, self._shapes)
 
     def graphs(self) -> dict[str, ModelProto]:
         """Return the graph of objective and gradients.
@@ -159,7 +194,7 @@ class FullBatchStep:
     def evaluate(self, vector: np.ndarray, width: float = 0.0) -> tuple[float, np.ndarray]:
         """Return the objective of all rows and its gradient, of a vector of all weights, in float64.
 
-        A width above zero rounds the kinks of the loss.
+        Absolute values of weights are left out; a width above zero rounds the kinks of the rest.
 
         Parameters
         ----------

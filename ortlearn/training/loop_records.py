@@ -148,6 +148,8 @@ class TrainingResult:
         ``validation_score``, ``rate`` and ``seconds``; None where nothing was measured.
     best_epoch : int or None
         Epoch whose weights these are, where the best ones were kept.
+    start_kept : bool
+        Whether these are the weights that training started from.
     """
 
     weights: dict[str, np.ndarray] = field(default_factory=dict)
@@ -155,6 +157,17 @@ class TrainingResult:
     raw_weights: dict[str, np.ndarray] = field(default_factory=dict)
     history: list[dict[str, Any]] = field(default_factory=list)
     best_epoch: int | None = None
+    start_kept: bool = False
+
+    @classmethod
+    def of_start(cls, weights: dict[str, np.ndarray]) -> TrainingResult:
+        """Return the result of a training that leaves its starting weights as they are."""
+        return cls(weights, {}, weights, start_kept=True)
+
+    def go_back_to(self, weights: dict[str, np.ndarray]) -> None:
+        """Make the weights those that training started from."""
+        self.weights, self.raw_weights, self.states = weights, weights, {}
+        self.best_epoch, self.start_kept = None, True
 
     @property
     def n_iter(self) -> int:

@@ -8,10 +8,11 @@ from onnx import ModelProto, helper
 
 from ..graphs import GraphBuilder, TensorType, make_value_info
 from ..losses import BaseLoss
+from ..penalties import BasePenalty
 from .step_graphs import objective_graph
 from .task import TrainingTask
 
-__all__ = ["WIDTH", "SmoothedLoss", "smoothed_objective"]
+__all__ = ["WIDTH", "SmoothedLoss", "SmoothedPenalty", "smoothed_objective"]
 
 #: Input of the graph: how wide the rounded kinks are.
 WIDTH = "ortlearn_width"
@@ -33,6 +34,9 @@ class _RoundingBuilder:
     def Relu(self, values: str) -> str:
         return self._op.Mul(self._op.Add(values, self.Abs(values)), 0.5)
 
+    def Sqrt(self, values: str) -> str:
+        return self._op.Sqrt(self._op.Add(values, self._op.Mul(WIDTH, WIDTH)))
+
 
 class SmoothedLoss(BaseLoss):
     """A loss whose kinks are rounded; a loss of slope s is never more than s times the width too high.
@@ -51,8 +55,34 @@ class SmoothedLoss(BaseLoss):
         return self.loss.forward(_RoundingBuilder(op), expected, predicted)
 
 
+class SmoothedPenalty(BasePenalty):
+    """A penalty whose kinks are rounded, as those of :class:`SmoothedLoss`.
+
+    Parameters
+    ----------
+    penalty : BasePenalty
+        Penalty, its kinks written with Abs, Relu or Sqrt.
+    """
+
+    def __init__(self, penalty):
+        super().__init__()
+        self.penalty = penalty
+
+    def parts(self):
+        """Return the rounded parts of the penalty."""
+        return [SmoothedPenalty(part) for part in self.penalty.parts()]
+
+    def parts_for(self, is_intercept, name):
+        """Return the rounded penalties of a weight."""
+        return [SmoothedPenalty(part) for part in self.penalty.parts_for(is_intercept, name)]
+
+    def forward(self, op, weight):
+        """Write the penalty of one weight; it reads the width."""
+        return self.penalty.forward(_RoundingBuilder(op), weight)
+
+
 def smoothed_objective(task: TrainingTask) -> ModelProto:
-    """Return the graph of the objective of a batch with a rounded loss; its last input is the width.
+    """Return the graph of the objective of a batch with its kinks rounded; its last input is the width.
 
     Parameters
     ----------
@@ -69,7 +99,8 @@ def smoothed_objective(task: TrainingTask) -> ModelProto:
     Nesterov, Y., "Smooth minimization of non-smooth functions", Mathematical Programming 103 (2005),
     127-152.
     """
-    model = objective_graph(task.changed(loss=SmoothedLoss(task.objective.loss)))
+    loss, penalty = task.objective.loss, SmoothedPenalty(task.objective.penalty)
+    model = objective_graph(task.changed(loss=loss and SmoothedLoss(loss), penalty=penalty))
     elem_type = helper.np_dtype_to_tensor_dtype(task.graph.dtype)
     model.graph.input.append(make_value_info(WIDTH, TensorType(elem_type, ())))
     return model

@@ -16,7 +16,13 @@ from .loop_records import LoopSettings, Observer, Snapshot, TrainingResult
 from .monitor import Monitor, Validate
 from .progress import progress_bar
 
-__all__ = ["run_full_batch"]
+__all__ = ["run_full_batch", "standardised_weights"]
+
+
+#: How strongly intercepts are pulled, as a share: they are few, and follow the shares of classes.
+INTERCEPTS = 0.1
+#: Length of the step that curvatures are measured with, relative to the weights.
+PROBE = 1e-2
 
 
 class _NotFinite(Exception):
@@ -28,52 +34,76 @@ class _Stopped(Exception):
 
 
 class _Run:
-    """One training: the objective for a solver, and the last weights at which it was finite."""
+    """One training: the objective for a solver, and the last point at which it was finite.
 
-    def __init__(self, step: FullBatchStep, monitor: Monitor, start: np.ndarray):
+    Points are those of the step's coordinates.
+    """
+
+    def __init__(
+        self,
+        step: FullBatchStep,
+        monitor: Monitor,
+        weights: dict[str, np.ndarray],
+        pull: float,
+        toward: dict[str, np.ndarray],
+    ):
         self.step = step
         self.monitor = monitor
-        self.best = start
+        self.coordinates = step.coordinates()
+        self.best = self.start = self.coordinates.point(step.pack(weights))
+        self.lower = step.lower  # coordinates of bounded weights are multiples of them
+        factors = step.absolute
+        self.absolute = None if factors is None else factors * self.coordinates.lengths(len(factors))
         self._last: tuple[np.ndarray, tuple[float, np.ndarray]] | None = None
+        self.pull, self.center = 0.0, self.coordinates.point(step.pack(toward))
+        self.share = np.where(step.intercepts, INTERCEPTS, 1.0)
+        if pull:
+            self.pull, self._last = pull * _curvature(self, self.center), None
         self._since = time.perf_counter()
 
     @property
     def snapshot(self) -> Snapshot:
         """The last weights at which the objective was finite."""
-        return Snapshot(self.step.unpack(self.best), {})
+        return Snapshot(self.step.unpack(self.coordinates.weights(self.best)), {})
 
-    def __call__(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return objective and gradient; asking twice for the same weights costs nothing."""
-        if self._last is None or not np.array_equal(self._last[0], vector):
-            self._last = np.array(vector), self.step.evaluate(vector)
+    def __call__(self, point: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return objective and gradient; asking twice for the same point costs nothing."""
+        if self._last is None or not np.array_equal(self._last[0], point):
+            self._last = np.array(point), self._evaluate(point)
         value, gradient = self._last[1]
         return value, gradient.copy()
+
+    def _evaluate(self, point: np.ndarray, width: float = 0.0) -> tuple[float, np.ndarray]:
+        value, slopes = self.step.evaluate(self.coordinates.weights(point), width)
+        gradient = self.coordinates.gradient(slopes)
+        if self.pull:
+            away = point - self.center
+            force = self.pull * self.share * away
+            value, gradient = value + float(force @ away) / 2, gradient + force
+        return value, gradient
 
     @property
     def has_kinks(self) -> bool:
         """Whether the objective has no gradient at some places."""
         return self.step.has_kinks
 
-    @property
-    def lower(self) -> np.ndarray | None:
-        """Lower bounds of the weights."""
-        return self.step.lower
-
     def rounded(self, width: float) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
         """Return the objective with its kinks rounded."""
-        return lambda vector: self.step.evaluate(vector, width)
+        return lambda point: self._evaluate(point, width)
 
-    def accept(self, vector: np.ndarray) -> float:
-        """Keep weights, if their objective is finite, and return it."""
-        value = self(vector)[0]
+    def accept(self, point: np.ndarray) -> float:
+        """Keep a point, if its objective is finite, and return it, absolute values of weights included."""
+        value = self(point)[0]
+        if self.absolute is not None:
+            value += float(self.absolute @ np.abs(point))
         if not np.isfinite(value):
             raise _NotFinite(f"{value}")
-        self.best = np.array(vector)
+        self.best = np.array(point)
         return value
 
-    def note(self, vector: np.ndarray) -> None:
-        """Take note of the weights after an iteration."""
-        value = self.accept(vector)
+    def note(self, point: np.ndarray) -> None:
+        """Take note of the point after an iteration."""
+        value = self.accept(point)
         self.monitor.begin(self._since)  # only now is it known that there is an iteration
         if self.monitor.end(value, None, lambda: self.snapshot):
             raise _Stopped
@@ -87,6 +117,9 @@ def run_full_batch(
     settings: LoopSettings,
     validate: Validate | None = None,
     observer: Observer | None = None,
+    *,
+    pull: float = 0.0,
+    toward: dict[str, np.ndarray] | None = None,
 ) -> TrainingResult:
     """Train by a solver.
 
@@ -104,6 +137,12 @@ def run_full_batch(
         Takes weights, returns loss and score on other rows.
     observer : Observer, default=None
         Hears of every iteration, and may end the training.
+    pull : float, default=0.0
+        Strength of a pull towards some weights, ``pull * c / 2 * |u - u_toward|^2`` in the step's
+        coordinates, with c the curvature of the objective there, and intercepts pulled less; the objective of
+        each iteration includes it.
+    toward : dict of str to ndarray, default=None
+        These weights, the initial ones by default.
 
     Returns
     -------
@@ -118,14 +157,13 @@ def run_full_batch(
     solver = step.task.update.learning_rate
     assert isinstance(solver, BaseSolver)
     step.start(data, weights)
-    start = step.pack(weights)
     precision = float(np.finfo(step.task.graph.dtype).eps)
     with progress_bar(settings.max_iter, settings.description, bool(settings.verbose)) as advance:
         monitor = Monitor(settings, validate, observer, advance)
-        run = _Run(step, monitor, start)
+        run = _Run(step, monitor, weights, pull, weights if toward is None else toward)
         try:
-            run.accept(start)
-            found = solver.minimize(run, start, settings.max_iter, run.note, precision)
+            run.accept(run.start)
+            found = solver.minimize(run, run.start, settings.max_iter, run.note, precision)
             run.accept(found.weights)
             if not found.converged:
                 warn_user(
@@ -139,6 +177,42 @@ def run_full_batch(
             _report(f"{error}", monitor.result.train_losses, settings.exc)
         monitor.check_best()
     return monitor.finish(run.snapshot)
+
+
+def standardised_weights(
+    step: FullBatchStep, data: Data, weights: dict[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Return the weights of a model of which some are meant for standardised features.
+
+    Parameters
+    ----------
+    step : FullBatchStep
+        Objective and gradient.
+    data : Data
+        Samples.
+    weights : dict of str to ndarray
+        Weights for their features, if these were standardised.
+
+    Returns
+    -------
+    dict of str to ndarray
+        Weights for the features as they are.
+    """
+    step.start(data, weights)
+    return step.unpack(step.coordinates().weights(step.pack(weights)))
+
+
+def _curvature(run: _Run, point: np.ndarray) -> float:
+    """Return the second derivative of the objective along its gradient, by a difference; one without any."""
+    _, gradient = run(point)
+    length = float(np.linalg.norm(gradient))
+    if not np.isfinite(length) or length == 0:
+        return 1.0
+    direction = gradient / length
+    size = PROBE * max(1.0, float(np.linalg.norm(point)))
+    _, after = run(point + size * direction)
+    found = float((after - gradient) @ direction) / size
+    return found if np.isfinite(found) and found > 0 else 1.0
 
 
 def _report(value: str, past: list[float], exc: bool) -> None:

@@ -181,6 +181,23 @@ def objective_graph(task: TrainingTask, batch: int | str = BATCH) -> ModelProto:
     return append_nodes(model, op, inputs=batch_inputs(task, batch), outputs=infos)
 
 
+def penalty_graph(task: TrainingTask) -> ModelProto | None:
+    """Return the graph from the weights to their penalty; None where they have none."""
+    source = task.graph.model
+    inputs = [copy_value(value) for value in source.graph.input if value.name in task.graph.intercepts]
+    model = helper.make_model(
+        helper.make_graph([], "penalty", inputs, []),
+        opset_imports=source.opset_import,
+        ir_version=source.ir_version,
+    )
+    op = builder(task, model, "penalty_")
+    terms = penalty_terms(op, task)
+    if not terms:
+        return None
+    op.node("Identity", add_terms(op, list(terms.values())), outputs=[OBJECTIVE])
+    return append_nodes(model, op, outputs=[make_value_info(OBJECTIVE, TensorType(elem_type(task), ()))])
+
+
 def differentiated(task: TrainingTask) -> str:
     """Return the output of the objective's graph whose gradient the updates take."""
     return SMOOTH if task.is_proximal else OBJECTIVE

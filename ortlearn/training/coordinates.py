@@ -1,0 +1,238 @@
+"""Coordinates in which the features that a model multiplies are standardised."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import NodeProto, helper
+from scipy.sparse import issparse
+
+from ..graphs.view import GraphView
+from .buffers import Data
+from .task import TrainingTask
+
+__all__ = ["Coordinates", "FirstLayer", "first_layers"]
+
+#: Columns whose standard deviation is below this share of their size are constant but for rounding.
+CONSTANT = 1e-6
+
+
+@dataclass(frozen=True)
+class FirstLayer:
+    """A trained weight that features are multiplied with, and the intercept that is added.
+
+    Attributes
+    ----------
+    features : str
+        Input of shape (n, d).
+    weight : str
+        Weight of shape (d, k).
+    intercept : str or None
+        Weight of k elements; None where nothing that is trained is added.
+    """
+
+    features: str
+    weight: str
+    intercept: str | None
+
+
+def first_layers(task: TrainingTask) -> list[FirstLayer]:
+    """Return the products of features with trained weights that nothing else in the graph reads.
+
+    Parameters
+    ----------
+    task : TrainingTask
+        What is trained.
+
+    Returns
+    -------
+    list of FirstLayer
+        Layers, in the order of the graph.
+    """
+    view, found = GraphView(task.graph.model), []
+    for node in view.nodes:
+        if not _is_product(node) or node.input[0] not in task.graph.features:
+            continue
+        weight = node.input[1]
+        if weight in task.graph.intercepts and len(view.readers[weight]) == 1:
+            found.append(FirstLayer(node.input[0], weight, _intercept(view, node, task)))
+    return found
+
+
+def _is_product(node: NodeProto) -> bool:
+    if node.op_type != "Gemm":
+        return node.op_type == "MatMul"
+    values = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
+    return all(values.get(name, 1) == 1 for name in ("alpha", "beta")) and not any(
+        values.get(name) for name in ("transA", "transB")
+    )
+
+
+def _intercept(view: GraphView, product: NodeProto, task: TrainingTask) -> str | None:
+    """Return the trained weight that is added to a product, and to nothing else."""
+    if product.op_type == "Gemm" and len(product.input) > 2:
+        added = [product.input[2]]
+    else:
+        readers = view.readers.get(product.output[0], [])
+        if len(readers) != 1 or readers[0].op_type != "Add":
+            return None
+        added = [name for name in readers[0].input if name != product.output[0]]
+    trained = [name for name in added if name in task.graph.intercepts and len(view.readers[name]) == 1]
+    return trained[0] if trained else None
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """Where a first layer lies in the vector of all weights, and mean and spread of its features."""
+
+    weight: slice
+    shape: tuple[int, int]
+    intercept: slice | None
+    mean: np.ndarray
+    spread: np.ndarray
+
+
+class Coordinates:
+    """A linear change of variables: the weights that belong to standardised features.
+
+    With features ``z = (x - mean) / spread``, a layer ``x @ W + b`` is ``z @ U + c`` with
+    ``U = spread * W`` and ``c = b + mean @ W``. Objective and penalty stay functions of W and b; only the steps of
+    a solver, or the weights that are drawn, are those of U and c.
+
+    Parameters
+    ----------
+    task : TrainingTask
+        What is trained.
+    data : Data
+        Samples; sparse features are scaled, and not centred.
+    shapes : mapping of str to tuple of int
+        Shapes of the weights.
+    """
+
+    def __init__(self, task: TrainingTask, data: Data, shapes: Mapping[str, tuple[int, ...]]):
+        self._scales: list[_Scale] = []
+        self._dtype = task.graph.dtype
+        ends = np.cumsum([int(np.prod(shapes[name], dtype=np.int64)) for name in task.graph.weights])
+        starts = np.concatenate([[0], ends[:-1]])
+        slices = {
+            name: slice(int(a), int(b)) for name, a, b in zip(task.graph.weights, starts, ends, strict=True)
+        }
+        columns = data.inputs(task)
+        penalty, bounded = task.objective.penalty, task.update.not_negative
+        for layer in first_layers(task):
+            features, shape = columns[layer.features], shapes[layer.weight]
+            if len(shape) != 2 or features.ndim != 2 or features.shape[1] != shape[0]:
+                continue
+            size = None if layer.intercept is None else int(np.prod(shapes[layer.intercept]))
+            centred = size == shape[1] and layer.intercept not in bounded
+            mean, spread = _moments(features, data.sample_weight, centred)
+            parts = penalty.parts_for(task.graph.intercepts[layer.weight], layer.weight)
+            curvature = 2 * sum(part.square_factor for part in parts)
+            spread = np.sqrt(spread**2 + curvature)
+            spread[spread == 0] = 1.0
+            intercept = slices[layer.intercept] if centred and layer.intercept is not None else None
+            self._scales.append(_Scale(slices[layer.weight], (shape[0], shape[1]), intercept, mean, spread))
+
+    def weights(self, point: np.ndarray) -> np.ndarray:
+        """Return the weights W and b of a point.
+
+        Parameters
+        ----------
+        point : ndarray of shape (n_elements,)
+            U, c and all other weights.
+
+        Returns
+        -------
+        ndarray of shape (n_elements,)
+            All weights as one vector.
+        """
+        vector = np.array(point)
+        for scale in self._scales:
+            layer = point[scale.weight].reshape(scale.shape) / scale.spread[:, np.newaxis]
+            vector[scale.weight] = layer.ravel()
+            if scale.intercept is not None:
+                vector[scale.intercept] -= scale.mean @ layer
+        return vector
+
+    def point(self, vector: np.ndarray) -> np.ndarray:
+        """Return the point of a vector of weights: the inverse of :meth:`weights`.
+
+        Parameters
+        ----------
+        vector : ndarray of shape (n_elements,)
+            All weights.
+
+        Returns
+        -------
+        ndarray of shape (n_elements,)
+            U, c and all other weights.
+        """
+        point = np.array(vector)
+        for scale in self._scales:
+            layer = vector[scale.weight].reshape(scale.shape)
+            point[scale.weight] = (layer * scale.spread[:, np.newaxis]).ravel()
+            if scale.intercept is not None:
+                point[scale.intercept] += scale.mean @ layer
+        return point
+
+    def gradient(self, slopes: np.ndarray) -> np.ndarray:
+        """Return the gradient by the point, given that by the weights.
+
+        Parameters
+        ----------
+        slopes : ndarray of shape (n_elements,)
+            Gradient by W, b and all other weights.
+
+        Returns
+        -------
+        ndarray of shape (n_elements,)
+            Gradient by U, c and all other weights.
+        """
+        found = np.array(slopes)
+        for scale in self._scales:
+            layer = slopes[scale.weight].reshape(scale.shape)
+            if scale.intercept is not None:
+                layer = layer - np.outer(scale.mean, slopes[scale.intercept])
+            found[scale.weight] = (layer / scale.spread[:, np.newaxis]).ravel()
+        return found
+
+    def lengths(self, n_elements: int) -> np.ndarray:
+        """Return how much of a weight one unit of its coordinate is.
+
+        Parameters
+        ----------
+        n_elements : int
+            Number of elements of all weights.
+
+        Returns
+        -------
+        ndarray of shape (n_elements,)
+            ``1 / spread`` for W, one for all others.
+        """
+        found = np.ones(n_elements)
+        for scale in self._scales:
+            found[scale.weight] = np.repeat(1 / scale.spread, scale.shape[1])
+        return found
+
+
+def _moments(
+    features: np.ndarray, sample_weight: np.ndarray | None, centred: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and standard deviation of each column; zero and root mean square if not centred."""
+    if issparse(features):
+        squares, n_samples = features.multiply(features), features.shape[0]
+        shares = (
+            np.full(n_samples, 1 / n_samples)
+            if sample_weight is None
+            else sample_weight / sample_weight.sum()
+        )
+        return np.zeros(features.shape[1]), np.sqrt(np.asarray(shares @ squares, dtype=np.float64).ravel())
+    values = features.astype(np.float64)
+    if not centred:
+        return np.zeros(values.shape[1]), np.sqrt(np.average(values**2, axis=0, weights=sample_weight))
+    mean = np.average(values, axis=0, weights=sample_weight)
+    spread = np.sqrt(np.average((values - mean) ** 2, axis=0, weights=sample_weight))
+    spread[spread <= CONSTANT * np.abs(mean)] = 0.0
+    return mean, spread
