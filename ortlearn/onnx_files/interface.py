@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto
+import numpy as np
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
-from ..graphs import graph_names, node_inputs, opset_versions, prune
+from ..graphs import graph_names, map_names, node_inputs, opset_versions, prune
 from ..graphs.editing import renamed_node, with_fields
 from ..graphs.nodes import copy_node
 from .versions import MAX_OPSET
 
-__all__ = ["holds_weights", "with_interface", "without_tensors"]
+__all__ = ["holds_weights", "with_interface", "with_zipmap", "without_tensors"]
 
+ML = "ai.onnx.ml"
 #: Fields of a model that say where it comes from.
 METADATA = ("doc_string", "domain", "model_version", "producer_name", "producer_version")
 
@@ -105,6 +107,54 @@ def with_interface(model: ModelProto, file: ModelProto) -> ModelProto:
     del result.metadata_props[:]
     result.metadata_props.extend(file.metadata_props)
     return result
+
+
+def with_zipmap(model: ModelProto, classes: np.ndarray) -> ModelProto:
+    """Return a classifier with its probabilities as maps from class to probability, one per sample.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Classifier with two outputs: labels, and a matrix of probabilities.
+    classes : ndarray
+        Classes in the order of the columns.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Classifier with the outputs that skl2onnx writes by default: ``output_label``, and
+        ``output_probability`` of type ``seq(map)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onnx import parser
+    >>> from ortlearn.onnx_files.interface import with_zipmap
+    >>> model = parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]> g (float[N,2] x) => (int64[N] label, float[N,2] p)
+    ...     { p = Softmax (x) label = ArgMax <axis = 1, keepdims = 0> (p) }''')
+    >>> [value.name for value in with_zipmap(model, np.array([0, 1])).graph.output]
+    ['output_label', 'output_probability']
+    """
+    labels, probabilities = model.graph.output
+    taken = graph_names(model.graph)
+    label, maps = _free("output_label", taken), _free("output_probability", taken)
+    result = map_names(model, {labels.name: label})
+    texts = np.asarray(classes).dtype.kind in "OUS"
+    keys = [str(c) for c in classes] if texts else [int(c) for c in classes]
+    matrix, nodes = probabilities.name, []
+    if probabilities.type.tensor_type.elem_type != TensorProto.FLOAT:  # ZipMap takes nothing else
+        matrix = _free(f"{matrix}_float", taken)
+        nodes = [helper.make_node("Cast", [probabilities.name], [matrix], to=TensorProto.FLOAT)]
+    last = helper.make_node("ZipMap", [matrix], [maps], _free("ZipMap", taken), domain=ML)
+    name = "classlabels_strings" if texts else "classlabels_int64s"
+    last.attribute.append(helper.make_attribute(name, keys))
+    nodes.append(last)
+    value = helper.make_tensor_type_proto(TensorProto.FLOAT, None)
+    key = TensorProto.STRING if texts else TensorProto.INT64
+    kind = helper.make_sequence_type_proto(helper.make_map_type_proto(key, value))
+    outputs = [result.graph.output[0], helper.make_value_info(maps, kind)]
+    return with_fields(result, {ML: 1}, node=[*result.graph.node, *nodes], output=outputs)
 
 
 def _with_maps(model: ModelProto, maps: Iterable[NodeProto]) -> list[NodeProto]:

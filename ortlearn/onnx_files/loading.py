@@ -133,7 +133,8 @@ def without_record(model: ModelProto) -> ModelProto:
     >>> from onnx import ModelProto
     >>> from ortlearn.onnx_files.loading import without_record
     >>> model = ModelProto()
-    >>> model.metadata_props.add(key="ortlearn.epoch", value="3") and len(without_record(model).metadata_props)
+    >>> entry = model.metadata_props.add(key="ortlearn.epoch", value="3")
+    >>> len(without_record(model).metadata_props)
     0
     """
     record = [entry for entry in model.metadata_props if entry.key.startswith("ortlearn.")]
