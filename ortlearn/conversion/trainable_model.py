@@ -129,6 +129,11 @@ class TrainableModel:
         """Sets that trained weights stay in."""
         return self.reparametrisation.constraints
 
+    @property
+    def from_file(self) -> bool:
+        """Whether the graph comes from an ONNX file."""
+        return self.exported is not None
+
     @cached_property
     def input_name(self) -> str:
         """Name of the input that takes X, the first one of several."""
