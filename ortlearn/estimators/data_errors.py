@@ -76,7 +76,8 @@ def check_scores_of_file(y: Any, n_outputs: int) -> None:
         raise ValueError(f"y has texts, and the ONNX file is taken for a regressor. {CLASSIFIER}")
     if one_column and n_outputs > 1:
         raise ValueError(
-            f"y has 1 outputs, the model has {n_outputs}: the ONNX file is taken for a regressor. {CLASSIFIER}"
+            f"y has 1 outputs, the model has {n_outputs}: the ONNX file is taken for a regressor. "
+            f"{CLASSIFIER}"
         )
 
 
@@ -90,9 +91,9 @@ def check_inputs_of_loss(
     """
     if own.row_weight in names and not weighted:
         raise ValueError(
-            f"X has a column {own.row_weight!r}, and the input of this name takes the weights of the samples. "
-            "If it is a feature, set the parameter weight_name= to another name; if it holds weights, pass it "
-            "as sample_weight=."
+            f"X has a column {own.row_weight!r}, and the input of this name takes the weights of the "
+            "samples. If it is a feature, set the parameter weight_name= to another name; if it holds "
+            "weights, pass it as sample_weight=."
         )
     lacking = sorted(set(inputs) - set(names))
     if own.label in names and lacking:

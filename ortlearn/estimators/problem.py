@@ -21,8 +21,8 @@ from ..training.sessions import session_options
 from ..training.step_graphs import SAMPLE_WEIGHT
 from .class_weights import ClassWeights, class_weight_tables
 from .configuration import Configuration, Updates
-from .objectives import is_for_classes_only, loss_for_model, penalty_for_weights, sum_over_outputs
 from .data_errors import other_number_of_classes, too_few_classes
+from .objectives import is_for_classes_only, loss_for_model, penalty_for_weights, sum_over_outputs
 from .targets import TargetEncoder
 
 if TYPE_CHECKING:
