@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from numbers import Integral, Real
 
 import numpy as np
@@ -89,3 +90,23 @@ class CheckedParameters(BaseEstimator):
         value = getattr(self, parameter)
         if not isinstance(value, bool | np.bool_):
             raise PluginError(f"{type(self).__name__}: {parameter}={value!r} must be True or False.")
+
+    def check_choice(self, parameter: str, choices: Sequence[str]) -> None:
+        """Check that a parameter is one of some names.
+
+        Parameters
+        ----------
+        parameter : str
+            Its name.
+        choices : sequence of str
+            What it may be.
+
+        Raises
+        ------
+        PluginError
+            If it is not.
+        """
+        value = getattr(self, parameter)
+        if not isinstance(value, str) or value not in choices:
+            names = " or ".join(map(repr, choices))
+            raise PluginError(f"{type(self).__name__}: {parameter}={value!r} must be {names}.")

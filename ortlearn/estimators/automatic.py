@@ -31,6 +31,8 @@ __all__ = [
 FEW_SAMPLES = 10_000
 #: Weights up to which a solver remembers its steps.
 FEW_WEIGHTS = 5_000_000
+#: Rates of Adam for standardised features, in units of the labels.
+RATE, RATE_OF_LINEAR = 0.001, 0.01
 #: Weights of classes that are drawn anew for every tree.
 BY_TREE = "balanced_subsample"
 
@@ -94,11 +96,12 @@ def automatic_rate(
     updates = configuration.updates
     needs_batches = updates.average or updates.clip_norm or updates.clip_value
     in_python = loss is not None and loss.in_python
+    adam = LearningRateAdam(eta0=RATE if flexible else RATE_OF_LINEAR)
     if n_samples is None or needs_batches or in_python or _draws_numbers(trainable):
-        return LearningRateAdam()
+        return adam
     if sum(array.size for array in trainable.initial_weights().values()) > FEW_WEIGHTS:
-        return LearningRateAdam()
-    return LearningRateAdam() if flexible and n_samples > FEW_SAMPLES else LearningRateLBFGS()
+        return adam
+    return adam if flexible and n_samples > FEW_SAMPLES else LearningRateLBFGS()
 
 
 def _draws_numbers(trainable: TrainableModel) -> bool:

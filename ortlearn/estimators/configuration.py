@@ -18,6 +18,7 @@ from ..penalties import BasePenalty, resolve_penalty
 from ..training import Device, FullBatchStep, LoopSettings, TrainingTask, parse_device
 from ..training.averaging import Averaged
 from ..training.base_step import BaseStep
+from ..training.rescaling import Rescaled
 from .class_weights import check_no_balanced_weights
 
 __all__ = ["Configuration", "Runtime", "Updates", "check_source", "requested_loss"]
@@ -42,13 +43,17 @@ class ConversionOptions:
 
 @dataclass(frozen=True)
 class Updates:
-    """Parameters that say how a batch updates the weights; a learning rate of None is to be chosen."""
+    """Parameters that say how a batch updates the weights.
+
+    A learning rate of None is to be chosen; one that was chosen updates weights in units of their own.
+    """
 
     learning_rate: BaseLearningRate | None
     average: int
     batch_size: int
     clip_norm: float | None
     clip_value: float | None
+    in_units: bool = False
 
     @property
     def is_solver(self) -> bool:
@@ -58,9 +63,8 @@ class Updates:
     def rule(self, n_samples: int, n_seen: int) -> BaseLearningRate:
         """Return the learning rate for epochs of so many samples, with averages where they are asked for."""
         assert self.learning_rate is not None
-        if not self.average:
-            return self.learning_rate
-        return Averaged(self.learning_rate, self.first_averaged(n_samples, n_seen))
+        rate = Rescaled(self.learning_rate) if self.in_units else self.learning_rate
+        return Averaged(rate, self.first_averaged(n_samples, n_seen)) if self.average else rate
 
     def first_averaged(self, n_samples: int, n_seen: int) -> int:
         """Return the number of the first update, from 1, whose weights are averaged.
@@ -236,7 +240,7 @@ class Configuration:
 
 
 def _picked(record: type[Record], values: Mapping[str, Any]) -> Record:
-    return record(**{field.name: values[field.name] for field in fields(record)})  # type: ignore[arg-type]
+    return record(**{field.name: values[field.name] for field in fields(record) if field.name in values})  # type: ignore[arg-type]
 
 
 def requested_loss(spec: Any) -> BaseLoss | None:

@@ -13,9 +13,12 @@ from sklearn.utils import check_random_state, column_or_1d
 from .. import conversion
 from ..differentiation import require_gradients
 from ..exceptions import StartKeptWarning, warn_user
-from ..training import Data, LoopSettings, TrainingResult, hoist, make_session, run_training
+from ..penalties.anchored import AnchoredPenalty
+from ..training import Data, LoopSettings, TrainingResult, TrainingTask, hoist, make_session, run_training
 from ..training.averaging import begin_later
+from ..training.coordinates import Coordinates
 from ..training.hoisting import needs_hoisting
+from ..training.rescaling import unit_lengths
 from ..training.solver_loop import run_full_batch, standardised_weights
 from ..training.step_graphs import OBJECTIVE, objective_graph, penalty_graph
 from .adaptation import Candidate, choose, folds
@@ -221,7 +224,7 @@ class Trainer:
         weights = self._starting_weights(problem, random_state, last)
         fresh = self._fresh_weights(problem, random_state)
         seen = problem.total_weight(y, samples.sample_weight)
-        state = TrainingState(seed, total_weight=seen, penalty_weight=seen)
+        state = TrainingState(seed, total_weight=seen, penalty_weight=seen, anchor=weights)
         is_own = self.configuration.warm_start or not any(
             problem.trainable.weights[name].drawn for name in problem.trainable.trained
         )
@@ -291,9 +294,9 @@ class Trainer:
         return weights
 
     def _fresh_weights(self, problem: Problem, random_state) -> dict[str, np.ndarray] | None:
-        """Return fresh weights for standardised features, zero for a linear model; None where none is drawn."""
+        """Return fresh weights for standardised features, zero for linear models; None if none is drawn."""
         trainable, weights = problem.trainable, problem.trainable.weights
-        if self.configuration.updates.learning_rate is not None or not problem.updates.is_solver:
+        if self.configuration.updates.learning_rate is not None:
             return None
         if not any(weights[name].drawn for name in trainable.trained):
             return None
@@ -315,7 +318,9 @@ class Trainer:
         held: Candidate | None = None,
     ) -> FittedModel:
         """Train, held back where that was chosen."""
+        start = self._in_coordinates(start)
         step, data = self._new_step(start)
+        coordinates = start.state.coordinates
         learning_rate, validate, observer = step.task.update.learning_rate, None, None
         model_after = partial(self._model_after, start, step)
         if validation is not None:
@@ -324,6 +329,10 @@ class Trainer:
             name = "iteration" if learning_rate.full_batch else "epoch"
             observer = task.observer(name, start.state.history, model_after)
         weights, states = start.weights, begin_later(start.state.states, learning_rate)
+        if coordinates is not None:
+            own = start.fresh is None or start.is_own
+            weights = coordinates.as_points(weights) if own else start.fresh or {}
+            states = states or unit_lengths(step.task, weights, start.problem.label_scale(data.y))
         if held is not None and math.isinf(held.pull):
             result = TrainingResult.of_start(weights)
         elif learning_rate.full_batch:
@@ -341,6 +350,7 @@ class Trainer:
                 states=states,
                 validate=validate,
                 observer=observer,
+                convert=None if coordinates is None else coordinates.as_weights,
             )
         if held is None and start.is_own and self.configuration.keep_better:
             self._keep_better(start, result, validation)
@@ -380,17 +390,38 @@ class Trainer:
         inference = Inference(start.problem, trained, self.configuration.runtime)
         return FittedModel(start.problem, start.features, trained, state, step, inference)
 
+    def _in_coordinates(self, start: Start) -> Start:
+        """Return a training in coordinates of its features where the learning rate is chosen for them."""
+        if not start.problem.updates.in_units:
+            return replace(start, state=replace(start.state, coordinates=None))
+        if start.state.coordinates is not None:
+            return start
+        task, data = self._task(start)
+        shapes = {name: array.shape for name, array in start.weights.items()}
+        coordinates = Coordinates(task, data, shapes, of_features=True)
+        return replace(start, state=replace(start.state, coordinates=coordinates))
+
     def _new_step(self, start: Start) -> tuple[Any, Data]:
         """Return the training step, and the samples as it takes them."""
-        problem, data, runtime = start.problem, start.data, self.configuration.runtime
-        task = problem.task(data.sample_weight is not None, len(data), start.state.n_seen)
-        if self.configuration.hoist or needs_hoisting(task):
-            task, data = hoist(task, data, runtime.device, runtime.n_jobs)
+        task, data = self._task(start)
+        if start.state.coordinates is not None:
+            task, data = start.state.coordinates.standardised(task, data)
         graph, loss = task.graph, task.objective.loss
         if loss is None or not loss.in_python:
-            score, names = None if loss is None else graph.output, problem.trainable.original_names
+            score, names = None if loss is None else graph.output, start.problem.trainable.original_names
             require_gradients(objective_graph(task), OBJECTIVE, graph.weights, graph.origin, names, score)
-        return runtime.new_step(task), data
+        return self.configuration.runtime.new_step(task), data
+
+    def _task(self, start: Start) -> tuple[TrainingTask, Data]:
+        """Return what is trained, and the samples, the frozen part of the graph computed."""
+        problem, data, runtime = start.problem, start.data, self.configuration.runtime
+        task = problem.task(data.sample_weight is not None, len(data), start.state.n_seen)
+        penalty, anchor = task.objective.penalty, start.state.anchor
+        if anchor is not None and any(part.toward == "start" for part in penalty.parts()):
+            task = task.changed(penalty=AnchoredPenalty(penalty, anchor))
+        if self.configuration.hoist or needs_hoisting(task):
+            task, data = hoist(task, data, runtime.device, runtime.n_jobs)
+        return task, data
 
 
 def draw_seed(random_state: np.random.RandomState) -> int:

@@ -168,15 +168,24 @@ class Problem:
         those of the samples given by default; ``n_samples`` is None for a stream.
         """
         problem = self.with_class_weights(configuration, y, sample_weight)
-        rate = configuration.updates.learning_rate
+        updates, rate = configuration.updates, configuration.updates.learning_rate
         if rate is None:
             rate = automatic_rate(configuration, self.loss, self.trainable, self.flexible, n_samples)
+            updates = replace(updates, learning_rate=rate, in_units=not rate.full_batch)
         if configuration.penalty is not None:
             penalty = penalty_for_weights(configuration.penalty, rate, self.trainable)
         else:
             total = problem.total_weight(y, sample_weight) if total_weight is None else total_weight
             penalty = own_penalty(self.source, self.trainable, rate, total)
-        return replace(problem, updates=replace(configuration.updates, learning_rate=rate), penalty=penalty)
+        return replace(problem, updates=updates, penalty=penalty)
+
+    def label_scale(self, labels: np.ndarray) -> float:
+        """Return the standard deviation of encoded labels for scores of their scale, one for others."""
+        head = self.trainable.head
+        if head is None or head.task != "regression" or _link(self.loss) != "identity":
+            return 1.0
+        spread = float(np.std(labels.astype(np.float64)))
+        return spread if spread > 0 else 1.0
 
     def total_weight(self, y: Any, sample_weight: np.ndarray | None) -> float:
         """Return the sum of the weights of samples, those of their classes included; one without samples."""

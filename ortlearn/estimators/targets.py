@@ -139,7 +139,7 @@ class TargetEncoder:
         return np.eye(self.head.n_outputs, dtype=self.head.dtype)[numbers]
 
     def class_numbers(self, labels: np.ndarray) -> np.ndarray | None:
-        """Return the numbers of the classes of encoded labels; None where there is no single column of them."""
+        """Return the classes of encoded labels as numbers; None where there is no single column of them."""
         if self.head is None or self.head.task != "classification" or self.classes is None:
             return None
         if labels.ndim == 1 or labels.shape[1] == 1:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..training import TrainingResult
+from ..training.coordinates import Coordinates
 
 __all__ = ["Progress", "TrainingState"]
 
@@ -39,6 +40,10 @@ class TrainingState:
         The one that the penalty of a model is relative to: it follows ``total_weight`` in steps.
     start_kept : bool
         Whether the last training was undone, as it made nothing better.
+    anchor : dict of str to ndarray or None
+        Weights that a penalty ``toward="start"`` pulls to.
+    coordinates : Coordinates or None
+        Those in which batches are trained on, of the first samples of a stream.
     """
 
     seed: int = 0
@@ -50,6 +55,8 @@ class TrainingState:
     total_weight: float = 0.0
     penalty_weight: float = 0.0
     start_kept: bool = False
+    anchor: dict[str, np.ndarray] | None = None
+    coordinates: Coordinates | None = None
 
     def with_more(self, weight: float) -> TrainingState:
         """Return the state of a stream with more samples, of a sum of weights."""
@@ -69,6 +76,8 @@ class TrainingState:
             self.total_weight,
             self.penalty_weight,
             result.start_kept,
+            self.anchor,
+            self.coordinates,
         )
 
     @property

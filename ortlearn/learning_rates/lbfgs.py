@@ -70,7 +70,7 @@ class LearningRateLBFGS(BaseSolver):
 
     def minimize(self, objective, weights, max_iter, note, precision):
         """Minimise the objective of all rows, penalty included."""
-        signed = _Signed(objective.absolute, objective.lower)
+        signed = _Signed(objective.absolute, objective.anchor, objective.lower)
         if not objective.has_kinks:
             return self._run(objective, weights, max_iter, note, max(self.ftol, precision), signed)[0]
         left, value = max_iter, objective(weights)[0]
@@ -117,34 +117,40 @@ class LearningRateLBFGS(BaseSolver):
 
 
 class _Signed:
-    """Weights with an absolute value in the objective as differences of parts that are not negative."""
+    """Weights with an absolute value in the objective as differences of parts that are not negative.
 
-    def __init__(self, factors: np.ndarray | None, lower: np.ndarray | None):
+    A weight is ``anchor + positive - negative``.
+    """
+
+    def __init__(self, factors: np.ndarray | None, anchor: np.ndarray | None, lower: np.ndarray | None):
         self.split_ones = np.zeros(0, dtype=np.int64) if factors is None else np.flatnonzero(factors)
         self.factors = np.zeros(0) if factors is None else factors[self.split_ones]
+        self.anchor = np.zeros(0) if anchor is None else anchor[self.split_ones]
         self.lower = lower
 
     def bounds(self, n_weights: int) -> Bounds | None:
         if self.lower is None and not len(self.split_ones):
             return None
         lower = np.full(n_weights, -np.inf) if self.lower is None else np.array(self.lower)
-        never_negative = lower[self.split_ones] == 0
+        upper = np.maximum(
+            self.anchor - lower[self.split_ones], 0.0
+        )  # so that the weight stays above its bound
         lower[self.split_ones] = 0.0
-        upper = np.where(never_negative, 0.0, np.inf)
         return Bounds(
             np.concatenate([lower, np.zeros(len(self.split_ones))]),
             np.concatenate([np.full(n_weights, np.inf), upper]),
         )
 
     def split(self, weights: np.ndarray) -> np.ndarray:
-        parts = np.concatenate([weights, np.maximum(-weights[self.split_ones], 0.0)])
-        parts[self.split_ones] = np.maximum(weights[self.split_ones], 0.0)
+        away = weights[self.split_ones] - self.anchor
+        parts = np.concatenate([weights, np.maximum(-away, 0.0)])
+        parts[self.split_ones] = np.maximum(away, 0.0)
         return parts
 
     def join(self, parts: np.ndarray) -> np.ndarray:
         n_weights = len(parts) - len(self.split_ones)
         weights = np.array(parts[:n_weights])
-        weights[self.split_ones] -= parts[n_weights:]
+        weights[self.split_ones] += self.anchor - parts[n_weights:]
         return weights
 
     def add(self, value: float, slopes: np.ndarray, parts: np.ndarray) -> tuple[float, np.ndarray]:

@@ -31,6 +31,10 @@ class Objective(Protocol):
     def absolute(self) -> np.ndarray | None:
         """Factor of the absolute value of each weight, which the value leaves out; None without any."""
 
+    @property
+    def anchor(self) -> np.ndarray | None:
+        """From where these absolute values are taken: zero, or the start; None without any."""
+
     def __call__(self, weights: np.ndarray, /) -> tuple[float, np.ndarray]:
         """Return its value and its gradient, in float64."""
 
@@ -66,8 +70,8 @@ class BaseSolver(BaseLearningRate):
     Attributes
     ----------
     takes_absolute_values : bool
-        Whether :meth:`minimize` adds ``objective.absolute @ |weights|`` itself; otherwise penalties with
-        absolute values are refused.
+        Whether :meth:`minimize` adds ``objective.absolute @ |weights - objective.anchor|`` itself;
+        otherwise penalties with absolute values are refused.
     """
 
     full_batch: ClassVar[bool] = True

@@ -198,7 +198,7 @@ def unwrapped(estimator: Any) -> Any:
 
 
 def fitted_part(estimator: Any) -> Any:
-    """Return the part of a fitted estimator whose fit training repeats, of a pipeline in a search the last step.
+    """Return the part of a fitted estimator whose fit training repeats: of a pipeline, the last step.
 
     Parameters
     ----------

@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Hashable, Sequence
 from typing import ClassVar
 
+import numpy as np
+
 from ..exceptions import PluginError
 from ..graphs import GraphBuilder
 from ..graphs.name_patterns import matches_pattern
@@ -49,6 +51,10 @@ class BasePenalty(CheckedParameters):
 
     #: Whether all its kinks are in nodes Abs, Relu and Sqrt, which a solver may round.
     roundable: ClassVar[bool] = False
+    #: Weights that it is least at: zero, or those that training starts with.
+    toward: str = "zero"
+    #: The values of these for one weight, where they are not zero.
+    anchor: np.ndarray | None = None
     #: Kind of the proximal step, see above.
     proximal_kind: ClassVar[str | None] = None
 

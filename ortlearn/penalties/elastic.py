@@ -30,6 +30,9 @@ class ElasticPenalty(BasePenalty):
         zero, instead of by its gradient.
         That is with SGD and its momentum; other updates move every element at a rate of its own, and
         take the gradient.
+    toward : {"zero", "start"}, default="zero"
+        Weights that it is least at: ``"start"`` penalises the difference to those that training starts with,
+        so that few new rows move only what they must.
 
     References
     ----------
@@ -45,17 +48,19 @@ class ElasticPenalty(BasePenalty):
 
     proximal_kind = "threshold"
 
-    def __init__(self, l1=0.5, l2=0.5, intercept=False, weights=None, proximal=True):
+    def __init__(self, l1=0.5, l2=0.5, intercept=False, weights=None, proximal=True, toward="zero"):
         super().__init__(intercept=intercept, weights=weights)
         self.l1 = l1
         self.l2 = l2
         self.proximal = proximal
+        self.toward = toward
 
     def check(self):
         """Check the parameters before training."""
         super().check()
         self.check_number("l1", closed=True)
         self.check_number("l2", closed=True)
+        self.check_choice("toward", ("zero", "start"))
         self.check_flag("proximal")
 
     @property

@@ -19,6 +19,9 @@ class L2Penalty(BasePenalty):
         Whether intercepts are penalised too.
     weights : str, sequence of str or None, default=None
         Names or glob patterns of the weights it is for; all of them by default.
+    toward : {"zero", "start"}, default="zero"
+        Weights that it is least at: ``"start"`` penalises the difference to those that training starts with,
+        so that few new rows move only what they must.
 
     References
     ----------
@@ -31,14 +34,16 @@ class L2Penalty(BasePenalty):
     L2Penalty(l2=0.01)
     """
 
-    def __init__(self, l2=0.5, intercept=False, weights=None):
+    def __init__(self, l2=0.5, intercept=False, weights=None, toward="zero"):
         super().__init__(intercept=intercept, weights=weights)
         self.l2 = l2
+        self.toward = toward
 
     def check(self):
         """Check the parameters before training."""
         super().check()
         self.check_number("l2", closed=True)
+        self.check_choice("toward", ("zero", "start"))
 
     @property
     def square_factor(self):

@@ -148,9 +148,11 @@ class _Quadratic:
     has_kinks = False
     lower = None
 
-    def __init__(self, name: str):
+    def __init__(self, name: str, absolute: np.ndarray | None = None):
         self.name = name
         self.scales = np.linspace(0.5, 2.0, 5)
+        self.absolute = absolute
+        self.anchor = None if absolute is None else np.full(5, 0.5)
 
     def __call__(self, weights):
         assert weights.shape == (5,), f"{self.name}: asks for weights of shape {weights.shape}"
@@ -173,6 +175,15 @@ def _check_solver(solver: BaseSolver, name: str, rng: Any) -> None:
     assert last < 1e-3 * first, f"{name}: takes a quadratic from {first:.6g} to {last:.6g} only"
     assert found.converged, f"{name}: has minimised a quadratic and says it has not: {found.message}"
     assert 0 < len(noted) <= 100, f"{name}: has noted {len(noted)} iterations"
+    if solver.takes_absolute_values:
+        # argmin of s / 2 (w - 1)^2 + a |w - 1/2| is 1/2 where s / 2 <= a, and 1 - a / s elsewhere
+        factors = np.full(5, 0.4)
+        sparse = _Quadratic(name, factors)
+        found = solver.minimize(sparse, given, 100, lambda weights: None, eps)
+        expected = np.maximum(1.0 - factors / sparse.scales, 0.5)
+        assert np.allclose(found.weights, expected, atol=1e-4), (
+            f"{name}: takes_absolute_values is True, and it minimises to {found.weights}, not {expected}"
+        )
 
 
 def _pack(arrays: list[np.ndarray]) -> np.ndarray:

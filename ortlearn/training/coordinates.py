@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from onnx import NodeProto, helper
 from scipy.sparse import issparse
 
 from ..graphs.view import GraphView
+from ..penalties import BasePenalty
 from .buffers import Data
 from .task import TrainingTask
 
-__all__ = ["Coordinates", "FirstLayer", "first_layers"]
+__all__ = ["Coordinates", "FirstLayer", "first_layers", "moments"]
 
 #: Columns whose standard deviation is below this share of their size are constant but for rounding.
 CONSTANT = 1e-6
@@ -31,11 +33,14 @@ class FirstLayer:
         Weight of shape (d, k).
     intercept : str or None
         Weight of k elements; None where nothing that is trained is added.
+    alone : bool
+        Whether nothing else reads the features.
     """
 
     features: str
     weight: str
     intercept: str | None
+    alone: bool
 
 
 def first_layers(task: TrainingTask) -> list[FirstLayer]:
@@ -57,7 +62,8 @@ def first_layers(task: TrainingTask) -> list[FirstLayer]:
             continue
         weight = node.input[1]
         if weight in task.graph.intercepts and len(view.readers[weight]) == 1:
-            found.append(FirstLayer(node.input[0], weight, _intercept(view, node, task)))
+            alone = len(view.readers[node.input[0]]) == 1
+            found.append(FirstLayer(node.input[0], weight, _intercept(view, node, task), alone))
     return found
 
 
@@ -87,6 +93,7 @@ def _intercept(view: GraphView, product: NodeProto, task: TrainingTask) -> str |
 class _Scale:
     """Where a first layer lies in the vector of all weights, and mean and spread of its features."""
 
+    layer: FirstLayer
     weight: slice
     shape: tuple[int, int]
     intercept: slice | None
@@ -94,12 +101,38 @@ class _Scale:
     spread: np.ndarray
 
 
+class _ScaledPenalty(BasePenalty):
+    """A penalty of weights, written for what they are in coordinates."""
+
+    def __init__(self, penalty, lengths):
+        super().__init__()
+        self.penalty = penalty
+        self.lengths = lengths
+
+    def parts(self):
+        return self.penalty.parts()
+
+    def parts_for(self, is_intercept, name):
+        parts, lengths = self.penalty.parts_for(is_intercept, name), self.lengths.get(name)
+        return parts if lengths is None else [_ScaledPenalty(part, lengths) for part in parts]
+
+    def forward(self, op, weight):
+        scaled, known = op.Mul(weight, self.lengths.astype(op.float_dtype)), op.type(weight)
+        if known is not None:
+            op.set_type(scaled, *known)
+        return self.penalty.forward(op, scaled)
+
+    def graph_key(self):
+        lengths = tuple((name, array.tobytes()) for name, array in sorted(self.lengths.items()))
+        return (type(self), self.penalty.graph_key(), lengths)
+
+
 class Coordinates:
     """A linear change of variables: the weights that belong to standardised features.
 
     With features ``z = (x - mean) / spread``, a layer ``x @ W + b`` is ``z @ U + c`` with
-    ``U = spread * W`` and ``c = b + mean @ W``. Objective and penalty stay functions of W and b; only the steps of
-    a solver, or the weights that are drawn, are those of U and c.
+    ``U = spread * W`` and ``c = b + mean @ W``. Objective and penalty stay functions of W and b; only the
+    steps of a solver, or the weights that are drawn, are those of U and c.
 
     Parameters
     ----------
@@ -109,11 +142,19 @@ class Coordinates:
         Samples; sparse features are scaled, and not centred.
     shapes : mapping of str to tuple of int
         Shapes of the weights.
+    of_features : bool, default=False
+        Whether features are to be standardised, too: only those that nothing else reads.
     """
 
-    def __init__(self, task: TrainingTask, data: Data, shapes: Mapping[str, tuple[int, ...]]):
+    def __init__(
+        self,
+        task: TrainingTask,
+        data: Data,
+        shapes: Mapping[str, tuple[int, ...]],
+        of_features: bool = False,
+    ):
         self._scales: list[_Scale] = []
-        self._dtype = task.graph.dtype
+        self._names, self._dtype = task.graph.weights, task.graph.dtype
         ends = np.cumsum([int(np.prod(shapes[name], dtype=np.int64)) for name in task.graph.weights])
         starts = np.concatenate([[0], ends[:-1]])
         slices = {
@@ -123,17 +164,20 @@ class Coordinates:
         penalty, bounded = task.objective.penalty, task.update.not_negative
         for layer in first_layers(task):
             features, shape = columns[layer.features], shapes[layer.weight]
+            if of_features and not layer.alone:
+                continue
             if len(shape) != 2 or features.ndim != 2 or features.shape[1] != shape[0]:
                 continue
             size = None if layer.intercept is None else int(np.prod(shapes[layer.intercept]))
             centred = size == shape[1] and layer.intercept not in bounded
-            mean, spread = _moments(features, data.sample_weight, centred)
+            mean, spread = moments(features, data.sample_weight, centred)
             parts = penalty.parts_for(task.graph.intercepts[layer.weight], layer.weight)
             curvature = 2 * sum(part.square_factor for part in parts)
             spread = np.sqrt(spread**2 + curvature)
             spread[spread == 0] = 1.0
             intercept = slices[layer.intercept] if centred and layer.intercept is not None else None
-            self._scales.append(_Scale(slices[layer.weight], (shape[0], shape[1]), intercept, mean, spread))
+            whole = (shape[0], shape[1])
+            self._scales.append(_Scale(layer, slices[layer.weight], whole, intercept, mean, spread))
 
     def weights(self, point: np.ndarray) -> np.ndarray:
         """Return the weights W and b of a point.
@@ -198,6 +242,75 @@ class Coordinates:
             found[scale.weight] = (layer / scale.spread[:, np.newaxis]).ravel()
         return found
 
+    def standardised(self, task: TrainingTask, data: Data) -> tuple[TrainingTask, Data]:
+        """Return a training in these coordinates: of standardised features, with the same penalty of W.
+
+        Parameters
+        ----------
+        task : TrainingTask
+            What is trained.
+        data : Data
+            Samples.
+
+        Returns
+        -------
+        task : TrainingTask
+            The same objective, of points.
+        data : Data
+            Samples with standardised features.
+        """
+        columns = dict(data.inputs(task))
+        for scale in self._scales:
+            features = columns[scale.layer.features]
+            if issparse(features):
+                columns[scale.layer.features] = (
+                    features.multiply(1 / scale.spread).tocsr().astype(features.dtype)
+                )
+            else:
+                found = (features - scale.mean) / scale.spread
+                columns[scale.layer.features] = np.ascontiguousarray(found, dtype=features.dtype)
+        lengths = {scale.layer.weight: 1 / scale.spread[:, np.newaxis] for scale in self._scales}
+        penalty = _ScaledPenalty(task.objective.penalty, lengths)
+        return task.changed(penalty=penalty), Data(data.X, data.y, data.sample_weight, columns)
+
+    def as_points(self, weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return the arrays of a point, from those of weights.
+
+        Parameters
+        ----------
+        weights : mapping of str to ndarray
+            Weights by name.
+
+        Returns
+        -------
+        dict of str to ndarray
+            Arrays by the same names.
+        """
+        return self._apply(self.point, weights)
+
+    def as_weights(self, points: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return the arrays of weights, from those of a point.
+
+        Parameters
+        ----------
+        points : mapping of str to ndarray
+            Point by name.
+
+        Returns
+        -------
+        dict of str to ndarray
+            Arrays by the same names.
+        """
+        return self._apply(self.weights, points)
+
+    def _apply(
+        self, change: Callable[[np.ndarray], np.ndarray], arrays: Mapping[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        vector = change(np.concatenate([np.ravel(arrays[n]).astype(np.float64) for n in self._names]))
+        ends = np.cumsum([arrays[name].size for name in self._names])[:-1]
+        parts = zip(self._names, np.split(vector, ends), strict=True)
+        return {name: part.reshape(arrays[name].shape).astype(self._dtype) for name, part in parts}
+
     def lengths(self, n_elements: int) -> np.ndarray:
         """Return how much of a weight one unit of its coordinate is.
 
@@ -217,10 +330,25 @@ class Coordinates:
         return found
 
 
-def _moments(
-    features: np.ndarray, sample_weight: np.ndarray | None, centred: bool
+def moments(
+    features: Any, sample_weight: np.ndarray | None, centred: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and standard deviation of each column; zero and root mean square if not centred."""
+    """Return mean and standard deviation of each column; zero and root mean square if not centred.
+
+    Parameters
+    ----------
+    features : ndarray or sparse matrix of shape (n_samples, n_features)
+        Columns; sparse ones are not centred.
+    sample_weight : ndarray of shape (n_samples,) or None
+        Weights of the samples.
+    centred : bool
+        Whether to subtract the mean.
+
+    Returns
+    -------
+    mean, spread : ndarray of shape (n_features,), float64
+        Both of each column; a spread of zero for columns that are constant.
+    """
     if issparse(features):
         squares, n_samples = features.multiply(features), features.shape[0]
         shares = (

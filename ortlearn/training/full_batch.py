@@ -101,6 +101,27 @@ class FullBatchStep:
         return np.repeat(factors, [int(np.prod(self._shapes[name])) for name in graph.weights])
 
     @property
+    def anchor(self) -> dict[str, np.ndarray]:
+        """Weights from which the absolute values are taken: zero, or those that training started with.
+
+        Raises
+        ------
+        PluginError
+            If one weight has absolute values from both.
+        """
+        found = {}
+        for name, is_intercept in self.task.graph.intercepts.items():
+            parts = self.task.objective.penalty.parts_for(is_intercept, name)
+            anchors = [part.anchor for part in parts if part.absolute_factor]
+            if len({anchor is None for anchor in anchors}) > 1:
+                raise PluginError(
+                    f"Weight {name!r} has absolute values from zero and from its start: use one."
+                )
+            zero = np.zeros(self._shapes[name])
+            found[name] = zero if not anchors or anchors[0] is None else anchors[0]
+        return found
+
+    @property
     def intercepts(self) -> np.ndarray:
         """Whether each element of all weights is one of an intercept."""
         graph = self.task.graph

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -19,6 +20,8 @@ from .progress import progress_bar
 from .solver_loop import run_full_batch
 
 __all__ = ["LoopSettings", "TrainingResult", "run_training"]
+
+Convert = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
 
 
 class _Diverged(Exception):
@@ -40,6 +43,7 @@ def run_training(
     states: dict | None = None,
     validate: Validate | None = None,
     observer: Observer | None = None,
+    convert: Convert | None = None,
 ) -> TrainingResult:
     """Train.
 
@@ -63,6 +67,8 @@ def run_training(
         Takes weights, returns loss and score on other rows.
     observer : Observer, default=None
         Hears of every epoch, and may end the training.
+    convert : callable, default=None
+        Returns the weights of what is trained, where these are a point in other coordinates.
 
     Returns
     -------
@@ -89,21 +95,22 @@ def run_training(
                 order = epoch_order(len(data), seed if settings.shuffle else None, epoch, shard)
                 loss, last = _run_epoch(step, data, buffers, settings.batch_size, order, recent)
                 rates.note(loss)
-                if monitor.end(loss, rate, lambda: _snapshot(buffers)):
+                if monitor.end(loss, rate, lambda: _snapshot(buffers, convert)):
                     break
             _check_last(step, buffers, last)
         except _Diverged as diverged:
             _report(diverged.value, recent, rate, settings, monitor.result)
         else:
             monitor.check_end()
-    return monitor.finish(_snapshot(buffers))
+    return monitor.finish(_snapshot(buffers, convert))
 
 
-def _snapshot(buffers: CarriedBuffers) -> Snapshot:
+def _snapshot(buffers: CarriedBuffers, convert: Convert | None = None) -> Snapshot:
     values = buffers.read()
     return Snapshot(
         {weight: value for (weight, state), value in values.items() if state is None},
         {(weight, state): value for (weight, state), value in values.items() if state is not None},
+        convert,
     )
 
 

@@ -88,18 +88,29 @@ class Snapshot:
     Attributes
     ----------
     raw : dict of str to ndarray
-        Weights that the next batch would update.
+        What the next batch would update: weights, or points of other coordinates.
     states : dict of (str, str) to ndarray
         States of the update.
+    convert : callable or None
+        Returns the weights of a point.
     """
 
     raw: dict[str, np.ndarray]
     states: dict[tuple[str, str], np.ndarray]
+    convert: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] | None = None
 
     @cached_property
     def weights(self) -> dict[str, np.ndarray]:
         """Weights to predict with: averages where there are any."""
-        return averages(self.states, self.raw) if is_averaged(self.states) else self.raw
+        return self._converted(averages(self.states, self.raw) if is_averaged(self.states) else self.raw)
+
+    @cached_property
+    def next_weights(self) -> dict[str, np.ndarray]:
+        """Weights that the next batch would update."""
+        return self._converted(self.raw)
+
+    def _converted(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return arrays if self.convert is None else self.convert(arrays)
 
 
 class Observer(Protocol):
@@ -193,4 +204,5 @@ class TrainingResult:
         snapshot : Snapshot
             Weights and states after an epoch.
         """
-        self.weights, self.raw_weights, self.states = snapshot.weights, snapshot.raw, snapshot.states
+        self.weights, self.states = snapshot.weights, snapshot.states
+        self.raw_weights = snapshot.next_weights if is_averaged(snapshot.states) else snapshot.weights

@@ -53,7 +53,10 @@ class _Run:
         self.best = self.start = self.coordinates.point(step.pack(weights))
         self.lower = step.lower  # coordinates of bounded weights are multiples of them
         factors = step.absolute
-        self.absolute = None if factors is None else factors * self.coordinates.lengths(len(factors))
+        self.absolute = self.anchor = None
+        if factors is not None:
+            lengths = self.coordinates.lengths(len(factors))
+            self.absolute, self.anchor = factors * lengths, step.pack(step.anchor) / lengths
         self._last: tuple[np.ndarray, tuple[float, np.ndarray]] | None = None
         self.pull, self.center = 0.0, self.coordinates.point(step.pack(toward))
         self.share = np.where(step.intercepts, INTERCEPTS, 1.0)
@@ -95,7 +98,7 @@ class _Run:
         """Keep a point, if its objective is finite, and return it, absolute values of weights included."""
         value = self(point)[0]
         if self.absolute is not None:
-            value += float(self.absolute @ np.abs(point))
+            value += float(self.absolute @ np.abs(point - self.anchor))
         if not np.isfinite(value):
             raise _NotFinite(f"{value}")
         self.best = np.array(point)

@@ -12,6 +12,7 @@ from sklearn.utils import shuffle
 from ortlearn.estimators import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.training.devices import Device
 from ortlearn.training.sessions import make_session
+from tests.plain_training import plain_training  # noqa: F401
 
 OPTIMIZERS = {"one_graph": OrtGradientOptimizer, "two_calls": OrtGradientForwardBackwardOptimizer}
 

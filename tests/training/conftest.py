@@ -18,6 +18,7 @@ from ortlearn.training import (
     TrainingTask,
     Update,
 )
+from tests.plain_training import plain_training  # noqa: F401
 
 FLOAT = 1
 STEPS = {"one_graph": SingleGraphStep, "two_calls": ForwardBackwardStep}

@@ -1,0 +1,105 @@
+"""Penalties of how far weights are from those that training starts with."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+import numpy as np
+
+from .base import BasePenalty
+
+__all__ = ["AnchoredPenalty"]
+
+
+class AnchoredPenalty(BasePenalty):
+    """A penalty whose parts with ``toward="start"`` are of the difference to starting weights.
+
+    Parameters
+    ----------
+    penalty : BasePenalty
+        Penalty, for weights under their names in the graph.
+    start : mapping of str to ndarray
+        Starting weights by the same names.
+    """
+
+    def __init__(self, penalty, start):
+        super().__init__()
+        self.penalty = penalty
+        self.start = start
+
+    def parts(self):
+        """Return the parts, none of them for a certain weight."""
+        return self.penalty.parts()
+
+    def parts_for(self, is_intercept, name):
+        """Return the penalties of a weight, in the order in which their proximal steps act."""
+        parts = self.penalty.parts_for(is_intercept, name)
+        return [_FromStart(part, self.start[name]) if part.toward == "start" else part for part in parts]
+
+    def without_absolute_values(self):
+        """Return the penalty without its absolute values."""
+        return AnchoredPenalty(self.penalty.without_absolute_values(), self.start)
+
+    def graph_key(self):
+        """Return what its graphs depend on: the starting weights, too."""
+        return (type(self), self.penalty.graph_key(), _digest(self.start))
+
+
+def _digest(arrays: Mapping[str, np.ndarray]) -> str:
+    found = hashlib.sha256()
+    for name in sorted(arrays):
+        found.update(name.encode() + np.ascontiguousarray(arrays[name]).tobytes())
+    return found.hexdigest()
+
+
+class _FromStart(BasePenalty):
+    """A penalty of the difference between one weight and its start."""
+
+    def __init__(self, penalty, start):
+        super().__init__()
+        self.penalty = penalty
+        self.start = self.anchor = start
+
+    @property
+    def proximal_kind(self):  # type: ignore[override]
+        """What the proximal step is: a threshold of differences composes with no other step."""
+        return None
+
+    @property
+    def smooth(self):
+        """Whether it has a gradient everywhere."""
+        return self.penalty.smooth
+
+    @property
+    def absolute_factor(self):
+        """Factor of the absolute values of the difference."""
+        return self.penalty.absolute_factor
+
+    @property
+    def square_factor(self):
+        """Factor of the squares of the difference."""
+        return self.penalty.square_factor
+
+    def is_proximal(self):
+        """Return whether there is a proximal step."""
+        return self.penalty.is_proximal()
+
+    def forward(self, op, weight):
+        """Write the penalty of the difference."""
+        return self.penalty.forward(op, self._difference(op, weight))
+
+    def smooth_part(self, op, weight):
+        """Write the part of it that is differentiated."""
+        return self.penalty.smooth_part(op, self._difference(op, weight))
+
+    def proximal_step(self, op, weight, rate):
+        """Write what follows the update of a weight: the step of the difference."""
+        start = self.start.astype(op.float_dtype)
+        return op.Add(self.penalty.proximal_step(op, self._difference(op, weight), rate), start)
+
+    def _difference(self, op, weight):
+        found, known = op.Sub(weight, self.start.astype(op.float_dtype)), op.type(weight)
+        if known is not None:
+            op.set_type(found, *known)
+        return found

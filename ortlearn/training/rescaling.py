@@ -1,0 +1,107 @@
+"""Updates of weights in units of their own, for labels that are not scaled."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..graphs import GraphBuilder
+from ..graphs.view import GraphView
+from ..learning_rates import BaseLearningRate
+from .task import TrainingTask
+
+__all__ = ["Rescaled", "unit_lengths"]
+
+#: State of a weight: how long a step of one is.
+UNIT = "unit_length"
+
+
+class Rescaled(BaseLearningRate):
+    """A learning rate for weights of any size: ``w / unit`` is updated, with a unit for each element.
+
+    Units are a state of each weight, ones at first; see :func:`unit_lengths`.
+
+    Parameters
+    ----------
+    learning_rate : BaseLearningRate
+        Schedule and update.
+    """
+
+    def __init__(self, learning_rate):
+        self.learning_rate = learning_rate
+
+    @property
+    def elementwise(self) -> bool:  # type: ignore[override]
+        """Whether each element of a weight is updated by itself."""
+        return self.learning_rate.elementwise
+
+    def rate(self, epoch: int, memory: Any = None) -> float:
+        """Return the learning rate of an epoch."""
+        return self.learning_rate.rate(epoch, memory)
+
+    def start(self) -> Any:
+        """Return what is remembered before the first epoch."""
+        return self.learning_rate.start()
+
+    def remember(self, memory: Any, loss: float) -> Any:
+        """Return what is remembered once an epoch has ended."""
+        return self.learning_rate.remember(memory, loss)
+
+    def init(self, weight: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the initial state of one weight: that of the update, and units of one."""
+        return {**self.learning_rate.init(weight), UNIT: np.ones_like(weight)}
+
+    def update(
+        self, op: GraphBuilder, weight: str, gradient: str, state: Mapping[str, str], rate: str
+    ) -> tuple[str, dict[str, str]]:
+        """Write the update of one weight in its units."""
+        unit = state[UNIT]
+        own = {name: value for name, value in state.items() if name != UNIT}
+        scaled, slope = op.Div(weight, unit), op.Mul(gradient, unit)
+        new, after = self.learning_rate.update(op, scaled, slope, own, rate)
+        return op.Mul(new, unit), {**after, UNIT: op.Identity(unit)}
+
+    def graph_key(self) -> Hashable:
+        """Return what the nodes depend on."""
+        return type(self), self.learning_rate.graph_key()
+
+
+def unit_lengths(
+    task: TrainingTask, weights: Mapping[str, np.ndarray], label_scale: float
+) -> dict[tuple[str, str], np.ndarray]:
+    """Return the units of weights for labels as they are: their scale in the last layer, one elsewhere.
+
+    Parameters
+    ----------
+    task : TrainingTask
+        What is trained.
+    weights : mapping of str to ndarray
+        Weights to train.
+    label_scale : float
+        Standard deviation of the labels, one where scores have another scale.
+
+    Returns
+    -------
+    dict of (str, str) to ndarray
+        State of each weight, of its shape and type.
+    """
+    units = {name: np.ones(array.shape) for name, array in weights.items()}
+    for name in _last_weights(task):
+        units[name] = units[name] * label_scale
+    return {(name, UNIT): array.astype(weights[name].dtype) for name, array in units.items()}
+
+
+def _last_weights(task: TrainingTask) -> list[str]:
+    """Return the trained weights of the product, and the sum, that give the scores."""
+    view, found = GraphView(task.graph.model), []
+    node = view.producer(task.graph.output, passing=("Identity", "Reshape"))
+    while node is not None and node.op_type in ("Add", "MatMul", "Gemm"):
+        trained = [name for name in node.input if name in task.graph.intercepts]
+        found += trained
+        others = [name for name in node.input if name not in trained]
+        if node.op_type != "Add" or len(others) != 1:
+            break
+        node = view.producer(others[0], passing=("Identity", "Reshape"))
+    return found
