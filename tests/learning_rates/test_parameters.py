@@ -107,7 +107,7 @@ def test_a_number_is_sgd(number):
     "spec, error",
     [
         ("SDG", UnknownPluginError),
-        ("sgd", UnknownPluginError),
+        ("sgdd", UnknownPluginError),
         (True, PluginError),
         (None, PluginError),
         (0.0, PluginError),
