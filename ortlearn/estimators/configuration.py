@@ -172,7 +172,9 @@ class Configuration:
             "source": parameters["estimator"],
             "device": parse_device(parameters["device"]),
             "step_class": step_class,
-            "learning_rate": resolve_learning_rate(parameters["learning_rate"]),
+            "learning_rate": resolve_learning_rate(parameters["learning_rate"]).for_epochs(
+                parameters["max_iter"]
+            ),
             "penalty": resolve_penalty(parameters["learning_penalty"]),
             "loss": requested_loss(parameters["learning_loss"]),
             "gradient": check_straight_through(parameters["gradient"], parameters["straight_through"]),

@@ -350,9 +350,10 @@ def _as_declared(key: Key) -> Key:
     folded = name.casefold()
     names = [known for known in _known_names(group) if known.casefold() == folded]
     if len(names) > 1:
+        found = " or ".join(map(repr, names))
         raise PluginError(
-            f"The {LABELS[group]} {name!r} could be {' or '.join(map(repr, names))}, whose names differ by case "
-            "alone: write the one that you mean as it is declared."
+            f"The {LABELS[group]} {name!r} could be {found}, which differ by case alone: "
+            "write the one that you mean as it is declared."
         )
     return (group, names[0]) if names else key
 

@@ -104,7 +104,7 @@ def test_names_that_differ_by_case_alone(site):
     assert plugins.get(LOSSES, "Twin").__name__ == "Loss"
     assert plugins.get(LOSSES, "TWIN").__name__ == "Other"
     with pytest.raises(
-        PluginError, match="loss 'twin' could be 'TWIN' or 'Twin'.*as it is declared"
+        PluginError, match="loss .twin. could be 'TWIN' or 'Twin'.*as it is declared"
     ) as caught:
         plugins.get(LOSSES, "twin")
     assert not isinstance(caught.value, UnknownPluginError)
