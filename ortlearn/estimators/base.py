@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable
 
 from ..graphs import runtime_errors
+from ..training.stream_progress import close_stream
 from .callbacks import CallbackSupportMixin, EstimatorView, with_callbacks
 from .export import ExportMethods
 from .fitted_model import FittedModel
@@ -58,6 +59,7 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
         if X_val is None and (y_val is not None or sample_weight_val is not None):
             raise ValueError("X_val is missing: y_val and sample_weight_val belong to its rows.")
         held_out = None if X_val is None else Samples(X_val, y_val, sample_weight_val)
+        close_stream(self)
         return self._commit(lambda trainer: trainer.fit(samples, held_out))
 
     def partial_fit(self, X, y=None, classes=None, sample_weight=None):
@@ -89,7 +91,7 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
         last = self._fitted if isinstance(self._fitted, FittedModel) else None
         twin = copy.copy(self)  # what callbacks see: they may set attributes, and fail
         with runtime_errors():
-            trainer = Trainer(self._configuration(), last, EstimatorView(twin))
+            trainer = Trainer(self._configuration(), last, EstimatorView(twin), self)
             twin._fitted = with_callbacks(lambda twin: train(trainer))(twin)
         for name, value in vars(twin).items():
             setattr(self, name, value)

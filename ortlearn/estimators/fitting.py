@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -55,11 +55,14 @@ class Trainer:
         Last fitted model: ``partial_fit`` and warm starts begin with its weights.
     view : EstimatorView
         The estimator in training, for callbacks and scorers.
+    owner : object
+        The estimator whose method was called: its calls of ``partial_fit`` share a line of progress.
     """
 
     configuration: Configuration
     last: FittedModel | None
     view: EstimatorView
+    owner: Any = None
 
     def fit(self, samples: Samples, held_out: Samples | None) -> FittedModel:
         """Return a model trained for ``max_iter`` epochs; ``early_stopping`` may hold samples out."""
@@ -92,7 +95,7 @@ class Trainer:
             whose = "the model" if self.last is None else "the first call"
             expected.check_known(start.problem.targets.classes, whose)
         settings = self.configuration.loop_settings(1, start.state.train_losses, stream=True)
-        return self._train(start, settings, None, task)
+        return self._train(start, replace(settings, stream=self.owner), None, task)
 
     def _begin(
         self, samples: Samples, random_state, seed: int, from_last: bool, classes: Any = None

@@ -57,7 +57,7 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
     validation_every : float or int, default=0.1
         Epochs between two validations, as a share of ``max_iter`` (float) or a number (int).
     verbose : int, default=0
-        Whether to show a progress bar.
+        Whether to show a progress bar; calls of ``partial_fit`` share one line.
     exc : bool, default=True
         Whether a loss that is not finite raises ConvergenceError; otherwise a warning, and the last
         finite weights are kept.

@@ -79,7 +79,9 @@ def run_training(
     buffers = step.start(data, batch_sizes(len(data), settings.batch_size), weights, states)
     recent: deque[float] = deque(maxlen=10)
     rates, rate = Rates(step.task.update.learning_rate, settings.past_losses), float("nan")
-    with progress_bar(settings.max_iter, settings.description, bool(settings.verbose)) as advance:
+    with progress_bar(
+        settings.max_iter, settings.description, bool(settings.verbose), settings.stream
+    ) as advance:
         monitor = Monitor(settings, validate, observer, advance)
         try:
             for epoch in range(settings.first_epoch, settings.first_epoch + settings.max_iter):

@@ -45,6 +45,8 @@ class LoopSettings:
         Whether to show a progress bar.
     description : str
         Text before the bar.
+    stream : object or None
+        Estimator whose calls share a line of progress; None for a bar of this training.
     """
 
     max_iter: int
@@ -59,6 +61,7 @@ class LoopSettings:
     exc: bool = True
     verbose: int = 0
     description: str = "training"
+    stream: Any = None
 
     @property
     def keeps_best(self) -> bool:
