@@ -18,6 +18,7 @@ __all__ = [
     "FallbackWarning",
     "FidelityWarning",
     "GradientError",
+    "GradientWarning",
     "MissingRuntimeError",
     "NoTrainableWeightError",
     "PluginError",
@@ -93,6 +94,10 @@ class WriteBackError(OrtlearnError, ValueError):
 
 class GradientError(OrtlearnError, ValueError):
     """A graph that cannot be differentiated; the message names operator and node."""
+
+
+class GradientWarning(UserWarning):
+    """A loss in Python returns a gradient that is larger or smaller than that of the losses it returns."""
 
 
 class FallbackWarning(UserWarning):

@@ -77,6 +77,7 @@ def run_training(
     if isinstance(step, FullBatchStep):
         return run_full_batch(step, data, weights, settings, validate, observer)
     buffers = step.start(data, batch_sizes(len(data), settings.batch_size), weights, states)
+    step.checks_loss = settings.first_epoch == 0
     recent: deque[float] = deque(maxlen=10)
     rates, rate = Rates(step.task.update.learning_rate, settings.past_losses), float("nan")
     with progress_bar(
