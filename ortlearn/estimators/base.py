@@ -21,7 +21,9 @@ __all__ = ["BaseOrtGradientEstimator"]
 class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMethods, TransformerMethods):
     """Base class of the estimators; a subclass names its training step."""
 
-    def fit(self, X, y=None, sample_weight=None, X_val=None, y_val=None, sample_weight_val=None):
+    def fit(
+        self, X, y=None, sample_weight=None, X_val=None, y_val=None, sample_weight_val=None, classes=None
+    ):
         """Train.
 
         Parameters
@@ -39,6 +41,10 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
             ``early_stopping`` splits some off.
         sample_weight_val : array-like of shape (n_validation_samples,), default=None
             Weights of these rows.
+        classes : array-like of shape (n_classes,), or sequence of one per output, default=None
+            All classes of a classifier, in any order, where y may lack some of them; those of y by default.
+            The first fit of an estimator that is not fitted sees a copy of the first row for each class that
+            y lacks. Those of a fitted model are known: passing others is an error.
 
         Returns
         -------
@@ -60,7 +66,7 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
             raise ValueError("X_val is missing: y_val and sample_weight_val belong to its rows.")
         held_out = None if X_val is None else Samples(X_val, y_val, sample_weight_val)
         close_stream(self)
-        return self._commit(lambda trainer: trainer.fit(samples, held_out))
+        return self._commit(lambda trainer: trainer.fit(samples, held_out, classes))
 
     def partial_fit(self, X, y=None, classes=None, sample_weight=None):
         """Train one epoch on some rows, from the weights and the state of the last call.

@@ -195,10 +195,8 @@ class Configuration:
                 f"{' and '.join(wrong)} cannot be used with it."
             )
 
-    def check_partial_fit(self, classes: Any) -> None:
-        """Reject parameters that need all samples at once, and classes of a model that is no classifier."""
-        if classes is not None and self.estimator_type != "classifier":
-            raise ValueError("classes is for classifiers: this model has none, call partial_fit(X, y).")
+    def check_partial_fit(self) -> None:
+        """Reject parameters that need all samples at once."""
         if self.stopping.early_stopping:
             raise ValueError(
                 "partial_fit does not support early_stopping=True: use fit, or losses and score."

@@ -18,11 +18,12 @@ from ..training.step_graphs import OBJECTIVE, objective_graph
 from .callbacks import EstimatorView, FitTask
 from .class_weights import objective_weights
 from .configuration import Configuration
+from .feature_scales import scale_advice
 from .fidelity import warn_of_differences
 from .fitted_model import FittedModel
 from .inference import Inference
 from .input_validation import InputFeatures, matrix_of, read_before_fit, read_samples
-from .partial_fit_classes import read_classes
+from .partial_fit_classes import PartialFitClasses, expected_classes
 from .problem import Problem
 from .samples import Samples, check_lengths, hold_out
 from .targets import one_class
@@ -64,43 +65,42 @@ class Trainer:
     view: EstimatorView
     owner: Any = None
 
-    def fit(self, samples: Samples, held_out: Samples | None) -> FittedModel:
+    def fit(self, samples: Samples, held_out: Samples | None, classes: Any = None) -> FittedModel:
         """Return a model trained for ``max_iter`` epochs; ``early_stopping`` may hold samples out."""
         configuration, stopping = self.configuration, self.configuration.stopping
         configuration.check_fit()
+        expected = expected_classes(classes, samples.y, configuration.estimator_type)
         random_state = check_random_state(configuration.random_state)
         seed = draw_seed(random_state)
         if stopping.early_stopping and held_out is None:
             samples, held_out = hold_out(samples, configuration, random_state)
         task = self.view.begin_task("fit", samples, stopping.max_iter)
-        start = self._begin(samples, random_state, seed, configuration.warm_start)
+        start = self._begin(samples, random_state, seed, configuration.warm_start, expected)
         validation = None if held_out is None else self._validation(start, held_out)
         settings = configuration.loop_settings(stopping.max_iter, (), stream=False)
         return self._train(start, settings, validation, task)
 
     def partial_fit(self, samples: Samples, classes: Any) -> FittedModel:
         """Return a model trained for one epoch more than the last one."""
-        self.configuration.check_partial_fit(classes)
+        self.configuration.check_partial_fit()
         random_state = check_random_state(self.configuration.random_state)
-        expected = read_classes(classes, samples.y)
+        expected = expected_classes(classes, samples.y, self.configuration.estimator_type)
         task = self.view.begin_task("partial_fit", samples, 1)
         if self.last is None:
-            if expected is not None:
-                expected.check_labels(samples.y)
             seed = draw_seed(random_state)
-            start = self._begin(samples, random_state, seed, False, expected and expected.classes)
+            start = self._begin(samples, random_state, seed, False, expected)
         else:
             start = self._continue(samples, self.last)
-        if expected is not None:
-            whose = "the model" if self.last is None else "the first call"
-            expected.check_known(start.problem.targets.classes, whose)
+            if expected is not None:
+                expected.check_known(start.problem.targets.classes, "the first call")
         settings = self.configuration.loop_settings(1, start.state.train_losses, stream=True)
         return self._train(start, replace(settings, stream=self.owner), None, task)
 
     def _begin(
-        self, samples: Samples, random_state, seed: int, from_last: bool, classes: Any = None
+        self, samples: Samples, random_state, seed: int, from_last: bool, expected: PartialFitClasses | None
     ) -> Start:
         """Convert the model and check the samples."""
+        classes = None if expected is None else expected.checked_classes(samples.y)
         X, y, name, last = samples.X, samples.y, self.configuration.name, self.last if from_last else None
         check_lengths(X, y)
         self._check_order_of_features(X, last)
@@ -122,6 +122,8 @@ class Trainer:
         problem = problem.with_class_weights(self.configuration.class_weight, y, samples.sample_weight)
         data = _data(problem, rows, samples)
         warn_of_differences(problem, samples, rows, self.configuration.runtime)
+        if expected is not None:
+            expected.check_known(problem.targets.classes, "the model")
         weights = self._starting_weights(problem, random_state, last)
         return Start(problem, features, data, weights, TrainingState(seed))
 
@@ -148,7 +150,8 @@ class Trainer:
             one = one_class(y)
             if one is not None and configuration.estimator_type == "classifier":
                 raise ValueError(
-                    f"A classifier needs samples of at least 2 classes, y has 1 class: [{one!r}]."
+                    f"A classifier needs samples of at least 2 classes, y has 1 class: [{one!r}]. If others "
+                    "will come, name all of them: fit(X, y, classes=...), or partial_fit."
                 )
         return rows
 
@@ -181,7 +184,8 @@ class Trainer:
         if {k: v.shape for k, v in weights.items()} != {k: v.shape for k, v in own.items()}:
             raise ValueError(
                 "warm_start=True goes on from the last solution, whose weights have other shapes than "
-                "the model for these data: set warm_start=False, or fit a clone."
+                "the model for these data: set warm_start=False, or fit a clone. Where y lacks a class that "
+                "it had, name all classes: fit(X, y, classes=...)."
             )
         return weights
 
@@ -200,12 +204,13 @@ class Trainer:
         if task is not None:
             name = "iteration" if learning_rate.full_batch else "epoch"
             observer = task.observer(name, start.state.history, model_after)
+        advice = partial(scale_advice, start.problem, start.features, start.data.X)
         weights, states = start.weights, begin_later(start.state.states, learning_rate)
         result = run_training(
             step,
             data,
             weights,
-            settings,
+            replace(settings, advice=advice),
             start.state.seed,
             states=states,
             validate=validate,

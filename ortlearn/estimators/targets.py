@@ -128,7 +128,7 @@ class TargetEncoder:
         values = column_or_1d(y, warn=True)
         if len(self.classes) < 2:
             raise ValueError("A classifier needs samples of at least 2 classes, y has 1 class.")
-        numbers = _numbers(values, self.classes)
+        numbers = _numbers(values, self.classes, self.trainable.origin)
         if self._as_numbers():
             return numbers
         if self.head.n_outputs == 1:
@@ -144,7 +144,11 @@ class TargetEncoder:
             raise ValueError(f"y has shape {values.shape}, the model has {len(groups)} columns of classes.")
         classes = self.classes if isinstance(self.classes, list) else [np.array([0, 1])] * len(groups)
         numbers = np.stack(
-            [_numbers(column, known) for column, known in zip(values.T, classes, strict=True)], axis=1
+            [
+                _numbers(column, known, self.trainable.origin)
+                for column, known in zip(values.T, classes, strict=True)
+            ],
+            axis=1,
         )
         if self._as_numbers():
             return numbers
@@ -204,16 +208,35 @@ def one_class(y: Any) -> Any:
     return values[:1].tolist()[0]
 
 
-def _numbers(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
+def _numbers(values: np.ndarray, classes: np.ndarray, origin: str | None) -> np.ndarray:
     """Return the number of each class."""
     unknown = np.setdiff1d(values, classes)
     if len(unknown):
         raise ValueError(
-            f"y has classes {unknown.tolist()} that the model does not know: it has {classes.tolist()}. "
-            "Fit it on rows of all classes, or name all in the first call of partial_fit (classes=...)."
+            f"y has classes {_listed(unknown)} that the model does not know: {origin or 'it'} has "
+            f"{_listed(classes)}. {_cure(unknown, classes)}"
         )
     order = np.argsort(classes)  # those of a file may come in any order
     return order[np.searchsorted(classes, values, sorter=order)].astype(np.int64)
+
+
+def _listed(classes: np.ndarray) -> str:
+    """Return classes as a list, the first ten of them where there are more."""
+    more = f" and {len(classes) - 10} more" if len(classes) > 10 else ""
+    return f"{classes[:10].tolist()}{more}"
+
+
+def _cure(unknown: np.ndarray, classes: np.ndarray) -> str:
+    """Say what to do with labels that are unknown."""
+    given, known = (all(isinstance(value, str) for value in part.tolist()) for part in (unknown, classes))
+    if given != known:
+        kinds = ("texts", "numbers") if given else ("numbers", "texts")
+        return f"The labels are {kinds[0]} and the classes {kinds[1]}: convert y to the type of the classes."
+    return (
+        "A fitted model keeps its classes: pass an unfitted estimator, such as sklearn.base.clone(estimator), to "
+        "train others, and name all that may come in fit(X, y, classes=...) or in the first call of "
+        "partial_fit. Otherwise leave out the rows of these labels."
+    )
 
 
 def _numeric(y: Any, dtype: np.dtype) -> np.ndarray:

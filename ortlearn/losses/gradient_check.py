@@ -134,8 +134,8 @@ def check_gradient(
         )
     warn_user(
         f"The losses of the first batch change by {ratio:.3g} times what the gradient of the loss function "
-        "says: it must be the gradient of the sum of the losses that the function returns, not of their mean, "
-        f"with the same factors. The training follows the gradient. {cure}",
+        "says: it must be that of the sum of the losses that the function returns, not of their mean, and "
+        f"have their factors. The training follows the gradient. {cure}",
         GradientWarning,
     )
 

@@ -150,6 +150,8 @@ def _report(
     )
     if settings.exc:
         raise ConvergenceError(
-            message + ", or keep the last finite weights with exc=False.", losses=recent, rate=rate
+            message + ", or keep the last finite weights with exc=False." + settings.advice(),
+            losses=recent,
+            rate=rate,
         )
-    warn_user(message + "; the last finite weights are kept.", ConvergenceWarning)
+    warn_user(message + "; the last finite weights are kept." + settings.advice(), ConvergenceWarning)

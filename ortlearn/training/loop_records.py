@@ -45,6 +45,8 @@ class LoopSettings:
         Whether to show a progress bar.
     description : str
         Text before the bar.
+    advice : callable
+        Returns a sentence for the message about a loss that is not finite, after a space, or nothing.
     stream : object or None
         Estimator whose calls share a line of progress; None for a bar of this training.
     """
@@ -61,6 +63,7 @@ class LoopSettings:
     exc: bool = True
     verbose: int = 0
     description: str = "training"
+    advice: Callable[[], str] = str
     stream: Any = None
 
     @property

@@ -73,8 +73,18 @@ def below_zero(y, f):
 
 
 RIGHT = [
-    square, absolute, hinge, quantile, insensitive, huber, quartic, exponential, logistic, with_offset, below_zero,
-]  # fmt: skip
+    square,
+    absolute,
+    hinge,
+    quantile,
+    insensitive,
+    huber,
+    quartic,
+    exponential,
+    logistic,
+    with_offset,
+    below_zero,
+]
 
 
 def in_float32(function):
