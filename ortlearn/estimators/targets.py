@@ -233,9 +233,9 @@ def _cure(unknown: np.ndarray, classes: np.ndarray) -> str:
         kinds = ("texts", "numbers") if given else ("numbers", "texts")
         return f"The labels are {kinds[0]} and the classes {kinds[1]}: convert y to the type of the classes."
     return (
-        "A fitted model keeps its classes: pass an unfitted estimator, such as sklearn.base.clone(estimator), to "
-        "train others, and name all that may come in fit(X, y, classes=...) or in the first call of "
-        "partial_fit. Otherwise leave out the rows of these labels."
+        "A fitted model keeps its classes. To train others, pass an unfitted estimator, such as "
+        "sklearn.base.clone(estimator), and name all that may come in fit(X, y, classes=...) or in the first "
+        "call of partial_fit. Otherwise leave out the rows of these labels."
     )
 
 

@@ -104,7 +104,7 @@ def test_labels_that_a_fitted_model_does_not_know(method, either):
         getattr(trainer, method)(X, ALL)
     message = str(caught.value)
     assert message.startswith("y has classes ['c'] that the model does not know: ")
-    assert "has ['a', 'b']" in message and "pass an unfitted estimator, such as sklearn.base.clone" in message
+    assert "has ['a', 'b']" in message and "such as sklearn.base.clone(estimator)" in message
     assert either(clone(model), max_iter=1, random_state=0).fit(X, ALL).classes_.tolist() == ["a", "b", "c"]
 
 
