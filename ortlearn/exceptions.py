@@ -18,6 +18,7 @@ __all__ = [
     "FallbackWarning",
     "FidelityWarning",
     "GradientError",
+    "GradientWarning",
     "MissingRuntimeError",
     "NoTrainableWeightError",
     "PluginError",
@@ -95,6 +96,10 @@ class GradientError(OrtlearnError, ValueError):
     """A graph that cannot be differentiated; the message names operator and node."""
 
 
+class GradientWarning(UserWarning):
+    """A loss in Python returns a gradient that is larger or smaller than that of the losses it returns."""
+
+
 class FallbackWarning(UserWarning):
     """A step of a pipeline has no ONNX form: it stays in scikit-learn, and the ONNX model begins after it."""
 
@@ -105,6 +110,10 @@ class FidelityWarning(UserWarning):
 
 class ObjectiveWarning(UserWarning):
     """Part of what a model was fitted with is no part of its training."""
+
+
+class UnfittedStartWarning(UserWarning):
+    """A warm start from a model that is not fitted."""
 
 
 class StartKeptWarning(UserWarning):

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 
 from ..graphs import runtime_errors
+from ..training.stream_progress import close_stream
 from .callbacks import CallbackSupportMixin, EstimatorView, with_callbacks
 from .export import ExportMethods
 from .fitted_model import FittedModel
@@ -21,7 +22,9 @@ __all__ = ["BaseOrtGradientEstimator"]
 class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMethods, TransformerMethods):
     """Base class of the estimators; a subclass names its training step."""
 
-    def fit(self, X, y=None, sample_weight=None, X_val=None, y_val=None, sample_weight_val=None):
+    def fit(
+        self, X, y=None, sample_weight=None, X_val=None, y_val=None, sample_weight_val=None, classes=None
+    ):
         """Train.
 
         Parameters
@@ -39,6 +42,10 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
             ``early_stopping`` splits some off.
         sample_weight_val : array-like of shape (n_validation_samples,), default=None
             Weights of these rows.
+        classes : array-like of shape (n_classes,), or sequence of one per output, default=None
+            All classes of a classifier, in any order, where y may lack some of them; those of y by default.
+            The first fit of an estimator that is not fitted sees a copy of the first row for each class that
+            y lacks. Those of a fitted model are known: passing others is an error.
 
         Returns
         -------
@@ -59,7 +66,8 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
         if X_val is None and (y_val is not None or sample_weight_val is not None):
             raise ValueError("X_val is missing: y_val and sample_weight_val belong to its rows.")
         held_out = None if X_val is None else Samples(X_val, y_val, sample_weight_val)
-        return self._commit(lambda trainer: trainer.fit(samples, held_out))
+        close_stream(self)
+        return self._commit(lambda trainer: trainer.fit(samples, held_out, classes))
 
     def partial_fit(self, X, y=None, classes=None, sample_weight=None, total_weight=None):
         """Train one epoch on some rows, from the weights and the state of the last call.
@@ -96,7 +104,7 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
         last = self._fitted if isinstance(self._fitted, FittedModel) else None
         twin = copy.copy(self)  # what callbacks see: they may set attributes, and fail
         with runtime_errors():
-            trainer = Trainer(self._configuration(), last, EstimatorView(twin))
+            trainer = Trainer(self._configuration(), last, EstimatorView(twin), self)
             twin._fitted = with_callbacks(lambda twin: train(trainer))(twin)
         for name, value in vars(twin).items():
             setattr(self, name, value)

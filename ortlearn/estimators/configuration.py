@@ -177,6 +177,7 @@ class Configuration:
         cls, parameters: Mapping[str, Any], tags: Tags, name: str, step_class: type[BaseStep]
     ) -> Configuration:
         """Return the configuration that parameters of an estimator of these tags ask for."""
+        rate = _unless_auto(resolve_learning_rate, parameters["learning_rate"])
         resolved = {
             "name": name,
             "estimator_type": tags.estimator_type,
@@ -184,7 +185,7 @@ class Configuration:
             "source": parameters["estimator"],
             "device": parse_device(parameters["device"]),
             "step_class": step_class,
-            "learning_rate": _unless_auto(resolve_learning_rate, parameters["learning_rate"]),
+            "learning_rate": rate and rate.for_epochs(parameters["max_iter"]),
             "penalty": _unless_auto(resolve_penalty, parameters["learning_penalty"]),
             "loss": requested_loss(parameters["learning_loss"]),
             "gradient": check_straight_through(parameters["gradient"], parameters["straight_through"]),
@@ -205,10 +206,8 @@ class Configuration:
                 f"{' and '.join(wrong)} cannot be used with it."
             )
 
-    def check_partial_fit(self, classes: Any) -> None:
-        """Reject parameters that need all samples at once, and classes of a model that is no classifier."""
-        if classes is not None and self.estimator_type != "classifier":
-            raise ValueError("classes is for classifiers: this model has none, call partial_fit(X, y).")
+    def check_partial_fit(self) -> None:
+        """Reject parameters that need all samples at once."""
         if self.stopping.early_stopping:
             raise ValueError(
                 "partial_fit does not support early_stopping=True: use fit, or losses and score."

@@ -29,23 +29,36 @@ CLASSIFIER = (
 )
 
 
-def other_classes(unknown: Any, classes: np.ndarray, from_file: bool) -> ValueError:
+def other_classes(
+    unknown: np.ndarray, classes: np.ndarray, from_file: bool, origin: str | None
+) -> ValueError:
     """Return the error of labels that are none of the classes of a model."""
-    found, known = np.asarray(unknown).tolist(), classes.tolist()
-    text = f"y has classes {found} that the model does not know: it has {known}. "
-    if not from_file:
-        return ValueError(f"{text}Fit it on rows of all classes, or name all in {NAMED}.")
-    is_text, of_file = (np.asarray(values).dtype.kind in "OUS" for values in (unknown, classes))
-    if is_text != of_file:
-        kinds = {True: "texts", False: "numbers"}
-        return ValueError(
-            f"{text}Those of the ONNX file are {kinds[of_file]}, y has {kinds[is_text]}: give y the classes "
-            "of the file."
-        )
-    return ValueError(
-        f"{text}An ONNX file keeps its classes: leave rows of other classes out, or train a model that was "
-        "fitted on all of them."
+    text = (
+        f"y has classes {_listed(unknown)} that the model does not know: {origin or 'it'} has "
+        f"{_listed(classes)}. "
     )
+    given, known = (all(isinstance(value, str) for value in part.tolist()) for part in (unknown, classes))
+    if given != known:
+        kinds = ("texts", "numbers") if given else ("numbers", "texts")
+        cure = f"The labels are {kinds[0]} and the classes {kinds[1]}: convert y to the type of the classes."
+    elif from_file:
+        cure = (
+            "An ONNX file keeps its classes: leave rows of other classes out, or train a model that was "
+            "fitted on all of them."
+        )
+    else:
+        cure = (
+            "A fitted model keeps its classes. To train others, pass an unfitted estimator, such as "
+            "sklearn.base.clone(estimator), and name all that may come in fit(X, y, classes=...) or in the "
+            "first call of partial_fit. Otherwise leave out the rows of these labels."
+        )
+    return ValueError(text + cure)
+
+
+def _listed(classes: np.ndarray) -> str:
+    """Return classes as a list, the first ten of them where there are more."""
+    more = f" and {len(classes) - 10} more" if len(classes) > 10 else ""
+    return f"{classes[:10].tolist()}{more}"
 
 
 def other_number_of_classes(n_scores: int, classes: np.ndarray) -> ConversionError:

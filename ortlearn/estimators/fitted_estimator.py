@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from ..exceptions import WriteBackError
 from ..training import parse_device
 from ..training.base_step import BaseStep
 from .callbacks import CALLBACKS, DURING_FIT
@@ -49,6 +50,25 @@ class FittedAttribute:
         raise AttributeError(f"{type(instance).__name__!r} object has no attribute {self._name!r}")
 
 
+class WrittenAttribute:
+    """Attribute of an estimator that is one of its scikit-learn model with the trained weights."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        fitted = instance._fitted
+        if not isinstance(fitted, FittedModel) or not hasattr(fitted.problem.source, self._name):
+            raise AttributeError(f"{type(instance).__name__!r} object has no attribute {self._name!r}")
+        try:
+            written = fitted.written
+        except WriteBackError as error:
+            raise AttributeError(f"{self._name} is not available: {error}") from error
+        return getattr(written, self._name)
+
+
 class FittedEstimator(Parameters):
     """Parameters, and the fitted model that a training leaves."""
 
@@ -71,6 +91,9 @@ class FittedEstimator(Parameters):
     validation_losses_ = FittedAttribute("state.validation_losses")
     validation_scores_ = FittedAttribute("state.validation_scores")
     start_kept_ = FittedAttribute("state.start_kept")
+    coef_ = WrittenAttribute()
+    intercept_ = WrittenAttribute()
+    feature_importances_ = WrittenAttribute()
     best_epoch_ = FittedAttribute("state.best_epoch", optional=True)
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -57,7 +57,7 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
     validation_every : float or int, default=0.1
         Epochs between two validations, as a share of ``max_iter`` (float) or a number (int).
     verbose : int, default=0
-        Whether to show a progress bar.
+        Whether to show a progress bar; calls of ``partial_fit`` share one line.
     exc : bool, default=True
         Whether a loss that is not finite raises ConvergenceError; otherwise a warning, and the last
         finite weights are kept.
@@ -127,6 +127,10 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
         Plugins that were used.
     classes_ : ndarray of shape (n_classes,)
         Classes, of a classifier only.
+    coef_, intercept_, feature_importances_ : ndarray
+        Of the scikit-learn model with the trained weights (:meth:`to_sklearn`), where it has them:
+        pipelines and ONNX models have none. Importances of features are those of the splits of trees,
+        which training does not change.
     n_features_in_ : int
         Number of features seen in ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)

@@ -1,4 +1,4 @@
-"""The parameter ``classes`` of ``partial_fit``: read, and compared with labels and model."""
+"""The parameter ``classes`` of ``fit`` and ``partial_fit``: read, and compared with labels and model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scipy.sparse import issparse
 
 from ..preprocessing.columns import refuse_masked
 
-__all__ = ["PartialFitClasses", "read_classes"]
+__all__ = ["PartialFitClasses", "expected_classes", "read_classes"]
 
 
 class PartialFitClasses:
@@ -32,16 +32,20 @@ class PartialFitClasses:
         """The classes as an estimator that is to be fitted takes them."""
         return self.columns[0] if len(self.columns) == 1 else self.columns
 
-    def check_labels(self, y: Any) -> None:
-        """Raise an error if labels have other classes."""
-        if y is None:
-            return
+    def checked_classes(self, y: Any) -> Any:
+        """Return :attr:`classes`, or raise an error if labels have others."""
+        if y is not None:
+            self._check_labels(y)
+        return self.classes
+
+    def _check_labels(self, y: Any) -> None:
         values = y.toarray() if issparse(y) else np.asarray(y)
         for column, known in zip(values.reshape(len(values), -1).T, self.columns, strict=True):
             lacking = np.setdiff1d(column, known)
             if len(lacking):
                 raise ValueError(
-                    f"classes={self.given!r} must include all labels of y: {lacking.tolist()} are missing."
+                    f"classes={self.given!r} must include all labels of y: {lacking.tolist()} are missing. "
+                    "Add them to classes, or leave out their rows."
                 )
 
     def check_known(self, known: Any, whose: str) -> None:
@@ -61,6 +65,19 @@ class PartialFitClasses:
 
 def _is_same(classes: np.ndarray, known: np.ndarray) -> bool:
     return np.array_equal(classes, np.unique(known))
+
+
+def expected_classes(classes: Any, y: Any, estimator_type: str | None) -> PartialFitClasses | None:
+    """Read the parameter ``classes`` of a call, which is for classifiers; None where nothing was passed.
+
+    Raises
+    ------
+    ValueError
+        If the model is no classifier, or if the classes are empty or have another shape than those of y.
+    """
+    if classes is not None and estimator_type != "classifier":
+        raise ValueError("classes is for classifiers: this model has none, leave out the parameter classes.")
+    return read_classes(classes, y)
 
 
 def read_classes(classes: Any, y: Any) -> PartialFitClasses | None:

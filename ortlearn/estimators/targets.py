@@ -131,7 +131,7 @@ class TargetEncoder:
         values = column_or_1d(y, warn=True)
         if len(self.classes) < 2:
             raise ValueError("A classifier needs samples of at least 2 classes, y has 1 class.")
-        numbers = _numbers(values, self.classes, self.trainable.from_file)
+        numbers = _numbers(values, self.classes, self.trainable)
         if self._as_numbers():
             return numbers
         if self.head.n_outputs == 1:
@@ -154,9 +154,11 @@ class TargetEncoder:
         if values.ndim != 2 or values.shape[1] != len(groups):
             raise ValueError(f"y has shape {values.shape}, the model has {len(groups)} columns of classes.")
         classes = self.classes if isinstance(self.classes, list) else [np.array([0, 1])] * len(groups)
-        from_file = self.trainable.from_file
         numbers = np.stack(
-            [_numbers(column, known, from_file) for column, known in zip(values.T, classes, strict=True)],
+            [
+                _numbers(column, known, self.trainable)
+                for column, known in zip(values.T, classes, strict=True)
+            ],
             axis=1,
         )
         if self._as_numbers():
@@ -217,11 +219,11 @@ def one_class(y: Any) -> Any:
     return values[:1].tolist()[0]
 
 
-def _numbers(values: np.ndarray, classes: np.ndarray, from_file: bool) -> np.ndarray:
+def _numbers(values: np.ndarray, classes: np.ndarray, trainable: TrainableModel) -> np.ndarray:
     """Return the number of each class."""
     unknown = np.setdiff1d(values, classes)
     if len(unknown):
-        raise other_classes(unknown, classes, from_file)
+        raise other_classes(unknown, classes, trainable.from_file, trainable.origin)
     order = np.argsort(classes)  # those of a file may come in any order
     return order[np.searchsorted(classes, values, sorter=order)].astype(np.int64)
 

@@ -54,6 +54,21 @@ class BaseLearningRate(CheckedParameters):
         """
         raise NotImplementedError(f"{type(self).__name__} must define its schedule.")
 
+    def for_epochs(self, n_epochs: int) -> BaseLearningRate:
+        """Return the learning rate of a training of so many epochs.
+
+        Parameters
+        ----------
+        n_epochs : int
+            Number of epochs, 1 or more.
+
+        Returns
+        -------
+        BaseLearningRate
+            This object where its schedule does not depend on that number, as here, else another one.
+        """
+        return self
+
     @property
     def proximal_scale(self) -> float | None:
         """How far a gradient that stays the same moves a weight, in rates per update.

@@ -42,7 +42,7 @@ def resolve_learning_rate(spec: Any) -> BaseLearningRate:
         try:
             rate = plugins.create(plugins.LEARNING_RATES, spec, BaseLearningRate)
         except UnknownPluginError as error:
-            if spec in {info.name for info in plugins.list_plugins(plugins.SCHEDULES)}:
+            if spec.casefold() in {info.name.casefold() for info in plugins.list_plugins(plugins.SCHEDULES)}:
                 raise UnknownPluginError(
                     f"{spec!r} is a schedule: no learning rate is named so. Pass one that follows it, such "
                     f"as LearningRateSGD(learning_rate={spec!r}) of ortlearn.learning_rates."

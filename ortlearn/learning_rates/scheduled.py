@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 
 from ..exceptions import PluginError
@@ -25,7 +26,8 @@ class ScheduledLearningRate(BaseLearningRate):
     power_t : float
         Exponent of the schedule ``"invscaling"``.
     learning_rate : str or BaseSchedule
-        Schedule. One that is named has its default parameters, or those above.
+        Schedule. One that is named has its default parameters, or those above, and spans the epochs of
+        the training.
     """
 
     def __init__(self, eta0, alpha, power_t, learning_rate):
@@ -43,6 +45,16 @@ class ScheduledLearningRate(BaseLearningRate):
             The one given, or made from its name and the parameters it shares.
         """
         return resolve_schedule(self.learning_rate, alpha=self.alpha, power_t=self.power_t)
+
+    def for_epochs(self, n_epochs):
+        """Return the learning rate of a training of so many epochs."""
+        schedule = self.schedule()
+        spanning = schedule.for_epochs(n_epochs)
+        if spanning is schedule:
+            return self
+        rate = copy.copy(self)
+        rate.learning_rate = spanning
+        return rate
 
     def rate(self, epoch, memory=None):
         """Return the learning rate of an epoch, counted from 0."""

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..exceptions import PluginError
 from .base import BaseLoss
+from .gradient_check import check_gradient
 
 __all__ = ["FunctionLoss"]
 
@@ -19,6 +20,10 @@ class FunctionLoss(BaseLoss):
         ``function(expected, predicted)`` takes labels and raw outputs of a batch, float arrays of
         shape (n, k), and returns the loss of each row, of shape (n,), and the gradient of their sum
         with respect to ``predicted``, of shape (n, k).
+    check_gradient : bool, default=True
+        Whether the first batch of a training compares the gradient with differences of the losses, by two
+        more calls in float64: the wrong sign is an error, another factor a
+        :class:`~ortlearn.exceptions.GradientWarning`. False for a gradient that is another one on purpose.
 
     Examples
     --------
@@ -33,8 +38,13 @@ class FunctionLoss(BaseLoss):
     tasks = frozenset({"classification", "multilabel", "regression"})
     in_python = True
 
-    def __init__(self, function):
+    def __init__(self, function, check_gradient=True):
         self.function = function
+        self.check_gradient = check_gradient
+
+    def check(self):
+        """Check the parameters before training."""
+        self.check_flag("check_gradient")
 
     def forward(self, op, expected, predicted):
         """Refuse: there is no expression to write."""
@@ -64,6 +74,31 @@ class FunctionLoss(BaseLoss):
         PluginError
             If the function returns something else.
         """
+        rows, gradient = self._called(expected, predicted)
+        return rows.astype(predicted.dtype), np.ascontiguousarray(gradient, dtype=predicted.dtype)
+
+    def check_batch(
+        self, expected: np.ndarray, predicted: np.ndarray, rows: np.ndarray, gradient: np.ndarray
+    ) -> None:
+        """Check the gradient of a batch, unless ``check_gradient`` is False.
+
+        Parameters
+        ----------
+        expected, predicted : ndarray of shape (n, k)
+            Labels and raw outputs.
+        rows, gradient : ndarray of shape (n,) and (n, k)
+            What :meth:`evaluate` returned for them.
+
+        Raises
+        ------
+        PluginError
+            If the gradient has the wrong sign.
+        """
+        if self.check_gradient:
+            check_gradient(self._called, expected, predicted, rows, gradient)
+
+    def _called(self, expected: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return what the function returns, of the right shapes."""
         result = self.function(expected, predicted)
         if not isinstance(result, tuple) or len(result) != 2:
             raise PluginError(
@@ -80,4 +115,4 @@ class FunctionLoss(BaseLoss):
                 f"The loss function returned a gradient of shape {gradient.shape}, it must be that of the "
                 f"outputs: {predicted.shape}."
             )
-        return rows.astype(predicted.dtype), np.ascontiguousarray(gradient, dtype=predicted.dtype)
+        return rows, gradient

@@ -34,7 +34,7 @@ def get(group: str, name: str) -> Any:
     group : str
         Group, such as ``"ortlearn.losses"``.
     name : str
-        Name, case included.
+        Name, in any case; among names that differ by case alone, the exact one.
 
     Returns
     -------
@@ -46,8 +46,8 @@ def get(group: str, name: str) -> Any:
     UnknownPluginError
         If nothing has that name; the message lists the known names.
     PluginError
-        If the plugin cannot be imported, if two distributions declare that name, or if there is
-        no such group.
+        If the plugin cannot be imported, if two distributions declare that name, if several names
+        equal it but for case, or if there is no such group.
 
     Examples
     --------
@@ -57,6 +57,7 @@ def get(group: str, name: str) -> Any:
     """
     key = _check_key(group, name)
     with _LOCK:
+        key = _as_declared(key)
         if key in _registered:
             return _registered[key]
         scan = _scan()
@@ -64,14 +65,14 @@ def get(group: str, name: str) -> Any:
 
 
 def has(group: str, name: str) -> bool:
-    """Return whether a plugin of that name is declared or registered; it may be broken.
+    """Return whether a plugin of exactly that name is declared or registered; it may be broken.
 
     Parameters
     ----------
     group : str
         Group, such as ``"ortlearn.losses"``.
     name : str
-        Name, case included.
+        Name, case included: model definitions are named by classes, whose names may differ by case alone.
 
     Returns
     -------
@@ -334,12 +335,32 @@ def _the_one(scan: Scan, key: Key) -> PluginInfo:
     return infos[0]
 
 
-def _unknown(key: Key) -> UnknownPluginError:
-    group, name = key
+def _known_names(group: str) -> list[str]:
     with _LOCK:
         known = {info.name for info in _scan().infos if info.group == group and info.value}
         known |= {registered for owner, registered in _registered if owner == group}
-    names = sorted(known)
+    return sorted(known)
+
+
+def _as_declared(key: Key) -> Key:
+    """Return a key as it was declared: the name itself, else the one that equals it but for case."""
+    group, name = key
+    if key in _registered or _scan().matching(key):
+        return key
+    folded = name.casefold()
+    names = [known for known in _known_names(group) if known.casefold() == folded]
+    if len(names) > 1:
+        found = " or ".join(map(repr, names))
+        raise PluginError(
+            f"The {LABELS[group]} {name!r} could be {found}, which differ by case alone: "
+            "write the one that you mean as it is declared."
+        )
+    return (group, names[0]) if names else key
+
+
+def _unknown(key: Key) -> UnknownPluginError:
+    group, name = key
+    names = _known_names(group)
     lowered = [candidate.lower() for candidate in names]
     close = difflib.get_close_matches(name.lower(), lowered, n=1)
     hint = f" Did you mean {names[lowered.index(close[0])]!r}?" if close else ""

@@ -28,7 +28,14 @@ class BaseStep:
         Where.
     n_jobs : int, default=None
         Threads of an operator.
+
+    Attributes
+    ----------
+    checks_loss : bool
+        Whether the next batch checks the gradient of a loss in Python.
     """
+
+    checks_loss = False
 
     def __init__(self, task: TrainingTask, device: Device, n_jobs: int | None = None):
         self.task = task

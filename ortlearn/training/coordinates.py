@@ -330,9 +330,7 @@ class Coordinates:
         return found
 
 
-def moments(
-    features: Any, sample_weight: np.ndarray | None, centred: bool
-) -> tuple[np.ndarray, np.ndarray]:
+def moments(features: Any, sample_weight: np.ndarray | None, centred: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and standard deviation of each column; zero and root mean square if not centred.
 
     Parameters

@@ -159,7 +159,11 @@ class _BatchBuffers:
         task = self.step.task
         labels = self.columns[task.objective.label][0].value.numpy()
         # copies: a function may overwrite what it gets, and backward reads the outputs
-        rows, gradient = loss.evaluate(labels.copy(), self.output.numpy().copy())
+        predicted = self.output.numpy()
+        rows, gradient = loss.evaluate(labels.copy(), predicted.copy())
+        if self.step.checks_loss and hasattr(loss, "check_batch"):
+            loss.check_batch(labels, predicted, rows, gradient)
+            self.step.checks_loss = False
         if task.objective.weighted:
             weights = self.columns[SAMPLE_WEIGHT][0].value.numpy()
         else:

@@ -83,9 +83,12 @@ def run_training(
     if isinstance(step, FullBatchStep):
         return run_full_batch(step, data, weights, settings, validate, observer)
     buffers = step.start(data, batch_sizes(len(data), settings.batch_size), weights, states)
+    step.checks_loss = settings.first_epoch == 0
     recent: deque[float] = deque(maxlen=10)
     rates, rate = Rates(step.task.update.learning_rate, settings.past_losses), float("nan")
-    with progress_bar(settings.max_iter, settings.description, bool(settings.verbose)) as advance:
+    with progress_bar(
+        settings.max_iter, settings.description, bool(settings.verbose), settings.stream
+    ) as advance:
         monitor = Monitor(settings, validate, observer, advance)
         try:
             for epoch in range(settings.first_epoch, settings.first_epoch + settings.max_iter):
@@ -154,6 +157,8 @@ def _report(
     )
     if settings.exc:
         raise ConvergenceError(
-            message + ", or keep the last finite weights with exc=False.", losses=recent, rate=rate
+            message + ", or keep the last finite weights with exc=False." + settings.advice(),
+            losses=recent,
+            rate=rate,
         )
-    warn_user(message + "; the last finite weights are kept.", ConvergenceWarning)
+    warn_user(message + "; the last finite weights are kept." + settings.advice(), ConvergenceWarning)

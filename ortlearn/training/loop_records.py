@@ -45,6 +45,10 @@ class LoopSettings:
         Whether to show a progress bar.
     description : str
         Text before the bar.
+    advice : callable
+        Returns a sentence for the message about a loss that is not finite, after a space, or nothing.
+    stream : object or None
+        Estimator whose calls share a line of progress; None for a bar of this training.
     """
 
     max_iter: int
@@ -59,6 +63,8 @@ class LoopSettings:
     exc: bool = True
     verbose: int = 0
     description: str = "training"
+    advice: Callable[[], str] = str
+    stream: Any = None
 
     @property
     def keeps_best(self) -> bool:

@@ -1,20 +1,22 @@
-"""Progress bar of a training, drawn by rich where it is installed."""
+"""Progress of a training: a bar, drawn by rich where it is installed, or the line of a stream."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
+
+from .stream_progress import MeasuredText, close_stream, interrupt_line, show_stream
 
 __all__ = ["progress_bar"]
 
-#: What is shown of the record of an epoch, and under which name.
-SHOWN = {"loss": "loss", "validation_loss": "val", "rate": "rate"}
-
 
 @contextmanager
-def progress_bar(total: int, description: str, enabled: bool) -> Iterator[Callable[[dict], None]]:
-    """Show a bar while epochs pass.
+def progress_bar(
+    total: int, description: str, enabled: bool, stream: Any = None
+) -> Iterator[Callable[[dict], None]]:
+    """Show a bar while epochs pass, or the line of a stream, which stays open.
 
     Parameters
     ----------
@@ -24,12 +26,22 @@ def progress_bar(total: int, description: str, enabled: bool) -> Iterator[Callab
         Shown before the bar.
     enabled : bool
         Whether to show anything.
+    stream : object, default=None
+        Estimator whose calls of ``partial_fit`` share a line; None for a bar.
 
     Yields
     ------
     callable
         To call with the record of each epoch.
     """
+    if stream is not None and enabled:
+        try:
+            yield lambda record: show_stream(stream, description, record)
+        except BaseException:
+            interrupt_line()
+            raise
+        return
+    close_stream(stream)
     if not enabled:
         yield _show_nothing
         return
@@ -49,6 +61,7 @@ def progress_bar(total: int, description: str, enabled: bool) -> Iterator[Callab
         TextColumn("{task.fields[measured]}"),
         TimeRemainingColumn(),
     )
+    interrupt_line()
     progress = Progress(*columns)
     try:
         progress.start()
@@ -56,22 +69,9 @@ def progress_bar(total: int, description: str, enabled: bool) -> Iterator[Callab
         yield _show_nothing
         return
     with progress:
-        bar, text = progress.add_task(description, total=total, measured=""), _Measured()
+        bar, text = progress.add_task(description, total=total, measured=""), MeasuredText()
         yield lambda record: progress.update(bar, advance=1, measured=text.of(record))
 
 
 def _show_nothing(record: dict) -> None:
     pass
-
-
-class _Measured:
-    """What stands beside the bar; a validation stays there until the next one."""
-
-    def __init__(self) -> None:
-        self._last: dict[str, float] = {}
-
-    def of(self, record: dict) -> str:
-        """Return the text after an epoch."""
-        measured = {name: record[key] for key, name in SHOWN.items() if record.get(key) is not None}
-        self._last.update(measured)
-        return " ".join(f"{name} {self._last[name]:.3g}" for name in SHOWN.values() if name in self._last)

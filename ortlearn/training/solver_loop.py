@@ -177,7 +177,7 @@ def run_full_batch(
         except _Stopped:
             pass
         except _NotFinite as error:
-            _report(f"{error}", monitor.result.train_losses, settings.exc)
+            _report(f"{error}", monitor.result.train_losses, settings)
         monitor.check_best()
     return monitor.finish(run.snapshot)
 
@@ -218,12 +218,13 @@ def _curvature(run: _Run, point: np.ndarray) -> float:
     return found if np.isfinite(found) and found > 0 else 1.0
 
 
-def _report(value: str, past: list[float], exc: bool) -> None:
+def _report(value: str, past: list[float], settings: LoopSettings) -> None:
     losses = past[-10:]
     message = (
         f"The objective is {value} after {len(past)} iterations; last ones: "
         f"{', '.join(f'{loss:.6g}' for loss in losses) or 'none'}. Scale the features or the labels"
     )
-    if exc:
-        raise ConvergenceError(message + ", or keep the last finite weights with exc=False.", losses=losses)
-    warn_user(message + "; the last finite weights are kept.", ConvergenceWarning)
+    if settings.exc:
+        kept = ", or keep the last finite weights with exc=False."
+        raise ConvergenceError(message + kept + settings.advice(), losses=losses)
+    warn_user(message + "; the last finite weights are kept." + settings.advice(), ConvergenceWarning)

@@ -3,11 +3,14 @@
 import pickle
 
 import numpy as np
+import pandas
 import pytest
+from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from ortlearn.exceptions import ConvergenceError
 from ortlearn.graphs import initializer_arrays
@@ -87,6 +90,50 @@ def test_not_finite_only_after_the_last_batch(optimizer):
         np.testing.assert_array_equal(model.trained_coef_["coef"], [[0.0]])
         assert np.isfinite(model.losses(X, y)).all()
         assert model.n_iter_ == 1
+
+
+AREAS = np.random.RandomState(0).randn(50, 3) * [1.0, 2e5, 1e5] + [0.0, 0.0, 2e5]
+ROOMS = AREAS @ [1.0, 2e-5, 3e-5]
+
+
+@pytest.mark.parametrize("exc", [True, False])
+def test_the_features_of_the_largest_scale_are_named(exc, optimizer):
+    frame = pandas.DataFrame(AREAS, columns=["rooms", "area", "price"])
+    model = optimizer(LinearRegression(), learning_rate=0.1, random_state=0, exc=exc)
+    piped = make_pipeline(FunctionTransformer(), LinearRegression())
+    for source, X, largest, second in (
+        (LinearRegression(), frame, "'price'", "'area'"),
+        (LinearRegression(), AREAS, "column 2", "column 1"),
+        (piped, AREAS, "column 2", "column 1"),
+    ):
+        model.set_params(estimator=source)
+        names = rf"scale.*: {largest} \(.*e\+05\), {second} \(.*e\+05\)\. Put a Standard.*'auto' or 'LBFGS'"
+        with (
+            pytest.raises(ConvergenceError, match=names)
+            if exc
+            else pytest.warns(ConvergenceWarning, match=names)
+        ):
+            model.fit(X, ROOMS)
+
+
+def test_features_that_are_scaled_are_not_named(optimizer, diabetes):
+    for model, X, y in (
+        (LinearRegression(), *diabetes),
+        (make_pipeline(StandardScaler(), LinearRegression()), AREAS, ROOMS),
+        (
+            make_pipeline(TfidfVectorizer(), LinearRegression()),
+            ["aa bb", "bb cc", "cc dd ee", "ff"] * 5,
+            np.arange(20),
+        ),
+    ):
+        with pytest.raises(ConvergenceError) as caught:
+            optimizer(model, learning_rate=HUGE, max_iter=3, random_state=0).fit(X, y)
+        assert str(caught.value).endswith("exc=False.")
+
+
+def test_large_features_that_are_sparse(optimizer):
+    with pytest.raises(ConvergenceError, match="column 2 .*, column 1"):
+        optimizer(LinearRegression(), learning_rate=0.1, random_state=0).fit(csr_array(AREAS), ROOMS)
 
 
 @pytest.mark.parametrize("around", ["alone", "pipeline"])

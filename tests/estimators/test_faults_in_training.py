@@ -50,7 +50,7 @@ ERRORS = [ValueError, KeyboardInterrupt, SystemExit, MemoryError, StopIteration]
 
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
 @pytest.mark.parametrize("error", ERRORS)
-@pytest.mark.parametrize("call", [1, 3])
+@pytest.mark.parametrize("call", [1, 5])  # the second and third check the gradient, and may fail
 def test_an_error_in_a_loss(call, error, method, unchanged):
     settings = {"max_iter": 4, "random_state": 0, "batch_size": 8}
     fitted = OrtGradientForwardBackwardOptimizer(LinearRegression(), learning_loss=Loss(), **settings).fit(

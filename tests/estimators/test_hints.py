@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.exceptions import ConversionError, NoTrainableWeightError, UnknownPluginError
-from ortlearn.learning_rates import resolve_learning_rate
+from ortlearn.learning_rates import LearningRateSGD, resolve_learning_rate
 from ortlearn.penalties import L2Penalty
 
 
@@ -24,7 +24,19 @@ def rows():
     return X, X @ [1.0, -2.0, 0.5]
 
 
-@pytest.mark.parametrize("schedule", ["constant", "adaptive", "invscaling", "optimal"])
+def test_names_of_plugins_in_any_case(rows):
+    def trained(**names):
+        return OrtGradientOptimizer(Ridge(), max_iter=2, random_state=0, **names).fit(*rows).trained_coef_
+
+    expected = trained(learning_rate="Adam", learning_loss="huber", learning_penalty="l2")
+    found = trained(learning_rate="adam", learning_loss="Huber", learning_penalty={"coef_": "L2"})
+    np.testing.assert_array_equal(found["coef"], expected["coef"])
+    assert (
+        resolve_learning_rate(LearningRateSGD(learning_rate="OPTIMAL", alpha=0.01)).schedule().alpha == 0.01
+    )
+
+
+@pytest.mark.parametrize("schedule", ["constant", "Adaptive", "invscaling", "optimal"])
 def test_a_schedule_is_no_learning_rate(schedule):
     expected = f"'{schedule}' is a schedule.*LearningRateSGD\\(learning_rate='{schedule}'\\)"
     with pytest.raises(UnknownPluginError, match=expected):

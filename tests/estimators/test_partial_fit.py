@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
@@ -138,3 +139,18 @@ def test_epochs_are_numbered_within_a_training(optimizer, diabetes_units, monkey
     asked.clear()
     model.set_params(random_state=4).fit(X, y).fit(X, y)
     assert asked[:3] == asked[3:]
+
+
+def test_one_line_of_progress_for_a_stream(optimizer, diabetes_units, capsys):
+    X, y = diabetes_units
+    stream = optimizer(LinearRegression(), verbose=1, random_state=0)
+    for begin in range(0, 200, 40):
+        stream.partial_fit(X[begin : begin + 40], y[begin : begin + 40])
+    other = pickle.loads(pickle.dumps(clone(stream).partial_fit(X, y)))
+    assert capsys.readouterr().out.count("epoch 1 ") == 1, "the clone is gone, and its line was written"
+    other.partial_fit(X, y)
+    del other
+    assert "epoch 2 loss" in capsys.readouterr().out
+    stream.set_params(max_iter=2).fit(X, y)
+    out = capsys.readouterr().out
+    assert out.startswith(f"{optimizer.__name__} epoch 5 loss ") and "2/2" in out

@@ -53,6 +53,32 @@ def test_calls_add_up_to_one_fit(schedule, either, diabetes_units):
     assert other.train_losses_[-1] != whole.train_losses_[-1]
 
 
+@pytest.mark.parametrize("given", ["cosine", CosineSchedule()], ids=str)
+def test_a_schedule_by_name_spans_max_iter(given, either, diabetes_units):
+    X, y = diabetes_units
+
+    def trained(schedule, **options):
+        rate = LearningRateSGD(eta0=0.05, learning_rate=schedule)
+        return either(LinearRegression(), learning_rate=rate, random_state=0, **options)
+
+    def rates(model):
+        return [record["rate"] for record in model.history_]
+
+    expected = trained(CosineSchedule(period=6), max_iter=6).fit(X, y)
+    found = trained(given, max_iter=6).fit(X, y)
+    assert rates(found) == rates(expected) and rates(found)[-1] < 0.005
+    assert repr(found.learning_rate_.learning_rate) == "CosineSchedule(period=6)"
+    assert found.learning_rate.learning_rate is given
+    # in a stream max_iter is the number of calls that the schedule spans; then the last rate stays
+    stream = trained(given, max_iter=6)
+    for _ in range(8):
+        stream.partial_fit(X, y)
+    assert rates(stream)[:6] == rates(expected)
+    assert rates(stream)[6:] == pytest.approx([0.0005, 0.0005])
+    kept = trained(CosineSchedule(period=3), max_iter=6).fit(X, y)
+    assert rates(kept)[3:] == pytest.approx([0.0005] * 3)
+
+
 def test_fit_starts_anew(optimizer, diabetes_units):
     X, y = diabetes_units
     rate = LearningRateSGD(eta0=0.05, learning_rate=AdaptiveSchedule(tol=0.1, patience=1))

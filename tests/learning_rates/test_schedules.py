@@ -18,6 +18,7 @@ from ortlearn.learning_rates import (
     LearningRateAdam,
     LearningRateSGD,
     LearningRateSGDNesterov,
+    OneCycleSchedule,
     OptimalSchedule,
     PlateauSchedule,
     Rates,
@@ -118,6 +119,51 @@ def test_one_epoch_of_one_row_is_scikit_learns():
         ).fit([[1.0]], [1.0])
         rate = LearningRateSGD(eta0=0.1, alpha=0.01, learning_rate=schedule).rate(0)
         np.testing.assert_allclose(rate * 1.0, theirs.coef_[0], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "name, spanning",
+    [
+        ("cosine", CosineSchedule(period=40)),
+        ("step", StepSchedule(period=12)),
+        ("one_cycle", OneCycleSchedule(epochs=40)),
+        ("warmup", WarmUpSchedule(epochs=2)),
+        (WarmUpSchedule(then="cosine"), WarmUpSchedule(epochs=2, then=CosineSchedule(period=38))),
+        (
+            WarmUpSchedule(epochs=5, then=StepSchedule()),
+            WarmUpSchedule(epochs=5, then=StepSchedule(period=10)),
+        ),
+        (CosineSchedule(final=0.5), CosineSchedule(period=40, final=0.5)),
+    ],
+    ids=str,
+)
+def test_a_schedule_without_a_length_spans_the_training(name, spanning):
+    rate = LearningRateAdam(eta0=0.3, learning_rate=name)
+    before = repr(rate)
+    found = rate.for_epochs(40)
+    assert repr(found.learning_rate) == repr(spanning) and repr(rate) == before
+    expected = LearningRateAdam(eta0=0.3, learning_rate=spanning)
+    assert [found.rate(e) for e in range(50)] == [expected.rate(e) for e in range(50)]
+    assert repr(found.for_epochs(7)) == repr(found), "a length that is known stays"
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    ["constant", "optimal", CosineSchedule(period=7), WarmUpSchedule(3, then="invscaling")],
+    ids=str,
+)
+def test_a_schedule_with_its_length_is_the_same_in_any_training(schedule):
+    rate = LearningRateAdam(learning_rate=schedule)
+    assert rate.for_epochs(40) is rate
+
+
+@pytest.mark.parametrize("name", sorted(SCHEDULES))
+def test_the_shortest_trainings(name):
+    for n_epochs in (1, 2, 3):
+        rate = LearningRateSGD(eta0=1.0, learning_rate=name).for_epochs(n_epochs)
+        rate.check()
+        assert all(rate.rate(e) > 0 for e in range(5))
+    assert LearningRateSGD(eta0=1.0, learning_rate="one_cycle").for_epochs(1).rate(0) == 1.0
 
 
 def test_adaptive():

@@ -58,7 +58,7 @@ def test_get_loads_only_what_was_asked_for(site):
 
 @pytest.mark.parametrize(
     "name, closest",
-    [("squarred_error", "squared_error"), ("LOG_LOSS", "log_loss"), ("abs_error", "absolute_error")],
+    [("squarred_error", "squared_error"), ("LOG_LOS", "log_loss"), ("abs_error", "absolute_error")],
 )
 def test_unknown_name_suggests_the_closest_and_lists_the_known(name, closest):
     with pytest.raises(UnknownPluginError) as caught:
@@ -86,6 +86,44 @@ def test_unknown_name_counts_registered_objects_among_the_known():
 def test_name_must_be_a_string(name):
     with pytest.raises(PluginError, match="must be a non-empty string"):
         plugins.get(LOSSES, name)
+
+
+# Names in any case
+
+
+@pytest.mark.parametrize("group", plugins.GROUPS)
+def test_names_in_any_case(group):
+    for name in {info.name for info in plugins.list_plugins(group) if info.distribution == "ortlearn"}:
+        for written in (name.upper(), name.lower(), name.swapcase()):
+            assert plugins.get(group, written) is plugins.get(group, name)
+
+
+def test_names_that_differ_by_case_alone(site):
+    points = "[ortlearn.losses]\nTwin = twin_loss:Loss\nTWIN = twin_loss:Other\n"
+    site.add("twins", "1.0", points, twin_loss=LOSS_MODULE + "class Other:\n    pass\n")
+    assert plugins.get(LOSSES, "Twin").__name__ == "Loss"
+    assert plugins.get(LOSSES, "TWIN").__name__ == "Other"
+    with pytest.raises(
+        PluginError, match="loss .twin. could be 'TWIN' or 'Twin'.*as it is declared"
+    ) as caught:
+        plugins.get(LOSSES, "twin")
+    assert not isinstance(caught.value, UnknownPluginError)
+    plugins.register(LOSSES, "twin", Mine)
+    assert plugins.get(LOSSES, "twin") is Mine
+    plugins.unregister(LOSSES, "twin")
+
+
+def test_a_registered_name_in_another_case_than_a_declared_one():
+    with plugins.temporary(LOSSES, "HUBER", Mine):
+        assert plugins.get(LOSSES, "HUBER") is Mine
+        assert plugins.get(LOSSES, "huber") is not Mine
+        with pytest.raises(PluginError, match="'HUBER' or 'huber'"):
+            plugins.get(LOSSES, "Huber")
+    assert plugins.get(LOSSES, "HUBER") is plugins.get(LOSSES, "huber")
+
+
+def test_has_is_of_the_exact_name():
+    assert plugins.has(LOSSES, "huber") and not plugins.has(LOSSES, "Huber")
 
 
 # Broken plugins

@@ -1,11 +1,16 @@
 """What the progress bar shows, and that a training needs none."""
 
+import io
+import subprocess
 import sys
+import threading
+from types import SimpleNamespace
 
 import pytest
 from rich.progress import Progress
 
 from ortlearn.training.progress import progress_bar
+from ortlearn.training.stream_progress import close_stream
 
 RECORD = {"loss": 0.123456, "validation_loss": None, "validation_score": None, "rate": 0.01}
 
@@ -66,3 +71,134 @@ def test_an_error_inside_is_passed_on(capsys):
         with progress_bar(2, "my training", True):
             raise KeyError("inside")
     assert "0/2" in capsys.readouterr().out
+
+
+# Streams
+
+
+class Owner:
+    """What stands for an estimator."""
+
+
+class Terminal(io.StringIO):
+    """A terminal that keeps what is written."""
+
+    def isatty(self):
+        return True
+
+    def screen(self):
+        """Return what is seen: a line that was erased is not."""
+        return [line.rpartition("\r\x1b[K")[2] for line in self.getvalue().split("\n")]
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """Standard output as a terminal, drawn at every call."""
+    monkeypatch.setattr("ortlearn.training.stream_progress.PERIOD", 0.0)
+    standard = SimpleNamespace(stdout=Terminal())  # pytest sets that of sys anew before each test
+    monkeypatch.setattr("ortlearn.training.stream_progress.sys", standard)
+    return standard.stdout
+
+
+def call(owner, epoch, enabled=True, **changes):
+    with progress_bar(1, "my stream", enabled, owner) as advance:
+        advance({**RECORD, "epoch": epoch, **changes})
+
+
+def test_calls_share_a_line(terminal):
+    owner = Owner()
+    for epoch in range(1, 5):
+        call(owner, epoch, loss=1 / epoch)
+        assert terminal.screen() == [f"my stream epoch {epoch} loss {1 / epoch:.3g} rate 0.01 0:00"]
+    del owner
+    assert terminal.screen() == ["my stream epoch 4 loss 0.25 rate 0.01 0:00", ""]
+
+
+def test_drawings_are_few(terminal, monkeypatch):
+    monkeypatch.setattr("ortlearn.training.stream_progress.PERIOD", 1000.0)
+    owner = Owner()
+    for epoch in range(1, 50):
+        call(owner, epoch)
+    close_stream(owner)
+    assert terminal.getvalue().count("epoch") <= 2 and "epoch 49 " in terminal.getvalue()
+    close_stream(owner)
+    assert terminal.getvalue().count("\n") == 1
+
+
+def test_a_stream_outside_of_a_terminal_is_one_line(capsys):
+    owner = Owner()
+    for epoch in range(1, 5):
+        call(owner, epoch)
+    assert capsys.readouterr().out == ""
+    close_stream(owner)
+    assert capsys.readouterr().out == "my stream epoch 4 loss 0.123 rate 0.01 0:00\n"
+
+
+def test_two_streams_share_a_line(terminal):
+    first, second = Owner(), Owner()
+    call(first, 7)
+    call(second, 1, loss=0.5)
+    (line,) = terminal.screen()
+    assert line.count("my stream") == 2 and "epoch 7 loss 0.123" in line and "epoch 1 loss 0.5" in line
+    close_stream(first)
+    assert ["epoch 7" in line for line in terminal.screen()] == [True, False]
+    close_stream(second)
+    assert ["epoch 1" in line for line in terminal.screen()] == [False, True, False]
+
+
+def test_an_error_and_a_bar_begin_a_new_line(terminal):
+    owner = Owner()
+    call(owner, 1)
+    with pytest.raises(KeyError), progress_bar(1, "my stream", True, owner):
+        raise KeyError("inside")
+    assert terminal.getvalue().endswith("\n")
+    call(owner, 2)
+    with progress_bar(1, "another training", True):
+        assert terminal.getvalue().count("\n") == 2
+    close_stream(owner)
+
+
+def test_a_stream_that_is_no_longer_shown(terminal):
+    owner = Owner()
+    call(owner, 1)
+    call(owner, 2, enabled=False)
+    assert terminal.screen()[0].startswith("my stream epoch 1 ") and terminal.getvalue().endswith("\n")
+
+
+def test_streams_in_threads(terminal):
+    owners = [Owner() for _ in range(6)]
+
+    def run(owner):
+        for epoch in range(1, 30):
+            call(owner, epoch)
+        close_stream(owner)
+
+    threads = [threading.Thread(target=run, args=(owner,)) for owner in owners]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [line.count("epoch 29 ") >= 1 for line in terminal.screen()] == [True] * 6 + [False]
+
+
+def test_the_end_of_the_process_closes_the_line():
+    code = (
+        "from ortlearn.training.progress import progress_bar\n"
+        "class Owner: pass\n"
+        "owner = Owner()\n"
+        "for epoch in (1, 2, 3):\n"
+        "    with progress_bar(1, 'my stream', True, owner) as advance:\n"
+        "        advance({'loss': 1.0, 'rate': 0.1, 'epoch': epoch})\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "my stream epoch 3 loss 1 rate 0.1 0:00\n" and done.stderr == ""
+
+
+def test_closed_standard_output(monkeypatch):
+    owner = Owner()
+    for closed in (None, io.StringIO()):
+        monkeypatch.setattr(sys, "stdout", closed)
+        if closed is not None:
+            closed.close()
+        call(owner, 1)
+        close_stream(owner)

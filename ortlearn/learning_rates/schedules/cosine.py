@@ -16,8 +16,8 @@ class CosineSchedule(BaseSchedule):
 
     Parameters
     ----------
-    period : int, default=100
-        Epochs until the last rate; ``max_iter`` of the estimator is a good value.
+    period : int, default=None
+        Epochs until the last rate; all epochs of the training by default.
     final : float, default=0.01
         Last rate, as a share of ``eta0``, in (0, 1).
     restarts : bool, default=False
@@ -35,19 +35,22 @@ class CosineSchedule(BaseSchedule):
     [1.0, 0.855, 0.505, 0.155, 0.01, 0.01]
     """
 
-    def __init__(self, period=100, final=0.01, restarts=False):
+    spans = {"period": 1.0}
+
+    def __init__(self, period=None, final=0.01, restarts=False):
         self.period = period
         self.final = final
         self.restarts = restarts
 
     def check(self):
         """Check the parameters before training."""
-        self.check_count("period")
+        self.check_length("period")
         self.check_number("final", high=1.0)
         self.check_flag("restarts")
 
     def rate(self, epoch, eta0, memory=None):
         """Return the rate of an epoch."""
-        passed = epoch % self.period if self.restarts else min(epoch, self.period)
-        share = (1.0 + math.cos(math.pi * passed / self.period)) / 2.0
+        period = self.length("period")
+        passed = epoch % period if self.restarts else min(epoch, period)
+        share = (1.0 + math.cos(math.pi * passed / period)) / 2.0
         return eta0 * (self.final + (1.0 - self.final) * share)

@@ -18,8 +18,8 @@ class OneCycleSchedule(BaseSchedule):
 
     Parameters
     ----------
-    epochs : int, default=100
-        Epochs of the cycle; ``max_iter`` of the estimator is a good value.
+    epochs : int, default=None
+        Epochs of the cycle, 2 or more; all epochs of the training by default.
     peak : float, default=0.3
         Where in the cycle the highest rate is, in (0, 1).
     first : float, default=0.04
@@ -41,7 +41,9 @@ class OneCycleSchedule(BaseSchedule):
     [0.04, 0.52, 1.0, 0.35, 0.0]
     """
 
-    def __init__(self, epochs=100, peak=0.3, first=0.04, final=4e-6):
+    spans = {"epochs": 1.0}
+
+    def __init__(self, epochs=None, peak=0.3, first=0.04, final=4e-6):
         self.epochs = epochs
         self.peak = peak
         self.first = first
@@ -49,14 +51,19 @@ class OneCycleSchedule(BaseSchedule):
 
     def check(self):
         """Check the parameters before training."""
-        self.check_count("epochs", low=2)
+        self.check_length("epochs", low=2)
         for name in ("peak", "first", "final"):
             self.check_number(name, high=1.0)
+
+    def for_epochs(self, n_epochs):
+        """Return the schedule of a training of so many epochs."""
+        return super().for_epochs(max(n_epochs, 2))
 
     def rate(self, epoch, eta0, memory=None):
         """Return the rate of an epoch."""
         # A cycle too short for a way up starts at the top.
-        top, last = max(self.peak * self.epochs - 1.0, 0.0), self.epochs - 1.0
+        epochs = self.length("epochs")
+        top, last = max(self.peak * epochs - 1.0, 0.0), epochs - 1.0
         if epoch < top:
             return eta0 * _between(self.first, 1.0, epoch / top)
         passed = (epoch - top) / (last - top) if last > top else 1.0

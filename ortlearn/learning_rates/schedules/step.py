@@ -12,8 +12,8 @@ class StepSchedule(BaseSchedule):
 
     Parameters
     ----------
-    period : int, default=30
-        Epochs of a step.
+    period : int, default=None
+        Epochs of a step; 30 % of the epochs of the training by default.
     factor : float, default=0.1
         Share of the rate that is left after a step, in (0, 1).
 
@@ -28,15 +28,17 @@ class StepSchedule(BaseSchedule):
     [1.0, 1.0, 0.5, 0.5, 0.25]
     """
 
-    def __init__(self, period=30, factor=0.1):
+    spans = {"period": 0.3}
+
+    def __init__(self, period=None, factor=0.1):
         self.period = period
         self.factor = factor
 
     def check(self):
         """Check the parameters before training."""
-        self.check_count("period")
+        self.check_length("period")
         self.check_number("factor", high=1.0)
 
     def rate(self, epoch, eta0, memory=None):
         """Return the rate of an epoch."""
-        return eta0 * self.factor ** (epoch // self.period)
+        return eta0 * self.factor ** (epoch // self.length("period"))

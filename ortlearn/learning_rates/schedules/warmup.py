@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 from .base import BaseSchedule
 from .resolve import resolve_schedule
 
@@ -17,12 +19,12 @@ class WarmUpSchedule(BaseSchedule):
 
     Parameters
     ----------
-    epochs : int, default=5
-        Epochs of the warm-up.
+    epochs : int, default=None
+        Epochs of the warm-up; 5 % of the epochs of the training by default.
     first : float, default=0.1
         First rate, as a share of r, in (0, 1).
     then : str or BaseSchedule, default="constant"
-        What follows.
+        What follows; it spans the epochs that the warm-up leaves.
 
     References
     ----------
@@ -37,16 +39,28 @@ class WarmUpSchedule(BaseSchedule):
     [0.5, 0.75, 1.0, 0.1, 0.01]
     """
 
-    def __init__(self, epochs=5, first=0.1, then="constant"):
+    spans = {"epochs": 0.05}
+
+    def __init__(self, epochs=None, first=0.1, then="constant"):
         self.epochs = epochs
         self.first = first
         self.then = then
 
     def check(self):
         """Check the parameters before training."""
-        self.check_count("epochs")
+        self.check_length("epochs")
         self.check_number("first", high=1.0)
         resolve_schedule(self.then).check()
+
+    def for_epochs(self, n_epochs):
+        """Return the schedule of a training of so many epochs."""
+        schedule = super().for_epochs(n_epochs)
+        then = resolve_schedule(self.then)
+        spanning = then.for_epochs(max(n_epochs - schedule.epochs, 1))
+        if spanning is not then:
+            schedule = copy.copy(schedule)
+            schedule.then = spanning
+        return schedule
 
     def start(self):
         """Return what is remembered before the first epoch."""
@@ -58,14 +72,14 @@ class WarmUpSchedule(BaseSchedule):
         if memory is None:
             return None
         passed, inner = memory
-        if passed >= self.epochs:
+        if passed >= self.length("epochs"):
             inner = resolve_schedule(self.then).remember(inner, loss)
         return passed + 1, inner
 
     def rate(self, epoch, eta0, memory=None):
         """Return the rate of an epoch."""
         inner = () if memory is None else (memory[1],)
-        then = resolve_schedule(self.then)
-        if epoch >= self.epochs:
-            return then.rate(epoch - self.epochs, eta0, *inner)
-        return then.rate(0, eta0, *inner) * (self.first + (1.0 - self.first) * epoch / self.epochs)
+        then, epochs = resolve_schedule(self.then), self.length("epochs")
+        if epoch >= epochs:
+            return then.rate(epoch - epochs, eta0, *inner)
+        return then.rate(0, eta0, *inner) * (self.first + (1.0 - self.first) * epoch / epochs)

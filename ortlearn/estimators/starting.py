@@ -1,0 +1,213 @@
+"""What a training begins with: a converted model, checked samples, and weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils import column_or_1d
+
+from .. import conversion
+from ..exceptions import UnfittedStartWarning, warn_user
+from ..training import Data
+from .automatic import warn_of_terms_left_out
+from .class_weights import objective_weights
+from .configuration import Configuration
+from .data_errors import check_inputs_of_loss
+from .fidelity import warn_of_differences
+from .fitted_model import FittedModel
+from .inference import Inference
+from .input_validation import InputFeatures, matrix_of, read_before_fit, read_samples
+from .partial_fit_classes import PartialFitClasses
+from .problem import Problem
+from .samples import Samples, check_lengths
+from .targets import one_class
+from .training_state import TrainingState
+
+__all__ = ["Start", "begin", "data_of", "resume"]
+
+UNFITTED = (
+    "warm_start=True, but {} is not fitted: it is fitted on these rows first, and trained from there. "
+    "Clones, which searches and cross-validation make, lose fitted weights: wrap a fitted model in "
+    "sklearn.frozen.FrozenEstimator to start from its weights there. If it was fitted on all rows, it has "
+    "seen those of every validation fold, and scores of cross-validation come out too good."
+)
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a training begins with.
+
+    Attributes
+    ----------
+    problem, features, data, state : Problem, InputFeatures, Data, TrainingState
+        What is trained, and on which samples.
+    weights : dict of str to ndarray
+        Starting weights.
+    is_own : bool
+        Whether these are a model's own, and none is drawn.
+    fresh : dict of str to ndarray or None
+        Weights that were drawn for standardised features, where the learning rate is automatic.
+    """
+
+    problem: Problem
+    features: InputFeatures
+    data: Data
+    weights: dict[str, np.ndarray]
+    state: TrainingState
+    is_own: bool = False
+    fresh: dict[str, np.ndarray] | None = None
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What ``partial_fit`` says of the samples to come.
+
+    Attributes
+    ----------
+    total_weight : float or None
+        Sum of the weights of all of them; None for that of the samples so far.
+    """
+
+    total_weight: float | None = None
+
+
+def begin(
+    configuration: Configuration,
+    samples: Samples,
+    random_state: np.random.RandomState,
+    seed: int,
+    last: FittedModel | None = None,
+    expected: PartialFitClasses | None = None,
+    stream: Stream | None = None,
+) -> Start:
+    """Convert the model, fit it before where it is not fitted, and check the samples.
+
+    A warm start goes on from the ``last`` model; ``expected`` are the classes that may come, and ``stream``
+    is for ``partial_fit``.
+    """
+    classes = None if expected is None else expected.checked_classes(samples.y)
+    X, y, name = samples.X, samples.y, configuration.name
+    check_lengths(X, y)
+    _check_order_of_features(configuration, X, last)
+    rows = features = None
+    is_onnx = conversion.is_onnx_source(configuration.source)
+    if not is_onnx:
+        features = InputFeatures.of(X, name)
+        rows = _check_before_fit(configuration, samples, features, classes)
+        samples = samples.with_checked_weights()
+        if configuration.warm_start and last is None and not conversion.is_fitted(configuration.source):
+            warn_user(UNFITTED.format(type(configuration.source).__name__), UnfittedStartWarning)
+    problem = Problem.of(configuration, X, y, samples.sample_weight, random_state, classes)
+    _warn_of_one_column(configuration, problem, y)
+    own, names = problem.trainable.own_loss, InputFeatures.of(X, name).names
+    if own is not None and names is not None:
+        inputs = problem.trainable.entry.schema.types()
+        check_inputs_of_loss(own, inputs, names.tolist(), samples.sample_weight is not None)
+    features = features or InputFeatures.of(matrix_of(problem, X), name)
+    rows = read_samples(problem, X, features, rows)
+    if problem.source is None and problem.trainable.head is not None:
+        # Scores of other numbers of samples would be broadcast to the labels without a word.
+        Inference(problem, problem.trainable.model, configuration.runtime).decision_function(rows[:3])
+    samples = samples.with_checked_weights()
+    warn_of_terms_left_out(configuration, problem.source)
+    n_samples, total = (rows.shape[0], None) if stream is None else (None, stream.total_weight)
+    problem = problem.with_objective_of(configuration, y, samples.sample_weight, n_samples, total)
+    data = data_of(problem, rows, samples)
+    warn_of_differences(problem, samples, rows, configuration.runtime)
+    if expected is not None:
+        expected.check_known(problem.targets.classes, "the model")
+    weights = _starting_weights(configuration, problem, random_state, last)
+    fresh = _fresh_weights(problem, random_state) if configuration.updates.learning_rate is None else None
+    seen = problem.total_weight(y, samples.sample_weight)
+    state = TrainingState(seed, total_weight=seen, penalty_weight=seen, anchor=weights)
+    trained = [problem.trainable.weights[name] for name in problem.trainable.trained]
+    is_own = stream is None and (configuration.warm_start or not any(w.drawn for w in trained))
+    return Start(problem, features, data, weights, state, is_own, fresh)
+
+
+def resume(
+    configuration: Configuration, samples: Samples, last: FittedModel, total_weight: float | None
+) -> Start:
+    """Go on from a model with more samples, of a stream whose weights have a sum that may be known."""
+    check_lengths(samples.X, samples.y)
+    samples = samples.with_checked_weights()
+    state = last.state.with_more(last.problem.total_weight(samples.y, samples.sample_weight))
+    total = state.penalty_weight if total_weight is None else total_weight
+    problem = last.problem.reconfigured(configuration, samples.y, samples.sample_weight, total)
+    data = data_of(problem, read_samples(problem, samples.X, last.features), samples)
+    return Start(problem, last.features, data, last.next_weights(problem.trainable.trained), state)
+
+
+def data_of(problem: Problem, rows: Any, samples: Samples) -> Data:
+    """Return samples, labels and weights as the graph takes them."""
+    n_samples = rows.shape[0]
+    labels = problem.encoder.encode(samples.y, n_samples)
+    weights = samples.with_checked_weights().sample_weight
+    return Data(rows, labels, objective_weights(problem, samples.y, weights, n_samples))
+
+
+def _check_order_of_features(configuration: Configuration, X: Any, last: FittedModel | None) -> None:
+    """Check that training goes on with the columns it began with, by name and in their order."""
+    source = configuration.source
+    if not conversion.is_onnx_source(source) and conversion.is_fitted(source):
+        conversion.check_feature_names(source, X)
+    elif last is not None and not last.problem.trainable.entry.selects_by_name:
+        last.features.check_order(X)
+
+
+def _check_before_fit(
+    configuration: Configuration, samples: Samples, features: InputFeatures, classes: Any
+) -> Any:
+    """Check samples before a scikit-learn model is fitted on them; return them where they are numbers."""
+    y, source, dtype = samples.y, configuration.source, np.dtype(configuration.conversion.dtype)
+    rows = read_before_fit(samples.X, features, source, dtype)
+    if classes is None and y is not None and not conversion.is_fitted(source):
+        one = one_class(y)
+        if one is not None and configuration.estimator_type == "classifier":
+            raise ValueError(f"A classifier needs samples of at least 2 classes, y has 1 class: [{one!r}].")
+    return rows
+
+
+def _warn_of_one_column(configuration: Configuration, problem: Problem, y: Any) -> None:
+    """Warn, as scikit-learn does, of y with one column for a regressor of one output."""
+    head = problem.trainable.head
+    if head is None or head.task != "regression" or problem.source is None:
+        return
+    if problem.targets.ndim == 2 and head.n_outputs == 1 and not configuration.multi_output:
+        column_or_1d(y, warn=True)
+
+
+def _starting_weights(
+    configuration: Configuration,
+    problem: Problem,
+    random_state: np.random.RandomState,
+    last: FittedModel | None,
+) -> dict[str, np.ndarray]:
+    """Return fresh weights, or for a warm start those of the last solution or of the model."""
+    trainable = problem.trainable
+    own = trainable.initial_weights()
+    if not configuration.warm_start:
+        return conversion.draw_weights(own, trainable.weights, random_state, trainable.constraints)
+    if last is None:
+        return own
+    weights = last.next_weights(trainable.trained)
+    if {k: v.shape for k, v in weights.items()} != {k: v.shape for k, v in own.items()}:
+        raise ValueError(
+            "warm_start=True goes on from the last solution, whose weights have other shapes than "
+            "the model for these data: set warm_start=False, or fit a clone."
+        )
+    return weights
+
+
+def _fresh_weights(problem: Problem, random_state: np.random.RandomState) -> dict[str, np.ndarray] | None:
+    """Return fresh weights for standardised features, zero for linear models; None if none is drawn."""
+    trainable, weights = problem.trainable, problem.trainable.weights
+    if not any(weights[name].drawn for name in trainable.trained):
+        return None
+    found = conversion.draw_weights(trainable.initial_weights(), weights, random_state, trainable.constraints)
+    if problem.flexible:
+        return found
+    zeroed = {name for name in found if weights[name].drawn and name not in trainable.constraints}
+    return {name: np.zeros_like(array) if name in zeroed else array for name, array in found.items()}

@@ -1,0 +1,161 @@
+"""A training: from a start to a fitted model."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..differentiation import require_gradients
+from ..exceptions import StartKeptWarning, warn_user
+from ..penalties.anchored import AnchoredPenalty
+from ..training import Data, LoopSettings, TrainingResult, TrainingTask, hoist, make_session, run_training
+from ..training.averaging import begin_later
+from ..training.coordinates import Coordinates
+from ..training.hoisting import needs_hoisting
+from ..training.rescaling import unit_lengths
+from ..training.solver_loop import run_full_batch, standardised_weights
+from ..training.step_graphs import OBJECTIVE, objective_graph, penalty_graph
+from .adaptation import Candidate
+from .callbacks import FitTask
+from .configuration import Configuration
+from .feature_scales import scale_advice
+from .fitted_model import FittedModel
+from .inference import Inference, LiveInference
+from .starting import Start
+from .validation import Validation
+
+__all__ = ["new_step", "train"]
+
+KEPT = (
+    "Training did not make the model better, by samples that it was not trained on or else by its objective: "
+    "it stays as it was (start_kept_ is True). Pass X_val and y_val to judge by other samples, or set "
+    "keep_better=False to take the trained weights anyway."
+)
+
+
+def train(
+    configuration: Configuration,
+    start: Start,
+    settings: LoopSettings,
+    validation: Validation | None = None,
+    task: FitTask | None = None,
+    held: Candidate | None = None,
+) -> FittedModel:
+    """Return the model that a training leaves.
+
+    ``held`` says how training from a model's own weights is held back, where that was chosen.
+    """
+    start = _in_coordinates(configuration, start)
+    step, data = new_step(configuration, start)
+    model_after = partial(_model_after, configuration, start, step)
+    observer = None
+    if task is not None:
+        name = "iteration" if step.task.update.learning_rate.full_batch else "epoch"
+        observer = task.observer(name, start.state.history, model_after)
+    advice = partial(scale_advice, start.problem, start.features, start.data.X)
+    hooks = {"validate": None if validation is None else validation.measure, "observer": observer}
+    if held is not None and math.isinf(held.pull):
+        result = TrainingResult.of_start(start.weights)
+    else:
+        result = _run(start, step, data, replace(settings, advice=advice), held, hooks)
+    if held is None and start.is_own and configuration.keep_better:
+        _keep_better(configuration, start, result, validation)
+    if result.start_kept:
+        warn_user(KEPT, StartKeptWarning)
+    model = model_after(result)
+    step.release()
+    if task is not None:
+        task.end(model)
+    return model
+
+
+def _run(
+    start: Start,
+    step: Any,
+    data: Data,
+    settings: LoopSettings,
+    held: Candidate | None,
+    hooks: dict[str, Any],
+) -> TrainingResult:
+    """Train on all samples at once, or on batches."""
+    learning_rate, weights = step.task.update.learning_rate, start.weights
+    if learning_rate.full_batch:
+        if start.fresh is not None and (not start.is_own if held is None else held.fresh):
+            weights = standardised_weights(step, data, start.fresh)
+        pull = 0.0 if held is None else held.pull
+        return run_full_batch(step, data, weights, settings, **hooks, pull=pull)
+    states, coordinates = begin_later(start.state.states, learning_rate), start.state.coordinates
+    if coordinates is not None:
+        own = start.fresh is None or start.is_own
+        weights = coordinates.as_points(weights) if own else start.fresh or {}
+        states = states or unit_lengths(step.task, weights, start.problem.label_scale(data.y))
+        hooks["convert"] = coordinates.as_weights
+    return run_training(step, data, weights, settings, start.state.seed, states=states, **hooks)
+
+
+def _keep_better(
+    configuration: Configuration, start: Start, result: TrainingResult, validation: Validation | None
+) -> None:
+    """Go back to the starting weights where training did not make the model better."""
+    problem, runtime = start.problem, configuration.runtime
+    runner = LiveInference(problem, problem.trainable.model, runtime)
+    data = start.data if validation is None else validation.data
+    penalty = None if validation is not None else penalty_graph(problem.task(False))
+    session = None if penalty is None else make_session(penalty, runtime.device, runtime.n_jobs)
+
+    def value(weights: dict[str, np.ndarray]) -> float:
+        loss = runner.holding(weights).mean_loss(data.X, data.y, data.sample_weight)
+        return loss if session is None else loss + float(session.run(None, weights)[0])
+
+    if not value(result.weights) < value(start.weights):
+        result.go_back_to(start.weights)
+
+
+def _model_after(
+    configuration: Configuration, start: Start, step: Any, result: TrainingResult
+) -> FittedModel:
+    """Return the model that a training leaves."""
+    trained = start.problem.trainable.with_stable_weights(result.weights)
+    state = start.state.after(result, len(start.data))
+    inference = Inference(start.problem, trained, configuration.runtime)
+    return FittedModel(start.problem, start.features, trained, state, step, inference)
+
+
+def _in_coordinates(configuration: Configuration, start: Start) -> Start:
+    """Return a training in coordinates of its features where the learning rate is chosen for them."""
+    if not start.problem.updates.in_units:
+        return replace(start, state=replace(start.state, coordinates=None))
+    if start.state.coordinates is not None:
+        return start
+    task, data = _task(configuration, start)
+    shapes = {name: array.shape for name, array in start.weights.items()}
+    coordinates = Coordinates(task, data, shapes, of_features=True)
+    return replace(start, state=replace(start.state, coordinates=coordinates))
+
+
+def new_step(configuration: Configuration, start: Start) -> tuple[Any, Data]:
+    """Return the training step, and the samples as it takes them."""
+    task, data = _task(configuration, start)
+    if start.state.coordinates is not None:
+        task, data = start.state.coordinates.standardised(task, data)
+    graph, loss = task.graph, task.objective.loss
+    if loss is None or not loss.in_python:
+        score, names = None if loss is None else graph.output, start.problem.trainable.original_names
+        require_gradients(objective_graph(task), OBJECTIVE, graph.weights, graph.origin, names, score)
+    return configuration.runtime.new_step(task), data
+
+
+def _task(configuration: Configuration, start: Start) -> tuple[TrainingTask, Data]:
+    """Return what is trained, and the samples, the frozen part of the graph computed."""
+    problem, data, runtime = start.problem, start.data, configuration.runtime
+    task = problem.task(data.sample_weight is not None, len(data), start.state.n_seen)
+    penalty, anchor = task.objective.penalty, start.state.anchor
+    if anchor is not None and any(part.toward == "start" for part in penalty.parts()):
+        task = task.changed(penalty=AnchoredPenalty(penalty, anchor))
+    if configuration.hoist or needs_hoisting(task):
+        task, data = hoist(task, data, runtime.device, runtime.n_jobs)
+    return task, data

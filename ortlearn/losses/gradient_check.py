@@ -1,0 +1,151 @@
+"""Check of the gradient that a loss in Python returns, by differences of its values in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..exceptions import GradientWarning, PluginError, warn_user
+
+__all__ = ["check_gradient", "slope_ratio"]
+
+Evaluate = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+#: Step, as a share of the distance over which the gradient would take the loss to zero.
+STEP = 1e-3
+#: Largest relative difference between slope and gradient that is not reported.
+TOLERANCE = 0.1
+#: Largest share of the slope that may be rounding, or chance, for the check to tell anything.
+NOISE = 0.05
+
+
+def slope_ratio(
+    evaluate: Evaluate,
+    expected: np.ndarray,
+    predicted: np.ndarray,
+    losses: np.ndarray,
+    gradient: np.ndarray,
+) -> float | None:
+    """Return the slope of a loss along its gradient, divided by the slope that the gradient promises.
+
+    It is 1 for a right gradient, -1 for one of the wrong sign, and n for one that was divided by n. The loss
+    of each row is evaluated on both sides of the prediction, along the gradient of the row, and its change
+    is compared with the mean of the gradients there: at a kink in the middle they agree too. The step is
+    1e-3 of the distance at which a straight line would reach zero, which is the distance to the kink of
+    absolute errors, hinge losses and others with that shape.
+
+    Parameters
+    ----------
+    evaluate : callable
+        Takes labels and predictions, returns the loss of each row and the gradient of their sum.
+    expected, predicted : ndarray of shape (n, k)
+        Labels and predictions.
+    losses : ndarray of shape (n,)
+        Loss of each row for these.
+    gradient : ndarray of shape (n, k)
+        Gradient of their sum.
+
+    Returns
+    -------
+    float or None
+        Ratio; None where there is nothing to compare: no gradient, rows at kinks only, losses that are
+        not finite, rounded too coarsely or random.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ortlearn.losses.gradient_check import slope_ratio
+    >>> def not_halved(y, f):
+    ...     return ((f - y) ** 2).sum(axis=1), f - y
+    >>> y, f = np.zeros((2, 1)), np.array([[1.0], [2.0]])
+    >>> round(slope_ratio(not_halved, y, f, *not_halved(y, f)), 6)
+    2.0
+    """
+    expected, predicted = np.array(expected, dtype=np.float64), np.array(predicted, dtype=np.float64)
+    losses, gradient = losses.astype(np.float64), gradient.astype(np.float64)
+    with np.errstate(all="ignore"):
+        norms = np.sqrt((gradient**2).sum(axis=1))
+        reach = np.maximum(1.0, np.abs(predicted).max(axis=1))
+        lengths = STEP * np.minimum(np.abs(losses) / norms, reach)
+        used = np.isfinite(lengths) & (lengths > 0) & np.isfinite(norms) & (norms > 0)
+        lengths = np.where(used, lengths, 0.0)
+        steps = np.where(used[:, None], gradient / norms[:, None], 0.0) * lengths[:, None]
+    above, gradient_above = _evaluated(evaluate, expected, predicted + steps)
+    below, gradient_below = _evaluated(evaluate, expected, predicted - steps)
+    with np.errstate(all="ignore"):
+        found = above - below
+        promised = ((gradient_above + gradient_below) * steps).sum(axis=1)
+        bend = np.abs((gradient_above - gradient_below) * steps).sum(axis=1)
+        used &= np.isfinite(found) & np.isfinite(promised) & (bend <= TOLERANCE * np.abs(promised))
+        if not used.any() or not promised[used].sum() > 0:
+            return None
+        eps = _precision(above, below)
+        sizes = np.abs(losses) + norms * np.abs(predicted).max(axis=1)
+        # The values in the middle tell of chance: they are nearly the mean of those on both sides.
+        noise = eps * sizes[used].sum() + abs((above + below - 2 * losses)[used].sum())
+        if not noise <= NOISE * max(promised[used].sum(), np.abs(found[used].sum())):
+            return None
+        return float(found[used].sum() / promised[used].sum())
+
+
+def check_gradient(
+    evaluate: Evaluate,
+    expected: np.ndarray,
+    predicted: np.ndarray,
+    losses: np.ndarray,
+    gradient: np.ndarray,
+) -> None:
+    """Compare the gradient that a loss in Python returns with differences of its values.
+
+    Parameters
+    ----------
+    evaluate : callable
+        Takes labels and predictions, returns the loss of each row and the gradient of their sum.
+    expected, predicted : ndarray of shape (n, k)
+        Labels and predictions of a batch.
+    losses : ndarray of shape (n,)
+        Loss of each row that the function returned for them.
+    gradient : ndarray of shape (n, k)
+        Gradient that it returned.
+
+    Raises
+    ------
+    PluginError
+        If the loss rises where the gradient says that it falls.
+
+    Warns
+    -----
+    GradientWarning
+        If the gradient is too large or too small.
+    """
+    try:
+        ratio = slope_ratio(evaluate, expected, predicted, losses, gradient)
+    except Exception:  # a function that takes other types only, or fails beside the predictions
+        return
+    if ratio is None or abs(ratio - 1) <= TOLERANCE:
+        return
+    cure = "FunctionLoss(function, check_gradient=False) trains with the gradient as it is."
+    if ratio < 0:
+        raise PluginError(
+            "The gradient that the loss function returns has the wrong sign: the losses of the first batch "
+            f"change by {ratio:.3g} times what it says. Return the gradient with respect to predicted, which "
+            f"is predicted - expected for half of a square. {cure}"
+        )
+    warn_user(
+        f"The losses of the first batch change by {ratio:.3g} times what the gradient of the loss function "
+        "says: it must be that of the sum of the losses that the function returns, not of their mean, and "
+        f"have their factors. The training follows the gradient. {cure}",
+        GradientWarning,
+    )
+
+
+def _evaluated(evaluate: Evaluate, expected: np.ndarray, predicted: np.ndarray):
+    # Copies: a function may overwrite what it gets.
+    return evaluate(expected.copy(), predicted.copy())
+
+
+def _precision(*values: np.ndarray) -> float:
+    """Return the precision of values, float32's where they have no more digits."""
+    coarse = all(np.array_equal(part, part.astype(np.float32)) for part in values)
+    return float(np.finfo(np.float32 if coarse else np.float64).eps)

@@ -1,0 +1,181 @@
+"""Progress of streams: a line for an estimator, from one call of ``partial_fit`` to the next."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+import weakref
+from dataclasses import dataclass
+from threading import RLock
+from typing import Any
+
+from .forks import guard
+
+__all__ = ["MeasuredText", "close_stream", "interrupt_line", "show_stream"]
+
+#: What is shown of the record of an epoch, and under which name.
+SHOWN = {"loss": "loss", "validation_loss": "val", "rate": "rate"}
+#: Seconds between two drawings of the line.
+PERIOD = 0.1
+#: Carriage return, and the control sequence that erases a line.
+ERASED = "\r\x1b[K"
+
+_LOCK = RLock()
+
+
+class MeasuredText:
+    """Text of what was measured; a validation stays there until the next one."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, float] = {}
+
+    def of(self, record: dict) -> str:
+        """Return the text after an epoch.
+
+        Parameters
+        ----------
+        record : dict
+            What the history has of the epoch.
+
+        Returns
+        -------
+        str
+            Names and numbers.
+        """
+        measured = {name: record[key] for key, name in SHOWN.items() if record.get(key) is not None}
+        self._last.update(measured)
+        return " ".join(f"{name} {self._last[name]:.3g}" for name in SHOWN.values() if name in self._last)
+
+
+@dataclass
+class _Stream:
+    """The calls of one estimator."""
+
+    description: str
+    measured: MeasuredText
+    since: float
+    finalizer: Any
+    epoch: int = 0
+    text: str = ""
+
+    def line(self) -> str:
+        minutes, seconds = divmod(int(time.monotonic() - self.since), 60)
+        return f"{self.description} epoch {self.epoch} {self.text} {minutes}:{seconds:02}"
+
+
+class _Lines:
+    """Open streams, drawn in one line of a terminal; elsewhere a stream is written once it is closed."""
+
+    def __init__(self) -> None:
+        self._streams: dict[int, _Stream] = {}
+        self._drawn = 0.0
+        self._unfinished = False
+
+    def show(self, owner: Any, description: str, record: dict) -> None:
+        key = id(owner)
+        if key not in self._streams:
+            # Once the estimator is gone, another object may have its number.
+            finalizer = weakref.finalize(owner, close_key, key)
+            self._streams[key] = _Stream(description, MeasuredText(), time.monotonic(), finalizer)
+        stream = self._streams[key]
+        stream.epoch, stream.text = record["epoch"], stream.measured.of(record)
+        if _is_interactive() and time.monotonic() - self._drawn >= PERIOD:
+            self._draw()
+
+    def close(self, key: int) -> None:
+        stream = self._streams.pop(key, None)
+        if stream is None:
+            return
+        stream.finalizer.detach()
+        _write((ERASED if self._unfinished else "") + stream.line() + "\n")
+        self._unfinished = False
+        if self._streams and _is_interactive():
+            self._draw()
+
+    def interrupt(self) -> None:
+        if self._unfinished:
+            _write("\n")
+            self._unfinished = False
+
+    def forget(self) -> None:
+        """Leave the streams to the process that this one was forked from."""
+        for stream in self._streams.values():
+            stream.finalizer.detach()
+        self._streams, self._unfinished = {}, False
+
+    def _draw(self) -> None:
+        self._drawn = time.monotonic()
+        self._unfinished = True
+        line = " | ".join(stream.line() for stream in list(self._streams.values()))
+        _write(
+            ERASED + line[: shutil.get_terminal_size().columns - 1]
+        )  # one that is wrapped cannot be erased
+
+
+_LINES = _Lines()
+guard(_LOCK, lambda: _LINES.forget())
+
+
+def show_stream(owner: Any, description: str, record: dict) -> None:
+    """Show the last epoch of a stream.
+
+    Parameters
+    ----------
+    owner : object
+        Estimator whose calls are counted; it is referred to weakly.
+    description : str
+        Text before the numbers.
+    record : dict
+        What the history has of the epoch.
+    """
+    with _LOCK:
+        _LINES.show(owner, description, record)
+
+
+def close_stream(owner: Any) -> None:
+    """End the line of an estimator; nothing happens where it has none.
+
+    Parameters
+    ----------
+    owner : object
+        Estimator.
+    """
+    close_key(id(owner))
+
+
+def close_key(key: int) -> None:
+    """End the line of the estimator of this identity; it may be gone.
+
+    Parameters
+    ----------
+    key : int
+        Number that ``id`` gave.
+    """
+    with _LOCK:
+        _LINES.close(key)
+
+
+def interrupt_line() -> None:
+    """End what is drawn with a line break, so that something else can be written; streams stay open."""
+    with _LOCK:
+        _LINES.interrupt()
+
+
+def _is_interactive() -> bool:
+    """Return whether a carriage return goes back to the beginning of the line on standard output."""
+    stream = sys.stdout
+    if stream is None or hasattr(stream, "rich_proxied_file"):  # a live display of rich owns the terminal
+        return False
+    try:
+        return type(stream).__module__.startswith("ipykernel") or stream.isatty()
+    except (AttributeError, ValueError):  # no terminal, or closed
+        return False
+
+
+def _write(text: str) -> None:
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except (AttributeError, OSError, ValueError):  # there is no standard output, or it is closed
+        pass
