@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from .routes import Route
     from .writer import ModelWriter
 
-__all__ = ["ModelDefinition"]
-
 
 class ModelDefinition:
     """Base class of definitions: what a class of estimators computes, and which of its numbers are trained.

@@ -18,8 +18,6 @@ from .routes import Route
 from .scores import Scores, binary_classes, class_scores, classes_of_probabilities, of_two_classes, regression
 from .writer import ModelWriter
 
-__all__ = ["CalibratedClassifierDefinition", "IsotonicDefinition"]
-
 
 class CalibratedClassifierDefinition(ModelDefinition):
     """CalibratedClassifierCV: the mean of classifiers whose scores are calibrated."""
@@ -27,12 +25,10 @@ class CalibratedClassifierDefinition(ModelDefinition):
     takes_columns = True
 
     def covers(self, model: Any) -> bool:
-        """Return whether every classifier knows every class."""
         count = len(model.classes_)
         return all(len(part.estimator.classes_) == count for part in model.calibrated_classifiers_)
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
-        """Yield every member."""
         for part in model.calibrated_classifiers_:
             yield Route(part.estimator, columns, is_member=True)
 
@@ -41,7 +37,6 @@ class CalibratedClassifierDefinition(ModelDefinition):
         return None if model.method == "isotonic" else Objective(LogLoss(), elastic(0.0, 0.0))
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the mean of the calibrated probabilities."""
         parts, classes = model.calibrated_classifiers_, model.classes_
         found = [_calibrated(op, part, x, f"calibrated_classifiers_[{i}]") for i, part in enumerate(parts)]
         if len(found) == 1:
@@ -146,7 +141,6 @@ class IsotonicDefinition(ModelDefinition):
     """IsotonicRegression: lines between thresholds."""
 
     def covers(self, model: Any) -> bool:
-        """Return whether values out of bounds are moved to the bounds."""
         return model.out_of_bounds == "clip"
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
@@ -154,9 +148,7 @@ class IsotonicDefinition(ModelDefinition):
         return Objective(SquaredErrorLoss(), elastic(0.0, 0.0))
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the value on the line."""
         return regression(op, _isotonic(op, model, x)[1])
 
     def finish(self, model: Any) -> None:
-        """Build the interpolation anew."""
         model._build_f(model.X_thresholds_, model.y_thresholds_)

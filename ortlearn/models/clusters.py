@@ -14,8 +14,6 @@ from .objectives import Objective, elastic
 from .scores import Scores
 from .writer import ModelWriter
 
-__all__ = ["BisectingKMeansDefinition", "KMeansDefinition"]
-
 
 class KMeansDefinition(ModelDefinition):
     """KMeans and MiniBatchKMeans: the nearest centre.
@@ -29,7 +27,6 @@ class KMeansDefinition(ModelDefinition):
         return Objective(RowObjective(), elastic(0.0, 0.0))
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append distances, clusters and the squared distance to the centre of a sample's cluster."""
         centers = op.parameter(model, "cluster_centers_", role="weight")
         squares = pairwise_distances(op, x, centers, "sqeuclidean")
         # the centre is chosen, not differentiated
@@ -77,7 +74,6 @@ class BisectingKMeansDefinition(KMeansDefinition):
         return op.ArgMax(missed, axis=1, keepdims=1)
 
     def finish(self, model: Any) -> None:
-        """Move the leaves of the tree to the centres."""
         shift = getattr(model, "_X_mean", 0.0)
         for leaf in model._bisecting_tree.iter_leaves():
             leaf.center = model.cluster_centers_[leaf.label] - shift

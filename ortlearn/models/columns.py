@@ -11,8 +11,6 @@ from onnx import TensorProto, helper
 from ..exceptions import ConversionError
 from ..graphs import GraphBuilder
 
-__all__ = ["Columns", "SampleWriter"]
-
 
 @dataclass(frozen=True)
 class Columns:

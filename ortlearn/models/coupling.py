@@ -17,8 +17,6 @@ from onnx import GraphProto, TensorProto, ValueInfoProto, helper
 
 from ..graphs import GraphBuilder
 
-__all__ = ["STEP", "coupled_probabilities", "disagreement", "least_disagreement", "pair_table"]
-
 #: How close to 0 and 1 libsvm lets the probability of a pair come.
 PAIR_BOUND = 1e-7
 #: It stops once the residuals, times the number of classes, are smaller, or after so many sweeps.

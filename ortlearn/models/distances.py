@@ -10,8 +10,6 @@ from onnx import TensorProto
 
 from ..graphs import GraphBuilder
 
-__all__ = ["EXACT", "MANY", "guarded_sqrt", "pairwise_distances"]
-
 #: Numbers that each sample may take for the differences to the rows of the other matrix: beyond, squared
 #: distances are computed by a product, |a|^2 + |b|^2 - 2 a b', which takes no more than its result.
 EXACT = 2**13

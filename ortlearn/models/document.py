@@ -17,8 +17,6 @@ from .registry import refuse_undefined
 from .scores import Scores
 from .writer import OPSET, ModelWriter
 
-__all__ = ["TextOutputError", "WrittenModel", "write_model"]
-
 #: Version of the ai.onnx.ml domain, where a graph uses it.
 ML_OPSET = 3
 #: IR version that came with the opset: older runtimes read the files too.

@@ -28,14 +28,6 @@ from .routes import Route
 from .scores import Scores, classes_of_probabilities, label_of, regression
 from .writer import ModelWriter
 
-__all__ = [
-    "BaggingDefinition",
-    "StackingClassifierDefinition",
-    "StackingRegressorDefinition",
-    "VotingClassifierDefinition",
-    "VotingRegressorDefinition",
-]
-
 
 def _mean_objective(model: Any, total_weight: float, weights: Any = None) -> Objective | None:
     """Return the members' loss at their mean, and the mean of their penalties.
@@ -77,7 +69,6 @@ class VotingRegressorDefinition(MembersDefinition):
         return _mean_objective(model, total_weight, model._weights_not_none)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the mean."""
         members = self.members(op, model, x)
         predictions = [member.predicted for member in members]
         return regression(op, mean(op, predictions, model._weights_not_none), members[0].n_outputs)
@@ -87,7 +78,6 @@ class VotingClassifierDefinition(MembersDefinition):
     """VotingClassifier, soft and hard."""
 
     def covers(self, model: Any) -> bool:
-        """Return whether there is one column of classes."""
         return not isinstance(model.classes_, list)
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
@@ -95,7 +85,6 @@ class VotingClassifierDefinition(MembersDefinition):
         return _mean_objective(model, total_weight, model._weights_not_none)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the mean of the probabilities, or the votes."""
         members, weights = self.members(op, model, x), model._weights_not_none
         if model.voting == "hard":
             return _voted(op, members, weights, model.classes_)
@@ -109,7 +98,6 @@ class BaggingDefinition(ModelDefinition):
     takes_columns = True
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
-        """Yield every member with its columns."""
         for member, own in zip(model.estimators_, model.estimators_features_, strict=True):
             yield Route(member, [columns[i] for i in own] if columns else (), is_member=True)
 
@@ -118,7 +106,6 @@ class BaggingDefinition(ModelDefinition):
         return _mean_objective(model, total_weight * model._max_samples / model._n_samples)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the mean of the members, or their votes."""
         n_features, features = model.n_features_in_, model.estimators_features_
         share(op, model.estimators_, x, n_features, features)
         members = [
@@ -148,13 +135,11 @@ class _Stacking(MembersDefinition):
     """A last model on what the members give."""
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
-        """Yield every member, and that columns are passed to the last model, where they are."""
         yield from super().routes(model, columns)
         if model.passthrough:
             yield Route(None, columns)
 
     def children(self, model: Any) -> Iterator[Any]:
-        """Yield the members and the last model."""
         yield from super().children(model)
         yield model.final_estimator_
 
@@ -190,11 +175,9 @@ class StackingRegressorDefinition(_Stacking):
     """StackingRegressor."""
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        """Append the last model's prediction."""
         return self.final(op, model, x)
 
     def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
-        """Return the last model, which has the shape."""
         return model.final_estimator_
 
 
@@ -202,11 +185,10 @@ class StackingClassifierDefinition(_Stacking):
     """StackingClassifier."""
 
     def covers(self, model: Any) -> bool:
-        """Return whether there is one column of classes, and members have what is asked of them."""
         return not isinstance(model.classes_, list)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the last model's classes: it knows them by their numbers."""
+        # the last model knows the classes by their numbers
         final = self.final(op, model, x)
         label = None if final.label is None else label_of(op, final.label, model.classes_)
         return replace(final, label=label, classes=model.classes_)

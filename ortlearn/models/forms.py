@@ -82,11 +82,9 @@ class Transposed(Form):
     """The transpose of a matrix, a column of a vector."""
 
     def forward(self, value: np.ndarray) -> np.ndarray:
-        """Return the transpose."""
         return np.atleast_2d(value).T
 
     def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
-        """Return the transpose in the shape of the attribute."""
         return value.T.reshape(like.shape)
 
 
@@ -103,7 +101,6 @@ class Reshaped(Form):
     shape: tuple[int, ...]
 
     def forward(self, value: np.ndarray) -> np.ndarray:
-        """Return the array in the shape of the graph."""
         return value.reshape(self.shape)
 
 
@@ -121,15 +118,12 @@ class Scaled(Form):
 
     @property
     def text(self) -> str:  # type: ignore[override]
-        """Expression of the multiple."""
         return f"{{}} * {self.factor:.3g}"
 
     def forward(self, value: np.ndarray) -> np.ndarray:
-        """Return the multiple."""
         return value * self.factor
 
     def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
-        """Return the quotient."""
         return (value / self.factor).reshape(like.shape)
 
 
@@ -139,11 +133,9 @@ class Logarithm(Form):
     text = "log({})"
 
     def forward(self, value: np.ndarray) -> np.ndarray:
-        """Return the logarithm."""
         return np.log(value)
 
     def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
-        """Return the exponential."""
         return np.exp(value).reshape(like.shape)
 
 
@@ -169,20 +161,17 @@ class Composed(Form):
 
     @property
     def text(self) -> str:  # type: ignore[override]
-        """Expression of all of them."""
         text = "{}"
         for form in self.forms:
             text = form.text.format(text)
         return text
 
     def forward(self, value: np.ndarray) -> np.ndarray:
-        """Apply the forms in their order."""
         for form in self.forms:
             value = form.forward(value)
         return value
 
     def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
-        """Apply the inverses in reverse order."""
         steps: list[Any] = [like]
         for form in self.forms[:-1]:
             steps.append(form.forward(steps[-1]))
@@ -204,11 +193,9 @@ class Kept(Form):
     kept: np.ndarray
 
     def forward(self, value: np.ndarray) -> np.ndarray:
-        """Return the entries."""
         return np.asarray(value[self.kept], dtype=np.float64)
 
     def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
-        """Return the vector; others stay as they are."""
         result = np.array(like, dtype=np.float64)
         result[self.kept] = value
         return result

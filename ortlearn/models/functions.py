@@ -9,8 +9,6 @@ from scipy import special
 
 from ..graphs import GraphBuilder
 
-__all__ = ["FUNCTIONS", "is_known_function"]
-
 
 def _arcsinh(op: GraphBuilder, x: str) -> str:
     # arcsinh |x| = log(|x| + sqrt(x^2 + 1)), and it is odd

@@ -20,8 +20,6 @@ from .process_kernels import ProcessKernel
 from .scores import Scores, classes_of_probabilities, label_of, of_two_classes, regression
 from .writer import ModelWriter
 
-__all__ = ["GaussianProcessClassifierDefinition", "GaussianProcessRegressorDefinition"]
-
 POSTERIOR = (
     "it follows from the samples and the other numbers of the fit, as the rest of the graph expects it"
 )
@@ -31,7 +29,6 @@ class GaussianProcessRegressorDefinition(ModelDefinition):
     """GaussianProcessRegressor: ``K(X, X_train_) alpha_``, scaled and shifted as y was (algorithm 2.1)."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the mean."""
         kernel = ProcessKernel(op, model, x).matrix()
         n_outputs = model.alpha_.size // len(model.alpha_)
         mean = op.MatMul(kernel, op.parameter(model, "alpha_", form=Reshaped((-1, n_outputs)), role="weight"))
@@ -43,7 +40,7 @@ class GaussianProcessRegressorDefinition(ModelDefinition):
         return regression(op, mean, n_outputs)
 
     def finish(self, model: Any) -> None:
-        """Factorise the kernel of the samples of the fit anew, which only deviations are computed from."""
+        # only deviations are computed from the factors of the kernel
         kernel = model.kernel_(model.X_train_)
         kernel[np.diag_indices_from(kernel)] += model.alpha
         model.L_ = np.linalg.cholesky(kernel)
@@ -57,11 +54,9 @@ class _Residuals(Form):
     text = "y_train_ - {}"
 
     def forward(self, value: np.ndarray) -> np.ndarray:
-        """Return the residuals."""
         return (self.labels - value)[:, np.newaxis]
 
     def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
-        """Return the probabilities."""
         return self.labels - value.reshape(like.shape)
 
 
@@ -69,7 +64,6 @@ class GaussianProcessClassifierDefinition(ModelDefinition):
     """GaussianProcessClassifier: one process for two classes, one for each of more."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append probabilities and classes; trained are the logarithms of the probabilities."""
         with op.inside("base_estimator_"):
             if len(model.classes_) == 2:
                 return self._binary(op, model, x)

@@ -15,8 +15,6 @@ from .members import joined
 from .scores import Scores, transformation
 from .writer import ModelWriter
 
-__all__ = ["MissingIndicatorDefinition", "SimpleImputerDefinition"]
-
 
 def _marker(model: Any) -> str:
     """Return what stands for a missing text in a graph."""
@@ -51,11 +49,9 @@ class MissingIndicatorDefinition(ModelDefinition):
     takes_columns = True
 
     def covers(self, model: Any) -> bool:
-        """Return whether some column is reported."""
         return len(model.features_) > 0
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        """Append the columns."""
         x = x if op.has_text(x) else op.matrix(x)
         return transformation(op, _indicated(op, model, x), len(model.features_))
 
@@ -72,15 +68,12 @@ class SimpleImputerDefinition(ModelDefinition):
     takes_columns = True
 
     def fills_gaps_only(self, model: Any) -> bool:
-        """Return whether it gives as many columns as it takes."""
         return getattr(model, "indicator_", None) is None and bool(_kept(model).all())
 
     def covers(self, model: Any) -> bool:
-        """Return whether some column is left."""
         return bool(_kept(model).any())
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        """Append the columns without gaps."""
         kept = _kept(model)
         columns, count = np.flatnonzero(kept), len(kept)
         texts = op.has_text(x)

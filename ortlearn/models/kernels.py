@@ -11,8 +11,6 @@ import numpy as np
 
 from ..graphs import GraphBuilder
 
-__all__ = ["polynomial", "products", "radial", "remote_centre", "sigmoid", "unit_rows"]
-
 #: Largest power written as a chain of products, whose gradient is exact at zero too.
 MAX_CHAIN = 16
 

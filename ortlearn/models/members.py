@@ -13,22 +13,6 @@ from .routes import Route
 from .scores import LOWEST, Scores, of_two_classes
 from .writer import ModelWriter
 
-__all__ = [
-    "MembersDefinition",
-    "aligned",
-    "as_column_of_classes",
-    "as_numbers",
-    "decision_of",
-    "difference",
-    "joined",
-    "log_shares",
-    "logit_of",
-    "mean",
-    "one_hot",
-    "positive_probability",
-    "shares_of",
-]
-
 
 class MembersDefinition(ModelDefinition):
     """Estimators with their members in ``estimators_``, each on all columns."""
@@ -36,7 +20,6 @@ class MembersDefinition(ModelDefinition):
     takes_columns = True
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
-        """Yield every member."""
         yield from (Route(member, columns, is_member=True) for member in model.estimators_)
 
     def members(self, op: ModelWriter, model: Any, x: Any) -> list[Scores]:

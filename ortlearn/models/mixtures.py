@@ -16,8 +16,6 @@ from .objectives import Objective, elastic
 from .scores import Scores
 from .writer import ModelWriter
 
-__all__ = ["BayesianGaussianMixtureDefinition", "GaussianMixtureDefinition"]
-
 
 class GaussianMixtureDefinition(ModelDefinition):
     """GaussianMixture: ``log sum_k w_k N(x; m_k, (P_k P_k')^-1)``, P the Cholesky factors of precisions.
@@ -31,7 +29,6 @@ class GaussianMixtureDefinition(ModelDefinition):
         return Objective(RowObjective(), elastic(0.0, 0.0))
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append log-likelihoods, responsibilities and components."""
         squares, log_det = _mahalanobis(op, model, x)
         densities = op.Add(op.Mul(squares, -0.5), op.Add(log_det, self._log_weights(op, model)))
         likelihood = op.ReduceLogSumExp(densities, [1], keepdims=1)
@@ -54,7 +51,6 @@ class GaussianMixtureDefinition(ModelDefinition):
         return op.Add(weights, shared)
 
     def finish(self, model: Any) -> None:
-        """Compute ``P P'`` and its inverse from the Cholesky factors of the precisions."""
         cholesky = model.precisions_cholesky_
         if model.covariance_type in ("diag", "spherical"):
             model.precisions_ = np.square(cholesky)

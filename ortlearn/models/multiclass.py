@@ -22,16 +22,6 @@ from .objectives import Objective, common_objective
 from .scores import Scores, label_of, of_two_classes, regression
 from .writer import ModelWriter
 
-__all__ = [
-    "ClassifierChainDefinition",
-    "MultiOutputClassifierDefinition",
-    "MultiOutputRegressorDefinition",
-    "OneVsOneDefinition",
-    "OneVsRestDefinition",
-    "RegressorChainDefinition",
-    "pair_decisions",
-]
-
 
 def _decisions(op: ModelWriter, members: list[Scores]) -> str:
     """Return the decisions of members of two classes side by side; empty where one has none."""
@@ -51,7 +41,6 @@ class OneVsRestDefinition(_Sums):
     """OneVsRestClassifier: a model of two classes for each class, or for each label."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append every class's logit; the label is that of the largest decision, the last of equal ones."""
         members, classes = self.members(op, model, x), model.classes_
         score = joined(op, [logit_of(op, member) for member in members])
         by_decision = hasattr(model.estimators_[0], "decision_function")
@@ -106,11 +95,10 @@ class OneVsOneDefinition(MembersDefinition):
     """OneVsOneClassifier: a model for each pair of classes."""
 
     def covers(self, model: Any) -> bool:
-        """Return whether members take samples rather than kernels."""
         return model.pairwise_indices_ is None
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the votes of the pairs; trained are the sums of their confidences."""
+        # trained are the sums of the confidences
         members, classes = self.members(op, model, x), model.classes_
         numbers = joined(op, [as_column_of_classes(op, str(member.label)) for member in members])
         by_decision = hasattr(model.estimators_[0], "decision_function")
@@ -136,7 +124,6 @@ class MultiOutputRegressorDefinition(_Sums):
     """MultiOutputRegressor: a model for each output."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the predictions side by side."""
         members = self.members(op, model, x)
         return regression(op, joined(op, [member.predicted for member in members]), len(members))
 
@@ -156,7 +143,6 @@ class MultiOutputClassifierDefinition(MembersDefinition):
         return found if found is not None and (two or isinstance(found.loss, LogLoss)) else None
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append scores and classes side by side, probabilities apart."""
         members = self.members(op, model, x)
         groups = tuple(1 if len(classes) == 2 else len(classes) for classes in model.classes_)
         scores = [
@@ -190,7 +176,6 @@ class RegressorChainDefinition(_Sums):
     """RegressorChain: each output's model also takes the outputs before it."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the chain."""
         members = _chained(op, model, x, lambda scores: scores.predicted)
         return regression(op, joined(op, [member.predicted for member in members]), len(members))
 
@@ -199,11 +184,9 @@ class ClassifierChainDefinition(_Sums):
     """ClassifierChain of labels of two classes: each label's model also takes the labels before it."""
 
     def covers(self, model: Any) -> bool:
-        """Return whether every label has two classes."""
         return all(len(classes) == 2 for classes in model.classes_)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the chain."""
         method = getattr(model, "chain_method_", "predict")
 
         def given(scores: Scores) -> str:

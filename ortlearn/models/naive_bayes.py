@@ -14,14 +14,6 @@ from .forms import Logarithm, Transposed
 from .scores import Scores, class_scores
 from .writer import ModelWriter
 
-__all__ = [
-    "BernoulliNBDefinition",
-    "CategoricalNBDefinition",
-    "ComplementNBDefinition",
-    "GaussianNBDefinition",
-    "MultinomialNBDefinition",
-]
-
 
 def _log_prior(op: ModelWriter, model: Any) -> str:
     return op.parameter(model, "class_log_prior_", role="intercept", constraint=Simplex(logarithm=True))
@@ -31,7 +23,6 @@ class GaussianNBDefinition(ModelDefinition):
     """GaussianNB: ``log p_k - sum_j (log(2 pi v_kj) + (x_j - m_kj)^2 / v_kj) / 2``."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append log-likelihoods, probabilities and classes."""
         prior = op.parameter(
             model,
             "class_prior_",
@@ -51,7 +42,6 @@ class MultinomialNBDefinition(ModelDefinition):
     """MultinomialNB: ``x @ feature_log_prob_.T + class_log_prior_``."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append log-likelihoods, probabilities and classes."""
         table = op.parameter(
             model,
             "feature_log_prob_",
@@ -66,7 +56,6 @@ class ComplementNBDefinition(ModelDefinition):
     """ComplementNB: ``x @ feature_log_prob_.T``, which holds weights of any sign and size."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append scores, probabilities and classes."""
         weights = op.parameter(model, "feature_log_prob_", form=Transposed(), role="weight")
         score = op.MatMul(x, weights)
         if len(model.classes_) == 1:
@@ -78,7 +67,6 @@ class BernoulliNBDefinition(ModelDefinition):
     """BernoulliNB: ``x @ (log p - log(1 - p)).T + sum log(1 - p) + class_log_prior_``."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append log-likelihoods, probabilities and classes."""
         if model.binarize is not None:
             x = op.Where(op.Greater(x, float(model.binarize)), 1.0, 0.0)
         present = op.parameter(
@@ -94,7 +82,6 @@ class CategoricalNBDefinition(ModelDefinition):
     """CategoricalNB: the sum of what each column's table of log-probabilities has for its category."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append log-likelihoods, probabilities and classes."""
         categories = op.Cast(x, to=TensorProto.INT64)
         terms = [self._term(op, model, categories, column) for column in range(model.n_features_in_)]
         return class_scores(op, op.Sum(*terms, _log_prior(op, model)), model.classes_)

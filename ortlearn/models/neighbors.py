@@ -18,16 +18,6 @@ from .members import difference, joined, log_shares
 from .scores import Scores, classes_of_probabilities, label_of, regression, transformation
 from .writer import ModelWriter
 
-__all__ = [
-    "KNeighborsClassifierDefinition",
-    "KNeighborsRegressorDefinition",
-    "KNeighborsTransformerDefinition",
-    "LocalOutlierFactorDefinition",
-    "NearestNeighborsDefinition",
-    "RadiusNeighborsClassifierDefinition",
-    "RadiusNeighborsRegressorDefinition",
-]
-
 VOTES = "it only says which samples are the nearest ones, which change in steps: no gradient passes"
 FITTED = "it follows from the samples and the other numbers of the fit, as the rest of the graph expects it"
 #: Metrics that have a form, under the name of the one they are.
@@ -52,14 +42,12 @@ class _Neighbors(ModelDefinition):
     """Estimators that keep the samples of the fit."""
 
     def covers(self, model: Any) -> bool:
-        """Return whether the metric and the weights have a form, and the samples are dense."""
         known = model.effective_metric_ in METRICS if isinstance(model.effective_metric_, str) else False
         powers = model.effective_metric_params_.get("p", 2) >= 1
         weights = getattr(model, "weights", None) in (None, "uniform", "distance")
         return known and powers and weights and isinstance(model._fit_X, np.ndarray)
 
     def finish(self, model: Any) -> None:
-        """Build the tree of the samples anew."""
         if model._tree is not None:
             metric, params = model.effective_metric_, model.effective_metric_params_
             model._tree = type(model._tree)(model._fit_X, model.leaf_size, metric=metric, **params)
@@ -133,13 +121,11 @@ class KNeighborsRegressorDefinition(_Neighbors):
     mean = staticmethod(_mean_of_nearest)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the mean."""
         mean = self.mean(op, model, x)
         values = op.parameter(model, "_y", form=Reshaped((len(model._y), -1)), role="table")
         return regression(op, mean(values), model._y.size // len(model._y))
 
     def shape_predictions(self, model: Any, n_dimensions: int) -> None:
-        """Set the shape."""
         model._y = model._y.reshape((-1, 1)[:n_dimensions])
 
 
@@ -157,7 +143,6 @@ class KNeighborsClassifierDefinition(_Neighbors):
     mean = staticmethod(_mean_of_nearest)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the shares of the votes."""
         mean = self.mean(op, model, x)
         if not isinstance(model.classes_, list):
             return classes_of_probabilities(op, _votes(op, mean, model._y, model.classes_), model.classes_)
@@ -172,7 +157,6 @@ class RadiusNeighborsClassifierDefinition(KNeighborsClassifierDefinition):
     mean = staticmethod(_mean_within_radius)
 
     def covers(self, model: Any) -> bool:
-        """Return whether a sample without neighbours has no label of its own."""
         return super().covers(model) and model.outlier_label is None
 
 
@@ -213,7 +197,6 @@ class NearestNeighborsDefinition(_Neighbors):
     untrained = "it gives the nearest training samples, which change in steps: no gradient passes"
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the distances."""
         return regression(op, _nearest(op, model, x, model.n_neighbors)[0], model.n_neighbors)
 
 
@@ -221,7 +204,6 @@ class KNeighborsTransformerDefinition(_Neighbors):
     """KNeighborsTransformer: the distance to each sample of the fit that is near, zero to others."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append distances, or ones."""
         by_distance = model.mode == "distance"
         ordered, finished = _distances(op, model, x, "" if by_distance else VOTES)
         values, numbers = op.TopK(ordered, [model.n_neighbors + by_distance], axis=1, largest=0, n_outputs=2)
@@ -242,11 +224,9 @@ class LocalOutlierFactorDefinition(_Neighbors):
     """
 
     def covers(self, model: Any) -> bool:
-        """Return whether it is for new samples."""
         return super().covers(model) and model.novelty
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the decision, above zero for inliers."""
         count = model.n_neighbors_
         distances, numbers = _nearest(op, model, x, count, FITTED)
         table = op.parameter(model, "_distances_fit_X_", role="table", reason=FITTED)

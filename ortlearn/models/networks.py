@@ -12,8 +12,6 @@ from .objectives import Objective, elastic
 from .scores import Scores, binary_classes, class_scores, indicator, regression
 from .writer import ModelWriter
 
-__all__ = ["PerceptronDefinition"]
-
 #: Form of the intercepts of a layer.
 ROW = Reshaped((1, -1))
 #: One epoch at a rate next to nothing, so that unscaled data cannot make it diverge.
@@ -55,7 +53,6 @@ class PerceptronDefinition(ModelDefinition):
         return Objective(PoissonLoss() if poisson else SquaredErrorLoss(), penalty)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the layers."""
         for layer in range(len(model.coefs_)):
             if layer:
                 x = ACTIVATIONS[model.activation](op, x)

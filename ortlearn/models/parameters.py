@@ -11,8 +11,6 @@ import numpy as np
 from .constraints.base import Constraint
 from .forms import AsIs, Form
 
-__all__ = ["Access", "Parameter"]
-
 
 class Access:
     """Reads and writes an array that an estimator holds otherwise than as one attribute."""

@@ -14,14 +14,6 @@ from .routes import Route
 from .scores import Scores, transformation
 from .writer import ModelWriter
 
-__all__ = [
-    "IDLE",
-    "ColumnTransformerDefinition",
-    "FeatureUnionDefinition",
-    "PipelineDefinition",
-    "column_positions",
-]
-
 #: Steps that give what they take.
 IDLE = (None, "passthrough")
 
@@ -32,7 +24,6 @@ class PipelineDefinition(ModelDefinition):
     takes_columns = True
 
     def children(self, model: Any) -> Iterator[Any]:
-        """Yield the steps that do something."""
         yield from (step for _, step in model.steps if step not in IDLE)
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
@@ -40,7 +31,6 @@ class PipelineDefinition(ModelDefinition):
         return objective_of(model.steps[-1][1], total_weight)
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        """Append the steps."""
         scores: Scores | None = None
         steps = [(name, step) for name, step in model.steps if step not in IDLE]
         for name, step in steps:
@@ -54,7 +44,6 @@ class PipelineDefinition(ModelDefinition):
         return scores
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
-        """Yield the first step that does something, imputers passed over."""
         steps = [step for _, step in model.steps if not _passes_through(step)]
         imputed = False
         while len(steps) > 1 and _fills_gaps_only(steps[0]):
@@ -62,13 +51,11 @@ class PipelineDefinition(ModelDefinition):
         yield Route(steps[0] if steps else None, columns, imputed)
 
     def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
-        """Append the inverses of the steps, the last one first."""
         for _, step in reversed(model.steps):
             y = op.inverse(step, y)
         return y
 
     def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
-        """Return the last step, which has the shape."""
         return model.steps[-1][1]
 
 
@@ -143,7 +130,6 @@ class FeatureUnionDefinition(_SideBySide):
     """FeatureUnion: every transformer takes all columns."""
 
     def parts(self, model: Any) -> Iterator[tuple[str, Any, None]]:
-        """Yield what is not dropped."""
         yield from ((name, step, None) for name, step in model.transformer_list if step != "drop")
 
 
@@ -153,11 +139,9 @@ class ColumnTransformerDefinition(_SideBySide):
     selects_columns = True
 
     def place(self, name: str) -> str:
-        """Return the expression of a part."""
         return f"named_transformers_['{name}']"
 
     def parts(self, model: Any) -> Iterator[tuple[str, Any, list[int] | None]]:
-        """Yield what is not dropped."""
         yield from column_positions(model)
 
 

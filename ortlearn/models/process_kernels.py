@@ -19,8 +19,6 @@ from .distances import pairwise_distances
 from .kernels import products
 from .writer import ModelWriter
 
-__all__ = ["ProcessKernel"]
-
 HYPER = "fitted hyper-parameter of the kernel"
 
 

@@ -15,31 +15,20 @@ from .kernels import polynomial, products, sigmoid, unit_rows
 from .scores import Scores, regression, transformation
 from .writer import ModelWriter
 
-__all__ = [
-    "FactorAnalysisDefinition",
-    "KernelPCADefinition",
-    "LinearProjectionDefinition",
-    "PCADefinition",
-    "PLSRegressionDefinition",
-]
-
 
 class LinearProjectionDefinition(ModelDefinition):
     """``(x - mean_) @ components_.T``, without the mean where the projection has none."""
 
     def covers(self, model: Any) -> bool:
-        """Return whether the components are dense."""
         return isinstance(model.components_, np.ndarray)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the projection."""
         if getattr(model, "mean_", None) is not None:
             x = op.Sub(x, op.parameter(model, "mean_", form=Reshaped((-1,)), role="intercept"))
         components = op.parameter(model, "components_", form=Transposed(), role="weight")
         return transformation(op, op.MatMul(x, components), len(model.components_))
 
     def finish(self, model: Any) -> None:
-        """Compute the inverse anew, where the projection keeps it."""
         for attribute in ("mixing_", "inverse_components_"):
             if hasattr(model, attribute):
                 setattr(model, attribute, np.linalg.pinv(model.components_))
@@ -49,7 +38,6 @@ class PCADefinition(LinearProjectionDefinition):
     """PCA and IncrementalPCA: components of variance one where they whiten."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the projection, divided by the standard deviations where it whitens."""
         scores = super().write(op, model, x)
         if not model.whiten:
             return scores
@@ -70,7 +58,6 @@ class FactorAnalysisDefinition(ModelDefinition):
     """
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the means of the factors."""
         x = op.Sub(x, op.parameter(model, "mean_", role="intercept"))
         scaled = model.components_ / model.noise_variance_
         precision = np.eye(len(scaled)) + scaled @ model.components_.T
@@ -95,11 +82,9 @@ class _ByRoots(Form):
         return np.sqrt(np.where(self.eigenvalues == 0, 1, self.eigenvalues))
 
     def forward(self, value: np.ndarray) -> np.ndarray:
-        """Return the quotients."""
         return value / self._roots()
 
     def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
-        """Return the products."""
         return value * self._roots()
 
 
@@ -112,11 +97,9 @@ class KernelPCADefinition(ModelDefinition):
     """
 
     def covers(self, model: Any) -> bool:
-        """Return whether the kernel has a form, and the samples of the fit are dense."""
         return model.kernel in KERNELS and isinstance(model.X_fit_, np.ndarray)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append kernel, centring and projection."""
         rows = op.parameter(model, "X_fit_", role="intercept" if model.kernel == "rbf" else "weight")
         kernel = KERNELS[model.kernel](op, model, x, rows)
         centred = op.Sub(kernel, op.ReduceMean(kernel, [1], keepdims=1))
@@ -160,7 +143,6 @@ class PLSRegressionDefinition(ModelDefinition):
     """PLSRegression: ``(x - _x_mean) @ coef_.T + intercept_``; it transforms by its rotations."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append prediction and transformation."""
         centred = op.Sub(x, op.parameter(model, "_x_mean", role="intercept"))
         coef = op.parameter(model, "coef_", form=Transposed(), role="weight")
         predicted = op.Add(
@@ -171,7 +153,6 @@ class PLSRegressionDefinition(ModelDefinition):
         return replace(scores, transformed=_rotated(op, model, centred))
 
     def shape_predictions(self, model: Any, n_dimensions: int) -> None:
-        """Set the shape."""
         model._predict_1d = n_dimensions == 1
 
 

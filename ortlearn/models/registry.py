@@ -9,20 +9,6 @@ from .. import plugins
 from ..exceptions import ConversionError
 from .base import ModelDefinition
 
-__all__ = [
-    "Undefined",
-    "all_covered",
-    "definition_of",
-    "doubtful_part",
-    "find_definition",
-    "inner_part",
-    "public_path",
-    "refuse_undefined",
-    "share",
-    "shape_predictions",
-    "unwrapped",
-]
-
 #: Appends the graph of an estimator that no definition covers: takes writer, estimator and samples.
 Undefined = Callable[[Any, Any, Any], Any]
 #: Methods that a definition writes: a class that has its own needs a definition of its own.

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Route"]
-
 
 @dataclass(frozen=True)
 class Route:

@@ -11,13 +11,6 @@ from .constraints.signs import Positive
 from .scores import Scores, transformation
 from .writer import ModelWriter
 
-__all__ = [
-    "MaxAbsScalerDefinition",
-    "MinMaxScalerDefinition",
-    "RobustScalerDefinition",
-    "StandardScalerDefinition",
-]
-
 
 def _centered(op: ModelWriter, model: Any, x: str, center: str, scale: str) -> Scores:
     """Append ``(x - center) / scale``, each where the scaler has it."""
@@ -45,15 +38,12 @@ class StandardScalerDefinition(ModelDefinition):
     keeps_missing = True
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the scaled columns."""
         return _centered(op, model, x, "mean_" if model.with_mean else "", "scale_")
 
     def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
-        """Append the labels as they were."""
         return _undone(op, model, y, model.scale_, model.mean_ if model.with_mean else None)
 
     def finish(self, model: Any) -> None:
-        """Make the variances those of the scales."""
         if model.scale_ is not None:
             model.var_ = model.scale_**2
 
@@ -64,11 +54,9 @@ class RobustScalerDefinition(ModelDefinition):
     keeps_missing = True
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the scaled columns."""
         return _centered(op, model, x, "center_", "scale_")
 
     def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
-        """Append the labels as they were."""
         return _undone(op, model, y, model.scale_, model.center_)
 
 
@@ -78,15 +66,12 @@ class MaxAbsScalerDefinition(ModelDefinition):
     keeps_missing = True
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the scaled columns."""
         return _centered(op, model, x, "", "scale_")
 
     def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
-        """Append the labels as they were."""
         return _undone(op, model, y, model.scale_, None)
 
     def finish(self, model: Any) -> None:
-        """Make the largest values those of the scales."""
         model.max_abs_ = model.scale_.copy()
 
 
@@ -96,7 +81,6 @@ class MinMaxScalerDefinition(ModelDefinition):
     keeps_missing = True
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the scaled columns."""
         x = op.Mul(x, op.parameter(model, "scale_", role="scale", constraint=Positive()))
         x = op.Add(x, op.parameter(model, "min_", role="intercept"))
         if model.clip:
@@ -105,5 +89,4 @@ class MinMaxScalerDefinition(ModelDefinition):
         return transformation(op, x, model.n_features_in_)
 
     def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
-        """Append the labels as they were."""
         return _undone(op, model, y, 1.0 / model.scale_, -model.min_ / model.scale_)

@@ -21,16 +21,6 @@ from .multiclass import pair_decisions
 from .scores import Scores, decisions, label_of, regression
 from .writer import ModelWriter
 
-__all__ = [
-    "LinearDetectorDefinition",
-    "SupportVectorClassifierDefinition",
-    "SupportVectorDetectorDefinition",
-    "SupportVectorRegressorDefinition",
-    "pair_scores",
-    "pair_votes",
-    "weighted_kernel",
-]
-
 KERNELS = ("linear", "poly", "rbf", "sigmoid")
 HYPER = "hyper-parameter of the kernel, set when it was fitted"
 
@@ -39,11 +29,9 @@ class _Dense(Form):
     """All numbers of a sparse matrix."""
 
     def forward(self, value: np.ndarray) -> np.ndarray:
-        """Return the dense matrix."""
         return value.item().toarray() if value.dtype == object else value
 
     def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
-        """Return the matrix, which ``finish`` makes sparse again."""
         return value
 
 
@@ -126,7 +114,7 @@ class _SupportVectorDefinition(ModelDefinition):
     """Estimators whose arrays for libsvm follow from their public attributes."""
 
     def finish(self, model: Any) -> None:
-        """Write what libsvm reads: of two classes, coefficients and intercept with the other sign."""
+        # libsvm reads coefficients and intercept of two classes with the other sign
         sign = -1 if len(getattr(model, "classes_", ())) == 2 else 1
         if model._sparse:
             _make_sparse(model, type(model._dual_coef_))
@@ -151,7 +139,6 @@ class SupportVectorRegressorDefinition(_SupportVectorDefinition):
     """SVR and NuSVR."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the prediction."""
         return regression(op, _sums(op, model, x))
 
 
@@ -159,7 +146,6 @@ class SupportVectorDetectorDefinition(_SupportVectorDefinition):
     """OneClassSVM: inliers have decisions above zero."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append decisions and labels."""
         return decisions(op, _sums(op, model, x), np.array([-1, 1]))
 
 
@@ -167,7 +153,6 @@ class LinearDetectorDefinition(ModelDefinition):
     """SGDOneClassSVM: inliers have decisions of zero or above."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append decisions and labels."""
         coef = op.parameter(model, "coef_", form=Transposed(), role="weight")
         score = op.Sub(op.MatMul(x, coef), op.parameter(model, "offset_", role="intercept"))
         label = label_of(op, _not_below_zero(op, score), np.array([-1, 1]))

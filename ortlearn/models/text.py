@@ -15,8 +15,6 @@ from .base import ModelDefinition
 from .scores import Scores, transformation
 from .writer import ModelWriter
 
-__all__ = ["CountVectorizerDefinition", "TfidfTransformerDefinition", "TfidfVectorizerDefinition"]
-
 #: Where small and capital letters are looked up: on Linux only this one is always installed.
 LOCALE = "C.UTF-8" if sys.platform == "linux" else None
 MICROSOFT = "com.microsoft"
@@ -39,7 +37,6 @@ class CountVectorizerDefinition(ModelDefinition):
     continuous = False
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        """Append the counts."""
         _check_options(op, model)
         words = model.analyzer == "word"
         documents = op.column(x, 0)
@@ -144,7 +141,6 @@ class TfidfTransformerDefinition(ModelDefinition):
     """TfidfTransformer: counts by how rare terms are, of unit norm."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the weights of the terms."""
         if model.sublinear_tf:
             logarithms = op.Add(op.Log(op.Max(x, 1.0)), 1.0)
             x = op.Where(op.Greater(x, 0.0), logarithms, x)
@@ -166,11 +162,9 @@ class TfidfVectorizerDefinition(CountVectorizerDefinition):
     """TfidfVectorizer: a CountVectorizer followed by a TfidfTransformer."""
 
     def children(self, model: Any) -> Iterator[Any]:
-        """Yield the transformer of the counts."""
         yield model._tfidf
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        """Append counts and weights."""
         counts = super().write(op, model, x)
         scores = op.write(model._tfidf, counts.score, "_tfidf")
         return replace(scores, n_outputs=counts.n_outputs)

@@ -18,16 +18,6 @@ from .routes import Route
 from .scores import Scores, transformation
 from .writer import ModelWriter
 
-__all__ = [
-    "BinarizerDefinition",
-    "FunctionTransformerDefinition",
-    "KBinsDiscretizerDefinition",
-    "NormalizerDefinition",
-    "PolynomialFeaturesDefinition",
-    "PowerTransformerDefinition",
-    "QuantileTransformerDefinition",
-]
-
 #: Below that, ``(e^z - 1) / z`` is a sum of powers of z: the difference would lose its digits.
 SMALL = 0.05
 #: Divisors of its terms, ``1 + z / 2 (1 + z / 3 (1 + ...))``.
@@ -56,11 +46,9 @@ class PowerTransformerDefinition(ModelDefinition):
     keeps_missing = True
 
     def covers(self, model: Any) -> bool:
-        """Return whether every column has a power."""
         return bool(np.isfinite(model.lambdas_).all())
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the powers, standardised where the transformer does that."""
         power = op.parameter(model, "lambdas_", role="scale")
         if model.method == "box-cox":
             logarithm = op.Log(x)
@@ -79,7 +67,6 @@ class PowerTransformerDefinition(ModelDefinition):
         return transformation(op, result, len(model.lambdas_))
 
     def finish(self, model: Any) -> None:
-        """Make the variances those of the scales."""
         if model.standardize:
             model._scaler.var_ = model._scaler.scale_**2
 
@@ -109,11 +96,10 @@ class QuantileTransformerDefinition(ModelDefinition):
     continuous = False  # next to a value that several quantiles equal
 
     def covers(self, model: Any) -> bool:
-        """Return whether the distribution is uniform: ONNX has no quantiles of the normal one."""
+        # ONNX has no quantiles of the normal distribution
         return model.output_distribution == "uniform" and bool(np.isfinite(model.quantiles_).all())
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the shares."""
         n, columns = model.quantiles_.shape
         missing = op.Sub(x, x)  # 0, or not a number
         if n == 1:
@@ -159,7 +145,6 @@ class PolynomialFeaturesDefinition(ModelDefinition):
     untrained = "it has no parameters"
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the products, those of one degree together."""
         powers = model.powers_
         degrees = powers.sum(axis=1)
         blocks = [
@@ -186,7 +171,6 @@ class NormalizerDefinition(ModelDefinition):
     untrained = "it has no parameters"
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the quotients."""
         if model.norm == "l2":
             norm = op.Sqrt(op.ReduceSumSquare(x, [1], keepdims=1))
         else:
@@ -202,7 +186,6 @@ class BinarizerDefinition(ModelDefinition):
     continuous = False
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the comparisons."""
         above = _number(op, op.Greater(x, float(model.threshold)))
         return transformation(op, above, model.n_features_in_)
 
@@ -215,7 +198,6 @@ class KBinsDiscretizerDefinition(ModelDefinition):
     continuous = False
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the number of inner edges at or below each value."""
         inner = [np.asarray(edges[1:-1], dtype=np.float64) for edges in model.bin_edges_]
         table = np.full((len(inner), max(1, *map(len, inner))), np.inf, dtype=op.float_dtype)
         for row, edges in zip(table, inner, strict=True):
@@ -238,23 +220,19 @@ class FunctionTransformerDefinition(ModelDefinition):
     untrained = "it has no parameters"
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
-        """Yield that columns are passed through, where there is no function."""
         if model.func is None:
             yield Route(None, columns)
 
     def covers(self, model: Any) -> bool:
-        """Return whether the function is known, and has no other arguments."""
         return not model.kw_args and is_known_function(model.func)
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        """Append the function."""
         if model.func is None and isinstance(x, Columns):
             return transformation(op, x, len(x.tensors))
         result = FUNCTIONS[model.func](op, op.matrix(x, type(model).__name__))
         return transformation(op, result, model.n_features_in_)
 
     def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
-        """Append the inverse function."""
         if model.inv_kw_args or not is_known_function(model.inverse_func):
             known = sorted(function.__name__ for function in FUNCTIONS if function is not None)
             raise op.fail(model, f"its inverse function is not one of {known}.")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["CONSTANT", "Weight"]
-
 #: Why a number of a formula is not trained.
 CONSTANT = "constant of a formula"
 #: A name in brackets, and what it is looked up in: nothing for a pipeline or a union.

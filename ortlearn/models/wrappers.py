@@ -18,15 +18,6 @@ from .routes import Route
 from .scores import Scores, label_of
 from .writer import ModelWriter
 
-__all__ = [
-    "ConsensusDefinition",
-    "FrozenDefinition",
-    "InnerDefinition",
-    "SearchDefinition",
-    "ThresholdDefinition",
-    "TransformedTargetDefinition",
-]
-
 
 class InnerDefinition(ModelDefinition):
     """Estimators that compute what the one inside does."""
@@ -35,15 +26,13 @@ class InnerDefinition(ModelDefinition):
     attribute = "estimator_"
 
     def inner(self, model: Any) -> str:
-        """Return the attribute that has the estimator."""
         return self.attribute
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
-        """Yield the estimator inside."""
         yield Route(getattr(model, self.inner(model)), columns)
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        """Append the estimator inside; at the top, its parameters keep the names they have in it."""
+        # at the top, the parameters keep the names they have in the estimator inside
         attribute = self.inner(model)
         return op.write(getattr(model, attribute), x, attribute if op.path else "")
 
@@ -52,7 +41,6 @@ class InnerDefinition(ModelDefinition):
         return objective_of(getattr(model, self.inner(model)), total_weight)
 
     def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
-        """Return the estimator inside, which has the shape."""
         return getattr(model, self.inner(model))
 
 
@@ -70,7 +58,6 @@ class SearchDefinition(InnerDefinition):
     attribute = "best_estimator_"
 
     def inner(self, model: Any) -> str:
-        """Return the attribute that has the best estimator."""
         if not hasattr(model, self.attribute):
             raise ConversionError(
                 f"{type(model).__name__} has no best_estimator_: set refit=True, or pass the estimator you "
@@ -85,7 +72,6 @@ class FrozenDefinition(InnerDefinition):
     attribute = "estimator"
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        """Append the estimator inside."""
         with op.frozen("it is part of a FrozenEstimator") if op.path else nullcontext():
             return super().write(op, model, x)
 
@@ -94,11 +80,9 @@ class ThresholdDefinition(InnerDefinition):
     """FixedThresholdClassifier and TunedThresholdClassifierCV: two classes, decided by a threshold."""
 
     def inner(self, model: Any) -> str:
-        """Return the attribute that has the classifier."""
         return "estimator_" if hasattr(model, "estimator_") else "estimator"
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        """Append the classifier, and the class that its score gives."""
         scores = super().write(op, model, x)
         classifier = getattr(model, self.inner(model))
         method = model.response_method
@@ -134,12 +118,10 @@ class TransformedTargetDefinition(InnerDefinition):
     attribute = "regressor_"
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        """Append the regressor, and the inverse transformation of its predictions."""
         scores = super().write(op, model, x).with_link(op, op.link)
         prediction = op.inverse(model.transformer_, scores.predicted)
         transformers = (model.transformer_, *scores.target_transformers)
         return replace(scores, prediction=prediction, target_transformers=transformers)
 
     def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
-        """Set the shape."""
         model._training_dim = n_dimensions

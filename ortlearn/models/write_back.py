@@ -11,8 +11,6 @@ import numpy as np
 from .parameters import Parameter
 from .registry import find_definition
 
-__all__ = ["write_parameters"]
-
 
 def write_parameters(
     estimator: Any, parameters: Mapping[str, Parameter], values: Mapping[str, np.ndarray]

@@ -19,8 +19,6 @@ from .parameters import Access, Parameter
 from .registry import Undefined, definition_of, find_definition, refuse_undefined
 from .scores import Scores
 
-__all__ = ["OPSET", "ModelWriter"]
-
 #: Opset of the graphs that definitions write.
 OPSET = 18
 #: Why the parameters of steps before the last one are not trained.

@@ -9,8 +9,6 @@ import numpy as np
 
 from ...graphs import GraphBuilder
 
-__all__ = ["Constraint"]
-
 
 class Constraint(ABC):
     """A set of arrays, and a way to reach every one of them from free numbers.

@@ -21,8 +21,6 @@ from ...graphs import (
 )
 from .base import Constraint
 
-__all__ = ["Reparametrisation"]
-
 
 @dataclass(frozen=True)
 class Reparametrisation:

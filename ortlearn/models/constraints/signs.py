@@ -33,23 +33,18 @@ class Positive(Constraint):
 
     @property
     def text(self) -> str:  # type: ignore[override]
-        """Name of the set in tables."""
         return "kept positive" if self.sign > 0 else "kept negative"
 
     def holds(self, values: np.ndarray) -> bool:
-        """Return whether every number has the sign."""
         return bool((self.sign * values > 0).all())
 
     def free(self, values: np.ndarray) -> np.ndarray:
-        """Return the logarithms."""
         return np.log(self.sign * values)
 
     def values(self, free: np.ndarray) -> np.ndarray:
-        """Return the exponentials."""
         return self.sign * np.exp(free)
 
     def write(self, op: GraphBuilder, free: str) -> str:
-        """Append ``exp``."""
         result = op.Exp(free)
         return result if self.sign > 0 else op.Neg(result)
 
@@ -81,22 +76,18 @@ class NotNegative(Constraint):
 
     @property
     def text(self) -> str:  # type: ignore[override]
-        """Name of the set in tables."""
         return "kept at 0 or above" if self.sign > 0 else "kept at 0 or below"
 
     def holds(self, values: np.ndarray) -> bool:
-        """Return whether no number has the other sign."""
         return bool((self.sign * values >= 0).all())
 
     def free(self, values: np.ndarray) -> np.ndarray:
-        """Return the absolute values."""
         return np.abs(values)
 
     def values(self, free: np.ndarray) -> np.ndarray:
-        """Return the absolute values under the sign."""
         return self.sign * np.abs(free)
 
     def write(self, op: GraphBuilder, free: str) -> str:
-        """Append a choice between both signs: Abs has no slope at zero."""
+        # Abs has no slope at zero
         negative, other = op.Less(free, 0.0), op.Neg(free)
         return op.Where(negative, other, free) if self.sign > 0 else op.Where(negative, free, other)

@@ -17,8 +17,6 @@ from ..registry import share
 from ..scores import Scores, binary_classes, class_scores, label_of, of_two_classes, regression
 from ..writer import ModelWriter
 
-__all__ = ["AdaBoostClassifierDefinition", "AdaBoostRegressorDefinition"]
-
 
 class AdaBoostRegressorDefinition(ModelDefinition):
     """AdaBoostRegressor.
@@ -27,11 +25,9 @@ class AdaBoostRegressorDefinition(ModelDefinition):
     """
 
     def children(self, model: Any) -> Iterator[Any]:
-        """Yield the members."""
         yield from model.estimators_
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the weighted median."""
         share(op, model.estimators_, x, model.n_features_in_)
         columns = [
             op.write(member, x, at=f"estimators_[{number}]").predicted
@@ -63,11 +59,9 @@ class AdaBoostClassifierDefinition(ModelDefinition):
     """
 
     def children(self, model: Any) -> Iterator[Any]:
-        """Yield the members."""
         yield from model.estimators_
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the weighted votes."""
         classes, count = model.classes_, len(model.estimators_)
         k = len(classes)
         share(op, model.estimators_, x, model.n_features_in_)

@@ -32,8 +32,6 @@ from .leaves import STEM, Leaves, PredictorLeaves, leaf_sums
 from .nodes import Nodes
 from .routing import leaf_numbers
 
-__all__ = ["GradientBoostingDefinition", "HistGradientBoostingDefinition"]
-
 #: Name of the scores that boosting starts from.
 FIRST = "base_values"
 #: Losses by name. Huber's delta is the quantile ``alpha`` of the residuals in the last round.
@@ -56,7 +54,6 @@ class GradientBoostingDefinition(ModelDefinition):
     """GradientBoostingClassifier and GradientBoostingRegressor."""
 
     def children(self, model: Any) -> Iterator[Any]:
-        """Yield the estimator that the first scores come from, where it is not the default one."""
         if model.init_ != "zero" and not _starts_from_constants(model):
             yield model.init_
 
@@ -66,7 +63,6 @@ class GradientBoostingDefinition(ModelDefinition):
         return None if loss is None else Objective(loss(model), elastic(0.0, 0.0))
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the raw scores and what is made of them."""
         n_rounds, n_scores = model.estimators_.shape
         table = op.parameter(
             model,
@@ -125,11 +121,9 @@ class _FirstScores(Access):
     """Scores that boosting of classes starts from, the same for every sample: their shares."""
 
     def read(self, owner: Any) -> np.ndarray:
-        """Return the scores."""
         return owner._raw_predict_init(np.zeros((1, owner.n_features_in_), dtype=np.float32)).ravel()
 
     def write(self, owner: Any, value: np.ndarray) -> None:
-        """Set the shares, and add what these cannot hold to the first tree of each class."""
         shares = owner._loss.link.inverse(value if value.size == 1 else value[None]).ravel()
         owner.init_.class_prior_ = np.append(1 - shares, shares) if shares.size == 1 else shares
         rest = (value - self.read(owner)) / owner.learning_rate
@@ -153,7 +147,6 @@ class HistGradientBoostingDefinition(ModelDefinition):
         return Objective(LOSSES[model.loss](model), elastic(0.0, strength))
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        """Append the raw scores and what is made of them."""
         n_rounds, n_scores = len(model._predictors), model.n_trees_per_iteration_
         table = op.parameter(
             model,

@@ -14,8 +14,6 @@ from ..pipelines import column_positions
 from ..writer import ModelWriter
 from .nodes import Nodes
 
-__all__ = ["split_on_categories"]
-
 
 def split_on_categories(
     op: ModelWriter, model: Any, predictors: Sequence[Any], x: Any

@@ -19,8 +19,6 @@ from .leaves import STEM, Leaves
 from .nodes import Nodes
 from .routing import leaf_numbers
 
-__all__ = ["TreeClassifierDefinition", "TreeRegressorDefinition"]
-
 #: Share of one tree's vote below which the probabilities of a forest count as this one: a class that no tree
 #: votes for would jump at the first step otherwise, where the slope of the logarithm is 1 / LOWEST.
 VOTE = 0.1
@@ -61,7 +59,6 @@ class _Trees(ModelDefinition):
         n_features: int,
         columns: Sequence[np.ndarray] | None = None,
     ) -> None:
-        """Append the numbers of the leaves of several decision trees at once."""
         if not all(hasattr(member, "tree_") for member in members):
             return
         nodes = Nodes.of_trees([member.tree_ for member in members], columns)
@@ -84,7 +81,6 @@ class TreeRegressorDefinition(_Trees):
     """Trees and forests that predict numbers."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the mean over trees."""
         n_trees, n_outputs = len(_trees(model)), model.n_outputs_
         form: Form = Reshaped((-1,) if n_outputs == 1 else (-1, n_outputs))
         if n_trees > 1:
@@ -97,7 +93,6 @@ class TreeClassifierDefinition(_Trees):
     """Trees and forests that predict classes: the shares of each leaf stay on the simplex."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the mean of the shares over trees."""
         several = model.n_outputs_ > 1
         sizes = list(model.n_classes_) if several else [model.n_classes_]
         if several and min(sizes) < 2:

@@ -16,8 +16,6 @@ from .leaves import STEM
 from .nodes import Nodes
 from .routing import leaf_numbers
 
-__all__ = ["IsolationForestDefinition", "average_path_length"]
-
 
 def average_path_length(n: float) -> float:
     """Return the mean depth at which a sample is alone in a tree grown on n of them.
@@ -47,12 +45,10 @@ class _Depths(Access):
         return zip(leaves, forest._decision_path_lengths, forest._average_path_length_per_tree, strict=True)
 
     def read(self, owner: Any) -> np.ndarray:
-        """Return the depths."""
         parts = self._parts(owner)
         return np.concatenate([path[leaves] + length[leaves] - 1.0 for leaves, path, length in parts])
 
     def write(self, owner: Any, value: np.ndarray) -> None:
-        """Set the depths of the leaves, less what stands for the samples they hold."""
         paths, begin = [], 0
         for leaves, path, length in self._parts(owner):
             path = path.astype(np.float64)
@@ -70,7 +66,6 @@ class IsolationForestDefinition(ModelDefinition):
     """
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the decision and the label, 1 or -1 for an outlier."""
         table = op.parameter(
             model,
             "_decision_path_lengths + _average_path_length_per_tree - 1",

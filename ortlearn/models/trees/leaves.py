@@ -10,8 +10,6 @@ import numpy as np
 from ..parameters import Access
 from ..writer import ModelWriter
 
-__all__ = ["STEM", "Leaves", "PredictorLeaves", "leaf_sums"]
-
 #: Name of a table of leaves.
 STEM = "leaf_values"
 
@@ -29,11 +27,9 @@ class Leaves(Access):
         self.trees = trees
 
     def read(self, owner: Any) -> np.ndarray:
-        """Return the values."""
         return np.concatenate([tree.value[tree.children_left < 0] for tree in self.trees(owner)])
 
     def write(self, owner: Any, value: np.ndarray) -> None:
-        """Set the values."""
         begin = 0
         for tree in self.trees(owner):
             leaves = tree.children_left < 0
@@ -44,13 +40,11 @@ class PredictorLeaves(Access):
     """Leaves of the trees of gradient boosting on histograms: (n_leaves,)."""
 
     def read(self, owner: Any) -> np.ndarray:
-        """Return the values."""
         return np.concatenate(
             [tree.nodes["value"][tree.nodes["is_leaf"] != 0] for tree in _predictors(owner)]
         )
 
     def write(self, owner: Any, value: np.ndarray) -> None:
-        """Set the values."""
         begin = 0
         for tree in _predictors(owner):
             leaves = tree.nodes["is_leaf"] != 0

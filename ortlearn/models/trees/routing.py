@@ -11,8 +11,6 @@ from onnx import TensorProto
 from ..writer import ModelWriter
 from .nodes import Nodes
 
-__all__ = ["leaf_numbers", "rounded_down", "rounded_like_rows"]
-
 
 def rounded_down(thresholds: np.ndarray) -> np.ndarray:
     """Return the largest float32 up to each threshold t: float32 samples are on the same side of it."""
