@@ -9,12 +9,11 @@ import numpy as np
 from onnx import TensorProto
 
 from ..losses import LogLoss, SquaredErrorLoss
-from .base import ModelDefinition
+from .base import ModelDefinition, Route
 from .constraints.sets import Increasing
 from .constraints.signs import Positive
 from .members import decision_of, difference, joined, mean
 from .objectives import Objective, elastic
-from .routes import Route
 from .scores import Scores, binary_classes, class_scores, classes_of_probabilities, of_two_classes, regression
 from .writer import ModelWriter
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..losses import LogLoss
 from ..penalties import NoPenalty
-from .base import ModelDefinition
+from .base import ModelDefinition, Route
 from .members import (
     MembersDefinition,
     aligned,
@@ -24,7 +24,6 @@ from .members import (
 )
 from .objectives import Objective, common_objective, objective_of
 from .registry import share
-from .routes import Route
 from .scores import Scores, classes_of_probabilities, label_of, regression
 from .writer import ModelWriter
 

@@ -22,11 +22,6 @@ __all__ = [
 class Form:
     """A one-to-one function of an array; the base class is the identity.
 
-    Attributes
-    ----------
-    text : str
-        Expression of the attribute, ``{}`` in its place.
-
     Examples
     --------
     >>> import numpy as np
@@ -39,38 +34,15 @@ class Form:
     array([3., 4.])
     """
 
+    #: Expression of the attribute, ``{}`` in its place.
     text = "{}"
 
     def forward(self, value: np.ndarray) -> np.ndarray:
-        """Return the array of the graph.
-
-        Parameters
-        ----------
-        value : ndarray
-            Attribute.
-
-        Returns
-        -------
-        ndarray
-            Its form in the graph.
-        """
+        """Return the array of the graph from the attribute."""
         return value
 
     def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
-        """Return the attribute.
-
-        Parameters
-        ----------
-        value : ndarray
-            Array of the graph.
-        like : ndarray
-            Attribute before the training, which has the shape.
-
-        Returns
-        -------
-        ndarray
-            Attribute, of the shape of ``like``.
-        """
+        """Return the attribute from the array of the graph, of the shape of the one before the training."""
         return value.reshape(like.shape)
 
 
@@ -90,13 +62,7 @@ class Transposed(Form):
 
 @dataclass(frozen=True)
 class Reshaped(Form):
-    """Another shape of the same numbers, in the same order.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        Shape in the graph; -1 once.
-    """
+    """The same numbers in the same order, of another shape in the graph."""
 
     shape: tuple[int, ...]
 
@@ -106,13 +72,7 @@ class Reshaped(Form):
 
 @dataclass(frozen=True)
 class Scaled(Form):
-    """A multiple.
-
-    Attributes
-    ----------
-    factor : float
-        Other than zero.
-    """
+    """A multiple, of a factor other than zero."""
 
     factor: float
 
@@ -140,21 +100,7 @@ class Logarithm(Form):
 
 
 class Composed(Form):
-    """Several forms, the first one applied first.
-
-    Parameters
-    ----------
-    *forms : Form
-        Forms.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ortlearn.models.forms import Composed, Logarithm, Transposed
-    >>> both = Composed(Logarithm(), Transposed())
-    >>> both.text, both.forward(np.ones((2, 3))).shape
-    ('log({})', (3, 2))
-    """
+    """Several forms, the first one applied first."""
 
     def __init__(self, *forms: Form):
         self.forms = forms
@@ -182,13 +128,7 @@ class Composed(Form):
 
 @dataclass(frozen=True, eq=False)
 class Kept(Form):
-    """Some entries of a vector.
-
-    Attributes
-    ----------
-    kept : ndarray of bool
-        Entries.
-    """
+    """The entries of a vector that a mask keeps; others stay as they are."""
 
     kept: np.ndarray
 

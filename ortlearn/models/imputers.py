@@ -23,7 +23,7 @@ def _marker(model: Any) -> str:
 
 def _is_missing(op: ModelWriter, model: Any, x: str) -> str:
     """Append where values are missing."""
-    if op.is_text(x):
+    if op.has_text(x):
         number = category_numbers(op, x, [_marker(model)])
         return op.Cast(number, to=TensorProto.BOOL)
     if _marker(model) == "nan":
@@ -97,7 +97,7 @@ class SimpleImputerDefinition(ModelDefinition):
 def _imputed_text(op: ModelWriter, model: Any, x: Columns, position: int) -> str:
     """Append a column of text without gaps."""
     column = op.column(x, position)
-    if not op.is_text(column):
+    if not op.has_text(column):
         raise op.fail(model, "it imputes text and numbers at once: use one imputer for each kind.")
     value = op.constant(np.array([[as_text(model.statistics_[position])]], dtype=object))
     imputed = op.Where(_is_missing(op, model, column), value, column)

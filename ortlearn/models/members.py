@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from .base import ModelDefinition
-from .routes import Route
+from .base import ModelDefinition, Route
 from .scores import LOWEST, Scores, of_two_classes
 from .writer import ModelWriter
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from .base import ModelDefinition
+from .base import ModelDefinition, Route
 from .columns import Columns
 from .members import joined
 from .objectives import Objective, objective_of
-from .registry import find_definition
-from .routes import Route
+from .registry import definition_of, find_definition
 from .scores import Scores, transformation
 from .writer import ModelWriter
 
@@ -24,7 +23,7 @@ class PipelineDefinition(ModelDefinition):
     takes_columns = True
 
     def children(self, model: Any) -> Iterator[Any]:
-        yield from (step for _, step in model.steps if step not in IDLE)
+        yield from (step for _, step in _working_steps(model))
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         """Return the objective of the last step."""
@@ -32,7 +31,7 @@ class PipelineDefinition(ModelDefinition):
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         scores: Scores | None = None
-        steps = [(name, step) for name, step in model.steps if step not in IDLE]
+        steps = _working_steps(model)
         for name, step in steps:
             if scores is not None:
                 if scores.transformed is None:
@@ -51,12 +50,16 @@ class PipelineDefinition(ModelDefinition):
         yield Route(steps[0] if steps else None, columns, imputed)
 
     def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
-        for _, step in reversed(model.steps):
-            y = op.inverse(step, y)
+        for _, step in reversed(_working_steps(model)):
+            y = definition_of(step).write_inverse(op, step, y)
         return y
 
     def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
         return model.steps[-1][1]
+
+
+def _working_steps(model: Any) -> list[tuple[str, Any]]:
+    return [(name, step) for name, step in model.steps if step not in IDLE]
 
 
 def _passes_through(step: Any) -> bool:

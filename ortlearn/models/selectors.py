@@ -35,6 +35,6 @@ class RecursiveSelectorDefinition(SelectorDefinition):
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         columns = super().write(op, model, x).score
-        with op.frozen("it is part of a selector, which is not trained"):
+        with op.inside(reason="it is part of a selector, which is not trained"):
             scores = op.write(model.estimator_, columns, "estimator_")
         return replace(scores, transformed=columns)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -11,10 +10,10 @@ import numpy as np
 from onnx import TensorProto
 
 from ..exceptions import ConversionError
-from .base import ModelDefinition
+from .base import ModelDefinition, Route
 from .members import decision_of, difference
 from .objectives import Objective, objective_of
-from .routes import Route
+from .registry import definition_of
 from .scores import Scores, label_of
 from .writer import ModelWriter
 
@@ -72,7 +71,7 @@ class FrozenDefinition(InnerDefinition):
     attribute = "estimator"
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        with op.frozen("it is part of a FrozenEstimator") if op.path else nullcontext():
+        with op.inside(reason="it is part of a FrozenEstimator" if op.path else ""):
             return super().write(op, model, x)
 
 
@@ -119,7 +118,8 @@ class TransformedTargetDefinition(InnerDefinition):
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         scores = super().write(op, model, x).with_link(op, op.link)
-        prediction = op.inverse(model.transformer_, scores.predicted)
+        inverse = definition_of(model.transformer_).write_inverse
+        prediction = inverse(op, model.transformer_, scores.predicted)
         transformers = (model.transformer_, *scores.target_transformers)
         return replace(scores, prediction=prediction, target_transformers=transformers)
 

@@ -26,12 +26,7 @@ from .base import Constraint
 class Reparametrisation:
     """Constraints on parameters of a graph, whose initializers are free numbers.
 
-    Attributes
-    ----------
-    constraints : mapping of str to Constraint
-        Constraint by name of the initializer.
-    tensors : mapping of str to str
-        Name of the tensor that is the parameter, by name of the initializer.
+    Both mappings go by the name of the initializer; tensors are the names of the parameters.
 
     Examples
     --------
@@ -53,22 +48,7 @@ class Reparametrisation:
     def of(
         cls, model: ModelProto, constraints: Mapping[str, Constraint]
     ) -> tuple[ModelProto, Reparametrisation]:
-        """Return a model whose initializers are free numbers, and what was put on it.
-
-        Parameters
-        ----------
-        model : onnx.ModelProto
-            Model.
-        constraints : mapping of str to Constraint
-            Constraint by name of the initializer.
-
-        Returns
-        -------
-        model : onnx.ModelProto
-            Model that computes the same; initializers keep their names.
-        reparametrisation : Reparametrisation
-            Constraints, and where the parameters are.
-        """
+        """Return a model that computes the same from free numbers of the same names, and what was put on it."""
         if not constraints:
             return model, cls()
         arrays = initializer_arrays(model, constraints)

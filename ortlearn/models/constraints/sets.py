@@ -1,9 +1,4 @@
-"""Parameters that must stay in a set: trained as free numbers, of which the graph makes the parameter.
-
-A variance is ``exp(t)``, weights of a mixture are ``exp(t) / sum exp(t)``, and so on: whatever ``t`` an
-update gives, the parameter stays what it has to be. The graph that is trained has ``t`` as its
-initializer; the graph that is given back has the parameter.
-"""
+"""Sets of shares, probabilities, tables that rise, triangular matrices."""
 
 from __future__ import annotations
 
@@ -29,22 +24,7 @@ def _size(op: GraphBuilder, name: str, axis: int) -> int:
 
 @dataclass(frozen=True)
 class Simplex(Constraint):
-    """``exp(t) / sum exp(t)``, or its logarithm: weights and class priors, which sum to one.
-
-    Attributes
-    ----------
-    axis : int or None
-        Axis along which they do; None for all numbers together.
-    logarithm : bool
-        Whether the parameter is the logarithm.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ortlearn.models.constraints.sets import Simplex
-    >>> Simplex().values(np.array([0.0, 0.0, np.log(2)])).round(3)
-    array([0.25, 0.25, 0.5 ])
-    """
+    """``exp(t) / sum exp(t)``, or its logarithm: weights that sum to one along an axis, or all together."""
 
     axis: int | None = None
     logarithm: bool = False
@@ -77,26 +57,13 @@ class Shares(Constraint):
 
     :class:`Simplex` has no slope where a share is zero, and hardly any near it. Updates cut free numbers
     off at zero, so that zeros are exact.
-
-    Attributes
-    ----------
-    sizes : tuple of int
-        Number of shares of each output; those after it on the last axis are zero.
-    scale : float
-        Sum of the free numbers at the start: the smaller it is, the further a step leads.
-    grows : bool
-        Whether a share of zero grows where the loss falls with it; it stays zero otherwise.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ortlearn.models.constraints.sets import Shares
-    >>> Shares((3,)).values(np.array([[1.0, 0.0, 3.0]])).round(6)
-    array([[0.25, 0.  , 0.75]])
     """
 
+    #: Number of shares of each output; those after it on the last axis are zero.
     sizes: tuple[int, ...]
+    #: Sum of the free numbers at the start: the smaller it is, the further a step leads.
     scale: float = 1.0
+    #: Whether a share of zero grows where the loss falls with it; it stays zero otherwise.
     grows: bool = True
     text = "kept on the simplex"
     projected = True
@@ -133,15 +100,7 @@ class Shares(Constraint):
 
 @dataclass(frozen=True)
 class LogProbability(Constraint):
-    """``-log(1 + exp(-t))``: the logarithm of a probability of its own.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ortlearn.models.constraints.sets import LogProbability
-    >>> bool(np.isclose(LogProbability().values(np.zeros(1))[0], np.log(0.5)))
-    True
-    """
+    """``-log(1 + exp(-t))``: the logarithm of a probability of its own."""
 
     text = "kept below 0, the logarithm of a probability"
 
@@ -164,13 +123,6 @@ class Increasing(Constraint):
     """Cumulative sums of shares: a table that rises from 0 to 1, as isotonic calibration has it.
 
     There is one share more than numbers: what is left between the last one and 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ortlearn.models.constraints.sets import Increasing
-    >>> Increasing().values(np.zeros(4))
-    array([0.25, 0.5 , 0.75])
     """
 
     text = "kept increasing, from 0 to 1"
@@ -196,15 +148,7 @@ class Increasing(Constraint):
 
 @dataclass(frozen=True)
 class Rising(Constraint):
-    """Columns that rise: the first row is free, and every other one adds ``exp(t)`` to the one before.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ortlearn.models.constraints.sets import Rising
-    >>> Rising().values(np.array([[-5.0], [0.0], [0.0]])).ravel()
-    array([-5., -4., -3.])
-    """
+    """Columns that rise: the first row is free, and every other one adds ``exp(t)`` to the one before."""
 
     text = "kept rising"
 
@@ -230,16 +174,7 @@ class Rising(Constraint):
 
 @dataclass(frozen=True)
 class Triangular(Constraint):
-    """Upper triangular matrices with a positive diagonal, the exponentials of the free one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ortlearn.models.constraints.sets import Triangular
-    >>> Triangular().values(np.array([[0.0, 2.0], [9.0, 0.0]]))
-    array([[1., 2.],
-           [0., 1.]])
-    """
+    """Upper triangular matrices with a positive diagonal, the exponentials of the free one."""
 
     text = "kept triangular, the diagonal positive"
 

@@ -14,12 +14,7 @@ __all__ = ["NotNegative", "Positive"]
 
 @dataclass(frozen=True)
 class Positive(Constraint):
-    """``sign exp(t)``: variances, precisions, scales; slopes of calibrations are negative.
-
-    Attributes
-    ----------
-    sign : {1, -1}
-        Sign that is kept.
+    """``sign exp(t)``: variances, precisions, scales; slopes of calibrations are negative, with a sign of -1.
 
     Examples
     --------
@@ -51,16 +46,11 @@ class Positive(Constraint):
 
 @dataclass(frozen=True)
 class NotNegative(Constraint):
-    """``sign |t|``: coefficients that may be zero, of which the slope is 1 at ``t = 0`` too.
+    """``|t|``: coefficients that may be zero, of which the slope is 1 at ``t = 0`` too.
 
     A coefficient of exactly zero grows again where the loss falls with it. Updates cut free numbers
     off at zero (Bertsekas, D. P., "On the Goldstein-Levitin-Polyak gradient projection method", IEEE
     Transactions on Automatic Control 21 (1976), 174-184), so that zeros are exact.
-
-    Attributes
-    ----------
-    sign : {1, -1}
-        Sign that is kept.
 
     Examples
     --------
@@ -70,24 +60,19 @@ class NotNegative(Constraint):
     array([0., 2.])
     """
 
-    sign: int = 1
+    text = "kept at 0 or above"
     projected = True
     penalised = True
 
-    @property
-    def text(self) -> str:  # type: ignore[override]
-        return "kept at 0 or above" if self.sign > 0 else "kept at 0 or below"
-
     def holds(self, values: np.ndarray) -> bool:
-        return bool((self.sign * values >= 0).all())
+        return bool((values >= 0).all())
 
     def free(self, values: np.ndarray) -> np.ndarray:
         return np.abs(values)
 
     def values(self, free: np.ndarray) -> np.ndarray:
-        return self.sign * np.abs(free)
+        return np.abs(free)
 
     def write(self, op: GraphBuilder, free: str) -> str:
         # Abs has no slope at zero
-        negative, other = op.Less(free, 0.0), op.Neg(free)
-        return op.Where(negative, other, free) if self.sign > 0 else op.Where(negative, free, other)
+        return op.Where(op.Less(free, 0.0), op.Neg(free), free)
