@@ -12,9 +12,18 @@ from ..losses import LogLoss, SquaredErrorLoss
 from .base import ModelDefinition, Route
 from .constraints.sets import Increasing
 from .constraints.signs import Positive
-from .members import decision_of, difference, joined, mean
+from .members import decision_of, mean
 from .objectives import Objective, elastic
-from .scores import Scores, binary_classes, class_scores, classes_of_probabilities, of_two_classes, regression
+from .scores import (
+    Scores,
+    binary_classes,
+    class_scores,
+    classes_of_probabilities,
+    difference,
+    joined,
+    of_two_classes,
+    regression,
+)
 from .writer import ModelWriter
 
 

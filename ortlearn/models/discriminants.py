@@ -8,8 +8,7 @@ from .base import ModelDefinition
 from .constraints.sets import Simplex
 from .constraints.signs import Positive
 from .linear import linear_scores
-from .members import difference
-from .scores import Scores, binary_classes, class_scores
+from .scores import Scores, binary_classes, class_scores, difference
 from .writer import ModelWriter
 
 

@@ -10,8 +10,7 @@ from onnx import TensorProto
 
 from ..exceptions import ConversionError
 from .base import ModelDefinition
-from .members import joined
-from .scores import Scores, transformation
+from .scores import Scores, joined, transformation
 from .writer import ModelWriter
 
 ML = "ai.onnx.ml"

@@ -16,15 +16,22 @@ from .members import (
     aligned,
     as_numbers,
     decision_of,
-    joined,
-    log_shares,
     mean,
     one_hot,
     shares_of,
+    write_members,
 )
 from .objectives import Objective, common_objective, objective_of
 from .registry import share
-from .scores import Scores, classes_of_probabilities, label_of, regression
+from .scores import (
+    Scores,
+    classes_of_probabilities,
+    classification,
+    joined,
+    label_of,
+    log_shares,
+    regression,
+)
 from .writer import ModelWriter
 
 
@@ -48,16 +55,9 @@ def _voted(
     count = len(classes)
     votes = mean(op, [one_hot(op, str(m.label), count) for m in members], weights)
     shares = mean(op, [aligned(op, shares_of(op, m), m.classes, count) for m in members], weights)
-    return Scores(
-        "classification",
-        log_shares(op, shares),
-        count,
-        "softmax",
-        label=label_of(op, op.ArgMax(votes, axis=1, keepdims=0), classes),
-        probabilities=votes if has_probabilities else None,
-        decision="",
-        classes=classes,
-    )
+    probabilities = votes if has_probabilities else None
+    score = log_shares(op, shares)
+    return classification(op, score, "softmax", votes, classes, probabilities=probabilities, decision="")
 
 
 class VotingRegressorDefinition(MembersDefinition):
@@ -68,7 +68,7 @@ class VotingRegressorDefinition(MembersDefinition):
         return _mean_objective(model, total_weight, model._weights_not_none)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        members = self.members(op, model, x)
+        members = write_members(op, model, x)
         predictions = [member.predicted for member in members]
         return regression(op, mean(op, predictions, model._weights_not_none), members[0].n_outputs)
 
@@ -84,7 +84,7 @@ class VotingClassifierDefinition(MembersDefinition):
         return _mean_objective(model, total_weight, model._weights_not_none)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        members, weights = self.members(op, model, x), model._weights_not_none
+        members, weights = write_members(op, model, x), model._weights_not_none
         if model.voting == "hard":
             return _voted(op, members, weights, model.classes_)
         shares = mean(op, [shares_of(op, member) for member in members], weights)
@@ -151,7 +151,7 @@ class _Stacking(MembersDefinition):
         """Append the members and the last model."""
         columns = [
             _given(op, scores, method)
-            for scores, method in zip(self.members(op, model, x), model.stack_method_, strict=True)
+            for scores, method in zip(write_members(op, model, x), model.stack_method_, strict=True)
         ]
         if model.passthrough:
             columns.append(op.matrix(x))

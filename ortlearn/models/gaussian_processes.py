@@ -15,9 +15,8 @@ from sklearn.gaussian_process import _gpc
 from .base import ModelDefinition
 from .constraints.signs import Positive
 from .forms import Form, Reshaped
-from .members import joined
 from .process_kernels import ProcessKernel
-from .scores import Scores, classes_of_probabilities, label_of, of_two_classes, regression
+from .scores import Scores, classes_of_probabilities, decisions, joined, of_two_classes, regression
 from .writer import ModelWriter
 
 POSTERIOR = (
@@ -74,9 +73,8 @@ class GaussianProcessClassifierDefinition(ModelDefinition):
     def _binary(self, op: ModelWriter, model: Any, x: str) -> Scores:
         latent, positive = _process(op, model.base_estimator_, x)
         probabilities = of_two_classes(op, positive)
-        best = op.Squeeze(op.Cast(op.Greater(latent, 0.0), to=TensorProto.INT64), [1])
-        scores = classes_of_probabilities(op, probabilities, model.classes_)
-        return replace(scores, label=label_of(op, best, model.classes_))
+        label = decisions(op, latent, model.classes_).label
+        return replace(classes_of_probabilities(op, probabilities, model.classes_), label=label)
 
     def _several(self, op: ModelWriter, model: Any, x: str) -> Scores:
         positives = []

@@ -11,8 +11,7 @@ from .base import ModelDefinition
 from .columns import Columns
 from .encoders import as_text, category_numbers
 from .forms import Kept
-from .members import joined
-from .scores import Scores, transformation
+from .scores import Scores, joined, transformation
 from .writer import ModelWriter
 
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto
 
 from .base import ModelDefinition
 from .constraints.signs import Positive
 from .distances import guarded_sqrt, pairwise_distances
 from .forms import Reshaped
 from .kernels import products, unit_rows
-from .members import difference, joined, log_shares
-from .scores import Scores, classes_of_probabilities, label_of, regression, transformation
+from .scores import (
+    OUTLIERS,
+    Scores,
+    classes_of_probabilities,
+    classes_of_shares,
+    decisions,
+    regression,
+    transformation,
+)
 from .writer import ModelWriter
 
 VOTES = "it only says which samples are the nearest ones, which change in steps: no gradient passes"
@@ -32,8 +37,6 @@ METRICS = {
     "minkowski": "minkowski",
     "sqeuclidean": "sqeuclidean",
 }
-#: Labels of outliers and inliers.
-OUTLIERS = np.array([-1, 1])
 #: Function of a tensor.
 Function = Callable[[str], str]
 
@@ -146,7 +149,8 @@ class KNeighborsClassifierDefinition(_Neighbors):
         mean = self.mean(op, model, x)
         if not isinstance(model.classes_, list):
             return classes_of_probabilities(op, _votes(op, mean, model._y, model.classes_), model.classes_)
-        return _per_output(op, partial(_votes, op, mean), model)
+        shares = [_votes(op, mean, *own) for own in zip(model._y.T, model.classes_, strict=True)]
+        return classes_of_shares(op, shares, model.classes_)
 
 
 class RadiusNeighborsClassifierDefinition(KNeighborsClassifierDefinition):
@@ -163,32 +167,6 @@ class RadiusNeighborsClassifierDefinition(KNeighborsClassifierDefinition):
 def _votes(op: ModelWriter, mean: Function, y: np.ndarray, classes: np.ndarray) -> str:
     """Append the share of each class."""
     return mean(op.constant(np.eye(len(classes), dtype=op.float_dtype)[np.ravel(y)]))
-
-
-def _per_output(op: ModelWriter, votes: Callable[..., str], model: Any) -> Scores:
-    """Return the outputs of a classifier with a column of classes for each of several outputs."""
-    shares = [votes(y, classes) for y, classes in zip(model._y.T, model.classes_, strict=True)]
-    groups = tuple(1 if len(classes) == 2 else len(classes) for classes in model.classes_)
-    scores, labels = [], []
-    for name, classes in zip(shares, model.classes_, strict=True):
-        score = log_shares(op, name)
-        if len(classes) == 2:
-            score = difference(op, score)
-        scores.append(score)
-        label = label_of(op, op.ArgMax(name, axis=1, keepdims=1), classes)
-        if label is None:
-            raise op.fail(model, "classes must be integers or text.")
-        labels.append(label)
-    return Scores(
-        "multilabel",
-        joined(op, scores),
-        sum(groups),
-        "sigmoid" if max(groups) == 1 else "softmax",
-        label=joined(op, labels),
-        probabilities=tuple(shares),
-        classes=model.classes_,
-        groups=groups,
-    )
 
 
 class NearestNeighborsDefinition(_Neighbors):
@@ -236,12 +214,4 @@ class LocalOutlierFactorDefinition(_Neighbors):
         around = op.ReduceMean(op.Gather(densities, numbers, axis=0), [1], keepdims=1)
         factor = op.Mul(around, op.Add(reach, 1e-10))
         decision = op.Sub(-float(model.offset_), factor)
-        inlier = op.Cast(op.Reshape(op.GreaterOrEqual(decision, 0.0), [-1]), to=TensorProto.INT64)
-        return Scores(
-            "classification",
-            decision,
-            1,
-            "sigmoid",
-            label=label_of(op, inlier, OUTLIERS),
-            classes=OUTLIERS,
-        )
+        return decisions(op, decision, OUTLIERS, zero_is_second=True)

@@ -62,11 +62,10 @@ class PerceptronDefinition(ModelDefinition):
                 op.parameter(model, "intercepts_", index=layer, form=ROW, role="intercept", drawn=True),
             )
         if not hasattr(model, "classes_"):
-            return regression(
-                op, x, model.n_outputs_, "log" if model.out_activation_ == "exp" else "identity"
-            )
+            link = "log" if model.out_activation_ == "exp" else "identity"
+            return regression(op, x, model.n_outputs_, link)
         if model._label_binarizer.y_type_.startswith("multilabel"):
-            return indicator(op, x, model.classes_, op.Sigmoid(x))
+            return indicator(op, x, model.classes_, probabilities=op.Sigmoid(x))
         if model.out_activation_ == "logistic":
             return binary_classes(op, x, model.classes_)
         return class_scores(op, x, model.classes_)

@@ -7,10 +7,9 @@ from typing import Any
 
 from .base import ModelDefinition, Route
 from .columns import Columns
-from .members import joined
 from .objectives import Objective, objective_of
 from .registry import definition_of, find_definition
-from .scores import Scores, transformation
+from .scores import Scores, joined, transformation
 from .writer import ModelWriter
 
 #: Steps that give what they take.

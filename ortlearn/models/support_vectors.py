@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -16,9 +17,8 @@ from .constraints.signs import Positive
 from .coupling import coupled_probabilities, disagreement, least_disagreement, pair_table
 from .forms import AsIs, Form, Transposed
 from .kernels import polynomial, products, radial, remote_centre, sigmoid
-from .members import log_shares
 from .multiclass import pair_decisions
-from .scores import Scores, decisions, label_of, regression
+from .scores import OUTLIERS, Scores, classification, decisions, log_shares, regression
 from .writer import ModelWriter
 
 KERNELS = ("linear", "poly", "rbf", "sigmoid")
@@ -146,7 +146,7 @@ class SupportVectorDetectorDefinition(_SupportVectorDefinition):
     """OneClassSVM: inliers have decisions above zero."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        return decisions(op, _sums(op, model, x), np.array([-1, 1]))
+        return decisions(op, _sums(op, model, x), OUTLIERS)
 
 
 class LinearDetectorDefinition(ModelDefinition):
@@ -155,14 +155,7 @@ class LinearDetectorDefinition(ModelDefinition):
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         coef = op.parameter(model, "coef_", form=Transposed(), role="weight")
         score = op.Sub(op.MatMul(x, coef), op.parameter(model, "offset_", role="intercept"))
-        label = label_of(op, _not_below_zero(op, score), np.array([-1, 1]))
-        return Scores("classification", score, 1, "sigmoid", label=label, classes=np.array([-1, 1]))
-
-
-def _not_below_zero(op: ModelWriter, score: str) -> str:
-    """Return 0 where a score of shape (n, 1) is below zero, 1 elsewhere, of shape (n,)."""
-    above = op.Not(op.Less(score, 0.0))
-    return op.Reshape(op.Cast(above, to=TensorProto.INT64), [-1])
+        return decisions(op, score, OUTLIERS, zero_is_second=True)
 
 
 class SupportVectorClassifierDefinition(_SupportVectorDefinition):
@@ -182,42 +175,25 @@ class SupportVectorClassifierDefinition(_SupportVectorDefinition):
         n_classes, by_class = len(counts), model.decision_function_shape == "ovr"
         confident, sums = pair_decisions(op, op.Less(pairs, 0.0), op.Neg(pairs), n_classes)
         ties_broken = model.break_ties and by_class
-        best = op.ArgMax(confident if ties_broken else pair_votes(op, pairs, n_classes), axis=1, keepdims=0)
+        votes = confident if ties_broken else pair_votes(op, pairs, n_classes)
         score, probabilities = sums, None
         if len(model._probA):
             first = op.Sub(1.0, op.Sigmoid(_calibrated(op, model, pairs)))
             matrix = disagreement(op, first, n_classes)
             probabilities = coupled_probabilities(op, matrix, n_classes)
             score = log_shares(op, least_disagreement(op, matrix, n_classes))
-        return Scores(
-            "classification",
-            score,
-            n_classes,
-            "softmax",
-            label=label_of(op, best, model.classes_),
-            probabilities=probabilities,
-            decision=confident if by_class else pairs,
-            classes=model.classes_,
-        )
+        outputs = {"probabilities": probabilities, "decision": confident if by_class else pairs}
+        return classification(op, score, "softmax", votes, model.classes_, **outputs)
 
     def _binary(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append the outputs of two classes from the score of the second."""
-        decision = score = _sums(op, model, x)
-        probabilities = None
-        if len(model._probA):
-            score = _calibrated(op, model, op.Neg(decision))
-            matrix = disagreement(op, op.Sub(1.0, op.Sigmoid(score)), 2)
-            probabilities = coupled_probabilities(op, matrix, 2)
-        return Scores(
-            "classification",
-            score,
-            1,
-            "sigmoid",
-            label=label_of(op, _not_below_zero(op, decision), model.classes_),
-            probabilities=probabilities,
-            decision=decision,
-            classes=model.classes_,
-        )
+        decision = _sums(op, model, x)
+        scores = decisions(op, decision, model.classes_, zero_is_second=True, decision=decision)
+        if not len(model._probA):
+            return scores
+        score = _calibrated(op, model, op.Neg(decision))
+        matrix = disagreement(op, op.Sub(1.0, op.Sigmoid(score)), 2)
+        return replace(scores, score=score, probabilities=coupled_probabilities(op, matrix, 2))
 
 
 def _calibrated(op: ModelWriter, model: Any, first: str) -> str:

@@ -14,8 +14,7 @@ from .base import ModelDefinition, Route
 from .columns import Columns
 from .constraints.sets import Rising
 from .constraints.signs import Positive
-from .members import joined
-from .scores import Scores, transformation
+from .scores import Scores, joined, transformation
 from .writer import ModelWriter
 
 #: Below that, ``(e^z - 1) / z`` is a sum of powers of z: the difference would lose its digits.

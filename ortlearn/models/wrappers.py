@@ -11,10 +11,10 @@ from onnx import TensorProto
 
 from ..exceptions import ConversionError
 from .base import ModelDefinition, Route
-from .members import decision_of, difference
+from .members import decision_of
 from .objectives import Objective, objective_of
 from .registry import definition_of
-from .scores import Scores, label_of
+from .scores import Scores, difference, label_of
 from .writer import ModelWriter
 
 

@@ -48,7 +48,7 @@ class Reparametrisation:
     def of(
         cls, model: ModelProto, constraints: Mapping[str, Constraint]
     ) -> tuple[ModelProto, Reparametrisation]:
-        """Return a model that computes the same from free numbers of the same names, and what was put on it."""
+        """Return a model that computes the same from free numbers, and what was put on it."""
         if not constraints:
             return model, cls()
         arrays = initializer_arrays(model, constraints)

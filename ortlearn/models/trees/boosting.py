@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto
 from sklearn.base import is_classifier
 from sklearn.dummy import DummyClassifier, DummyRegressor
 
@@ -21,16 +21,15 @@ from ...losses import (
     SquaredErrorLoss,
 )
 from ..base import ModelDefinition
+from ..encoders import category_numbers
 from ..forms import Composed, Reshaped, Scaled
-from ..members import difference
 from ..objectives import Objective, elastic
 from ..parameters import Access
-from ..scores import Scores, binary_classes, class_scores, label_of, regression
+from ..pipelines import column_positions
+from ..scores import Scores, binary_classes, class_scores, difference, joined, regression
 from ..writer import ModelWriter
-from .categories import split_on_categories
-from .leaves import STEM, Leaves, PredictorLeaves, leaf_sums
-from .nodes import Nodes
-from .routing import leaf_numbers
+from .nodes import STEM, Leaves, Nodes, leaves_of_trees
+from .routing import leaf_numbers, leaf_sums
 
 #: Name of the scores that boosting starts from.
 FIRST = "base_values"
@@ -48,6 +47,14 @@ LOSSES: dict[str, Callable[[Any], BaseLoss]] = {
 
 def _trees(model: Any) -> list[Any]:
     return [member.tree_ for member in model.estimators_.ravel()]
+
+
+def _predictors(model: Any) -> list[Any]:
+    return [tree for round_ in model._predictors for tree in round_]
+
+
+def _leaves_of_predictors(model: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+    return [(tree.nodes["value"], tree.nodes["is_leaf"] != 0) for tree in _predictors(model)]
 
 
 class GradientBoostingDefinition(ModelDefinition):
@@ -70,7 +77,7 @@ class GradientBoostingDefinition(ModelDefinition):
             form=Composed(Reshaped((-1,)), Scaled(model.learning_rate)),
             role="table",
             name=STEM,
-            access=Leaves(_trees),
+            access=Leaves(lambda own: leaves_of_trees(_trees(own))),
         )
         numbers = leaf_numbers(op, Nodes.of_trees(_trees(model)), x, model.n_features_in_)
         raw = leaf_sums(op, table, numbers, n_rounds, n_scores)
@@ -82,10 +89,8 @@ class GradientBoostingDefinition(ModelDefinition):
             return class_scores(op, raw, model.classes_)
         # Probabilities of the exponential loss are the sigmoid of twice the decisions.
         score = op.Mul(raw, 2.0) if model.loss == "exponential" else raw
-        second = op.Cast(op.GreaterOrEqual(raw, 0.0), to=TensorProto.INT64)
-        label = label_of(op, op.Reshape(second, [-1]), model.classes_)
         decision = None if score == raw else raw
-        return binary_classes(op, score, model.classes_, label=label, decision=decision)
+        return binary_classes(op, score, model.classes_, zero_is_second=True, decision=decision)
 
 
 def _starts_from_constants(model: Any) -> bool:
@@ -153,11 +158,11 @@ class HistGradientBoostingDefinition(ModelDefinition):
             f"_predictors[*][{'0' if n_scores == 1 else '*'}].nodes['value']",
             role="table",
             name=STEM,
-            access=PredictorLeaves(),
+            access=Leaves(_leaves_of_predictors),
         )
-        predictors = [tree for round_ in model._predictors for tree in round_]
+        predictors = _predictors(model)
         if np.any(model.is_categorical_):
-            nodes, x, n_columns = split_on_categories(op, model, predictors, x)
+            nodes, x, n_columns = _split_on_categories(op, model, predictors, x)
         else:
             nodes, x, n_columns = Nodes.of_predictors(predictors), op.matrix(x), model.n_features_in_
         numbers = leaf_numbers(op, nodes, x, n_columns, in_float32=False)
@@ -169,3 +174,52 @@ class HistGradientBoostingDefinition(ModelDefinition):
             logarithms = type(model._loss.link).__name__ == "LogLink"
             return regression(op, raw, 1, "log" if logarithms else "identity")
         return (binary_classes if n_scores == 1 else class_scores)(op, raw, model.classes_)
+
+
+def _split_on_categories(
+    op: ModelWriter, model: Any, predictors: Sequence[Any], x: Any
+) -> tuple[Nodes, str, int]:
+    """Append a column for each split on categories: 0 for the categories that go left, 1 for the others.
+
+    Return the trees that compare them, the columns of numbers and then of the splits, and how many these are.
+    """
+    # The model numbers the categories itself, and puts their columns before the others.
+    positions = {name: own for name, _, own in column_positions(model._preprocessor)}
+    categories = model._preprocessor.named_transformers_["encoder"].categories_
+    numbers = [position for name, own in positions.items() if name != "encoder" for position in own]
+    nodes = Nodes.of_predictors(predictors)
+    table = np.concatenate([predictor.nodes for predictor in predictors])
+    is_split = (table["is_leaf"] == 0) & (table["is_categorical"] == 1)
+    feature, threshold = nodes.feature - len(categories), nodes.threshold.copy()
+    tree = np.repeat(np.arange(len(predictors)), nodes.sizes)
+    known, place_of = model._bin_mapper.make_known_categories_bitsets()
+    columns = [op.matrix(op.columns(x, numbers, model.n_features_in_))] if numbers else []
+    count = len(numbers)
+    for place, (position, values) in enumerate(zip(positions["encoder"], categories, strict=True)):
+        own = np.flatnonzero(is_split & (table["feature_idx"] == place))
+        if not len(own):
+            continue
+        seen = _members(known[place_of[place]], len(values)) & ~_are_missing(values)
+        right = np.empty((len(values) + 1, len(own)), dtype=op.float_dtype)
+        for column, number in enumerate(own):
+            node = table[number]
+            left = _members(predictors[tree[number]].raw_left_cat_bitsets[node["bitset_idx"]], len(values))
+            missing = not node["missing_go_to_left"]
+            right[:, column] = np.append(missing, np.where(seen, ~left, missing))
+        found = op.Gather(right, category_numbers(op, op.column(x, position), values), axis=0)
+        columns.append(op.Reshape(found, [-1, len(own)]))
+        feature[own] = np.arange(count, count + len(own))
+        threshold[own] = 0.5
+        count += len(own)
+    nodes = replace(nodes, feature=feature, threshold=threshold, missing_left=nodes.missing_left & ~is_split)
+    return nodes, joined(op, columns), count
+
+
+def _members(bits: np.ndarray, count: int) -> np.ndarray:
+    """Return whether the bits of the first numbers are set in some 32-bit words."""
+    found = np.unpackbits(bits.astype("<u4").view(np.uint8), bitorder="little").astype(bool)
+    return np.resize(np.append(found, np.zeros(max(0, count - len(found)), dtype=bool)), count)
+
+
+def _are_missing(values: np.ndarray) -> np.ndarray:
+    return np.array([value is None or value != value for value in values.tolist()], dtype=bool)

@@ -1,12 +1,41 @@
-"""The nodes of trees as arrays."""
+"""The nodes of trees as arrays, and the values of their leaves."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from ..parameters import Access
+
+#: Name of a table of leaves.
+STEM = "leaf_values"
+
+
+class Leaves(Access):
+    """Leaves of trees, those of a tree after those of the one before.
+
+    For an estimator, ``nodes_of`` returns a view of the values of the nodes of each tree, and which of these
+    are leaves.
+    """
+
+    def __init__(self, nodes_of: Callable[[Any], Iterable[tuple[np.ndarray, np.ndarray]]]):
+        self.nodes_of = nodes_of
+
+    def read(self, owner: Any) -> np.ndarray:
+        return np.concatenate([values[leaves] for values, leaves in self.nodes_of(owner)])
+
+    def write(self, owner: Any, value: np.ndarray) -> None:
+        begin = 0
+        for values, leaves in self.nodes_of(owner):
+            values[leaves] = value[begin : (begin := begin + int(leaves.sum()))]
+
+
+def leaves_of_trees(trees: Iterable[Any]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return values and leaves of trees, attributes ``tree_``, as :class:`Leaves` takes them."""
+    return [(tree.value, tree.children_left < 0) for tree in trees]
 
 
 @dataclass(frozen=True)
@@ -92,66 +121,25 @@ class Nodes:
 
     @classmethod
     def joined(cls, parts: Sequence[Nodes]) -> Nodes:
-        """Return the nodes of several trees as one.
-
-        Parameters
-        ----------
-        parts : sequence of Nodes
-            Nodes of some trees each.
-
-        Returns
-        -------
-        Nodes
-            Nodes of all of them, in this order.
-        """
+        """Return the nodes of several trees as one, in this order."""
         values = {name: [getattr(part, name) for part in parts] for name in cls.__dataclass_fields__}
         depth = max(values.pop("depth"))
         return cls(depth=depth, **{name: np.concatenate(arrays) for name, arrays in values.items()})
 
     @classmethod
     def of_trees(cls, trees: Sequence[Any], columns: Sequence[np.ndarray] | None = None) -> Nodes:
-        """Return the nodes of trees, attributes ``tree_`` of their estimators.
-
-        Parameters
-        ----------
-        trees : sequence of Tree
-            Trees.
-        columns : sequence of ndarray, default=None
-            For each tree, the columns of X that it was grown on; all by default.
-
-        Returns
-        -------
-        Nodes
-            Nodes.
-        """
-        left, features = _joined(trees, "children_left"), [tree.feature for tree in trees]
+        """Return the nodes of trees, attributes ``tree_``, which may be grown on some columns of X each."""
+        names = ("children_left", "children_right", "threshold", "missing_go_to_left")
+        left, right, threshold, missing = (np.concatenate([getattr(t, n) for t in trees]) for n in names)
+        features = [tree.feature for tree in trees]
         if columns is not None:
             features = [np.asarray(own)[found] for own, found in zip(columns, features, strict=True)]
-        return cls(
-            np.array([tree.node_count for tree in trees]),
-            max(tree.max_depth for tree in trees),
-            left < 0,
-            left,
-            _joined(trees, "children_right"),
-            np.concatenate(features),
-            _joined(trees, "threshold"),
-            _joined(trees, "missing_go_to_left") != 0,
-        )
+        sizes, depth = np.array([tree.node_count for tree in trees]), max(tree.max_depth for tree in trees)
+        return cls(sizes, depth, left < 0, left, right, np.concatenate(features), threshold, missing != 0)
 
     @classmethod
     def of_predictors(cls, predictors: Sequence[Any]) -> Nodes:
-        """Return the nodes of the trees of gradient boosting on histograms.
-
-        Parameters
-        ----------
-        predictors : sequence of TreePredictor
-            Trees.
-
-        Returns
-        -------
-        Nodes
-            Nodes.
-        """
+        """Return the nodes of the trees of gradient boosting on histograms."""
         nodes = np.concatenate([predictor.nodes for predictor in predictors])
         return cls(
             np.array([len(predictor.nodes) for predictor in predictors]),
@@ -163,7 +151,3 @@ class Nodes:
             nodes["num_threshold"],
             nodes["missing_go_to_left"] != 0,
         )
-
-
-def _joined(trees: Sequence[Any], attribute: str) -> np.ndarray:
-    return np.concatenate([getattr(tree, attribute) for tree in trees])
