@@ -60,31 +60,20 @@ def _voted(
     return classification(op, score, "softmax", votes, classes, probabilities=probabilities, decision="")
 
 
-class VotingRegressorDefinition(MembersDefinition):
-    """VotingRegressor: the weighted mean of the members."""
-
-    def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the objective of the members, where they have the same."""
-        return _mean_objective(model, total_weight, model._weights_not_none)
-
-    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        members = write_members(op, model, x)
-        predictions = [member.predicted for member in members]
-        return regression(op, mean(op, predictions, model._weights_not_none), members[0].n_outputs)
-
-
-class VotingClassifierDefinition(MembersDefinition):
-    """VotingClassifier, soft and hard."""
+class VotingDefinition(MembersDefinition):
+    """VotingRegressor and VotingClassifier, soft and hard: the weighted mean of the members."""
 
     def covers(self, model: Any) -> bool:
-        return not isinstance(model.classes_, list)
+        return not isinstance(getattr(model, "classes_", None), list)
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the objective of the members, where they have the same log loss."""
+        """Return the objective of the members, where they have the same, and of classes the log loss."""
         return _mean_objective(model, total_weight, model._weights_not_none)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         members, weights = write_members(op, model, x), model._weights_not_none
+        if not hasattr(model, "classes_"):
+            return regression(op, mean(op, [m.predicted for m in members], weights), members[0].n_outputs)
         if model.voting == "hard":
             return _voted(op, members, weights, model.classes_)
         shares = mean(op, [shares_of(op, member) for member in members], weights)
@@ -119,19 +108,17 @@ class BaggingDefinition(ModelDefinition):
             return _voted(op, members, None, model.classes_, has_probabilities=True)
         count = len(model.classes_)
         shares = mean(op, [aligned(op, shares_of(op, m), m.classes, count) for m in members])
-        decision = _mean_decision(op, model, members)
+        found = [decision_of(member) for member in members]
+        has_decision = hasattr(model, "decision_function") and None not in found
+        decision = mean(op, [str(name) for name in found]) if has_decision else ""
         return classes_of_probabilities(op, shares, model.classes_, decision=decision)
 
 
-def _mean_decision(op: ModelWriter, model: Any, members: list[Scores]) -> str:
-    found = [decision_of(member) for member in members]
-    if not hasattr(model, "decision_function") or None in found:
-        return ""
-    return mean(op, [name for name in found if name is not None])
+class StackingDefinition(MembersDefinition):
+    """StackingRegressor and StackingClassifier: a last model on what the members give."""
 
-
-class _Stacking(MembersDefinition):
-    """A last model on what the members give."""
+    def covers(self, model: Any) -> bool:
+        return not isinstance(getattr(model, "classes_", None), list)
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
         yield from super().routes(model, columns)
@@ -147,15 +134,22 @@ class _Stacking(MembersDefinition):
         found = objective_of(model.final_estimator_, total_weight)
         return found if found is not None and isinstance(found.penalty, NoPenalty) else None
 
-    def final(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the members and the last model."""
+    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         columns = [
             _given(op, scores, method)
             for scores, method in zip(write_members(op, model, x), model.stack_method_, strict=True)
         ]
         if model.passthrough:
             columns.append(op.matrix(x))
-        return op.write(model.final_estimator_, joined(op, columns), "final_estimator_")
+        final = op.write(model.final_estimator_, joined(op, columns), "final_estimator_")
+        if not hasattr(model, "classes_"):
+            return final
+        # the last model knows the classes by their numbers
+        label = None if final.label is None else label_of(op, final.label, model.classes_)
+        return replace(final, label=label, classes=model.classes_)
+
+    def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
+        return model.final_estimator_
 
 
 def _given(op: ModelWriter, scores: Scores, method: str) -> str:
@@ -168,26 +162,3 @@ def _given(op: ModelWriter, scores: Scores, method: str) -> str:
         return str(decision_of(scores))
     probabilities = str(scores.probabilities)
     return op.Gather(probabilities, [1], axis=1) if len(scores.classes) == 2 else probabilities
-
-
-class StackingRegressorDefinition(_Stacking):
-    """StackingRegressor."""
-
-    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        return self.final(op, model, x)
-
-    def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
-        return model.final_estimator_
-
-
-class StackingClassifierDefinition(_Stacking):
-    """StackingClassifier."""
-
-    def covers(self, model: Any) -> bool:
-        return not isinstance(model.classes_, list)
-
-    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        # the last model knows the classes by their numbers
-        final = self.final(op, model, x)
-        label = None if final.label is None else label_of(op, final.label, model.classes_)
-        return replace(final, label=label, classes=model.classes_)

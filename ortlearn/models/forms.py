@@ -70,15 +70,15 @@ class Reshaped(Form):
         return value.reshape(self.shape)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scaled(Form):
-    """A multiple, of a factor other than zero."""
+    """A multiple, of a factor other than zero; of one for each column, with an expression for ``text``."""
 
-    factor: float
+    factor: float | np.ndarray
+    text: str = ""
 
-    @property
-    def text(self) -> str:  # type: ignore[override]
-        return f"{{}} * {self.factor:.3g}"
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", self.text or f"{{}} * {self.factor:.3g}")
 
     def forward(self, value: np.ndarray) -> np.ndarray:
         return value * self.factor

@@ -45,10 +45,12 @@ class _Neighbors(ModelDefinition):
     """Estimators that keep the samples of the fit."""
 
     def covers(self, model: Any) -> bool:
-        known = model.effective_metric_ in METRICS if isinstance(model.effective_metric_, str) else False
-        powers = model.effective_metric_params_.get("p", 2) >= 1
+        metric, power = model.effective_metric_, model.effective_metric_params_.get("p", 2)
+        known = isinstance(metric, str) and metric in METRICS and power >= 1
         weights = getattr(model, "weights", None) in (None, "uniform", "distance")
-        return known and powers and weights and isinstance(model._fit_X, np.ndarray)
+        # a sample without neighbours has no label of its own
+        no_label = getattr(model, "outlier_label", None) is None
+        return known and weights and no_label and isinstance(model._fit_X, np.ndarray)
 
     def finish(self, model: Any) -> None:
         if model._tree is not None:
@@ -92,9 +94,11 @@ def _reciprocal(op: ModelWriter, distances: str) -> str:
     return op.Reciprocal(op.Max(distances, float(np.sqrt(np.finfo(op.float_dtype).tiny))))
 
 
-def _mean_of_nearest(op: ModelWriter, model: Any, x: str) -> Function:
+def _mean(op: ModelWriter, model: Any, x: str) -> Function:
     """Return the function from a value for each sample of the fit to the mean over the nearest ones."""
     by_distance = model.weights == "distance"
+    if model.n_neighbors is None:
+        return _mean_within_radius(op, model, x, by_distance)
     distances, numbers = _nearest(op, model, x, model.n_neighbors, "" if by_distance else VOTES)
     if not by_distance:
         return lambda values: op.ReduceMean(op.Gather(values, numbers, axis=0), [1], keepdims=0)
@@ -103,12 +107,8 @@ def _mean_of_nearest(op: ModelWriter, model: Any, x: str) -> Function:
     return lambda values: op.ReduceSum(op.Mul(op.Gather(values, numbers, axis=0), shares), [1], keepdims=0)
 
 
-def _mean_within_radius(op: ModelWriter, model: Any, x: str) -> Function:
-    """Return the function from a value for each sample of the fit to the mean over those within the radius.
-
-    Without any within it is not a number.
-    """
-    by_distance = model.weights == "distance"
+def _mean_within_radius(op: ModelWriter, model: Any, x: str, by_distance: bool) -> Function:
+    """Return the function to the mean over the samples within the radius; without any it is not a number."""
     ordered, finished = _distances(op, model, x, "" if by_distance else VOTES)
     distances = finished(ordered)
     weights = op.Cast(op.LessOrEqual(distances, float(model.radius)), to=op.elem_type)
@@ -118,13 +118,11 @@ def _mean_within_radius(op: ModelWriter, model: Any, x: str) -> Function:
     return lambda values: op.MatMul(shares, values)
 
 
-class KNeighborsRegressorDefinition(_Neighbors):
-    """KNeighborsRegressor: the mean over the nearest samples."""
-
-    mean = staticmethod(_mean_of_nearest)
+class NeighborsRegressorDefinition(_Neighbors):
+    """KNeighborsRegressor and RadiusNeighborsRegressor: the mean over the samples that are near."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        mean = self.mean(op, model, x)
+        mean = _mean(op, model, x)
         values = op.parameter(model, "_y", form=Reshaped((len(model._y), -1)), role="table")
         return regression(op, mean(values), model._y.size // len(model._y))
 
@@ -132,36 +130,17 @@ class KNeighborsRegressorDefinition(_Neighbors):
         model._y = model._y.reshape((-1, 1)[:n_dimensions])
 
 
-class RadiusNeighborsRegressorDefinition(KNeighborsRegressorDefinition):
-    """RadiusNeighborsRegressor: the mean over the samples within the radius."""
-
-    mean = staticmethod(_mean_within_radius)
-
-
-class KNeighborsClassifierDefinition(_Neighbors):
-    """KNeighborsClassifier: votes of the nearest samples, by their distances where these are weights."""
+class NeighborsClassifierDefinition(_Neighbors):
+    """KNeighborsClassifier and RadiusNeighborsClassifier: votes, by distances where these are weights."""
 
     untrained = "it counts votes of the nearest training samples, which change in steps: no gradient passes"
 
-    mean = staticmethod(_mean_of_nearest)
-
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        mean = self.mean(op, model, x)
+        mean = _mean(op, model, x)
         if not isinstance(model.classes_, list):
             return classes_of_probabilities(op, _votes(op, mean, model._y, model.classes_), model.classes_)
         shares = [_votes(op, mean, *own) for own in zip(model._y.T, model.classes_, strict=True)]
         return classes_of_shares(op, shares, model.classes_)
-
-
-class RadiusNeighborsClassifierDefinition(KNeighborsClassifierDefinition):
-    """RadiusNeighborsClassifier: votes of the samples within the radius."""
-
-    untrained = "it counts votes of the nearest training samples, which change in steps: no gradient passes"
-
-    mean = staticmethod(_mean_within_radius)
-
-    def covers(self, model: Any) -> bool:
-        return super().covers(model) and model.outlier_label is None
 
 
 def _votes(op: ModelWriter, mean: Function, y: np.ndarray, classes: np.ndarray) -> str:
@@ -195,8 +174,6 @@ class KNeighborsTransformerDefinition(_Neighbors):
 class LocalOutlierFactorDefinition(_Neighbors):
     """LocalOutlierFactor for new samples: how dense it is around a sample, beside its neighbours.
 
-    References
-    ----------
     Breunig, M. M., Kriegel, H.-P., Ng, R. T. and Sander, J., "LOF: identifying density-based local
     outliers", SIGMOD 2000.
     """
