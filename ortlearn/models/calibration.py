@@ -1,7 +1,5 @@
 """Calibrated classifiers: sigmoid, isotonic and temperature."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Samples in a graph: a matrix of numbers, or columns of several kinds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any

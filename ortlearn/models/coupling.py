@@ -6,8 +6,6 @@ Wu, Lin and Weng, "Probability estimates for multi-class classification by pairw
 and ``Q_ij = -r_ji r_ij``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import combinations
 from typing import Any

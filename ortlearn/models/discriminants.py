@@ -1,7 +1,5 @@
 """Discriminant analysis: classes with normal densities, of one covariance or one each."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from .base import ModelDefinition

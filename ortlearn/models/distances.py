@@ -1,7 +1,5 @@
 """Distances between the rows of two matrices, by operators that have gradients everywhere."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

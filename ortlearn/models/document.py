@@ -1,7 +1,5 @@
 """The ONNX model of an estimator, written by definitions alone."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Encoders of categories: the number of a category, a column for each, or a value learned for it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

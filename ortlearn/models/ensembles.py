@@ -1,7 +1,5 @@
 """Ensembles that average, vote or stack: voting, bagging, stacking."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -22,7 +20,6 @@ from .members import (
     write_members,
 )
 from .objectives import Objective, common_objective, objective_of
-from .registry import share
 from .scores import (
     Scores,
     classes_of_probabilities,
@@ -94,14 +91,7 @@ class BaggingDefinition(ModelDefinition):
         return _mean_objective(model, total_weight * model._max_samples / model._n_samples)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        n_features, features = model.n_features_in_, model.estimators_features_
-        share(op, model.estimators_, x, n_features, features)
-        members = [
-            op.write(
-                member, x if id(member) in op.shared else op.columns(x, own, n_features), f"estimators_[{i}]"
-            )
-            for i, (member, own) in enumerate(zip(model.estimators_, features, strict=True))
-        ]
+        members = write_members(op, model, x, model.estimators_features_)
         if not hasattr(model, "classes_"):
             return regression(op, mean(op, [m.predicted for m in members]), members[0].n_outputs)
         if not hasattr(model.estimators_[0], "predict_proba"):

@@ -1,7 +1,5 @@
 """Forms that a fitted attribute takes in a graph, each with its inverse."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

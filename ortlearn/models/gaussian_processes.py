@@ -4,8 +4,6 @@ Rasmussen, C. E. and Williams, C. K. I., "Gaussian Processes for Machine Learnin
 formulas of kernels are those of chapter 4, as ``sklearn.gaussian_process.kernels`` writes them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace

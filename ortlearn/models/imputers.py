@@ -1,7 +1,5 @@
 """Imputers of missing numbers, and indicators of where they are."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 Chang and Lin, "LIBSVM: a library for support vector machines", ACM TIST 2011, section 3.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Estimators with members, and what they compute from the scores of these."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -22,9 +20,15 @@ class MembersDefinition(ModelDefinition):
         yield from (Route(member, columns, is_member=True) for member in model.estimators_)
 
 
-def write_members(op: ModelWriter, model: Any, x: Any) -> list[Scores]:
-    """Append every member of ``estimators_``."""
-    return [op.write(member, x, f"estimators_[{i}]") for i, member in enumerate(model.estimators_)]
+def write_members(op: ModelWriter, model: Any, x: Any, columns: Sequence[Any] | None = None) -> list[Scores]:
+    """Append every member of ``estimators_``, each on its columns of X where these are given."""
+    members, n_features = model.estimators_, None if columns is None else model.n_features_in_
+    op.siblings |= {id(member): (members, x, columns, n_features) for member in members}
+    parts = [x if columns is None else op.columns(x, columns[i], n_features) for i in range(len(members))]
+    return [
+        op.write(member, part, f"estimators_[{i}]")
+        for i, (member, part) in enumerate(zip(members, parts, strict=True))
+    ]
 
 
 def mean(op: ModelWriter, tensors: Sequence[str], weights: Iterable[float] | None = None) -> str:

@@ -1,7 +1,5 @@
 """One model per class, pair of classes or output."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Naive Bayes classifiers: the joint log-likelihoods of samples and classes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

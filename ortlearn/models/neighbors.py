@@ -1,7 +1,5 @@
 """Nearest neighbours: regression, votes, distances, the local outlier factor."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Parameters: which fitted attribute is in a graph, in which form, and how it is written back."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field

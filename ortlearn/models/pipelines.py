@@ -1,7 +1,5 @@
 """Pipelines, and transformers side by side."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Projections: PCA and its relatives, kernel PCA, partial least squares."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

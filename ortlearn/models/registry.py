@@ -1,8 +1,6 @@
 """Find the definition of an estimator."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import takewhile
 from typing import Any
 
@@ -142,8 +140,14 @@ def _walk(estimator: Any) -> Iterator[tuple[Any, ModelDefinition | None]]:
 def inner_part(estimator: Any) -> tuple[str, Any] | None:
     """Return attribute and estimator that a fitted one stands for; None where it stands for itself."""
     found = find_definition(estimator)
-    attribute = None if found is None else found.inner(estimator)
-    return None if attribute is None else (attribute, getattr(estimator, attribute))
+    if found is None or not found.inner:
+        return None
+    for attribute in found.inner:
+        if hasattr(estimator, attribute):
+            return attribute, getattr(estimator, attribute)
+    raise ConversionError(
+        f"{type(estimator).__name__} has no {attribute}: set refit=True, or pass the estimator you chose."
+    )
 
 
 def unwrapped(estimator: Any) -> Any:
@@ -174,13 +178,6 @@ def shape_predictions(estimator: Any, n_dimensions: int) -> None:
     inner = None if found is None else found.shape_predictions(estimator, n_dimensions)
     if inner is not None:
         shape_predictions(inner, n_dimensions)
-
-
-def share(op: Any, members: Sequence[Any], x: Any, n_features: int, columns: Any = None) -> None:
-    """Append what the members of an ensemble compute at once, where they have one definition."""
-    found = find_definition(members[0])
-    if found is not None and len(members) > 1 and len({type(member) for member in members}) == 1:
-        found.share(op, members, x, n_features, columns)
 
 
 def refuse_undefined(op: Any, estimator: Any, x: Any) -> Any:

@@ -1,7 +1,5 @@
 """Scalers: each column less a number, times another."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Selectors of columns."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any

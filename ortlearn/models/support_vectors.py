@@ -1,7 +1,5 @@
 """Support vector machines: kernels of samples with support vectors, summed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations

@@ -1,7 +1,5 @@
 """Counts of words in documents, and their weights."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Transformers of numbers: powers, quantiles, products, norms, bins, functions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A floating-point initializer of a graph, as every later stage sees it."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Estimators that stand for the one inside of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,38 +7,39 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from ..exceptions import ConversionError
 from .base import ModelDefinition, Route
 from .members import decision_of
 from .objectives import Objective, objective_of
-from .registry import definition_of
+from .registry import definition_of, inner_part
 from .scores import Scores, difference, label_of
 from .writer import ModelWriter
+
+
+def _inside(model: Any) -> tuple[str, Any]:
+    """Return attribute and estimator of the one inside."""
+    return inner_part(model) or ("", model)
 
 
 class InnerDefinition(ModelDefinition):
     """Estimators that compute what the one inside does."""
 
     takes_columns = True
-    attribute = "estimator_"
-
-    def inner(self, model: Any) -> str:
-        return self.attribute
+    inner: Sequence[str] = ("estimator_",)
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
-        yield Route(getattr(model, self.inner(model)), columns)
+        yield Route(_inside(model)[1], columns)
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         # at the top, the parameters keep the names they have in the estimator inside
-        attribute = self.inner(model)
-        return op.write(getattr(model, attribute), x, attribute if op.path else "")
+        attribute, estimator = _inside(model)
+        return op.write(estimator, x, attribute if op.path else "")
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         """Return the objective of the estimator inside."""
-        return objective_of(getattr(model, self.inner(model)), total_weight)
+        return objective_of(_inside(model)[1], total_weight)
 
     def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
-        return getattr(model, self.inner(model))
+        return _inside(model)[1]
 
 
 class ConsensusDefinition(InnerDefinition):
@@ -54,21 +53,13 @@ class ConsensusDefinition(InnerDefinition):
 class SearchDefinition(InnerDefinition):
     """Searches over hyper-parameters, once they have refitted the best estimator."""
 
-    attribute = "best_estimator_"
-
-    def inner(self, model: Any) -> str:
-        if not hasattr(model, self.attribute):
-            raise ConversionError(
-                f"{type(model).__name__} has no best_estimator_: set refit=True, or pass the estimator you "
-                "chose."
-            )
-        return self.attribute
+    inner = ("best_estimator_",)
 
 
 class FrozenDefinition(InnerDefinition):
     """FrozenEstimator: nothing in it is trained unless somebody names it, or it is the model itself."""
 
-    attribute = "estimator"
+    inner = ("estimator",)
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         with op.inside(reason="it is part of a FrozenEstimator" if op.path else ""):
@@ -78,16 +69,12 @@ class FrozenDefinition(InnerDefinition):
 class ThresholdDefinition(InnerDefinition):
     """FixedThresholdClassifier and TunedThresholdClassifierCV: two classes, decided by a threshold."""
 
-    def inner(self, model: Any) -> str:
-        return "estimator_" if hasattr(model, "estimator_") else "estimator"
+    inner = ("estimator_", "estimator")
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         scores = super().write(op, model, x)
-        classifier = getattr(model, self.inner(model))
-        method = model.response_method
-        of_probability = method == "predict_proba" or (
-            method == "auto" and hasattr(classifier, "predict_proba")
-        )
+        method, has_shares = model.response_method, hasattr(_inside(model)[1], "predict_proba")
+        of_probability = method == "predict_proba" or (method == "auto" and has_shares)
         # the positive class is the second one by default
         positive = getattr(model, "pos_label", None)
         number = 1 if positive is None else int(np.flatnonzero(scores.classes == positive)[0])
@@ -114,7 +101,7 @@ def _value_of_class(op: ModelWriter, scores: Scores, number: int, of_probability
 class TransformedTargetDefinition(InnerDefinition):
     """TransformedTargetRegressor: the regressor learns transformed labels."""
 
-    attribute = "regressor_"
+    inner = ("regressor_",)
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         scores = super().write(op, model, x).with_link(op, op.link)

@@ -1,8 +1,6 @@
 """Write the graph of an estimator: nodes, and parameters that remember where they come from."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -46,8 +44,11 @@ class ModelWriter(SampleWriter):
     ----------
     parameters : dict of str to Parameter
         Parameters by the name of their initializer, in the order they were asked for.
+    siblings : dict of int to tuple
+        By the id of an estimator, the members of its ensemble, their samples, and where they have columns of
+        their own these, and the number of columns of the samples.
     shared : dict of int to str
-        By the id of an estimator, a tensor that is computed for several at once.
+        By the id of an estimator, a tensor that was computed for all members at once.
     path : str
         Expression of the part that is being written, from its step on; empty at the top.
 
@@ -73,6 +74,7 @@ class ModelWriter(SampleWriter):
         super().__init__(OPSET, dtype=front_dtype or dtype, existing_names=inputs, types=inputs)
         self._last_dtype = np.dtype(dtype)
         self.parameters: dict[str, Parameter] = {}
+        self.siblings: dict[int, tuple[Sequence[Any], Any, Sequence[Any] | None, int | None]] = {}
         self.shared: dict[int, str] = {}
         self.undefined = undefined
         self.link = link

@@ -1,7 +1,5 @@
 """Sets of shares, probabilities, tables that rise, triangular matrices."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Constraints on the sign of a parameter."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """AdaBoost: the weighted median of regressors, the weighted votes of classifiers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -13,7 +11,6 @@ from ..base import ModelDefinition
 from ..constraints.signs import Positive
 from ..forms import Kept
 from ..members import one_hot, shares_of, write_members
-from ..registry import share
 from ..scores import Scores, binary_classes, class_scores, difference, label_of, of_two_classes, regression
 from ..writer import ModelWriter
 
@@ -28,7 +25,6 @@ class AdaBoostRegressorDefinition(ModelDefinition):
         yield from model.estimators_
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        share(op, model.estimators_, x, model.n_features_in_)
         columns = [member.predicted for member in write_members(op, model, x)]
         if len(columns) == 1:
             return regression(op, columns[0])
@@ -57,7 +53,6 @@ class AdaBoostClassifierDefinition(ModelDefinition):
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         classes, count = model.classes_, len(model.estimators_)
         k = len(classes)
-        share(op, model.estimators_, x, model.n_features_in_)
         # where the fit ended early, zeros are left over
         used = Kept(np.arange(len(model.estimator_weights_)) < count)
         weights = op.parameter(model, "estimator_weights_", form=used, constraint=Positive())

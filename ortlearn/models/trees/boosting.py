@@ -1,7 +1,5 @@
 """Gradient boosting: a first score, and sums of the values of leaves."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -28,8 +26,7 @@ from ..parameters import Access
 from ..pipelines import column_positions
 from ..scores import Scores, binary_classes, class_scores, difference, joined, regression
 from ..writer import ModelWriter
-from .nodes import STEM, Leaves, Nodes, leaves_of_trees
-from .routing import leaf_numbers, leaf_sums
+from .nodes import STEM, Leaves, Nodes, leaf_numbers, leaf_sums, leaves_of_trees
 
 #: Name of the scores that boosting starts from.
 FIRST = "base_values"

@@ -1,8 +1,5 @@
 """Decision trees and forests: means of the values of leaves, or of their depths."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,8 +21,7 @@ from ..scores import (
     regression,
 )
 from ..writer import ModelWriter
-from .nodes import STEM, Leaves, Nodes, leaves_of_trees
-from .routing import leaf_numbers
+from .nodes import STEM, Leaves, Nodes, leaf_numbers, leaves_of_trees
 
 #: Share of one tree's vote below which the probabilities of a forest count as this one: a class that no tree
 #: votes for would jump at the first step otherwise, where the slope of the logarithm is 1 / LOWEST.
@@ -43,10 +39,21 @@ def _leaves(op: ModelWriter, model: Any, x: str, **options: Any) -> str:
     """Append the values of the leaves that samples reach, the trees along axis 1."""
     expression = "estimators_[*].tree_.value" if hasattr(model, "estimators_") else "tree_.value"
     table = op.parameter(model, expression, role="table", name=STEM, access=LEAVES, **options)
-    numbers = op.shared.get(id(model))
-    if numbers is None:
-        numbers = leaf_numbers(op, Nodes.of_trees(_trees(model)), x, model.n_features_in_)
-    return op.Gather(table, numbers, axis=0)
+    return op.Gather(table, _leaf_numbers(op, model, x), axis=0)
+
+
+def _leaf_numbers(op: ModelWriter, model: Any, x: str) -> str:
+    """Append the numbers of the leaves that samples reach; those of the trees of an ensemble at once."""
+    members, samples, columns, n_features = op.siblings.get(id(model), ([model], x, None, None))
+    if len(members) == 1 or not all(hasattr(member, "tree_") for member in members):
+        return leaf_numbers(op, Nodes.of_trees(_trees(model)), x, model.n_features_in_)
+    if id(model) not in op.shared:
+        nodes = Nodes.of_trees([member.tree_ for member in members], columns)
+        counts = np.array([member.tree_.n_leaves for member in members])
+        numbers = leaf_numbers(op, nodes, op.matrix(samples), n_features or model.n_features_in_)
+        numbers = op.Sub(numbers, np.cumsum(counts) - counts)
+        op.shared |= {id(own): op.Gather(numbers, [number], axis=1) for number, own in enumerate(members)}
+    return op.shared[id(model)]
 
 
 #: Losses that criteria are the decrease of; values of leaves are their minima.
@@ -61,22 +68,6 @@ CRITERIA = {
 
 class _Trees(ModelDefinition):
     """Trees and forests: they minimise the criterion (User guide of scikit-learn, "Decision Trees")."""
-
-    def share(
-        self,
-        op: ModelWriter,
-        members: Sequence[Any],
-        x: Any,
-        n_features: int,
-        columns: Sequence[np.ndarray] | None = None,
-    ) -> None:
-        if not all(hasattr(member, "tree_") for member in members):
-            return
-        nodes = Nodes.of_trees([member.tree_ for member in members], columns)
-        counts = np.array([member.tree_.n_leaves for member in members])
-        numbers = op.Sub(leaf_numbers(op, nodes, op.matrix(x), n_features), np.cumsum(counts) - counts)
-        for number, member in enumerate(members):
-            op.shared[id(member)] = op.Gather(numbers, [number], axis=1)
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         """Return the loss of the criterion.
