@@ -25,19 +25,9 @@ STEP = "pairwise_coupling"
 
 
 def pair_table(n_classes: int) -> np.ndarray:
-    """Return the matrix of shape (pairs, n_classes), 1 for the first class of a pair, -1 for the second.
-
-    Examples
-    --------
-    >>> from ortlearn.models.coupling import pair_table
-    >>> pair_table(3).tolist()
-    [[1, -1, 0], [1, 0, -1], [0, 1, -1]]
-    """
-    pairs = list(combinations(range(n_classes), 2))
-    table = np.zeros((len(pairs), n_classes), dtype=np.int32)
-    table[np.arange(len(pairs)), [i for i, _ in pairs]] = 1
-    table[np.arange(len(pairs)), [j for _, j in pairs]] = -1
-    return table
+    """Return the matrix of shape (pairs, n_classes), 1 for the first class of a pair, -1 for the second."""
+    unit = np.eye(n_classes, dtype=np.int32)
+    return np.array([unit[i] - unit[j] for i, j in combinations(range(n_classes), 2)])
 
 
 def disagreement(op: GraphBuilder, first: str, n_classes: int) -> str:

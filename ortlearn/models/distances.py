@@ -16,29 +16,20 @@ MANY = 2**16
 
 
 def pairwise_distances(op: GraphBuilder, a: str, b: str, metric: str, power: Any = None) -> str:
-    """Return the distances between the rows of two matrices.
+    """Return the distances between the rows of two matrices, of shape (n, m).
 
-    Parameters
-    ----------
-    op : GraphBuilder
-        Where the nodes go; what it knows of the shape of ``b`` decides how they are computed.
-    a, b : str
-        Tensors of shape (n, columns) and (m, columns).
-    metric : {"sqeuclidean", "euclidean", "manhattan", "minkowski", "chebyshev"}
-        Metric; ``"minkowski"`` is the sum of ``|a - b| ** power``.
-    power : str or array-like, default=None
-        Exponent of ``"minkowski"``.
-
-    Returns
-    -------
-    str
-        Tensor of shape (n, m).
+    Metrics are ``"sqeuclidean"``, ``"euclidean"``, ``"manhattan"``, ``"chebyshev"``, and ``"minkowski"``, the
+    sum of ``|a - b| ** power``. What is known of the shape of ``b`` decides how they are computed.
     """
-    if metric in ("sqeuclidean", "euclidean"):
-        large = _size(op, b) > EXACT
-        squares = _squares_by_product(op, a, b) if large else _squares(op, a, b)
+    euclidean = metric in ("sqeuclidean", "euclidean")
+    if euclidean and _size(op, b) > EXACT:
+        squares = _squares_by_product(op, a, b)
         return guarded_sqrt(op, squares, op.dtype(b)) if metric == "euclidean" else squares
-    size = op.Abs(_differences(op, a, b))
+    differences = op.Sub(op.Unsqueeze(a, [1]), op.Unsqueeze(b, [0]))
+    if euclidean:
+        squares = _reduce(op, "ReduceSumSquare", differences, 2, keepdims=0)
+        return guarded_sqrt(op, squares, op.dtype(b)) if metric == "euclidean" else squares
+    size = op.Abs(differences)
     if metric == "minkowski":
         return op.ReduceSum(op.Pow(size, power), [2], keepdims=0)
     if metric == "manhattan":
@@ -51,14 +42,6 @@ def _size(op: GraphBuilder, b: str) -> int:
     shape = op.shape(b) or ()
     sizes = [dim for dim in shape if isinstance(dim, int)]
     return math.prod(sizes) if len(sizes) == len(shape) else 0
-
-
-def _differences(op: GraphBuilder, a: str, b: str) -> str:
-    return op.Sub(op.Unsqueeze(a, [1]), op.Unsqueeze(b, [0]))
-
-
-def _squares(op: GraphBuilder, a: str, b: str) -> str:
-    return _reduce(op, "ReduceSumSquare", _differences(op, a, b), 2, keepdims=0)
 
 
 def _squares_by_product(op: GraphBuilder, a: str, b: str) -> str:

@@ -1,12 +1,12 @@
 """One model per class, pair of classes or output."""
 
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 from onnx import TensorProto
 
 from ..losses import LogLoss
+from .coupling import pair_table
 from .members import (
     MembersDefinition,
     as_column_of_classes,
@@ -75,10 +75,7 @@ def pair_decisions(op: ModelWriter, second: str, confidences: str, n_classes: in
     has them. Of each pair (i, j), i < j, ``second`` says whether it votes for j, and ``confidences`` is the
     confidence in j, both of shape (n, n_pairs).
     """
-    pairs = list(combinations(range(n_classes), 2))
-    signs = np.zeros((len(pairs), n_classes), dtype=op.float_dtype)
-    for row, (i, j) in enumerate(pairs):
-        signs[row, i], signs[row, j] = -1, 1
+    signs = -pair_table(n_classes).astype(op.float_dtype)
     votes = op.Cast(second, to=op.elem_type)
     first, last = (signs < 0).astype(op.float_dtype), (signs > 0).astype(op.float_dtype)
     # votes for j where the pair votes for it, for i elsewhere

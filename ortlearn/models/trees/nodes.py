@@ -44,59 +44,24 @@ def leaves_of_trees(trees: Iterable[Any]) -> list[tuple[np.ndarray, np.ndarray]]
 class Nodes:
     """The nodes of several trees, those of a tree after those of the one before; arrays of shape (n_nodes,).
 
-    Attributes
-    ----------
-    sizes : ndarray of int, shape (n_trees,)
-        Numbers of nodes.
-    depth : int
-        Splits on the longest way from a root to a leaf.
-    is_leaf : ndarray of bool
-        Whether a node is a leaf.
-    left, right : ndarray of int
-        Nodes that follow a split, numbered within their tree.
-    feature : ndarray of int
-        Column that a split compares.
-    threshold : ndarray of float64
-        Samples up to it go left.
-    missing_left : ndarray of bool
-        Whether missing values go left.
+    ``left`` and ``right`` are the nodes that follow a split, numbered within their tree.
     """
 
-    sizes: np.ndarray
-    depth: int
+    sizes: np.ndarray  # numbers of nodes, of shape (n_trees,)
+    depth: int  # splits on the longest way from a root to a leaf
     is_leaf: np.ndarray
     left: np.ndarray
     right: np.ndarray
-    feature: np.ndarray
-    threshold: np.ndarray
-    missing_left: np.ndarray
+    feature: np.ndarray  # column that a split compares
+    threshold: np.ndarray  # float64; samples up to it go left
+    missing_left: np.ndarray  # whether missing values go left
 
     @classmethod
-    def of_splits(
-        cls,
-        left: Sequence[int],
-        right: Sequence[int],
-        feature: Sequence[int],
-        threshold: Sequence[float],
-        missing_left: Sequence[bool],
-    ) -> Nodes:
+    def of_splits(cls, left: Any, right: Any, feature: Any, threshold: Any, missing_left: Any) -> Nodes:
         """Return the nodes of a tree: the splits first, the root before the others, then the leaves.
 
-        Parameters
-        ----------
-        left, right : sequence of int
-            Nodes that follow each split; leaf k has the number ``n_splits + k``.
-        feature : sequence of int
-            Column that each split compares.
-        threshold : sequence of float
-            Samples up to it go left.
-        missing_left : sequence of bool
-            Whether missing values go left.
-
-        Returns
-        -------
-        Nodes
-            Nodes of one tree; :meth:`joined` puts those of several together.
+        Arguments have an item for each split, as the attributes; leaf k has the number ``n_splits + k``.
+        :meth:`joined` puts the nodes of several trees together.
 
         Examples
         --------
@@ -110,16 +75,12 @@ class Nodes:
         depth, level = 1, [0] if n_splits else []
         while level := [child for node in level for child in (left[node], right[node]) if child < n_splits]:
             depth += 1
-        return cls(
-            np.array([n_splits + leaves]),
-            depth,
-            np.arange(n_splits + leaves) >= n_splits,
-            np.append(np.asarray(left, dtype=np.int64), [-1] * leaves),
-            np.append(np.asarray(right, dtype=np.int64), [-1] * leaves),
-            np.append(np.asarray(feature, dtype=np.int64), [0] * leaves),
-            np.append(np.asarray(threshold, dtype=np.float64), [0.0] * leaves),
-            np.append(np.asarray(missing_left, dtype=bool), [False] * leaves),
-        )
+        left, right = (np.append(np.asarray(own, np.int64), [-1] * leaves) for own in (left, right))
+        feature = np.append(np.asarray(feature, np.int64), [0] * leaves)
+        threshold = np.append(np.asarray(threshold, np.float64), [0.0] * leaves)
+        missing_left = np.append(np.asarray(missing_left, bool), [False] * leaves)
+        is_leaf = np.arange(n_splits + leaves) >= n_splits
+        return cls(np.array([len(is_leaf)]), depth, is_leaf, left, right, feature, threshold, missing_left)
 
     @classmethod
     def joined(cls, parts: Sequence[Nodes]) -> Nodes:
@@ -204,25 +165,10 @@ def _tables(nodes: Nodes, n_features: int, thresholds: np.ndarray) -> tuple[np.n
 
 
 def leaf_numbers(op: ModelWriter, nodes: Nodes, x: str, n_features: int, in_float32: bool = True) -> str:
-    """Append the numbers of the leaves that samples reach.
+    """Append the numbers of the leaves that samples reach, positions among the leaves of all trees.
 
-    Parameters
-    ----------
-    op : ModelWriter
-        Receives the graph.
-    nodes : Nodes
-        Trees.
-    x : str
-        Samples.
-    n_features : int
-        Number of their columns.
-    in_float32 : bool, default=True
-        Whether scikit-learn compares float32 samples with the thresholds; float64 ones otherwise.
-
-    Returns
-    -------
-    str
-        Matrix of int64, of shape (n, n_trees): positions among the leaves of all trees.
+    They are int64, of shape (n, n_trees), from samples of ``n_features`` columns. ``in_float32`` says whether
+    the trees were grown to compare float32 samples with the thresholds; float64 ones otherwise.
     """
     double = op.float_dtype == np.float64
     if double and in_float32:
@@ -250,25 +196,10 @@ def _next(op: ModelWriter, values: str, threshold: Any, following: Any) -> str:
 
 
 def leaf_sums(op: ModelWriter, table: str, numbers: str, n_rounds: int, n_scores: int = 1) -> str:
-    """Append the sums of the values of the leaves that samples reach.
+    """Append the sums of the values of the leaves that samples reach, of shape (n, n_scores).
 
-    Parameters
-    ----------
-    op : ModelWriter
-        Receives the nodes.
-    table : str
-        Values of all leaves, of shape (n_leaves,).
-    numbers : str
-        Positions in the table, of shape (n, n_trees): see :func:`~ortlearn.models.trees.leaf_numbers`.
-    n_rounds : int
-        Number of rounds of boosting.
-    n_scores : int, default=1
-        Number of scores; a round has a tree for each, in their order.
-
-    Returns
-    -------
-    str
-        Matrix of shape (n, n_scores).
+    The table has the values of all leaves, of shape (n_leaves,); numbers are those of :func:`leaf_numbers`. A
+    round of boosting has a tree for each score, in their order.
     """
     values = op.Gather(table, numbers, axis=0)
     if n_scores == 1:
