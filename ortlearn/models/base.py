@@ -15,24 +15,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Route:
-    """A part of an estimator and the columns that it is given.
+    """A part of an estimator and the columns that it is given."""
 
-    Attributes
-    ----------
-    part : estimator or None
-        Part; None where columns are passed through.
-    columns : sequence of int
-        Positions in X.
-    imputed : bool
-        Whether missing values are filled on the way.
-    is_member : bool
-        Whether it is one of several members that are given the same columns.
-    """
-
-    part: Any
-    columns: Sequence[int]
-    imputed: bool = False
-    is_member: bool = False
+    part: Any  # None where columns are passed through
+    columns: Sequence[int]  # positions in X
+    imputed: bool = False  # whether missing values are filled on the way
+    is_member: bool = False  # whether it is one of several members that are given the same columns
 
 
 class ModelDefinition:

@@ -33,13 +33,9 @@ class KMeansDefinition(ModelDefinition):
         squares = pairwise_distances(op, x, centers, "sqeuclidean")
         # the centre is chosen, not differentiated
         chosen = self.chosen(op, model, x, squares)
-        return Scores(
-            "unsupervised",
-            op.GatherElements(squares, chosen, axis=1),
-            1,
-            label=op.Squeeze(chosen, [1]),
-            transformed=guarded_sqrt(op, squares, op.float_dtype),
-        )
+        score, label = op.GatherElements(squares, chosen, axis=1), op.Squeeze(chosen, [1])
+        transformed = guarded_sqrt(op, squares, op.float_dtype)
+        return Scores("unsupervised", score, 1, label=label, transformed=transformed)
 
     def chosen(self, op: ModelWriter, model: Any, x: str, squares: str) -> str:
         """Append the number of each sample's cluster, of shape (n, 1)."""
@@ -104,14 +100,9 @@ class GaussianMixtureDefinition(ModelDefinition):
         squares, log_det = _mahalanobis(op, model, x)
         densities = op.Add(op.Mul(squares, -0.5), op.Add(log_det, self._log_weights(op, model)))
         likelihood = op.ReduceLogSumExp(densities, [1], keepdims=1)
-        return Scores(
-            "unsupervised",
-            op.Neg(likelihood),
-            1,
-            label=op.ArgMax(densities, axis=1, keepdims=0),
-            probabilities=op.Softmax(densities, axis=1),
-            likelihood=likelihood,
-        )
+        outputs: dict[str, Any] = {"label": op.ArgMax(densities, axis=1, keepdims=0)}
+        outputs |= {"probabilities": op.Softmax(densities, axis=1), "likelihood": likelihood}
+        return Scores("unsupervised", op.Neg(likelihood), 1, **outputs)
 
     def _log_weights(self, op: ModelWriter, model: Any) -> str:
         """Return the logarithms of the weights, less those of the factors that all densities share."""
@@ -166,8 +157,11 @@ def _mahalanobis(op: ModelWriter, model: Any, x: str) -> tuple[str, str]:
     if triangular:
         # near zero, products lose no digits that differences have
         centre = model.means_.mean(axis=0).astype(op.float_dtype)
-        product = _full_product if kind == "full" else _tied_product
-        whitened = product(op, op.Sub(x, centre), op.Sub(means, centre), cholesky, model.means_.shape)
+        x, means = op.Sub(x, centre), op.Sub(means, centre)
+        if kind == "full":
+            whitened = _full_product(op, x, means, cholesky, model.means_.shape)
+        else:
+            whitened = op.Sub(op.Unsqueeze(op.MatMul(x, cholesky), [1]), op.MatMul(means, cholesky))
         identity = np.eye(len(centre), dtype=op.float_dtype)
         logarithms = op.Log(op.ReduceSum(op.Mul(cholesky, identity), [-1], keepdims=0))
     else:
@@ -187,8 +181,3 @@ def _full_product(op: ModelWriter, x: str, means: str, cholesky: str, shape: tup
     side_by_side = op.Reshape(op.Transpose(cholesky, perm=[1, 0, 2]), [n_columns, n_components * n_columns])
     offsets = op.ReduceSum(op.Mul(op.Unsqueeze(means, [2]), cholesky), [1], keepdims=0)
     return op.Sub(op.Reshape(op.MatMul(x, side_by_side), [-1, n_components, n_columns]), offsets)
-
-
-def _tied_product(op: ModelWriter, x: str, means: str, cholesky: str, shape: tuple[int, int]) -> str:
-    """Return ``(x - m_k) P`` of shape (n, n_components, n_features)."""
-    return op.Sub(op.Unsqueeze(op.MatMul(x, cholesky), [1]), op.MatMul(means, cholesky))

@@ -14,6 +14,7 @@ import numpy as np
 from onnx import GraphProto, TensorProto, ValueInfoProto, helper
 
 from ..graphs import GraphBuilder
+from .distances import reduced
 
 #: How close to 0 and 1 libsvm lets the probability of a pair come.
 PAIR_BOUND = 1e-7
@@ -76,7 +77,7 @@ def _coordinate_step(outer: GraphBuilder, matrix: str, diagonal: str, n_classes:
     column = op.Mod(number, np.array(n_classes))
     product = op.Squeeze(op.MatMul(matrix, op.Unsqueeze(p, [2])), [2])
     residual = op.Sub(op.ReduceSum(op.Mul(p, product), [1], keepdims=1), product)
-    near = op.Less(_row_maximum(op, op.Abs(residual)), TOLERANCE / n_classes)
+    near = op.Less(reduced(op, "ReduceMax", op.Abs(residual), 1), TOLERANCE / n_classes)
     stops = op.And(near, op.Equal(column, np.array(0)))  # residuals are looked at once a sweep
     still = op.And(going, op.Not(stops))
     unit = op.Gather(np.eye(n_classes, dtype=op.float_dtype), column, axis=0)
@@ -95,12 +96,6 @@ def _coordinate_step(outer: GraphBuilder, matrix: str, diagonal: str, n_classes:
 
 def _infos(kinds: Mapping[str, tuple[int, list]]) -> list[ValueInfoProto]:
     return [helper.make_tensor_value_info(name, *kind) for name, kind in kinds.items()]
-
-
-def _row_maximum(op: GraphBuilder, values: str) -> str:
-    if op.opset < 18:
-        return op.ReduceMax(values, axes=[1], keepdims=1)
-    return op.ReduceMax(values, [1], keepdims=1)
 
 
 def _elem_type(op: GraphBuilder) -> int:

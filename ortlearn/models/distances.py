@@ -27,14 +27,14 @@ def pairwise_distances(op: GraphBuilder, a: str, b: str, metric: str, power: Any
         return guarded_sqrt(op, squares, op.dtype(b)) if metric == "euclidean" else squares
     differences = op.Sub(op.Unsqueeze(a, [1]), op.Unsqueeze(b, [0]))
     if euclidean:
-        squares = _reduce(op, "ReduceSumSquare", differences, 2, keepdims=0)
+        squares = reduced(op, "ReduceSumSquare", differences, 2, keepdims=0)
         return guarded_sqrt(op, squares, op.dtype(b)) if metric == "euclidean" else squares
     size = op.Abs(differences)
     if metric == "minkowski":
         return op.ReduceSum(op.Pow(size, power), [2], keepdims=0)
     if metric == "manhattan":
         return op.ReduceSum(size, [2], keepdims=0)
-    return _reduce(op, "ReduceMax", size, 2, keepdims=0)
+    return reduced(op, "ReduceMax", size, 2, keepdims=0)
 
 
 def _size(op: GraphBuilder, b: str) -> int:
@@ -52,14 +52,14 @@ def _squares_by_product(op: GraphBuilder, a: str, b: str) -> str:
     # not MatMul of a Transpose: onnxruntime fuses them into an operator that has no float64 kernel
     products = op.Gemm(a, b, transB=1, alpha=2.0)
     lengths = op.Add(
-        _reduce(op, "ReduceSumSquare", a, 1),
-        op.Transpose(_reduce(op, "ReduceSumSquare", b, 1), perm=[1, 0]),
+        reduced(op, "ReduceSumSquare", a, 1), op.Transpose(reduced(op, "ReduceSumSquare", b, 1), perm=[1, 0])
     )
     squares = op.Max(op.Sub(lengths, products), op.constant(np.zeros(())))
     return op.Cast(squares, to=TensorProto.FLOAT) if single else squares
 
 
-def _reduce(op: GraphBuilder, op_type: str, name: str, axis: int, keepdims: int = 1) -> str:
+def reduced(op: GraphBuilder, op_type: str, name: str, axis: int, keepdims: int = 1) -> str:
+    """Return a tensor reduced along an axis, in the form that the opset has."""
     if op.opset < 18:
         return op.node(op_type, name, axes=[axis], keepdims=keepdims)
     return op.node(op_type, name, [axis], keepdims=keepdims)

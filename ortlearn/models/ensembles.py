@@ -20,15 +20,7 @@ from .members import (
     write_members,
 )
 from .objectives import Objective, common_objective, objective_of
-from .scores import (
-    Scores,
-    classes_of_probabilities,
-    classification,
-    joined,
-    label_of,
-    log_shares,
-    regression,
-)
+from .scores import Scores, classes_of_probabilities, classification, joined, label_of, log_shares, regression
 from .writer import ModelWriter
 
 

@@ -5,16 +5,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "AsIs",
-    "Composed",
-    "Form",
-    "Kept",
-    "Logarithm",
-    "Reshaped",
-    "Scaled",
-    "Transposed",
-]
+__all__ = ["AsIs", "Composed", "Form", "Kept", "Logarithm", "Reshaped", "Scaled", "Transposed"]
 
 
 class Form:

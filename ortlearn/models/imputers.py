@@ -13,17 +13,12 @@ from .scores import Scores, joined, transformation
 from .writer import ModelWriter
 
 
-def _marker(model: Any) -> str:
-    """Return what stands for a missing text in a graph."""
-    return as_text(model.missing_values)
-
-
 def _is_missing(op: ModelWriter, model: Any, x: str) -> str:
     """Append where values are missing."""
+    marker = as_text(model.missing_values)  # what stands for a missing text in a graph
     if op.has_text(x):
-        number = category_numbers(op, x, [_marker(model)])
-        return op.Cast(number, to=TensorProto.BOOL)
-    if _marker(model) == "nan":
+        return op.Cast(category_numbers(op, x, [marker]), to=TensorProto.BOOL)
+    if marker == "nan":
         return op.IsNaN(x)
     return op.Equal(x, float(model.missing_values))
 
@@ -42,7 +37,6 @@ class MissingIndicatorDefinition(ModelDefinition):
     """MissingIndicator: 1 where a value is missing, 0 elsewhere."""
 
     untrained = "it has no parameters"
-
     takes_columns = True
 
     def covers(self, model: Any) -> bool:

@@ -96,8 +96,7 @@ class OneVsOneDefinition(MembersDefinition):
         numbers = joined(op, [as_column_of_classes(op, str(member.label)) for member in members])
         by_decision = hasattr(model.estimators_[0], "decision_function")
         confidences = joined(
-            op,
-            [str(decision_of(m)) if by_decision else positive_probability(op, m) for m in members],
+            op, [str(decision_of(m)) if by_decision else positive_probability(op, m) for m in members]
         )
         decision, sums = pair_decisions(op, op.Equal(numbers, 1), confidences, len(classes))
         if len(classes) == 2:

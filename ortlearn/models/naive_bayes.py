@@ -22,11 +22,7 @@ class GaussianNBDefinition(ModelDefinition):
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         prior = op.parameter(
-            model,
-            "class_prior_",
-            form=Logarithm(),
-            role="intercept",
-            constraint=Simplex(logarithm=True),
+            model, "class_prior_", form=Logarithm(), role="intercept", constraint=Simplex(logarithm=True)
         )
         variances = op.parameter(model, "var_", role="scale", constraint=Positive())
         differences = op.Sub(op.Unsqueeze(x, [1]), op.parameter(model, "theta_", role="intercept"))

@@ -93,27 +93,23 @@ def _reciprocal(op: ModelWriter, distances: str) -> str:
 
 
 def _mean(op: ModelWriter, model: Any, x: str) -> Function:
-    """Return the function from a value for each sample of the fit to the mean over the nearest ones."""
+    """Return the function from a value for each sample of the fit to the mean over those that are near."""
     by_distance = model.weights == "distance"
     if model.n_neighbors is None:
-        return _mean_within_radius(op, model, x, by_distance)
+        ordered, finished = _distances(op, model, x, "" if by_distance else VOTES)
+        distances = finished(ordered)
+        weights = op.Cast(op.LessOrEqual(distances, float(model.radius)), to=op.elem_type)
+        if by_distance:
+            weights = op.Mul(weights, _reciprocal(op, distances))
+        # not a number where no sample is within the radius
+        shares = op.Div(weights, op.ReduceSum(weights, [1], keepdims=1))
+        return lambda values: op.MatMul(shares, values)
     distances, numbers = _nearest(op, model, x, model.n_neighbors, "" if by_distance else VOTES)
     if not by_distance:
         return lambda values: op.ReduceMean(op.Gather(values, numbers, axis=0), [1], keepdims=0)
     weights = _reciprocal(op, distances)
     shares = op.Unsqueeze(op.Div(weights, op.ReduceSum(weights, [1], keepdims=1)), [2])
     return lambda values: op.ReduceSum(op.Mul(op.Gather(values, numbers, axis=0), shares), [1], keepdims=0)
-
-
-def _mean_within_radius(op: ModelWriter, model: Any, x: str, by_distance: bool) -> Function:
-    """Return the function to the mean over the samples within the radius; without any it is not a number."""
-    ordered, finished = _distances(op, model, x, "" if by_distance else VOTES)
-    distances = finished(ordered)
-    weights = op.Cast(op.LessOrEqual(distances, float(model.radius)), to=op.elem_type)
-    if by_distance:
-        weights = op.Mul(weights, _reciprocal(op, distances))
-    shares = op.Div(weights, op.ReduceSum(weights, [1], keepdims=1))
-    return lambda values: op.MatMul(shares, values)
 
 
 class NeighborsRegressorDefinition(_Neighbors):

@@ -107,9 +107,10 @@ class Parameter:
         return self.form.forward(self._read(self.owner))
 
     def _read(self, owner: Any) -> np.ndarray:
-        return (
-            self.access.read(owner) if self.access else np.asarray(_entry(owner, self.attribute, self.index))
-        )
+        if self.access:
+            return self.access.read(owner)
+        whole = attrgetter(self.attribute)(owner)
+        return np.asarray(whole if self.index is None else whole[self.index])
 
     def write(self, owner: Any, value: np.ndarray) -> None:
         """Set the attribute of an owner.
@@ -128,11 +129,6 @@ class Parameter:
             return
         dtype = before.dtype if before.dtype.kind == "f" else np.dtype(np.float64)
         _set_entry(owner, self.attribute, self.index, np.asarray(new, dtype=dtype))
-
-
-def _entry(owner: Any, attribute: str, index: Any) -> Any:
-    whole = attrgetter(attribute)(owner)
-    return whole if index is None else whole[index]
 
 
 def _set_entry(owner: Any, attribute: str, index: Any, value: np.ndarray) -> None:

@@ -11,14 +11,7 @@ from .base import ModelDefinition
 #: Appends the graph of an estimator that no definition covers: takes writer, estimator and samples.
 Undefined = Callable[[Any, Any, Any], Any]
 #: Methods that a definition writes: a class that has its own needs a definition of its own.
-COMPUTING = {
-    "decision_function",
-    "predict",
-    "predict_log_proba",
-    "predict_proba",
-    "score_samples",
-    "transform",
-}
+COMPUTING = set("decision_function predict predict_log_proba predict_proba score_samples transform".split())
 
 
 def public_path(kind: type) -> str:

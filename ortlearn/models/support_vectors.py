@@ -6,7 +6,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto
+from onnx import TensorProto, helper
 from scipy.sparse import issparse
 
 from ..graphs import GraphBuilder
@@ -89,23 +89,16 @@ def pair_scores(op: GraphBuilder, kernel: str, weights: str, intercept: str, cou
     n_classes = len(counts)
     present = [c for c in range(n_classes) if counts[c]]
     sizes = np.array([counts[c] for c in present], dtype=np.int64)
-    columns, blocks = (_parts(op, name, sizes) for name in (kernel, weights))
+    parts = [op.Split(name, sizes, axis=1, n_outputs=len(sizes)) for name in (kernel, weights)]
+    columns, blocks = ([own] if isinstance(own, str) else own for own in parts)
     sides = [weighted_kernel(op, *pair) for pair in zip(columns, blocks, strict=True)]
     table = np.zeros((n_classes, n_classes - 1, n_classes * (n_classes - 1) // 2), dtype=np.int32)
     for number, (i, j) in enumerate(combinations(range(n_classes), 2)):
         table[i, j - 1, number] = table[j, i, number] = 1  # row j - 1 of class i and row i of class j
     # Integers, cast: a product with floats would be taken for one with weights.
-    both = op.Cast(table[present].reshape(len(present) * (n_classes - 1), -1), to=_float_of(op))
+    elem_type = helper.np_dtype_to_tensor_dtype(op.float_dtype)
+    both = op.Cast(table[present].reshape(len(present) * (n_classes - 1), -1), to=elem_type)
     return op.Add(op.MatMul(op.Concat(*sides, axis=1), both), intercept)
-
-
-def _parts(op: GraphBuilder, name: str, sizes: np.ndarray) -> tuple[str, ...]:
-    parts = op.Split(name, sizes, axis=1, n_outputs=len(sizes))
-    return (parts,) if isinstance(parts, str) else parts
-
-
-def _float_of(op: GraphBuilder) -> int:
-    return TensorProto.DOUBLE if op.float_dtype == np.float64 else TensorProto.FLOAT
 
 
 class _SupportVectorDefinition(ModelDefinition):
@@ -114,23 +107,19 @@ class _SupportVectorDefinition(ModelDefinition):
     def finish(self, model: Any) -> None:
         # libsvm reads coefficients and intercept of two classes with the other sign
         sign = -1 if len(getattr(model, "classes_", ())) == 2 else 1
-        if model._sparse:
-            _make_sparse(model, type(model._dual_coef_))
+        if model._sparse and not issparse(model.support_vectors_):
+            model.support_vectors_ = type(model._dual_coef_)(model.support_vectors_)
+        if model._sparse and not issparse(model.dual_coef_):
+            # libsvm reads all coefficients, zeros too
+            rows, columns = model.dual_coef_.shape
+            places = np.tile(np.arange(columns, dtype=np.int32), rows)
+            starts = np.arange(0, rows * columns + 1, columns, dtype=np.int32)
+            parts = (model.dual_coef_.ravel(), places, starts)
+            model.dual_coef_ = type(model._dual_coef_)(parts, (rows, columns))
         model._intercept_ = sign * np.asarray(model.intercept_)
         model._dual_coef_ = sign * model.dual_coef_
         if hasattr(model, "offset_"):
             model.offset_ = -model._intercept_
-
-
-def _make_sparse(model: Any, kind: type) -> None:
-    """Make matrices sparse again, zeros of the coefficients kept: libsvm reads all of them."""
-    if not issparse(model.support_vectors_):
-        model.support_vectors_ = kind(model.support_vectors_)
-    if not issparse(model.dual_coef_):
-        rows, columns = model.dual_coef_.shape
-        places = np.tile(np.arange(columns, dtype=np.int32), rows)
-        starts = np.arange(0, rows * columns + 1, columns, dtype=np.int32)
-        model.dual_coef_ = kind((model.dual_coef_.ravel(), places, starts), (rows, columns))
 
 
 class SupportVectorRegressorDefinition(_SupportVectorDefinition):

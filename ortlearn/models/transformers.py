@@ -12,6 +12,7 @@ from .base import ModelDefinition, Route
 from .columns import Columns
 from .constraints.sets import Rising
 from .constraints.signs import Positive
+from .kernels import unit_rows
 from .scores import Scores, joined, transformation
 from .writer import ModelWriter
 
@@ -169,9 +170,8 @@ class NormalizerDefinition(ModelDefinition):
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         if model.norm == "l2":
-            norm = op.Sqrt(op.ReduceSumSquare(x, [1], keepdims=1))
-        else:
-            norm = op.node("ReduceSum" if model.norm == "l1" else "ReduceMax", op.Abs(x), [1], keepdims=1)
+            return transformation(op, unit_rows(op, x), model.n_features_in_)
+        norm = op.node("ReduceSum" if model.norm == "l1" else "ReduceMax", op.Abs(x), [1], keepdims=1)
         return transformation(op, op.Div(x, op.Where(op.Equal(norm, 0.0), 1.0, norm)), model.n_features_in_)
 
 
@@ -179,7 +179,6 @@ class BinarizerDefinition(ModelDefinition):
     """Binarizer: 1 above a threshold, 0 elsewhere."""
 
     untrained = "it gives the number of a bin, which changes in steps: no gradient passes"
-
     continuous = False
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
@@ -191,7 +190,6 @@ class KBinsDiscretizerDefinition(ModelDefinition):
     """KBinsDiscretizer: the number of the bin of each value, or a column for each bin."""
 
     untrained = "it gives the number of a bin, which changes in steps: no gradient passes"
-
     continuous = False
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
@@ -215,20 +213,12 @@ def _arcsinh(op: GraphBuilder, x: str) -> str:
     return op.Mul(op.Sign(x), op.Log(op.Add(size, op.Sqrt(op.Add(op.Mul(size, size), 1.0)))))
 
 
-def _arctanh(op: GraphBuilder, x: str) -> str:
-    return op.Mul(op.Log(op.Div(op.Add(x, 1.0), op.Sub(1.0, x))), 0.5)
-
-
-def _sinh(op: GraphBuilder, x: str) -> str:
-    return op.Mul(op.Sub(op.Exp(x), op.Exp(op.Neg(x))), 0.5)
-
-
 #: What a function is in ONNX; onnxruntime has Cos and Asinh in float32 only.
 FUNCTIONS: dict[Callable | None, Callable[[GraphBuilder, str], str]] = {
     None: lambda op, x: x,
     np.absolute: lambda op, x: op.Abs(x),
     np.arcsinh: _arcsinh,
-    np.arctanh: _arctanh,
+    np.arctanh: lambda op, x: op.Mul(op.Log(op.Div(op.Add(x, 1.0), op.Sub(1.0, x))), 0.5),
     np.cos: lambda op, x: op.Sin(op.Add(x, float(np.pi / 2))),
     np.exp: lambda op, x: op.Exp(x),
     np.expm1: lambda op, x: op.Sub(op.Exp(x), 1.0),
@@ -240,7 +230,7 @@ FUNCTIONS: dict[Callable | None, Callable[[GraphBuilder, str], str]] = {
     np.reciprocal: lambda op, x: op.Reciprocal(x),
     np.sign: lambda op, x: op.Sign(x),
     np.sin: lambda op, x: op.Sin(x),
-    np.sinh: _sinh,
+    np.sinh: lambda op, x: op.Mul(op.Sub(op.Exp(x), op.Exp(op.Neg(x))), 0.5),
     np.sqrt: lambda op, x: op.Sqrt(x),
     np.square: lambda op, x: op.Mul(x, x),
     np.tanh: lambda op, x: op.Tanh(x),
@@ -260,7 +250,6 @@ class FunctionTransformerDefinition(ModelDefinition):
     """FunctionTransformer with a function of numpy that has a form in ONNX."""
 
     takes_columns = True
-
     untrained = "it has no parameters"
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:

@@ -207,17 +207,14 @@ class ModelWriter(SampleWriter):
         Scores
             Names of what it computes.
         """
-        before, outer = self._step, self._step is None and not self.path
+        outer = self._step is None and not self.path
         if outer and last and self.float_dtype != self._last_dtype:
             x = self.matrix(x)
             self.float_dtype = self._last_dtype
             x = self.Cast(x, to=self.elem_type)
-        self._step = name if outer else before
-        try:
-            with self.inside(reason="" if last else PREPARES):
-                return self.write(estimator, x, "" if outer else f"['{name}']")
-        finally:
-            self._step = before
+        with self.inside("" if outer else f"['{name}']", "" if last else PREPARES):
+            self._step = name if outer else self._step
+            return self.write(estimator, x)
 
     @contextmanager
     def inside(self, at: str = "", reason: str = "") -> Iterator[None]:
@@ -234,10 +231,10 @@ class ModelWriter(SampleWriter):
         ------
         None
         """
-        before = self.path, self._reason
+        before = self.path, self._reason, self._step
         dot = "." if self.path and at and not at.startswith("[") else ""
         self.path, self._reason = f"{self.path}{dot}{at}", self._reason or reason
         try:
             yield
         finally:
-            self.path, self._reason = before
+            self.path, self._reason, self._step = before

@@ -27,18 +27,6 @@ class Reparametrisation:
     """Constraints on parameters of a graph, whose initializers are free numbers.
 
     Both mappings go by the name of the initializer; tensors are the names of the parameters.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.models.constraints.signs import Positive
-    >>> from ortlearn.models.constraints.reparametrisation import Reparametrisation
-    >>> model = parser.parse_model('''
-    ...     <ir_version: 8, opset_import: ["": 18]>
-    ...     g (float[N,2] x) => (float[N,2] y) <float[2] variance = {1, 2}> { y = Div (x, variance) }''')
-    >>> free, put = Reparametrisation.of(model, {"variance": Positive()})
-    >>> [node.op_type for node in free.graph.node], put.tensors
-    (['Exp', 'Div'], {'variance': 'Exp_0'})
     """
 
     constraints: Mapping[str, Constraint] = field(default_factory=dict)

@@ -50,10 +50,6 @@ def _predictors(model: Any) -> list[Any]:
     return [tree for round_ in model._predictors for tree in round_]
 
 
-def _leaves_of_predictors(model: Any) -> list[tuple[np.ndarray, np.ndarray]]:
-    return [(tree.nodes["value"], tree.nodes["is_leaf"] != 0) for tree in _predictors(model)]
-
-
 class GradientBoostingDefinition(ModelDefinition):
     """GradientBoostingClassifier and GradientBoostingRegressor."""
 
@@ -134,6 +130,11 @@ class _FirstScores(Access):
                 member.tree_.value[member.tree_.children_left < 0] += own
 
 
+PREDICTOR_LEAVES = Leaves(
+    lambda model: [(tree.nodes["value"], tree.nodes["is_leaf"] != 0) for tree in _predictors(model)]
+)
+
+
 class HistGradientBoostingDefinition(ModelDefinition):
     """HistGradientBoostingClassifier and HistGradientBoostingRegressor.
 
@@ -155,7 +156,7 @@ class HistGradientBoostingDefinition(ModelDefinition):
             f"_predictors[*][{'0' if n_scores == 1 else '*'}].nodes['value']",
             role="table",
             name=STEM,
-            access=Leaves(_leaves_of_predictors),
+            access=PREDICTOR_LEAVES,
         )
         predictors = _predictors(model)
         if np.any(model.is_categorical_):
@@ -196,13 +197,14 @@ def _split_on_categories(
         own = np.flatnonzero(is_split & (table["feature_idx"] == place))
         if not len(own):
             continue
-        seen = _members(known[place_of[place]], len(values)) & ~_are_missing(values)
+        missing = np.array([value is None or value != value for value in values.tolist()], dtype=bool)
+        seen = _members(known[place_of[place]], len(values)) & ~missing
         right = np.empty((len(values) + 1, len(own)), dtype=op.float_dtype)
         for column, number in enumerate(own):
             node = table[number]
             left = _members(predictors[tree[number]].raw_left_cat_bitsets[node["bitset_idx"]], len(values))
-            missing = not node["missing_go_to_left"]
-            right[:, column] = np.append(missing, np.where(seen, ~left, missing))
+            unseen = not node["missing_go_to_left"]
+            right[:, column] = np.append(unseen, np.where(seen, ~left, unseen))
         found = op.Gather(right, category_numbers(op, op.column(x, position), values), axis=0)
         columns.append(op.Reshape(found, [-1, len(own)]))
         feature[own] = np.arange(count, count + len(own))
@@ -216,7 +218,3 @@ def _members(bits: np.ndarray, count: int) -> np.ndarray:
     """Return whether the bits of the first numbers are set in some 32-bit words."""
     found = np.unpackbits(bits.astype("<u4").view(np.uint8), bitorder="little").astype(bool)
     return np.resize(np.append(found, np.zeros(max(0, count - len(found)), dtype=bool)), count)
-
-
-def _are_missing(values: np.ndarray) -> np.ndarray:
-    return np.array([value is None or value != value for value in values.tolist()], dtype=bool)
