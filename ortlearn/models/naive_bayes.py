@@ -13,17 +13,23 @@ from .scores import Scores, class_scores
 from .writer import ModelWriter
 
 
+SUM_TO_ONE = Simplex(logarithm=True)
+
+
 def _log_prior(op: ModelWriter, model: Any) -> str:
-    return op.parameter(model, "class_log_prior_", role="intercept", constraint=Simplex(logarithm=True))
+    return op.parameter(model, "class_log_prior_", role="intercept", constraint=SUM_TO_ONE)
+
+
+def _log_probabilities(op: ModelWriter, model: Any, **options: Any) -> str:
+    """Return the table of each feature's value for each class, transposed."""
+    return op.parameter(model, "feature_log_prob_", form=Transposed(), **{"role": "weight", **options})
 
 
 class GaussianNBDefinition(ModelDefinition):
     """GaussianNB: ``log p_k - sum_j (log(2 pi v_kj) + (x_j - m_kj)^2 / v_kj) / 2``."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        prior = op.parameter(
-            model, "class_prior_", form=Logarithm(), role="intercept", constraint=Simplex(logarithm=True)
-        )
+        prior = op.parameter(model, "class_prior_", form=Logarithm(), role="intercept", constraint=SUM_TO_ONE)
         variances = op.parameter(model, "var_", role="scale", constraint=Positive())
         differences = op.Sub(op.Unsqueeze(x, [1]), op.parameter(model, "theta_", role="intercept"))
         squares = op.Div(op.Mul(differences, differences), variances)
@@ -36,13 +42,7 @@ class MultinomialNBDefinition(ModelDefinition):
     """MultinomialNB: ``x @ feature_log_prob_.T + class_log_prior_``."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        table = op.parameter(
-            model,
-            "feature_log_prob_",
-            form=Transposed(),
-            role="weight",
-            constraint=Simplex(0, logarithm=True),
-        )
+        table = _log_probabilities(op, model, constraint=Simplex(0, logarithm=True))
         return class_scores(op, op.Add(op.MatMul(x, table), _log_prior(op, model)), model.classes_)
 
 
@@ -50,8 +50,7 @@ class ComplementNBDefinition(ModelDefinition):
     """ComplementNB: ``x @ feature_log_prob_.T``, which holds weights of any sign and size."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        weights = op.parameter(model, "feature_log_prob_", form=Transposed(), role="weight")
-        score = op.MatMul(x, weights)
+        score = op.MatMul(x, _log_probabilities(op, model))
         if len(model.classes_) == 1:
             score = op.Add(score, _log_prior(op, model))
         return class_scores(op, score, model.classes_)
@@ -63,9 +62,7 @@ class BernoulliNBDefinition(ModelDefinition):
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         if model.binarize is not None:
             x = op.Where(op.Greater(x, float(model.binarize)), 1.0, 0.0)
-        present = op.parameter(
-            model, "feature_log_prob_", form=Transposed(), role="weight", constraint=LogProbability()
-        )
+        present = _log_probabilities(op, model, constraint=LogProbability())
         absent = op.Log(op.Sub(1.0, op.Exp(present)))
         constant = op.Add(op.ReduceSum(absent, [0], keepdims=0), _log_prior(op, model))
         score = op.Add(op.MatMul(x, op.Sub(present, absent)), constant)
@@ -82,13 +79,7 @@ class CategoricalNBDefinition(ModelDefinition):
 
     def _term(self, op: ModelWriter, model: Any, categories: str, column: int) -> str:
         """Append the log-probabilities of the categories of a column, of shape (n, n_classes)."""
-        table = op.parameter(
-            model,
-            "feature_log_prob_",
-            index=column,
-            form=Transposed(),
-            role="table",
-            constraint=Simplex(0, logarithm=True),
-        )
+        constraint = Simplex(0, logarithm=True)
+        table = _log_probabilities(op, model, index=column, role="table", constraint=constraint)
         # an integer as index: the result has no axis for the column
         return op.Gather(table, op.Gather(categories, np.array(column), axis=1), axis=0)
