@@ -12,7 +12,6 @@ from .forms import Logarithm, Transposed
 from .scores import Scores, class_scores
 from .writer import ModelWriter
 
-
 SUM_TO_ONE = Simplex(logarithm=True)
 
 
