@@ -68,9 +68,16 @@ SECTION = re.compile(r"^(?P<title>[A-Z][A-Za-z ]+)\n-{3,}$", re.MULTILINE)
 
 
 def public(package):
-    """Return the functions and classes that a package or module declares, by name."""
+    """Return the functions and classes that a package or module declares, by name.
+
+    Those of a module without ``__all__`` are the ones defined in it, without an underscore.
+    """
     module = importlib.import_module(package)
-    found = {name: getattr(module, name) for name in getattr(module, "__all__", ())}
+    if hasattr(module, "__all__"):
+        found = {name: getattr(module, name) for name in module.__all__}
+    else:
+        own = {name: obj for name, obj in vars(module).items() if not name.startswith("_")}
+        found = {name: obj for name, obj in own.items() if getattr(obj, "__module__", "") == package}
     return {name: obj for name, obj in found.items() if inspect.isclass(obj) or inspect.isfunction(obj)}
 
 

@@ -7,10 +7,9 @@ declared. Definitions are plugins of the group ``ortlearn.models``.
 from .base import ModelDefinition
 from .document import WrittenModel, write_model
 from .objectives import Objective, is_flexible, objective_of
-from .parameters import Access, Parameter
+from .parameters import Access, Parameter, write_parameters
 from .registry import all_covered, definition_of, find_definition, fitted_part, public_path, unwrapped
 from .scores import Scores
-from .write_back import write_parameters
 from .writer import ModelWriter
 
 __all__ = [

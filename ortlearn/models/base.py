@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .scores import Scores
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from .objectives import Objective
-    from .routes import Route
     from .writer import ModelWriter
 
-__all__ = ["ModelDefinition"]
+
+@dataclass(frozen=True)
+class Route:
+    """A part of an estimator and the columns that it is given."""
+
+    part: Any  # None where columns are passed through
+    columns: Sequence[int]  # positions in X
+    imputed: bool = False  # whether missing values are filled on the way
+    is_member: bool = False  # whether it is one of several members that are given the same columns
 
 
 class ModelDefinition:
@@ -55,6 +61,8 @@ class ModelDefinition:
     #: Parameters under which a few samples fit the shapes of an estimator, whose weights are then drawn anew;
     #: None where the shapes depend on all samples.
     shape_parameters: Mapping[str, Any] | None = None
+    #: Attributes of which the first that is there has the estimator that a fitted one stands for.
+    inner: Sequence[str] = ()
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         """Append the graph of a fitted estimator.
@@ -110,32 +118,6 @@ class ModelDefinition:
             True by default. What is not covered is converted by skl2onnx.
         """
         return True
-
-    def share(
-        self,
-        op: ModelWriter,
-        members: Sequence[Any],
-        x: Any,
-        n_features: int,
-        columns: Sequence[np.ndarray] | None = None,
-    ) -> None:
-        """Append what several estimators of this definition can compute at once, into ``op.shared``.
-
-        An ensemble calls it before it writes its members; nothing is appended by default.
-
-        Parameters
-        ----------
-        op : ModelWriter
-            Receives the nodes.
-        members : sequence of estimator
-            Fitted.
-        x : str or Columns
-            Samples.
-        n_features : int
-            Number of their columns.
-        columns : sequence of ndarray, default=None
-            For each member, the columns of X that it was fitted on; all by default.
-        """
 
     def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
         """Append the inverse of a fitted transformer of labels.
@@ -193,21 +175,6 @@ class ModelDefinition:
         """
         yield from (route.part for route in self.routes(model, ()) if route.part is not None)
 
-    def inner(self, model: Any) -> str | None:
-        """Return the attribute with the estimator that a fitted one stands for; None by default.
-
-        Parameters
-        ----------
-        model : estimator
-            Fitted.
-
-        Returns
-        -------
-        str or None
-            Attribute.
-        """
-        return None
-
     def fitted_part(self, model: Any) -> Any:
         """Return the part of a fitted estimator whose fit training repeats: the last step of a pipeline.
 
@@ -219,10 +186,9 @@ class ModelDefinition:
         Returns
         -------
         estimator
-            The one that it stands for, the same one where it stands for itself.
+            The same one by default.
         """
-        inner = self.inner(model)
-        return model if inner is None else getattr(model, inner)
+        return model
 
     def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
         """Make a regressor of one output predict (n,) or (n, 1), where its attributes can tell which.

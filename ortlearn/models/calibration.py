@@ -1,7 +1,5 @@
 """Calibrated classifiers: sigmoid, isotonic and temperature."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -9,16 +7,22 @@ import numpy as np
 from onnx import TensorProto
 
 from ..losses import LogLoss, SquaredErrorLoss
-from .base import ModelDefinition
+from .base import ModelDefinition, Route
 from .constraints.sets import Increasing
 from .constraints.signs import Positive
-from .members import decision_of, difference, joined, mean
+from .members import decision_of, mean
 from .objectives import Objective, elastic
-from .routes import Route
-from .scores import Scores, binary_classes, class_scores, classes_of_probabilities, of_two_classes, regression
+from .scores import (
+    Scores,
+    binary_classes,
+    class_scores,
+    classes_of_probabilities,
+    difference,
+    joined,
+    of_two_classes,
+    regression,
+)
 from .writer import ModelWriter
-
-__all__ = ["CalibratedClassifierDefinition", "IsotonicDefinition"]
 
 
 class CalibratedClassifierDefinition(ModelDefinition):
@@ -27,12 +31,10 @@ class CalibratedClassifierDefinition(ModelDefinition):
     takes_columns = True
 
     def covers(self, model: Any) -> bool:
-        """Return whether every classifier knows every class."""
         count = len(model.classes_)
         return all(len(part.estimator.classes_) == count for part in model.calibrated_classifiers_)
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
-        """Yield every member."""
         for part in model.calibrated_classifiers_:
             yield Route(part.estimator, columns, is_member=True)
 
@@ -41,20 +43,13 @@ class CalibratedClassifierDefinition(ModelDefinition):
         return None if model.method == "isotonic" else Objective(LogLoss(), elastic(0.0, 0.0))
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the mean of the calibrated probabilities."""
         parts, classes = model.calibrated_classifiers_, model.classes_
         found = [_calibrated(op, part, x, f"calibrated_classifiers_[{i}]") for i, part in enumerate(parts)]
-        if len(found) == 1:
-            return _alone(op, parts[0], *found[0], classes)
+        score, binary = found[0][0], len(classes) == 2
+        # trained are logits, where one classifier alone has some
+        if len(found) == 1 and score is not None and (binary or parts[0].method != "sigmoid"):
+            return (binary_classes if binary else class_scores)(op, score, classes, decision="")
         return classes_of_probabilities(op, mean(op, [shares for _, shares in found]), classes, decision="")
-
-
-def _alone(op: ModelWriter, part: Any, score: str | None, shares: str, classes: np.ndarray) -> Scores:
-    """Return the outputs of one calibrated classifier: of its logits, where it has some."""
-    if score is None or (part.method == "sigmoid" and len(classes) > 2):
-        return classes_of_probabilities(op, shares, classes, decision="")
-    finish = binary_classes if len(classes) == 2 else class_scores
-    return finish(op, score, classes, decision="")
 
 
 def _calibrated(op: ModelWriter, part: Any, x: str, path: str) -> tuple[str | None, str]:
@@ -73,7 +68,10 @@ def _calibrated(op: ModelWriter, part: Any, x: str, path: str) -> tuple[str | No
     score = None if None in logits else joined(op, [name for name in logits if name is not None])
     if binary:
         return score, of_two_classes(op, columns[0])
-    return score, _shares(op, joined(op, columns), len(part.classes))
+    shares = joined(op, columns)
+    total = op.ReduceSum(shares, [1], keepdims=1)
+    none = op.Equal(total, 0.0)  # every class has the same share then
+    return score, op.Where(none, 1.0 / len(columns), op.Div(shares, op.Where(none, 1.0, total)))
 
 
 def _response(op: ModelWriter, part: Any, scores: Scores) -> str:
@@ -85,13 +83,6 @@ def _response(op: ModelWriter, part: Any, scores: Scores) -> str:
         return decision
     assert isinstance(scores.probabilities, str)
     return op.Gather(scores.probabilities, [1], axis=1) if len(part.classes) == 2 else scores.probabilities
-
-
-def _shares(op: ModelWriter, columns: str, count: int) -> str:
-    """Divide by the sum over the classes; where it is zero, every class has the same share."""
-    total = op.ReduceSum(columns, [1], keepdims=1)
-    none = op.Equal(total, 0.0)
-    return op.Where(none, 1.0 / count, op.Div(columns, op.Where(none, 1.0, total)))
 
 
 def _sigmoid(op: ModelWriter, calibrator: Any, column: str) -> tuple[str | None, str]:
@@ -114,10 +105,8 @@ def _isotonic(op: ModelWriter, calibrator: Any, column: str) -> tuple[str | None
     above = op.Cast(op.GreaterOrEqual(x, inner), to=op.elem_type)
     number = op.Cast(op.ReduceSum(above, [1], keepdims=0), to=TensorProto.INT64)
     low, width = places[:-1].astype(op.float_dtype), np.diff(places).astype(op.float_dtype)
-    share = op.Div(
-        op.Sub(op.Reshape(x, [-1]), op.Gather(op.constant(low), number, axis=0)),
-        op.Gather(op.constant(width), number, axis=0),
-    )
+    begin, length = (op.Gather(op.constant(own), number, axis=0) for own in (low, width))
+    share = op.Div(op.Sub(op.Reshape(x, [-1]), begin), length)
     left, right = op.Gather(values, number, axis=0), op.Gather(values, op.Add(number, 1), axis=0)
     return None, op.Reshape(op.Add(left, op.Mul(op.Sub(right, left), share)), [-1, 1])
 
@@ -129,14 +118,11 @@ def _tempered(op: ModelWriter, part: Any, scores: Scores, path: str) -> tuple[st
     binary, by_decision = len(part.classes) == 2, hasattr(part.estimator, "decision_function")
     if by_decision and binary:  # the logits of the classes are -f and f
         logit = op.Mul(op.Mul(_response(op, part, scores), beta), 2.0)
-        second = op.Sigmoid(logit)
-        return logit, of_two_classes(op, second)
+        return logit, of_two_classes(op, op.Sigmoid(logit))
     given = _response(op, part, scores) if by_decision else op.Log(op.Add(str(scores.probabilities), 1e-12))
     logits = op.Mul(given, beta)
     shares = op.Softmax(logits, axis=1)
-    if not binary:
-        return logits, shares
-    return difference(op, logits), shares
+    return difference(op, logits) if binary else logits, shares
 
 
 CALIBRATORS = {"sigmoid": _sigmoid, "isotonic": _isotonic}
@@ -146,7 +132,6 @@ class IsotonicDefinition(ModelDefinition):
     """IsotonicRegression: lines between thresholds."""
 
     def covers(self, model: Any) -> bool:
-        """Return whether values out of bounds are moved to the bounds."""
         return model.out_of_bounds == "clip"
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
@@ -154,9 +139,7 @@ class IsotonicDefinition(ModelDefinition):
         return Objective(SquaredErrorLoss(), elastic(0.0, 0.0))
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the value on the line."""
         return regression(op, _isotonic(op, model, x)[1])
 
     def finish(self, model: Any) -> None:
-        """Build the interpolation anew."""
         model._build_f(model.X_thresholds_, model.y_thresholds_)

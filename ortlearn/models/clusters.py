@@ -1,20 +1,20 @@
-"""Clusters: distances of samples to centres."""
-
-from __future__ import annotations
+"""Clusters and mixtures: distances of samples to centres, log-likelihoods of normal distributions."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from scipy.special import digamma
 
 from ..losses import RowObjective
 from .base import ModelDefinition
+from .constraints.sets import Simplex, Triangular
+from .constraints.signs import Positive
 from .distances import guarded_sqrt, pairwise_distances
+from .forms import Logarithm
 from .objectives import Objective, elastic
 from .scores import Scores
 from .writer import ModelWriter
-
-__all__ = ["BisectingKMeansDefinition", "KMeansDefinition"]
 
 
 class KMeansDefinition(ModelDefinition):
@@ -29,18 +29,13 @@ class KMeansDefinition(ModelDefinition):
         return Objective(RowObjective(), elastic(0.0, 0.0))
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append distances, clusters and the squared distance to the centre of a sample's cluster."""
         centers = op.parameter(model, "cluster_centers_", role="weight")
         squares = pairwise_distances(op, x, centers, "sqeuclidean")
         # the centre is chosen, not differentiated
         chosen = self.chosen(op, model, x, squares)
-        return Scores(
-            "unsupervised",
-            op.GatherElements(squares, chosen, axis=1),
-            1,
-            label=op.Squeeze(chosen, [1]),
-            transformed=guarded_sqrt(op, squares, op.float_dtype),
-        )
+        score, label = op.GatherElements(squares, chosen, axis=1), op.Squeeze(chosen, [1])
+        transformed = guarded_sqrt(op, squares, op.float_dtype)
+        return Scores("unsupervised", score, 1, label=label, transformed=transformed)
 
     def chosen(self, op: ModelWriter, model: Any, x: str, squares: str) -> str:
         """Append the number of each sample's cluster, of shape (n, 1)."""
@@ -77,7 +72,6 @@ class BisectingKMeansDefinition(KMeansDefinition):
         return op.ArgMax(missed, axis=1, keepdims=1)
 
     def finish(self, model: Any) -> None:
-        """Move the leaves of the tree to the centres."""
         shift = getattr(model, "_X_mean", 0.0)
         for leaf in model._bisecting_tree.iter_leaves():
             leaf.center = model.cluster_centers_[leaf.label] - shift
@@ -89,3 +83,101 @@ def _splits(node: Any) -> Iterator[Any]:
         yield node
         yield from _splits(node.left)
         yield from _splits(node.right)
+
+
+class GaussianMixtureDefinition(ModelDefinition):
+    """GaussianMixture: ``log sum_k w_k N(x; m_k, (P_k P_k')^-1)``, P the Cholesky factors of precisions.
+
+    The objective is minus that, summed over samples (Bishop, "Pattern Recognition and Machine
+    Learning", 2006, equation 9.14).
+    """
+
+    def objective(self, model: Any, total_weight: float) -> Objective | None:
+        """Return minus the log-likelihood, which is the score; ``reg_covar`` is no part of it."""
+        return Objective(RowObjective(), elastic(0.0, 0.0))
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        squares, log_det = _mahalanobis(op, model, x)
+        densities = op.Add(op.Mul(squares, -0.5), op.Add(log_det, self._log_weights(op, model)))
+        likelihood = op.ReduceLogSumExp(densities, [1], keepdims=1)
+        outputs: dict[str, Any] = {"label": op.ArgMax(densities, axis=1, keepdims=0)}
+        outputs |= {"probabilities": op.Softmax(densities, axis=1), "likelihood": likelihood}
+        return Scores("unsupervised", op.Neg(likelihood), 1, **outputs)
+
+    def _log_weights(self, op: ModelWriter, model: Any) -> str:
+        """Return the logarithms of the weights, less those of the factors that all densities share."""
+        shared = np.array(-0.5 * model.means_.shape[1] * np.log(2 * np.pi), dtype=op.float_dtype)
+        if len(model.means_) == 1:
+            return op.constant(shared)
+        constraint = Simplex(logarithm=True)
+        weights = op.parameter(model, "weights_", form=Logarithm(), role="intercept", constraint=constraint)
+        return op.Add(weights, shared)
+
+    def finish(self, model: Any) -> None:
+        cholesky = model.precisions_cholesky_
+        if model.covariance_type in ("diag", "spherical"):
+            model.precisions_ = np.square(cholesky)
+            model.covariances_ = 1 / model.precisions_
+        else:
+            model.precisions_ = cholesky @ np.swapaxes(cholesky, -1, -2)
+            model.covariances_ = np.linalg.inv(model.precisions_)
+
+
+class BayesianGaussianMixtureDefinition(GaussianMixtureDefinition):
+    """BayesianGaussianMixture: the same with expected logarithms of weights and of determinants.
+
+    Those are digamma functions, which ONNX lacks, of the parameters of their distributions: they stay as
+    they were fitted (Bishop, 2006, equations 10.65 and 10.66).
+    """
+
+    def objective(self, model: Any, total_weight: float) -> Objective | None:
+        """Return None: the bound that is maximised has divergences from the prior besides."""
+        return None
+
+    def _log_weights(self, op: ModelWriter, model: Any) -> str:
+        n_columns, freedom = model.means_.shape[1], model.degrees_of_freedom_
+        halves = 0.5 * (freedom - np.arange(n_columns)[:, np.newaxis])
+        log_lambda = n_columns * np.log(2.0) + digamma(halves).sum(axis=0)
+        spread = np.log(freedom) + np.log(2 * np.pi) + 1 / model.mean_precision_
+        constant = model._estimate_log_weights() + 0.5 * (log_lambda - n_columns * spread)
+        return op.constant(constant.astype(op.float_dtype))
+
+
+def _mahalanobis(op: ModelWriter, model: Any, x: str) -> tuple[str, str]:
+    """Return ``|(x - m_k) P_k|^2`` of shape (n, n_components), and ``log det P_k``."""
+    kind = model.covariance_type
+    means = op.parameter(model, "means_", role="intercept")
+    triangular = kind in ("full", "tied")
+    cholesky = op.parameter(
+        model,
+        "precisions_cholesky_",
+        role="weight" if triangular else "scale",
+        constraint=Triangular() if triangular else Positive(),
+    )
+    if triangular:
+        # near zero, products lose no digits that differences have
+        centre = model.means_.mean(axis=0).astype(op.float_dtype)
+        x, means = op.Sub(x, centre), op.Sub(means, centre)
+        if kind == "full":
+            whitened = _full_product(op, x, means, cholesky, model.means_.shape)
+        else:
+            whitened = op.Sub(op.Unsqueeze(op.MatMul(x, cholesky), [1]), op.MatMul(means, cholesky))
+        identity = np.eye(len(centre), dtype=op.float_dtype)
+        logarithms = op.Log(op.ReduceSum(op.Mul(cholesky, identity), [-1], keepdims=0))
+    else:
+        factors = op.Unsqueeze(cholesky, [1]) if kind == "spherical" else cholesky
+        whitened = op.Mul(op.Sub(op.Unsqueeze(x, [1]), means), factors)
+        logarithms = op.Log(cholesky)
+    if kind == "spherical":
+        log_det = op.Mul(logarithms, float(model.means_.shape[1]))
+    else:
+        log_det = op.ReduceSum(logarithms, [-1], keepdims=0)
+    return op.ReduceSum(op.Mul(whitened, whitened), [2], keepdims=0), log_det
+
+
+def _full_product(op: ModelWriter, x: str, means: str, cholesky: str, shape: tuple[int, int]) -> str:
+    """Return ``(x - m_k) P_k`` of shape (n, n_components, n_features), by one product of matrices."""
+    n_components, n_columns = shape
+    side_by_side = op.Reshape(op.Transpose(cholesky, perm=[1, 0, 2]), [n_columns, n_components * n_columns])
+    offsets = op.ReduceSum(op.Mul(op.Unsqueeze(means, [2]), cholesky), [1], keepdims=0)
+    return op.Sub(op.Reshape(op.MatMul(x, side_by_side), [-1, n_components, n_columns]), offsets)

@@ -1,7 +1,5 @@
 """Samples in a graph: a matrix of numbers, or columns of several kinds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -11,41 +9,15 @@ from onnx import TensorProto, helper
 from ..exceptions import ConversionError
 from ..graphs import GraphBuilder
 
-__all__ = ["Columns", "SampleWriter"]
-
 
 @dataclass(frozen=True)
 class Columns:
     """Columns of several kinds: numbers, whole numbers or text.
 
-    Attributes
-    ----------
-    tensors : tuple of str or None
-        A tensor of shape (n, 1) for each column; None for one that nothing reads.
-
-    Examples
-    --------
-    >>> from ortlearn.models.columns import Columns
-    >>> Columns(("age", "city", "text")).take([2, 0])
-    Columns(tensors=('text', 'age'))
+    ``tensors`` has one of shape (n, 1) for each column; None for one that nothing reads.
     """
 
     tensors: tuple[str | None, ...]
-
-    def take(self, positions: Iterable[int]) -> Columns:
-        """Return some of the columns.
-
-        Parameters
-        ----------
-        positions : iterable of int
-            Their positions, in the order they are wanted.
-
-        Returns
-        -------
-        Columns
-            Columns.
-        """
-        return Columns(tuple(self.tensors[position] for position in positions))
 
 
 class SampleWriter(GraphBuilder):
@@ -79,7 +51,7 @@ class SampleWriter(GraphBuilder):
         """
         wanted = [int(position) for position in positions]
         if isinstance(x, Columns):
-            return x.take(wanted)
+            return Columns(tuple(x.tensors[position] for position in wanted))
         if wanted == list(range(n_columns or -1)):
             return x
         return self.set_type(self.Gather(x, wanted, axis=1), self.elem_type, (None, len(wanted)))
@@ -105,36 +77,21 @@ class SampleWriter(GraphBuilder):
             return found
         return self.Gather(x, [position], axis=1)
 
-    def is_text(self, column: str) -> bool:
-        """Return whether a tensor is one of text.
-
-        Parameters
-        ----------
-        column : str
-            Tensor.
-
-        Returns
-        -------
-        bool
-            Whether it is.
-        """
-        known = self.type(column)
-        return known is not None and known.elem_type == TensorProto.STRING
-
     def has_text(self, x: str | Columns) -> bool:
-        """Return whether samples are columns of which one is text.
+        """Return whether samples have text.
 
         Parameters
         ----------
         x : str or Columns
-            Samples.
+            Samples, or one tensor of them.
 
         Returns
         -------
         bool
-            Whether one is.
+            Whether a column is text.
         """
-        return isinstance(x, Columns) and any(name is not None and self.is_text(name) for name in x.tensors)
+        known = [self.type(name) for name in (x.tensors if isinstance(x, Columns) else [x]) if name]
+        return any(own is not None and own.elem_type == TensorProto.STRING for own in known)
 
     def matrix(self, x: str | Columns, name: str = "The model") -> str:
         """Return samples as a matrix of numbers.
@@ -165,15 +122,13 @@ class SampleWriter(GraphBuilder):
                     f"text is numbers, or put what encodes it before, as in make_pipeline(OneHotEncoder(), "
                     f"{name}(...))."
                 )
-            numbers = [self._as_number(self.column(x, i)) for i in range(len(x.tensors))]
+            numbers = []
+            for column in (self.column(x, i) for i in range(len(x.tensors))):
+                known = self.type(column)
+                is_number = known is None or known.elem_type == self.elem_type
+                numbers.append(column if is_number else self.Cast(column, to=self.elem_type))
             self._matrices[x] = numbers[0] if len(numbers) == 1 else self.Concat(*numbers, axis=1)
         return self._matrices[x]
-
-    def _as_number(self, column: str) -> str:
-        known = self.type(column)
-        if known is None or known.elem_type == self.elem_type:
-            return column
-        return self.Cast(column, to=self.elem_type)
 
     def fail(self, estimator: Any, reason: str) -> ConversionError:
         """Return the error that an estimator has no form in ONNX.

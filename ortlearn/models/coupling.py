@@ -6,8 +6,6 @@ Wu, Lin and Weng, "Probability estimates for multi-class classification by pairw
 and ``Q_ij = -r_ji r_ij``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import combinations
 from typing import Any
@@ -16,8 +14,7 @@ import numpy as np
 from onnx import GraphProto, TensorProto, ValueInfoProto, helper
 
 from ..graphs import GraphBuilder
-
-__all__ = ["STEP", "coupled_probabilities", "disagreement", "least_disagreement", "pair_table"]
+from .distances import reduced
 
 #: How close to 0 and 1 libsvm lets the probability of a pair come.
 PAIR_BOUND = 1e-7
@@ -29,19 +26,9 @@ STEP = "pairwise_coupling"
 
 
 def pair_table(n_classes: int) -> np.ndarray:
-    """Return the matrix of shape (pairs, n_classes), 1 for the first class of a pair, -1 for the second.
-
-    Examples
-    --------
-    >>> from ortlearn.models.coupling import pair_table
-    >>> pair_table(3).tolist()
-    [[1, -1, 0], [1, 0, -1], [0, 1, -1]]
-    """
-    pairs = list(combinations(range(n_classes), 2))
-    table = np.zeros((len(pairs), n_classes), dtype=np.int32)
-    table[np.arange(len(pairs)), [i for i, _ in pairs]] = 1
-    table[np.arange(len(pairs)), [j for _, j in pairs]] = -1
-    return table
+    """Return the matrix of shape (pairs, n_classes), 1 for the first class of a pair, -1 for the second."""
+    unit = np.eye(n_classes, dtype=np.int32)
+    return np.array([unit[i] - unit[j] for i, j in combinations(range(n_classes), 2)])
 
 
 def disagreement(op: GraphBuilder, first: str, n_classes: int) -> str:
@@ -90,7 +77,7 @@ def _coordinate_step(outer: GraphBuilder, matrix: str, diagonal: str, n_classes:
     column = op.Mod(number, np.array(n_classes))
     product = op.Squeeze(op.MatMul(matrix, op.Unsqueeze(p, [2])), [2])
     residual = op.Sub(op.ReduceSum(op.Mul(p, product), [1], keepdims=1), product)
-    near = op.Less(_row_maximum(op, op.Abs(residual)), TOLERANCE / n_classes)
+    near = op.Less(reduced(op, "ReduceMax", op.Abs(residual), 1), TOLERANCE / n_classes)
     stops = op.And(near, op.Equal(column, np.array(0)))  # residuals are looked at once a sweep
     still = op.And(going, op.Not(stops))
     unit = op.Gather(np.eye(n_classes, dtype=op.float_dtype), column, axis=0)
@@ -109,12 +96,6 @@ def _coordinate_step(outer: GraphBuilder, matrix: str, diagonal: str, n_classes:
 
 def _infos(kinds: Mapping[str, tuple[int, list]]) -> list[ValueInfoProto]:
     return [helper.make_tensor_value_info(name, *kind) for name, kind in kinds.items()]
-
-
-def _row_maximum(op: GraphBuilder, values: str) -> str:
-    if op.opset < 18:
-        return op.ReduceMax(values, axes=[1], keepdims=1)
-    return op.ReduceMax(values, [1], keepdims=1)
 
 
 def _elem_type(op: GraphBuilder) -> int:

@@ -1,25 +1,19 @@
 """Discriminant analysis: classes with normal densities, of one covariance or one each."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from .base import ModelDefinition
 from .constraints.sets import Simplex
 from .constraints.signs import Positive
 from .linear import linear_scores
-from .members import difference
-from .scores import Scores, binary_classes, class_scores
+from .scores import Scores, binary_classes, class_scores, difference
 from .writer import ModelWriter
-
-__all__ = ["LinearDiscriminantDefinition", "QuadraticDiscriminantDefinition"]
 
 
 class LinearDiscriminantDefinition(ModelDefinition):
     """LinearDiscriminantAnalysis: linear decisions; as a step, the coordinates that tell classes apart."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append decisions, probabilities, classes and coordinates."""
         score, transformed = linear_scores(op, model, x), self._transformed(op, model, x)
         finish = binary_classes if len(model.classes_) == 2 else class_scores
         return finish(op, score, model.classes_, transformed=transformed)
@@ -38,7 +32,6 @@ class QuadraticDiscriminantDefinition(ModelDefinition):
     """QuadraticDiscriminantAnalysis: ``log p_k - sum_j (log s_kj + ((x - m_k) R_k)_j^2 / s_kj) / 2``."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append log-likelihoods, probabilities and classes."""
         terms = [self._term(op, model, x, number) for number in range(len(model.classes_))]
         priors = op.parameter(model, "priors_", role="intercept", constraint=Simplex())
         score = op.Add(op.Mul(op.Concat(*terms, axis=1), -0.5), op.Log(priors))

@@ -1,7 +1,5 @@
 """Distances between the rows of two matrices, by operators that have gradients everywhere."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -9,8 +7,6 @@ import numpy as np
 from onnx import TensorProto
 
 from ..graphs import GraphBuilder
-
-__all__ = ["EXACT", "MANY", "guarded_sqrt", "pairwise_distances"]
 
 #: Numbers that each sample may take for the differences to the rows of the other matrix: beyond, squared
 #: distances are computed by a product, |a|^2 + |b|^2 - 2 a b', which takes no more than its result.
@@ -20,34 +16,25 @@ MANY = 2**16
 
 
 def pairwise_distances(op: GraphBuilder, a: str, b: str, metric: str, power: Any = None) -> str:
-    """Return the distances between the rows of two matrices.
+    """Return the distances between the rows of two matrices, of shape (n, m).
 
-    Parameters
-    ----------
-    op : GraphBuilder
-        Where the nodes go; what it knows of the shape of ``b`` decides how they are computed.
-    a, b : str
-        Tensors of shape (n, columns) and (m, columns).
-    metric : {"sqeuclidean", "euclidean", "manhattan", "minkowski", "chebyshev"}
-        Metric; ``"minkowski"`` is the sum of ``|a - b| ** power``.
-    power : str or array-like, default=None
-        Exponent of ``"minkowski"``.
-
-    Returns
-    -------
-    str
-        Tensor of shape (n, m).
+    Metrics are ``"sqeuclidean"``, ``"euclidean"``, ``"manhattan"``, ``"chebyshev"``, and ``"minkowski"``, the
+    sum of ``|a - b| ** power``. What is known of the shape of ``b`` decides how they are computed.
     """
-    if metric in ("sqeuclidean", "euclidean"):
-        large = _size(op, b) > EXACT
-        squares = _squares_by_product(op, a, b) if large else _squares(op, a, b)
+    euclidean = metric in ("sqeuclidean", "euclidean")
+    if euclidean and _size(op, b) > EXACT:
+        squares = _squares_by_product(op, a, b)
         return guarded_sqrt(op, squares, op.dtype(b)) if metric == "euclidean" else squares
-    size = op.Abs(_differences(op, a, b))
+    differences = op.Sub(op.Unsqueeze(a, [1]), op.Unsqueeze(b, [0]))
+    if euclidean:
+        squares = reduced(op, "ReduceSumSquare", differences, 2, keepdims=0)
+        return guarded_sqrt(op, squares, op.dtype(b)) if metric == "euclidean" else squares
+    size = op.Abs(differences)
     if metric == "minkowski":
         return op.ReduceSum(op.Pow(size, power), [2], keepdims=0)
     if metric == "manhattan":
         return op.ReduceSum(size, [2], keepdims=0)
-    return _reduce(op, "ReduceMax", size, 2, keepdims=0)
+    return reduced(op, "ReduceMax", size, 2, keepdims=0)
 
 
 def _size(op: GraphBuilder, b: str) -> int:
@@ -55,14 +42,6 @@ def _size(op: GraphBuilder, b: str) -> int:
     shape = op.shape(b) or ()
     sizes = [dim for dim in shape if isinstance(dim, int)]
     return math.prod(sizes) if len(sizes) == len(shape) else 0
-
-
-def _differences(op: GraphBuilder, a: str, b: str) -> str:
-    return op.Sub(op.Unsqueeze(a, [1]), op.Unsqueeze(b, [0]))
-
-
-def _squares(op: GraphBuilder, a: str, b: str) -> str:
-    return _reduce(op, "ReduceSumSquare", _differences(op, a, b), 2, keepdims=0)
 
 
 def _squares_by_product(op: GraphBuilder, a: str, b: str) -> str:
@@ -73,14 +52,14 @@ def _squares_by_product(op: GraphBuilder, a: str, b: str) -> str:
     # not MatMul of a Transpose: onnxruntime fuses them into an operator that has no float64 kernel
     products = op.Gemm(a, b, transB=1, alpha=2.0)
     lengths = op.Add(
-        _reduce(op, "ReduceSumSquare", a, 1),
-        op.Transpose(_reduce(op, "ReduceSumSquare", b, 1), perm=[1, 0]),
+        reduced(op, "ReduceSumSquare", a, 1), op.Transpose(reduced(op, "ReduceSumSquare", b, 1), perm=[1, 0])
     )
     squares = op.Max(op.Sub(lengths, products), op.constant(np.zeros(())))
     return op.Cast(squares, to=TensorProto.FLOAT) if single else squares
 
 
-def _reduce(op: GraphBuilder, op_type: str, name: str, axis: int, keepdims: int = 1) -> str:
+def reduced(op: GraphBuilder, op_type: str, name: str, axis: int, keepdims: int = 1) -> str:
+    """Return a tensor reduced along an axis, in the form that the opset has."""
     if op.opset < 18:
         return op.node(op_type, name, axes=[axis], keepdims=keepdims)
     return op.node(op_type, name, [axis], keepdims=keepdims)

@@ -1,7 +1,5 @@
 """The ONNX model of an estimator, written by definitions alone."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,8 +14,6 @@ from .parameters import Parameter
 from .registry import refuse_undefined
 from .scores import Scores
 from .writer import OPSET, ModelWriter
-
-__all__ = ["TextOutputError", "WrittenModel", "write_model"]
 
 #: Version of the ai.onnx.ml domain, where a graph uses it.
 ML_OPSET = 3
@@ -119,7 +115,8 @@ def write_model(
         versions["ai.onnx.ml"] = ML_OPSET
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid(d, v) for d, v in versions.items()])
     model.ir_version = IR_VERSION
-    tensors = _tensors(scores)
+    values = [value if isinstance(value, tuple) else (value,) for value in vars(scores).values()]
+    tensors = {name for names in values for name in names if isinstance(name, str)}
     model = prune(model, keep=lambda node: not tensors.isdisjoint(node.output))
     kept = {tensor.name for tensor in model.graph.initializer}
     parameters = {name: parameter for name, parameter in op.parameters.items() if name in kept}
@@ -144,12 +141,6 @@ def _samples(
     )
 
 
-def _tensors(scores: Scores) -> set[str]:
-    """Return the names of all tensors that a model computes."""
-    values = [value if isinstance(value, tuple) else (value,) for value in vars(scores).values()]
-    return {name for names in values for name in names if isinstance(name, str)}
-
-
 def _with_rows(known: TensorType) -> TensorType:
     return known if known.shape is None else TensorType(known.elem_type, ("N", *known.shape[1:]))
 
@@ -159,10 +150,8 @@ def _outputs(scores: Scores, elem_type: int) -> dict[str, tuple[str, TensorType]
     matrix = TensorType(elem_type, ("N", None))
     rows = ("N", len(scores.groups)) if scores.groups else ("N",)
     label = None if scores.label is None else (scores.label, TensorType(_label_type(scores), rows))
-    if scores.task == "regression":
+    if scores.task in ("regression", "transformation"):
         return {"variable": (scores.predicted, TensorType(elem_type, ("N", scores.n_outputs)))}
-    if scores.task == "transformation":
-        return {"variable": (scores.score, TensorType(elem_type, ("N", scores.n_outputs)))}
     found = {} if label is None else {"label": label}
     if isinstance(scores.probabilities, tuple):
         columns = {f"probabilities_{i}": (name, matrix) for i, name in enumerate(scores.probabilities)}

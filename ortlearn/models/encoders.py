@@ -1,7 +1,5 @@
 """Encoders of categories: the number of a category, a column for each, or a value learned for it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,17 +8,8 @@ from onnx import TensorProto
 
 from ..exceptions import ConversionError
 from .base import ModelDefinition
-from .members import joined
-from .scores import Scores, transformation
+from .scores import Scores, joined, transformation
 from .writer import ModelWriter
-
-__all__ = [
-    "OneHotEncoderDefinition",
-    "OrdinalEncoderDefinition",
-    "TargetEncoderDefinition",
-    "as_text",
-    "category_numbers",
-]
 
 ML = "ai.onnx.ml"
 
@@ -86,7 +75,6 @@ class OneHotEncoderDefinition(_Encoder):
     untrained = "it learns categories or words, no numbers"
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        """Append a column for each category that is kept."""
         parts, count = [], 0
         for position, categories in enumerate(model.categories_):
             places = _output_places(model, position)
@@ -132,7 +120,6 @@ class OrdinalEncoderDefinition(_Encoder):
     untrained = "it learns categories or words, no numbers"
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        """Append the numbers."""
         columns = []
         for position, categories in enumerate(model.categories_):
             number = category_numbers(op, op.column(x, position), categories)
@@ -156,7 +143,6 @@ class TargetEncoderDefinition(_Encoder):
     """TargetEncoder: the mean target of the category, shrunk towards that of all samples."""
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        """Append the values."""
         per_column = len(model.encodings_) // len(model.categories_)
         means = np.atleast_1d(np.asarray(model.target_mean_, dtype=op.float_dtype))
         columns = []

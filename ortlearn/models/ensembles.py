@@ -1,7 +1,5 @@
 """Ensembles that average, vote or stack: voting, bagging, stacking."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,31 +8,20 @@ import numpy as np
 
 from ..losses import LogLoss
 from ..penalties import NoPenalty
-from .base import ModelDefinition
+from .base import ModelDefinition, Route
 from .members import (
     MembersDefinition,
     aligned,
     as_numbers,
     decision_of,
-    joined,
-    log_shares,
     mean,
     one_hot,
     shares_of,
+    write_members,
 )
 from .objectives import Objective, common_objective, objective_of
-from .registry import share
-from .routes import Route
-from .scores import Scores, classes_of_probabilities, label_of, regression
+from .scores import Scores, classes_of_probabilities, classification, joined, label_of, log_shares, regression
 from .writer import ModelWriter
-
-__all__ = [
-    "BaggingDefinition",
-    "StackingClassifierDefinition",
-    "StackingRegressorDefinition",
-    "VotingClassifierDefinition",
-    "VotingRegressorDefinition",
-]
 
 
 def _mean_objective(model: Any, total_weight: float, weights: Any = None) -> Objective | None:
@@ -57,46 +44,25 @@ def _voted(
     count = len(classes)
     votes = mean(op, [one_hot(op, str(m.label), count) for m in members], weights)
     shares = mean(op, [aligned(op, shares_of(op, m), m.classes, count) for m in members], weights)
-    return Scores(
-        "classification",
-        log_shares(op, shares),
-        count,
-        "softmax",
-        label=label_of(op, op.ArgMax(votes, axis=1, keepdims=0), classes),
-        probabilities=votes if has_probabilities else None,
-        decision="",
-        classes=classes,
-    )
+    probabilities = votes if has_probabilities else None
+    score = log_shares(op, shares)
+    return classification(op, score, "softmax", votes, classes, probabilities=probabilities, decision="")
 
 
-class VotingRegressorDefinition(MembersDefinition):
-    """VotingRegressor: the weighted mean of the members."""
-
-    def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the objective of the members, where they have the same."""
-        return _mean_objective(model, total_weight, model._weights_not_none)
-
-    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the mean."""
-        members = self.members(op, model, x)
-        predictions = [member.predicted for member in members]
-        return regression(op, mean(op, predictions, model._weights_not_none), members[0].n_outputs)
-
-
-class VotingClassifierDefinition(MembersDefinition):
-    """VotingClassifier, soft and hard."""
+class VotingDefinition(MembersDefinition):
+    """VotingRegressor and VotingClassifier, soft and hard: the weighted mean of the members."""
 
     def covers(self, model: Any) -> bool:
-        """Return whether there is one column of classes."""
-        return not isinstance(model.classes_, list)
+        return not isinstance(getattr(model, "classes_", None), list)
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the objective of the members, where they have the same log loss."""
+        """Return the objective of the members, where they have the same, and of classes the log loss."""
         return _mean_objective(model, total_weight, model._weights_not_none)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the mean of the probabilities, or the votes."""
-        members, weights = self.members(op, model, x), model._weights_not_none
+        members, weights = write_members(op, model, x), model._weights_not_none
+        if not hasattr(model, "classes_"):
+            return regression(op, mean(op, [m.predicted for m in members], weights), members[0].n_outputs)
         if model.voting == "hard":
             return _voted(op, members, weights, model.classes_)
         shares = mean(op, [shares_of(op, member) for member in members], weights)
@@ -109,7 +75,6 @@ class BaggingDefinition(ModelDefinition):
     takes_columns = True
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
-        """Yield every member with its columns."""
         for member, own in zip(model.estimators_, model.estimators_features_, strict=True):
             yield Route(member, [columns[i] for i in own] if columns else (), is_member=True)
 
@@ -118,43 +83,31 @@ class BaggingDefinition(ModelDefinition):
         return _mean_objective(model, total_weight * model._max_samples / model._n_samples)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the mean of the members, or their votes."""
-        n_features, features = model.n_features_in_, model.estimators_features_
-        share(op, model.estimators_, x, n_features, features)
-        members = [
-            op.write(
-                member, x if id(member) in op.shared else op.columns(x, own, n_features), f"estimators_[{i}]"
-            )
-            for i, (member, own) in enumerate(zip(model.estimators_, features, strict=True))
-        ]
+        members = write_members(op, model, x, model.estimators_features_)
         if not hasattr(model, "classes_"):
             return regression(op, mean(op, [m.predicted for m in members]), members[0].n_outputs)
         if not hasattr(model.estimators_[0], "predict_proba"):
             return _voted(op, members, None, model.classes_, has_probabilities=True)
         count = len(model.classes_)
         shares = mean(op, [aligned(op, shares_of(op, m), m.classes, count) for m in members])
-        decision = _mean_decision(op, model, members)
+        found = [decision_of(member) for member in members]
+        has_decision = hasattr(model, "decision_function") and None not in found
+        decision = mean(op, [str(name) for name in found]) if has_decision else ""
         return classes_of_probabilities(op, shares, model.classes_, decision=decision)
 
 
-def _mean_decision(op: ModelWriter, model: Any, members: list[Scores]) -> str:
-    found = [decision_of(member) for member in members]
-    if not hasattr(model, "decision_function") or None in found:
-        return ""
-    return mean(op, [name for name in found if name is not None])
+class StackingDefinition(MembersDefinition):
+    """StackingRegressor and StackingClassifier: a last model on what the members give."""
 
-
-class _Stacking(MembersDefinition):
-    """A last model on what the members give."""
+    def covers(self, model: Any) -> bool:
+        return not isinstance(getattr(model, "classes_", None), list)
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
-        """Yield every member, and that columns are passed to the last model, where they are."""
         yield from super().routes(model, columns)
         if model.passthrough:
             yield Route(None, columns)
 
     def children(self, model: Any) -> Iterator[Any]:
-        """Yield the members and the last model."""
         yield from super().children(model)
         yield model.final_estimator_
 
@@ -163,15 +116,22 @@ class _Stacking(MembersDefinition):
         found = objective_of(model.final_estimator_, total_weight)
         return found if found is not None and isinstance(found.penalty, NoPenalty) else None
 
-    def final(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the members and the last model."""
+    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         columns = [
             _given(op, scores, method)
-            for scores, method in zip(self.members(op, model, x), model.stack_method_, strict=True)
+            for scores, method in zip(write_members(op, model, x), model.stack_method_, strict=True)
         ]
         if model.passthrough:
             columns.append(op.matrix(x))
-        return op.write(model.final_estimator_, joined(op, columns), "final_estimator_")
+        final = op.write(model.final_estimator_, joined(op, columns), "final_estimator_")
+        if not hasattr(model, "classes_"):
+            return final
+        # the last model knows the classes by their numbers
+        label = None if final.label is None else label_of(op, final.label, model.classes_)
+        return replace(final, label=label, classes=model.classes_)
+
+    def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
+        return model.final_estimator_
 
 
 def _given(op: ModelWriter, scores: Scores, method: str) -> str:
@@ -184,29 +144,3 @@ def _given(op: ModelWriter, scores: Scores, method: str) -> str:
         return str(decision_of(scores))
     probabilities = str(scores.probabilities)
     return op.Gather(probabilities, [1], axis=1) if len(scores.classes) == 2 else probabilities
-
-
-class StackingRegressorDefinition(_Stacking):
-    """StackingRegressor."""
-
-    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        """Append the last model's prediction."""
-        return self.final(op, model, x)
-
-    def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
-        """Return the last model, which has the shape."""
-        return model.final_estimator_
-
-
-class StackingClassifierDefinition(_Stacking):
-    """StackingClassifier."""
-
-    def covers(self, model: Any) -> bool:
-        """Return whether there is one column of classes, and members have what is asked of them."""
-        return not isinstance(model.classes_, list)
-
-    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the last model's classes: it knows them by their numbers."""
-        final = self.final(op, model, x)
-        label = None if final.label is None else label_of(op, final.label, model.classes_)
-        return replace(final, label=label, classes=model.classes_)

@@ -1,31 +1,15 @@
 """Forms that a fitted attribute takes in a graph, each with its inverse."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "AsIs",
-    "Composed",
-    "Form",
-    "Kept",
-    "Logarithm",
-    "Reshaped",
-    "Scaled",
-    "Transposed",
-]
+__all__ = ["AsIs", "Composed", "Form", "Kept", "Logarithm", "Reshaped", "Scaled", "Transposed"]
 
 
 class Form:
     """A one-to-one function of an array; the base class is the identity.
-
-    Attributes
-    ----------
-    text : str
-        Expression of the attribute, ``{}`` in its place.
 
     Examples
     --------
@@ -39,38 +23,15 @@ class Form:
     array([3., 4.])
     """
 
+    #: Expression of the attribute, ``{}`` in its place.
     text = "{}"
 
     def forward(self, value: np.ndarray) -> np.ndarray:
-        """Return the array of the graph.
-
-        Parameters
-        ----------
-        value : ndarray
-            Attribute.
-
-        Returns
-        -------
-        ndarray
-            Its form in the graph.
-        """
+        """Return the array of the graph from the attribute."""
         return value
 
     def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
-        """Return the attribute.
-
-        Parameters
-        ----------
-        value : ndarray
-            Array of the graph.
-        like : ndarray
-            Attribute before the training, which has the shape.
-
-        Returns
-        -------
-        ndarray
-            Attribute, of the shape of ``like``.
-        """
+        """Return the attribute from the array of the graph, of the shape of the one before the training."""
         return value.reshape(like.shape)
 
 
@@ -82,54 +43,36 @@ class Transposed(Form):
     """The transpose of a matrix, a column of a vector."""
 
     def forward(self, value: np.ndarray) -> np.ndarray:
-        """Return the transpose."""
         return np.atleast_2d(value).T
 
     def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
-        """Return the transpose in the shape of the attribute."""
         return value.T.reshape(like.shape)
 
 
 @dataclass(frozen=True)
 class Reshaped(Form):
-    """Another shape of the same numbers, in the same order.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        Shape in the graph; -1 once.
-    """
+    """The same numbers in the same order, of another shape in the graph."""
 
     shape: tuple[int, ...]
 
     def forward(self, value: np.ndarray) -> np.ndarray:
-        """Return the array in the shape of the graph."""
         return value.reshape(self.shape)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scaled(Form):
-    """A multiple.
+    """A multiple, of a factor other than zero; of one for each column, with an expression for ``text``."""
 
-    Attributes
-    ----------
-    factor : float
-        Other than zero.
-    """
+    factor: float | np.ndarray
+    text: str = ""
 
-    factor: float
-
-    @property
-    def text(self) -> str:  # type: ignore[override]
-        """Expression of the multiple."""
-        return f"{{}} * {self.factor:.3g}"
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", self.text or f"{{}} * {self.factor:.3g}")
 
     def forward(self, value: np.ndarray) -> np.ndarray:
-        """Return the multiple."""
         return value * self.factor
 
     def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
-        """Return the quotient."""
         return (value / self.factor).reshape(like.shape)
 
 
@@ -139,50 +82,31 @@ class Logarithm(Form):
     text = "log({})"
 
     def forward(self, value: np.ndarray) -> np.ndarray:
-        """Return the logarithm."""
         return np.log(value)
 
     def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
-        """Return the exponential."""
         return np.exp(value).reshape(like.shape)
 
 
 class Composed(Form):
-    """Several forms, the first one applied first.
-
-    Parameters
-    ----------
-    *forms : Form
-        Forms.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ortlearn.models.forms import Composed, Logarithm, Transposed
-    >>> both = Composed(Logarithm(), Transposed())
-    >>> both.text, both.forward(np.ones((2, 3))).shape
-    ('log({})', (3, 2))
-    """
+    """Several forms, the first one applied first."""
 
     def __init__(self, *forms: Form):
         self.forms = forms
 
     @property
     def text(self) -> str:  # type: ignore[override]
-        """Expression of all of them."""
         text = "{}"
         for form in self.forms:
             text = form.text.format(text)
         return text
 
     def forward(self, value: np.ndarray) -> np.ndarray:
-        """Apply the forms in their order."""
         for form in self.forms:
             value = form.forward(value)
         return value
 
     def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
-        """Apply the inverses in reverse order."""
         steps: list[Any] = [like]
         for form in self.forms[:-1]:
             steps.append(form.forward(steps[-1]))
@@ -193,22 +117,14 @@ class Composed(Form):
 
 @dataclass(frozen=True, eq=False)
 class Kept(Form):
-    """Some entries of a vector.
-
-    Attributes
-    ----------
-    kept : ndarray of bool
-        Entries.
-    """
+    """The entries of a vector that a mask keeps; others stay as they are."""
 
     kept: np.ndarray
 
     def forward(self, value: np.ndarray) -> np.ndarray:
-        """Return the entries."""
         return np.asarray(value[self.kept], dtype=np.float64)
 
     def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
-        """Return the vector; others stay as they are."""
         result = np.array(like, dtype=np.float64)
         result[self.kept] = value
         return result

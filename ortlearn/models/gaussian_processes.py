@@ -1,38 +1,199 @@
 """Gaussian processes: means of posteriors, and probabilities of classes that average over them.
 
-Rasmussen, C. E. and Williams, C. K. I., "Gaussian Processes for Machine Learning", MIT Press 2006.
+Rasmussen, C. E. and Williams, C. K. I., "Gaussian Processes for Machine Learning", MIT Press 2006:
+formulas of kernels are those of chapter 4, as ``sklearn.gaussian_process.kernels`` writes them.
 """
 
-from __future__ import annotations
-
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto
-from sklearn.gaussian_process import _gpc
+from onnx import TensorProto, helper
+from sklearn.gaussian_process import _gpc, kernels
 
 from .base import ModelDefinition
 from .constraints.signs import Positive
+from .distances import pairwise_distances
 from .forms import Form, Reshaped
-from .members import joined
-from .process_kernels import ProcessKernel
-from .scores import Scores, classes_of_probabilities, label_of, of_two_classes, regression
+from .kernels import products
+from .scores import Scores, classes_of_probabilities, decisions, joined, of_two_classes, regression
 from .writer import ModelWriter
 
-__all__ = ["GaussianProcessClassifierDefinition", "GaussianProcessRegressorDefinition"]
-
+HYPER = "fitted hyper-parameter of the kernel"
 POSTERIOR = (
     "it follows from the samples and the other numbers of the fit, as the rest of the graph expects it"
 )
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    """Write the kernel of a process, which has ``kernel_`` and ``X_train_``.
+
+    The reason is why the samples of the fit are not trained by default, empty where they are.
+    """
+
+    op: ModelWriter
+    process: Any
+    x: str
+    reason: str = ""
+
+    def matrix(self) -> str:
+        """Append the kernel of samples and those of the fit, of shape (n, n_fitted)."""
+        result = self.part(self.process.kernel_, "kernel_")
+        if _varies(self.process.kernel_):
+            return result
+        count = self.op.Slice(self.op.Shape(self.x), [0], [1])
+        return self.op.Expand(result, self.op.Concat(count, [len(self.process.X_train_)], axis=0))
+
+    def diagonal(self) -> str:
+        """Append the kernel of each sample with itself, a tensor that broadcasts to (n, 1)."""
+        return self.part(self.process.kernel_, "kernel_", itself=True)
+
+    def part(self, kernel: Any, path: str, itself: bool = False) -> str:
+        """Append a kernel, or a part of one."""
+        op = self.op
+        if isinstance(kernel, kernels.KernelOperator):
+            one, two = (self.part(getattr(kernel, k), f"{path}.{k}", itself) for k in ("k1", "k2"))
+            return op.Add(one, two) if isinstance(kernel, kernels.Sum) else op.Mul(one, two)
+        if isinstance(kernel, kernels.Exponentiation):
+            return op.Pow(self.part(kernel.kernel, f"{path}.kernel", itself), float(kernel.exponent))
+        if isinstance(kernel, kernels.ConstantKernel):
+            return self.number(path, "constant_value")
+        if isinstance(kernel, kernels.WhiteKernel):
+            # noise belongs to a sample of the fit, and no new sample is one of these
+            return self.number(path, "noise_level") if itself else op.constant(0.0)
+        if isinstance(kernel, kernels.DotProduct):  # s^2 + x y'
+            sigma = self.number(path, "sigma_0")
+            return op.Add(self.products(itself), op.Mul(sigma, sigma))
+        if isinstance(kernel, kernels.PairwiseKernel) and kernel.metric not in NORMALISED:
+            return _of_products(self, kernel, path, self.products(itself))
+        if itself:
+            return op.constant([1.0])  # that of a kernel of distances, or of a cosine
+        write = next((NORMAL[kind] for kind in type(kernel).__mro__ if kind in NORMAL), None)
+        if write is None:
+            raise op.fail(self.process, f"the kernel {kernel} has no form in ONNX here.")
+        return write(self, kernel, path)
+
+    def rows(self) -> str:
+        """Return the samples of the fit."""
+        # a penalty pulls nothing towards zero that only is somewhere
+        return self.op.parameter(self.process, "X_train_", role="intercept", reason=self.reason)
+
+    def number(self, path: str, name: str) -> str:
+        """Return a hyper-parameter of the kernel at a path."""
+        return self.op.parameter(self.process, f"{path}.{name}", role="scale", reason=HYPER)
+
+    def products(self, itself: bool = False) -> str:
+        """Append the scalar products of samples and those of the fit, or of each sample with itself."""
+        op = self.op
+        return op.ReduceSumSquare(self.x, [1]) if itself else products(op, self.x, self.rows())
+
+    def distances(self, metric: str, scale: str = "") -> str:
+        """Append the distances of samples to those of the fit, both divided by the length scale."""
+        x, rows, op = self.x, self.rows(), self.op
+        if scale:
+            shape = self.process.X_train_.shape
+            x, rows = op.Div(x, scale), op.Div(rows, scale)
+            op.set_type(rows, helper.np_dtype_to_tensor_dtype(op.float_dtype), shape)
+        return pairwise_distances(op, x, rows, metric)
+
+
+#: Metrics of PairwiseKernel that give 1 for a sample and itself.
+NORMALISED = ("rbf", "laplacian", "cosine")
+
+
+def _varies(kernel: Any) -> bool:
+    """Return whether a kernel depends on the samples."""
+    if isinstance(kernel, kernels.KernelOperator):
+        return _varies(kernel.k1) or _varies(kernel.k2)
+    if isinstance(kernel, kernels.Exponentiation):
+        return _varies(kernel.kernel)
+    return not isinstance(kernel, kernels.ConstantKernel | kernels.WhiteKernel)
+
+
+def _rbf(kernel: _Kernel, part: Any, path: str) -> str:
+    # exp(-d^2 / 2), d = |x / l - y / l|
+    squares = kernel.distances("sqeuclidean", kernel.number(path, "length_scale"))
+    return kernel.op.Exp(kernel.op.Mul(squares, -0.5))
+
+
+def _matern(kernel: _Kernel, part: Any, path: str) -> str:
+    # nu = 1/2: exp(-d); nu = 3/2: (1 + k) exp(-k), k = sqrt(3) d;
+    # nu = 5/2: (1 + k + k^2 / 3) exp(-k), k = sqrt(5) d
+    op = kernel.op
+    if part.nu == np.inf:
+        return _rbf(kernel, part, path)
+    if part.nu not in (0.5, 1.5, 2.5):
+        raise op.fail(
+            kernel.process,
+            f"the kernel {part} takes a Bessel function, which ONNX lacks: use nu 0.5, 1.5, 2.5 or inf.",
+        )
+    distance = kernel.distances("euclidean", kernel.number(path, "length_scale"))
+    if part.nu == 0.5:
+        return op.Exp(op.Neg(distance))
+    k = op.Mul(distance, math.sqrt(2 * part.nu))
+    factor = op.Add(k, 1.0)
+    if part.nu == 2.5:
+        factor = op.Add(factor, op.Div(op.Mul(k, k), 3.0))
+    return op.Mul(factor, op.Exp(op.Neg(k)))
+
+
+def _rational_quadratic(kernel: _Kernel, part: Any, path: str) -> str:
+    # (1 + d^2 / (2 a))^(-a), d = |x / l - y / l|
+    op, alpha = kernel.op, kernel.number(path, "alpha")
+    squares = kernel.distances("sqeuclidean", kernel.number(path, "length_scale"))
+    return op.Pow(op.Add(op.Div(squares, op.Add(alpha, alpha)), 1.0), op.Neg(alpha))
+
+
+def _exp_sine_squared(kernel: _Kernel, part: Any, path: str) -> str:
+    # exp(-2 (sin(pi d / p) / l)^2)
+    op = kernel.op
+    periods = op.Div(kernel.distances("euclidean"), kernel.number(path, "periodicity"))
+    wave = op.Div(op.Sin(op.Mul(periods, math.pi)), kernel.number(path, "length_scale"))
+    return op.Exp(op.Mul(op.Mul(wave, wave), -2.0))
+
+
+def _of_products(kernel: _Kernel, part: Any, path: str, found: str) -> str:
+    """Return a kernel of products, its parameters but gamma as they are by default."""
+    op = kernel.op
+    if part.metric == "linear":
+        return found
+    if part.metric not in ("poly", "polynomial", "sigmoid"):
+        raise op.fail(kernel.process, f"the kernel {part} has no form in ONNX here.")
+    options = dict(part.pairwise_kernels_kwargs or {})
+    affine = op.Add(op.Mul(found, kernel.number(path, "gamma")), float(options.get("coef0", 1)))
+    return op.Tanh(affine) if part.metric == "sigmoid" else op.Pow(affine, float(options.get("degree", 3)))
+
+
+def _pairwise(kernel: _Kernel, part: Any, path: str) -> str:
+    # those of sklearn.metrics.pairwise
+    op = kernel.op
+    if part.metric in ("rbf", "laplacian"):
+        metric = "sqeuclidean" if part.metric == "rbf" else "manhattan"
+        return op.Exp(op.Neg(op.Mul(kernel.distances(metric), kernel.number(path, "gamma"))))
+    tiny = float(np.finfo(op.float_dtype).tiny)
+    sizes = op.Sqrt(op.Max(kernel.products(itself=True), tiny))
+    lengths = op.Sqrt(op.Max(op.ReduceSumSquare(kernel.rows(), [1], keepdims=0), tiny))
+    return op.Div(kernel.products(), op.Mul(sizes, lengths))
+
+
+#: Kernels of a sample and itself that are 1, by their type; subclasses take that of the first base here.
+NORMAL: dict[type, Callable[[_Kernel, Any, str], str]] = {
+    kernels.ExpSineSquared: _exp_sine_squared,
+    kernels.Matern: _matern,
+    kernels.PairwiseKernel: _pairwise,
+    kernels.RBF: _rbf,
+    kernels.RationalQuadratic: _rational_quadratic,
+}
 
 
 class GaussianProcessRegressorDefinition(ModelDefinition):
     """GaussianProcessRegressor: ``K(X, X_train_) alpha_``, scaled and shifted as y was (algorithm 2.1)."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the mean."""
-        kernel = ProcessKernel(op, model, x).matrix()
+        kernel = _Kernel(op, model, x).matrix()
         n_outputs = model.alpha_.size // len(model.alpha_)
         mean = op.MatMul(kernel, op.parameter(model, "alpha_", form=Reshaped((-1, n_outputs)), role="weight"))
         flat = Reshaped((-1,))
@@ -43,7 +204,7 @@ class GaussianProcessRegressorDefinition(ModelDefinition):
         return regression(op, mean, n_outputs)
 
     def finish(self, model: Any) -> None:
-        """Factorise the kernel of the samples of the fit anew, which only deviations are computed from."""
+        # only deviations are computed from the factors of the kernel
         kernel = model.kernel_(model.X_train_)
         kernel[np.diag_indices_from(kernel)] += model.alpha
         model.L_ = np.linalg.cholesky(kernel)
@@ -57,11 +218,9 @@ class _Residuals(Form):
     text = "y_train_ - {}"
 
     def forward(self, value: np.ndarray) -> np.ndarray:
-        """Return the residuals."""
         return (self.labels - value)[:, np.newaxis]
 
     def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
-        """Return the probabilities."""
         return self.labels - value.reshape(like.shape)
 
 
@@ -69,29 +228,19 @@ class GaussianProcessClassifierDefinition(ModelDefinition):
     """GaussianProcessClassifier: one process for two classes, one for each of more."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append probabilities and classes; trained are the logarithms of the probabilities."""
         with op.inside("base_estimator_"):
             if len(model.classes_) == 2:
-                return self._binary(op, model, x)
+                latent, positive = _process(op, model.base_estimator_, x)
+                scores = classes_of_probabilities(op, of_two_classes(op, positive), model.classes_)
+                return replace(scores, label=decisions(op, latent, model.classes_).label)
             if model.multi_class != "one_vs_rest":
                 raise op.fail(model, "multi_class='one_vs_one' gives no probabilities: use 'one_vs_rest'.")
-            return self._several(op, model, x)
-
-    def _binary(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        latent, positive = _process(op, model.base_estimator_, x)
-        probabilities = of_two_classes(op, positive)
-        best = op.Squeeze(op.Cast(op.Greater(latent, 0.0), to=TensorProto.INT64), [1])
-        scores = classes_of_probabilities(op, probabilities, model.classes_)
-        return replace(scores, label=label_of(op, best, model.classes_))
-
-    def _several(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        positives = []
-        for number, member in enumerate(model.base_estimator_.estimators_):
-            with op.inside(f"estimators_[{number}]"):
-                positives.append(_process(op, member, x)[1])
-        shares = joined(op, positives)
-        probabilities = op.Div(shares, op.ReduceSum(shares, [1]))
-        return classes_of_probabilities(op, probabilities, model.classes_)
+            positives = []
+            for number, member in enumerate(model.base_estimator_.estimators_):
+                with op.inside(f"estimators_[{number}]"):
+                    positives.append(_process(op, member, x)[1])
+            shares = joined(op, positives)
+            return classes_of_probabilities(op, op.Div(shares, op.ReduceSum(shares, [1])), model.classes_)
 
 
 def _process(op: ModelWriter, process: Any, x: str) -> tuple[str, str]:
@@ -103,7 +252,7 @@ def _process(op: ModelWriter, process: Any, x: str) -> tuple[str, str]:
     with Gaussian processes", IEEE TPAMI 1998, appendix A), ``sum c erf(l f / sqrt(1 + 2 l^2 s)) / 2``
     plus the same constant.
     """
-    writer = ProcessKernel(op, process, x, POSTERIOR)
+    writer = _Kernel(op, process, x, POSTERIOR)
     kernel = writer.matrix()
     residuals = op.parameter(process, "pi_", form=_Residuals(process.y_train_), role="weight")
     latent = op.MatMul(kernel, residuals)

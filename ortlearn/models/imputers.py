@@ -1,7 +1,5 @@
 """Imputers of missing numbers, and indicators of where they are."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -11,24 +9,16 @@ from .base import ModelDefinition
 from .columns import Columns
 from .encoders import as_text, category_numbers
 from .forms import Kept
-from .members import joined
-from .scores import Scores, transformation
+from .scores import Scores, joined, transformation
 from .writer import ModelWriter
-
-__all__ = ["MissingIndicatorDefinition", "SimpleImputerDefinition"]
-
-
-def _marker(model: Any) -> str:
-    """Return what stands for a missing text in a graph."""
-    return as_text(model.missing_values)
 
 
 def _is_missing(op: ModelWriter, model: Any, x: str) -> str:
     """Append where values are missing."""
-    if op.is_text(x):
-        number = category_numbers(op, x, [_marker(model)])
-        return op.Cast(number, to=TensorProto.BOOL)
-    if _marker(model) == "nan":
+    marker = as_text(model.missing_values)  # what stands for a missing text in a graph
+    if op.has_text(x):
+        return op.Cast(category_numbers(op, x, [marker]), to=TensorProto.BOOL)
+    if marker == "nan":
         return op.IsNaN(x)
     return op.Equal(x, float(model.missing_values))
 
@@ -47,15 +37,12 @@ class MissingIndicatorDefinition(ModelDefinition):
     """MissingIndicator: 1 where a value is missing, 0 elsewhere."""
 
     untrained = "it has no parameters"
-
     takes_columns = True
 
     def covers(self, model: Any) -> bool:
-        """Return whether some column is reported."""
         return len(model.features_) > 0
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        """Append the columns."""
         x = x if op.has_text(x) else op.matrix(x)
         return transformation(op, _indicated(op, model, x), len(model.features_))
 
@@ -72,15 +59,12 @@ class SimpleImputerDefinition(ModelDefinition):
     takes_columns = True
 
     def fills_gaps_only(self, model: Any) -> bool:
-        """Return whether it gives as many columns as it takes."""
         return getattr(model, "indicator_", None) is None and bool(_kept(model).all())
 
     def covers(self, model: Any) -> bool:
-        """Return whether some column is left."""
         return bool(_kept(model).any())
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        """Append the columns without gaps."""
         kept = _kept(model)
         columns, count = np.flatnonzero(kept), len(kept)
         texts = op.has_text(x)
@@ -104,7 +88,7 @@ class SimpleImputerDefinition(ModelDefinition):
 def _imputed_text(op: ModelWriter, model: Any, x: Columns, position: int) -> str:
     """Append a column of text without gaps."""
     column = op.column(x, position)
-    if not op.is_text(column):
+    if not op.has_text(column):
         raise op.fail(model, "it imputes text and numbers at once: use one imputer for each kind.")
     value = op.constant(np.array([[as_text(model.statistics_[position])]], dtype=object))
     imputed = op.Where(_is_missing(op, model, column), value, column)

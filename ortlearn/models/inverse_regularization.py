@@ -26,8 +26,6 @@ from ..penalties import BasePenalty, PerWeightPenalty
 from .linear import LinearClassifierDefinition, LinearRegressorDefinition
 from .objectives import Objective, elastic, single_value
 
-__all__ = ["LinearSVCDefinition", "LinearSVRDefinition", "LogisticRegressionDefinition"]
-
 
 def _with_intercept(model: Any, l1: float, l2: float) -> BasePenalty:
     """Return the penalty of liblinear, which the intercept has too."""

@@ -3,15 +3,11 @@
 Chang and Lin, "LIBSVM: a library for support vector machines", ACM TIST 2011, section 3.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 
 from ..graphs import GraphBuilder
-
-__all__ = ["polynomial", "products", "radial", "remote_centre", "sigmoid", "unit_rows"]
 
 #: Largest power written as a chain of products, whose gradient is exact at zero too.
 MAX_CHAIN = 16

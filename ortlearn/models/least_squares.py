@@ -16,17 +16,6 @@ from ..penalties import BasePenalty, GroupLassoPenalty, L2Penalty, PerWeightPena
 from .linear import LinearClassifierDefinition, LinearRegressorDefinition
 from .objectives import Objective, elastic, single_value
 
-__all__ = [
-    "BayesianRidgeDefinition",
-    "ElasticNetDefinition",
-    "HuberRegressorDefinition",
-    "LeastSquaresDefinition",
-    "MultiTaskDefinition",
-    "QuantileRegressorDefinition",
-    "RidgeClassifierDefinition",
-    "RidgeDefinition",
-]
-
 
 class LeastSquaresDefinition(LinearRegressorDefinition):
     """LinearRegression: ``sum(w * (f - y)^2)``."""

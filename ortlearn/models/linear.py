@@ -24,13 +24,6 @@ from .scores import (
 )
 from .writer import ModelWriter
 
-__all__ = [
-    "GeneralizedLinearDefinition",
-    "LinearClassifierDefinition",
-    "LinearRegressorDefinition",
-    "linear_scores",
-]
-
 
 def linear_scores(op: ModelWriter, model: Any, x: str, positive: bool = False) -> str:
     """Append ``x @ coef_.T + intercept_``, of shape (n, k).
@@ -64,7 +57,6 @@ class _Linear(ModelDefinition):
         return None if chooses else self.shape_parameters
 
     def covers(self, model: Any) -> bool:
-        """Return whether the coefficients are dense."""
         return isinstance(model.coef_, np.ndarray)
 
 
@@ -76,12 +68,10 @@ class LinearRegressorDefinition(_Linear):
     """
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the prediction."""
         positive = bool(getattr(model, "positive", False))
         return regression(op, linear_scores(op, model, x, positive), _n_outputs(model))
 
     def shape_predictions(self, model: Any, n_dimensions: int) -> None:
-        """Set the shape."""
         if model.coef_.ndim == n_dimensions:
             return
         model.coef_ = model.coef_.reshape(1, -1) if n_dimensions == 2 else model.coef_.ravel()
@@ -111,7 +101,6 @@ class GeneralizedLinearDefinition(ModelDefinition):
         return Objective(loss, elastic(0.0, model.alpha / 2))
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the prediction."""
         identity = type(model._base_loss.link).__name__ == "IdentityLink"
         return regression(op, linear_scores(op, model, x), 1, "identity" if identity else "log")
 
@@ -120,7 +109,6 @@ class LinearClassifierDefinition(_Linear):
     """Classifiers with linear decisions; probabilities where the model has them."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append decisions, probabilities and classes."""
         positive = bool(getattr(model, "positive", False))
         score, classes = linear_scores(op, model, x, positive), model.classes_
         if getattr(getattr(model, "_label_binarizer", None), "y_type_", "").startswith("multilabel"):

@@ -1,33 +1,14 @@
 """Estimators with members, and what they compute from the scores of these."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from onnx import TensorProto
 
-from .base import ModelDefinition
-from .routes import Route
-from .scores import LOWEST, Scores, of_two_classes
+from .base import ModelDefinition, Route
+from .scores import Scores, difference, of_two_classes
 from .writer import ModelWriter
-
-__all__ = [
-    "MembersDefinition",
-    "aligned",
-    "as_column_of_classes",
-    "as_numbers",
-    "decision_of",
-    "difference",
-    "joined",
-    "log_shares",
-    "logit_of",
-    "mean",
-    "one_hot",
-    "positive_probability",
-    "shares_of",
-]
 
 
 class MembersDefinition(ModelDefinition):
@@ -36,17 +17,18 @@ class MembersDefinition(ModelDefinition):
     takes_columns = True
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
-        """Yield every member."""
         yield from (Route(member, columns, is_member=True) for member in model.estimators_)
 
-    def members(self, op: ModelWriter, model: Any, x: Any) -> list[Scores]:
-        """Append every member."""
-        return [op.write(member, x, f"estimators_[{i}]") for i, member in enumerate(model.estimators_)]
 
-
-def joined(op: ModelWriter, columns: Sequence[str]) -> str:
-    """Return some matrices side by side."""
-    return columns[0] if len(columns) == 1 else op.Concat(*columns, axis=1)
+def write_members(op: ModelWriter, model: Any, x: Any, columns: Sequence[Any] | None = None) -> list[Scores]:
+    """Append every member of ``estimators_``, each on its columns of X where these are given."""
+    members, n_features = model.estimators_, None if columns is None else model.n_features_in_
+    op.siblings |= {id(member): (members, x, columns, n_features) for member in members}
+    parts = [x if columns is None else op.columns(x, columns[i], n_features) for i in range(len(members))]
+    return [
+        op.write(member, part, f"estimators_[{i}]")
+        for i, (member, part) in enumerate(zip(members, parts, strict=True))
+    ]
 
 
 def mean(op: ModelWriter, tensors: Sequence[str], weights: Iterable[float] | None = None) -> str:
@@ -83,12 +65,6 @@ def logit_of(op: ModelWriter, scores: Scores) -> str:
     return scores.score if scores.n_outputs == 1 else difference(op, scores.score)
 
 
-def difference(op: ModelWriter, matrix: str) -> str:
-    """Return the second of two columns less the first, of shape (n, 1)."""
-    first, second = (op.Gather(matrix, [column], axis=1) for column in (0, 1))
-    return op.Sub(second, first)
-
-
 def decision_of(scores: Scores) -> str | None:
     """Return what ``decision_function`` of a classifier gives, None where the graph does not have it."""
     return None if scores.decision == "" else scores.decision or scores.score
@@ -99,14 +75,8 @@ def shares_of(op: ModelWriter, scores: Scores) -> str:
     if isinstance(scores.probabilities, str):
         return scores.probabilities
     if scores.n_outputs == 1:
-        second = op.Sigmoid(scores.score)
-        return of_two_classes(op, second)
+        return of_two_classes(op, op.Sigmoid(scores.score))
     return op.Softmax(scores.score, axis=1)
-
-
-def log_shares(op: ModelWriter, shares: str) -> str:
-    """Return the logarithms of probabilities, which have a gradient where one is zero."""
-    return op.Log(op.Max(shares, LOWEST))
 
 
 def as_numbers(op: ModelWriter, label: str) -> str:

@@ -1,42 +1,37 @@
 """One model per class, pair of classes or output."""
 
-from __future__ import annotations
-
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 from onnx import TensorProto
 
 from ..losses import LogLoss
+from .coupling import pair_table
 from .members import (
     MembersDefinition,
     as_column_of_classes,
     as_numbers,
     decision_of,
-    joined,
     logit_of,
     positive_probability,
+    write_members,
 )
 from .objectives import Objective, common_objective, is_flexible
-from .scores import Scores, label_of, of_two_classes, regression
+from .scores import Scores, indicator, joined, label_of, of_two_classes, regression, several_outputs
 from .writer import ModelWriter
-
-__all__ = [
-    "ClassifierChainDefinition",
-    "MultiOutputClassifierDefinition",
-    "MultiOutputRegressorDefinition",
-    "OneVsOneDefinition",
-    "OneVsRestDefinition",
-    "RegressorChainDefinition",
-    "pair_decisions",
-]
 
 
 def _decisions(op: ModelWriter, members: list[Scores]) -> str:
     """Return the decisions of members of two classes side by side; empty where one has none."""
     found = [decision_of(member) for member in members]
     return "" if None in found else joined(op, [name for name in found if name is not None])
+
+
+def _probabilities(op: ModelWriter, model: Any, members: list[Scores]) -> str | None:
+    """Return the probabilities of the second classes side by side; None where the model has none."""
+    if not hasattr(model, "predict_proba"):
+        return None
+    return joined(op, [positive_probability(op, member) for member in members])
 
 
 class _Sums(MembersDefinition):
@@ -55,36 +50,26 @@ class OneVsRestDefinition(_Sums):
     """OneVsRestClassifier: a model of two classes for each class, or for each label."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append every class's logit; the label is that of the largest decision, the last of equal ones."""
-        members, classes = self.members(op, model, x), model.classes_
+        members, classes = write_members(op, model, x), model.classes_
         score = joined(op, [logit_of(op, member) for member in members])
         by_decision = hasattr(model.estimators_[0], "decision_function")
-        shares = (
-            joined(op, [positive_probability(op, member) for member in members])
-            if hasattr(model, "predict_proba")
-            else None
-        )
-        decision = _decisions(op, members)
+        shares, decision = _probabilities(op, model, members), _decisions(op, members)
         compared = decision if by_decision and decision else score
         above = op.Cast(op.Greater(compared, 0.0), to=TensorProto.INT64)
-        outputs: dict[str, Any] = {"decision": decision, "classes": classes}
         if model.multilabel_:
-            groups = (1,) * len(members)
-            outputs |= {"label": above, "probabilities": shares, "groups": groups}
-            return Scores("multilabel", score, len(members), "sigmoid", **outputs)
+            return indicator(op, score, classes, label=above, probabilities=shares, decision=decision)
         if len(members) == 1:
             number = op.Reshape(above, [-1])
-            probabilities = None if shares is None else of_two_classes(op, shares)
+            shares = None if shares is None else of_two_classes(op, shares)
         else:
+            # of equal decisions, the last one counts
             number = op.ArgMax(compared, axis=1, keepdims=0, select_last_index=1)
-            probabilities = None if shares is None else _divided_by_sum(op, shares)
-        outputs |= {"label": label_of(op, number, classes), "probabilities": probabilities}
+            if shares is not None:
+                total = op.ReduceSum(shares, [1], keepdims=1)
+                shares = op.Div(shares, op.Where(op.Equal(total, 0.0), 1.0, total))
+        outputs: dict[str, Any] = {"label": label_of(op, number, classes), "probabilities": shares}
+        outputs |= {"decision": decision, "classes": classes}
         return Scores("classification", score, len(members), "sigmoid", **outputs)
-
-
-def _divided_by_sum(op: ModelWriter, shares: str) -> str:
-    total = op.ReduceSum(shares, [1], keepdims=1)
-    return op.Div(shares, op.Where(op.Equal(total, 0.0), 1.0, total))
 
 
 def pair_decisions(op: ModelWriter, second: str, confidences: str, n_classes: int) -> tuple[str, str]:
@@ -94,10 +79,7 @@ def pair_decisions(op: ModelWriter, second: str, confidences: str, n_classes: in
     has them. Of each pair (i, j), i < j, ``second`` says whether it votes for j, and ``confidences`` is the
     confidence in j, both of shape (n, n_pairs).
     """
-    pairs = list(combinations(range(n_classes), 2))
-    signs = np.zeros((len(pairs), n_classes), dtype=op.float_dtype)
-    for row, (i, j) in enumerate(pairs):
-        signs[row, i], signs[row, j] = -1, 1
+    signs = -pair_table(n_classes).astype(op.float_dtype)
     votes = op.Cast(second, to=op.elem_type)
     first, last = (signs < 0).astype(op.float_dtype), (signs > 0).astype(op.float_dtype)
     # votes for j where the pair votes for it, for i elsewhere
@@ -110,17 +92,15 @@ class OneVsOneDefinition(MembersDefinition):
     """OneVsOneClassifier: a model for each pair of classes."""
 
     def covers(self, model: Any) -> bool:
-        """Return whether members take samples rather than kernels."""
         return model.pairwise_indices_ is None
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the votes of the pairs; trained are the sums of their confidences."""
-        members, classes = self.members(op, model, x), model.classes_
+        # trained are the sums of the confidences
+        members, classes = write_members(op, model, x), model.classes_
         numbers = joined(op, [as_column_of_classes(op, str(member.label)) for member in members])
         by_decision = hasattr(model.estimators_[0], "decision_function")
         confidences = joined(
-            op,
-            [str(decision_of(m)) if by_decision else positive_probability(op, m) for m in members],
+            op, [str(decision_of(m)) if by_decision else positive_probability(op, m) for m in members]
         )
         decision, sums = pair_decisions(op, op.Equal(numbers, 1), confidences, len(classes))
         if len(classes) == 2:
@@ -140,8 +120,7 @@ class MultiOutputRegressorDefinition(_Sums):
     """MultiOutputRegressor: a model for each output."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the predictions side by side."""
-        members = self.members(op, model, x)
+        members = write_members(op, model, x)
         return regression(op, joined(op, [member.predicted for member in members]), len(members))
 
 
@@ -160,25 +139,12 @@ class MultiOutputClassifierDefinition(MembersDefinition):
         return found if found is not None and (two or isinstance(found.loss, LogLoss)) else None
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append scores and classes side by side, probabilities apart."""
-        members = self.members(op, model, x)
-        groups = tuple(1 if len(classes) == 2 else len(classes) for classes in model.classes_)
-        scores = [
-            logit_of(op, m) if size == 1 else _log_probabilities(op, m)
-            for m, size in zip(members, groups, strict=True)
-        ]
+        members = write_members(op, model, x)
+        scores = [logit_of(op, m) if len(m.classes) == 2 else _log_probabilities(op, m) for m in members]
         labels = [op.Reshape(str(member.label), [-1, 1]) for member in members]
         has_probabilities = hasattr(model, "predict_proba")
-        return Scores(
-            "multilabel",
-            joined(op, scores),
-            sum(groups),
-            "sigmoid" if max(groups) == 1 else "softmax",
-            label=joined(op, labels),
-            probabilities=tuple(str(m.probabilities) for m in members) if has_probabilities else None,
-            classes=model.classes_,
-            groups=groups,
-        )
+        shares = tuple(str(m.probabilities) for m in members) if has_probabilities else None
+        return several_outputs(op, scores, labels, model.classes_, probabilities=shares)
 
 
 def _chained(op: ModelWriter, model: Any, x: str, given: Any) -> list[Scores]:
@@ -194,7 +160,6 @@ class RegressorChainDefinition(_Sums):
     """RegressorChain: each output's model also takes the outputs before it."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the chain."""
         members = _chained(op, model, x, lambda scores: scores.predicted)
         return regression(op, joined(op, [member.predicted for member in members]), len(members))
 
@@ -203,11 +168,9 @@ class ClassifierChainDefinition(_Sums):
     """ClassifierChain of labels of two classes: each label's model also takes the labels before it."""
 
     def covers(self, model: Any) -> bool:
-        """Return whether every label has two classes."""
         return all(len(classes) == 2 for classes in model.classes_)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the chain."""
         method = getattr(model, "chain_method_", "predict")
 
         def given(scores: Scores) -> str:
@@ -218,17 +181,7 @@ class ClassifierChainDefinition(_Sums):
             return as_numbers(op, str(scores.label))
 
         members = _chained(op, model, x, given)
-        has_probabilities = hasattr(model, "predict_proba")
-        return Scores(
-            "multilabel",
-            joined(op, [logit_of(op, member) for member in members]),
-            len(members),
-            "sigmoid",
-            label=joined(op, [as_column_of_classes(op, str(member.label)) for member in members]),
-            probabilities=joined(op, [positive_probability(op, m) for m in members])
-            if has_probabilities
-            else None,
-            decision=_decisions(op, members),
-            classes=model.classes_,
-            groups=(1,) * len(members),
-        )
+        scores = [logit_of(op, member) for member in members]
+        labels = [as_column_of_classes(op, str(member.label)) for member in members]
+        outputs = {"probabilities": _probabilities(op, model, members), "decision": _decisions(op, members)}
+        return several_outputs(op, scores, labels, model.classes_, **outputs)

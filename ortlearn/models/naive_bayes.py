@@ -1,7 +1,5 @@
 """Naive Bayes classifiers: the joint log-likelihoods of samples and classes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -14,31 +12,23 @@ from .forms import Logarithm, Transposed
 from .scores import Scores, class_scores
 from .writer import ModelWriter
 
-__all__ = [
-    "BernoulliNBDefinition",
-    "CategoricalNBDefinition",
-    "ComplementNBDefinition",
-    "GaussianNBDefinition",
-    "MultinomialNBDefinition",
-]
+SUM_TO_ONE = Simplex(logarithm=True)
 
 
 def _log_prior(op: ModelWriter, model: Any) -> str:
-    return op.parameter(model, "class_log_prior_", role="intercept", constraint=Simplex(logarithm=True))
+    return op.parameter(model, "class_log_prior_", role="intercept", constraint=SUM_TO_ONE)
+
+
+def _log_probabilities(op: ModelWriter, model: Any, **options: Any) -> str:
+    """Return the table of each feature's value for each class, transposed."""
+    return op.parameter(model, "feature_log_prob_", form=Transposed(), **{"role": "weight", **options})
 
 
 class GaussianNBDefinition(ModelDefinition):
     """GaussianNB: ``log p_k - sum_j (log(2 pi v_kj) + (x_j - m_kj)^2 / v_kj) / 2``."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append log-likelihoods, probabilities and classes."""
-        prior = op.parameter(
-            model,
-            "class_prior_",
-            form=Logarithm(),
-            role="intercept",
-            constraint=Simplex(logarithm=True),
-        )
+        prior = op.parameter(model, "class_prior_", form=Logarithm(), role="intercept", constraint=SUM_TO_ONE)
         variances = op.parameter(model, "var_", role="scale", constraint=Positive())
         differences = op.Sub(op.Unsqueeze(x, [1]), op.parameter(model, "theta_", role="intercept"))
         squares = op.Div(op.Mul(differences, differences), variances)
@@ -51,14 +41,7 @@ class MultinomialNBDefinition(ModelDefinition):
     """MultinomialNB: ``x @ feature_log_prob_.T + class_log_prior_``."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append log-likelihoods, probabilities and classes."""
-        table = op.parameter(
-            model,
-            "feature_log_prob_",
-            form=Transposed(),
-            role="weight",
-            constraint=Simplex(0, logarithm=True),
-        )
+        table = _log_probabilities(op, model, constraint=Simplex(0, logarithm=True))
         return class_scores(op, op.Add(op.MatMul(x, table), _log_prior(op, model)), model.classes_)
 
 
@@ -66,9 +49,7 @@ class ComplementNBDefinition(ModelDefinition):
     """ComplementNB: ``x @ feature_log_prob_.T``, which holds weights of any sign and size."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append scores, probabilities and classes."""
-        weights = op.parameter(model, "feature_log_prob_", form=Transposed(), role="weight")
-        score = op.MatMul(x, weights)
+        score = op.MatMul(x, _log_probabilities(op, model))
         if len(model.classes_) == 1:
             score = op.Add(score, _log_prior(op, model))
         return class_scores(op, score, model.classes_)
@@ -78,12 +59,9 @@ class BernoulliNBDefinition(ModelDefinition):
     """BernoulliNB: ``x @ (log p - log(1 - p)).T + sum log(1 - p) + class_log_prior_``."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append log-likelihoods, probabilities and classes."""
         if model.binarize is not None:
             x = op.Where(op.Greater(x, float(model.binarize)), 1.0, 0.0)
-        present = op.parameter(
-            model, "feature_log_prob_", form=Transposed(), role="weight", constraint=LogProbability()
-        )
+        present = _log_probabilities(op, model, constraint=LogProbability())
         absent = op.Log(op.Sub(1.0, op.Exp(present)))
         constant = op.Add(op.ReduceSum(absent, [0], keepdims=0), _log_prior(op, model))
         score = op.Add(op.MatMul(x, op.Sub(present, absent)), constant)
@@ -94,20 +72,13 @@ class CategoricalNBDefinition(ModelDefinition):
     """CategoricalNB: the sum of what each column's table of log-probabilities has for its category."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append log-likelihoods, probabilities and classes."""
         categories = op.Cast(x, to=TensorProto.INT64)
         terms = [self._term(op, model, categories, column) for column in range(model.n_features_in_)]
         return class_scores(op, op.Sum(*terms, _log_prior(op, model)), model.classes_)
 
     def _term(self, op: ModelWriter, model: Any, categories: str, column: int) -> str:
         """Append the log-probabilities of the categories of a column, of shape (n, n_classes)."""
-        table = op.parameter(
-            model,
-            "feature_log_prob_",
-            index=column,
-            form=Transposed(),
-            role="table",
-            constraint=Simplex(0, logarithm=True),
-        )
+        constraint = Simplex(0, logarithm=True)
+        table = _log_probabilities(op, model, index=column, role="table", constraint=constraint)
         # an integer as index: the result has no axis for the column
         return op.Gather(table, op.Gather(categories, np.array(column), axis=1), axis=0)

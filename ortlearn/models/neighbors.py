@@ -1,32 +1,25 @@
 """Nearest neighbours: regression, votes, distances, the local outlier factor."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto
 
 from .base import ModelDefinition
 from .constraints.signs import Positive
 from .distances import guarded_sqrt, pairwise_distances
 from .forms import Reshaped
 from .kernels import products, unit_rows
-from .members import difference, joined, log_shares
-from .scores import Scores, classes_of_probabilities, label_of, regression, transformation
+from .scores import (
+    OUTLIERS,
+    Scores,
+    classes_of_probabilities,
+    classes_of_shares,
+    decisions,
+    regression,
+    transformation,
+)
 from .writer import ModelWriter
-
-__all__ = [
-    "KNeighborsClassifierDefinition",
-    "KNeighborsRegressorDefinition",
-    "KNeighborsTransformerDefinition",
-    "LocalOutlierFactorDefinition",
-    "NearestNeighborsDefinition",
-    "RadiusNeighborsClassifierDefinition",
-    "RadiusNeighborsRegressorDefinition",
-]
 
 VOTES = "it only says which samples are the nearest ones, which change in steps: no gradient passes"
 FITTED = "it follows from the samples and the other numbers of the fit, as the rest of the graph expects it"
@@ -42,8 +35,6 @@ METRICS = {
     "minkowski": "minkowski",
     "sqeuclidean": "sqeuclidean",
 }
-#: Labels of outliers and inliers.
-OUTLIERS = np.array([-1, 1])
 #: Function of a tensor.
 Function = Callable[[str], str]
 
@@ -52,14 +43,14 @@ class _Neighbors(ModelDefinition):
     """Estimators that keep the samples of the fit."""
 
     def covers(self, model: Any) -> bool:
-        """Return whether the metric and the weights have a form, and the samples are dense."""
-        known = model.effective_metric_ in METRICS if isinstance(model.effective_metric_, str) else False
-        powers = model.effective_metric_params_.get("p", 2) >= 1
+        metric, power = model.effective_metric_, model.effective_metric_params_.get("p", 2)
+        known = isinstance(metric, str) and metric in METRICS and power >= 1
         weights = getattr(model, "weights", None) in (None, "uniform", "distance")
-        return known and powers and weights and isinstance(model._fit_X, np.ndarray)
+        # a sample without neighbours has no label of its own
+        no_label = getattr(model, "outlier_label", None) is None
+        return known and weights and no_label and isinstance(model._fit_X, np.ndarray)
 
     def finish(self, model: Any) -> None:
-        """Build the tree of the samples anew."""
         if model._tree is not None:
             metric, params = model.effective_metric_, model.effective_metric_params_
             model._tree = type(model._tree)(model._fit_X, model.leaf_size, metric=metric, **params)
@@ -101,9 +92,18 @@ def _reciprocal(op: ModelWriter, distances: str) -> str:
     return op.Reciprocal(op.Max(distances, float(np.sqrt(np.finfo(op.float_dtype).tiny))))
 
 
-def _mean_of_nearest(op: ModelWriter, model: Any, x: str) -> Function:
-    """Return the function from a value for each sample of the fit to the mean over the nearest ones."""
+def _mean(op: ModelWriter, model: Any, x: str) -> Function:
+    """Return the function from a value for each sample of the fit to the mean over those that are near."""
     by_distance = model.weights == "distance"
+    if model.n_neighbors is None:
+        ordered, finished = _distances(op, model, x, "" if by_distance else VOTES)
+        distances = finished(ordered)
+        weights = op.Cast(op.LessOrEqual(distances, float(model.radius)), to=op.elem_type)
+        if by_distance:
+            weights = op.Mul(weights, _reciprocal(op, distances))
+        # not a number where no sample is within the radius
+        shares = op.Div(weights, op.ReduceSum(weights, [1], keepdims=1))
+        return lambda values: op.MatMul(shares, values)
     distances, numbers = _nearest(op, model, x, model.n_neighbors, "" if by_distance else VOTES)
     if not by_distance:
         return lambda values: op.ReduceMean(op.Gather(values, numbers, axis=0), [1], keepdims=0)
@@ -112,99 +112,34 @@ def _mean_of_nearest(op: ModelWriter, model: Any, x: str) -> Function:
     return lambda values: op.ReduceSum(op.Mul(op.Gather(values, numbers, axis=0), shares), [1], keepdims=0)
 
 
-def _mean_within_radius(op: ModelWriter, model: Any, x: str) -> Function:
-    """Return the function from a value for each sample of the fit to the mean over those within the radius.
-
-    Without any within it is not a number.
-    """
-    by_distance = model.weights == "distance"
-    ordered, finished = _distances(op, model, x, "" if by_distance else VOTES)
-    distances = finished(ordered)
-    weights = op.Cast(op.LessOrEqual(distances, float(model.radius)), to=op.elem_type)
-    if by_distance:
-        weights = op.Mul(weights, _reciprocal(op, distances))
-    shares = op.Div(weights, op.ReduceSum(weights, [1], keepdims=1))
-    return lambda values: op.MatMul(shares, values)
-
-
-class KNeighborsRegressorDefinition(_Neighbors):
-    """KNeighborsRegressor: the mean over the nearest samples."""
-
-    mean = staticmethod(_mean_of_nearest)
+class NeighborsRegressorDefinition(_Neighbors):
+    """KNeighborsRegressor and RadiusNeighborsRegressor: the mean over the samples that are near."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the mean."""
-        mean = self.mean(op, model, x)
+        mean = _mean(op, model, x)
         values = op.parameter(model, "_y", form=Reshaped((len(model._y), -1)), role="table")
         return regression(op, mean(values), model._y.size // len(model._y))
 
     def shape_predictions(self, model: Any, n_dimensions: int) -> None:
-        """Set the shape."""
         model._y = model._y.reshape((-1, 1)[:n_dimensions])
 
 
-class RadiusNeighborsRegressorDefinition(KNeighborsRegressorDefinition):
-    """RadiusNeighborsRegressor: the mean over the samples within the radius."""
-
-    mean = staticmethod(_mean_within_radius)
-
-
-class KNeighborsClassifierDefinition(_Neighbors):
-    """KNeighborsClassifier: votes of the nearest samples, by their distances where these are weights."""
+class NeighborsClassifierDefinition(_Neighbors):
+    """KNeighborsClassifier and RadiusNeighborsClassifier: votes, by distances where these are weights."""
 
     untrained = "it counts votes of the nearest training samples, which change in steps: no gradient passes"
-
-    mean = staticmethod(_mean_of_nearest)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the shares of the votes."""
-        mean = self.mean(op, model, x)
+        mean = _mean(op, model, x)
         if not isinstance(model.classes_, list):
             return classes_of_probabilities(op, _votes(op, mean, model._y, model.classes_), model.classes_)
-        return _per_output(op, partial(_votes, op, mean), model)
-
-
-class RadiusNeighborsClassifierDefinition(KNeighborsClassifierDefinition):
-    """RadiusNeighborsClassifier: votes of the samples within the radius."""
-
-    untrained = "it counts votes of the nearest training samples, which change in steps: no gradient passes"
-
-    mean = staticmethod(_mean_within_radius)
-
-    def covers(self, model: Any) -> bool:
-        """Return whether a sample without neighbours has no label of its own."""
-        return super().covers(model) and model.outlier_label is None
+        shares = [_votes(op, mean, *own) for own in zip(model._y.T, model.classes_, strict=True)]
+        return classes_of_shares(op, shares, model.classes_)
 
 
 def _votes(op: ModelWriter, mean: Function, y: np.ndarray, classes: np.ndarray) -> str:
     """Append the share of each class."""
     return mean(op.constant(np.eye(len(classes), dtype=op.float_dtype)[np.ravel(y)]))
-
-
-def _per_output(op: ModelWriter, votes: Callable[..., str], model: Any) -> Scores:
-    """Return the outputs of a classifier with a column of classes for each of several outputs."""
-    shares = [votes(y, classes) for y, classes in zip(model._y.T, model.classes_, strict=True)]
-    groups = tuple(1 if len(classes) == 2 else len(classes) for classes in model.classes_)
-    scores, labels = [], []
-    for name, classes in zip(shares, model.classes_, strict=True):
-        score = log_shares(op, name)
-        if len(classes) == 2:
-            score = difference(op, score)
-        scores.append(score)
-        label = label_of(op, op.ArgMax(name, axis=1, keepdims=1), classes)
-        if label is None:
-            raise op.fail(model, "classes must be integers or text.")
-        labels.append(label)
-    return Scores(
-        "multilabel",
-        joined(op, scores),
-        sum(groups),
-        "sigmoid" if max(groups) == 1 else "softmax",
-        label=joined(op, labels),
-        probabilities=tuple(shares),
-        classes=model.classes_,
-        groups=groups,
-    )
 
 
 class NearestNeighborsDefinition(_Neighbors):
@@ -213,7 +148,6 @@ class NearestNeighborsDefinition(_Neighbors):
     untrained = "it gives the nearest training samples, which change in steps: no gradient passes"
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the distances."""
         return regression(op, _nearest(op, model, x, model.n_neighbors)[0], model.n_neighbors)
 
 
@@ -221,7 +155,6 @@ class KNeighborsTransformerDefinition(_Neighbors):
     """KNeighborsTransformer: the distance to each sample of the fit that is near, zero to others."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append distances, or ones."""
         by_distance = model.mode == "distance"
         ordered, finished = _distances(op, model, x, "" if by_distance else VOTES)
         values, numbers = op.TopK(ordered, [model.n_neighbors + by_distance], axis=1, largest=0, n_outputs=2)
@@ -235,18 +168,14 @@ class KNeighborsTransformerDefinition(_Neighbors):
 class LocalOutlierFactorDefinition(_Neighbors):
     """LocalOutlierFactor for new samples: how dense it is around a sample, beside its neighbours.
 
-    References
-    ----------
     Breunig, M. M., Kriegel, H.-P., Ng, R. T. and Sander, J., "LOF: identifying density-based local
     outliers", SIGMOD 2000.
     """
 
     def covers(self, model: Any) -> bool:
-        """Return whether it is for new samples."""
         return super().covers(model) and model.novelty
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the decision, above zero for inliers."""
         count = model.n_neighbors_
         distances, numbers = _nearest(op, model, x, count, FITTED)
         table = op.parameter(model, "_distances_fit_X_", role="table", reason=FITTED)
@@ -256,12 +185,4 @@ class LocalOutlierFactorDefinition(_Neighbors):
         around = op.ReduceMean(op.Gather(densities, numbers, axis=0), [1], keepdims=1)
         factor = op.Mul(around, op.Add(reach, 1e-10))
         decision = op.Sub(-float(model.offset_), factor)
-        inlier = op.Cast(op.Reshape(op.GreaterOrEqual(decision, 0.0), [-1]), to=TensorProto.INT64)
-        return Scores(
-            "classification",
-            decision,
-            1,
-            "sigmoid",
-            label=label_of(op, inlier, OUTLIERS),
-            classes=OUTLIERS,
-        )
+        return decisions(op, decision, OUTLIERS, zero_is_second=True)

@@ -1,7 +1,5 @@
 """Multi-layer perceptrons."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -11,8 +9,6 @@ from .forms import Reshaped
 from .objectives import Objective, elastic
 from .scores import Scores, binary_classes, class_scores, indicator, regression
 from .writer import ModelWriter
-
-__all__ = ["PerceptronDefinition"]
 
 #: Form of the intercepts of a layer.
 ROW = Reshaped((1, -1))
@@ -55,7 +51,6 @@ class PerceptronDefinition(ModelDefinition):
         return Objective(PoissonLoss() if poisson else SquaredErrorLoss(), penalty)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the layers."""
         for layer in range(len(model.coefs_)):
             if layer:
                 x = ACTIVATIONS[model.activation](op, x)
@@ -65,11 +60,10 @@ class PerceptronDefinition(ModelDefinition):
                 op.parameter(model, "intercepts_", index=layer, form=ROW, role="intercept", drawn=True),
             )
         if not hasattr(model, "classes_"):
-            return regression(
-                op, x, model.n_outputs_, "log" if model.out_activation_ == "exp" else "identity"
-            )
+            link = "log" if model.out_activation_ == "exp" else "identity"
+            return regression(op, x, model.n_outputs_, link)
         if model._label_binarizer.y_type_.startswith("multilabel"):
-            return indicator(op, x, model.classes_, op.Sigmoid(x))
+            return indicator(op, x, model.classes_, probabilities=op.Sigmoid(x))
         if model.out_activation_ == "logistic":
             return binary_classes(op, x, model.classes_)
         return class_scores(op, x, model.classes_)

@@ -13,8 +13,6 @@ from ..losses import BaseLoss
 from ..penalties import BasePenalty, ElasticPenalty, L1Penalty, L2Penalty, NoPenalty
 from .registry import find_definition, fitted_part
 
-__all__ = ["Objective", "common_objective", "elastic", "is_flexible", "objective_of", "single_value"]
-
 
 @dataclass(frozen=True)
 class Objective:

@@ -1,7 +1,7 @@
 """Parameters: which fitted attribute is in a graph, in which form, and how it is written back."""
 
-from __future__ import annotations
-
+import copy
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
@@ -10,8 +10,7 @@ import numpy as np
 
 from .constraints.base import Constraint
 from .forms import AsIs, Form
-
-__all__ = ["Access", "Parameter"]
+from .registry import find_definition
 
 
 class Access:
@@ -108,9 +107,10 @@ class Parameter:
         return self.form.forward(self._read(self.owner))
 
     def _read(self, owner: Any) -> np.ndarray:
-        return (
-            self.access.read(owner) if self.access else np.asarray(_entry(owner, self.attribute, self.index))
-        )
+        if self.access:
+            return self.access.read(owner)
+        whole = attrgetter(self.attribute)(owner)
+        return np.asarray(whole if self.index is None else whole[self.index])
 
     def write(self, owner: Any, value: np.ndarray) -> None:
         """Set the attribute of an owner.
@@ -129,11 +129,6 @@ class Parameter:
             return
         dtype = before.dtype if before.dtype.kind == "f" else np.dtype(np.float64)
         _set_entry(owner, self.attribute, self.index, np.asarray(new, dtype=dtype))
-
-
-def _entry(owner: Any, attribute: str, index: Any) -> Any:
-    whole = attrgetter(attribute)(owner)
-    return whole if index is None else whole[index]
 
 
 def _set_entry(owner: Any, attribute: str, index: Any, value: np.ndarray) -> None:
@@ -156,3 +151,49 @@ def _set_entry(owner: Any, attribute: str, index: Any, value: np.ndarray) -> Non
             current = current.copy()
             setattr(holder, name, current)
         current[index] = value
+
+
+def write_parameters(
+    estimator: Any, parameters: Mapping[str, Parameter], values: Mapping[str, np.ndarray]
+) -> Any:
+    """Return a copy of an estimator that holds trained parameters.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted; it is not changed.
+    parameters : mapping of str to Parameter
+        Parameters of its graph.
+    values : mapping of str to ndarray
+        Trained arrays of the graph, by name; parameters without one keep their values.
+
+    Returns
+    -------
+    estimator
+        Copy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from ortlearn.graphs import TensorType
+    >>> from ortlearn.models import write_model, write_parameters
+    >>> model = Ridge().fit([[0.0], [1.0]], [1.0, 3.0])
+    >>> written = write_model(model, {"X": TensorType(1, (None, 1))})
+    >>> write_parameters(model, written.parameters, {"coef": np.array([[2.0]])}).coef_
+    array([2.])
+    """
+    memo: dict[int, Any] = {}
+    result = copy.deepcopy(estimator, memo)
+    owners: dict[int, Any] = {}
+    for name, parameter in parameters.items():  # in the order in which they were declared
+        if name not in values:
+            continue
+        owner = memo.get(id(parameter.owner), result if parameter.owner is estimator else None)
+        parameter.write(owner, values[name])
+        owners[id(owner)] = owner
+    for owner in owners.values():
+        definition = find_definition(owner)
+        if definition is not None:
+            definition.finish(owner)
+    return result

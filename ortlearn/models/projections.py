@@ -1,8 +1,6 @@
 """Projections: PCA and its relatives, kernel PCA, partial least squares."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,36 +8,25 @@ import numpy as np
 from .base import ModelDefinition
 from .constraints.signs import Positive
 from .distances import pairwise_distances
-from .forms import Form, Reshaped, Transposed
+from .forms import Reshaped, Scaled, Transposed
 from .kernels import polynomial, products, sigmoid, unit_rows
 from .scores import Scores, regression, transformation
 from .writer import ModelWriter
-
-__all__ = [
-    "FactorAnalysisDefinition",
-    "KernelPCADefinition",
-    "LinearProjectionDefinition",
-    "PCADefinition",
-    "PLSRegressionDefinition",
-]
 
 
 class LinearProjectionDefinition(ModelDefinition):
     """``(x - mean_) @ components_.T``, without the mean where the projection has none."""
 
     def covers(self, model: Any) -> bool:
-        """Return whether the components are dense."""
         return isinstance(model.components_, np.ndarray)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the projection."""
         if getattr(model, "mean_", None) is not None:
             x = op.Sub(x, op.parameter(model, "mean_", form=Reshaped((-1,)), role="intercept"))
         components = op.parameter(model, "components_", form=Transposed(), role="weight")
         return transformation(op, op.MatMul(x, components), len(model.components_))
 
     def finish(self, model: Any) -> None:
-        """Compute the inverse anew, where the projection keeps it."""
         for attribute in ("mixing_", "inverse_components_"):
             if hasattr(model, attribute):
                 setattr(model, attribute, np.linalg.pinv(model.components_))
@@ -49,7 +36,6 @@ class PCADefinition(LinearProjectionDefinition):
     """PCA and IncrementalPCA: components of variance one where they whiten."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the projection, divided by the standard deviations where it whitens."""
         scores = super().write(op, model, x)
         if not model.whiten:
             return scores
@@ -70,37 +56,11 @@ class FactorAnalysisDefinition(ModelDefinition):
     """
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the means of the factors."""
         x = op.Sub(x, op.parameter(model, "mean_", role="intercept"))
         scaled = model.components_ / model.noise_variance_
         precision = np.eye(len(scaled)) + scaled @ model.components_.T
         factors = np.linalg.solve(precision.T, scaled).T
         return transformation(op, op.MatMul(x, factors.astype(op.float_dtype)), len(scaled))
-
-
-@dataclass(frozen=True, eq=False)
-class _ByRoots(Form):
-    """Columns divided by the roots of the eigenvalues, where these are not zero.
-
-    Attributes
-    ----------
-    eigenvalues : ndarray
-        Eigenvalues.
-    """
-
-    eigenvalues: np.ndarray
-    text = "{} / sqrt(eigenvalues_)"
-
-    def _roots(self) -> np.ndarray:
-        return np.sqrt(np.where(self.eigenvalues == 0, 1, self.eigenvalues))
-
-    def forward(self, value: np.ndarray) -> np.ndarray:
-        """Return the quotients."""
-        return value / self._roots()
-
-    def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
-        """Return the products."""
-        return value * self._roots()
 
 
 class KernelPCADefinition(ModelDefinition):
@@ -112,73 +72,49 @@ class KernelPCADefinition(ModelDefinition):
     """
 
     def covers(self, model: Any) -> bool:
-        """Return whether the kernel has a form, and the samples of the fit are dense."""
-        return model.kernel in KERNELS and isinstance(model.X_fit_, np.ndarray)
+        known = model.kernel in ("cosine", "linear", "poly", "rbf", "sigmoid")
+        return known and isinstance(model.X_fit_, np.ndarray)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append kernel, centring and projection."""
         rows = op.parameter(model, "X_fit_", role="intercept" if model.kernel == "rbf" else "weight")
-        kernel = KERNELS[model.kernel](op, model, x, rows)
+        kernel = _kernel(op, model, x, rows)
         centred = op.Sub(kernel, op.ReduceMean(kernel, [1], keepdims=1))
         centred = op.Sub(centred, op.parameter(model, "_centerer.K_fit_rows_", role="intercept"))
         centred = op.Add(centred, op.parameter(model, "_centerer.K_fit_all_", role="intercept"))
-        form = _ByRoots(model.eigenvalues_)
-        vectors = op.parameter(model, "eigenvectors_", form=form, role="weight")
-        result, known = op.MatMul(centred, vectors), model.eigenvalues_ != 0
+        known = model.eigenvalues_ != 0
+        form = Scaled(1 / np.sqrt(np.where(known, model.eigenvalues_, 1)), "{} / sqrt(eigenvalues_)")
+        result = op.MatMul(centred, op.parameter(model, "eigenvectors_", form=form, role="weight"))
         if not known.all():
             result = op.Mul(result, known.astype(op.float_dtype))
         return transformation(op, result, len(model.eigenvalues_))
 
 
-def _polynomial(op: ModelWriter, model: Any, x: str, rows: str) -> str:
-    return polynomial(op, x, rows, float(model.gamma_), float(model.coef0), float(model.degree))
-
-
-def _sigmoid(op: ModelWriter, model: Any, x: str, rows: str) -> str:
-    return sigmoid(op, x, rows, float(model.gamma_), float(model.coef0))
-
-
-def _radial(op: ModelWriter, model: Any, x: str, rows: str) -> str:
-    return op.Exp(op.Mul(pairwise_distances(op, x, rows, "sqeuclidean"), -float(model.gamma_)))
-
-
-def _cosine(op: ModelWriter, model: Any, x: str, rows: str) -> str:
-    return products(op, unit_rows(op, x), unit_rows(op, rows))
-
-
-#: Kernels that have a form, by name.
-KERNELS = {
-    "cosine": _cosine,
-    "linear": lambda op, model, x, rows: products(op, x, rows),
-    "poly": _polynomial,
-    "rbf": _radial,
-    "sigmoid": _sigmoid,
-}
+def _kernel(op: ModelWriter, model: Any, x: str, rows: str) -> str:
+    if model.kernel == "cosine":
+        return products(op, unit_rows(op, x), unit_rows(op, rows))
+    gamma = float(model.gamma_)
+    if model.kernel == "rbf":
+        return op.Exp(op.Mul(pairwise_distances(op, x, rows, "sqeuclidean"), -gamma))
+    if model.kernel == "linear":
+        return products(op, x, rows)
+    if model.kernel == "sigmoid":
+        return sigmoid(op, x, rows, gamma, float(model.coef0))
+    return polynomial(op, x, rows, gamma, float(model.coef0), float(model.degree))
 
 
 class PLSRegressionDefinition(ModelDefinition):
     """PLSRegression: ``(x - _x_mean) @ coef_.T + intercept_``; it transforms by its rotations."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append prediction and transformation."""
         centred = op.Sub(x, op.parameter(model, "_x_mean", role="intercept"))
         coef = op.parameter(model, "coef_", form=Transposed(), role="weight")
-        predicted = op.Add(
-            op.MatMul(centred, coef),
-            op.parameter(model, "intercept_", form=Reshaped((-1,)), role="intercept"),
-        )
-        scores = regression(op, predicted, len(model.coef_))
-        return replace(scores, transformed=_rotated(op, model, centred))
+        intercept = op.parameter(model, "intercept_", form=Reshaped((-1,)), role="intercept")
+        predicted = op.Add(op.MatMul(centred, coef), intercept)
+        reason = "transform uses it, predict does not"
+        deviations = op.parameter(model, "_x_std", role="scale", constraint=Positive(), reason=reason)
+        rotations = op.parameter(model, "x_rotations_", role="weight", reason=reason)
+        transformed = op.MatMul(op.Div(centred, deviations), rotations)
+        return replace(regression(op, predicted, len(model.coef_)), transformed=transformed)
 
     def shape_predictions(self, model: Any, n_dimensions: int) -> None:
-        """Set the shape."""
         model._predict_1d = n_dimensions == 1
-
-
-def _rotated(op: ModelWriter, model: Any, centred: str) -> str:
-    """Append what transform gives."""
-    reason = "transform uses it, predict does not"
-    scaled = op.Div(
-        centred, op.parameter(model, "_x_std", role="scale", constraint=Positive(), reason=reason)
-    )
-    return op.MatMul(scaled, op.parameter(model, "x_rotations_", role="weight", reason=reason))

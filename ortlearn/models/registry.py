@@ -1,40 +1,17 @@
 """Find the definition of an estimator."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from itertools import takewhile
 from typing import Any
 
 from .. import plugins
 from ..exceptions import ConversionError
 from .base import ModelDefinition
 
-__all__ = [
-    "Undefined",
-    "all_covered",
-    "definition_of",
-    "doubtful_part",
-    "find_definition",
-    "fitted_part",
-    "inner_part",
-    "public_path",
-    "refuse_undefined",
-    "share",
-    "shape_predictions",
-    "unwrapped",
-]
-
 #: Appends the graph of an estimator that no definition covers: takes writer, estimator and samples.
 Undefined = Callable[[Any, Any, Any], Any]
 #: Methods that a definition writes: a class that has its own needs a definition of its own.
-COMPUTING = {
-    "decision_function",
-    "predict",
-    "predict_log_proba",
-    "predict_proba",
-    "score_samples",
-    "transform",
-}
+COMPUTING = set("decision_function predict predict_log_proba predict_proba score_samples transform".split())
 
 
 def public_path(kind: type) -> str:
@@ -48,20 +25,9 @@ def public_path(kind: type) -> str:
     Returns
     -------
     str
-        Path.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import Ridge
-    >>> from ortlearn.models.registry import public_path
-    >>> public_path(Ridge)
-    'sklearn.linear_model.Ridge'
+        Path, ``"sklearn.linear_model.Ridge"``.
     """
-    public: list[str] = []
-    for part in kind.__module__.split("."):
-        if part.startswith("_"):
-            break
-        public.append(part)
+    public = takewhile(lambda part: not part.startswith("_"), kind.__module__.split("."))
     return ".".join([*public, kind.__name__])
 
 
@@ -150,13 +116,9 @@ def doubtful_part(estimator: Any) -> Any:
 
     It is the first one that no definition covers, or else that is not continuous; None where all are trusted.
     """
-    doubtful = None
-    for part, found in _walk(estimator):
-        if found is None or not found.covers(part):
-            return part
-        if doubtful is None and not found.continuous:
-            doubtful = part
-    return doubtful
+    parts = list(_walk(estimator))
+    uncovered = (part for part, found in parts if found is None or not found.covers(part))
+    return next(uncovered, next((part for part, found in parts if found and not found.continuous), None))
 
 
 def _walk(estimator: Any) -> Iterator[tuple[Any, ModelDefinition | None]]:
@@ -171,8 +133,14 @@ def _walk(estimator: Any) -> Iterator[tuple[Any, ModelDefinition | None]]:
 def inner_part(estimator: Any) -> tuple[str, Any] | None:
     """Return attribute and estimator that a fitted one stands for; None where it stands for itself."""
     found = find_definition(estimator)
-    attribute = None if found is None else found.inner(estimator)
-    return None if attribute is None else (attribute, getattr(estimator, attribute))
+    if found is None or not found.inner:
+        return None
+    for attribute in found.inner:
+        if hasattr(estimator, attribute):
+            return attribute, getattr(estimator, attribute)
+    raise ConversionError(
+        f"{type(estimator).__name__} has no {attribute}: set refit=True, or pass the estimator you chose."
+    )
 
 
 def unwrapped(estimator: Any) -> Any:
@@ -225,40 +193,14 @@ def fitted_part(estimator: Any) -> Any:
 
 
 def shape_predictions(estimator: Any, n_dimensions: int) -> None:
-    """Make a regressor of one output predict (n,) or (n, 1), where its attributes can tell which.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import Ridge
-    >>> from ortlearn.models.registry import shape_predictions
-    >>> model = Ridge().fit([[0.0], [1.0]], [0.0, 1.0])
-    >>> shape_predictions(model, 2)
-    >>> model.coef_.shape, model.predict([[0.5]]).shape
-    ((1, 1), (1, 1))
-    """
+    """Make a regressor of one output predict (n,) or (n, 1), where its attributes can tell which."""
     found = find_definition(estimator)
     inner = None if found is None else found.shape_predictions(estimator, n_dimensions)
     if inner is not None:
         shape_predictions(inner, n_dimensions)
 
 
-def share(op: Any, members: Sequence[Any], x: Any, n_features: int, columns: Any = None) -> None:
-    """Append what the members of an ensemble compute at once, where they have one definition.
-
-    Parameters are those of :meth:`ModelDefinition.share`.
-    """
-    found = find_definition(members[0])
-    if found is not None and len(members) > 1 and len({type(member) for member in members}) == 1:
-        found.share(op, members, x, n_features, columns)
-
-
 def refuse_undefined(op: Any, estimator: Any, x: Any) -> Any:
-    """Raise the error that no definition covers an estimator.
-
-    Raises
-    ------
-    ConversionError
-        Always.
-    """
+    """Raise the error that no definition covers an estimator."""
     definition_of(estimator)
     raise op.fail(estimator, "its definition does not cover the parameters it was fitted with.")

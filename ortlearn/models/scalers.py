@@ -1,7 +1,5 @@
 """Scalers: each column less a number, times another."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -10,22 +8,6 @@ from .base import ModelDefinition
 from .constraints.signs import Positive
 from .scores import Scores, transformation
 from .writer import ModelWriter
-
-__all__ = [
-    "MaxAbsScalerDefinition",
-    "MinMaxScalerDefinition",
-    "RobustScalerDefinition",
-    "StandardScalerDefinition",
-]
-
-
-def _centered(op: ModelWriter, model: Any, x: str, center: str, scale: str) -> Scores:
-    """Append ``(x - center) / scale``, each where the scaler has it."""
-    if getattr(model, center, None) is not None:
-        x = op.Sub(x, op.parameter(model, center, role="intercept"))
-    if getattr(model, scale, None) is not None:
-        x = op.Div(x, op.parameter(model, scale, role="scale", constraint=Positive()))
-    return transformation(op, x, model.n_features_in_)
 
 
 def _undone(op: ModelWriter, model: Any, y: str, scale: Any, center: Any) -> str:
@@ -39,55 +21,32 @@ def _undone(op: ModelWriter, model: Any, y: str, scale: Any, center: Any) -> str
     return y if center is None else op.Add(y, np.asarray(center, dtype=op.float_dtype))
 
 
-class StandardScalerDefinition(ModelDefinition):
-    """StandardScaler."""
+class ScalerDefinition(ModelDefinition):
+    """StandardScaler, RobustScaler and MaxAbsScaler: ``(x - center) / scale_``, each where it has one."""
 
     keeps_missing = True
 
+    def _center(self, model: Any) -> tuple[str, Any]:
+        """Return the attribute that is subtracted, and its value: None where nothing is."""
+        name = "center_" if hasattr(model, "center_") else "mean_"
+        return name, getattr(model, name, None) if getattr(model, "with_mean", True) else None
+
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the scaled columns."""
-        return _centered(op, model, x, "mean_" if model.with_mean else "", "scale_")
-
-    def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
-        """Append the labels as they were."""
-        return _undone(op, model, y, model.scale_, model.mean_ if model.with_mean else None)
-
-    def finish(self, model: Any) -> None:
-        """Make the variances those of the scales."""
+        name, center = self._center(model)
+        if center is not None:
+            x = op.Sub(x, op.parameter(model, name, role="intercept"))
         if model.scale_ is not None:
-            model.var_ = model.scale_**2
-
-
-class RobustScalerDefinition(ModelDefinition):
-    """RobustScaler."""
-
-    keeps_missing = True
-
-    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the scaled columns."""
-        return _centered(op, model, x, "center_", "scale_")
+            x = op.Div(x, op.parameter(model, "scale_", role="scale", constraint=Positive()))
+        return transformation(op, x, model.n_features_in_)
 
     def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
-        """Append the labels as they were."""
-        return _undone(op, model, y, model.scale_, model.center_)
-
-
-class MaxAbsScalerDefinition(ModelDefinition):
-    """MaxAbsScaler."""
-
-    keeps_missing = True
-
-    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the scaled columns."""
-        return _centered(op, model, x, "", "scale_")
-
-    def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
-        """Append the labels as they were."""
-        return _undone(op, model, y, model.scale_, None)
+        return _undone(op, model, y, model.scale_, self._center(model)[1])
 
     def finish(self, model: Any) -> None:
-        """Make the largest values those of the scales."""
-        model.max_abs_ = model.scale_.copy()
+        if hasattr(model, "var_") and model.scale_ is not None:
+            model.var_ = model.scale_**2
+        if hasattr(model, "max_abs_"):
+            model.max_abs_ = model.scale_.copy()
 
 
 class MinMaxScalerDefinition(ModelDefinition):
@@ -96,7 +55,6 @@ class MinMaxScalerDefinition(ModelDefinition):
     keeps_missing = True
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the scaled columns."""
         x = op.Mul(x, op.parameter(model, "scale_", role="scale", constraint=Positive()))
         x = op.Add(x, op.parameter(model, "min_", role="intercept"))
         if model.clip:
@@ -105,5 +63,4 @@ class MinMaxScalerDefinition(ModelDefinition):
         return transformation(op, x, model.n_features_in_)
 
     def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
-        """Append the labels as they were."""
         return _undone(op, model, y, 1.0 / model.scale_, -model.min_ / model.scale_)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,22 +14,31 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LOWEST",
+    "OUTLIERS",
     "Scores",
     "binary_classes",
     "class_scores",
     "classes_of_probabilities",
+    "classes_of_shares",
+    "classification",
     "decisions",
+    "difference",
     "indicator",
+    "joined",
     "label_of",
+    "log_shares",
     "of_two_classes",
     "one_against_rest",
     "regression",
+    "several_outputs",
     "transformation",
 ]
 
 #: Probabilities below it count as this one: the loss of a sample stays below ``-log(LOWEST)``, and a
 #: probability of exactly zero, which a leaf or a vote can give, has no gradient instead of an infinite one.
 LOWEST = 1e-5
+#: Labels of outliers and inliers.
+OUTLIERS = np.array([-1, 1])
 
 
 @dataclass(frozen=True)
@@ -113,23 +123,9 @@ class Scores:
 
 
 def regression(op: ModelWriter, score: str, n_outputs: int = 1, link: str = "identity") -> Scores:
-    """Return the outputs of a regressor from its raw predictions.
+    """Return the outputs of a regressor from its raw predictions, of shape (n, n_outputs).
 
-    Parameters
-    ----------
-    op : ModelWriter
-        Receives the nodes.
-    score : str
-        Raw predictions of shape (n, n_outputs).
-    n_outputs : int, default=1
-        Number of outputs.
-    link : {"identity", "log"}, default="identity"
-        ``"log"`` where predictions are the exponentials.
-
-    Returns
-    -------
-    Scores
-        Names of the tensors.
+    The link is ``"log"`` where predictions are the exponentials.
     """
     prediction = op.Exp(score) if link == "log" else None
     return Scores("regression", score, n_outputs, link, prediction)
@@ -151,9 +147,9 @@ def label_of(op: ModelWriter, number: str, classes: np.ndarray) -> str | None:
     return op.Gather(op.constant(table), number, axis=0)
 
 
-def _positive(op: ModelWriter, score: str) -> str:
-    """Return 1 where a score of shape (n, 1) is above zero, 0 elsewhere, of shape (n,)."""
-    return op.Reshape(op.Cast(op.Greater(score, 0.0), to=TensorProto.INT64), [-1])
+def joined(op: ModelWriter, columns: Sequence[str]) -> str:
+    """Return some matrices side by side."""
+    return columns[0] if len(columns) == 1 else op.Concat(*columns, axis=1)
 
 
 def of_two_classes(op: ModelWriter, second: str) -> str:
@@ -161,79 +157,36 @@ def of_two_classes(op: ModelWriter, second: str) -> str:
     return op.Concat(op.Sub(1.0, second), second, axis=1)
 
 
-def binary_classes(op: ModelWriter, score: str, classes: np.ndarray, **outputs: Any) -> Scores:
-    """Return the outputs of a classifier of two classes from the logit of the second, of shape (n, 1)."""
-    second = op.Sigmoid(score)
-    if "label" not in outputs:
-        outputs["label"] = label_of(op, _positive(op, score), classes)
-    return Scores(
-        "classification",
-        score,
-        1,
-        "sigmoid",
-        probabilities=of_two_classes(op, second),
-        classes=classes,
-        **outputs,
-    )
+def difference(op: ModelWriter, matrix: str) -> str:
+    """Return the second of two columns less the first, of shape (n, 1)."""
+    first, second = (op.Gather(matrix, [column], axis=1) for column in (0, 1))
+    return op.Sub(second, first)
+
+
+def log_shares(op: ModelWriter, shares: str, lowest: float = LOWEST) -> str:
+    """Return the logarithms of probabilities; those below ``lowest`` count as this one."""
+    return op.Log(op.Max(shares, lowest))
+
+
+def classification(
+    op: ModelWriter, score: str, link: str, compared: str, classes: np.ndarray, **outputs: Any
+) -> Scores:
+    """Return the outputs of a classifier whose label is the class of the largest number in ``compared``."""
+    label = label_of(op, op.ArgMax(compared, axis=1, keepdims=0), classes)
+    return Scores("classification", score, len(classes), link, label=label, classes=classes, **outputs)
 
 
 def class_scores(op: ModelWriter, score: str, classes: np.ndarray, **outputs: Any) -> Scores:
     """Return the outputs of a classifier whose probabilities are the softmax of its scores."""
-    return Scores(
-        "classification",
-        score,
-        len(classes),
-        "softmax",
-        label=label_of(op, op.ArgMax(score, axis=1, keepdims=0), classes),
-        probabilities=op.Softmax(score, axis=1),
-        classes=classes,
-        **outputs,
-    )
+    outputs["probabilities"] = op.Softmax(score, axis=1)
+    return classification(op, score, "softmax", score, classes, **outputs)
 
 
-def one_against_rest(op: ModelWriter, score: str, classes: np.ndarray, **outputs: Any) -> Scores:
+def one_against_rest(op: ModelWriter, score: str, classes: np.ndarray) -> Scores:
     """Return the outputs of a classifier whose probabilities are sigmoids divided by their sum."""
     # The softmax of log(sigmoid(score)): sigmoids themselves vanish in float32 where all scores are low.
-    logarithms = op.Neg(op.Softplus(op.Neg(score)))
-    return Scores(
-        "classification",
-        score,
-        len(classes),
-        "sigmoid",
-        label=label_of(op, op.ArgMax(score, axis=1, keepdims=0), classes),
-        probabilities=op.Softmax(logarithms, axis=1),
-        classes=classes,
-        **outputs,
-    )
-
-
-def decisions(op: ModelWriter, score: str, classes: np.ndarray, **outputs: Any) -> Scores:
-    """Return the outputs of a classifier without probabilities, of one score for two classes."""
-    binary = len(classes) == 2
-    number = _positive(op, score) if binary else op.ArgMax(score, axis=1, keepdims=0)
-    return Scores(
-        "classification",
-        score,
-        1 if binary else len(classes),
-        "sigmoid",
-        label=label_of(op, number, classes),
-        classes=classes,
-        **outputs,
-    )
-
-
-def indicator(op: ModelWriter, score: str, classes: np.ndarray, probabilities: str | None = None) -> Scores:
-    """Return the outputs of a classifier of several labels at once, one score per label."""
-    return Scores(
-        "multilabel",
-        score,
-        len(classes),
-        "sigmoid",
-        label=op.Cast(op.Greater(score, 0.0), to=TensorProto.INT64),
-        probabilities=probabilities,
-        classes=classes,
-        groups=(1,) * len(classes),
-    )
+    probabilities = op.Softmax(op.Neg(op.Softplus(op.Neg(score))), axis=1)
+    return classification(op, score, "sigmoid", score, classes, probabilities=probabilities)
 
 
 def classes_of_probabilities(
@@ -243,13 +196,59 @@ def classes_of_probabilities(
 
     Probabilities below ``lowest`` count as this one.
     """
-    return Scores(
-        "classification",
-        op.Log(op.Max(probabilities, lowest)),
-        len(classes),
-        "softmax",
-        label=label_of(op, op.ArgMax(probabilities, axis=1, keepdims=0), classes),
-        probabilities=probabilities,
-        classes=classes,
-        **outputs,
-    )
+    score = log_shares(op, probabilities, lowest)
+    outputs["probabilities"] = probabilities
+    return classification(op, score, "softmax", probabilities, classes, **outputs)
+
+
+def decisions(
+    op: ModelWriter, score: str, classes: np.ndarray, zero_is_second: bool = False, **outputs: Any
+) -> Scores:
+    """Return the outputs of a classifier without probabilities, of one score for two classes.
+
+    The second class is that of scores above zero, and of zero itself if ``zero_is_second``.
+    """
+    if len(classes) != 2:
+        return classification(op, score, "sigmoid", score, classes, **outputs)
+    above = op.GreaterOrEqual(score, 0.0) if zero_is_second else op.Greater(score, 0.0)
+    label = label_of(op, op.Reshape(op.Cast(above, to=TensorProto.INT64), [-1]), classes)
+    return Scores("classification", score, 1, "sigmoid", **{"label": label, "classes": classes, **outputs})
+
+
+def binary_classes(op: ModelWriter, score: str, classes: np.ndarray, **outputs: Any) -> Scores:
+    """Return the outputs of a classifier of two classes from the logit of the second, of shape (n, 1)."""
+    return decisions(op, score, classes, probabilities=of_two_classes(op, op.Sigmoid(score)), **outputs)
+
+
+def indicator(op: ModelWriter, score: str, classes: np.ndarray, **outputs: Any) -> Scores:
+    """Return the outputs of a classifier of several labels at once, one score per label."""
+    label, groups = op.Cast(op.Greater(score, 0.0), to=TensorProto.INT64), (1,) * len(classes)
+    outputs = {"label": label, "classes": classes, "groups": groups, **outputs}
+    return Scores("multilabel", score, len(classes), "sigmoid", **outputs)
+
+
+def several_outputs(
+    op: ModelWriter, scores: Sequence[str], labels: Sequence[str | None], classes: Any, **outputs: Any
+) -> Scores:
+    """Return the outputs of a classifier of several outputs, each with classes of its own.
+
+    An output of two classes has one score, whose sigmoid is the probability of the second; one of more
+    classes has a score for each, under a softmax of their own. Labels have the shape (n, 1).
+    """
+    groups = tuple(1 if len(own) == 2 else len(own) for own in classes)
+    link = "sigmoid" if max(groups) == 1 else "softmax"
+    label = None if None in labels else joined(op, [own for own in labels if own is not None])
+    outputs |= {"label": label, "classes": classes, "groups": groups}
+    return Scores("multilabel", joined(op, scores), sum(groups), link, **outputs)
+
+
+def classes_of_shares(
+    op: ModelWriter, shares: Sequence[str], classes: Sequence[np.ndarray], lowest: float = LOWEST
+) -> Scores:
+    """Return the outputs of a classifier that computes the probabilities of each of several outputs."""
+    scores, labels = [], []
+    for own, known in zip(shares, classes, strict=True):
+        logarithms = log_shares(op, own, lowest)
+        scores.append(difference(op, logarithms) if len(known) == 2 else logarithms)
+        labels.append(label_of(op, op.ArgMax(own, axis=1, keepdims=1), known))
+    return several_outputs(op, scores, labels, classes, probabilities=tuple(shares))

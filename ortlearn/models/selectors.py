@@ -1,7 +1,5 @@
 """Selectors of columns."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -12,8 +10,6 @@ from .base import ModelDefinition
 from .scores import Scores, transformation
 from .writer import ModelWriter
 
-__all__ = ["RecursiveSelectorDefinition", "SelectorDefinition"]
-
 
 class SelectorDefinition(ModelDefinition):
     """Selectors: the columns of ``get_support()``."""
@@ -21,11 +17,9 @@ class SelectorDefinition(ModelDefinition):
     untrained = "it picks columns: which ones is no number to train"
 
     def covers(self, model: Any) -> bool:
-        """Return whether some column is selected."""
         return bool(model.get_support().any())
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the columns."""
         support = model.get_support()
         chosen = np.flatnonzero(support)
         return transformation(op, op.columns(x, chosen, len(support)), len(chosen))
@@ -35,12 +29,10 @@ class RecursiveSelectorDefinition(SelectorDefinition):
     """RFE and RFECV: they predict by the estimator that was fitted on the columns they select."""
 
     def children(self, model: Any) -> Iterator[Any]:
-        """Yield the estimator."""
         yield model.estimator_
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the columns, and the estimator's predictions from them."""
         columns = super().write(op, model, x).score
-        with op.frozen("it is part of a selector, which is not trained"):
+        with op.inside(reason="it is part of a selector, which is not trained"):
             scores = op.write(model.estimator_, columns, "estimator_")
         return replace(scores, transformed=columns)

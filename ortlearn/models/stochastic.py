@@ -28,13 +28,6 @@ from ..penalties import BasePenalty
 from .linear import LinearClassifierDefinition, LinearRegressorDefinition
 from .objectives import Objective, elastic
 
-__all__ = [
-    "PassiveAggressiveClassifierDefinition",
-    "PassiveAggressiveRegressorDefinition",
-    "StochasticClassifierDefinition",
-    "StochasticRegressorDefinition",
-]
-
 #: One epoch at a rate next to nothing, so that unscaled data cannot make it diverge.
 ONE_EPOCH = {"max_iter": 1, "tol": None, "early_stopping": False, "learning_rate": "constant", "eta0": 1e-12}
 REGRESSION: dict[str, Callable[[Any], BaseLoss]] = {

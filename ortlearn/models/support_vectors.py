@@ -1,13 +1,12 @@
 """Support vector machines: kernels of samples with support vectors, summed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto
+from onnx import TensorProto, helper
 from scipy.sparse import issparse
 
 from ..graphs import GraphBuilder
@@ -16,20 +15,9 @@ from .constraints.signs import Positive
 from .coupling import coupled_probabilities, disagreement, least_disagreement, pair_table
 from .forms import AsIs, Form, Transposed
 from .kernels import polynomial, products, radial, remote_centre, sigmoid
-from .members import log_shares
 from .multiclass import pair_decisions
-from .scores import Scores, decisions, label_of, regression
+from .scores import OUTLIERS, Scores, classification, decisions, log_shares, regression
 from .writer import ModelWriter
-
-__all__ = [
-    "LinearDetectorDefinition",
-    "SupportVectorClassifierDefinition",
-    "SupportVectorDetectorDefinition",
-    "SupportVectorRegressorDefinition",
-    "pair_scores",
-    "pair_votes",
-    "weighted_kernel",
-]
 
 KERNELS = ("linear", "poly", "rbf", "sigmoid")
 HYPER = "hyper-parameter of the kernel, set when it was fitted"
@@ -39,11 +27,9 @@ class _Dense(Form):
     """All numbers of a sparse matrix."""
 
     def forward(self, value: np.ndarray) -> np.ndarray:
-        """Return the dense matrix."""
         return value.item().toarray() if value.dtype == object else value
 
     def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
-        """Return the matrix, which ``finish`` makes sparse again."""
         return value
 
 
@@ -103,48 +89,37 @@ def pair_scores(op: GraphBuilder, kernel: str, weights: str, intercept: str, cou
     n_classes = len(counts)
     present = [c for c in range(n_classes) if counts[c]]
     sizes = np.array([counts[c] for c in present], dtype=np.int64)
-    columns, blocks = (_parts(op, name, sizes) for name in (kernel, weights))
+    parts = [op.Split(name, sizes, axis=1, n_outputs=len(sizes)) for name in (kernel, weights)]
+    columns, blocks = ([own] if isinstance(own, str) else own for own in parts)
     sides = [weighted_kernel(op, *pair) for pair in zip(columns, blocks, strict=True)]
     table = np.zeros((n_classes, n_classes - 1, n_classes * (n_classes - 1) // 2), dtype=np.int32)
     for number, (i, j) in enumerate(combinations(range(n_classes), 2)):
         table[i, j - 1, number] = table[j, i, number] = 1  # row j - 1 of class i and row i of class j
     # Integers, cast: a product with floats would be taken for one with weights.
-    both = op.Cast(table[present].reshape(len(present) * (n_classes - 1), -1), to=_float_of(op))
+    elem_type = helper.np_dtype_to_tensor_dtype(op.float_dtype)
+    both = op.Cast(table[present].reshape(len(present) * (n_classes - 1), -1), to=elem_type)
     return op.Add(op.MatMul(op.Concat(*sides, axis=1), both), intercept)
-
-
-def _parts(op: GraphBuilder, name: str, sizes: np.ndarray) -> tuple[str, ...]:
-    parts = op.Split(name, sizes, axis=1, n_outputs=len(sizes))
-    return (parts,) if isinstance(parts, str) else parts
-
-
-def _float_of(op: GraphBuilder) -> int:
-    return TensorProto.DOUBLE if op.float_dtype == np.float64 else TensorProto.FLOAT
 
 
 class _SupportVectorDefinition(ModelDefinition):
     """Estimators whose arrays for libsvm follow from their public attributes."""
 
     def finish(self, model: Any) -> None:
-        """Write what libsvm reads: of two classes, coefficients and intercept with the other sign."""
+        # libsvm reads coefficients and intercept of two classes with the other sign
         sign = -1 if len(getattr(model, "classes_", ())) == 2 else 1
-        if model._sparse:
-            _make_sparse(model, type(model._dual_coef_))
+        if model._sparse and not issparse(model.support_vectors_):
+            model.support_vectors_ = type(model._dual_coef_)(model.support_vectors_)
+        if model._sparse and not issparse(model.dual_coef_):
+            # libsvm reads all coefficients, zeros too
+            rows, columns = model.dual_coef_.shape
+            places = np.tile(np.arange(columns, dtype=np.int32), rows)
+            starts = np.arange(0, rows * columns + 1, columns, dtype=np.int32)
+            parts = (model.dual_coef_.ravel(), places, starts)
+            model.dual_coef_ = type(model._dual_coef_)(parts, (rows, columns))
         model._intercept_ = sign * np.asarray(model.intercept_)
         model._dual_coef_ = sign * model.dual_coef_
         if hasattr(model, "offset_"):
             model.offset_ = -model._intercept_
-
-
-def _make_sparse(model: Any, kind: type) -> None:
-    """Make matrices sparse again, zeros of the coefficients kept: libsvm reads all of them."""
-    if not issparse(model.support_vectors_):
-        model.support_vectors_ = kind(model.support_vectors_)
-    if not issparse(model.dual_coef_):
-        rows, columns = model.dual_coef_.shape
-        places = np.tile(np.arange(columns, dtype=np.int32), rows)
-        starts = np.arange(0, rows * columns + 1, columns, dtype=np.int32)
-        model.dual_coef_ = kind((model.dual_coef_.ravel(), places, starts), (rows, columns))
 
 
 class SupportVectorRegressorDefinition(_SupportVectorDefinition):
@@ -153,7 +128,6 @@ class SupportVectorRegressorDefinition(_SupportVectorDefinition):
     not_in_objective = ("C", "epsilon", "nu")
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the prediction."""
         return regression(op, _sums(op, model, x))
 
 
@@ -161,25 +135,16 @@ class SupportVectorDetectorDefinition(_SupportVectorDefinition):
     """OneClassSVM: inliers have decisions above zero."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append decisions and labels."""
-        return decisions(op, _sums(op, model, x), np.array([-1, 1]))
+        return decisions(op, _sums(op, model, x), OUTLIERS)
 
 
 class LinearDetectorDefinition(ModelDefinition):
     """SGDOneClassSVM: inliers have decisions of zero or above."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append decisions and labels."""
         coef = op.parameter(model, "coef_", form=Transposed(), role="weight")
         score = op.Sub(op.MatMul(x, coef), op.parameter(model, "offset_", role="intercept"))
-        label = label_of(op, _not_below_zero(op, score), np.array([-1, 1]))
-        return Scores("classification", score, 1, "sigmoid", label=label, classes=np.array([-1, 1]))
-
-
-def _not_below_zero(op: ModelWriter, score: str) -> str:
-    """Return 0 where a score of shape (n, 1) is below zero, 1 elsewhere, of shape (n,)."""
-    above = op.Not(op.Less(score, 0.0))
-    return op.Reshape(op.Cast(above, to=TensorProto.INT64), [-1])
+        return decisions(op, score, OUTLIERS, zero_is_second=True)
 
 
 class SupportVectorClassifierDefinition(_SupportVectorDefinition):
@@ -201,42 +166,25 @@ class SupportVectorClassifierDefinition(_SupportVectorDefinition):
         n_classes, by_class = len(counts), model.decision_function_shape == "ovr"
         confident, sums = pair_decisions(op, op.Less(pairs, 0.0), op.Neg(pairs), n_classes)
         ties_broken = model.break_ties and by_class
-        best = op.ArgMax(confident if ties_broken else pair_votes(op, pairs, n_classes), axis=1, keepdims=0)
+        votes = confident if ties_broken else pair_votes(op, pairs, n_classes)
         score, probabilities = sums, None
         if len(model._probA):
             first = op.Sub(1.0, op.Sigmoid(_calibrated(op, model, pairs)))
             matrix = disagreement(op, first, n_classes)
             probabilities = coupled_probabilities(op, matrix, n_classes)
             score = log_shares(op, least_disagreement(op, matrix, n_classes))
-        return Scores(
-            "classification",
-            score,
-            n_classes,
-            "softmax",
-            label=label_of(op, best, model.classes_),
-            probabilities=probabilities,
-            decision=confident if by_class else pairs,
-            classes=model.classes_,
-        )
+        outputs = {"probabilities": probabilities, "decision": confident if by_class else pairs}
+        return classification(op, score, "softmax", votes, model.classes_, **outputs)
 
     def _binary(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append the outputs of two classes from the score of the second."""
-        decision = score = _sums(op, model, x)
-        probabilities = None
-        if len(model._probA):
-            score = _calibrated(op, model, op.Neg(decision))
-            matrix = disagreement(op, op.Sub(1.0, op.Sigmoid(score)), 2)
-            probabilities = coupled_probabilities(op, matrix, 2)
-        return Scores(
-            "classification",
-            score,
-            1,
-            "sigmoid",
-            label=label_of(op, _not_below_zero(op, decision), model.classes_),
-            probabilities=probabilities,
-            decision=decision,
-            classes=model.classes_,
-        )
+        decision = _sums(op, model, x)
+        scores = decisions(op, decision, model.classes_, zero_is_second=True, decision=decision)
+        if not len(model._probA):
+            return scores
+        score = _calibrated(op, model, op.Neg(decision))
+        matrix = disagreement(op, op.Sub(1.0, op.Sigmoid(score)), 2)
+        return replace(scores, score=score, probabilities=coupled_probabilities(op, matrix, 2))
 
 
 def _calibrated(op: ModelWriter, model: Any, first: str) -> str:

@@ -1,21 +1,19 @@
 """Counts of words in documents, and their weights."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import accumulate
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from .base import ModelDefinition
+from .kernels import unit_rows
 from .scores import Scores, transformation
 from .writer import ModelWriter
-
-__all__ = ["CountVectorizerDefinition", "TfidfTransformerDefinition", "TfidfVectorizerDefinition"]
 
 #: Where small and capital letters are looked up: on Linux only this one is always installed.
 LOCALE = "C.UTF-8" if sys.platform == "linux" else None
@@ -34,34 +32,23 @@ class CountVectorizerDefinition(ModelDefinition):
     """CountVectorizer of words or characters: how often each term of the vocabulary is in a document."""
 
     untrained = "it learns categories or words, no numbers"
-
     takes_columns = True
     continuous = False
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        """Append the counts."""
         _check_options(op, model)
         words = model.analyzer == "word"
         documents = op.column(x, 0)
         if model.lowercase:
-            flat = op.Reshape(documents, [-1])
-            documents = op.StringNormalizer(
-                flat, case_change_action="LOWER", is_case_sensitive=0, locale=LOCALE
-            )
+            lower = {"case_change_action": "LOWER", "is_case_sensitive": 0, "locale": LOCALE}
+            documents = op.StringNormalizer(op.Reshape(documents, [-1]), **lower)
         pattern = _pattern(op, model) if words else "(?s)."
         terms = _terms(op, model, words)
         padding = "#"  # in place of a token where a document has fewer than another
         while padding in terms["pool_strings"]:
             padding += "#"
-        tokens = op.node(
-            "Tokenizer",
-            op.Reshape(documents, [-1]),
-            domain=MICROSOFT,
-            mark=0,
-            mincharnum=1,
-            pad_value=padding,
-            tokenexp=pattern,
-        )
+        options: dict[str, Any] = {"mark": 0, "mincharnum": 1, "pad_value": padding, "tokenexp": pattern}
+        tokens = op.node("Tokenizer", op.Reshape(documents, [-1]), domain=MICROSOFT, **options)
         counts = op.TfIdfVectorizer(tokens, mode="TF", max_skip_count=0, **terms)
         if op.float_dtype != np.float32:
             counts = op.Cast(counts, to=op.elem_type)
@@ -124,19 +111,13 @@ def _terms(op: ModelWriter, model: Any, words: bool) -> dict[str, Any]:
         if not first <= len(tokens) <= last:
             raise op.fail(model, f"the words of its term {term!r} cannot be told apart.")
         by_length[len(tokens) - 1].append((int(column), tokens))
-    pool: list[str] = []
-    starts, columns = [], []
-    for terms in by_length:
-        starts.append(len(pool))
-        for column, tokens in terms:
-            pool += tokens
-            columns.append(column)
+    counts = [length * len(terms) for length, terms in enumerate(by_length, start=1)]
     return {
         "min_gram_length": first,
         "max_gram_length": last,
-        "ngram_counts": starts,
-        "ngram_indexes": columns,
-        "pool_strings": pool,
+        "ngram_counts": [0, *accumulate(counts[:-1])],
+        "ngram_indexes": [column for terms in by_length for column, _ in terms],
+        "pool_strings": [token for terms in by_length for _, tokens in terms for token in tokens],
     }
 
 
@@ -144,33 +125,26 @@ class TfidfTransformerDefinition(ModelDefinition):
     """TfidfTransformer: counts by how rare terms are, of unit norm."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the weights of the terms."""
         if model.sublinear_tf:
             logarithms = op.Add(op.Log(op.Max(x, 1.0)), 1.0)
             x = op.Where(op.Greater(x, 0.0), logarithms, x)
         if model.use_idf:
             x = op.Mul(x, op.parameter(model, "idf_", role="scale"))
         if model.norm == "l1":
-            x = op.Div(x, _or_one(op, op.ReduceSum(op.Abs(x), [1], keepdims=1)))
+            total = op.ReduceSum(op.Abs(x), [1], keepdims=1)
+            x = op.Div(x, op.Where(op.Equal(total, 0.0), 1.0, total))
         elif model.norm == "l2":
-            x = op.Div(x, op.Sqrt(_or_one(op, op.ReduceSum(op.Mul(x, x), [1], keepdims=1))))
+            x = unit_rows(op, x)
         return transformation(op, x, model.n_features_in_)
-
-
-def _or_one(op: ModelWriter, total: str) -> str:
-    """Return a sum, 1 where it is zero: samples without a term stay zero."""
-    return op.Where(op.Greater(total, 0.0), total, op.constant(1.0))
 
 
 class TfidfVectorizerDefinition(CountVectorizerDefinition):
     """TfidfVectorizer: a CountVectorizer followed by a TfidfTransformer."""
 
     def children(self, model: Any) -> Iterator[Any]:
-        """Yield the transformer of the counts."""
         yield model._tfidf
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        """Append counts and weights."""
         counts = super().write(op, model, x)
         scores = op.write(model._tfidf, counts.score, "_tfidf")
         return replace(scores, n_outputs=counts.n_outputs)

@@ -1,32 +1,20 @@
 """Transformers of numbers: powers, quantiles, products, norms, bins, functions."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from onnx import TensorProto
+from scipy import special
 
-from .base import ModelDefinition
+from ..graphs import GraphBuilder
+from .base import ModelDefinition, Route
 from .columns import Columns
 from .constraints.sets import Rising
 from .constraints.signs import Positive
-from .functions import FUNCTIONS, is_known_function
-from .members import joined
-from .routes import Route
-from .scores import Scores, transformation
+from .kernels import unit_rows
+from .scores import Scores, joined, transformation
 from .writer import ModelWriter
-
-__all__ = [
-    "BinarizerDefinition",
-    "FunctionTransformerDefinition",
-    "KBinsDiscretizerDefinition",
-    "NormalizerDefinition",
-    "PolynomialFeaturesDefinition",
-    "PowerTransformerDefinition",
-    "QuantileTransformerDefinition",
-]
 
 #: Below that, ``(e^z - 1) / z`` is a sum of powers of z: the difference would lose its digits.
 SMALL = 0.05
@@ -56,11 +44,9 @@ class PowerTransformerDefinition(ModelDefinition):
     keeps_missing = True
 
     def covers(self, model: Any) -> bool:
-        """Return whether every column has a power."""
         return bool(np.isfinite(model.lambdas_).all())
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the powers, standardised where the transformer does that."""
         power = op.parameter(model, "lambdas_", role="scale")
         if model.method == "box-cox":
             logarithm = op.Log(x)
@@ -79,7 +65,6 @@ class PowerTransformerDefinition(ModelDefinition):
         return transformation(op, result, len(model.lambdas_))
 
     def finish(self, model: Any) -> None:
-        """Make the variances those of the scales."""
         if model.standardize:
             model._scaler.var_ = model._scaler.scale_**2
 
@@ -109,11 +94,10 @@ class QuantileTransformerDefinition(ModelDefinition):
     continuous = False  # next to a value that several quantiles equal
 
     def covers(self, model: Any) -> bool:
-        """Return whether the distribution is uniform: ONNX has no quantiles of the normal one."""
+        # ONNX has no quantiles of the normal distribution
         return model.output_distribution == "uniform" and bool(np.isfinite(model.quantiles_).all())
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the shares."""
         n, columns = model.quantiles_.shape
         missing = op.Sub(x, x)  # 0, or not a number
         if n == 1:
@@ -159,7 +143,6 @@ class PolynomialFeaturesDefinition(ModelDefinition):
     untrained = "it has no parameters"
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the products, those of one degree together."""
         powers = model.powers_
         degrees = powers.sum(axis=1)
         blocks = [
@@ -186,11 +169,9 @@ class NormalizerDefinition(ModelDefinition):
     untrained = "it has no parameters"
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the quotients."""
         if model.norm == "l2":
-            norm = op.Sqrt(op.ReduceSumSquare(x, [1], keepdims=1))
-        else:
-            norm = op.node("ReduceSum" if model.norm == "l1" else "ReduceMax", op.Abs(x), [1], keepdims=1)
+            return transformation(op, unit_rows(op, x), model.n_features_in_)
+        norm = op.node("ReduceSum" if model.norm == "l1" else "ReduceMax", op.Abs(x), [1], keepdims=1)
         return transformation(op, op.Div(x, op.Where(op.Equal(norm, 0.0), 1.0, norm)), model.n_features_in_)
 
 
@@ -198,11 +179,9 @@ class BinarizerDefinition(ModelDefinition):
     """Binarizer: 1 above a threshold, 0 elsewhere."""
 
     untrained = "it gives the number of a bin, which changes in steps: no gradient passes"
-
     continuous = False
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the comparisons."""
         above = _number(op, op.Greater(x, float(model.threshold)))
         return transformation(op, above, model.n_features_in_)
 
@@ -211,11 +190,9 @@ class KBinsDiscretizerDefinition(ModelDefinition):
     """KBinsDiscretizer: the number of the bin of each value, or a column for each bin."""
 
     untrained = "it gives the number of a bin, which changes in steps: no gradient passes"
-
     continuous = False
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the number of inner edges at or below each value."""
         inner = [np.asarray(edges[1:-1], dtype=np.float64) for edges in model.bin_edges_]
         table = np.full((len(inner), max(1, *map(len, inner))), np.inf, dtype=op.float_dtype)
         for row, edges in zip(table, inner, strict=True):
@@ -230,31 +207,65 @@ class KBinsDiscretizerDefinition(ModelDefinition):
         return transformation(op, _number(op, equal), len(columns))
 
 
+def _arcsinh(op: GraphBuilder, x: str) -> str:
+    # arcsinh |x| = log(|x| + sqrt(x^2 + 1)), and it is odd
+    size = op.Abs(x)
+    return op.Mul(op.Sign(x), op.Log(op.Add(size, op.Sqrt(op.Add(op.Mul(size, size), 1.0)))))
+
+
+#: What a function is in ONNX; onnxruntime has Cos and Asinh in float32 only.
+FUNCTIONS: dict[Callable | None, Callable[[GraphBuilder, str], str]] = {
+    None: lambda op, x: x,
+    np.absolute: lambda op, x: op.Abs(x),
+    np.arcsinh: _arcsinh,
+    np.arctanh: lambda op, x: op.Mul(op.Log(op.Div(op.Add(x, 1.0), op.Sub(1.0, x))), 0.5),
+    np.cos: lambda op, x: op.Sin(op.Add(x, float(np.pi / 2))),
+    np.exp: lambda op, x: op.Exp(x),
+    np.expm1: lambda op, x: op.Sub(op.Exp(x), 1.0),
+    np.log: lambda op, x: op.Log(x),
+    np.log10: lambda op, x: op.Div(op.Log(x), float(np.log(10.0))),
+    np.log1p: lambda op, x: op.Log(op.Add(x, 1.0)),
+    np.log2: lambda op, x: op.Div(op.Log(x), float(np.log(2.0))),
+    np.negative: lambda op, x: op.Neg(x),
+    np.reciprocal: lambda op, x: op.Reciprocal(x),
+    np.sign: lambda op, x: op.Sign(x),
+    np.sin: lambda op, x: op.Sin(x),
+    np.sinh: lambda op, x: op.Mul(op.Sub(op.Exp(x), op.Exp(op.Neg(x))), 0.5),
+    np.sqrt: lambda op, x: op.Sqrt(x),
+    np.square: lambda op, x: op.Mul(x, x),
+    np.tanh: lambda op, x: op.Tanh(x),
+    special.expit: lambda op, x: op.Sigmoid(x),
+}
+
+
+def is_known_function(function: Callable | None) -> bool:
+    """Return whether a function of an array has a form in ONNX; None is the identity."""
+    try:
+        return function in FUNCTIONS
+    except TypeError:  # a function that has no hash
+        return False
+
+
 class FunctionTransformerDefinition(ModelDefinition):
     """FunctionTransformer with a function of numpy that has a form in ONNX."""
 
     takes_columns = True
-
     untrained = "it has no parameters"
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
-        """Yield that columns are passed through, where there is no function."""
         if model.func is None:
             yield Route(None, columns)
 
     def covers(self, model: Any) -> bool:
-        """Return whether the function is known, and has no other arguments."""
         return not model.kw_args and is_known_function(model.func)
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        """Append the function."""
         if model.func is None and isinstance(x, Columns):
             return transformation(op, x, len(x.tensors))
         result = FUNCTIONS[model.func](op, op.matrix(x, type(model).__name__))
         return transformation(op, result, model.n_features_in_)
 
     def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
-        """Append the inverse function."""
         if model.inv_kw_args or not is_known_function(model.inverse_func):
             known = sorted(function.__name__ for function in FUNCTIONS if function is not None)
             raise op.fail(model, f"its inverse function is not one of {known}.")

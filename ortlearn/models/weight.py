@@ -1,11 +1,7 @@
 """A floating-point initializer of a graph, as every later stage sees it."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
-
-__all__ = ["CONSTANT", "STATISTIC", "Weight"]
 
 #: Why a number of a formula is not trained.
 CONSTANT = "constant of a formula"

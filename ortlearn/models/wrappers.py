@@ -1,54 +1,43 @@
 """Estimators that stand for the one inside of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from onnx import TensorProto
 
-from ..exceptions import ConversionError
-from .base import ModelDefinition
-from .members import decision_of, difference
-from .routes import Route
-from .scores import Scores, label_of
+from .base import ModelDefinition, Route
+from .members import decision_of
+from .registry import definition_of, inner_part
+from .scores import Scores, difference, label_of
 from .writer import ModelWriter
 
-__all__ = [
-    "ConsensusDefinition",
-    "FrozenDefinition",
-    "InnerDefinition",
-    "SearchDefinition",
-    "ThresholdDefinition",
-    "TransformedTargetDefinition",
-]
+
+def _inside(model: Any) -> tuple[str, Any]:
+    """Return attribute and estimator of the one inside."""
+    return inner_part(model) or ("", model)
 
 
 class InnerDefinition(ModelDefinition):
     """Estimators that compute what the one inside does."""
 
     takes_columns = True
-    attribute = "estimator_"
-
-    def inner(self, model: Any) -> str:
-        """Return the attribute that has the estimator."""
-        return self.attribute
+    inner: Sequence[str] = ("estimator_",)
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
-        """Yield the estimator inside."""
-        yield Route(getattr(model, self.inner(model)), columns)
+        yield Route(_inside(model)[1], columns)
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        """Append the estimator inside; at the top, its parameters keep the names they have in it."""
-        attribute = self.inner(model)
-        return op.write(getattr(model, attribute), x, attribute if op.path else "")
+        # at the top, the parameters keep the names they have in the estimator inside
+        attribute, estimator = _inside(model)
+        return op.write(estimator, x, attribute if op.path else "")
+
+    def fitted_part(self, model: Any) -> Any:
+        return _inside(model)[1]
 
     def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
-        """Return the estimator inside, which has the shape."""
-        return getattr(model, self.inner(model))
+        return _inside(model)[1]
 
 
 class ConsensusDefinition(InnerDefinition):
@@ -62,44 +51,28 @@ class ConsensusDefinition(InnerDefinition):
 class SearchDefinition(InnerDefinition):
     """Searches over hyper-parameters, once they have refitted the best estimator."""
 
-    attribute = "best_estimator_"
-
-    def inner(self, model: Any) -> str:
-        """Return the attribute that has the best estimator."""
-        if not hasattr(model, self.attribute):
-            raise ConversionError(
-                f"{type(model).__name__} has no best_estimator_: set refit=True, or pass the estimator you "
-                "chose."
-            )
-        return self.attribute
+    inner = ("best_estimator_",)
 
 
 class FrozenDefinition(InnerDefinition):
     """FrozenEstimator: nothing in it is trained unless somebody names it, or it is the model itself."""
 
-    attribute = "estimator"
+    inner = ("estimator",)
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        """Append the estimator inside."""
-        with op.frozen("it is part of a FrozenEstimator") if op.path else nullcontext():
+        with op.inside(reason="it is part of a FrozenEstimator" if op.path else ""):
             return super().write(op, model, x)
 
 
 class ThresholdDefinition(InnerDefinition):
     """FixedThresholdClassifier and TunedThresholdClassifierCV: two classes, decided by a threshold."""
 
-    def inner(self, model: Any) -> str:
-        """Return the attribute that has the classifier."""
-        return "estimator_" if hasattr(model, "estimator_") else "estimator"
+    inner = ("estimator_", "estimator")
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        """Append the classifier, and the class that its score gives."""
         scores = super().write(op, model, x)
-        classifier = getattr(model, self.inner(model))
-        method = model.response_method
-        of_probability = method == "predict_proba" or (
-            method == "auto" and hasattr(classifier, "predict_proba")
-        )
+        method, has_shares = model.response_method, hasattr(_inside(model)[1], "predict_proba")
+        of_probability = method == "predict_proba" or (method == "auto" and has_shares)
         # the positive class is the second one by default
         positive = getattr(model, "pos_label", None)
         number = 1 if positive is None else int(np.flatnonzero(scores.classes == positive)[0])
@@ -126,15 +99,14 @@ def _value_of_class(op: ModelWriter, scores: Scores, number: int, of_probability
 class TransformedTargetDefinition(InnerDefinition):
     """TransformedTargetRegressor: the regressor learns transformed labels."""
 
-    attribute = "regressor_"
+    inner = ("regressor_",)
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        """Append the regressor, and the inverse transformation of its predictions."""
         scores = super().write(op, model, x).with_link(op, op.link)
-        prediction = op.inverse(model.transformer_, scores.predicted)
+        inverse = definition_of(model.transformer_).write_inverse
+        prediction = inverse(op, model.transformer_, scores.predicted)
         transformers = (model.transformer_, *scores.target_transformers)
         return replace(scores, prediction=prediction, target_transformers=transformers)
 
     def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
-        """Set the shape."""
         model._training_dim = n_dimensions

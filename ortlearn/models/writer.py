@@ -1,9 +1,7 @@
 """Write the graph of an estimator: nodes, and parameters that remember where they come from."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -16,10 +14,8 @@ from .columns import Columns, SampleWriter
 from .constraints.base import Constraint
 from .forms import AsIs, Form
 from .parameters import Access, Parameter
-from .registry import Undefined, definition_of, find_definition, refuse_undefined
+from .registry import Undefined, find_definition, refuse_undefined
 from .scores import Scores
-
-__all__ = ["OPSET", "ModelWriter"]
 
 #: Opset of the graphs that definitions write.
 OPSET = 18
@@ -48,8 +44,11 @@ class ModelWriter(SampleWriter):
     ----------
     parameters : dict of str to Parameter
         Parameters by the name of their initializer, in the order they were asked for.
+    siblings : dict of int to tuple
+        By the id of an estimator, the members of its ensemble, their samples, and where they have columns of
+        their own these, and the number of columns of the samples.
     shared : dict of int to str
-        By the id of an estimator, a tensor that is computed for several at once.
+        By the id of an estimator, a tensor that was computed for all members at once.
     path : str
         Expression of the part that is being written, from its step on; empty at the top.
 
@@ -75,6 +74,7 @@ class ModelWriter(SampleWriter):
         super().__init__(OPSET, dtype=front_dtype or dtype, existing_names=inputs, types=inputs)
         self._last_dtype = np.dtype(dtype)
         self.parameters: dict[str, Parameter] = {}
+        self.siblings: dict[int, tuple[Sequence[Any], Any, Sequence[Any] | None, int | None]] = {}
         self.shared: dict[int, str] = {}
         self.undefined = undefined
         self.link = link
@@ -136,20 +136,8 @@ class ModelWriter(SampleWriter):
         key = (id(owner), attribute, str(index))
         if key not in self._names_of:
             name = self._name_of(name or attribute, index)
-            parameter = Parameter(
-                name,
-                owner,
-                attribute,
-                index,
-                form,
-                role,
-                None,
-                drawn,
-                reason or self._reason,
-                self._step,
-                self.path,
-                access,
-            )
+            where = (reason or self._reason, self._step, self.path, access)
+            parameter = Parameter(name, owner, attribute, index, form, role, None, drawn, *where)
             array = np.asarray(parameter.value(), dtype=self.float_dtype, order="C")
             if constraint is not None and constraint.holds(array):
                 parameter = replace(parameter, constraint=constraint)
@@ -190,18 +178,15 @@ class ModelWriter(SampleWriter):
         """
         try:
             with self.inside(at):
-                return self._write(estimator, x)
+                definition = find_definition(estimator)
+                if definition is None or not definition.covers(estimator):
+                    return self.undefined(self, estimator, x)
+                if isinstance(x, Columns) and not definition.takes_columns:
+                    x = self.matrix(x, type(estimator).__name__)
+                return definition.write(self, estimator, x)
         except ConversionError as error:
             error.part = error.part or type(estimator).__name__
             raise
-
-    def _write(self, estimator: Any, x: str | Columns) -> Scores:
-        definition = find_definition(estimator)
-        if definition is None or not definition.covers(estimator):
-            return self.undefined(self, estimator, x)
-        if isinstance(x, Columns) and not definition.takes_columns:
-            x = self.matrix(x, type(estimator).__name__)
-        return definition.write(self, estimator, x)
 
     def step(self, name: str, estimator: Any, x: str | Columns, last: bool = True) -> Scores:
         """Append the graph of a step of a pipeline.
@@ -223,79 +208,33 @@ class ModelWriter(SampleWriter):
             Names of what it computes.
         """
         outer = self._step is None and not self.path
-        before = self._step
         if outer and last and self.float_dtype != self._last_dtype:
             x = self.matrix(x)
             self.float_dtype = self._last_dtype
             x = self.Cast(x, to=self.elem_type)
-        self._step = name if outer else before
-        try:
-            with nullcontext() if last else self.frozen(PREPARES):
-                return self.write(estimator, x, "" if outer else f"['{name}']")
-        finally:
-            self._step = before
-
-    def inverse(self, transformer: Any, y: str) -> str:
-        """Append the inverse of a transformer of labels by its own definition.
-
-        Parameters
-        ----------
-        transformer : transformer
-            Fitted; None or ``"passthrough"`` for none.
-        y : str
-            Predictions of transformed labels.
-
-        Returns
-        -------
-        str
-            Predictions of the labels.
-
-        Raises
-        ------
-        ConversionError
-            If the inverse has no form in ONNX.
-        """
-        if transformer in (None, "passthrough"):
-            return y
-        return definition_of(transformer).write_inverse(self, transformer, y)
+        with self.inside("" if outer else f"['{name}']", "" if last else PREPARES):
+            self._step = name if outer else self._step
+            return self.write(estimator, x)
 
     @contextmanager
-    def frozen(self, reason: str) -> Iterator[None]:
-        """Do not train the parameters that are asked for inside, unless somebody names them.
-
-        Parameters
-        ----------
-        reason : str
-            Why.
-
-        Yields
-        ------
-        None
-        """
-        before = self._reason
-        self._reason = before or reason
-        try:
-            yield
-        finally:
-            self._reason = before
-
-    @contextmanager
-    def inside(self, at: str) -> Iterator[None]:
+    def inside(self, at: str = "", reason: str = "") -> Iterator[None]:
         """Take the parameters that are asked for inside for those of a part.
 
         Parameters
         ----------
-        at : str
+        at : str, default=""
             Expression of the part in the estimator that is being written, ``"calibrators[0]"``.
+        reason : str, default=""
+            Why they are not trained unless somebody names them; empty where they are.
 
         Yields
         ------
         None
         """
-        before = self.path
-        if at:
-            self.path = f"{before}{at}" if at.startswith("[") or not before else f"{before}.{at}"
+        before = self.path, self._reason, self._step
+        dot = "." if self.path and at and not at.startswith("[") else ""
+        self.path, self._reason = f"{self.path}{dot}{at}", self._reason or reason
         try:
             yield
         finally:
-            self.path = before
+            self.path, self._reason, self._step = before

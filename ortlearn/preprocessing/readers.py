@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..models import find_definition
-from ..models.routes import Route
+from ..models.base import Route
 
 __all__ = ["Reader", "first_readers", "selected_names", "selects_by_name"]
 

@@ -12,7 +12,7 @@ from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import NoTrainableWeightError
 from ortlearn.graphs import TensorType
 from ortlearn.models import all_covered, write_model
-from ortlearn.models.functions import FUNCTIONS
+from ortlearn.models.transformers import FUNCTIONS
 from ortlearn.testing import check_model
 from ortlearn.training import Device, make_session
 

@@ -28,7 +28,8 @@ from ortlearn import OrtGradientOptimizer
 from ortlearn.conversion import explain, to_trainable
 from ortlearn.exceptions import ConversionError, FallbackWarning, NoTrainableWeightError, WriteBackError
 from ortlearn.graphs import TensorType, append_nodes
-from ortlearn.models.functions import FUNCTIONS
+from ortlearn.models import definition_of
+from ortlearn.models.transformers import FUNCTIONS
 from ortlearn.models.writer import ModelWriter
 
 X, CLASSES = load_iris(return_X_y=True)
@@ -222,7 +223,7 @@ def _inverse(transformer, run_onnx, values):
         '<ir_version: 8, opset_import: ["": 18]> g (float[N,2] x) => (float[N,2] y) { y = Identity (x) }'
     )
     op = ModelWriter(inputs={"x": TensorType(1), "y": TensorType(1)})
-    result = op.Identity(op.inverse(transformer, "y"))
+    result = op.Identity(definition_of(transformer).write_inverse(op, transformer, "y"))
     outputs = [helper.make_tensor_value_info(result, 1, ["N", 2])]
     return run_onnx(append_nodes(model, op, outputs=outputs), values.astype(np.float32))[0]
 
@@ -238,4 +239,4 @@ def test_an_inverse_that_no_graph_has():
     quantiles = QuantileTransformer(n_quantiles=3).fit(TARGETS)
     for transformer in (quantiles, FunctionTransformer(special.erf, inverse_func=special.erfinv)):
         with pytest.raises(ConversionError, match="inverse .*is not"):
-            ModelWriter().inverse(transformer, "y")
+            definition_of(transformer).write_inverse(ModelWriter(), transformer, "y")

@@ -34,7 +34,7 @@ from sklearn.preprocessing import (
 
 from ortlearn.conversion import read_columns, sklearn_to_onnx, to_trainable
 from ortlearn.exceptions import ConversionError, FallbackWarning
-from ortlearn.models.functions import FUNCTIONS
+from ortlearn.models.transformers import FUNCTIONS
 from ortlearn.preprocessing.comparison import difference, probe_rows
 from ortlearn.preprocessing.input_schema import input_schema
 

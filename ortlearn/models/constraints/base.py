@@ -1,7 +1,5 @@
 """Base class of constraints."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
@@ -9,27 +7,22 @@ import numpy as np
 
 from ...graphs import GraphBuilder
 
-__all__ = ["Constraint"]
-
 
 class Constraint(ABC):
     """A set of arrays, and a way to reach every one of them from free numbers.
 
-    Attributes
-    ----------
-    text : str
-        Name of the set in tables, ``"kept positive"``.
-    projected : bool
-        Whether free numbers that are not negative reach the whole set: training then keeps to these.
-    penalised : bool
-        Whether the size of a free number is that of the parameter, so that penalties mean the same.
-    by_row : bool
-        Whether a row of the parameter depends on that row of the free numbers alone.
+    A variance is ``exp(t)``, weights of a mixture are ``exp(t) / sum exp(t)``, and so on: whatever ``t`` an
+    update gives, the parameter stays what it has to be. The graph that is trained has ``t`` as its
+    initializer; the graph that is given back has the parameter.
     """
 
+    #: Name of the set in tables, ``"kept positive"``.
     text: str
+    #: Whether free numbers that are not negative reach the whole set: training then keeps to these.
     projected: ClassVar[bool] = False
+    #: Whether the size of a free number is that of the parameter, so that penalties mean the same.
     penalised: ClassVar[bool] = False
+    #: Whether a row of the parameter depends on that row of the free numbers alone.
     by_row: ClassVar[bool] = False
 
     @abstractmethod

@@ -21,31 +21,12 @@ from ...graphs import (
 )
 from .base import Constraint
 
-__all__ = ["Reparametrisation"]
-
 
 @dataclass(frozen=True)
 class Reparametrisation:
     """Constraints on parameters of a graph, whose initializers are free numbers.
 
-    Attributes
-    ----------
-    constraints : mapping of str to Constraint
-        Constraint by name of the initializer.
-    tensors : mapping of str to str
-        Name of the tensor that is the parameter, by name of the initializer.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.models.constraints.signs import Positive
-    >>> from ortlearn.models.constraints.reparametrisation import Reparametrisation
-    >>> model = parser.parse_model('''
-    ...     <ir_version: 8, opset_import: ["": 18]>
-    ...     g (float[N,2] x) => (float[N,2] y) <float[2] variance = {1, 2}> { y = Div (x, variance) }''')
-    >>> free, put = Reparametrisation.of(model, {"variance": Positive()})
-    >>> [node.op_type for node in free.graph.node], put.tensors
-    (['Exp', 'Div'], {'variance': 'Exp_0'})
+    Both mappings go by the name of the initializer; tensors are the names of the parameters.
     """
 
     constraints: Mapping[str, Constraint] = field(default_factory=dict)
@@ -55,22 +36,7 @@ class Reparametrisation:
     def of(
         cls, model: ModelProto, constraints: Mapping[str, Constraint]
     ) -> tuple[ModelProto, Reparametrisation]:
-        """Return a model whose initializers are free numbers, and what was put on it.
-
-        Parameters
-        ----------
-        model : onnx.ModelProto
-            Model.
-        constraints : mapping of str to Constraint
-            Constraint by name of the initializer.
-
-        Returns
-        -------
-        model : onnx.ModelProto
-            Model that computes the same; initializers keep their names.
-        reparametrisation : Reparametrisation
-            Constraints, and where the parameters are.
-        """
+        """Return a model that computes the same from free numbers, and what was put on it."""
         if not constraints:
             return model, cls()
         arrays = initializer_arrays(model, constraints)

@@ -1,11 +1,4 @@
-"""Parameters that must stay in a set: trained as free numbers, of which the graph makes the parameter.
-
-A variance is ``exp(t)``, weights of a mixture are ``exp(t) / sum exp(t)``, and so on: whatever ``t`` an
-update gives, the parameter stays what it has to be. The graph that is trained has ``t`` as its
-initializer; the graph that is given back has the parameter.
-"""
-
-from __future__ import annotations
+"""Sets of shares, probabilities, tables that rise, triangular matrices."""
 
 from dataclasses import dataclass
 
@@ -13,15 +6,6 @@ import numpy as np
 
 from ...graphs import GraphBuilder
 from .base import Constraint
-
-__all__ = [
-    "Increasing",
-    "LogProbability",
-    "Rising",
-    "Shares",
-    "Simplex",
-    "Triangular",
-]
 
 #: Closer to the edge of its set than that, a parameter is moved there: its free number stays finite.
 EDGE = 1e-6
@@ -38,45 +22,27 @@ def _size(op: GraphBuilder, name: str, axis: int) -> int:
 
 @dataclass(frozen=True)
 class Simplex(Constraint):
-    """``exp(t) / sum exp(t)``, or its logarithm: weights and class priors, which sum to one.
-
-    Attributes
-    ----------
-    axis : int or None
-        Axis along which they do; None for all numbers together.
-    logarithm : bool
-        Whether the parameter is the logarithm.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ortlearn.models.constraints.sets import Simplex
-    >>> Simplex().values(np.array([0.0, 0.0, np.log(2)])).round(3)
-    array([0.25, 0.25, 0.5 ])
-    """
+    """``exp(t) / sum exp(t)``, or its logarithm: weights that sum to one along an axis, or all together."""
 
     axis: int | None = None
     logarithm: bool = False
     text = "kept on the simplex"
 
     def holds(self, values: np.ndarray) -> bool:
-        """Return whether the numbers are not negative and sum to one."""
         shares = np.exp(values.astype(np.float64)) if self.logarithm else values
         sums = shares.sum(axis=self.axis, dtype=np.float64)
         return bool(np.isfinite(values).all() and (shares >= 0).all() and np.allclose(sums, 1, atol=1e-4))
 
     def free(self, values: np.ndarray) -> np.ndarray:
-        """Return the logarithms."""
         return values.copy() if self.logarithm else np.log(np.maximum(values, EDGE**3))
 
     def values(self, free: np.ndarray) -> np.ndarray:
-        """Return the shares of the exponentials, or their logarithms."""
         shifted = free - free.max(axis=self.axis, keepdims=True)
         logarithms = shifted - np.log(np.exp(shifted).sum(axis=self.axis, keepdims=True))
         return logarithms if self.logarithm else np.exp(logarithms)
 
     def write(self, op: GraphBuilder, free: str) -> str:
-        """Append the shares; Softmax itself has no float64 gradient kernel everywhere."""
+        # Softmax itself has no float64 gradient kernel everywhere
         exponentials = op.Exp(free)
         axes = [] if self.axis is None else [[self.axis]]
         total = op.ReduceSum(exponentials, *axes, keepdims=1)
@@ -89,26 +55,13 @@ class Shares(Constraint):
 
     :class:`Simplex` has no slope where a share is zero, and hardly any near it. Updates cut free numbers
     off at zero, so that zeros are exact.
-
-    Attributes
-    ----------
-    sizes : tuple of int
-        Number of shares of each output; those after it on the last axis are zero.
-    scale : float
-        Sum of the free numbers at the start: the smaller it is, the further a step leads.
-    grows : bool
-        Whether a share of zero grows where the loss falls with it; it stays zero otherwise.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ortlearn.models.constraints.sets import Shares
-    >>> Shares((3,)).values(np.array([[1.0, 0.0, 3.0]])).round(6)
-    array([[0.25, 0.  , 0.75]])
     """
 
+    #: Number of shares of each output; those after it on the last axis are zero.
     sizes: tuple[int, ...]
+    #: Sum of the free numbers at the start: the smaller it is, the further a step leads.
     scale: float = 1.0
+    #: Whether a share of zero grows where the loss falls with it; it stays zero otherwise.
     grows: bool = True
     text = "kept on the simplex"
     projected = True
@@ -121,16 +74,13 @@ class Shares(Constraint):
         return (np.arange(max(self.sizes)) < np.array(self.sizes)[:, None]).astype(np.float64)
 
     def holds(self, values: np.ndarray) -> bool:
-        """Return whether the numbers are not negative and sum to one."""
         sums = values.sum(axis=-1, dtype=np.float64)
         return bool(np.isfinite(values).all() and (values >= 0).all() and np.allclose(sums, 1, atol=1e-4))
 
     def free(self, values: np.ndarray) -> np.ndarray:
-        """Return multiples of the shares."""
         return values * self.scale
 
     def values(self, free: np.ndarray) -> np.ndarray:
-        """Return the absolute values, divided by their sum."""
         mask = self._mask()
         free = free.astype(np.float64)
         sizes = (np.abs(free) if self.grows else np.maximum(free, 0)) + TINY
@@ -138,7 +88,7 @@ class Shares(Constraint):
         return sizes / sizes.sum(axis=-1, keepdims=True)
 
     def write(self, op: GraphBuilder, free: str) -> str:
-        """Append the absolute values and the division; Abs itself has no slope at zero."""
+        # Abs itself has no slope at zero
         mask = self._mask()
         positive = op.Where(op.Less(free, 0.0), op.Neg(free), free) if self.grows else op.Relu(free)
         sizes = op.Add(positive, TINY)
@@ -148,33 +98,21 @@ class Shares(Constraint):
 
 @dataclass(frozen=True)
 class LogProbability(Constraint):
-    """``-log(1 + exp(-t))``: the logarithm of a probability of its own.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ortlearn.models.constraints.sets import LogProbability
-    >>> bool(np.isclose(LogProbability().values(np.zeros(1))[0], np.log(0.5)))
-    True
-    """
+    """``-log(1 + exp(-t))``: the logarithm of a probability of its own."""
 
     text = "kept below 0, the logarithm of a probability"
 
     def holds(self, values: np.ndarray) -> bool:
-        """Return whether no number is positive."""
         return bool(np.isfinite(values).all() and (values <= 0).all())
 
     def free(self, values: np.ndarray) -> np.ndarray:
-        """Return the logits."""
         values = np.minimum(values.astype(np.float64), -EDGE)
         return values - np.log(-np.expm1(values))
 
     def values(self, free: np.ndarray) -> np.ndarray:
-        """Return the logarithms of the sigmoids."""
         return -np.logaddexp(np.zeros_like(free), -free)
 
     def write(self, op: GraphBuilder, free: str) -> str:
-        """Append the logarithm of the sigmoid."""
         return op.Neg(op.Log(op.Add(op.Exp(op.Neg(free)), 1.0)))
 
 
@@ -183,33 +121,23 @@ class Increasing(Constraint):
     """Cumulative sums of shares: a table that rises from 0 to 1, as isotonic calibration has it.
 
     There is one share more than numbers: what is left between the last one and 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ortlearn.models.constraints.sets import Increasing
-    >>> Increasing().values(np.zeros(4))
-    array([0.25, 0.5 , 0.75])
     """
 
     text = "kept increasing, from 0 to 1"
 
     def holds(self, values: np.ndarray) -> bool:
-        """Return whether the numbers rise, within 0 and 1."""
         flat = values.ravel()
         return bool((np.diff(flat) >= 0).all() and flat[0] >= 0 and flat[-1] <= 1)
 
     def free(self, values: np.ndarray) -> np.ndarray:
-        """Return the logarithms of the steps."""
         steps = np.diff(values.ravel().astype(np.float64), prepend=0.0, append=1.0)
         return np.log(np.maximum(steps, EDGE))
 
     def values(self, free: np.ndarray) -> np.ndarray:
-        """Return the cumulative sums of the shares."""
         return np.cumsum(Simplex().values(free))[:-1]
 
     def write(self, op: GraphBuilder, free: str) -> str:
-        """Append the shares and a product with a triangle of ones: CumSum has no gradient everywhere."""
+        # CumSum has no gradient everywhere
         shares = op.Reshape(Simplex().write(op, free), [-1, 1])
         n = _size(op, free, 0)
         triangle = np.tril(np.ones((n - 1, n), dtype=op.float_dtype))
@@ -218,34 +146,22 @@ class Increasing(Constraint):
 
 @dataclass(frozen=True)
 class Rising(Constraint):
-    """Columns that rise: the first row is free, and every other one adds ``exp(t)`` to the one before.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ortlearn.models.constraints.sets import Rising
-    >>> Rising().values(np.array([[-5.0], [0.0], [0.0]])).ravel()
-    array([-5., -4., -3.])
-    """
+    """Columns that rise: the first row is free, and every other one adds ``exp(t)`` to the one before."""
 
     text = "kept rising"
 
     def holds(self, values: np.ndarray) -> bool:
-        """Return whether no row is below the one before."""
         return bool((np.diff(values, axis=0) >= 0).all())
 
     def free(self, values: np.ndarray) -> np.ndarray:
-        """Return the first row and the logarithms of the steps."""
         values = values.astype(np.float64)
         steps = np.maximum(np.diff(values, axis=0), EDGE * np.maximum(np.ptp(values, axis=0), EDGE))
         return np.concatenate([values[:1], np.log(steps)])
 
     def values(self, free: np.ndarray) -> np.ndarray:
-        """Return the cumulative sums."""
         return np.cumsum(np.concatenate([free[:1], np.exp(free[1:])]), axis=0)
 
     def write(self, op: GraphBuilder, free: str) -> str:
-        """Append a product with a triangle of ones."""
         n = _size(op, free, 0)
         later = np.ones((n, 1), dtype=op.float_dtype)
         later[0] = 0
@@ -256,35 +172,22 @@ class Rising(Constraint):
 
 @dataclass(frozen=True)
 class Triangular(Constraint):
-    """Upper triangular matrices with a positive diagonal, the exponentials of the free one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ortlearn.models.constraints.sets import Triangular
-    >>> Triangular().values(np.array([[0.0, 2.0], [9.0, 0.0]]))
-    array([[1., 2.],
-           [0., 1.]])
-    """
+    """Upper triangular matrices with a positive diagonal, the exponentials of the free one."""
 
     text = "kept triangular, the diagonal positive"
 
     def holds(self, values: np.ndarray) -> bool:
-        """Return whether nothing is below the diagonal, and the diagonal is positive."""
         return bool((np.tril(values, -1) == 0).all() and (np.diagonal(values, axis1=-2, axis2=-1) > 0).all())
 
     def free(self, values: np.ndarray) -> np.ndarray:
-        """Return the matrices with the logarithms of their diagonals."""
         identity = np.eye(values.shape[-1], dtype=values.dtype)
         return np.triu(values, 1) + identity * np.log(np.where(identity > 0, values, 1))
 
     def values(self, free: np.ndarray) -> np.ndarray:
-        """Return the matrices with the exponentials of their diagonals."""
         identity = np.eye(free.shape[-1], dtype=free.dtype)
         return np.triu(free, 1) + identity * np.exp(identity * free)
 
     def write(self, op: GraphBuilder, free: str) -> str:
-        """Append masks of the diagonal and of what is above it."""
         n = _size(op, free, -1)
         identity = np.eye(n, dtype=op.float_dtype)
         above = np.triu(np.ones_like(identity), 1)

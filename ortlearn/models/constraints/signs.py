@@ -1,7 +1,5 @@
 """Constraints on the sign of a parameter."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,12 +12,7 @@ __all__ = ["NotNegative", "Positive"]
 
 @dataclass(frozen=True)
 class Positive(Constraint):
-    """``sign exp(t)``: variances, precisions, scales; slopes of calibrations are negative.
-
-    Attributes
-    ----------
-    sign : {1, -1}
-        Sign that is kept.
+    """``sign exp(t)``: variances, precisions, scales; slopes of calibrations are negative, with a sign of -1.
 
     Examples
     --------
@@ -33,39 +26,29 @@ class Positive(Constraint):
 
     @property
     def text(self) -> str:  # type: ignore[override]
-        """Name of the set in tables."""
         return "kept positive" if self.sign > 0 else "kept negative"
 
     def holds(self, values: np.ndarray) -> bool:
-        """Return whether every number has the sign."""
         return bool((self.sign * values > 0).all())
 
     def free(self, values: np.ndarray) -> np.ndarray:
-        """Return the logarithms."""
         return np.log(self.sign * values)
 
     def values(self, free: np.ndarray) -> np.ndarray:
-        """Return the exponentials."""
         return self.sign * np.exp(free)
 
     def write(self, op: GraphBuilder, free: str) -> str:
-        """Append ``exp``."""
         result = op.Exp(free)
         return result if self.sign > 0 else op.Neg(result)
 
 
 @dataclass(frozen=True)
 class NotNegative(Constraint):
-    """``sign |t|``: coefficients that may be zero, of which the slope is 1 at ``t = 0`` too.
+    """``|t|``: coefficients that may be zero, of which the slope is 1 at ``t = 0`` too.
 
     A coefficient of exactly zero grows again where the loss falls with it. Updates cut free numbers
     off at zero (Bertsekas, D. P., "On the Goldstein-Levitin-Polyak gradient projection method", IEEE
     Transactions on Automatic Control 21 (1976), 174-184), so that zeros are exact.
-
-    Attributes
-    ----------
-    sign : {1, -1}
-        Sign that is kept.
 
     Examples
     --------
@@ -75,28 +58,19 @@ class NotNegative(Constraint):
     array([0., 2.])
     """
 
-    sign: int = 1
+    text = "kept at 0 or above"
     projected = True
     penalised = True
 
-    @property
-    def text(self) -> str:  # type: ignore[override]
-        """Name of the set in tables."""
-        return "kept at 0 or above" if self.sign > 0 else "kept at 0 or below"
-
     def holds(self, values: np.ndarray) -> bool:
-        """Return whether no number has the other sign."""
-        return bool((self.sign * values >= 0).all())
+        return bool((values >= 0).all())
 
     def free(self, values: np.ndarray) -> np.ndarray:
-        """Return the absolute values."""
         return np.abs(values)
 
     def values(self, free: np.ndarray) -> np.ndarray:
-        """Return the absolute values under the sign."""
-        return self.sign * np.abs(free)
+        return np.abs(free)
 
     def write(self, op: GraphBuilder, free: str) -> str:
-        """Append a choice between both signs: Abs has no slope at zero."""
-        negative, other = op.Less(free, 0.0), op.Neg(free)
-        return op.Where(negative, other, free) if self.sign > 0 else op.Where(negative, free, other)
+        # Abs has no slope at zero
+        return op.Where(op.Less(free, 0.0), op.Neg(free), free)

@@ -1,7 +1,5 @@
 """AdaBoost: the weighted median of regressors, the weighted votes of classifiers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -12,12 +10,9 @@ from onnx import TensorProto
 from ..base import ModelDefinition
 from ..constraints.signs import Positive
 from ..forms import Kept
-from ..members import difference, one_hot, shares_of
-from ..registry import share
-from ..scores import Scores, binary_classes, class_scores, label_of, of_two_classes, regression
+from ..members import one_hot, shares_of, write_members
+from ..scores import Scores, binary_classes, class_scores, difference, label_of, of_two_classes, regression
 from ..writer import ModelWriter
-
-__all__ = ["AdaBoostClassifierDefinition", "AdaBoostRegressorDefinition"]
 
 
 class AdaBoostRegressorDefinition(ModelDefinition):
@@ -27,16 +22,10 @@ class AdaBoostRegressorDefinition(ModelDefinition):
     """
 
     def children(self, model: Any) -> Iterator[Any]:
-        """Yield the members."""
         yield from model.estimators_
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the weighted median."""
-        share(op, model.estimators_, x, model.n_features_in_)
-        columns = [
-            op.write(member, x, at=f"estimators_[{number}]").predicted
-            for number, member in enumerate(model.estimators_)
-        ]
+        columns = [member.predicted for member in write_members(op, model, x)]
         if len(columns) == 1:
             return regression(op, columns[0])
         values = op.Concat(*columns, axis=1)
@@ -54,41 +43,33 @@ class AdaBoostClassifierDefinition(ModelDefinition):
     """AdaBoostClassifier: votes of the members, of 1 for a class and ``-1 / (k - 1)`` for the others.
 
     A vote has no gradient: what is trained are shares of votes in the proportion of the members'
-    probabilities.
-
-    References
-    ----------
-    Zhu, J., Zou, H., Rosset, S. and Hastie, T., "Multi-class AdaBoost", Statistics and Its Interface 2,
-    2009: SAMME.
+    probabilities (Zhu, J., Zou, H., Rosset, S. and Hastie, T., "Multi-class AdaBoost", Statistics and Its
+    Interface 2, 2009: SAMME).
     """
 
     def children(self, model: Any) -> Iterator[Any]:
-        """Yield the members."""
         yield from model.estimators_
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the weighted votes."""
         classes, count = model.classes_, len(model.estimators_)
         k = len(classes)
-        share(op, model.estimators_, x, model.n_features_in_)
         # where the fit ended early, zeros are left over
         used = Kept(np.arange(len(model.estimator_weights_)) < count)
         weights = op.parameter(model, "estimator_weights_", form=used, constraint=Positive())
         total = op.ReduceSum(weights, [0], keepdims=1)
         hard: list[str] = []
         soft: list[str] = []
-        for number, member in enumerate(model.estimators_):
-            shares = shares_of(op, op.write(member, x, at=f"estimators_[{number}]"))
+        for number, member in enumerate(write_members(op, model, x)):
+            shares = shares_of(op, member)
             weight = op.Div(op.Gather(weights, [number], axis=0), total)
             hard.append(_votes(op, one_hot(op, op.ArgMax(shares, axis=1, keepdims=0), k), weight, k))
             soft.append(_votes(op, shares, weight, k))
-        decision, score = _summed(op, hard), _summed(op, soft)
+        decision, score = op.Sum(*hard), op.Sum(*soft)
         if k > 2:
             scores = class_scores(op, op.Div(score, k - 1.0), classes)
             return _of_votes(op, scores, op.Softmax(op.Div(decision, k - 1.0), axis=1), decision)
         decision, score = difference(op, decision), difference(op, score)
-        second = op.Sigmoid(decision)
-        shares = of_two_classes(op, second)
+        shares = of_two_classes(op, op.Sigmoid(decision))
         return _of_votes(op, binary_classes(op, score, classes), shares, decision)
 
 
@@ -96,10 +77,6 @@ def _votes(op: ModelWriter, shares: str, weight: str, n_classes: int) -> str:
     """Append a member's votes: 1 for a share of 1, ``-1 / (k - 1)`` for a share of 0."""
     rest = n_classes - 1
     return op.Mul(op.Sub(op.Mul(shares, n_classes / rest), 1.0 / rest), weight)
-
-
-def _summed(op: ModelWriter, values: list[str]) -> str:
-    return values[0] if len(values) == 1 else op.Sum(*values)
 
 
 def _of_votes(op: ModelWriter, scores: Scores, probabilities: str, decision: str) -> Scores:

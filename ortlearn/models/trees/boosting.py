@@ -1,12 +1,10 @@
 """Gradient boosting: a first score, and sums of the values of leaves."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto
 from sklearn.base import is_classifier
 from sklearn.dummy import DummyClassifier, DummyRegressor
 
@@ -21,18 +19,14 @@ from ...losses import (
     SquaredErrorLoss,
 )
 from ..base import ModelDefinition
+from ..encoders import category_numbers
 from ..forms import Composed, Reshaped, Scaled
-from ..members import difference
 from ..objectives import Objective, elastic
 from ..parameters import Access
-from ..scores import Scores, binary_classes, class_scores, label_of, regression
+from ..pipelines import column_positions
+from ..scores import Scores, binary_classes, class_scores, difference, joined, regression
 from ..writer import ModelWriter
-from .categories import split_on_categories
-from .leaves import STEM, Leaves, PredictorLeaves, leaf_sums
-from .nodes import Nodes
-from .routing import leaf_numbers
-
-__all__ = ["GradientBoostingDefinition", "HistGradientBoostingDefinition"]
+from .nodes import STEM, Leaves, Nodes, leaf_numbers, leaf_sums, leaves_of_trees
 
 #: Name of the scores that boosting starts from.
 FIRST = "base_values"
@@ -52,11 +46,14 @@ def _trees(model: Any) -> list[Any]:
     return [member.tree_ for member in model.estimators_.ravel()]
 
 
+def _predictors(model: Any) -> list[Any]:
+    return [tree for round_ in model._predictors for tree in round_]
+
+
 class GradientBoostingDefinition(ModelDefinition):
     """GradientBoostingClassifier and GradientBoostingRegressor."""
 
     def children(self, model: Any) -> Iterator[Any]:
-        """Yield the estimator that the first scores come from, where it is not the default one."""
         if model.init_ != "zero" and not _starts_from_constants(model):
             yield model.init_
 
@@ -66,7 +63,6 @@ class GradientBoostingDefinition(ModelDefinition):
         return None if loss is None else Objective(loss(model), elastic(0.0, 0.0))
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the raw scores and what is made of them."""
         n_rounds, n_scores = model.estimators_.shape
         table = op.parameter(
             model,
@@ -74,7 +70,7 @@ class GradientBoostingDefinition(ModelDefinition):
             form=Composed(Reshaped((-1,)), Scaled(model.learning_rate)),
             role="table",
             name=STEM,
-            access=Leaves(_trees),
+            access=Leaves(lambda own: leaves_of_trees(_trees(own))),
         )
         numbers = leaf_numbers(op, Nodes.of_trees(_trees(model)), x, model.n_features_in_)
         raw = leaf_sums(op, table, numbers, n_rounds, n_scores)
@@ -86,10 +82,8 @@ class GradientBoostingDefinition(ModelDefinition):
             return class_scores(op, raw, model.classes_)
         # Probabilities of the exponential loss are the sigmoid of twice the decisions.
         score = op.Mul(raw, 2.0) if model.loss == "exponential" else raw
-        second = op.Cast(op.GreaterOrEqual(raw, 0.0), to=TensorProto.INT64)
-        label = label_of(op, op.Reshape(second, [-1]), model.classes_)
         decision = None if score == raw else raw
-        return binary_classes(op, score, model.classes_, label=label, decision=decision)
+        return binary_classes(op, score, model.classes_, zero_is_second=True, decision=decision)
 
 
 def _starts_from_constants(model: Any) -> bool:
@@ -125,17 +119,20 @@ class _FirstScores(Access):
     """Scores that boosting of classes starts from, the same for every sample: their shares."""
 
     def read(self, owner: Any) -> np.ndarray:
-        """Return the scores."""
         return owner._raw_predict_init(np.zeros((1, owner.n_features_in_), dtype=np.float32)).ravel()
 
     def write(self, owner: Any, value: np.ndarray) -> None:
-        """Set the shares, and add what these cannot hold to the first tree of each class."""
         shares = owner._loss.link.inverse(value if value.size == 1 else value[None]).ravel()
         owner.init_.class_prior_ = np.append(1 - shares, shares) if shares.size == 1 else shares
         rest = (value - self.read(owner)) / owner.learning_rate
         if value.size > 1:  # raw scores of several classes may have any mean, their logarithms have not
             for member, own in zip(owner.estimators_[0], rest, strict=True):
                 member.tree_.value[member.tree_.children_left < 0] += own
+
+
+PREDICTOR_LEAVES = Leaves(
+    lambda model: [(tree.nodes["value"], tree.nodes["is_leaf"] != 0) for tree in _predictors(model)]
+)
 
 
 class HistGradientBoostingDefinition(ModelDefinition):
@@ -153,18 +150,17 @@ class HistGradientBoostingDefinition(ModelDefinition):
         return Objective(LOSSES[model.loss](model), elastic(0.0, strength))
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        """Append the raw scores and what is made of them."""
         n_rounds, n_scores = len(model._predictors), model.n_trees_per_iteration_
         table = op.parameter(
             model,
             f"_predictors[*][{'0' if n_scores == 1 else '*'}].nodes['value']",
             role="table",
             name=STEM,
-            access=PredictorLeaves(),
+            access=PREDICTOR_LEAVES,
         )
-        predictors = [tree for round_ in model._predictors for tree in round_]
+        predictors = _predictors(model)
         if np.any(model.is_categorical_):
-            nodes, x, n_columns = split_on_categories(op, model, predictors, x)
+            nodes, x, n_columns = _split_on_categories(op, model, predictors, x)
         else:
             nodes, x, n_columns = Nodes.of_predictors(predictors), op.matrix(x), model.n_features_in_
         numbers = leaf_numbers(op, nodes, x, n_columns, in_float32=False)
@@ -176,3 +172,49 @@ class HistGradientBoostingDefinition(ModelDefinition):
             logarithms = type(model._loss.link).__name__ == "LogLink"
             return regression(op, raw, 1, "log" if logarithms else "identity")
         return (binary_classes if n_scores == 1 else class_scores)(op, raw, model.classes_)
+
+
+def _split_on_categories(
+    op: ModelWriter, model: Any, predictors: Sequence[Any], x: Any
+) -> tuple[Nodes, str, int]:
+    """Append a column for each split on categories: 0 for the categories that go left, 1 for the others.
+
+    Return the trees that compare them, the columns of numbers and then of the splits, and how many these are.
+    """
+    # The model numbers the categories itself, and puts their columns before the others.
+    positions = {name: own for name, _, own in column_positions(model._preprocessor)}
+    categories = model._preprocessor.named_transformers_["encoder"].categories_
+    numbers = [position for name, own in positions.items() if name != "encoder" for position in own]
+    nodes = Nodes.of_predictors(predictors)
+    table = np.concatenate([predictor.nodes for predictor in predictors])
+    is_split = (table["is_leaf"] == 0) & (table["is_categorical"] == 1)
+    feature, threshold = nodes.feature - len(categories), nodes.threshold.copy()
+    tree = np.repeat(np.arange(len(predictors)), nodes.sizes)
+    known, place_of = model._bin_mapper.make_known_categories_bitsets()
+    columns = [op.matrix(op.columns(x, numbers, model.n_features_in_))] if numbers else []
+    count = len(numbers)
+    for place, (position, values) in enumerate(zip(positions["encoder"], categories, strict=True)):
+        own = np.flatnonzero(is_split & (table["feature_idx"] == place))
+        if not len(own):
+            continue
+        missing = np.array([value is None or value != value for value in values.tolist()], dtype=bool)
+        seen = _members(known[place_of[place]], len(values)) & ~missing
+        right = np.empty((len(values) + 1, len(own)), dtype=op.float_dtype)
+        for column, number in enumerate(own):
+            node = table[number]
+            left = _members(predictors[tree[number]].raw_left_cat_bitsets[node["bitset_idx"]], len(values))
+            unseen = not node["missing_go_to_left"]
+            right[:, column] = np.append(unseen, np.where(seen, ~left, unseen))
+        found = op.Gather(right, category_numbers(op, op.column(x, position), values), axis=0)
+        columns.append(op.Reshape(found, [-1, len(own)]))
+        feature[own] = np.arange(count, count + len(own))
+        threshold[own] = 0.5
+        count += len(own)
+    nodes = replace(nodes, feature=feature, threshold=threshold, missing_left=nodes.missing_left & ~is_split)
+    return nodes, joined(op, columns), count
+
+
+def _members(bits: np.ndarray, count: int) -> np.ndarray:
+    """Return whether the bits of the first numbers are set in some 32-bit words."""
+    found = np.unpackbits(bits.astype("<u4").view(np.uint8), bitorder="little").astype(bool)
+    return np.resize(np.append(found, np.zeros(max(0, count - len(found)), dtype=bool)), count)

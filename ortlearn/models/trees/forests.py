@@ -1,25 +1,27 @@
-"""Decision trees and forests: means of the values of leaves."""
+"""Decision trees and forests: means of the values of leaves, or of their depths."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.ensemble import _iforest
 
 from ...losses import AbsoluteErrorLoss, LogLoss, SquaredErrorLoss
 from ..base import ModelDefinition
 from ..constraints.sets import Shares
 from ..forms import Composed, Form, Reshaped, Scaled
-from ..members import difference
 from ..objectives import Objective, elastic
-from ..scores import LOWEST, Scores, classes_of_probabilities, label_of, regression
+from ..parameters import Access
+from ..scores import (
+    LOWEST,
+    OUTLIERS,
+    Scores,
+    classes_of_probabilities,
+    classes_of_shares,
+    decisions,
+    regression,
+)
 from ..writer import ModelWriter
-from .leaves import STEM, Leaves
-from .nodes import Nodes
-from .routing import leaf_numbers
-
-__all__ = ["TreeClassifierDefinition", "TreeRegressorDefinition"]
+from .nodes import STEM, Leaves, Nodes, leaf_numbers, leaves_of_trees
 
 #: Share of one tree's vote below which the probabilities of a forest count as this one: a class that no tree
 #: votes for would jump at the first step otherwise, where the slope of the logarithm is 1 / LOWEST.
@@ -30,14 +32,28 @@ def _trees(model: Any) -> list[Any]:
     return [member.tree_ for member in getattr(model, "estimators_", [model])]
 
 
+LEAVES = Leaves(lambda model: leaves_of_trees(_trees(model)))
+
+
 def _leaves(op: ModelWriter, model: Any, x: str, **options: Any) -> str:
     """Append the values of the leaves that samples reach, the trees along axis 1."""
     expression = "estimators_[*].tree_.value" if hasattr(model, "estimators_") else "tree_.value"
-    table = op.parameter(model, expression, role="table", name=STEM, access=Leaves(_trees), **options)
-    numbers = op.shared.get(id(model))
-    if numbers is None:
-        numbers = leaf_numbers(op, Nodes.of_trees(_trees(model)), x, model.n_features_in_)
-    return op.Gather(table, numbers, axis=0)
+    table = op.parameter(model, expression, role="table", name=STEM, access=LEAVES, **options)
+    return op.Gather(table, _leaf_numbers(op, model, x), axis=0)
+
+
+def _leaf_numbers(op: ModelWriter, model: Any, x: str) -> str:
+    """Append the numbers of the leaves that samples reach; those of the trees of an ensemble at once."""
+    members, samples, columns, n_features = op.siblings.get(id(model), ([model], x, None, None))
+    if len(members) == 1 or not all(hasattr(member, "tree_") for member in members):
+        return leaf_numbers(op, Nodes.of_trees(_trees(model)), x, model.n_features_in_)
+    if id(model) not in op.shared:
+        nodes = Nodes.of_trees([member.tree_ for member in members], columns)
+        counts = np.array([member.tree_.n_leaves for member in members])
+        numbers = leaf_numbers(op, nodes, op.matrix(samples), n_features or model.n_features_in_)
+        numbers = op.Sub(numbers, np.cumsum(counts) - counts)
+        op.shared |= {id(own): op.Gather(numbers, [number], axis=1) for number, own in enumerate(members)}
+    return op.shared[id(model)]
 
 
 #: Losses that criteria are the decrease of; values of leaves are their minima.
@@ -53,23 +69,6 @@ CRITERIA = {
 class _Trees(ModelDefinition):
     """Trees and forests: they minimise the criterion (User guide of scikit-learn, "Decision Trees")."""
 
-    def share(
-        self,
-        op: ModelWriter,
-        members: Sequence[Any],
-        x: Any,
-        n_features: int,
-        columns: Sequence[np.ndarray] | None = None,
-    ) -> None:
-        """Append the numbers of the leaves of several decision trees at once."""
-        if not all(hasattr(member, "tree_") for member in members):
-            return
-        nodes = Nodes.of_trees([member.tree_ for member in members], columns)
-        counts = np.array([member.tree_.n_leaves for member in members])
-        numbers = op.Sub(leaf_numbers(op, nodes, op.matrix(x), n_features), np.cumsum(counts) - counts)
-        for number, member in enumerate(members):
-            op.shared[id(member)] = op.Gather(numbers, [number], axis=1)
-
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         """Return the loss of the criterion.
 
@@ -84,7 +83,6 @@ class TreeRegressorDefinition(_Trees):
     """Trees and forests that predict numbers."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the mean over trees."""
         n_trees, n_outputs = len(_trees(model)), model.n_outputs_
         form: Form = Reshaped((-1,) if n_outputs == 1 else (-1, n_outputs))
         if n_trees > 1:
@@ -97,7 +95,6 @@ class TreeClassifierDefinition(_Trees):
     """Trees and forests that predict classes: the shares of each leaf stay on the simplex."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append the mean of the shares over trees."""
         several = model.n_outputs_ > 1
         sizes = list(model.n_classes_) if several else [model.n_classes_]
         if several and min(sizes) < 2:
@@ -118,35 +115,49 @@ class TreeClassifierDefinition(_Trees):
         lowest = VOTE / n_trees if n_trees > 1 else LOWEST
         if not several:
             return classes_of_probabilities(op, mean, model.classes_, lowest)
-        return _several_outputs(op, mean, model.classes_, lowest)
+        matrices = [op.Gather(mean, output, axis=1) for output in range(len(sizes))]
+        found = [op.columns(own, range(k), max(sizes)) for own, k in zip(matrices, sizes, strict=True)]
+        return classes_of_shares(op, found, model.classes_, lowest)
 
 
-def _several_outputs(op: ModelWriter, shares: str, classes: list[np.ndarray], lowest: float) -> Scores:
-    """Return the outputs of a classifier of several outputs from shares (n, n_outputs, n_classes).
+class _Depths(Access):
+    """Depths of leaves as scikit-learn adds them up: splits, and the samples that were left in the leaf."""
 
-    An output of two classes has one score, whose sigmoid is the probability of the second; one of more
-    classes has a score for each, under a softmax of their own.
+    def _parts(self, forest: Any) -> Any:
+        leaves = [member.tree_.children_left < 0 for member in forest.estimators_]
+        return zip(leaves, forest._decision_path_lengths, forest._average_path_length_per_tree, strict=True)
+
+    def read(self, owner: Any) -> np.ndarray:
+        parts = self._parts(owner)
+        return np.concatenate([path[leaves] + length[leaves] - 1.0 for leaves, path, length in parts])
+
+    def write(self, owner: Any, value: np.ndarray) -> None:
+        paths, begin = [], 0
+        for leaves, path, length in self._parts(owner):
+            path = path.astype(np.float64)
+            path[leaves] = value[begin : (begin := begin + int(leaves.sum()))] + 1.0 - length[leaves]
+            paths.append(path)
+        owner._decision_path_lengths = tuple(paths)
+
+
+class IsolationForestDefinition(ModelDefinition):
+    """IsolationForest: ``-2^(-d / (T c(n))) - offset_``, d the sum of the depths in T trees.
+
+    Each tree was grown on n samples, and c(n) is the mean depth at which a sample is alone in such a tree
+    (Liu, F. T., Ting, K. M. and Zhou, Z.-H., "Isolation forest", ICDM 2008, equations 1 and 2).
     """
-    sizes = [len(own) for own in classes]
-    logarithms = op.Log(op.Max(shares, lowest))
-    scores, probabilities = [], []
-    for output, size in enumerate(sizes):
-        probabilities.append(op.columns(op.Gather(shares, output, axis=1), range(size), max(sizes)))
-        own = op.Gather(logarithms, output, axis=1)
-        if size == 2:
-            scores.append(difference(op, own))
-        else:
-            scores.append(op.columns(own, range(size), max(sizes)))
-    groups = tuple(1 if size == 2 else size for size in sizes)
-    first = np.cumsum(sizes) - sizes
-    best = op.Add(op.ArgMax(shares, axis=2, keepdims=0), first)
-    return Scores(
-        "multilabel",
-        op.Concat(*scores, axis=1),
-        sum(groups),
-        "sigmoid" if max(groups) == 1 else "softmax",
-        label=label_of(op, best, np.concatenate(classes)),
-        probabilities=tuple(probabilities),
-        classes=classes,
-        groups=groups,
-    )
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        expression = "_decision_path_lengths + _average_path_length_per_tree - 1"
+        table = op.parameter(model, expression, role="table", name=STEM, access=_Depths())
+        nodes = Nodes.of_trees([member.tree_ for member in model.estimators_], model.estimators_features_)
+        numbers = leaf_numbers(op, nodes, x, model.n_features_in_)
+        depth = op.ReduceSum(op.Gather(table, numbers, axis=0), [1], keepdims=1)
+        whole = float(len(model.estimators_) * _iforest._average_path_length([model.max_samples_])[0])
+        # Grown on one sample each, every tree gives 1/2.
+        log2 = float(np.log(2))
+        exponent = op.Mul(depth, -log2 / whole) if whole else op.Sub(op.Mul(depth, 0.0), log2)
+        reason = "" if model.contamination != "auto" else "constant of the paper"
+        offset = op.parameter(model, "offset_", form=Reshaped((-1,)), role="intercept", reason=reason)
+        score = op.Sub(op.Neg(op.Exp(exponent)), offset)
+        return decisions(op, score, OUTLIERS, zero_is_second=True)
