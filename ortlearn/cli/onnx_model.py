@@ -170,8 +170,8 @@ def _column(values: np.ndarray, n_rows: int, path: str) -> np.ndarray:
     """Return an output as one value per row."""
     if values.size != n_rows:
         raise ValueError(
-            f"{path} predicts an array of shape {values.shape} for {n_rows} rows: one value "
-            "per row is supported."
+            f"{path} predicts an array of shape {values.shape} for {n_rows} rows: one value per row is "
+            "supported, and a classifier needs an output of labels."
         )
     return values.reshape(n_rows)
 

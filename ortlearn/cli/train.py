@@ -96,7 +96,8 @@ def run(options: argparse.Namespace) -> dict:
     out.write(content)
     if options.curve:
         curve.write(_picture(trainer, curve.suffix))
-    after = _scores(_trained_model(trainer, content, options.out), test, options.label)
+    trained = _trained_model(trainer, content, options.out)
+    after = None if model.task is None else _scores(trained, test, options.label)
     return {
         "model": options.model,
         "out": options.out,
@@ -166,9 +167,9 @@ def _split(rows: Table, share: float, task: str | None, seed: int) -> tuple[Tabl
     return rows.take(np.sort(train)), rows.take(np.sort(test))
 
 
-def _scores(model: Model | None, test: Table | None, label: str) -> dict[str, float] | None:
+def _scores(model: Model, test: Table | None, label: str) -> dict[str, float] | None:
     """Return the scores on test rows; None where there are none, or the model predicts nothing yet."""
-    if model is None or test is None or test.labels is None or model.task is None:
+    if test is None or test.labels is None or model.task is None:
         return None
     if not getattr(model, "is_fitted", True):
         return None
