@@ -56,7 +56,7 @@ class Table:
 
 def column_options(options: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments of :func:`read_table` that the options of a command give."""
-    return {name: getattr(options, name) for name in ("label", "weights", "drop", "separator")}
+    return {name: getattr(options, name) for name in ("label", "weights", "drop", "text", "separator")}
 
 
 def read_table(
@@ -65,18 +65,19 @@ def read_table(
     label: str | None = None,
     weights: str | None = None,
     drop: Sequence[str] = (),
+    text: Sequence[str] = (),
     by: str | None = None,
     separator: str = ",",
 ) -> Table:
-    """Read a data file; ``label``, ``weights``, ``drop`` and ``by`` are names of columns.
+    """Read a data file; ``label``, ``weights``, ``drop``, ``text`` and ``by`` are names of columns.
 
     Raises
     ------
     ValueError
         If the file is no table with rows, if a column is unknown, or if labels or weights are missing.
     """
-    frame = _read_frame(path, separator)
-    for name in filter(None, (label, weights, by, *drop)):
+    frame = _read_frame(path, separator, text)
+    for name in filter(None, (label, weights, by, *drop, *text)):
         _check_column(frame, name, path)
     if label is not None and label in (weights, *drop):
         raise ValueError(f"column {label!r} is the label, and cannot be dropped or be the weights.")
@@ -92,8 +93,8 @@ def read_table(
     )
 
 
-def _read_frame(path: str, separator: str) -> Any:
-    """Return the data frame of a file with at least one row."""
+def _read_frame(path: str, separator: str, text: Sequence[str]) -> Any:
+    """Return the data frame of a file with at least one row; some columns are text, whatever they hold."""
     name = path.lower()
     if not name.endswith((*CSV, *PARQUET)):
         raise ValueError(f"{path}: data must be a {', '.join(CSV)} or {PARQUET[0]} file.")
@@ -110,7 +111,7 @@ def _read_frame(path: str, separator: str) -> Any:
         if name.endswith(PARQUET):
             frame = pd.read_parquet(path)
         else:
-            frame = pd.read_csv(path, sep=separator, low_memory=False)
+            frame = pd.read_csv(path, sep=separator, dtype=dict.fromkeys(text, str), low_memory=False)
     except pd.errors.EmptyDataError:
         raise ValueError(f"{path} is empty.") from None
     except (OSError, ValueError, EOFError) as error:

@@ -10,11 +10,10 @@ import numpy as np
 from .data_files import Table
 from .predictions import Model, Predictions
 
-__all__ = ["HIGHER_IS_BETTER", "Metrics", "metrics_of", "model_metrics", "scores_of"]
+__all__ = ["Metrics", "metrics_of", "model_metrics", "scores_of"]
 
 #: Functions of weights by the name of the metric; they return nan where it is not defined.
 Metrics = dict[str, Callable[[np.ndarray], float]]
-HIGHER_IS_BETTER = {"accuracy", "roc_auc", "r2"}
 
 
 def model_metrics(model: Model, labels: np.ndarray, predictions: Predictions) -> Metrics:

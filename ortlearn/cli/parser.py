@@ -68,5 +68,12 @@ def add_data_options(parser: argparse.ArgumentParser, *, optional: bool = False,
     )
     parser.add_argument("--weights", metavar="COLUMN", help="column with sample weights, not a feature")
     parser.add_argument(
+        "--text",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="column of a csv file that is text though it looks like numbers, such as 01234; may be repeated",
+    )
+    parser.add_argument(
         "--separator", default=",", metavar="TEXT", help="separator of columns in csv files (default: ',')"
     )

@@ -24,7 +24,7 @@ from ..exceptions import ConversionError, FallbackWarning
 from .data_files import Table, column_options, read_table
 from .estimator_options import add_parameters, check_parameters, given_parameters, set_nested
 from .messages import check_installed
-from .metrics import metrics_of, scores_of
+from .metrics import model_metrics, scores_of
 from .model_files import ONNX, SKOPS, load_model
 from .onnx_model import OnnxModel, with_column_names
 from .output_files import OutputFile
@@ -174,8 +174,7 @@ def _scores(model: Model, test: Table | None, label: str) -> dict[str, float] | 
     if not getattr(model, "is_fitted", True):
         return None
     labels = match_labels(test.labels, model, label)
-    classes = model.classes if model.task == "classification" else labels[:0]
-    return scores_of(metrics_of(labels, model.predict(test), classes), test)
+    return scores_of(model_metrics(model, labels, model.predict(test)), test)
 
 
 def _fit(trainer: Any, model: Model, rows: Table, options: argparse.Namespace) -> None:

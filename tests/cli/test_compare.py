@@ -5,6 +5,8 @@ import pandas as pd
 import pytest
 import skops.io
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
@@ -59,6 +61,17 @@ def test_labels_are_the_classes_that_are_written_like_them(run, tmp_path, classe
     frame.to_parquet(tmp_path / "data.parquet")
     result = run("evaluate", model, tmp_path / "data.parquet", "--label", "y", "--json").result
     assert result["scores"]["accuracy"] == result["scores"]["roc_auc"] == 1
+
+
+def test_text_that_looks_like_numbers(run, tmp_path):
+    frame = pd.DataFrame({"code": ["01", "02"] * 20, "y": ["007", "008"] * 20})
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    model = make_pipeline(OneHotEncoder(), LogisticRegression()).fit(frame[["code"]], frame["y"])
+    arguments = (save(model, tmp_path / "m.skops"), tmp_path / "data.csv", "--label", "y")
+    assert "does not know: ['7', '8']" in run("evaluate", *arguments).error
+    result = run("evaluate", *arguments, "--text", "y", "--text", "code", "--json").result
+    assert result["scores"]["accuracy"] == 1
+    assert "no column 'z'" in run("evaluate", *arguments, "--text", "z").error
 
 
 def test_a_model_that_is_not_trainable_is_evaluated_all_the_same(run, tmp_path):

@@ -25,6 +25,7 @@ from tests.cli.conftest import FEATURES
 FAST = ("--max-iter", "3", "--random-state", "0")
 WINE = ("wine.csv", "--label", "kind", *FAST)
 OTHERS = ("--drop", "region", "--drop", "weight")
+PLAIN = ("--learning-penalty", "None")
 
 
 def probabilities(model, frame):
@@ -36,15 +37,16 @@ def probabilities(model, frame):
 def test_the_file_is_what_the_estimator_trains(run, tmp_path, two_calls):
     out, frame = tmp_path / "new.onnx", pd.read_csv("wine.csv")
     flags = ["--two-calls"] if two_calls else []
-    rate = ["--learning-rate", "Adam", "--set", "learning_rate__eta0=0.02", "--weights", "weight"]
-    result = run("train", "wine.skops", *WINE, "--out", out, *flags, *rate, "--json").result
+    rate = ["--learning-rate", "Adam", "--set", "learning_rate__eta0=0.02", *PLAIN]
+    arguments = ("--weights", "weight", "--out", out, *flags, *rate, "--json")
+    result = run("train", "wine.skops", *WINE, *arguments).result
     rows, _ = train_test_split(np.arange(len(frame)), test_size=0.2, random_state=0, stratify=frame["kind"])
     kind = OrtGradientForwardBackwardOptimizer if two_calls else OrtGradientOptimizer
     model = skops.io.load("wine.skops")
     some = frame.iloc[np.sort(rows)]
-    trainer = kind(
-        model, learning_rate=LearningRateAdam(eta0=0.02), max_iter=3, random_state=0, warm_start=True
-    ).fit(some[FEATURES], some["kind"], sample_weight=some["weight"])
+    settings = {"max_iter": 3, "random_state": 0, "warm_start": True, "learning_penalty": None}
+    trainer = kind(model, learning_rate=LearningRateAdam(eta0=0.02), **settings)
+    trainer.fit(some[FEATURES], some["kind"], sample_weight=some["weight"])
     expected = probabilities(trainer.get_trained_onnx().SerializeToString(), frame)
     np.testing.assert_array_equal(probabilities(str(out), frame), expected)
     assert result["loss"] == {"first": trainer.train_losses_[0], "last": trainer.train_losses_[-1]}
@@ -56,9 +58,7 @@ def test_the_file_is_what_the_estimator_trains(run, tmp_path, two_calls):
 
 def test_a_summary_for_people(run, tmp_path):
     out, curve = tmp_path / "new.onnx", tmp_path / "curve.svg"
-    done = run(
-        "train", "wine.onnx", *WINE, "--drop", "region", "--drop", "weight", "--out", out, "--curve", curve
-    )
+    done = run("train", "wine.onnx", *WINE, *OTHERS, "--out", out, "--curve", curve)
     assert (done.status, done.err) == (0, "")
     for text in ("3 epochs in", "in the first epoch", "accuracy", "before", f"wrote {out}", f"wrote {curve}"):
         assert text in done.out
@@ -68,7 +68,7 @@ def test_a_summary_for_people(run, tmp_path):
 def test_scikit_learn_in_and_out(run, tmp_path):
     result = run(
         *("train", "houses.skops", "houses.parquet", "--label", "price", "--out", tmp_path / "new.skops"),
-        *("--max-iter", "20", "--learning-rate", "Adam", "--test", "houses.csv.gz", "--json"),
+        *("--max-iter", "20", "--learning-rate", "Adam", *PLAIN, "--test", "houses.csv.gz", "--json"),
     ).result
     model, frame = skops.io.load(tmp_path / "new.skops"), pd.read_parquet("houses.parquet")
     assert result["task"] == "regression" and result["test_rows"] == len(frame)
