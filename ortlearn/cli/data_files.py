@@ -69,13 +69,7 @@ def read_table(
     by: str | None = None,
     separator: str = ",",
 ) -> Table:
-    """Read a data file; ``label``, ``weights``, ``drop``, ``text`` and ``by`` are names of columns.
-
-    Raises
-    ------
-    ValueError
-        If the file is no table with rows, if a column is unknown, or if labels or weights are missing.
-    """
+    """Read a data file; ``label``, ``weights``, ``drop``, ``text`` and ``by`` are names of columns."""
     frame = _read_frame(path, separator, text)
     for name in filter(None, (label, weights, by, *drop, *text)):
         _check_column(frame, name, path)

@@ -65,6 +65,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     program = f"{PROGRAM} {arguments[0]}" if arguments[:1] and arguments[0] in COMMANDS else PROGRAM
+    return _status(arguments, program)
+
+
+def _status(arguments: list[str], program: str) -> int:
+    """Run a command and return the exit status; the only place where errors are handled."""
     try:
         with _warnings_as_lines(program):
             _run(arguments, program)

@@ -15,7 +15,15 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from .. import plugins
 from ..learning_rates import resolve_learning_rate
 
-__all__ = ["add_parameters", "check_parameters", "documented", "given_parameters", "literal", "set_nested"]
+__all__ = [
+    "add_nested",
+    "add_parameters",
+    "check_parameters",
+    "documented",
+    "given_parameters",
+    "literal",
+    "set_nested",
+]
 
 #: Parameters that other arguments stand for: MODEL and --progress.
 LEFT_OUT = ("estimator", "verbose")
@@ -79,7 +87,11 @@ def add_parameters(parser: argparse.ArgumentParser, estimator: type) -> None:
         else:
             settings |= {"type": literal, "metavar": "VALUE"}
         group.add_argument(f"--{name.replace('_', '-')}", **settings)
-    group.add_argument(
+
+
+def add_nested(parser: argparse.ArgumentParser) -> None:
+    """Add the option for parameters of plugins and of the model."""
+    parser.add_argument(
         "--set",
         dest="nested",
         action="append",

@@ -22,7 +22,7 @@ from sklearn.base import is_classifier
 from ..estimators import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ..exceptions import ConversionError, FallbackWarning
 from .data_files import Table, column_options, read_table
-from .estimator_options import add_parameters, check_parameters, given_parameters, set_nested
+from .estimator_options import add_nested, add_parameters, check_parameters, given_parameters, set_nested
 from .messages import check_installed
 from .metrics import model_metrics, scores_of
 from .model_files import ONNX, SKOPS, load_model
@@ -46,14 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     add_model(parser, "model")
     add_data_options(parser, label_help="column with the labels; a classifier or a regressor needs it")
-    parser.add_argument(
-        "--out",
-        required=True,
-        metavar="FILE",
-        help="trained model: .onnx, or .skops for the scikit-learn model where MODEL is one",
-    )
-    parser.add_argument("--force", action="store_true", help="replace files that exist")
-    parser.add_argument("--curve", metavar="FILE", help="picture of the loss per epoch, .png or .svg")
+    _add_files(parser)
     parser.add_argument(
         "--test-share",
         type=float,
@@ -74,17 +67,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="train with OrtGradientForwardBackwardOptimizer: forward and backward are two calls",
     )
     add_parameters(parser, OrtGradientOptimizer)
+    add_nested(parser)
+
+
+def _add_files(parser: argparse.ArgumentParser) -> None:
+    """Add the files to write."""
+    parser.add_argument(
+        "--out",
+        required=True,
+        metavar="FILE",
+        help="trained model: .onnx, or .skops for the scikit-learn model where MODEL is one",
+    )
+    parser.add_argument("--force", action="store_true", help="replace files that exist")
+    parser.add_argument("--curve", metavar="FILE", help="picture of the loss per epoch, .png or .svg")
 
 
 def run(options: argparse.Namespace) -> dict:
     """Train, write the files, and return what came of it."""
     out = _checked_output(options)
-    curve = OutputFile.checked(options.curve, CURVES, options.force, "--curve")
-    if options.curve:
-        check_installed("matplotlib", "plot", "pictures of training curves")
-        os.environ.setdefault("MPLBACKEND", "agg")
-    if not 0 <= options.test_share < 1:
-        raise ValueError(f"--test-share {options.test_share}: must be 0 or more, and less than 1.")
+    curve = _checked_curve(options)
     model = load_model(options.model, options.trust)
     trainer = _trainer(options, model)
     rows, test = _rows(options, model)
@@ -123,6 +124,14 @@ def _checked_output(options: argparse.Namespace) -> OutputFile:
     return out
 
 
+def _checked_curve(options: argparse.Namespace) -> OutputFile:
+    curve = OutputFile.checked(options.curve, CURVES, options.force, "--curve")
+    if options.curve:
+        check_installed("matplotlib", "plot", "pictures of training curves")
+        os.environ.setdefault("MPLBACKEND", "agg")
+    return curve
+
+
 def _trainer(options: argparse.Namespace, model: Model) -> Any:
     """Return the estimator with all its parameters."""
     kind = OrtGradientForwardBackwardOptimizer if options.two_calls else OrtGradientOptimizer
@@ -141,6 +150,8 @@ def _trainer(options: argparse.Namespace, model: Model) -> Any:
 
 def _rows(options: argparse.Namespace, model: Model) -> tuple[Table, Table | None]:
     """Return the rows to train on, and those to score on."""
+    if not 0 <= options.test_share < 1:
+        raise ValueError(f"--test-share {options.test_share}: must be 0 or more, and less than 1.")
     if options.label is None and model.task is not None:
         raise ValueError(f"a {model.task} model is trained on labels: name their column with --label COLUMN.")
     columns = column_options(options)
