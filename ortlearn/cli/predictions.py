@@ -13,7 +13,15 @@ import numpy as np
 from .data_files import Table
 from .messages import shown
 
-__all__ = ["Model", "Predictions", "match_labels", "name_text_columns", "select_columns", "text_columns"]
+__all__ = [
+    "Model",
+    "Predictions",
+    "check_numbers",
+    "match_labels",
+    "name_text_columns",
+    "select_columns",
+    "text_columns",
+]
 
 #: What scikit-learn and ortlearn say of texts in the place of numbers.
 ABOUT_TEXTS = ("could not convert string to float", "must hold numbers", "dtype='numeric'")

@@ -50,6 +50,10 @@ def test_classifiers_without_probabilities(run, tmp_path):
     model = LinearSVC().fit(frame[FEATURES].to_numpy(), frame["kind"])
     scores = run("evaluate", save(model, tmp_path / "svc.skops"), *NUMBERS, "--json").result["scores"]
     assert list(scores) == ["accuracy", "roc_auc"]
+    onnx = convert(model, matrix_schema(3).types())  # its second output has decision values
+    (tmp_path / "svc.onnx").write_bytes(onnx.SerializeToString())
+    same = run("evaluate", tmp_path / "svc.onnx", *NUMBERS, "--json").result["scores"]
+    assert same == pytest.approx(scores, abs=1e-3)
 
 
 @pytest.mark.parametrize("classes", [[0, 1], ["0", "1"], [False, True]])

@@ -4,10 +4,12 @@ import inspect
 import math
 
 import numpy as np
+import onnx
 import onnxruntime
 import pandas as pd
 import pytest
 import skops.io
+from onnx import parser
 from sklearn.covariance import EllipticEnvelope
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression, SGDRegressor
@@ -259,6 +261,30 @@ def test_nested_parameters_that_are_wrong(run, tmp_path, item, text):
     assert (
         text in run("train", "wine.skops", *WINE, "--out", tmp_path / "n.onnx", "--set", item, *penalty).error
     )
+
+
+def test_a_graph_with_its_own_loss(run, tmp_path):
+    text = """<ir_version: 8, opset_import: ["": 18]>
+        g (float[N,1] x, float[N,1] label) => (float loss, float[N,1] y) <float[1,1] w = {0}>
+        { y = MatMul (x, w) d = Sub (y, label) s = Mul (d, d) loss = ReduceMean <keepdims = 0> (s) }"""
+    onnx.save(parser.parse_model(text), tmp_path / "own.onnx")
+    frame = pd.DataFrame({"x": np.linspace(-1, 1, 50)}).assign(y=lambda frame: 3 * frame["x"])
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    data = (tmp_path / "data.csv", "--label", "y")
+    arguments = ("--learning-rate", "0.3", "--out", tmp_path / "new.onnx", "--json")
+    scores = run("train", tmp_path / "own.onnx", *data, *arguments).result["scores"]
+    assert scores["before"]["r2"] < 0.1 and scores["after"]["r2"] > 0.9
+    assert run("evaluate", tmp_path / "new.onnx", *data, "--json").result["scores"]["r2"] > 0.9
+
+
+def test_a_file_that_ends_with_scores(run, tmp_path):
+    text = """<ir_version: 8, opset_import: ["": 18]>
+        g (float[N,3] x) => (float[N,3] y) <float[3,3] w = {0, 0, 0, 0, 0, 0, 0, 0, 0}>
+        { y = MatMul (x, w) }"""
+    onnx.save(parser.parse_model(text), tmp_path / "scores.onnx")
+    arguments = (*OTHERS, "--learning-loss", "log_loss", "--learning-rate", "1e-6")
+    done = run("train", tmp_path / "scores.onnx", *WINE, *arguments, "--out", tmp_path / "new.onnx")
+    assert (done.status, done.err) == (0, "") and "no scores" in done.out
 
 
 def test_scores_where_one_class_is_rare(run, tmp_path):
