@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
 from onnx import ModelProto
 
-from ..graphs import graph_names, map_names, name_nodes, value_types
+from ..graphs import copy_model, graph_names, map_names, name_nodes, value_types
+from ..onnx_files.interface import holds_weights, with_interface, without_tensors
+from ..onnx_files.loading import without_record
 from ..onnx_files.scores import attach_scores
-from ..onnx_files.versions import with_free_rows
+from ..onnx_files.versions import IR_VERSION, with_free_rows
 from ..onnx_files.weights import find_weights
 from ..preprocessing.schema import graph_inputs, schema_of_graph
 from .selection import select_weights, with_trained_weights
@@ -31,6 +34,7 @@ def trainable_from_graph(
     link: str = "identity",
     origin: str | None = None,
     fitted: Any = None,
+    file: ModelProto | None = None,
 ) -> TrainableModel:
     """Return a graph that can be trained, its weights found by the operators that read them.
 
@@ -50,6 +54,8 @@ def trainable_from_graph(
         Name of the estimator or step that is trained.
     fitted : estimator, default=None
         What was converted.
+    file : onnx.ModelProto, default=None
+        File that the graph was made from, whose interface the trained model has.
 
     Returns
     -------
@@ -64,6 +70,7 @@ def trainable_from_graph(
         asked = select_weights(weights, weights_to_train, original_names)
         weights = {name: replace(w, learned=name in asked or w.learned) for name, w in weights.items()}
     scores, own_loss = None, _own_loss(model, *own_loss_names)
+    own_nodes = {node.name for node in model.graph.node}
     if own_loss is None:
         model, scores = attach_scores(model, types, weights, task, link)
     others = (own_loss.label, own_loss.row_weight) if own_loss else (None, None)
@@ -79,7 +86,26 @@ def trainable_from_graph(
         reserved_names=reserved,
         link=link,
     )
-    return with_trained_weights(candidate, weights_to_train, fitted)
+    found = with_trained_weights(candidate, weights_to_train, fitted)
+    return found if file is None else replace(found, exported=_exported(found, file, own_nodes))
+
+
+def _exported(found: TrainableModel, file: ModelProto, own_nodes: Collection[str]) -> ModelProto:
+    """Return the file to write trained weights into: the one given, wherever it has them.
+
+    Where it does not, as fused operators were decomposed, or where its outputs are computed otherwise, it is
+    the graph that was trained, with the interface of the file. ``own_nodes`` are the nodes that come from the
+    file.
+    """
+    graph = found.with_weights(found.initial_weights())
+    own, weights = found.own_loss, [found.original_names[name] for name in found.trained]
+    if own is not None and len(file.graph.output) > 1:
+        file = without_tensors(file, [own.output], [own.label, own.row_weight or ""])
+    is_as_given = all(node.name in own_nodes for node in graph.graph.node)
+    kept = file if is_as_given and holds_weights(file, graph, weights) else with_interface(graph, file)
+    kept = without_record(copy_model(kept))
+    kept.ir_version = min(kept.ir_version, IR_VERSION)
+    return kept
 
 
 def _without_reserved_names(model: ModelProto) -> tuple[ModelProto, dict[str, str]]:

@@ -10,11 +10,14 @@ from typing import Any
 from ..differentiation import gradient_reach
 from ..exceptions import ConversionError, NoTrainableWeightError
 from ..graphs.name_patterns import matches_pattern
-from ..models.weight import CONSTANT, Weight
+from ..models.weight import CONSTANT, STATISTIC, Weight
 from .facts import facts_of, facts_table
 from .trainable_model import TrainableModel
 
 __all__ = ["asked_for", "select_weights", "with_trained_weights"]
+
+#: Reasons of weights that are trained only where they are named exactly, and what these are called.
+BY_NAME = {CONSTANT: "constants of formulas", STATISTIC: "running statistics"}
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class Asked:
         Those that it names.
     matched : frozenset of str
         Those that its wildcards match, or those of the step that it names. They are trained where they
-        can be; constants of formulas are none of them.
+        can be; constants of formulas and running statistics are none of them.
     """
 
     exact: frozenset[str]
@@ -56,10 +59,12 @@ def asked_for(
         wild = {name for name, names in known.items() if any(matches_pattern(n, pattern) for n in names)}
         if not exact:
             wild |= {name for name, weight in weights.items() if pattern in weight.steps}
-        matched = frozenset(name for name in wild - exact if weights[name].reason != CONSTANT)
+        matched = frozenset(name for name in wild - exact if weights[name].reason not in BY_NAME)
         if not exact and not matched:
             hint = "" if wild else _meant(pattern, known)
-            what = "constants of formulas only; name one exactly to train it" if wild else ""
+            reasons = {weights[name].reason for name in wild}
+            kinds = " and ".join(kind for reason, kind in BY_NAME.items() if reason in reasons)
+            what = f"{kinds} only; name one exactly to train it" if wild else ""
             raise NoTrainableWeightError(
                 f"weights_to_train: {pattern!r} matches {what or 'no floating-point initializer'} among "
                 f"{_known(weights, original_names)}{_steps(weights)}.{hint}"

@@ -14,8 +14,9 @@ from ..exceptions import ConversionError
 from ..graphs import runtime_errors
 from ..models import unwrapped
 from ..onnx_files.decompositions import decompose_operators
-from ..onnx_files.loading import is_onnx_source, load_onnx
+from ..onnx_files.loading import is_onnx_source, load_onnx, prepare_onnx, read_onnx
 from ..onnx_files.ml_checks import check_ml_widths
+from ..onnx_files.scores.several_outputs import computed_outputs
 from ..preprocessing.comparison import Run
 from ..preprocessing.estimator_checks import check_is_a_model
 from ..preprocessing.front import Split, split_pipeline
@@ -90,10 +91,11 @@ def to_trainable(
     """
     names = (loss_output_name, label_name, weight_name)
     if is_onnx_source(source):
-        model = with_computed_shapes(decompose_operators(load_onnx(source)))
+        file, label = read_onnx(source)
+        model = with_computed_shapes(decompose_operators(prepare_onnx(file, label)))
         check_ml_widths(model)
         return trainable_from_graph(
-            model, weights_to_train, own_loss_names=names, task=forced_task, link=link
+            model, weights_to_train, own_loss_names=names, task=forced_task, link=link, file=file
         )
     if not hasattr(source, "get_params"):
         raise ConversionError(
@@ -169,7 +171,8 @@ def source_task(source: Any) -> str | None:
         model = source if isinstance(source, ModelProto) else load_onnx(source)
     except ConversionError:
         return None
-    kinds = {value.type.tensor_type.elem_type for value in model.graph.output}
+    computed = computed_outputs(model.graph)
+    kinds = {value.type.tensor_type.elem_type for value in model.graph.output if value.name in computed}
     return "regression" if kinds <= {TensorProto.FLOAT, TensorProto.DOUBLE} else "classification"
 
 

@@ -102,6 +102,8 @@ class TrainableModel:
         Sets that trained weights stay in; their initializers hold free numbers.
     declared : bool
         Whether model definitions wrote the graph and declared its weights.
+    exported : onnx.ModelProto or None
+        For an ONNX file, the model that takes its place, without the values of the trained weights.
     """
 
     model: ModelProto
@@ -116,6 +118,7 @@ class TrainableModel:
     link: str = "identity"
     reparametrisation: Reparametrisation = Reparametrisation()
     declared: bool = False
+    exported: ModelProto | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # Without what is computed from the fields: the same object always pickles the same.
@@ -125,6 +128,11 @@ class TrainableModel:
     def constraints(self) -> Mapping[str, Constraint]:
         """Sets that trained weights stay in."""
         return self.reparametrisation.constraints
+
+    @property
+    def from_file(self) -> bool:
+        """Whether the graph comes from an ONNX file."""
+        return self.exported is not None
 
     @cached_property
     def input_name(self) -> str:
@@ -225,8 +233,13 @@ class TrainableModel:
         Returns
         -------
         onnx.ModelProto
-            Graph without the nodes that only training needs.
+            Graph without the nodes that only training needs. That of an ONNX file has the inputs and the
+            outputs of the file.
         """
+        if self.exported is not None:
+            every = {**self.initial_weights(), **arrays}
+            new = {self.original_names[name]: array for name, array in every.items()}
+            return set_initializers(self.exported, new)
         model = self.reparametrisation.undone(set_initializers(self.model, arrays))
         if self.own_loss is not None:
             rest = [value.name for value in model.graph.output if value.name != self.own_loss.output]

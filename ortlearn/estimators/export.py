@@ -55,15 +55,41 @@ class ExportMethods(FittedEstimator):
         """
         return self._model().to_sklearn()
 
-    def get_trained_onnx(self) -> ModelProto:
+    def get_trained_onnx(self, zipmap: bool = False) -> ModelProto:
         """Return a copy of the trained ONNX model, its weights under the names they came with.
+
+        That of an ONNX file has the inputs, outputs and metadata of the file, ``ZipMap`` included.
+
+        Parameters
+        ----------
+        zipmap : bool, default=False
+            Whether a scikit-learn classifier has the outputs that skl2onnx writes by default:
+            ``output_label``, and ``output_probability``, one map from class to probability per sample.
 
         Returns
         -------
         onnx.ModelProto
             Model.
+
+        Raises
+        ------
+        ValueError
+            If ``zipmap`` is True for an ONNX file, or for a model that does not predict the probabilities of
+            one column of classes.
+
+        Examples
+        --------
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from ortlearn import OrtGradientOptimizer
+        >>> trained = OrtGradientOptimizer(LogisticRegression(), random_state=0)
+        >>> trained = trained.fit([[0.0], [1.0]], ["a", "b"])
+        >>> [value.name for value in trained.get_trained_onnx().graph.output]
+        ['label', 'probabilities']
+        >>> [value.name for value in trained.get_trained_onnx(zipmap=True).graph.output]
+        ['output_label', 'output_probability']
         """
-        return copy.deepcopy(self._model().onnx)
+        model = self._model()
+        return model.with_zipmap() if zipmap else copy.deepcopy(model.onnx)
 
     def save_onnx_graph(self, folder=None):
         """Write the trained model and the training graphs to files, or return them as bytes.

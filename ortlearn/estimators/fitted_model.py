@@ -16,6 +16,7 @@ from sklearn.utils import check_consistent_length
 from .. import conversion
 from ..exceptions import WriteBackError
 from ..graphs import initializer_arrays
+from ..onnx_files.interface import with_zipmap
 from ..preprocessing.columns import as_array_like, count_rows, refuse_masked
 from .configuration import Runtime
 from .inference import Inference
@@ -239,6 +240,21 @@ class FittedModel:
             )
         weights = problem.trainable.coefficients(self.stable_weights())
         return conversion.write_weights(problem.source, problem.trainable, weights, problem.targets.ndim)
+
+    def with_zipmap(self) -> ModelProto:
+        """Return the trained model of a classifier, its probabilities as maps from class to probability."""
+        head, classes = self.problem.trainable.head, self.classes
+        if self.problem.source is None:
+            raise ValueError(
+                "zipmap=True is for scikit-learn models: this one was trained from an ONNX file, and has the "
+                "outputs of that file. Leave zipmap=False."
+            )
+        if head is None or head.task != "classification" or not (head.probabilities and head.label):
+            raise ValueError(
+                "zipmap=True needs a classifier that predicts probabilities of one column of classes, which "
+                f"{type(self.problem.source).__name__} does not: leave zipmap=False."
+            )
+        return with_zipmap(self.onnx, np.asarray(classes))
 
     def graphs(self) -> dict[str, ModelProto]:
         """Return the trained model, and the graphs of its training step."""

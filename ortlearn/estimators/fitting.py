@@ -18,6 +18,7 @@ from ..training.step_graphs import OBJECTIVE, objective_graph
 from .callbacks import EstimatorView, FitTask
 from .class_weights import objective_weights
 from .configuration import Configuration
+from .data_errors import check_inputs_of_loss
 from .fidelity import warn_of_differences
 from .fitted_model import FittedModel
 from .inference import Inference
@@ -108,6 +109,10 @@ class Trainer:
             samples = samples.with_checked_weights()
         problem = Problem.of(self.configuration, X, y, samples.sample_weight, random_state, classes)
         self._warn_of_one_column(problem, y)
+        own, names = problem.trainable.own_loss, InputFeatures.of(X, name).names
+        if own is not None and names is not None:
+            inputs = problem.trainable.entry.schema.types()
+            check_inputs_of_loss(own, inputs, names.tolist(), samples.sample_weight is not None)
         features = features or InputFeatures.of(matrix_of(problem, X), name)
         rows = read_samples(problem, X, features, rows)
         if problem.source is None and problem.trainable.head is not None:

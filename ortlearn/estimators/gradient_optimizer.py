@@ -25,9 +25,9 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
         attributes (``"estimators_[3].coef_"``), step and attribute (``"pca.mean_"``), or a step
         (``"pca"``, ``"columns__pca"`` inside of another one) for all of its weights. ``*`` stands for
         any text and ``?`` for any character; brackets are indices (``"coefs_[*]"``). What comes after
-        the scores is never meant by a wildcard, nor are constants of formulas, only by its name. By
-        default what the last step has learned, not the parameters of preprocessing. What is not named
-        stays as it is.
+        the scores is never meant by a wildcard, nor are constants of formulas and running statistics of
+        a batch normalization, only by its name. By default what the last step has learned, not the
+        parameters of preprocessing. What is not named stays as it is.
     learning_loss : str or BaseLoss, default="auto"
         Loss; by default ``"squared_error"`` for a regressor, ``"log_loss"`` for a classifier.
     learning_rate : str, float or BaseLearningRate, default="SGD"

@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
 from .. import conversion
-from ..exceptions import ConversionError, PluginError
+from ..exceptions import PluginError
 from ..graphs import TensorType, value_types
 from ..losses import BaseLoss
 from ..penalties import BasePenalty
@@ -21,6 +21,7 @@ from ..training.sessions import session_options
 from ..training.step_graphs import SAMPLE_WEIGHT
 from .class_weights import ClassWeights, class_weight_tables
 from .configuration import Configuration, Updates
+from .data_errors import other_number_of_classes, too_few_classes
 from .objectives import is_for_classes_only, loss_for_model, penalty_for_weights, sum_over_outputs
 from .targets import TargetEncoder
 
@@ -290,13 +291,8 @@ def _find_classes(trainable: TrainableModel, y: Any, classes: Any) -> Any:
         known = np.unique(y if classes is None else classes)
     known = np.asarray(known)
     if known.ndim == 1 and len(known) < 2:
-        raise ValueError(
-            f"A classifier needs samples of at least 2 classes, y has {len(known)} class: {known.tolist()}."
-        )
+        raise too_few_classes(known)
     expected = 2 if head.n_outputs == 1 else head.n_outputs
     if known.ndim != 1 or len(known) != expected:
-        raise ConversionError(
-            f"The model has {head.n_outputs} scores for the classes {known.tolist()}: it must have one score "
-            "for each class, or one for two classes."
-        )
+        raise other_number_of_classes(head.n_outputs, known)
     return known

@@ -16,6 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from .. import conversion
 from ..graphs import TensorType, value_types
 from ..losses import BaseLoss
+from .data_errors import check_scores_of_file, other_classes
 
 if TYPE_CHECKING:
     from ..conversion import TrainableModel
@@ -101,6 +102,8 @@ class TargetEncoder:
 
     def _values(self, y: Any) -> np.ndarray:
         assert self.head is not None
+        if self.trainable.from_file:
+            check_scores_of_file(y, self.head.n_outputs)
         transformers = self.head.target_transformers
         y = _numeric(y, self.head.dtype if not transformers else np.dtype(np.float64))
         values = y.reshape(-1, 1) if y.ndim == 1 else y
@@ -128,7 +131,7 @@ class TargetEncoder:
         values = column_or_1d(y, warn=True)
         if len(self.classes) < 2:
             raise ValueError("A classifier needs samples of at least 2 classes, y has 1 class.")
-        numbers = _numbers(values, self.classes)
+        numbers = _numbers(values, self.classes, self.trainable.from_file)
         if self._as_numbers():
             return numbers
         if self.head.n_outputs == 1:
@@ -143,8 +146,10 @@ class TargetEncoder:
         if values.ndim != 2 or values.shape[1] != len(groups):
             raise ValueError(f"y has shape {values.shape}, the model has {len(groups)} columns of classes.")
         classes = self.classes if isinstance(self.classes, list) else [np.array([0, 1])] * len(groups)
+        from_file = self.trainable.from_file
         numbers = np.stack(
-            [_numbers(column, known) for column, known in zip(values.T, classes, strict=True)], axis=1
+            [_numbers(column, known, from_file) for column, known in zip(values.T, classes, strict=True)],
+            axis=1,
         )
         if self._as_numbers():
             return numbers
@@ -204,14 +209,11 @@ def one_class(y: Any) -> Any:
     return values[:1].tolist()[0]
 
 
-def _numbers(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
+def _numbers(values: np.ndarray, classes: np.ndarray, from_file: bool) -> np.ndarray:
     """Return the number of each class."""
     unknown = np.setdiff1d(values, classes)
     if len(unknown):
-        raise ValueError(
-            f"y has classes {unknown.tolist()} that the model does not know: it has {classes.tolist()}. "
-            "Fit it on rows of all classes, or name all in the first call of partial_fit (classes=...)."
-        )
+        raise other_classes(unknown, classes, from_file)
     order = np.argsort(classes)  # those of a file may come in any order
     return order[np.searchsorted(classes, values, sorter=order)].astype(np.int64)
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["CONSTANT", "Weight"]
+__all__ = ["CONSTANT", "STATISTIC", "Weight"]
 
 #: Why a number of a formula is not trained.
 CONSTANT = "constant of a formula"
+#: Why the mean and the variance of a batch normalization are not trained.
+STATISTIC = "running statistic of a batch normalization, which is no weight"
 #: A name in brackets, and what it is looked up in: nothing for a pipeline or a union.
 STEP = re.compile(r"(\w*)\['([^']*)'\]")
 

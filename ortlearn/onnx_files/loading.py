@@ -12,13 +12,13 @@ from onnx import ModelProto, TensorProto, helper, shape_inference
 
 from ..differentiation.inference import infer_types
 from ..exceptions import ConversionError
-from ..graphs import copy_model, inline_functions, map_names, runtime_errors, value_types
+from ..graphs import copy_model, inline_functions, runtime_errors, value_types
 from .ml_checks import check_ml_nodes
 from .model_checks import check_bodies, check_sizes, check_structure
 from .operator_checks import check_operators
 from .versions import pin_versions, with_free_rows
 
-__all__ = ["is_onnx_source", "load_onnx"]
+__all__ = ["is_onnx_source", "load_onnx", "prepare_onnx", "read_onnx", "without_record"]
 
 
 def is_onnx_source(source: Any) -> bool:
@@ -70,7 +70,25 @@ def load_onnx(source: Any) -> ModelProto:
     ...
     ortlearn.exceptions.ConversionError: The bytes given are not an ONNX model...
     """
-    model, label = _read(source)
+    return prepare_onnx(*read_onnx(source))
+
+
+@runtime_errors()
+def prepare_onnx(model: ModelProto, label: str) -> ModelProto:
+    """Return what :func:`read_onnx` returned, checked, at supported versions.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Model; it is not changed.
+    label : str
+        Subject of the errors.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Model for any number of samples, without functions and ``ZipMap``.
+    """
     check_structure(model, label)
     if not model.graph.node or not model.graph.output:
         raise ConversionError(f"{label} are not an ONNX model: the graph has no node or no output.")
@@ -86,7 +104,7 @@ def load_onnx(source: Any) -> ModelProto:
         raise ConversionError(
             f"{label} have float16 weights, {halves[:3]}: training needs float32 or float64."
         )
-    model = with_free_rows(_without_zipmap(_without_record(pin_versions(model))))
+    model = with_free_rows(_without_zipmap(without_record(pin_versions(model))))
     check_bodies(model, label)
     check_operators(model, {}, label)  # onnx itself stops at some of these forms
     check_sizes(value_types(shape_inference.infer_shapes(model), infer=False), label)
@@ -97,8 +115,28 @@ def load_onnx(source: Any) -> ModelProto:
     return model
 
 
-def _without_record(model: ModelProto) -> ModelProto:
-    """Return a checkpoint without what was measured at its epoch, which is not true of what comes of it."""
+def without_record(model: ModelProto) -> ModelProto:
+    """Return a checkpoint without what was measured at its epoch, which is not true of what comes of it.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Model.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Model without metadata under names that begin with ``ortlearn.``.
+
+    Examples
+    --------
+    >>> from onnx import ModelProto
+    >>> from ortlearn.onnx_files.loading import without_record
+    >>> model = ModelProto()
+    >>> entry = model.metadata_props.add(key="ortlearn.epoch", value="3")
+    >>> len(without_record(model).metadata_props)
+    0
+    """
     record = [entry for entry in model.metadata_props if entry.key.startswith("ortlearn.")]
     model = copy_model(model) if record else model
     for entry in record:
@@ -108,21 +146,39 @@ def _without_record(model: ModelProto) -> ModelProto:
 
 def _without_zipmap(model: ModelProto) -> ModelProto:
     """Return a classifier whose probabilities are a matrix instead of one dictionary per sample."""
-    maps = [node for node in model.graph.node if node.op_type == "ZipMap"]
+    maps = {node.output[0] for node in model.graph.node if node.op_type == "ZipMap"}
     if not maps:
         return model
     model = copy_model(model)
-    for node in [node for node in model.graph.node if node.op_type == "ZipMap"]:
-        source, name = node.input[0], node.output[0]
-        model.graph.node.remove(node)
-        model = map_names(model, {source: name})
-        for value in model.graph.output:
-            if value.name == name:
-                value.CopyFrom(helper.make_tensor_value_info(name, TensorProto.FLOAT, None))
+    for node in model.graph.node:
+        if node.op_type == "ZipMap":
+            node.CopyFrom(helper.make_node("Identity", node.input, node.output, node.name))
+    for value in model.graph.output:
+        if value.name in maps:
+            value.CopyFrom(helper.make_tensor_value_info(value.name, TensorProto.FLOAT, None))
     return model
 
 
-def _read(source: Any) -> tuple[ModelProto, str]:
+def read_onnx(source: Any) -> tuple[ModelProto, str]:
+    """Return an ONNX model as it is, the one given or a new one, and what it is called in errors.
+
+    Parameters
+    ----------
+    source : onnx.ModelProto, bytes, str or os.PathLike
+        Model, its serialized form, or the path of a file.
+
+    Returns
+    -------
+    model : onnx.ModelProto
+        Model with all of its tensors, unchecked.
+    label : str
+        Subject of later errors.
+
+    Raises
+    ------
+    ConversionError
+        If the source cannot be read.
+    """
     if isinstance(source, ModelProto):
         return source, "The contents of the ModelProto given"
     if isinstance(source, bytes | bytearray):

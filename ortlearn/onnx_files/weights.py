@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 
 from ..graphs import node_inputs
 from ..graphs.nodes import all_nodes, attribute
-from ..models.weight import Weight
+from ..models.weight import STATISTIC, Weight
 
 __all__ = ["find_weights", "get_train_initializer"]
 
@@ -20,19 +22,25 @@ LINEAR = {
     "Conv": ((1,), 2),
     "ConvTranspose": ((1,), 2),
 }
+#: Operators that scale and shift what they normalize by their second and third input.
+NORMALIZATIONS = ("BatchNormalization", "GroupNormalization", "InstanceNormalization", "LayerNormalization")
 #: Operators that read rows of their first input under the numbers in the second.
 TABLES = {("", "Gather"), ("", "GatherElements"), ("", "GatherND"), ("ai.onnx.ml", "ArrayFeatureExtractor")}
 #: Operators that only pass values on between a product and the sum with its intercept.
 PASSING = {"Cast", "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze"}
+
+#: What a running statistic is in the place of a weight: neither trained by default, nor drawn anew.
+NOT_LEARNED: dict[str, Any] = {"role": "other", "learned": False, "drawn": False, "reason": STATISTIC}
 
 
 def find_weights(model: ModelProto) -> dict[str, Weight]:
     """Return the floating-point initializers of a graph with their roles.
 
     Learned weights are the operands of MatMul, Gemm and convolutions, what is added to their
-    results, and tables whose rows are looked up under computed numbers. Parameters of preprocessing
-    (a mean subtracted, a scale divided by) and constants of formulas are not. A graph without any of
-    these learns what is added to or multiplied with its values, scalars excepted.
+    results, the scale and the shift of normalizations, and tables whose rows are looked up under
+    computed numbers. Parameters of preprocessing (a mean subtracted, a scale divided by), the running
+    mean and variance of a batch normalization, and constants of formulas are not. A graph without any
+    of these learns what is added to or multiplied with its values, scalars excepted.
 
     Parameters
     ----------
@@ -69,12 +77,20 @@ def find_weights(model: ModelProto) -> dict[str, Weight]:
         for name in arrays
         if name in readers
     }
+    found.update({name: replace(found[name], **NOT_LEARNED) for name in _statistics(nodes) if name in found})
     if not any(weight.learned for weight in found.values()):
         found = {
-            name: replace(w, learned=w.role in ("intercept", "scale") and arrays[name].ndim > 0)
+            name: replace(
+                w, learned=w.role in ("intercept", "scale") and arrays[name].ndim > 0 and not w.reason
+            )
             for name, w in found.items()
         }
     return found
+
+
+def _statistics(nodes: Iterable[NodeProto]) -> set[str]:
+    """Return the running means and variances of batch normalizations, whatever else reads them."""
+    return {name for node in nodes if node.op_type == "BatchNormalization" for name in node.input[3:5]}
 
 
 def _constants(model: ModelProto) -> set[str]:
@@ -118,6 +134,8 @@ def _role(
         if position == intercept:
             return Weight(name, "intercept", True)
         return Weight(name, "weight", position in factors, _fans(node, array))
+    if node.op_type in NORMALIZATIONS and node.domain == "" and position in (1, 2):
+        return Weight(name, "scale" if position == 1 else "intercept", True)
     if node.op_type in ("Add", "Sub") and len(node.input) == 2:
         other = producers.get(node.input[1 - position])
         while other is not None and other.op_type in PASSING:

@@ -51,8 +51,6 @@ def test_default_exports_of_skl2onnx(kind, iris):
     classifier.fit(X, names)
     assert classifier.score(X, names) == pytest.approx(logistic.score(X, names), abs=0.02)
     np.testing.assert_allclose(classifier.predict_proba(X).sum(axis=1), 1, rtol=1e-5)
-    with pytest.raises(ConversionError, match="zipmap"):
-        kind(to_onnx(logistic, X[:1], options={"zipmap": "columns"})).fit(X, names)
 
 
 def test_domains_declared_twice():

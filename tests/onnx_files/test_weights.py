@@ -5,8 +5,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 from sklearn.linear_model import Ridge
 
+from ortlearn import OrtGradientOptimizer
 from ortlearn.conversion import find_weights, get_train_initializer, sklearn_to_onnx, to_trainable
-from ortlearn.exceptions import ConversionError
+from ortlearn.exceptions import ConversionError, NoTrainableWeightError
 
 
 def graph(body, shape="N,2", **initializers):
@@ -121,3 +122,54 @@ def test_only_floats_are_train_initializers(diabetes):
     assert array.dtype == np.float64 and tensor.name == "d" and array.tolist() == [2.0]
     converted = sklearn_to_onnx(Ridge().fit(diabetes.X_train, diabetes.y_train), 10)
     assert [array.shape for array, _ in get_train_initializer(converted).values()] == [(10, 1), (1,)]
+
+
+NORMALIZED = {"w": (2, 3), "scale": (3,), "shift": (3,), "mean": (3,), "var": (3,), "v": (3, 1)}
+LAYERS = (
+    "z = MatMul (x, w) n = BatchNormalization (z, scale, shift, mean, var) r = Relu (n) y = MatMul (r, v)"
+)
+
+
+@pytest.mark.parametrize(
+    "body, shape, initializers, expected",
+    [
+        (LAYERS, "N,2", NORMALIZED, ["w", "scale", "shift", "v"]),
+        ("y = BatchNormalization (x, s, b, m, v)", "N,3", dict.fromkeys("sbmv", (3,)), ["s", "b"]),
+        ("y = BatchNormalization (x, one, zero, zero, one)", "N,3", {"one": (3,), "zero": (3,)}, []),
+        ("y = LayerNormalization (x, s, b)", "N,3", {"s": (3,), "b": (3,)}, ["s", "b"]),
+    ],
+    ids=["network", "alone", "shared", "layer"],
+)
+def test_scales_and_shifts_of_normalizations(body, shape, initializers, expected):
+    assert learned(graph(body, shape, **initializers)) == expected
+
+
+def test_roles_of_a_batch_normalization():
+    weights = find_weights(graph(LAYERS, **NORMALIZED))
+    assert (weights["scale"].role, weights["shift"].role) == ("scale", "intercept")
+    assert not weights["mean"].drawn and "running statistic" in weights["var"].reason
+
+
+def test_running_statistics_are_trained_by_their_names_only():
+    model = graph(LAYERS, **NORMALIZED)
+    for asked in (None, "*"):
+        assert list(to_trainable(model, asked).origins()) == ["w", "scale", "shift", "v"]
+    assert list(to_trainable(model, ["mean", "v*"]).origins()) == ["mean", "v"]
+    with pytest.raises(
+        NoTrainableWeightError, match="'mea.' matches running statistics only; name one exactly"
+    ):
+        to_trainable(model, "mea*")
+
+
+def test_a_training_moves_scale_and_shift_and_keeps_the_statistics():
+    model = graph(LAYERS, **NORMALIZED)
+    X = np.random.RandomState(0).normal(size=(60, 2)).astype(np.float32)
+    before = {name: array for name, (array, _) in get_train_initializer(model).items()}
+    for start in (True, False):
+        trained = OrtGradientOptimizer(
+            model, warm_start=start, learning_rate=0.01, max_iter=10, random_state=0
+        ).fit(X, X[:, 0])
+        after = {name: array for name, (array, _) in get_train_initializer(trained.onnx_).items()}
+        for name, array in after.items():
+            assert (array == before[name]).all() == (name in ("mean", "var")), name
+        assert trained.train_losses_[-1] < trained.train_losses_[0]

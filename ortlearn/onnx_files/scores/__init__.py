@@ -14,10 +14,10 @@ from ...graphs import TensorType
 from ...models import Scores
 from ...models.weight import Weight
 from .classification import classification_scores
-from .graph_end import APPENDED, FLOATS, GraphEnd
+from .graph_end import APPENDED, GraphEnd
 from .links import raw_score
 from .multilabel import multilabel_scores
-from .outputs import Purpose
+from .outputs import Purpose, split_outputs
 from .regression import regression_scores
 
 __all__ = ["APPENDED", "attach_scores"]
@@ -87,11 +87,11 @@ def attach_scores(
 
 def _purpose_of(end: GraphEnd, link: str) -> Purpose:
     """Return what a graph is for, as its outputs tell."""
-    known = [end.op.type(name) for name in end.outputs]
-    if all(k is not None and k.elem_type in FLOATS for k in known):
+    floats, labels = split_outputs(end)
+    if not labels:
         return Purpose("regression", link)
-    columns = [end.width(name) or 0 for name in end.outputs]
+    columns = [end.width(name) or 0 for name in (*labels, *floats)]
     if len(columns) == 2 and columns[0] == columns[1] > 1:
         # A matrix of labels beside one of scores.
-        return Purpose("multilabel", link, columns[0], raw_score(end, end.outputs[1]) is not None)
+        return Purpose("multilabel", link, columns[0], raw_score(end, floats[0]) is not None)
     return Purpose("classification", link)

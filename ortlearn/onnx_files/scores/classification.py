@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 from onnx import NodeProto
 
-from ...exceptions import ConversionError
 from ...models import Scores
 from ...models.weight import Weight
 from .decisions import confidence_score, decision_score, single_score
 from .graph_end import GraphEnd
 from .links import RawScore, divided_by_sum, log_probabilities, raw_score
 from .outputs import Purpose, class_table, make_scores, split_outputs
+from .several_outputs import probability_output
 from .votes import vote_score, with_shared_votes
 
 __all__ = ["classification_scores"]
@@ -31,19 +31,16 @@ def classification_scores(end: GraphEnd, purpose: Purpose, weights: Mapping[str,
     logarithms are the scores.
     """
     floats, labels = split_outputs(end)
-    if len(floats) > 1 and labels:
-        raise ConversionError(
-            f"The classifier has several floating-point outputs, {floats}: give its probabilities as one "
-            "output (skl2onnx: options={'zipmap': False})."
-        )
-    output = floats[0]
     label = labels[0] if labels else None
+    classes = None if label is None else class_table(end, label)
+    output = floats[0]
+    if len(floats) > 1:
+        output = probability_output(end, floats, None if classes is None else len(classes), weights)
     raw = vote_score(end, label, output)
     if raw is None:
         shares = with_shared_votes(end, output)
         # votes add up to one, as probabilities do
         raw = _scores(end, shares, weights, bool(labels), has_votes=shares != output)
-    classes = None if label is None else class_table(end, label)
     if classes is not None and len(classes) != max(end.width(raw.name) or 0, 2):
         classes = label = None  # numbers of classes, say: y tells which they are
     return make_scores(

@@ -11,14 +11,14 @@ from ...models.weight import Weight
 from .decisions import decision_score
 from .graph_end import GraphEnd
 from .links import column_logit, logit, raw_score
-from .outputs import Purpose, make_scores, write_signs
+from .outputs import Purpose, make_scores, split_outputs, write_signs
 
 __all__ = ["multilabel_scores"]
 
 
 def multilabel_scores(end: GraphEnd, purpose: Purpose, weights: Mapping[str, Weight]) -> Scores:
     """Return the scores of a classifier of several labels, whose sigmoids are the probabilities."""
-    label, output = end.outputs[0], end.outputs[1]
+    (output, *_), (label, *_) = split_outputs(end)
     scores = end.concat(_scores_of_labels(end, purpose, output))
     if any(node.op_type == "Binarizer" for node in end.nodes_before(label)):
         # skl2onnx compares scores with 0.5, as if probabilities; onnxruntime has no Binarizer in float64.

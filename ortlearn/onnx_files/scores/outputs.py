@@ -11,6 +11,7 @@ from onnx import TensorProto
 from ...exceptions import ConversionError
 from ...models import Scores
 from .graph_end import FLOATS, GraphEnd
+from .several_outputs import computed_outputs
 
 __all__ = ["Purpose", "class_table", "make_scores", "split_outputs", "write_signs"]
 
@@ -50,12 +51,15 @@ def make_scores(end: GraphEnd, task: str, score: str, link: str, **outputs: Any)
 
 
 def split_outputs(end: GraphEnd) -> tuple[list[str], list[str]]:
-    """Return the floating-point outputs and the others; a ConversionError if none is floating-point."""
-    types = {name: end.op.type(name) for name in end.outputs}
+    """Return the floating-point outputs and the others; a ConversionError if none is floating-point.
+
+    Constants and inputs that a graph passes on are left out.
+    """
+    types = {name: end.op.type(name) for name in computed_outputs(end.graph)}
     floats = [name for name, known in types.items() if known is not None and known.elem_type in FLOATS]
     if not floats:
         raise ConversionError(f"None of the outputs {end.outputs} is a floating-point tensor to train on.")
-    return floats, [name for name in end.outputs if name not in floats]
+    return floats, [name for name in types if name not in floats]
 
 
 def class_table(end: GraphEnd, label: str) -> np.ndarray | None:

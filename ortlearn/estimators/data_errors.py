@@ -1,0 +1,103 @@
+"""Errors of data that do not fit a model: what they are, what the model takes, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..exceptions import ConversionError
+
+if TYPE_CHECKING:
+    from ..conversion.trainable_model import OwnLoss
+
+__all__ = [
+    "check_inputs_of_loss",
+    "check_scores_of_file",
+    "other_classes",
+    "other_number_of_classes",
+    "too_few_classes",
+]
+
+#: How classes are named where y has only some of them.
+NAMED = "fit(X, y, classes=[...]) or the first partial_fit(X, y, classes=[...])"
+#: Parameter that makes an ONNX file without an output of labels a classifier.
+CLASSIFIER = (
+    "If these outputs are scores or probabilities of classes, learning_loss='log_loss' trains it as a "
+    "classifier: the file has no output of labels that says so."
+)
+
+
+def other_classes(unknown: Any, classes: np.ndarray, from_file: bool) -> ValueError:
+    """Return the error of labels that are none of the classes of a model."""
+    found, known = np.asarray(unknown).tolist(), classes.tolist()
+    text = f"y has classes {found} that the model does not know: it has {known}. "
+    if not from_file:
+        return ValueError(f"{text}Fit it on rows of all classes, or name all in {NAMED}.")
+    is_text, of_file = (np.asarray(values).dtype.kind in "OUS" for values in (unknown, classes))
+    if is_text != of_file:
+        kinds = {True: "texts", False: "numbers"}
+        return ValueError(
+            f"{text}Those of the ONNX file are {kinds[of_file]}, y has {kinds[is_text]}: give y the classes "
+            "of the file."
+        )
+    return ValueError(
+        f"{text}An ONNX file keeps its classes: leave rows of other classes out, or train a model that was "
+        "fitted on all of them."
+    )
+
+
+def other_number_of_classes(n_scores: int, classes: np.ndarray) -> ConversionError:
+    """Return the error of a model whose scores are not one for each class."""
+    cure = "Leave rows of other classes out, or train a model with a score for each of them."
+    if len(classes) < n_scores:
+        cure = f"If y lacks some classes, name all of them: {NAMED}."
+    return ConversionError(
+        f"The model has {n_scores} scores for the classes {classes.tolist()}: it must have one score for "
+        f"each class, or one for two classes. {cure}"
+    )
+
+
+def too_few_classes(classes: np.ndarray) -> ValueError:
+    """Return the error of labels of one class."""
+    return ValueError(
+        f"A classifier needs samples of at least 2 classes, y has {len(classes)} class: {classes.tolist()}. "
+        f"If y lacks some classes, name all of them: {NAMED}."
+    )
+
+
+def check_scores_of_file(y: Any, n_outputs: int) -> None:
+    """Raise an error for classes as labels of an ONNX file that is taken for a regressor."""
+    values = np.asarray(y)
+    one_column = values.ndim == 1 or values.shape[1:] == (1,)
+    kind = values.dtype.kind
+    if kind in "US" or (kind == "O" and any(isinstance(value, str) for value in values.flat)):
+        raise ValueError(f"y has texts, and the ONNX file is taken for a regressor. {CLASSIFIER}")
+    if one_column and n_outputs > 1:
+        raise ValueError(
+            f"y has 1 outputs, the model has {n_outputs}: the ONNX file is taken for a regressor. "
+            f"{CLASSIFIER}"
+        )
+
+
+def check_inputs_of_loss(
+    own: OwnLoss, inputs: Collection[str], names: Collection[str], weighted: bool
+) -> None:
+    """Raise an error for features under the names of the inputs that take labels and weights of samples.
+
+    ``inputs`` are those that take X, ``names`` the columns that X has, ``weighted`` is whether weights of the
+    samples were passed.
+    """
+    if own.row_weight in names and not weighted:
+        raise ValueError(
+            f"X has a column {own.row_weight!r}, and the input of this name takes the weights of the "
+            "samples. If it is a feature, set the parameter weight_name= to another name; if it holds "
+            "weights, pass it as sample_weight=."
+        )
+    lacking = sorted(set(inputs) - set(names))
+    if own.label in names and lacking:
+        raise ValueError(
+            f"X has a column {own.label!r}, and the input of this name takes y; X has none of the names "
+            f"{lacking}. If {own.label!r} is a feature, set the parameter label_name= to the input of y."
+        )

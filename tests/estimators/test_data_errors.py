@@ -1,0 +1,112 @@
+"""First mistakes with ONNX files: the error says what the file takes and what to do."""
+
+import numpy as np
+import pytest
+from onnx import parser
+from skl2onnx import to_onnx
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
+
+from ortlearn import OrtGradientOptimizer
+from ortlearn.exceptions import ConversionError
+
+X, CLASSES = load_iris(return_X_y=True)
+X = X.astype(np.float32)
+NAMES = np.array(["setosa", "versicolor", "virginica"])[CLASSES]
+STILL = {"warm_start": True, "max_iter": 1, "learning_rate": 1e-30}
+
+
+@pytest.fixture(scope="module")
+def files():
+    model = LogisticRegression(max_iter=1000)
+    return {kind: to_onnx(model.fit(X, y), X[:1]) for kind, y in (("texts", NAMES), ("numbers", CLASSES))}
+
+
+def scores(columns=3, end="y = Identity (z)"):
+    """Return a file without an output of labels."""
+    values = ", ".join(["0.1"] * 4 * columns)
+    return parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 18]> g (float[N,4] x) => (float[N,{columns}] y)
+        <float[4,{columns}] w = {{{values}}}> {{ z = MatMul (x, w) {end} }}"""
+    )
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+@pytest.mark.parametrize(
+    "kind, y, message",
+    [
+        ("texts", np.where(CLASSES == 2, "daisy", NAMES), r"\['daisy'\].*has \['setosa', .*leave rows"),
+        ("numbers", np.where(CLASSES == 2, 7, CLASSES), r"classes \[7\].*it has \[0, 1, 2\].*leave rows"),
+        ("texts", CLASSES, r"Those of the ONNX file are texts, y has numbers: give y the classes"),
+        ("numbers", NAMES, r"Those of the ONNX file are numbers, y has texts: give y the classes"),
+    ],
+)
+def test_classes_that_a_file_does_not_have(files, kind, y, message, method):
+    with pytest.raises(ValueError, match=message):
+        getattr(OrtGradientOptimizer(files[kind], **STILL), method)(X, y)
+
+
+def test_new_rows_may_lack_classes_of_the_file(files):
+    for rows in (slice(100), slice(40)):
+        trained = OrtGradientOptimizer(files["texts"], **STILL).fit(X[rows], NAMES[rows])
+        assert trained.classes_.tolist() == ["setosa", "versicolor", "virginica"]
+        assert trained.predict_proba(X).shape == (150, 3)
+
+
+@pytest.mark.parametrize("end", ["y = Identity (z)", "y = Softmax (z)"])
+@pytest.mark.parametrize("y", [CLASSES, CLASSES[:, None], NAMES, NAMES.astype(object)])
+def test_scores_without_labels_need_a_loss_for_classes(y, end):
+    with pytest.raises(ValueError, match=r"the ONNX file is taken for a regressor.*learning_loss='log_loss'"):
+        OrtGradientOptimizer(scores(end=end), **STILL).fit(X, y)
+    cured = OrtGradientOptimizer(scores(end=end), learning_loss="log_loss", **STILL)
+    assert cured.fit(X, NAMES).classes_.tolist() == ["setosa", "versicolor", "virginica"]
+
+
+@pytest.mark.parametrize("columns, n_rows", [(3, 100), (1, 40)])
+def test_a_file_without_classes_needs_all_of_them(columns, n_rows):
+    model = OrtGradientOptimizer(scores(columns), learning_loss="log_loss", **STILL)
+    with pytest.raises(ValueError, match=r"y lacks some classes, name all of them: fit\(X, y, classes="):
+        model.fit(X[:n_rows], CLASSES[:n_rows])
+    classes = [0, 1, 2] if columns == 3 else [0, 1]
+    assert model.partial_fit(X[:n_rows], CLASSES[:n_rows], classes=classes).classes_.tolist() == classes
+
+
+def test_more_classes_than_scores():
+    with pytest.raises(ConversionError, match="3 scores for the classes.*a score for each of them"):
+        OrtGradientOptimizer(scores(), learning_loss="log_loss", **STILL).fit(X, np.arange(150) % 4)
+
+
+def with_loss(feature):
+    """Return a file with its own loss, and a feature under some name."""
+    return parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 18]>
+        g (float[N,1] size, float[N,1] {feature}, float[N,1] target) => (float[N,1] y, float loss)
+        <float[2,1] w = {{0.1, 0.2}}> {{ c = Concat <axis = 1> (size, {feature}) y = MatMul (c, w)
+          d = Sub (y, target) e = Mul (d, d) loss = ReduceSum <keepdims = 0> (e) }}"""
+    )
+
+
+@pytest.mark.parametrize(
+    "feature, wrong, parameter, right",
+    [
+        ("sample_weight", {}, "weight_name=", {"weight_name": "none"}),
+        ("weight", {"weight_name": "weight"}, "weight_name=", {}),
+        ("label", {"label_name": "label"}, "label_name=", {}),
+    ],
+)
+def test_features_under_the_names_of_labels_and_weights(feature, wrong, parameter, right):
+    rows, options = {"size": X[:, :1], feature: X[:, 1:2]}, {"label_name": "target", **STILL}
+    with pytest.raises(ValueError, match=f"column '{feature}'.* If .* is a feature, set the .* {parameter}"):
+        OrtGradientOptimizer(with_loss(feature), **{**options, **wrong}).fit(rows, X[:, 2])
+    trained = OrtGradientOptimizer(with_loss(feature), **{**options, **right}).fit(rows, X[:, 2])
+    np.testing.assert_allclose(trained.predict(rows), X[:, :2] @ [0.1, 0.2], rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["weight", "sample_weight", "label"])
+def test_features_of_any_name_without_an_own_loss(name):
+    model = parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 18]> g (float[N,1] {name}) => (float[N,1] y)
+        <float[1,1] w = {{2}}> {{ y = MatMul ({name}, w) }}"""
+    )
+    trained = OrtGradientOptimizer(model, **STILL).fit(X[:, :1], X[:, 1], sample_weight=np.ones(150))
+    np.testing.assert_allclose(trained.predict(X[:, :1]), 2 * X[:, 0], rtol=1e-5)
