@@ -114,11 +114,8 @@ class OnnxModel(Model):
         if self.label is None:
             return Predictions(_column(found[self.outputs[0]], len(table), self.path))
         values = _column(found[self.label], len(table), self.path)
-        scores = [found[name] for name in self._floats]
-        if len(scores) != 1 or self._n_classes(scores[0]) is None:
-            return Predictions(values)
-        matrix = scores[0].reshape(len(table), -1).astype(np.float64)
-        if not _are_probabilities(matrix):
+        matrix = self._score_matrix([found[name] for name in self._floats], len(table))
+        if matrix is None or not _are_probabilities(matrix):
             return Predictions(values, scores=matrix)
         return Predictions(values, np.hstack([1 - matrix, matrix]) if matrix.shape[1] == 1 else matrix)
 
@@ -126,12 +123,18 @@ class OnnxModel(Model):
     def _session(self) -> Any:
         return make_session(self.model, Device("cpu"))
 
-    def _n_classes(self, scores: np.ndarray) -> int | None:
-        """Return the number of classes, None where their scores are not in one matrix."""
-        width = 1 if scores.ndim == 1 else scores.shape[1] if scores.ndim == 2 else None
-        if width is None or self.classes is None:
-            return width
-        return len(self.classes) if width in (1, len(self.classes)) else None
+    def _score_matrix(self, outputs: list[np.ndarray], n_rows: int) -> np.ndarray | None:
+        """Return the output with a column per class, probabilities rather than others; None where none is.
+
+        One column is enough for two classes. Where each class has an output, these are the columns.
+        """
+        arrays = [array.reshape(n_rows, -1).astype(np.float64) for array in outputs if len(array) == n_rows]
+        n_classes = None if self.classes is None else len(self.classes)
+        if len(arrays) > 1 and len(arrays) == n_classes and all(array.shape[1] == 1 for array in arrays):
+            return np.hstack(arrays)
+        widths = {1, 2} if n_classes == 2 else {n_classes}
+        fitting = [array for array in arrays if n_classes is None or array.shape[1] in widths]
+        return min(fitting, key=lambda array: not _are_probabilities(array), default=None)
 
 
 def with_column_names(model: ModelProto, names: list[str] | None) -> ModelProto:

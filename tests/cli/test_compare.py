@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import skops.io
+from skl2onnx import to_onnx
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
@@ -15,6 +16,7 @@ from ortlearn.preprocessing.skl2onnx_steps import convert
 from tests.cli.conftest import FEATURES
 
 WINE = ("wine.csv", "--label", "kind")
+PLAIN = {"zipmap": False}
 NUMBERS = (*WINE, "--drop", "region", "--drop", "weight")
 
 
@@ -65,6 +67,22 @@ def test_labels_are_the_classes_that_are_written_like_them(run, tmp_path, classe
     frame.to_parquet(tmp_path / "data.parquet")
     result = run("evaluate", model, tmp_path / "data.parquet", "--label", "y", "--json").result
     assert result["scores"]["accuracy"] == result["scores"]["roc_auc"] == 1
+
+
+@pytest.mark.parametrize("options", [{"raw_scores": True}, {"zipmap": True}, {"zipmap": "columns"}])
+def test_outputs_of_other_converters(run, tmp_path, options):
+    frame = pd.read_csv("wine.csv")
+    model = LogisticRegression(max_iter=5000).fit(frame[FEATURES].to_numpy(), frame["kind"])
+    written = to_onnx(
+        model, frame[FEATURES].to_numpy(np.float32)[:1], options={id(model): {**PLAIN, **options}}
+    )
+    (tmp_path / "model.onnx").write_bytes(written.SerializeToString())
+    expected = run("evaluate", save(model, tmp_path / "model.skops"), *NUMBERS, "--json").result["scores"]
+    found = run("evaluate", tmp_path / "model.onnx", *NUMBERS, "--json").result["scores"]
+    if "raw_scores" in options:
+        assert list(found) == ["accuracy", "roc_auc"] and found["accuracy"] == expected["accuracy"]
+    else:
+        assert found == pytest.approx(expected, abs=1e-2)
 
 
 def test_text_that_looks_like_numbers(run, tmp_path):
