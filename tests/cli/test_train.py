@@ -24,7 +24,7 @@ from ortlearn.cli.parser import Parser
 from ortlearn.learning_rates import LearningRateAdam
 from tests.cli.conftest import FEATURES
 
-FAST = ("--max-iter", "3", "--random-state", "0")
+FAST = ("--max-iter", "3", "--random-state", "0", "--learning-rate", "Adam")
 WINE = ("wine.csv", "--label", "kind", *FAST)
 OTHERS = ("--drop", "region", "--drop", "weight")
 PLAIN = ("--learning-penalty", "None")
@@ -39,7 +39,7 @@ def probabilities(model, frame):
 def test_the_file_is_what_the_estimator_trains(run, tmp_path, two_calls):
     out, frame = tmp_path / "new.onnx", pd.read_csv("wine.csv")
     flags = ["--two-calls"] if two_calls else []
-    rate = ["--learning-rate", "Adam", "--set", "learning_rate__eta0=0.02", *PLAIN]
+    rate = ["--set", "learning_rate__eta0=0.02", *PLAIN]
     arguments = ("--weights", "weight", "--out", out, *flags, *rate, "--json")
     result = run("train", "wine.skops", *WINE, *arguments).result
     rows, _ = train_test_split(np.arange(len(frame)), test_size=0.2, random_state=0, stratify=frame["kind"])
@@ -109,7 +109,7 @@ def test_names_of_columns_stay_with_a_matrix(run, tmp_path):
 
 def test_a_model_that_is_not_fitted(run, tmp_path):
     skops.io.dump(make_pipeline(StandardScaler(), LogisticRegression()), tmp_path / "new.skops")
-    arguments = ("--drop", "region", "--out", tmp_path / "new.onnx", "--json")
+    arguments = ("--drop", "region", "--no-warm-start", "--out", tmp_path / "new.onnx", "--json")
     result = run("train", tmp_path / "new.skops", *WINE, *arguments).result
     assert result["scores"]["before"] is None and result["scores"]["after"]["accuracy"] > 0
     assert "is not fitted" in run("evaluate", tmp_path / "new.skops", "wine.csv", "--label", "kind").error
