@@ -46,7 +46,7 @@ def imported_parts(path: Path) -> Iterator[str]:
 def arrows() -> dict[str, set[str]]:
     """Return which parts each part imports."""
     parts = {p.name if p.is_dir() else p.stem for p in ROOT.iterdir() if p.suffix == ".py" or p.is_dir()}
-    parts -= LEFT_OUT | {"__init__", "__pycache__"}
+    parts -= LEFT_OUT | {"__init__", "__main__", "__pycache__"}
     found: dict[str, set[str]] = {part: set() for part in sorted(parts)}
     for path in ROOT.rglob("*.py"):
         part = path.relative_to(ROOT).with_suffix("").parts[0]

@@ -40,12 +40,14 @@ ALLOWED = {
     "inspection": {"graphs"},
     "callbacks": {"graphs"},
     "testing": BELOW_ESTIMATORS,
+    "cli": BELOW_ESTIMATORS | {"estimators", "inspection", "_version"},
+    "__main__": {"cli"},
     "": {"estimators", "_version"},
 }
 NO_PLUGINS = {"exceptions", "_version", "graphs", "parameters", "plugins"}
 #: What everything but plugins and exceptions may import besides the standard library.
 THIRD_PARTY = {"google", "joblib", "numpy", "onnx", "scipy", "sklearn"}
-STANDARD_ONLY = {"exceptions", "_version", "plugins", ""}
+STANDARD_ONLY = {"exceptions", "_version", "plugins", "", "__main__"}
 #: Where other packages may be imported: modules or parts.
 RESTRICTED = {
     "onnxruntime": {"training.runtime", "differentiation.ort_backend"},
@@ -53,6 +55,8 @@ RESTRICTED = {
     "rich": {"training.progress"},
     "graphviz": {"graphs.drawing"},
     "matplotlib": {"inspection.axes"},
+    "pandas": {"cli.data_files", "cli.predictions", "cli.compare"},
+    "skops": {"cli.model_files", "cli.train"},
 }
 FORBIDDEN = ("torch", "onnxruntime.training")
 
@@ -206,6 +210,8 @@ def test_every_part_is_known():
         ("ortlearn.exceptions", "from .plugins import get"),
         ("ortlearn.training.loop", "import pandas"),
         ("ortlearn.testing", "from .estimators import OrtGradientOptimizer"),
+        ("ortlearn.estimators.base", "from ..cli import main"),
+        ("ortlearn.cli.train", "import onnxruntime"),
     ],
 )
 def test_a_bad_import_is_caught(module, source):

@@ -36,6 +36,7 @@ def loaded_by(code, names):
         "import ortlearn\ndir(ortlearn), ortlearn.__version__",
         "import ortlearn.plugins",
         "import ortlearn.callbacks",
+        "import ortlearn.cli, ortlearn.__main__",
     ],
 )
 def test_importing_the_package_imports_nothing_else(code):

@@ -1,0 +1,10 @@
+"""Run the command line: ``python -m ortlearn``."""
+
+from __future__ import annotations
+
+import sys
+
+from .cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

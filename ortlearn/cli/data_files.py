@@ -1,0 +1,155 @@
+"""Data files: features, labels, sample weights and groups by the names of columns."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .messages import check_installed, one_line, shown
+
+__all__ = ["Table", "column_options", "read_table"]
+
+EXTRA = "cli"
+CSV, PARQUET = (".csv", ".csv.gz"), (".parquet", ".pq")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of a data file.
+
+    Attributes
+    ----------
+    name : str
+        File, for messages.
+    features : pandas.DataFrame
+        Columns that are neither label nor weights nor dropped.
+    labels : ndarray or None
+        Labels, none of them missing.
+    weights : ndarray or None
+        Sample weights.
+    groups : ndarray or None
+        Values of the column to compare by, as text.
+    """
+
+    name: str
+    features: Any
+    labels: np.ndarray | None = None
+    weights: np.ndarray | None = None
+    groups: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def take(self, rows: np.ndarray) -> Table:
+        """Return some rows."""
+        parts: dict[str, Any] = {
+            name: None if getattr(self, name) is None else getattr(self, name)[rows]
+            for name in ("labels", "weights", "groups")
+        }
+        return replace(self, features=self.features.iloc[rows].reset_index(drop=True), **parts)
+
+
+def column_options(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments of :func:`read_table` that the options of a command give."""
+    return {name: getattr(options, name) for name in ("label", "weights", "drop", "text", "separator")}
+
+
+def read_table(
+    path: str,
+    *,
+    label: str | None = None,
+    weights: str | None = None,
+    drop: Sequence[str] = (),
+    text: Sequence[str] = (),
+    by: str | None = None,
+    separator: str = ",",
+) -> Table:
+    """Read a data file; ``label``, ``weights``, ``drop``, ``text`` and ``by`` are names of columns."""
+    frame = _read_frame(path, separator, text)
+    for name in filter(None, (label, weights, by, *drop, *text)):
+        _check_column(frame, name, path)
+    if label is not None and label in (weights, *drop):
+        raise ValueError(f"column {label!r} is the label, and cannot be dropped or be the weights.")
+    features = frame.drop(columns=[*{label, weights, *drop} - {None}])
+    if features.shape[1] == 0:
+        raise ValueError(f"{path} has no column besides {shown(frame.columns)}: there are no features.")
+    return Table(
+        path,
+        features,
+        None if label is None else _labels(frame[label], label, path),
+        None if weights is None else _weights(frame[weights], weights, path),
+        None if by is None else _texts(frame[by]),
+    )
+
+
+def _read_frame(path: str, separator: str, text: Sequence[str]) -> Any:
+    """Return the data frame of a file with at least one row; some columns are text, whatever they hold."""
+    name = path.lower()
+    if not name.endswith((*CSV, *PARQUET)):
+        raise ValueError(f"{path}: data must be a {', '.join(CSV)} or {PARQUET[0]} file.")
+    check_installed("pandas", EXTRA, "data files")
+    if name.endswith(PARQUET):
+        check_installed("pyarrow", EXTRA, "parquet files")
+    if not Path(path).exists():
+        raise FileNotFoundError(2, "No such file", path)
+    if Path(path).is_dir():
+        raise IsADirectoryError(21, "Is a directory", path)
+    import pandas as pd
+
+    try:
+        if name.endswith(PARQUET):
+            frame = pd.read_parquet(path)
+        else:
+            frame = pd.read_csv(path, sep=separator, dtype=dict.fromkeys(text, str), low_memory=False)
+    except pd.errors.EmptyDataError:
+        raise ValueError(f"{path} is empty.") from None
+    except (OSError, ValueError, EOFError) as error:
+        if isinstance(error, OSError) and error.filename is not None:
+            raise
+        kind = "parquet" if name.endswith(PARQUET) else "csv"
+        raise ValueError(f"{path} cannot be read as {kind}: {one_line(error)}") from error
+    frame.columns = [str(column) for column in frame.columns]
+    if len(frame) == 0:
+        raise ValueError(f"{path} has no rows, only the columns {shown(frame.columns)}.")
+    return frame.reset_index(drop=True)
+
+
+def _check_column(frame: Any, name: str, path: str) -> None:
+    if name in frame.columns:
+        return
+    hint = ""
+    if len(frame.columns) == 1 and any(mark in frame.columns[0] for mark in ",;\t|"):
+        hint = " The names look like those of several columns: choose their separator with --separator."
+    raise ValueError(f"{path} has no column {name!r}, but {shown(frame.columns)}.{hint}")
+
+
+def _labels(values: Any, name: str, path: str) -> np.ndarray:
+    missing = int(values.isna().sum())
+    if missing:
+        raise ValueError(
+            f"column {name!r} of {path} has no label in {missing} of {len(values)} rows: remove these rows."
+        )
+    return values.to_numpy()
+
+
+def _weights(values: Any, name: str, path: str) -> np.ndarray:
+    from pandas.api.types import is_numeric_dtype
+
+    if not is_numeric_dtype(values):
+        raise ValueError(f"column {name!r} of {path} has texts: sample weights must be numbers.")
+    weights = values.to_numpy(float)
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise ValueError(f"column {name!r} of {path}: sample weights must be finite, and not negative.")
+    if not weights.sum() > 0:
+        raise ValueError(f"column {name!r} of {path}: all sample weights are zero.")
+    return weights
+
+
+def _texts(values: Any) -> np.ndarray:
+    missing = values.isna().to_numpy()
+    return np.where(missing, "(missing)", values.astype(str).to_numpy(object))

@@ -1,0 +1,140 @@
+"""Dispatch to a command, and turn every error into one line."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from types import ModuleType
+
+from .._version import __version__
+from .messages import error_message, one_line
+from .parser import Parser, UsageError
+from .report import to_json
+
+__all__ = ["main"]
+
+PROGRAM = "ortlearn"
+#: One module of this package each.
+COMMANDS = {
+    "explain": "show the weights of a model, and which of them can be trained",
+    "train": "train a model on the rows of a data file",
+    "evaluate": "measure how well a model predicts the labels of a data file",
+    "compare": "compare the predictions of two models on a data file",
+    "plugins": "list losses, penalties, learning rates and other plugins",
+}
+#: Exit statuses: as argparse, and as a shell has them for SIGINT and SIGPIPE.
+FAILED, INTERRUPTED, PIPE_CLOSED = 2, 130, 141
+HELP = f"""usage: {PROGRAM} COMMAND ...
+
+Train scikit-learn models and ONNX files by gradient, and see what came of it.
+
+commands:
+{chr(10).join(f"  {name:10s} {text}" for name, text in COMMANDS.items())}
+
+`{PROGRAM} COMMAND --help` lists the options of a command. All of them take
+  --json     print the result as JSON
+  --debug    show the traceback of an error
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : sequence of str, default=None
+        Arguments after the name of the program; those of the process by default.
+
+    Returns
+    -------
+    int
+        Exit status: 0, 2 after an error, 130 after Ctrl-C.
+
+    Examples
+    --------
+    >>> from ortlearn.cli import main
+    >>> main(["--version"])
+    ortlearn ...
+    0
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    program = f"{PROGRAM} {arguments[0]}" if arguments[:1] and arguments[0] in COMMANDS else PROGRAM
+    return _status(arguments, program)
+
+
+def _status(arguments: list[str], program: str) -> int:
+    """Run a command and return the exit status; the only place where errors are handled."""
+    try:
+        with _warnings_as_lines(program):
+            _run(arguments, program)
+        sys.stdout.flush()
+    except SystemExit as stop:  # argparse, after --help
+        return int(stop.code or 0)
+    except KeyboardInterrupt:
+        print(f"{program}: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        _discard_output()
+        return PIPE_CLOSED
+    except Exception as error:
+        if "--debug" in arguments:
+            traceback.print_exc()
+        print(f"{program}: error: {error_message(error)}", file=sys.stderr)
+        return FAILED
+    return 0
+
+
+def _run(arguments: list[str], program: str) -> None:
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(HELP, end="")
+        return
+    if arguments[0] == "--version":
+        print(PROGRAM, __version__)
+        return
+    command = _command(arguments[0])
+    parser = Parser(prog=program, description=command.__doc__)
+    command.add_arguments(parser)
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    options = parser.parse_args(arguments[1:])
+    result = command.run(options)
+    if hasattr(sys.stdout, "reconfigure"):  # a character that the terminal lacks must not be an error
+        sys.stdout.reconfigure(errors="replace")
+    print(to_json(result) if options.json else command.as_text(result))
+
+
+def _command(name: str) -> ModuleType:
+    if name not in COMMANDS:
+        close = difflib.get_close_matches(name, COMMANDS, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"the commands are {', '.join(COMMANDS)}."
+        raise UsageError(f"unknown command {name!r}: {hint}")
+    return import_module(f".{name}", __package__)
+
+
+@contextlib.contextmanager
+def _warnings_as_lines(program: str) -> Iterator[None]:
+    """Print warnings as one line each, those for programmers excepted."""
+
+    def show(message, category, filename, lineno, file=None, line=None):
+        print(f"{program}: warning: {one_line(message)}", file=sys.stderr)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        for category in (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ResourceWarning):
+            warnings.simplefilter("ignore", category)
+        warnings.showwarning = show
+        yield
+
+
+def _discard_output() -> None:
+    """Give the interpreter somewhere to flush to, after the reader of a pipe has gone."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        descriptor = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(descriptor, sys.stdout.fileno())
+        os.close(descriptor)

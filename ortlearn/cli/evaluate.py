@@ -1,0 +1,52 @@
+"""Measure how well a model predicts the labels of a data file.
+
+Classifiers: accuracy, and with probabilities log loss, Brier score and ROC AUC (one class against the
+others, averaged, for more than two). Regressors: R2, mean absolute error and root mean squared error.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from .data_files import column_options, read_table
+from .metrics import model_metrics, scores_of
+from .model_files import load_model
+from .parser import add_data_options, add_model
+from .predictions import match_labels
+from .report import number, table
+
+__all__ = ["add_arguments", "as_text", "run"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    add_model(parser, "model")
+    add_data_options(parser, label_help="column with the labels (required)")
+
+
+def run(options: argparse.Namespace) -> dict:
+    """Return the scores."""
+    if options.label is None:
+        raise ValueError("scores need labels: name their column with --label COLUMN.")
+    model = load_model(options.model, options.trust)
+    rows = read_table(options.data, **column_options(options))
+    assert rows.labels is not None
+    labels = match_labels(rows.labels, model, options.label)
+    predictions = model.predict(rows)
+    return {
+        "model": options.model,
+        "data": options.data,
+        "rows": len(rows),
+        "task": model.task,
+        "unused_columns": model.unused_columns(rows),
+        "scores": scores_of(model_metrics(model, labels, predictions), rows),
+    }
+
+
+def as_text(result: dict) -> str:
+    """Return the scores as lines."""
+    lines = [f"{result['model']} on {result['rows']} rows of {result['data']} ({result['task']})"]
+    lines.append(table([(name, number(value)) for name, value in result["scores"].items()], "  "))
+    if result["unused_columns"]:
+        lines.append(f"columns not used: {', '.join(result['unused_columns'])}")
+    return "\n".join(lines)

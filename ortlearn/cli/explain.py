@@ -1,0 +1,184 @@
+"""Show the weights of a model, which of them can be trained, and why others are not.
+
+A scikit-learn model that is not fitted, or that reads text, needs DATA.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from dataclasses import asdict
+from typing import Any
+
+from onnx import TensorProto
+
+from ..conversion import Explanation, TrainableModel, explain, to_trainable
+from ..differentiation.registry import NO_GRADIENT, load_rules
+from ..exceptions import ConversionError
+from ..graphs import TensorType, initializer_arrays, opset_versions
+from ..graphs.nodes import all_nodes
+from ..onnx_files.decompositions import decompose_operators
+from .data_files import Table, column_options, read_table
+from .messages import shown
+from .model_files import load_model
+from .onnx_model import OnnxModel
+from .parser import add_data_options, add_model
+from .report import table
+
+__all__ = ["add_arguments", "as_text", "run"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    add_model(parser, "model")
+    add_data_options(parser, optional=True, label_help="column with the labels")
+
+
+def run(options: argparse.Namespace) -> dict:
+    """Return what an estimator of ortlearn sees of a model."""
+    model = load_model(options.model, options.trust)
+    rows = _rows(options)
+    result: dict[str, Any] = {
+        "model": options.model,
+        "kind": model.kind,
+        "task": model.task,
+        "classes": model.classes,
+        "columns": model.column_names,
+    }
+    if isinstance(model, OnnxModel):
+        return {**result, **_of_graph(model), **_of_onnx(model)}
+    X = None if rows is None else model.features(rows)
+    explanation = explain(model.source, X, None if rows is None else rows.labels)
+    return {**result, "class": type(model.source).__name__, **_table_of(explanation)}
+
+
+def _rows(options: argparse.Namespace) -> Table | None:
+    if options.data is None:
+        if options.label is not None:
+            raise ValueError("--label is a column of DATA, which is missing.")
+        return None
+    return read_table(options.data, **column_options(options))
+
+
+def _table_of(explanation: Explanation) -> dict:
+    return {
+        "trainable": explanation.trainable,
+        "problem": explanation.problem,
+        "weights": [asdict(row) for row in explanation.rows],
+        "table": str(explanation),
+    }
+
+
+def _of_graph(model: OnnxModel) -> dict:
+    """Return inputs, outputs, versions and operators of an ONNX file."""
+    nodes = Counter(_operator(node) for node in all_nodes(model.model.graph))
+    return {
+        "opset": opset_versions(model.model),
+        "inputs": [_described(item.name, item.known) for item in model.schema.inputs],
+        "outputs": [_described(name, model.types.get(name)) for name in model.outputs],
+        "operators": dict(sorted(nodes.items())),
+    }
+
+
+def _of_onnx(model: OnnxModel) -> dict:
+    """Return each weight of an ONNX file, and the operators that stop a gradient."""
+    explanation = explain(model.source)
+    trainable: TrainableModel | None = None
+    try:
+        trainable = to_trainable(model.source)
+    except ConversionError:
+        graph = decompose_operators(model.model)
+    else:
+        graph = trainable.objective_graph()
+    shapes = {} if trainable is None else _shapes(trainable)
+    weights = [
+        {
+            "name": name,
+            "shape": shapes.get(name),
+            "operator": fact.operator,
+            "trained": fact.trainable,
+            "reason": fact.reason,
+            "advice": fact.advice,
+        }
+        for fact in explanation.rows
+        for name in fact.weights
+    ]
+    return {
+        "trainable": explanation.trainable,
+        "problem": explanation.problem,
+        "weights": weights,
+        "without_gradient": _without_gradient(graph),
+    }
+
+
+def _shapes(trainable: TrainableModel) -> dict[str, list[int]]:
+    arrays = initializer_arrays(trainable.model)
+    return {trainable.original_names.get(name, name): list(array.shape) for name, array in arrays.items()}
+
+
+def _without_gradient(graph: Any) -> dict[str, str]:
+    """Return the operators between weights and scores that our rules do not differentiate, and why."""
+    rules, found = load_rules(), {}
+    for node in all_nodes(graph.graph):
+        rule = rules.find(node.domain, node.op_type)
+        if rule is None:
+            found[_operator(node)] = "no rule is known"
+        elif rule == NO_GRADIENT:
+            found[_operator(node)] = "no gradient passes"
+    return dict(sorted(found.items()))
+
+
+def _operator(node: Any) -> str:
+    return f"{node.domain}:{node.op_type}" if node.domain not in ("", "ai.onnx") else node.op_type
+
+
+def _described(name: str, known: TensorType | None) -> dict:
+    if known is None:
+        return {"name": name, "type": None, "shape": None}
+    shape = None if known.shape is None else list(known.shape)
+    return {"name": name, "type": TensorProto.DataType.Name(known.elem_type).lower(), "shape": shape}
+
+
+def as_text(result: dict) -> str:
+    """Return lines on the model, and a table of its weights."""
+    name = f"scikit-learn {result['class']}" if "class" in result else "ONNX file"
+    lines = [f"{result['model']}: {name}, {result['task'] or 'neither a classifier nor a regressor'}"]
+    if result["classes"] is not None:
+        lines.append(f"classes: {shown(result['classes'].tolist())}")
+    if result["columns"] is not None:
+        lines.append(f"columns: {shown(result['columns'])}")
+    if "class" in result:
+        return "\n".join([*lines, "", result["table"]])
+    lines += [f"inputs: {_values(result['inputs'])}", f"outputs: {_values(result['outputs'])}"]
+    versions = [f"{domain or 'ai.onnx'} {version}" for domain, version in result["opset"].items()]
+    lines.append(f"opset: {', '.join(versions)}")
+    lines.append(f"operators: {', '.join(f'{n} {op}' for op, n in result['operators'].items())}")
+    stops = [f"{operator} ({reason})" for operator, reason in result["without_gradient"].items()]
+    lines.append(f"without a gradient, before the scores: {', '.join(stops) or 'none'}")
+    return "\n".join([*lines, "", *_weights(result)])
+
+
+def _values(values: list[dict]) -> str:
+    return ", ".join(
+        f"{item['name']} {item['type']}{_shape(item['shape']) if item['shape'] is not None else ''}"
+        for item in values
+    )
+
+
+def _shape(shape: list | None) -> str:
+    return "" if shape is None else f"({', '.join('?' if n is None else str(n) for n in shape)})"
+
+
+def _weights(result: dict) -> list[str]:
+    lines = [result["problem"]] if result["problem"] else []
+    rows = [
+        (
+            item["name"],
+            _shape(item["shape"]),
+            item["operator"],
+            "yes" if item["trained"] else "no",
+            "; ".join(filter(None, (item["reason"], item["advice"]))),
+        )
+        for item in result["weights"]
+    ]
+    return [*lines, table([("weight", "shape", "operator", "trained", ""), *rows])] if rows else lines

@@ -1,0 +1,186 @@
+"""Predictions of ONNX files, as any onnxruntime computes them."""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, TensorProto
+
+from ..conversion import read_columns
+from ..exceptions import ConversionError
+from ..graphs import TensorType, copy_model, extract_model, runtime_errors, value_types
+from ..onnx_files.decompositions import decompose_operators
+from ..onnx_files.loading import load_onnx
+from ..onnx_files.scores.graph_end import GraphEnd
+from ..onnx_files.scores.outputs import class_table
+from ..preprocessing.schema import InputSchema, graph_inputs, schema_of_graph
+from ..training import Device, make_session
+from .data_files import Table
+from .predictions import Model, Predictions, check_numbers, select_columns
+
+__all__ = ["OnnxModel", "with_column_names"]
+
+FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
+#: Output and inputs of a graph that computes its own loss, by default.
+OWN_LOSS = ("loss", "label", "sample_weight")
+#: How much the probabilities of a row may add up to besides one.
+TOLERANCE = 1e-3
+#: Entry of the metadata with the names of the columns of a matrix, as JSON.
+COLUMNS = "feature_names"
+
+
+class OnnxModel(Model):
+    """ONNX file. It is a classifier if it has an output of labels (integers or text).
+
+    Parameters
+    ----------
+    source : str or bytes
+        Path of the file, or its content.
+    path : str
+        File, for messages.
+    own_loss : tuple of str, default=("loss", "label", "sample_weight")
+        Output and inputs that are no part of the prediction, in a graph that computes its own loss.
+    """
+
+    kind = "ONNX"
+
+    def __init__(self, source: Any, path: str, own_loss: tuple[str, str, str] = OWN_LOSS):
+        self.source = source
+        self.path = path
+        self.model = _without_loss(load_onnx(source), *own_loss)
+        self.types = value_types(self.model)
+        self.outputs = [value.name for value in self.model.graph.output]
+        labels = [name for name in self.outputs if name not in self._floats]
+        self.label = labels[0] if labels else None
+        self.task = "regression" if self.label is None else "classification"
+
+    @property
+    def _floats(self) -> list[str]:
+        """Outputs of floating-point numbers."""
+        return [name for name in self.outputs if self._type(name).elem_type in FLOATS]
+
+    def _type(self, name: str) -> TensorType:
+        return self.types.get(name, TensorType(TensorProto.FLOAT, None))
+
+    @cached_property
+    def schema(self) -> InputSchema:
+        """The inputs."""
+        return schema_of_graph(graph_inputs(self.model, self.types, None))
+
+    @cached_property
+    def column_names(self) -> list[str] | None:  # type: ignore[override]
+        """The inputs, where there are several; for a matrix the names in the metadata, where it has some."""
+        if not self.schema.is_matrix:
+            return [item.name for item in self.schema.inputs]
+        return _names_in_metadata(self.model, self.schema.n_features)
+
+    @cached_property
+    def classes(self) -> np.ndarray | None:  # type: ignore[override]
+        """Classes in the order of the probabilities, where the graph tells."""
+        if self.label is None:
+            return None
+        try:
+            model = decompose_operators(self.model)
+            found = class_table(GraphEnd(model, value_types(model)), self.label)
+        except ConversionError:
+            return None
+        return None if found is None else np.asarray(found)
+
+    def features(self, table: Table) -> Any:
+        """Return the columns by the names of the inputs, or all of them as a matrix."""
+        frame, expected = table.features, self.schema.n_features
+        if self.column_names is not None:
+            frame = select_columns(table, self.column_names)
+        if not self.schema.is_matrix:
+            return frame
+        if expected is not None and frame.shape[1] != expected:
+            raise ValueError(
+                f"{table.name} has {frame.shape[1]} columns of features, {self.path} takes {expected}: "
+                f"leave out others with --drop. They are {list(frame.columns)}."
+            )
+        if not self.schema.is_number_matrix:
+            return frame.to_numpy(object)
+        check_numbers(table, frame)
+        return frame.to_numpy(float, na_value=np.nan)
+
+    @runtime_errors()
+    def predict(self, table: Table) -> Predictions:
+        """Return the predictions."""
+        columns = read_columns(self.features(table), self.schema)
+        found = dict(zip(self.outputs, self._session.run(self.outputs, columns), strict=True))
+        if self.label is None:
+            return Predictions(_column(found[self.outputs[0]], len(table), self.path))
+        values = _column(found[self.label], len(table), self.path)
+        matrix = self._score_matrix([found[name] for name in self._floats], len(table))
+        if matrix is None or not _are_probabilities(matrix):
+            return Predictions(values, scores=matrix)
+        return Predictions(values, np.hstack([1 - matrix, matrix]) if matrix.shape[1] == 1 else matrix)
+
+    @cached_property
+    def _session(self) -> Any:
+        return make_session(self.model, Device("cpu"))
+
+    def _score_matrix(self, outputs: list[np.ndarray], n_rows: int) -> np.ndarray | None:
+        """Return the output with a column per class, probabilities rather than others; None where none is.
+
+        One column is enough for two classes. Where each class has an output, these are the columns.
+        """
+        arrays = [array.reshape(n_rows, -1).astype(np.float64) for array in outputs if len(array) == n_rows]
+        n_classes = None if self.classes is None else len(self.classes)
+        if len(arrays) > 1 and len(arrays) == n_classes and all(array.shape[1] == 1 for array in arrays):
+            return np.hstack(arrays)
+        widths = {1, 2} if n_classes == 2 else {n_classes}
+        fitting = [array for array in arrays if n_classes is None or array.shape[1] in widths]
+        return min(fitting, key=lambda array: not _are_probabilities(array), default=None)
+
+
+def with_column_names(model: ModelProto, names: list[str] | None) -> ModelProto:
+    """Return a model that says in its metadata which columns its matrix takes, unless its inputs say so."""
+    model = copy_model(model)
+    inputs = [value.name for value in model.graph.input]
+    if names is not None and len(inputs) == 1 and inputs != names:
+        for entry in [entry for entry in model.metadata_props if entry.key == COLUMNS]:
+            model.metadata_props.remove(entry)
+        model.metadata_props.add(key=COLUMNS, value=json.dumps(names))
+    return model
+
+
+def _names_in_metadata(model: ModelProto, n_features: int | None) -> list[str] | None:
+    """Return the names of the columns of a matrix, None where there are none that fit."""
+    texts = [entry.value for entry in model.metadata_props if entry.key == COLUMNS]
+    try:
+        names = json.loads(texts[0]) if texts else None
+    except ValueError:
+        return None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        return None
+    return names if n_features in (None, len(names)) else None
+
+
+def _without_loss(model: ModelProto, loss: str, label: str, weight: str) -> ModelProto:
+    """Return the part of a graph that predicts, without its own loss."""
+    outputs = [value.name for value in model.graph.output]
+    rest = [name for name in outputs if name != loss]
+    if loss not in outputs or not rest or label not in {value.name for value in model.graph.input}:
+        return model
+    return extract_model(model, rest)
+
+
+def _column(values: np.ndarray, n_rows: int, path: str) -> np.ndarray:
+    """Return an output as one value per row."""
+    if values.size != n_rows:
+        raise ValueError(
+            f"{path} predicts an array of shape {values.shape} for {n_rows} rows: one value per row is "
+            "supported, and a classifier needs an output of labels."
+        )
+    return values.reshape(n_rows)
+
+
+def _are_probabilities(matrix: np.ndarray) -> bool:
+    """Return whether the numbers of each row are probabilities, and not decision values."""
+    if not ((matrix >= 0) & (matrix <= 1 + TOLERANCE)).all():
+        return False
+    return matrix.shape[1] == 1 or bool(np.all(np.abs(matrix.sum(axis=1) - 1) < TOLERANCE))

@@ -1,0 +1,53 @@
+"""Output files: checked before the work begins, complete or not there at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..graphs.files import write_atomically
+
+__all__ = ["OutputFile"]
+
+
+@dataclass(frozen=True)
+class OutputFile:
+    """File that a command writes.
+
+    Attributes
+    ----------
+    path : str or None
+        Where; None where nothing is to be written.
+    """
+
+    path: str | None
+
+    @classmethod
+    def checked(cls, path: str | None, suffixes: Sequence[str], force: bool, option: str) -> OutputFile:
+        """Return the file, after checks of its name and folder; it must not exist without ``force``."""
+        if path is None:
+            return cls(None)
+        place = Path(path)
+        if place.suffix.lower() not in suffixes:
+            raise ValueError(f"{option} {path}: the name must end in {' or '.join(suffixes)}.")
+        if not place.parent.is_dir():
+            raise ValueError(f"{option} {path}: there is no folder {str(place.parent)!r}.")
+        if not os.access(place.parent, os.W_OK):
+            raise ValueError(f"{option} {path}: the folder {str(place.parent)!r} cannot be written to.")
+        if place.is_dir():
+            raise ValueError(f"{option} {path} is a folder.")
+        if place.exists() and not force:
+            raise ValueError(f"{option} {path} exists: choose another name, or replace it with --force.")
+        return cls(path)
+
+    @property
+    def suffix(self) -> str:
+        """End of the name, in lower case."""
+        return "" if self.path is None else Path(self.path).suffix.lower()
+
+    def write(self, content: bytes) -> None:
+        """Write the file under a temporary name, then rename it."""
+        assert self.path is not None
+        write_atomically(self.path, lambda file: file.write(content))

@@ -1,0 +1,78 @@
+"""Predictions of scikit-learn models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier, is_regressor
+from sklearn.exceptions import NotFittedError
+
+from ..conversion import is_fitted
+from ..preprocessing.readers import selected_names
+from .data_files import Table
+from .predictions import Model, Predictions, name_text_columns, select_columns, text_columns
+
+__all__ = ["SklearnModel"]
+
+
+class SklearnModel(Model):
+    """Estimator or pipeline of scikit-learn, of a ``.skops`` file.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Model.
+    path : str
+        File, for messages.
+    """
+
+    kind = "scikit-learn"
+
+    def __init__(self, estimator: Any, path: str):
+        self.source = estimator
+        self.path = path
+        self.is_fitted = is_fitted(estimator)
+        self.task = (
+            "classification"
+            if is_classifier(estimator)
+            else "regression"
+            if is_regressor(estimator)
+            else None
+        )
+        classes = getattr(estimator, "classes_", None) if self.task == "classification" else None
+        self.classes = None if classes is None or isinstance(classes, list) else np.asarray(classes)
+        names = getattr(estimator, "feature_names_in_", None)
+        if names is None and self.is_fitted:
+            names = selected_names(estimator)
+        self.column_names = None if names is None else [str(name) for name in names]
+
+    def features(self, table: Table) -> Any:
+        """Return the columns that the model was fitted on; an array where it knows no names."""
+        if self.column_names is not None:
+            return select_columns(table, self.column_names)
+        if not self.is_fitted:
+            return table.features
+        frame = table.features
+        if not hasattr(self.source, "n_features_in_") and frame.shape[1] == 1 and text_columns(frame):
+            return frame.iloc[:, 0].to_numpy(object)  # documents
+        return frame.to_numpy(object) if text_columns(frame) else frame.to_numpy(float, na_value=np.nan)
+
+    def predict(self, table: Table) -> Predictions:
+        """Return the predictions of a fitted model."""
+        if not self.is_fitted:
+            raise NotFittedError(f"{self.path}: the model is not fitted.")
+        X = self.features(table)
+        with name_text_columns(table):
+            values = np.asarray(self.source.predict(X))
+            if values.ndim == 2 and values.shape[1] == 1:
+                values = values.ravel()
+            if values.ndim != 1:
+                raise ValueError(f"{self.path} predicts {values.shape[1]} values per row: one is supported.")
+            if self.task != "classification":
+                return Predictions(values)
+            if hasattr(self.source, "predict_proba"):
+                return Predictions(values, probabilities=np.asarray(self.source.predict_proba(X)))
+            if hasattr(self.source, "decision_function"):
+                return Predictions(values, scores=np.asarray(self.source.decision_function(X)))
+            return Predictions(values)

@@ -1,0 +1,253 @@
+"""Train a model on the rows of a data file.
+
+The model is scored on rows that are not trained on, before and after: a share of DATA, or the file --test.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import os
+import sys
+import time
+import warnings
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from ..estimators import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
+from ..exceptions import ConversionError, FallbackWarning
+from .data_files import Table, column_options, read_table
+from .estimator_options import add_nested, add_parameters, check_parameters, given_parameters, set_nested
+from .messages import check_installed
+from .metrics import model_metrics, scores_of
+from .model_files import ONNX, SKOPS, load_model
+from .onnx_model import OnnxModel, with_column_names
+from .output_files import OutputFile
+from .parser import add_data_options, add_model
+from .predictions import Model, match_labels, name_text_columns
+from .report import number, table
+from .sklearn_model import SklearnModel
+
+__all__ = ["add_arguments", "as_text", "run"]
+
+CURVES = (".png", ".svg")
+#: Seed of the test rows where --random-state gives none.
+SEED = 0
+#: Names of weights that the summary lists.
+SHOWN = 4
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    add_model(parser, "model")
+    add_data_options(parser, label_help="column with the labels; a classifier or a regressor needs it")
+    _add_files(parser)
+    parser.add_argument(
+        "--test-share",
+        type=float,
+        default=0.2,
+        metavar="SHARE",
+        help="share of the rows to score on, not trained on; 0 for none (default: 0.2)",
+    )
+    parser.add_argument("--test", metavar="DATA", help="file with rows to score on, in place of --test-share")
+    parser.add_argument(
+        "--progress",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="show a progress bar on stderr (default: where stderr is a terminal and rich is installed)",
+    )
+    parser.add_argument(
+        "--two-calls",
+        action="store_true",
+        help="train with OrtGradientForwardBackwardOptimizer: forward and backward are two calls",
+    )
+    add_parameters(parser, OrtGradientOptimizer)
+    add_nested(parser)
+
+
+def _add_files(parser: argparse.ArgumentParser) -> None:
+    """Add the files to write."""
+    parser.add_argument(
+        "--out",
+        required=True,
+        metavar="FILE",
+        help="trained model: .onnx, or .skops for the scikit-learn model where MODEL is one",
+    )
+    parser.add_argument("--force", action="store_true", help="replace files that exist")
+    parser.add_argument("--curve", metavar="FILE", help="picture of the loss per epoch, .png or .svg")
+
+
+def run(options: argparse.Namespace) -> dict:
+    """Train, write the files, and return what came of it."""
+    out = _checked_output(options)
+    curve = _checked_curve(options)
+    model = load_model(options.model, options.trust)
+    trainer = _trainer(options, model)
+    rows, test = _rows(options, model)
+    before = _scores(model, test, options.label)
+    start = time.perf_counter()
+    _fit(trainer, model, rows, options)
+    seconds = time.perf_counter() - start
+    content = _content(trainer, model, out.suffix)
+    out.write(content)
+    if options.curve:
+        curve.write(_picture(trainer, curve.suffix))
+    trained = _trained_model(trainer, content, options.out)
+    after = None if model.task is None else _scores(trained, test, options.label)
+    return {
+        "model": options.model,
+        "out": options.out,
+        "curve": options.curve,
+        "task": model.task,
+        "rows": len(rows),
+        "test_rows": 0 if test is None else len(test),
+        "unused_columns": model.unused_columns(rows),
+        "weights": sorted(trainer.trained_coef_),
+        "epochs": trainer.n_iter_,
+        "seconds": seconds,
+        "loss": {"first": trainer.train_losses_[0], "last": trainer.train_losses_[-1]},
+        "scores": {"before": before, "after": after},
+    }
+
+
+def _checked_output(options: argparse.Namespace) -> OutputFile:
+    out = OutputFile.checked(options.out, (ONNX, SKOPS), options.force, "--out")
+    if out.suffix == SKOPS:
+        if Path(options.model).suffix.lower() == ONNX:
+            raise ValueError(f"--out {options.out}: an ONNX file is trained to an ONNX file, not to {SKOPS}.")
+        check_installed("skops", "cli", f"{SKOPS} files")
+    return out
+
+
+def _checked_curve(options: argparse.Namespace) -> OutputFile:
+    curve = OutputFile.checked(options.curve, CURVES, options.force, "--curve")
+    if options.curve:
+        check_installed("matplotlib", "plot", "pictures of training curves")
+        os.environ.setdefault("MPLBACKEND", "agg")
+    return curve
+
+
+def _trainer(options: argparse.Namespace, model: Model) -> Any:
+    """Return the estimator with all its parameters."""
+    kind = OrtGradientForwardBackwardOptimizer if options.two_calls else OrtGradientOptimizer
+    trainer = kind(model.source, **given_parameters(options, OrtGradientOptimizer))
+    check_parameters(trainer)
+    set_nested(trainer, options.nested)
+    progress = options.progress
+    if progress is None:
+        progress = sys.stderr.isatty() and find_spec("rich") is not None
+    elif progress:
+        check_installed("rich", "progress", "progress bars")
+    if model.task == "regression" and is_classifier(trainer):  # an ONNX file without an output of labels
+        model.task = None
+    return trainer.set_params(verbose=int(progress))
+
+
+def _rows(options: argparse.Namespace, model: Model) -> tuple[Table, Table | None]:
+    """Return the rows to train on, and those to score on."""
+    if not 0 <= options.test_share < 1:
+        raise ValueError(f"--test-share {options.test_share}: must be 0 or more, and less than 1.")
+    if options.label is None and model.task is not None:
+        raise ValueError(f"a {model.task} model is trained on labels: name their column with --label COLUMN.")
+    columns = column_options(options)
+    rows = read_table(options.data, **columns)
+    if options.test is not None:
+        return rows, read_table(options.test, **columns)
+    if options.test_share == 0 or rows.labels is None:
+        return rows, None
+    seed = getattr(options, "random_state", None)
+    return _split(rows, options.test_share, model.task, SEED if seed is None else seed)
+
+
+def _split(rows: Table, share: float, task: str | None, seed: int) -> tuple[Table, Table]:
+    """Return two parts of the rows, each with the classes in their shares where that is possible."""
+    from sklearn.model_selection import train_test_split
+
+    numbers, strata = np.arange(len(rows)), None
+    if task == "classification" and rows.labels is not None:
+        _, codes, counts = np.unique(rows.labels.astype(str), return_inverse=True, return_counts=True)
+        small = int(np.ceil(share * len(rows)))
+        if counts.min() > 1 and len(counts) <= min(small, len(rows) - small):
+            strata = codes
+    train, test = train_test_split(numbers, test_size=share, random_state=seed, stratify=strata)
+    return rows.take(np.sort(train)), rows.take(np.sort(test))
+
+
+def _scores(model: Model, test: Table | None, label: str) -> dict[str, float] | None:
+    """Return the scores on test rows; None where there are none, or the model predicts nothing yet."""
+    if test is None or test.labels is None or model.task is None:
+        return None
+    if not getattr(model, "is_fitted", True):
+        return None
+    labels = match_labels(test.labels, model, label)
+    return scores_of(model_metrics(model, labels, model.predict(test)), test)
+
+
+def _fit(trainer: Any, model: Model, rows: Table, options: argparse.Namespace) -> None:
+    """Train, with what the training prints on stderr."""
+    labels = None if rows.labels is None else match_labels(rows.labels, model, options.label)
+    with contextlib.redirect_stdout(sys.stderr), name_text_columns(rows), warnings.catch_warnings():
+        if not options.out.lower().endswith(
+            SKOPS
+        ):  # the file would begin after a step that stays in scikit-learn
+            warnings.simplefilter("error", FallbackWarning)
+        try:
+            trainer.fit(model.features(rows), labels, sample_weight=rows.weights)
+        except FallbackWarning as warning:
+            raise ConversionError(f"{warning} Write a {SKOPS} file, which has all steps.") from warning
+
+
+def _content(trainer: Any, model: Model, suffix: str) -> bytes:
+    """Return the trained model as the content of a file."""
+    if suffix == ONNX:
+        return with_column_names(trainer.get_trained_onnx(), model.column_names).SerializeToString()
+    from skops import io
+
+    return io.dumps(trainer.to_sklearn())
+
+
+def _trained_model(trainer: Any, content: bytes, path: str) -> Model:
+    """Return the trained model as a reader of the file gets it."""
+    if Path(path).suffix.lower() == SKOPS:
+        return SklearnModel(trainer.to_sklearn(), path)
+    return OnnxModel(content, path, (trainer.loss_output_name, trainer.label_name, trainer.weight_name))
+
+
+def _picture(trainer: Any, suffix: str) -> bytes:
+    from ..inspection import TrainingCurveDisplay
+
+    content = io.BytesIO()
+    display = TrainingCurveDisplay.from_estimator(trainer)
+    display.figure_.savefig(content, format=suffix[1:])
+    return content.getvalue()
+
+
+def _few(names: list[str]) -> list[str]:
+    """Return the first names of many, and how many there are."""
+    return names if len(names) <= SHOWN else [*names[:SHOWN], f"... ({len(names)} weights)"]
+
+
+def as_text(result: dict) -> str:
+    """Return a short summary."""
+    loss, scores = result["loss"], result["scores"]
+    lines = [
+        f"trained {', '.join(_few(result['weights']))} of {result['model']} on {result['rows']} rows: "
+        f"{result['epochs']} epochs in {result['seconds']:.1f} s",
+        f"loss: {number(loss['first'])} in the first epoch, {number(loss['last'])} in the last one",
+    ]
+    if scores["after"] is not None:
+        old = scores["before"] or {}
+        rows = [(name, number(old.get(name)), number(new)) for name, new in scores["after"].items()]
+        lines += [f"scores on {result['test_rows']} rows that were not trained on:"]
+        lines += [table([("metric", "before", "after"), *rows], "  ")]
+    elif result["test_rows"]:
+        lines.append("no scores: the model has no output of labels, or predicts none")
+    if result["unused_columns"]:
+        lines.append(f"columns not used: {', '.join(result['unused_columns'])}")
+    lines += [f"wrote {result[key]}" for key in ("out", "curve") if result[key]]
+    return "\n".join(lines)

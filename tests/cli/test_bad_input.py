@@ -1,0 +1,194 @@
+"""Every mistake is one line that says what to do, and exit status 2."""
+
+import sys
+
+import pandas as pd
+import pytest
+import skops.io
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from tests.cli.conftest import FEATURES, wine_frame
+
+OUT = ("--out", "never.onnx")
+WINE = ("wine.csv", "--label", "kind")
+NUMBERS = (*WINE, "--drop", "region", "--drop", "weight")
+
+
+def log(x):
+    return x
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_written(files):
+    before = sorted(files.iterdir())
+    yield
+    assert sorted(files.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "arguments, text",
+    [
+        (("nothing.onnx", *WINE), "nothing.onnx: No such file"),
+        (("nothing.skops", *WINE), "nothing.skops: No such file"),
+        (("model.pkl", *WINE), "skops.io.dump"),
+        (("model.joblib", *WINE), "runs the code that it holds"),
+        (("model.h5", *WINE), "must be an .onnx or a .skops file"),
+        (("wine.skops", "nothing.csv", "--label", "kind"), "nothing.csv: No such file"),
+        (("wine.skops", "wine.xlsx", "--label", "kind"), "data must be a .csv"),
+        (("wine.skops", "wine.csv", "--label", "Kind"), "no column 'Kind', but ['alcohol'"),
+        (("wine.skops", "wine.csv"), "--label COLUMN"),
+        (("wine.skops", *WINE, "--drop", "x"), "no column 'x'"),
+        (("wine.skops", *WINE, "--weights", "x"), "no column 'x'"),
+        (("wine.skops", *WINE, "--weights", "region"), "sample weights must be numbers"),
+        (("wine.skops", *WINE, "--drop", "kind"), "cannot be dropped"),
+        (("wine.skops", *WINE, "--drop", "hue"), "lacks columns that the model takes: ['hue']"),
+        (("wine.skops", "wine.csv", "--label", "region"), "does not know: ['north', 'south']"),
+        (("houses.skops", "houses.parquet", "--label", "city"), "column 'city' has texts"),
+        (("wine.onnx", *WINE), "has 5 columns of features, wine.onnx takes 3"),
+        (("wine.onnx", *WINE, "--drop", "hue", "--drop", "weight"), "texts where the model takes numbers"),
+        (("wine.skops", "wine.csv", "--label", "kind", "--separator", ";"), "choose their separator"),
+    ],
+)
+@pytest.mark.parametrize("command", ["train", "evaluate"])
+def test_arguments(run, command, arguments, text):
+    assert text in run(command, *arguments, *(OUT if command == "train" else ())).error
+
+
+@pytest.mark.parametrize(
+    "arguments, text",
+    [
+        ((), "required: --out"),
+        (("--out", "new.pkl"), "must end in .onnx or .skops"),
+        (("--out", "no_folder/new.onnx"), "there is no folder 'no_folder'"),
+        (("--out", "wine.onnx"), "wine.onnx exists"),
+        ((*OUT, "--curve", "a.jpg"), "must end in .png or .svg"),
+        ((*OUT, "--max-iter", "0"), "'max_iter' parameter"),
+        ((*OUT, "--max-iter", "abc"), "Got 'abc'"),
+        ((*OUT, "--dtype", "int8"), "'dtype' parameter"),
+        ((*OUT, "--learning-rate", "Fast"), "No learning rate is named 'Fast'"),
+        ((*OUT, "--learning-penalty", "l3"), "No penalty is named 'l3'"),
+        ((*OUT, "--weights-to-train", "coeff"), "Did you mean"),
+        ((*OUT, "--test-share", "1"), "--test-share 1.0"),
+        ((*OUT, "--test-share", "x"), "invalid float value: 'x'"),
+        ((*OUT, "--test", "nothing.csv"), "nothing.csv: No such file"),
+        ((*OUT, "--epochs", "3"), "unknown arguments: --epochs 3"),
+    ],
+)
+def test_options_of_train(run, arguments, text):
+    assert text in run("train", "wine.skops", *WINE, *arguments).error
+
+
+def test_onnx_is_not_made_scikit_learn(run):
+    assert (
+        "an ONNX file is trained to an ONNX file"
+        in run("train", "wine.onnx", *WINE, "--out", "n.skops").error
+    )
+
+
+@pytest.mark.parametrize(
+    "name, content, text",
+    [
+        ("empty.csv", b"", "empty.csv is empty"),
+        ("titles.csv", b"alcohol,kind\n", "has no rows"),
+        ("broken.csv", b'a,kind\n1,2\n"3,4,5\n', "cannot be read as csv"),
+        ("binary.csv", b"\xff\xfe\x00\x01", "cannot be read as csv"),
+        ("broken.csv.gz", b"no archive", "cannot be read as csv"),
+        ("broken.parquet", b"no parquet", "cannot be read as parquet"),
+        ("missing.csv", b"alcohol,hue,proline,kind\n1,2,3,\n1,2,3,barolo\n", "no label in 1 of 2 rows"),
+        ("alone.csv", b"kind\nbarolo\n", "there are no features"),
+        (
+            "texts.csv",
+            b"alcohol,hue,proline,kind\n1,2,high,barolo\n",
+            "columns ['proline'] (such as 'high')",
+        ),
+    ],
+)
+def test_damaged_data(run, tmp_path, name, content, text):
+    (tmp_path / name).write_bytes(content)
+    assert text in run("evaluate", "wine.skops", tmp_path / name, "--label", "kind").error
+
+
+def test_folders_in_the_place_of_files(run, tmp_path):
+    for name in ("a.csv", "a.onnx", "a.skops"):
+        (tmp_path / name).mkdir()
+    assert "a.csv: Is a directory" in run("evaluate", "wine.skops", tmp_path / "a.csv", "--label", "y").error
+    assert "a.onnx: Is a directory" in run("explain", tmp_path / "a.onnx").error
+    assert "is a folder" in run("train", "wine.skops", *WINE, "--out", tmp_path / "a.onnx").error
+
+
+@pytest.mark.parametrize("suffix", ["onnx", "skops"])
+@pytest.mark.parametrize("content", [b"", b"nonsense", b"half"])
+def test_damaged_models(run, files, tmp_path, suffix, content):
+    path = tmp_path / f"model.{suffix}"
+    whole = (files / f"wine.{suffix}").read_bytes()
+    path.write_bytes(whole[: len(whole) // 2] if content == b"half" else content)
+    text = "are not a" if suffix == "onnx" else "is not a .skops file"
+    assert text in run("evaluate", path, *WINE).error
+
+
+def test_negative_weights(run, tmp_path):
+    wine_frame().assign(weight=-1.0).to_csv(tmp_path / "data.csv", index=False)
+    error = run(
+        "evaluate", "wine.skops", tmp_path / "data.csv", "--label", "kind", "--weights", "weight"
+    ).error
+    assert "finite, and not negative" in error
+
+
+def test_missing_values_in_training(run, tmp_path):
+    frame = wine_frame()
+    frame.loc[3, "hue"] = None
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    error = run("train", "wine.skops", tmp_path / "data.csv", "--label", "kind", *OUT).error
+    assert "NaN" in error
+
+
+@pytest.mark.parametrize(
+    "package, arguments, text",
+    [
+        ("skops", ("evaluate", "wine.skops", *WINE), "'ortlearn[cli]'"),
+        ("pandas", ("evaluate", "wine.onnx", *WINE), "'ortlearn[cli]'"),
+        (
+            "pyarrow",
+            ("evaluate", "wine.onnx", "houses.parquet", "--label", "price"),
+            "'ortlearn[cli]'",
+        ),
+        (
+            "matplotlib",
+            ("train", "wine.onnx", *WINE, *OUT, "--curve", "c.png"),
+            "'ortlearn[plot]'",
+        ),
+        ("rich", ("train", "wine.onnx", *NUMBERS, *OUT, "--progress"), "'ortlearn[progress]'"),
+    ],
+)
+def test_extras_that_are_not_installed(run, monkeypatch, package, arguments, text):
+    monkeypatch.setitem(sys.modules, package, None)
+    error = run(*arguments).error
+    assert f"pip install {text}" in error and package in error
+
+
+def test_types_that_are_not_trusted(run, tmp_path):
+    frame = wine_frame()
+    model = make_pipeline(FunctionTransformer(log), Ridge()).fit(frame[FEATURES], frame["weight"])
+    skops.io.dump(model, tmp_path / "own.skops")
+    error = run("evaluate", tmp_path / "own.skops", *WINE).error
+    name = error.rpartition("--trust ")[2]
+    assert name.endswith("test_bad_input.log") and f"does not trust: ['{name}']" in error
+    assert (
+        "--trust other.Type"
+        not in run("evaluate", tmp_path / "own.skops", *WINE, "--trust", "other.Type").error
+    )
+
+
+def test_skops_files_of_something_else(run, tmp_path):
+    skops.io.dump({"a": 1}, tmp_path / "object.skops")
+    assert "no scikit-learn model, but a dict" in run("explain", tmp_path / "object.skops").error
+
+
+def test_several_outputs(run, tmp_path):
+    frame = pd.DataFrame({"x": [0.0, 1.0, 2.0, 3.0], "y": [0.0, 1.0, 2.0, 3.0]})
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    skops.io.dump(Ridge().fit(frame[["x"]], frame), tmp_path / "two.skops")
+    error = run("evaluate", tmp_path / "two.skops", tmp_path / "data.csv", "--label", "y").error
+    assert "predicts 2 values per row" in error

@@ -1,0 +1,60 @@
+"""The page of the command line shows what the commands print, but for the numbers."""
+
+import doctest
+import re
+import shlex
+
+import pytest
+
+from ortlearn.cli import main
+from tests.docs.pages import DOCS, ROOT
+
+PAGE = DOCS / "howto/command_line.md"
+BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.M | re.S)
+COMMAND = re.compile(r"^\$ ortlearn (.*)\n((?:(?!\$ ).*\n)*)", re.M)
+CONTINUED = re.compile(r"\\\n> *")
+NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:e-?\d+)?")
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def differences(text, run):
+    """Run the blocks of a page; return the commands that print something else, and how many there are."""
+    found, count = [], 0
+    for kind, body in BLOCK.findall(text):
+        if kind == "python":
+            exec(body, {})
+            continue
+        for command, expected in COMMAND.findall(CONTINUED.sub("", body)):
+            count += 1
+            expected, printed = (NUMBER.sub("0", text) for text in (expected, run(shlex.split(command))))
+            if not doctest.OutputChecker().check_output(expected, printed, FLAGS):
+                found.append((command, printed))
+    return found, count
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Return a function that runs a command in an empty folder and returns what it prints."""
+    monkeypatch.chdir(tmp_path)
+
+    def command(arguments):
+        main(arguments)
+        return "".join(capsys.readouterr())
+
+    return command
+
+
+def test_every_command_prints_what_the_page_shows(run):
+    found, count = differences(PAGE.read_text(encoding="utf-8"), run)
+    assert not found and count >= 8
+
+
+def test_another_output_would_be_noticed(run):
+    text = PAGE.read_text(encoding="utf-8").replace("1 Softmax", "1 Softplus")
+    assert [command for command, _ in differences(text, run)[0]] == ["explain new.onnx"]
+
+
+def test_the_readme_shows_commands_of_the_page():
+    commands = re.findall(r"^ortlearn (\w+)", (ROOT / "README.md").read_text(encoding="utf-8"), re.M)
+    page = PAGE.read_text(encoding="utf-8")
+    assert len(commands) >= 3 and all(f"ortlearn {command}" in page for command in commands)
