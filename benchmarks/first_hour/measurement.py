@@ -103,8 +103,8 @@ def fit_watched(model: Any, *rows: np.ndarray) -> Training:
     return training
 
 
-def measure(pair: Pair, params: dict[str, Any]) -> Measured:
-    """Return all of a pair.
+def measure(pair: Pair, params: dict[str, Any]) -> list[Measured]:
+    """Return the row of a pair.
 
     Parameters
     ----------
@@ -130,4 +130,4 @@ def measure(pair: Pair, params: dict[str, Any]) -> Measured:
     by_sklearn = train(fitted, gap)
     fresh = OrtGradientOptimizer(clone(pair.estimator()), random_state=0, **params)
     warm = OrtGradientOptimizer(fitted, warm_start=True, random_state=0, **params)
-    return Measured(pair.name, pair.metric, by_sklearn, train(fresh, gap), train(warm, gap))
+    return [Measured(pair.name, pair.metric, by_sklearn, train(fresh, gap), train(warm, gap))]

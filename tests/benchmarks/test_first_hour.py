@@ -52,7 +52,7 @@ def test_scores_of_impossible_predictions(parts):
 def test_one_pair(parts):
     measurement, pairs, _ = parts
     pair = next(pair for pair in pairs.PAIRS if pair.name == "thousands scaled Ridge")
-    row = measurement.measure(pair, {"max_iter": 50, "learning_rate": "LBFGS", "learning_penalty": None})
+    (row,) = measurement.measure(pair, {"max_iter": 50, "learning_rate": "LBFGS", "learning_penalty": None})
     assert row.fresh.score == pytest.approx(row.sklearn.score, abs=0.01)
     assert abs(row.sklearn.gap) < 1e-8 and row.fresh.gap < 0.01
     assert row.fresh.rate == "LearningRateLBFGS()" and not row.fresh.error
@@ -60,5 +60,5 @@ def test_one_pair(parts):
 
 def test_an_exception_is_a_result(parts):
     measurement, pairs, _ = parts
-    row = measurement.measure(pairs.Pair("few_rows", "raw", "Ridge"), {"max_iter": 0})
+    (row,) = measurement.measure(pairs.Pair("few_rows", "raw", "Ridge"), {"max_iter": 0})
     assert "max_iter" in row.fresh.error and not row.sklearn.error
