@@ -1,8 +1,9 @@
 """Adapt scikit-learn models to data that drifted: the main job of ortlearn.
 
-Each model is fitted by scikit-learn on old rows. Then the data drift, and it is trained again from
-its own weights on 50, 300 and 2,000 new rows, with default parameters. For comparison, scikit-learn
-fits the same model anew on these rows. All scores are of other rows from after the drift.
+Each model is fitted by scikit-learn on old rows. Then the data drift, and it is trained again
+from its own weights on 50, 300 and 2,000 new rows, with default parameters. For comparison,
+scikit-learn fits the same model anew on these rows. All scores are of other rows from after the
+drift.
 """
 
 from __future__ import annotations
@@ -39,6 +40,11 @@ OUTPUT = Path("demo-output")
 SIZES = (50, 300, 2000)
 #: Number of new rows on which both estimators are trained.
 BOTH = 300
+NOTES = """\
+old: the model from before the drift. refit: scikit-learn on the new rows alone. warm: the old
+model, trained again by ortlearn. scikit-learn cannot train the trees of boosting again, only
+grow more of them. Its networks have no Huber loss: wrong labels spoil the refit.
+OrtGradientForwardBackwardOptimizer, on {size} rows: equal scores, within {difference:.3f}."""
 #: X and y, of old rows, new rows and test rows.
 Parts = list[tuple[np.ndarray, np.ndarray]]
 
@@ -70,7 +76,7 @@ def new_scanner(rng: np.random.Generator) -> Parts:
 
 
 def new_bins(rng: np.random.Generator) -> Parts:
-    """The concept drifts: digits are sorted into bins by pairs, then 3 and 6 change their bins."""
+    """The concept drifts: digits go into bins by pairs, then 3 and 6 change their bins."""
     old, *after = images(rng)
     bins, new = np.arange(10) // 2, np.arange(10) // 2
     new[3], new[6] = 0, 4
@@ -162,7 +168,7 @@ def fit_timed(model: Any, X: np.ndarray, y: np.ndarray) -> tuple[Any, float]:
 
 
 def run_case(case: Case, table: Table) -> float:
-    """Fit, let the data drift, retrain, report, and return how far our two estimators differ."""
+    """Fit, retrain after the drift, report; return how far our two estimators differ."""
     old, new, test = case.data(np.random.default_rng(0))
     model, _ = fit_timed(clone(case.model), *old)
     before = model.score(*test)
@@ -223,14 +229,7 @@ def main() -> None:
         difference = max(run_case(case, table) for case in cases())
     console = Console()
     Console(width=max(console.width, 150)).print(table)
-    print(
-        "old: the model from before the drift. refit: scikit-learn on the new rows alone. warm: the old "
-        "model,\ntrained again by ortlearn. scikit-learn cannot train the trees of boosting again, only "
-        "grow more of\nthem. Its networks have no Huber loss: wrong labels spoil the refit."
-    )
-    print(
-        f"OrtGradientForwardBackwardOptimizer scores on {BOTH} rows differ by {difference:.3f} at most."
-    )
+    print(NOTES.format(size=BOTH, difference=difference))
     print(f"Trained ONNX models and loss curves are in {OUTPUT}/.")
 
 
