@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+from rich import box
 from rich.table import Table
 
 from benchmarks.drift.measurement import CONTENDERS, Row
@@ -75,11 +76,11 @@ def _mean(rows: list[Row], contender: str, what: str) -> float:
 
 
 def means(rows: list[Row]) -> Table:
-    """Return the means by drift and number of new rows as a table."""
-    found = Table("drift", "new rows", *CONTENDERS, title="Mean accuracy and Brier score after a drift")
+    """Return the means by drift and number of new rows, as the table of docs/howto/adapt_to_new_data.md."""
+    found = Table("drift", "new rows", *CONTENDERS, box=box.MARKDOWN, title="Mean accuracy (Brier score)")
     for (drift, n_new), group in _groups(rows, lambda row: (row.drift, row.n_new)).items():
         cells = [
-            f"{_mean(group, contender, 'accuracy'):.3f}  {_mean(group, contender, 'brier'):.3f}"
+            f"{_mean(group, contender, 'accuracy'):.3f} ({_mean(group, contender, 'brier'):.3f})"
             for contender in CONTENDERS
         ]
         found.add_row(drift, str(n_new), *cells)
