@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from fnmatch import fnmatch
@@ -27,6 +28,7 @@ def run_table(
     measure: Callable[[Any, dict[str, Any]], list],
     tables: Sequence[Callable[[list], Table]],
     summary: Callable[[list], dict[str, Any]],
+    targets: Mapping[str, float],
 ) -> None:
     """Read the arguments, measure, print, and write where that was asked for.
 
@@ -42,12 +44,15 @@ def run_table(
         Each returns a table of all rows.
     summary : callable
         Returns a dictionary of names and numbers.
+    targets : mapping of str to float
+        Smallest values that some of these numbers should have.
     """
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--only", default="", help="part of a name as the table shows it, * for any text")
     parser.add_argument("--write", type=Path, help="file for the results, JSON")
     parser.add_argument("--params", type=json.loads, default={}, help="parameters of our estimator, JSON")
+    parser.add_argument("--check", action="store_true", help="fail where a target is missed")
     arguments = parser.parse_args()
     chosen = [case for case in cases if fnmatch(case.name, f"*{arguments.only}*")]
     work = partial(measure, params=arguments.params)
@@ -59,8 +64,10 @@ def run_table(
         Console(width=max(console.width, 190)).print(table(rows))
     numbers = summary(rows)
     for name, value in numbers.items():
-        print(f"{name:50} {value:.3g}")
+        print(f"{name:50} {value:<8.3g}" + (f" target {targets[name]}" if name in targets else ""))
     if arguments.write:
         arguments.write.write_text(
             json.dumps({"summary": numbers, "rows": [asdict(row) for row in rows]}, indent=1)
         )
+    if arguments.check and any(numbers[name] < target for name, target in targets.items()):
+        sys.exit("A target is missed.")

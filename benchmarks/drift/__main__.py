@@ -12,8 +12,10 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 from benchmarks.drift.cases import CASES
 from benchmarks.drift.measurement import measure
-from benchmarks.drift.report import means, summary, table
+from benchmarks.drift.report import TARGETS, means, summary, table
 from benchmarks.table_command import run_table
 
 if __name__ == "__main__":
-    run_table("Warm starts after a drift, against scikit-learn.", CASES, measure, [table, means], summary)
+    run_table(
+        "Warm starts after a drift, against scikit-learn.", CASES, measure, [table, means], summary, TARGETS
+    )

@@ -59,6 +59,7 @@ def test_summary(parts):
         row(0.7, 0.6, 0.7, float("nan"), error="ValueError: no"),
     ]
     found = report.summary(rows)
+    assert report.TARGETS.keys() <= found.keys()
     assert found["warm best or within 0.01 of it"] == 0.25
     assert found["warm best or within 0.01, concept drift"] == 0.0
     assert found["warm not below the old model by 0.02"] == 0.5

@@ -33,6 +33,7 @@ def test_summary_counts_errors_as_misses(parts):
 
     rows = [row(0.885, 0.91, gap=0.5), row(0.87, 0.89, gap=0.001), row(0.99, 0.5, error="ValueError: no")]
     found = report.summary(rows)
+    assert report.TARGETS.keys() <= found.keys()
     assert found["fresh within 0.02 of scikit-learn"] == pytest.approx(1 / 3)
     assert found["warm not worse than its start by 0.02"] == pytest.approx(2 / 3)
     assert (found["errors of fresh"], found["errors of warm"]) == (1, 0)
