@@ -55,7 +55,8 @@ def summary(rows: list[Measured]) -> dict[str, Any]:
         ),
         "errors of fresh": sum(bool(row.fresh.error) for row in rows),
         "errors of warm": sum(bool(row.warm.error) for row in rows),
-        "pairs with warnings": sum(bool(row.fresh.warnings or row.warm.warnings) for row in rows),
+        "fits from fresh weights that warn": sum(bool(row.fresh.warnings) for row in rows),
+        "warm starts that warn": sum(bool(row.warm.warnings) for row in rows),
         "convex pairs": convex,
         "fresh within 1 % of the optimum": sum(gap <= NEAR for gap in fresh_gaps) / convex
         if convex
