@@ -1,0 +1,104 @@
+"""Data before and after a drift.
+
+Three kinds of drift, each on generated rows and on the images of digits:
+
+- covariate: features come from elsewhere, classes depend on them as before
+- concept: classes depend on features in another way
+- share: classes have other shares, and each looks as before
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.datasets import load_digits
+
+__all__ = ["DRIFTS", "SIZES", "Drifted", "drifted"]
+
+DRIFTS = ("covariate", "concept", "share")
+#: Numbers of new rows, by source of the data.
+SIZES = {"generated": (50, 300, 2000), "digits": (50, 300)}
+#: What makes generated features raw: units and offsets of their own.
+UNITS = np.array([1.0, 0.01, 300.0, 10.0, 1.0, 50.0, 2.0, 1000.0])
+OFFSETS = np.array([0.0, 1.0, 2000.0, 40.0, 0.0, -100.0, 0.0, 500.0])
+
+
+@dataclass
+class Drifted:
+    """Rows from before a drift, and from after it.
+
+    Attributes
+    ----------
+    X_old, y_old : ndarray
+        Rows from before.
+    X_new, y_new : ndarray
+        Rows from after; a case takes the first ones.
+    X_test, y_test : ndarray
+        Other rows from after.
+    """
+
+    X_old: np.ndarray
+    y_old: np.ndarray
+    X_new: np.ndarray
+    y_new: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
+
+
+def drifted(source: str, drift: str, seed: int) -> Drifted:
+    """Return data with a drift.
+
+    Parameters
+    ----------
+    source : {"generated", "digits"}
+        Where the rows come from.
+    drift : {"covariate", "concept", "share"}
+        Kind of drift.
+    seed : int
+        Draws rows and noise.
+    """
+    rng = np.random.default_rng(seed)
+    return (_generated if source == "generated" else _digits)(drift, rng)
+
+
+def _generated(drift: str, rng: np.random.Generator) -> Drifted:
+    """Eight features, two classes; 2,000 rows of each part."""
+
+    def rows(n: int, drift: str = ""):
+        X = rng.normal(size=(n, 8))
+        weights = [1.5, -1.0, 0.8, 0.0]
+        if drift == "covariate":
+            X[:, [0, 2, 4]] += 1.0, 1.5, 1.0
+        if drift == "concept":
+            weights = [0.5, -1.0, 0.8, 1.2]
+        # A product and a square, so that no linear model is right everywhere.
+        score = X[:, :4] @ weights + 0.7 * X[:, 2] * X[:, 4] + 0.4 * X[:, 5] ** 2 - 0.4
+        y = (score + rng.logistic(scale=0.4, size=n) > 0).astype(int)
+        return UNITS * X + OFFSETS, y
+
+    def with_share(n: int):
+        X, y = rows(4 * n)
+        kept = np.flatnonzero((y == 0) | (rng.uniform(size=4 * n) < 0.15))[:n]
+        return X[kept], y[kept]
+
+    new, test = (with_share(2000) if drift == "share" else rows(2000, drift) for _ in range(2))
+    return Drifted(*rows(2000), *new, *test)
+
+
+def _digits(drift: str, rng: np.random.Generator) -> Drifted:
+    """Images of ten digits; 700 old ones, 300 new ones, the others for the test."""
+    X, y = load_digits(return_X_y=True)
+    order = rng.permutation(len(y))
+    X, y = X[order], y[order]
+    old, after = slice(0, 700), slice(700, None)
+    X_old, y_old, X_after, y_after = X[old], y[old], X[after], y[after]
+    if drift == "covariate":  # a scanner of low contrast, with noise
+        X_after = np.clip(0.5 * X_after + rng.normal(4, 1.5, X_after.shape), 0, 16)
+    if drift == "concept":  # digits are sorted into bins by pairs; then two digits move to other bins
+        y_old, y_after = y_old // 2, y_after // 2
+        y_after[y[after] == 3], y_after[y[after] == 6] = 0, 4
+    if drift == "share":  # digits below five become four times rarer
+        kept = (y_after >= 5) | (rng.uniform(size=len(y_after)) < 0.25)
+        X_after, y_after = X_after[kept], y_after[kept]
+    return Drifted(X_old, y_old, X_after[:300], y_after[:300], X_after[300:], y_after[300:])

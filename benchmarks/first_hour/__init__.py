@@ -1,0 +1,1 @@
+"""What a new user gets in the first hour: every usual model on usual data, with default parameters."""

@@ -1,0 +1,78 @@
+"""The table of drifts: its data, its scores and its summary."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def parts():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT))
+        from benchmarks.drift import cases, data, measurement, report
+
+        yield cases, data, measurement, report
+
+
+def test_drifts_change_what_they_say(parts):
+    _, data, _, _ = parts
+    covariate, concept, share = (data.drifted("generated", drift, 0) for drift in data.DRIFTS)
+    moved = [
+        (d.X_new.mean(axis=0) - d.X_old.mean(axis=0)) / d.X_old.std(axis=0) for d in (covariate, concept)
+    ]
+    np.testing.assert_allclose(moved[0], [1, 0, 1.5, 0, 1, 0, 0, 0], atol=0.15)
+    np.testing.assert_allclose(moved[1], np.zeros(8), atol=0.15)
+    assert share.y_test.mean() < 0.2 < 0.4 < share.y_old.mean() < 0.6
+    for drift in data.DRIFTS:
+        digits = data.drifted("digits", drift, 0)
+        assert len(digits.X_new) == 300 and len(digits.X_test) > 300
+
+
+def test_brier_score_counts_classes_that_a_model_does_not_know(parts):
+    _, _, measurement, _ = parts
+
+    class Model:
+        classes_ = np.array([0, 2])
+
+        def predict_proba(self, X):
+            return np.tile([0.75, 0.25], (len(X), 1))
+
+    assert measurement.brier(Model(), np.zeros((1, 1)), np.array([0])) == pytest.approx(2 * 0.25**2)
+    assert measurement.brier(Model(), np.zeros((1, 1)), np.array([1])) == pytest.approx(1 + 0.75**2 + 0.25**2)
+
+
+def test_summary(parts):
+    _, _, measurement, report = parts
+
+    def row(*accuracies, drift="share", error=""):
+        results = [measurement.Adapted(a, 1 - a, 1.0, "", []) for a in accuracies]
+        results[-1].error = error
+        return measurement.Row("a", drift, 50, dict(zip(measurement.CONTENDERS, results, strict=True)))
+
+    rows = [
+        row(0.7, 0.8, 0.9, 0.895),
+        row(0.7, 0.8, 0.9, 0.85, drift="concept"),
+        row(0.7, 0.6, 0.7, 0.67),
+        row(0.7, 0.6, 0.7, float("nan"), error="ValueError: no"),
+    ]
+    found = report.summary(rows)
+    assert report.TARGETS.keys() <= found.keys()
+    assert found["warm best or within 0.01 of it"] == 0.25
+    assert found["warm best or within 0.01, concept drift"] == 0.0
+    assert found["warm not below the old model by 0.02"] == 0.5
+    assert found["warm Brier score not above the old model's"] == 0.5
+    assert found["mean accuracy, warm start"] == pytest.approx(0.805)
+    assert found["errors of warm"] == 1
+    assert report.table(rows).row_count == 4 and report.means(rows).row_count == 2
+
+
+def test_one_case(parts):
+    cases, data, measurement, _ = parts
+    rows = measurement.measure(cases.Case("generated", "concept", "scaled", "LogisticRegression", 0), {})
+    assert [row.n_new for row in rows] == list(data.SIZES["generated"])
+    last = rows[-1].adapted
+    assert last["warm start"].accuracy > last["old model"].accuracy + 0.05
+    assert last["warm start"].brier < last["old model"].brier
