@@ -34,7 +34,7 @@ ALLOWED = {
     "preprocessing": {"graphs", "models", "quiet"},
     "onnx_files": {"graphs", "differentiation", "models"},
     "models": {"graphs", "losses", "penalties"},
-    "conversion": {"graphs", "differentiation", "models", "preprocessing", "onnx_files", "quiet"},
+    "conversion": {"graphs", "differentiation", "losses", "models", "preprocessing", "onnx_files", "quiet"},
     "training": BELOW_TRAINING,
     "estimators": BELOW_ESTIMATORS,
     "inspection": {"graphs"},

@@ -26,7 +26,8 @@ def peak():
 
 n_rows, trains, fitted = int(sys.argv[1]), sys.argv[2] != "nothing", sys.argv[2] == "train fitted"
 small = np.random.RandomState(0).normal(size=(64, 100)).astype(np.float32)
-OrtGradientOptimizer(LinearRegression(), max_iter=1, batch_size=16).fit(small, small[:, 0])
+warm_up = OrtGradientOptimizer(LinearRegression(), max_iter=1, batch_size=16, learning_rate=0.01)
+warm_up.fit(small, small[:, 0])
 rng = np.random.default_rng(0)
 X = np.empty((n_rows, 100), dtype=np.float32)
 for start in range(0, n_rows, 1000):
@@ -72,7 +73,8 @@ def assert_trains_from_a_file(folder, n_rows, n_columns, batch_size):
     y = X[:, 0] - X[:, 1]
     mapped = memory_map(folder, X)
     for model in (LinearRegression(), make_pipeline(StandardScaler(), LinearRegression())):
-        optimizer = OrtGradientOptimizer(model, max_iter=2, random_state=0, batch_size=batch_size)
+        options = {"max_iter": 2, "random_state": 0, "batch_size": batch_size, "learning_rate": "SGD"}
+        optimizer = OrtGradientOptimizer(model, **options)
         expected = optimizer.fit(X, y)
         weights, predicted = expected.trained_coef_, expected.predict(X)
         got = optimizer.fit(mapped, y)
@@ -104,6 +106,6 @@ def test_data_in_the_right_form_is_bound_as_it_is(monkeypatch):
 
     monkeypatch.setattr(epoch_step, "ort_value", noted)
     X = np.random.RandomState(0).normal(size=(50, 4)).astype(np.float32)
-    OrtGradientOptimizer(LinearRegression(), max_iter=1, random_state=0).fit(X, X[:, 0])
+    OrtGradientOptimizer(LinearRegression(), max_iter=1, random_state=0, learning_rate="SGD").fit(X, X[:, 0])
     assert sum(np.shares_memory(array, X) for array in seen) == 1
     assert max(array.nbytes for array in seen if not np.shares_memory(array, X)) < X.nbytes

@@ -172,7 +172,10 @@ def _check_before_fit(
     if classes is None and y is not None and not conversion.is_fitted(source):
         one = one_class(y)
         if one is not None and configuration.estimator_type == "classifier":
-            raise ValueError(f"A classifier needs samples of at least 2 classes, y has 1 class: [{one!r}].")
+            raise ValueError(
+                f"A classifier needs samples of at least 2 classes, y has 1 class: [{one!r}]. If others "
+                "will come, name all of them: fit(X, y, classes=...), or partial_fit."
+            )
     return rows
 
 
@@ -202,7 +205,8 @@ def _starting_weights(
     if {k: v.shape for k, v in weights.items()} != {k: v.shape for k, v in own.items()}:
         raise ValueError(
             "warm_start=True goes on from the last solution, whose weights have other shapes than "
-            "the model for these data: set warm_start=False, or fit a clone."
+            "the model for these data: set warm_start=False, or fit a clone. Where y lacks a class that "
+            "it had, name all classes: fit(X, y, classes=...)."
         )
     return weights
 

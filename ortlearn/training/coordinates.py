@@ -19,6 +19,8 @@ __all__ = ["Coordinates", "FirstLayer", "first_layers", "moments"]
 
 #: Columns whose standard deviation is below this share of their size are constant but for rounding.
 CONSTANT = 1e-6
+#: Rows of which moments are computed at once, so that X is not copied.
+ROWS = 8192
 
 
 @dataclass(frozen=True)
@@ -355,10 +357,15 @@ def moments(features: Any, sample_weight: np.ndarray | None, centred: bool) -> t
             else sample_weight / sample_weight.sum()
         )
         return np.zeros(features.shape[1]), np.sqrt(np.asarray(shares @ squares, dtype=np.float64).ravel())
-    values = features.astype(np.float64)
-    if not centred:
-        return np.zeros(values.shape[1]), np.sqrt(np.average(values**2, axis=0, weights=sample_weight))
-    mean = np.average(values, axis=0, weights=sample_weight)
-    spread = np.sqrt(np.average((values - mean) ** 2, axis=0, weights=sample_weight))
+    weights = np.ones(len(features)) if sample_weight is None else sample_weight.astype(np.float64)
+    mean, chunks = np.zeros(features.shape[1]), range(0, len(features), ROWS)
+    if centred:
+        for rows in (slice(start, start + ROWS) for start in chunks):
+            mean += weights[rows] @ features[rows].astype(np.float64)
+        mean /= weights.sum()
+    squares = np.zeros(features.shape[1])
+    for rows in (slice(start, start + ROWS) for start in chunks):
+        squares += weights[rows] @ (features[rows] - mean) ** 2
+    spread = np.sqrt(squares / weights.sum())
     spread[spread <= CONSTANT * np.abs(mean)] = 0.0
     return mean, spread

@@ -73,6 +73,16 @@ class _Stop(BaseStep):
         raise _Posed(self.task, data, weights)
 
 
+#: Trainings from a model's own weights, without what the defaults add.
+PLAIN = {
+    "warm_start": True,
+    "learning_rate": "SGD",
+    "learning_penalty": None,
+    "class_weight": None,
+    "keep_better": False,
+}
+
+
 class _StoppedOptimizer(OrtGradientOptimizer):
     _step_class = _Stop
 
@@ -88,7 +98,7 @@ def pose(model: Any, X: Any, y: Any) -> Posed:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            _StoppedOptimizer(model, warm_start=True, gradient="rules", shuffle=False).fit(X, y)
+            _StoppedOptimizer(model, gradient="rules", shuffle=False, **PLAIN).fit(X, y)
         except _Posed as posed:
             task, data, weights = posed.args
             return Posed(task, data, weights, messages(caught))
@@ -118,10 +128,8 @@ def perturbed(weights: dict[str, np.ndarray], distance: float, seed: int = 0) ->
 
 def untouched(model: Any, X: Any, y: Any) -> OrtGradientOptimizer:
     """Return our estimator of a fitted model, its weights as they were."""
-    rate = LearningRateSGD(eta0=NO_RATE, learning_rate="constant")
-    return OrtGradientOptimizer(
-        model, warm_start=True, learning_rate=rate, max_iter=1, batch_size=_n_rows(X), shuffle=False
-    ).fit(X, y)
+    options = {**PLAIN, "learning_rate": LearningRateSGD(eta0=NO_RATE, learning_rate="constant")}
+    return OrtGradientOptimizer(model, max_iter=1, batch_size=_n_rows(X), shuffle=False, **options).fit(X, y)
 
 
 def train_from(
@@ -144,14 +152,9 @@ def train_from(
     class Optimizer(kind):
         _step_class = Step
 
+    options = {**PLAIN, "learning_rate": LearningRateSGD(eta0=rate, learning_rate="constant")}
     return Optimizer(
-        model,
-        warm_start=True,
-        learning_rate=LearningRateSGD(eta0=rate, learning_rate="constant"),
-        max_iter=epochs,
-        batch_size=_n_rows(X),
-        shuffle=False,
-        gradient=gradient,
+        model, max_iter=epochs, batch_size=_n_rows(X), shuffle=False, gradient=gradient, **options
     ).fit(X, y)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from ortlearn.conversion import read_columns, to_trainable, write_weights
+from tests.plain_training import plain_training  # noqa: F401
 
 
 @pytest.fixture(scope="session")
