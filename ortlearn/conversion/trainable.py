@@ -15,7 +15,6 @@ from ..graphs import runtime_errors
 from ..models import unwrapped
 from ..onnx_files.decompositions import decompose_operators
 from ..onnx_files.loading import is_onnx_source, load_onnx
-from ..onnx_files.ml_checks import check_ml_widths
 from ..preprocessing.comparison import Run
 from ..preprocessing.estimator_checks import check_is_a_model
 from ..preprocessing.front import Split, split_pipeline
@@ -91,7 +90,6 @@ def to_trainable(
     names = (loss_output_name, label_name, weight_name)
     if is_onnx_source(source):
         model = with_computed_shapes(decompose_operators(load_onnx(source)))
-        check_ml_widths(model)
         return trainable_from_graph(
             model, weights_to_train, own_loss_names=names, task=forced_task, link=link
         )

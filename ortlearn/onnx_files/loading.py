@@ -13,7 +13,6 @@ from onnx import ModelProto, TensorProto, helper, shape_inference
 from ..differentiation.inference import infer_types
 from ..exceptions import ConversionError
 from ..graphs import copy_model, inline_functions, map_names, runtime_errors, value_types
-from .ml_checks import check_ml_nodes
 from .model_checks import check_bodies, check_sizes, check_structure
 from .operator_checks import check_operators
 from .versions import pin_versions, with_free_rows
@@ -93,7 +92,6 @@ def load_onnx(source: Any) -> ModelProto:
     types = value_types(infer_types(model), infer=False)
     check_sizes(types, label)
     check_operators(model, types, label)
-    check_ml_nodes(model, types, label)
     return model
 
 

@@ -1,0 +1,136 @@
+"""The decision trees of a fused operator as arrays, checked: onnxruntime trusts them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from onnx import AttributeProto
+
+from .common import Fused
+
+__all__ = ["Trees", "base_values", "read_trees"]
+
+#: What a TreeEnsembleRegressor needs to route a sample, after ``nodes_``.
+ROUTING = {
+    *("falsenodeids", "featureids", "missing_value_tracks_true", "modes", "nodeids", "treeids"),
+    *("truenodeids", "values", "values_as_tensor"),
+}
+#: Splits one below the other.
+MAX_DEPTH = 10_000
+
+
+@dataclass(frozen=True)
+class Trees:
+    """Decision trees: how they route a sample, and what their leaves add to which output.
+
+    Attributes
+    ----------
+    routing : list of onnx.AttributeProto
+        Attributes ``nodes_*`` of a TreeEnsembleRegressor.
+    tree_ids : ndarray of int64, shape (n_trees,)
+        Numbers of the trees, in the operator's order.
+    leaf_trees : ndarray of int64, shape (n_leaves,)
+        Position of each leaf's tree; the leaves of a tree are neighbours.
+    leaf_nodes : ndarray of int64, shape (n_leaves,)
+        Number of each leaf within its tree.
+    values : ndarray of float32, shape (n_leaves, n_outputs)
+        What each leaf adds to each output.
+    used : ndarray of bool, shape (n_leaves, n_outputs)
+        Where the operator names a value: others are zero.
+    """
+
+    routing: list[AttributeProto] = field(repr=False)
+    tree_ids: np.ndarray
+    leaf_trees: np.ndarray
+    leaf_nodes: np.ndarray
+    values: np.ndarray
+    used: np.ndarray
+
+    @property
+    def first_leaves(self) -> np.ndarray:
+        """Position of the first leaf of each tree: shape (n_trees,)."""
+        return np.searchsorted(self.leaf_trees, np.arange(len(self.tree_ids)))
+
+    def first_output(self) -> Trees:
+        """Return the same trees with the first one of their outputs."""
+        return replace(self, values=self.values[:, :1], used=self.used[:, :1])
+
+    def output_of_trees(self) -> np.ndarray | None:
+        """Return the one output that each tree adds to, None where a tree adds to several or to none."""
+        uses = np.zeros((len(self.tree_ids), self.used.shape[1]), dtype=bool)
+        np.logical_or.at(uses, self.leaf_trees, self.used)
+        return uses.argmax(axis=1) if (uses.sum(axis=1) == 1).all() else None
+
+
+def base_values(fused: Fused, n_outputs: int, *others: int) -> np.ndarray | None:
+    """Return what is added to every score; None for nothing, as for zeros of another number than outputs."""
+    base = fused.floats("base_values", 0, n_outputs, *others)
+    return base if base.any() or base.size == n_outputs else None
+
+
+def read_trees(fused: Fused, prefix: str, n_outputs: int) -> Trees:
+    """Return the trees of a TreeEnsembleRegressor or a TreeEnsembleClassifier.
+
+    ``prefix`` is how the attributes of the leaves are named, ``"target"`` or ``"class"``. A ValueError says
+    which attributes are no trees.
+    """
+    weights = fused.floats(f"{prefix}_weights")
+    outputs, leaf_trees, leaf_nodes = (
+        fused.integers(f"{prefix}_{name}", weights.size) for name in ("ids", "treeids", "nodeids")
+    )
+    nodes = fused.integers("nodes_nodeids")
+    if not nodes.size or not weights.size:
+        raise ValueError("it has no nodes or no leaves")
+    if outputs.min() < 0 or outputs.max() >= n_outputs:
+        raise ValueError(f"{prefix}_ids names outputs beyond the {n_outputs} that there are")
+    treeids, features, modes, yes, no = (
+        fused.array(f"nodes_{name}", nodes.size)
+        for name in ("treeids", "featureids", "modes", "truenodeids", "falsenodeids")
+    )
+    fused.array("nodes_values", nodes.size)
+    for name in ("nodes_hitrates", "nodes_missing_value_tracks_true"):
+        fused.array(name, 0, nodes.size)
+    inner = np.flatnonzero(modes != b"LEAF")
+    used_features = features[inner]
+    if np.any(used_features < 0) or np.any(used_features >= (fused.columns or np.inf)):
+        raise ValueError(f"nodes_featureids names columns that the input, of {fused.columns}, does not have")
+    order = np.unique(treeids, return_index=True)[1]
+    tree_ids = treeids[np.sort(order)]
+    places = {key: place for place, key in enumerate(zip(treeids.tolist(), nodes.tolist(), strict=True))}
+    if len(places) < nodes.size:
+        raise ValueError("a tree has two nodes of one number")
+
+    def find(trees: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        found = [places.get(key, -1) for key in zip(trees.tolist(), numbers.tolist(), strict=True)]
+        if -1 in found:
+            raise ValueError(f"a child, or {prefix}_nodeids, names a node that the tree does not have")
+        return np.array(found, dtype=np.int64)
+
+    _check_ends(nodes.size, inner, find(treeids[inner], yes[inner]), find(treeids[inner], no[inner]))
+    position = {tree: number for number, tree in enumerate(tree_ids.tolist())}
+    node_trees = np.array([position[tree] for tree in treeids.tolist()])
+    # Leaves by tree, in the operator's order within a tree.
+    leaves = np.flatnonzero(modes == b"LEAF")
+    leaves = leaves[np.argsort(node_trees[leaves], kind="stable")]
+    leaf_of_node = np.full(nodes.size, -1)
+    leaf_of_node[leaves] = np.arange(len(leaves))
+    owners = leaf_of_node[find(leaf_trees, leaf_nodes)]
+    known = owners >= 0  # onnxruntime leaves out what is written at nodes that are no leaves
+    values = np.zeros((len(leaves), n_outputs), dtype=np.float32)
+    np.add.at(values, (owners[known], outputs[known]), weights[known])
+    used = np.zeros(values.shape, dtype=bool)
+    used[owners[known], outputs[known]] = True
+    routing = [a for a in fused.node.attribute if a.name.removeprefix("nodes_") in ROUTING]
+    return Trees(routing, tree_ids, node_trees[leaves], nodes[leaves], values, used)
+
+
+def _check_ends(n_nodes: int, inner: np.ndarray, yes: np.ndarray, no: np.ndarray) -> None:
+    """Raise a ValueError where the way from a node never ends: a sample would be routed in circles."""
+    ends = np.ones(n_nodes, dtype=bool)
+    ends[inner] = False
+    for _ in range(MAX_DEPTH):
+        if ends.all():
+            return
+        ends[inner] = ends[yes] & ends[no]
+    raise ValueError(f"the nodes of a tree lead back to themselves, or are deeper than {MAX_DEPTH}")
