@@ -13,7 +13,7 @@ from onnx import ModelProto, TensorProto, helper, shape_inference
 from ..differentiation.inference import infer_types
 from ..exceptions import ConversionError
 from ..graphs import copy_model, inline_functions, map_names, runtime_errors, value_types
-from .model_checks import check_bodies, check_sizes, check_structure
+from .model_checks import check_sizes, check_structure
 from .operator_checks import check_operators
 from .versions import pin_versions, with_free_rows
 
@@ -86,7 +86,6 @@ def load_onnx(source: Any) -> ModelProto:
             f"{label} have float16 weights, {halves[:3]}: training needs float32 or float64."
         )
     model = with_free_rows(_without_zipmap(_without_record(pin_versions(model))))
-    check_bodies(model, label)
     check_operators(model, {}, label)  # onnx itself stops at some of these forms
     check_sizes(value_types(shape_inference.infer_shapes(model), infer=False), label)
     types = value_types(infer_types(model), infer=False)

@@ -183,11 +183,11 @@ def huge(model):
 @pytest.mark.parametrize(
     "change, words",
     [
-        (lambda m: with_raw(m).dims.__setitem__(0, 2**40), "other values than fit it"),
+        (lambda m: with_raw(m).dims.__setitem__(0, 2**40), "values that do not fit its type 1 and shape"),
         (lambda m: with_raw(m).dims.__setitem__(0, -3), "the negative size"),
-        (lambda m: setattr(with_raw(m), "raw_data", b"abc"), "other values than fit it"),
+        (lambda m: setattr(with_raw(m), "raw_data", b"abc"), "values that do not fit its type 1 and shape"),
         (lambda m: setattr(with_raw(m), "data_location", TensorProto.EXTERNAL), "pass the path of the model"),
-        (lambda m: setattr(with_raw(m), "data_type", 99), "has the unknown type 99"),
+        (lambda m: setattr(with_raw(m), "data_type", 99), "do not fit its type 99"),
         (huge, "'big' of the shape .* GiB, and the machine has"),
     ],
 )  # fmt: skip
