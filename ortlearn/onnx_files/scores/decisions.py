@@ -14,6 +14,13 @@ __all__ = ["confidence_score", "decision_score", "single_score", "vote_score", "
 CONFIDENCES = ("Add", "votes", ("Div", "s", ("Mul", ("Add", ("Abs", "s"), "one"), "three")))
 #: Ones where a member m has its best class, other numbers elsewhere.
 VOTE = ("Where", ("Equal", ("ArgMax", "m"), "classes"), "one", "other")
+#: Minus z, or one minus z.
+OPPOSITES = (("Neg", "z"), ("Mul", "z", "minus"), ("Sub", "one", "z"))
+#: Sigmoids of a z + b, and of b - a z.
+CALIBRATED = (
+    ("Sigmoid", ("Add", ("Mul", "z", "a"), "b")),
+    ("Sigmoid", ("Add", ("Mul", ("Neg", "z"), "a"), "b")),
+)
 #: Not z < 0, of a column z.
 SECOND_OF_TWO = ("Cast", ("Not", ("Less", ("Squeeze", "z"), 0)))
 #: The class with the most votes of pairs, whose signs vote.
@@ -50,19 +57,18 @@ def confidence_score(end: GraphEnd, name: str) -> RawScore | None:
 
 
 def single_score(end: GraphEnd, name: str) -> str | None:
-    """Return z where a matrix has the columns -z (or 1 - z) and z, or is the second of them; None otherwise."""
+    """Return z of a matrix with the columns -z (or 1 - z) and z, or of its second column; None otherwise."""
     matrix, place = end.column_of(name) or (name, 1)
     columns = end.parts_of(matrix)
     if columns is None or len(columns) != 2 or place != 1:
         return None
-    first, score = end.producer(columns[0]), end.origin(columns[1])
-    if (
-        first is None
-        or first.op_type not in ("Neg", "Mul", "Sub")
-        or score not in map(end.origin, first.input)
-    ):
-        return None
-    return single_score(end, score) or score
+    score = columns[1]
+    return (single_score(end, score) or score) if _comes_from(end, columns[0], OPPOSITES, score) else None
+
+
+def _comes_from(end: GraphEnd, name: str, patterns: tuple, score: str) -> bool:
+    """Return whether a tensor fits a pattern with z for a score."""
+    return any((end.match(name, pattern) or {}).get("z") == score for pattern in patterns)
 
 
 def with_shared_votes(end: GraphEnd, name: str) -> str:
@@ -128,10 +134,6 @@ def vote_score(end: GraphEnd, label: str | None, output: str) -> RawScore | None
 def _calibrated(end: GraphEnd, score: str, output: str) -> str | None:
     """Return z of ``sigmoid(z), z = a s + b`` where the output goes through it; s itself or minus s."""
     for node in end.nodes_before(output):
-        scaled = end.match(node.output[0], ("Sigmoid", ("Add", ("Mul", "s", "a"), "b")))
-        if scaled is not None and score in (
-            scaled["s"],
-            (end.match(scaled["s"], ("Neg", "p")) or {}).get("p"),
-        ):
+        if node.op_type == "Sigmoid" and _comes_from(end, node.output[0], CALIBRATED, score):
             return end.origin(node.input[0])
     return None
