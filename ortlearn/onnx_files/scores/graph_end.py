@@ -11,7 +11,7 @@ from onnx import ModelProto, NodeProto, TensorProto
 from ...graphs import TensorType, append_nodes, make_value_info
 from ...graphs.editing import renamed_node, with_fields
 from ...graphs.nodes import attribute, copy_node, needed_nodes
-from ...graphs.view import GraphView
+from ..patterns import PatternView
 from ..simplify import is_idle
 
 __all__ = ["APPENDED", "FLOATS", "GraphEnd"]
@@ -19,13 +19,12 @@ __all__ = ["APPENDED", "FLOATS", "GraphEnd"]
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 #: How the names of appended nodes begin.
 APPENDED = "head_"
-#: Operators inside of patterns that may stand between two others.
-BETWEEN = {"Cast", "Reshape", "Squeeze", "Unsqueeze"}
-COMMUTATIVE = {"Add", "Equal", "Mul"}
 
 
-class GraphEnd(GraphView):
+class GraphEnd(PatternView):
     """A graph that is read from its outputs backwards, with the nodes that are appended to it."""
+
+    between = ("Cast", "Reshape", "Squeeze", "Unsqueeze")
 
     def __init__(self, model: ModelProto, types: Mapping[str, TensorType]):
         outputs = [types.get(value.name) for value in model.graph.output]
@@ -51,36 +50,6 @@ class GraphEnd(GraphView):
             name = node.input[-1 if node.op_type == "Where" else 0]
             node = self.producers.get(name)
         return name
-
-    def match(self, name: str, pattern: Any) -> dict[str, str] | None:
-        """Return the tensors that a pattern names, None where a tensor is not made so.
-
-        A pattern is a name for any tensor, the same one wherever it comes again; a number, for a constant; or
-        a tuple of operators, joined by ``|``, and of the patterns of their first inputs, in any order where
-        the operator is commutative.
-        """
-        return self._match(name, pattern, {})
-
-    def _match(
-        self, name: str, pattern: Any, found: Mapping[str, str], between: Collection[str] = ()
-    ) -> dict[str, str] | None:
-        if isinstance(pattern, str):
-            name = self.origin(name)
-            return {**found, pattern: name} if found.get(pattern, name) == name else None
-        if not isinstance(pattern, tuple):
-            return {**found} if self.is_constant(self.origin(name), pattern) else None
-        op_types, *parts = pattern
-        node = self.producer(name, passing=set(between).difference(op_types.split("|")))
-        if node is None or node.op_type not in op_types.split("|"):
-            return None
-        orders = [node.input, node.input[::-1]] if node.op_type in COMMUTATIVE else [node.input]
-        for inputs in orders:
-            result: dict[str, str] | None = {**found}
-            for part, operand in zip(parts, inputs, strict=False):
-                result = None if result is None else self._match(operand, part, result, BETWEEN)
-            if result is not None:
-                return result
-        return None
 
     def constant(self, name: str) -> np.ndarray | None:
         """Return the value of a constant, None for anything else."""

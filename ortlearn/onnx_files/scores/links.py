@@ -38,11 +38,6 @@ EXPONENTIALS = (("Exp", ("Sub", "z", ("ReduceMax", "z"))), ("Exp", "z"))
 GUARDS = ("Reshape", "Add", "Max", "Where")
 
 
-def _first(end: GraphEnd, name: str, patterns: tuple) -> dict[str, str] | None:
-    """Return the tensors that the first pattern names that fits."""
-    return next((found for pattern in patterns if (found := end.match(name, pattern))), None)
-
-
 def raw_score(end: GraphEnd, name: str) -> RawScore | None:
     """Return the scores whose sigmoid or softmax a matrix of probabilities is, None where it is neither.
 
@@ -51,16 +46,16 @@ def raw_score(end: GraphEnd, name: str) -> RawScore | None:
     score = _sigmoid_score(end, name)
     if score is not None:
         return RawScore(score, "sigmoid")
-    found, top = _first(end, name, SOFTMAXES), divided_by_sum(end, name)
+    found, top = end.match_any(name, SOFTMAXES), divided_by_sum(end, name)
     if top is not None:
-        found = _first(end, top, EXPONENTIALS)
+        found = end.match_any(top, EXPONENTIALS)
     if found is not None:
         return RawScore(found["z"], "softmax")
     return _side_by_side(end, name) if top is None else raw_score(end, top)
 
 
 def _sigmoid_score(end: GraphEnd, name: str) -> str | None:
-    found = _first(end, name, SIGMOIDS)
+    found = end.match_any(name, SIGMOIDS)
     if found is None or "z" in found:
         return None if found is None else found["z"]
     return end.append("Neg", found["u"])
@@ -71,7 +66,7 @@ def _side_by_side(end: GraphEnd, name: str) -> RawScore | None:
     columns = end.parts_of(name)
     if columns is None:
         return None
-    rest = _first(end, columns[0], REST) if len(columns) == 2 else None
+    rest = end.match_any(columns[0], REST) if len(columns) == 2 else None
     if rest is not None and rest["p"] == columns[1]:
         columns = columns[1:]
     scores = [score for score in (_logit(end, column) for column in columns) if score is not None]
