@@ -22,41 +22,11 @@ EXACT = {np.dtype(np.float32): 2**24, np.dtype(np.float64): 2**53}
 
 
 def input_schema(X: Any, estimator: Any, dtype: Any = np.float32) -> InputSchema:
-    """Return what the graph of a fitted estimator takes.
+    """Return what the graph of a fitted estimator takes; a few samples will do.
 
     Numbers are one matrix; a frame or an array that also holds text, categories or whole numbers too
     large for the floating-point type has an input for each column that the estimator reads, and so has
-    a frame whose columns are selected by name.
-
-    Parameters
-    ----------
-    X : array-like, sparse matrix or frame
-        Samples, a few of them will do.
-    estimator : estimator
-        Fitted.
-    dtype : dtype, default=numpy.float32
-        Floating-point type of the graph.
-
-    Returns
-    -------
-    InputSchema
-        Inputs.
-
-    Raises
-    ------
-    ConversionError
-        If a column that is read holds neither numbers nor text (dates, say).
-    ValueError
-        If X has another number of columns than the estimator was fitted on.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> from sklearn.preprocessing import OneHotEncoder
-    >>> from ortlearn.preprocessing.input_schema import input_schema
-    >>> X = pandas.DataFrame({"city": ["Oslo", "Lima"], "floor": [1, 2]})
-    >>> [(item.name, item.dtype.name) for item in input_schema(X, OneHotEncoder().fit(X)).inputs]
-    [('city', 'object'), ('floor', 'int64')]
+    a frame whose columns are selected by name. A ConversionError names a column of neither numbers nor text.
     """
     dtype = np.dtype(dtype)
     if issparse(X):

@@ -13,7 +13,15 @@ from sklearn.utils import _safe_indexing, get_tags
 from ..models import find_definition
 from ..models.pipelines import IDLE
 from ..quiet import quiet
-from .columns import as_columns, column_keys, column_kind, column_values, is_frame, with_new_columns
+from .columns import (
+    as_columns,
+    column_keys,
+    column_kind,
+    columns_of,
+    is_frame,
+    missing_rows,
+    with_new_columns,
+)
 
 __all__ = ["accepts_missing", "missing_columns"]
 
@@ -106,23 +114,17 @@ def missing_columns(estimator: Any, X: Any) -> frozenset[int]:
     row = _safe_indexing(X, np.array([0]))
     if issparse(row):
         row = row.toarray()
-    row = row if is_frame(row) else as_columns(row)
+    row = as_columns(row)
     if not is_frame(row) and row.ndim < 2:
         return frozenset()
-    keys = column_keys(row)
-    numbers = [p for p, key in enumerate(keys) if column_kind(column_values(row, key)) in NUMBERS]
+    columns = list(columns_of(row))
+    numbers = [position for position, (_, values) in enumerate(columns) if column_kind(values) in NUMBERS]
     if _accepts(estimator, row, set(numbers)):
-        return frozenset(range(len(keys)))
+        return frozenset(range(len(columns)))
     if len(numbers) > MAX_COLUMNS:
-        numbers = [p for p in numbers if _has_missing(X, keys[p])]
+        rows = [] if issparse(X) else [len(missing_rows(values)) for _, values in columns_of(X)]
+        numbers = [position for position in numbers if rows and rows[position]]
     return frozenset(position for position in numbers if _accepts(estimator, row, {position}))
-
-
-def _has_missing(X: Any, key: Any) -> bool:
-    if issparse(X):
-        return False
-    values = column_values(X if is_frame(X) else as_columns(X), key)
-    return values.dtype.kind == "O" or (values.dtype.kind == "f" and bool(np.isnan(values).any()))
 
 
 def _accepts(estimator: Any, row: Any, positions: set[int]) -> bool:

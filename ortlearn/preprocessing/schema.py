@@ -77,12 +77,6 @@ class InputSchema:
         Whether columns are found by name, in whatever order they come.
     documents : frozenset of hashable or None
         Columns that a vectorizer reads, None for all of X: none of its texts may be missing.
-
-    Examples
-    --------
-    >>> from ortlearn.preprocessing.schema import matrix_schema
-    >>> matrix_schema(3).types()
-    {'X': TensorType(elem_type=1, shape=(None, 3))}
     """
 
     inputs: tuple[Input, ...]
@@ -129,14 +123,7 @@ class InputSchema:
 
 
 def matrix_schema(n_features: int | None, dtype: Any = np.float32) -> InputSchema:
-    """Return the schema of a model that takes one matrix, as ``X``; ``dtype`` is ``object`` for text.
-
-    Examples
-    --------
-    >>> from ortlearn.preprocessing.schema import matrix_schema
-    >>> matrix_schema(2).is_matrix
-    True
-    """
+    """Return the schema of a model that takes one matrix, as ``X``; ``dtype`` is ``object`` for text."""
     elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     return InputSchema((Input(X_NAME, TensorType(elem_type, (None, n_features))),), n_features=n_features)
 
@@ -147,23 +134,7 @@ def graph_inputs(
     """Return the types of the inputs of a graph that take X, in the graph's order.
 
     ``label`` and ``row_weight`` are the inputs that take the labels and the weights of the samples, where it
-    has any.
-
-    Raises
-    ------
-    ConversionError
-        If no input takes X, or one is no tensor of numbers or text.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.preprocessing.schema import graph_inputs
-    >>> from ortlearn.graphs import value_types
-    >>> model = parser.parse_model('''
-    ...     <ir_version: 8, opset_import: ["": 18]>
-    ...     g (float[N] x, float[N] label) => (float[N] y) { y = Sub (x, label) }''')
-    >>> graph_inputs(model, value_types(model), "label")
-    {'x': TensorType(elem_type=1, shape=('N',))}
+    has any. A ConversionError says that no input takes X, or that one is no tensor of numbers or text.
     """
     initializers = {tensor.name for tensor in model.graph.initializer}
     others = initializers | {label, row_weight}
@@ -183,16 +154,7 @@ def graph_inputs(
 
 
 def schema_of_graph(types: Mapping[str, TensorType]) -> InputSchema:
-    """Return the schema of an ONNX model: one input takes all of X, several take the columns of their names.
-
-    Examples
-    --------
-    >>> from ortlearn.preprocessing.schema import schema_of_graph
-    >>> from ortlearn.graphs import TensorType
-    >>> schema = schema_of_graph({"age": TensorType(1, ("N", 1)), "city": TensorType(8, ("N", 1))})
-    >>> [(item.column, item.dtype.name) for item in schema.inputs]
-    [('age', 'float32'), ('city', 'object')]
-    """
+    """Return the schema of a file: one input takes all of X, several take the columns of their names."""
     if len(types) == 1:
         (single,) = [Input(name, known) for name, known in types.items()]
         return InputSchema((single,), n_features=single.n_columns)

@@ -10,19 +10,7 @@ __all__ = ["check_sparse"]
 
 
 def check_sparse(X: Any) -> None:
-    """Raise a ValueError for a sparse matrix whose indices point beyond its shape or its values.
-
-    Examples
-    --------
-    >>> from scipy.sparse import csr_matrix
-    >>> from ortlearn.preprocessing.sparse_checks import check_sparse
-    >>> X = csr_matrix([[1.0, 0.0]])
-    >>> X.indices[0] = 7
-    >>> check_sparse(X)
-    Traceback (most recent call last):
-    ...
-    ValueError: The sparse matrix has indices outside its shape (1, 2): build it again from valid ones.
-    """
+    """Raise a ValueError for a sparse matrix whose indices point beyond its shape or its values."""
     problem = (_compressed if X.format in ("csr", "csc", "bsr") else _coordinates)(X)
     if problem:
         raise ValueError(f"The sparse matrix has {problem}: build it again from valid ones.")
