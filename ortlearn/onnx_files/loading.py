@@ -13,6 +13,7 @@ from onnx import ModelProto, TensorProto, helper, shape_inference
 from ..differentiation.inference import infer_types
 from ..exceptions import ConversionError
 from ..graphs import copy_model, inline_functions, map_names, runtime_errors, value_types
+from ..graphs.editing import with_fields
 from .model_checks import check_sizes, check_structure
 from .operator_checks import check_operators
 from .versions import pin_versions, with_free_rows
@@ -44,22 +45,7 @@ def is_onnx_source(source: Any) -> bool:
 
 @runtime_errors()
 def load_onnx(source: Any) -> ModelProto:
-    """Return a checked ONNX model at supported versions.
-
-    Parameters
-    ----------
-    source : onnx.ModelProto, bytes, str or os.PathLike
-        Model, its serialized form, or the path of a file.
-
-    Returns
-    -------
-    onnx.ModelProto
-        A new model; the one given is not changed.
-
-    Raises
-    ------
-    ConversionError
-        If there is no such file, or if it is not a valid ONNX model.
+    """Return a checked copy of an ONNX model at supported versions, a ConversionError where it is none.
 
     Examples
     --------
@@ -78,12 +64,11 @@ def load_onnx(source: Any) -> ModelProto:
     except onnx.checker.ValidationError as error:
         raise ConversionError(f"{label} are not a valid ONNX model: {error}") from error
     model = inline_functions(model)  # no more nodes than check_structure allows
-    halves = [
-        t.name for t in model.graph.initializer if t.data_type in (TensorProto.FLOAT16, TensorProto.BFLOAT16)
-    ]
-    if halves:
+    halves = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+    found = [tensor.name for tensor in model.graph.initializer if tensor.data_type in halves]
+    if found:
         raise ConversionError(
-            f"{label} have float16 weights, {halves[:3]}: training needs float32 or float64."
+            f"{label} have float16 weights, {found[:3]}: training needs float32 or float64."
         )
     model = with_free_rows(_without_zipmap(_without_record(pin_versions(model))))
     check_operators(model, {}, label)  # onnx itself stops at some of these forms
@@ -105,14 +90,10 @@ def _without_record(model: ModelProto) -> ModelProto:
 
 def _without_zipmap(model: ModelProto) -> ModelProto:
     """Return a classifier whose probabilities are a matrix instead of one dictionary per sample."""
-    maps = [node for node in model.graph.node if node.op_type == "ZipMap"]
-    if not maps:
-        return model
-    model = copy_model(model)
-    for node in [node for node in model.graph.node if node.op_type == "ZipMap"]:
-        source, name = node.input[0], node.output[0]
-        model.graph.node.remove(node)
-        model = map_names(model, {source: name})
+    while maps := [node for node in model.graph.node if node.op_type == "ZipMap"]:
+        source, name = maps[0].input[0], maps[0].output[0]
+        others = [node for node in model.graph.node if node != maps[0]]
+        model = map_names(with_fields(model, node=others), {source: name})
         for value in model.graph.output:
             if value.name == name:
                 value.CopyFrom(helper.make_tensor_value_info(name, TensorProto.FLOAT, None))
@@ -133,16 +114,12 @@ def _read(source: Any) -> tuple[ModelProto, str]:
         reason = getattr(error, "strerror", None) or error
         raise ConversionError(f"The ONNX file {str(path)!r} cannot be read: {reason}.") from error
     label = f"The contents of {str(path)!r}"
-    return _with_external_data(_parse(content, label), path.parent, label), label
-
-
-def _with_external_data(model: ModelProto, folder: Path, label: str) -> ModelProto:
-    """Read the tensors that large models keep in files of their own."""
-    try:
-        onnx.load_external_data_for_model(model, str(folder))
+    model = _parse(content, label)
+    try:  # large models keep tensors in files of their own
+        onnx.load_external_data_for_model(model, str(path.parent))
     except (OSError, ValueError, onnx.checker.ValidationError) as error:
         raise ConversionError(f"{label} lack the file of some weights: {error}") from error
-    return model
+    return model, label
 
 
 def _parse(content: bytes, label: str) -> ModelProto:

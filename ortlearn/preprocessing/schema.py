@@ -50,16 +50,6 @@ class Input:
         """numpy's type of the values; ``object`` for text."""
         return np.dtype(helper.tensor_dtype_to_np_dtype(self.known.elem_type))
 
-    @property
-    def n_columns(self) -> int | None:
-        """Number of columns, where it is known; a vector has one."""
-        shape = self.known.shape
-        if shape is None:
-            return None
-        if len(shape) < 2:
-            return 1
-        return shape[1] if len(shape) == 2 and isinstance(shape[1], int) else None
-
 
 @dataclass(frozen=True)
 class InputSchema:
@@ -109,13 +99,13 @@ class InputSchema:
 
     def narrowed(self) -> InputSchema:
         """Return the schema of the same inputs with float32 instead of float64."""
-        inputs = [
-            replace(item, known=TensorType(TensorProto.FLOAT, item.known.shape))
+        single = [
+            replace(item, known=item.known._replace(elem_type=TensorProto.FLOAT))
             if item.known.elem_type == TensorProto.DOUBLE
             else item
             for item in self.inputs
         ]
-        return replace(self, inputs=tuple(inputs))
+        return replace(self, inputs=tuple(single))
 
     def types(self) -> dict[str, TensorType]:
         """Return the type of each input by its name."""
@@ -156,7 +146,8 @@ def graph_inputs(
 def schema_of_graph(types: Mapping[str, TensorType]) -> InputSchema:
     """Return the schema of a file: one input takes all of X, several take the columns of their names."""
     if len(types) == 1:
-        (single,) = [Input(name, known) for name, known in types.items()]
-        return InputSchema((single,), n_features=single.n_columns)
+        ((name, known),) = types.items()
+        width = None if known.shape is None else (*known.shape, 1)[1]
+        return InputSchema((Input(name, known),), n_features=width if isinstance(width, int) else None)
     inputs = tuple(Input(name, known, name) for name, known in types.items())
     return InputSchema(inputs, by_name=True)
