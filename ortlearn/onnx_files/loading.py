@@ -45,16 +45,7 @@ def is_onnx_source(source: Any) -> bool:
 
 @runtime_errors()
 def load_onnx(source: Any) -> ModelProto:
-    """Return a checked copy of an ONNX model at supported versions, a ConversionError where it is none.
-
-    Examples
-    --------
-    >>> from ortlearn.onnx_files.loading import load_onnx
-    >>> load_onnx(b"not a model")
-    Traceback (most recent call last):
-    ...
-    ortlearn.exceptions.ConversionError: The bytes given are not an ONNX model...
-    """
+    """Return a checked copy of an ONNX model at supported versions, a ConversionError where it is none."""
     model, label = _read(source)
     check_structure(model, label)
     if not model.graph.node or not model.graph.output:
@@ -81,10 +72,10 @@ def load_onnx(source: Any) -> ModelProto:
 
 def _without_record(model: ModelProto) -> ModelProto:
     """Return a checkpoint without what was measured at its epoch, which is not true of what comes of it."""
-    record = [entry for entry in model.metadata_props if entry.key.startswith("ortlearn.")]
-    model = copy_model(model) if record else model
-    for entry in record:
-        model.metadata_props.remove(entry)
+    kept = [entry for entry in model.metadata_props if not entry.key.startswith("ortlearn.")]
+    model = copy_model(model)
+    del model.metadata_props[:]
+    model.metadata_props.extend(kept)
     return model
 
 

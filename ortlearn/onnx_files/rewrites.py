@@ -31,18 +31,7 @@ class _Forms(PatternView):
 
 
 def rewrite_forms(model: ModelProto) -> ModelProto:
-    """Return a model with the same outputs whose distances, roots and products have a right gradient.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.onnx_files.rewrites import rewrite_forms
-    >>> model = parser.parse_model('''
-    ...     <ir_version: 8, opset_import: ["": 18]>
-    ...     g (float[N,2] x) => (float[N] y) <float[2] w = {1, 2}> { y = MatMul (x, w) }''')
-    >>> [node.op_type for node in rewrite_forms(model).graph.node]
-    ['Unsqueeze', 'MatMul', 'Squeeze']
-    """
+    """Return a model with the same outputs whose distances, roots and products have a right gradient."""
     model = rewrite_scan_distances(model)
     graph = _Forms(model)
 

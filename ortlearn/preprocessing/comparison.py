@@ -114,7 +114,7 @@ def _moved(
     names = (selected_names(transformer) if is_frame(rows) else None) or column_keys(rows)
     readers = first_readers(transformer, range(len(names)))
     # Numbers that are categories have no neighbouring values.
-    encoded = {names[reader.position] for reader in readers if hasattr(reader.step, "categories_")}
+    encoded = {names[reader.position] for reader in readers if reader.encodes}
     keys = iter(column_keys(rows))
 
     def nudge(values: np.ndarray, kind: str) -> Any:

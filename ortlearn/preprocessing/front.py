@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,22 +34,14 @@ class FrontPipeline(Pipeline):
         return True
 
 
-@dataclass(frozen=True)
-class Split:
-    """A fitted estimator, cut where its graph begins.
+class Split(NamedTuple):
+    """A fitted estimator, cut where its graph begins."""
 
-    Attributes
-    ----------
-    estimator : estimator
-        What is written as a graph.
-    schema : InputSchema
-        Inputs of the graph.
-    front : Pipeline or None
-        Fitted steps that run in scikit-learn before it.
-    """
-
+    #: What is written as a graph.
     estimator: Any
+    #: Inputs of the graph.
     schema: InputSchema
+    #: Fitted steps that run in scikit-learn before it.
     front: Pipeline | None = None
 
 
@@ -76,22 +67,6 @@ def split_pipeline(
     type of the model; ``wide_front`` says whether steps before the model may be in float64, with inputs to
     match, where float32 rounds away digits of X that matter. Steps are compared with scikit-learn where
     ``run`` is given. A FallbackWarning says which steps stay in scikit-learn.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> import numpy as np
-    >>> from sklearn.linear_model import Ridge
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import SplineTransformer
-    >>> from ortlearn.preprocessing.front import split_pipeline
-    >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
-    >>> model = make_pipeline(SplineTransformer(), Ridge()).fit(X, X.ravel())
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     split = split_pipeline(model, X)
-    >>> split.front.steps[-1][0], split.schema.n_features, caught[0].category.__name__
-    ('splinetransformer', 7, 'FallbackWarning')
     """
     if X is None:
         return Split(estimator, matrix_schema(n_features, dtype))

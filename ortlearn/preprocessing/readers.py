@@ -9,29 +9,31 @@ from typing import Any
 from ..models import find_definition
 from ..models.routes import Route
 
-__all__ = ["Reader", "first_readers", "selected_names", "selects_by_name"]
+__all__ = ["Reader", "first_readers", "selected_names"]
 
 
 @dataclass(frozen=True)
 class Reader:
-    """A part of an estimator that reads a column of X.
+    """A part of an estimator that reads a column of X."""
 
-    Attributes
-    ----------
-    position : int
-        Position of the column in X.
-    step : estimator or None
-        What reads it; None where it is passed through.
-    index : int
-        Position of the column among those the step reads.
-    imputed : bool
-        Whether missing values were filled before.
-    """
-
+    #: Position of the column in X.
     position: int
+    #: What reads it, an estimator; None where it is passed through.
     step: Any
+    #: Position of the column among those the step reads.
     index: int
+    #: Whether missing values were filled before.
     imputed: bool = False
+
+    @property
+    def encodes(self) -> bool:
+        """Whether it takes the values for categories."""
+        return hasattr(self.step, "categories_")
+
+    @property
+    def vectorizes(self) -> bool:
+        """Whether it takes the values for documents."""
+        return hasattr(self.step, "build_analyzer")
 
 
 def _routes(estimator: Any, columns: Sequence[int]) -> list[Route]:
@@ -61,11 +63,6 @@ def _selects(estimator: Any) -> bool:
     return definition is not None and (
         definition.selects_columns or any(_selects(route.part) for route in definition.routes(estimator, ()))
     )
-
-
-def selects_by_name(estimator: Any) -> bool:
-    """Return whether a ColumnTransformer selects columns by name before anything else reads them."""
-    return selected_names(estimator) is not None
 
 
 def selected_names(estimator: Any) -> list[Hashable] | None:

@@ -26,23 +26,14 @@ ELEM_TYPES = (
 
 @dataclass(frozen=True)
 class Input:
-    """An input of a graph, and where its values come from.
-
-    Attributes
-    ----------
-    name : str
-        Name in the graph.
-    known : TensorType
-        Its type; the first dimension is the samples.
-    column : hashable or None
-        Name (of a frame) or position (of an array) of the column it takes; None for all of X.
-    position : int or None
-        Position of that column in the X the model was fitted on, where it is known.
-    """
+    """An input of a graph, and where its values come from."""
 
     name: str
+    #: Its type; the first dimension is the samples.
     known: TensorType
+    #: Name (of a frame) or position (of an array) of the column it takes; None for all of X.
     column: Hashable | None = None
+    #: Position of that column in the X the model was fitted on, where it is known.
     position: int | None = None
 
     @property
@@ -53,26 +44,16 @@ class Input:
 
 @dataclass(frozen=True)
 class InputSchema:
-    """The inputs of a graph.
-
-    Attributes
-    ----------
-    inputs : tuple of Input
-        At least one.
-    categories : dict of hashable to frozenset
-        Values that a column may have, by its name or position, where an encoder refuses others.
-    n_features : int or None
-        Number of columns of X, those that no input takes included; None where it is unknown.
-    by_name : bool
-        Whether columns are found by name, in whatever order they come.
-    documents : frozenset of hashable or None
-        Columns that a vectorizer reads, None for all of X: none of its texts may be missing.
-    """
+    """The inputs of a graph, at least one."""
 
     inputs: tuple[Input, ...]
+    #: Values that a column may have, by its name or position, where an encoder refuses others.
     categories: Mapping[Hashable, frozenset] = field(default_factory=dict)
+    #: Number of columns of X, those that no input takes included; None where it is unknown.
     n_features: int | None = None
+    #: Whether columns are found by name, in whatever order they come.
     by_name: bool = False
+    #: Columns that a vectorizer reads, None for all of X: none of its texts may be missing.
     documents: frozenset[Hashable | None] = frozenset()
 
     @property

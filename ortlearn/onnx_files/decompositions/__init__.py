@@ -56,20 +56,7 @@ SHAPED = (("", "LpNormalization"), ("ai.onnx.ml", "ArrayFeatureExtractor"), ("co
 
 
 def decompose_operators(model: ModelProto) -> ModelProto:
-    """Return a model whose fused operators are plain ones with weights, in forms that have gradients.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.onnx_files.decompositions import decompose_operators
-    >>> model = parser.parse_model('''
-    ...     <ir_version: 8, opset_import: ["": 18, "ai.onnx.ml": 3]>
-    ...     g (float[N,2] x) => (float[N,1] y) {
-    ...         y = ai.onnx.ml.LinearRegressor<coefficients = [1.0, 2.0], intercepts = [3.0]> (x)
-    ...     }''')
-    >>> [node.op_type for node in decompose_operators(model).graph.node]
-    ['MatMul', 'Add']
-    """
+    """Return a model whose fused operators are plain ones with weights, in forms that have gradients."""
     rules = {key: partial(_replace, key) for key in DECOMPOSITIONS}
     plain = replace_nodes(model, rules)
     # onnx knows no shapes behind fused operators: what needs them could not be written before.

@@ -22,29 +22,19 @@ MAX_DEPTH = 10_000
 
 @dataclass(frozen=True)
 class Trees:
-    """Decision trees: how they route a sample, and what their leaves add to which output.
+    """Decision trees: how they route a sample, and what their leaves add to which output."""
 
-    Attributes
-    ----------
-    routing : list of onnx.AttributeProto
-        Attributes ``nodes_*`` of a TreeEnsembleRegressor.
-    tree_ids : ndarray of int64, shape (n_trees,)
-        Numbers of the trees, in the operator's order.
-    leaf_trees : ndarray of int64, shape (n_leaves,)
-        Position of each leaf's tree; the leaves of a tree are neighbours.
-    leaf_nodes : ndarray of int64, shape (n_leaves,)
-        Number of each leaf within its tree.
-    values : ndarray of float32, shape (n_leaves, n_outputs)
-        What each leaf adds to each output.
-    used : ndarray of bool, shape (n_leaves, n_outputs)
-        Where the operator names a value: others are zero.
-    """
-
+    #: Attributes ``nodes_*`` of a TreeEnsembleRegressor.
     routing: list[AttributeProto] = field(repr=False)
+    #: Numbers of the trees, in the operator's order: (n_trees,).
     tree_ids: np.ndarray
+    #: Position of each leaf's tree, (n_leaves,): the leaves of a tree are neighbours.
     leaf_trees: np.ndarray
+    #: Number of each leaf within its tree: (n_leaves,).
     leaf_nodes: np.ndarray
+    #: What each leaf adds to each output, float32: (n_leaves, n_outputs).
     values: np.ndarray
+    #: Where the operator names a value: (n_leaves, n_outputs). Others are zero.
     used: np.ndarray
 
     @property

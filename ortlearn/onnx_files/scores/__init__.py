@@ -28,20 +28,6 @@ def attach_scores(
     by default a graph that has an output of labels (int64 or text) is a classifier, any other a regressor.
     ``link`` says what the scores of a regressor are to be of its predictions, ``"identity"`` or ``"log"``.
     A ConversionError says that the graph has no floating-point output of shape (n, k).
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.conversion import find_weights
-    >>> from ortlearn.onnx_files.scores import attach_scores
-    >>> from ortlearn.graphs import value_types
-    >>> model = parser.parse_model('''
-    ...     <ir_version: 8, opset_import: ["": 18]>
-    ...     g (float[N,2] x) => (int64[N] label, float[N,2] p) <float[2,2] w = {1, 2, 3, 4}>
-    ...     { z = MatMul (x, w) p = Softmax (z) label = ArgMax <axis = 1, keepdims = 0> (p) }''')
-    >>> model, scores = attach_scores(model, value_types(model), find_weights(model))
-    >>> scores.task, scores.score, scores.link, scores.n_outputs
-    ('classification', 'z', 'softmax', 2)
     """
     end = GraphEnd(model, types)
     columns = [end.width(name) or 0 for name in end.outputs]
