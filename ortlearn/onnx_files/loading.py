@@ -12,7 +12,7 @@ from onnx import ModelProto, TensorProto, helper, shape_inference
 
 from ..differentiation.inference import infer_types
 from ..exceptions import ConversionError
-from ..graphs import copy_model, inline_functions, map_names, runtime_errors, value_types
+from ..graphs import inline_functions, map_names, runtime_errors, value_types
 from ..graphs.editing import with_fields
 from .model_checks import check_sizes, check_structure
 from .operator_checks import check_operators
@@ -61,21 +61,15 @@ def load_onnx(source: Any) -> ModelProto:
         raise ConversionError(
             f"{label} have float16 weights, {found[:3]}: training needs float32 or float64."
         )
-    model = with_free_rows(_without_zipmap(_without_record(pin_versions(model))))
+    model = pin_versions(model)
+    for entry in [entry for entry in model.metadata_props if entry.key.startswith("ortlearn.")]:
+        model.metadata_props.remove(entry)  # of a checkpoint: it is not true of what comes of it
+    model = with_free_rows(_without_zipmap(model))
     check_operators(model, {}, label)  # onnx itself stops at some of these forms
     check_sizes(value_types(shape_inference.infer_shapes(model), infer=False), label)
     types = value_types(infer_types(model), infer=False)
     check_sizes(types, label)
     check_operators(model, types, label)
-    return model
-
-
-def _without_record(model: ModelProto) -> ModelProto:
-    """Return a checkpoint without what was measured at its epoch, which is not true of what comes of it."""
-    kept = [entry for entry in model.metadata_props if not entry.key.startswith("ortlearn.")]
-    model = copy_model(model)
-    del model.metadata_props[:]
-    model.metadata_props.extend(kept)
     return model
 
 

@@ -74,8 +74,8 @@ def _has_bad_scan(form: _Form) -> bool:
 
 
 def _has_bad_equation(form: _Form) -> bool:
-    equation = form.get("equation", b"").decode(errors="replace")
-    return any(letter.isupper() for letter in equation) and "->" not in equation
+    equation = form.get("equation", b"")
+    return equation != equation.lower() and b"->" not in equation
 
 
 _REDUCED = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")

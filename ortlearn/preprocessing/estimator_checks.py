@@ -16,7 +16,7 @@ from ..models.pipelines import IDLE
 from ..quiet import quiet
 from .readers import selected_names
 
-__all__ = ["check_feature_names", "check_is_a_model", "is_trainer", "last_step", "target_tags"]
+__all__ = ["check_feature_names", "check_is_a_model", "is_trainer", "last_step", "outcome", "target_tags"]
 
 
 def is_trainer(estimator: Any) -> bool:
@@ -134,10 +134,15 @@ def check_feature_names(estimator: Any, X: Any) -> None:
 
 def _takes(pipeline: Pipeline, X: Any) -> bool:
     """Return whether a pipeline takes a sample all the same: a function may select its columns by name."""
-    method = next((m for m in ("predict", "transform", "score_samples") if hasattr(pipeline, m)), "predict")
     try:
-        with quiet():
-            getattr(pipeline, method)(_safe_indexing(X, np.array([0])))
+        outcome(pipeline, _safe_indexing(X, np.array([0])))
     except Exception:  # whatever a step raises, it does not take them
         return False
     return True
+
+
+def outcome(estimator: Any, X: Any) -> Any:
+    """Return what a fitted estimator makes of samples, by the first method that it has."""
+    methods = [name for name in ("predict", "transform", "score_samples") if hasattr(estimator, name)]
+    with quiet():
+        return getattr(estimator, [*methods, "predict"][0])(X)

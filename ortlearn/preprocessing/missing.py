@@ -12,7 +12,6 @@ from sklearn.utils import _safe_indexing, get_tags
 
 from ..models import find_definition
 from ..models.pipelines import IDLE
-from ..quiet import quiet
 from .columns import (
     as_columns,
     column_keys,
@@ -22,6 +21,7 @@ from .columns import (
     missing_rows,
     with_new_columns,
 )
+from .estimator_checks import outcome
 
 __all__ = ["accepts_missing", "missing_columns"]
 
@@ -54,7 +54,11 @@ def accepts_missing(estimator: Any) -> bool:
     """
     if isinstance(estimator, Pipeline):
         steps = [step for _, step in estimator.steps if not isinstance(step, str) and step not in IDLE]
-        return bool(steps) and _first_that_removes(steps)
+        for step in steps:  # up to the one that removes them
+            definition = find_definition(step)
+            if not accepts_missing(step) or definition is None or not definition.keeps_missing:
+                return accepts_missing(step)
+        return bool(steps)
     if isinstance(estimator, FeatureUnion):
         return any(accepts_missing(step) for _, step in estimator.transformer_list)  # others may select
     if isinstance(estimator, ColumnTransformer):
@@ -72,17 +76,6 @@ def _wrapped(estimator: Any) -> list[Any]:
     named = getattr(estimator, "estimators", None)
     parts = [item[1] for item in named if isinstance(item, tuple)] if isinstance(named, list) else []
     return parts + [getattr(estimator, name, None) for name in ("estimator", "regressor")]
-
-
-def _first_that_removes(steps: list[Any]) -> bool:
-    """Return whether missing values reach a step that removes them, or to the end."""
-    for step in steps:
-        if not accepts_missing(step):
-            return False
-        definition = find_definition(step)
-        if definition is None or not definition.keeps_missing:
-            return True
-    return True
 
 
 def missing_columns(estimator: Any, X: Any) -> frozenset[int]:
@@ -136,10 +129,9 @@ def _accepts(estimator: Any, row: Any, positions: set[int]) -> bool:
 
     if not is_frame(row) and row.dtype.kind in "iub":
         row = row.astype(np.float64)
-    method = next((m for m in ("predict", "transform", "score_samples") if hasattr(estimator, m)), None)
     try:
-        with quiet(), np.errstate(all="ignore"):
-            result = getattr(estimator, method or "predict")(with_new_columns(row, drop))
+        with np.errstate(all="ignore"):
+            result = outcome(estimator, with_new_columns(row, drop))
     except Exception:  # whatever an estimator raises, it does not accept them
         return False
     values = result.toarray() if issparse(result) else np.asarray(result)

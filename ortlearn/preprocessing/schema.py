@@ -107,8 +107,7 @@ def graph_inputs(
     ``label`` and ``row_weight`` are the inputs that take the labels and the weights of the samples, where it
     has any. A ConversionError says that no input takes X, or that one is no tensor of numbers or text.
     """
-    initializers = {tensor.name for tensor in model.graph.initializer}
-    others = initializers | {label, row_weight}
+    others = {label, row_weight, *(tensor.name for tensor in model.graph.initializer)}
     names = [value.name for value in model.graph.input if value.name not in others]
     if not names:
         raise ConversionError("The graph has no input that takes X.")

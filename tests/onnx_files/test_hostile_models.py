@@ -91,6 +91,21 @@ def test_attributes_that_do_not_fit_together(model, words):
         to_trainable(model)
 
 
+@pytest.mark.parametrize(
+    "node, words",
+    [
+        ("ai.onnx.ml.LinearRegressor <coefficients = [1.0, 2.0, 3.0, 4.0]> (x)", "is in a branch or loop"),
+        ("ai.onnx.ml.Scaler <offset = [1.0]> (x)", "scale has 0 values"),
+    ],
+)
+def test_operators_in_branches_are_checked(node, words):
+    model = parser.parse_model(f"""{HEAD} g (float[N,3] x, bool c) => (float[N,K] y) {{ y = If (c) <
+        then_branch = one () => (float[N,K] a) {{ a = {node} }},
+        else_branch = two () => (float[N,K] b) {{ b = Neg (x) }}> }}""")
+    with pytest.raises(ConversionError, match=words):
+        decompose_operators(model)
+
+
 def test_attributes_that_fit_are_taken():
     for model in (
         tree(),

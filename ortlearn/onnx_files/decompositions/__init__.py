@@ -54,6 +54,9 @@ DECOMPOSITIONS = {
 #: Those that depend on the shapes of their inputs.
 SHAPED = (("", "LpNormalization"), ("ai.onnx.ml", "ArrayFeatureExtractor"), ("com.microsoft", "CDist"))
 
+#: Those that onnxruntime runs without a look at the number of columns of their input.
+BLIND = ("LinearClassifier", "LinearRegressor", "SVMClassifier", "SVMRegressor")
+
 
 def decompose_operators(model: ModelProto) -> ModelProto:
     """Return a model whose fused operators are plain ones with weights, in forms that have gradients."""
@@ -61,10 +64,12 @@ def decompose_operators(model: ModelProto) -> ModelProto:
     plain = replace_nodes(model, rules)
     # onnx knows no shapes behind fused operators: what needs them could not be written before.
     plain = replace_nodes(plain, {key: rules[key] for key in SHAPED})
-    for outer in plain.graph.node:
-        for node in (inner for graph in subgraphs(outer) for inner in all_nodes(graph)):
-            if (node.domain, node.op_type) in rules:  # stays as it is, once it is checked
-                rules[node.domain, node.op_type](node, GraphBuilder())
+    bodies = (graph for node in plain.graph.node for graph in subgraphs(node))
+    for node in (node for graph in bodies for node in all_nodes(graph) if node.domain == "ai.onnx.ml"):
+        if node.op_type in BLIND:
+            raise ConversionError(f"{node.op_type} (node {node.name!r}) is in a branch or loop: move it out.")
+        if (node.domain, node.op_type) in rules:  # stays as it is, once it is checked
+            rules[node.domain, node.op_type](node, GraphBuilder())
     return rewrite_forms(with_tree_opset(plain))
 
 

@@ -85,8 +85,7 @@ def read_trees(fused: Fused, prefix: str, n_outputs: int) -> Trees:
     used_features = features[inner]
     if np.any(used_features < 0) or np.any(used_features >= (fused.columns or np.inf)):
         raise ValueError(f"nodes_featureids names columns that the input, of {fused.columns}, does not have")
-    order = np.unique(treeids, return_index=True)[1]
-    tree_ids = treeids[np.sort(order)]
+    tree_ids = treeids[np.sort(np.unique(treeids, return_index=True)[1])]
     places = {key: place for place, key in enumerate(zip(treeids.tolist(), nodes.tolist(), strict=True))}
     if len(places) < nodes.size:
         raise ValueError("a tree has two nodes of one number")

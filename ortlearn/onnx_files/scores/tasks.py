@@ -74,7 +74,11 @@ def multilabel_scores(end: GraphEnd) -> Scores:
     else:
         columns = [column_logit(end, output, index) for index in range(n_labels)]
         known = [column for column in columns if column is not None]
-        scores = end.concat(known) if len(known) == n_labels else _log_odds(end, output)
+        if len(known) < n_labels:  # the logarithms of the odds
+            rest = end.append("Sub", end.scalar(1.0, output), output, like=output)
+            logarithms = [log_probabilities(end, name).name for name in (output, rest)]
+            known = [end.append("Sub", *logarithms)]
+        scores = end.concat(known)
     if any(node.op_type == "Binarizer" for node in end.nodes_before(label)):
         # skl2onnx compares scores with 0.5, as if probabilities; onnxruntime has no Binarizer in float64.
         end.replace_output(label, TensorProto.INT64, end.width(scores))
@@ -83,11 +87,6 @@ def multilabel_scores(end: GraphEnd) -> Scores:
     probabilities = None if raw is None else output
     outputs = {"label": label, "probabilities": probabilities, "groups": (1,) * n_labels}
     return _scores(end, "multilabel", scores, "sigmoid", classes=np.arange(n_labels), **outputs)
-
-
-def _log_odds(end: GraphEnd, name: str) -> str:
-    rest = end.append("Sub", end.scalar(1.0, name), name, like=name)
-    return end.append("Sub", log_probabilities(end, name).name, log_probabilities(end, rest).name)
 
 
 def classification_scores(end: GraphEnd, weights: Mapping[str, Weight]) -> Scores:
