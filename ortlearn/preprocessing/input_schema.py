@@ -42,10 +42,10 @@ def input_schema(X: Any, estimator: Any, dtype: Any = np.float32) -> InputSchema
     keys = column_keys(X) if names_of_fit is None else names_of_fit
     _check_count(len(keys), estimator)
     readers = list(first_readers(estimator, range(len(keys))))
-    known = column_keys(X)
-    missing = sorted({str(keys[r.position]) for r in readers if keys[r.position] not in known})
+    missing = {keys[reader.position] for reader in readers}.difference(column_keys(X)) if by_name else ()
     if missing:
-        raise ValueError(f"Columns are missing: {missing}; X has {sorted(map(str, known))}.")
+        lost, known = (sorted(map(str, names)) for names in (missing, column_keys(X)))
+        raise ValueError(f"Columns are missing: {lost}; X has {known}.")
     categories = _categories(readers, keys)
     if not by_name and _are_numbers(X, keys, readers, dtype):
         schema = matrix_schema(len(keys), dtype)
