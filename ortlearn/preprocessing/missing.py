@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,7 @@ from sklearn.utils import _safe_indexing, get_tags
 
 from ..models import find_definition
 from ..models.pipelines import IDLE
-from .columns import (
-    as_columns,
-    column_keys,
-    column_kind,
-    columns_of,
-    is_frame,
-    missing_rows,
-    with_new_columns,
-)
+from .columns import as_columns, column_kind, columns_of, is_frame, missing_rows, with_new_columns
 from .estimator_checks import outcome
 
 __all__ = ["accepts_missing", "missing_columns"]
@@ -122,7 +115,7 @@ def missing_columns(estimator: Any, X: Any) -> frozenset[int]:
 
 def _accepts(estimator: Any, row: Any, positions: set[int]) -> bool:
     """Return whether an estimator predicts a sample with missing values in some columns."""
-    counter = iter(range(len(column_keys(row))))
+    counter = count()
 
     def drop(values: np.ndarray, kind: str) -> Any:
         return np.full(len(values), np.nan) if next(counter) in positions else values

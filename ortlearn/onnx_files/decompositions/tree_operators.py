@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from .common import Fused
@@ -63,7 +65,9 @@ def tree_classifier(fused: Fused) -> bool:
         return False
     if n_classes == 2 and not is_binary and (base is not None or not trees.used.all()):
         return False  # onnxruntime then reads the scores of one class only
-    raw = _scores(fused, trees.first_output() if is_binary else trees, base)
+    if is_binary:  # the values are written at the first class, and are scores of the second
+        trees = replace(trees, values=trees.values[:, :1], used=trees.used[:, :1])
+    raw = _scores(fused, trees, base)
     if raw is None:
         return False
     positive = trees.values.min() >= 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from onnx import AttributeProto
@@ -42,10 +42,6 @@ class Trees:
         """Position of the first leaf of each tree: shape (n_trees,)."""
         return np.searchsorted(self.leaf_trees, np.arange(len(self.tree_ids)))
 
-    def first_output(self) -> Trees:
-        """Return the same trees with the first one of their outputs."""
-        return replace(self, values=self.values[:, :1], used=self.used[:, :1])
-
     def output_of_trees(self) -> np.ndarray | None:
         """Return the one output that each tree adds to, None where a tree adds to several or to none."""
         uses = np.zeros((len(self.tree_ids), self.used.shape[1]), dtype=bool)
@@ -69,22 +65,10 @@ def read_trees(fused: Fused, prefix: str, n_outputs: int) -> Trees:
     outputs, leaf_trees, leaf_nodes = (
         fused.integers(f"{prefix}_{name}", weights.size) for name in ("ids", "treeids", "nodeids")
     )
-    nodes = fused.integers("nodes_nodeids")
-    if not nodes.size or not weights.size:
-        raise ValueError("it has no nodes or no leaves")
-    if outputs.min() < 0 or outputs.max() >= n_outputs:
-        raise ValueError(f"{prefix}_ids names outputs beyond the {n_outputs} that there are")
-    treeids, features, modes, yes, no = (
-        fused.array(f"nodes_{name}", nodes.size)
-        for name in ("treeids", "featureids", "modes", "truenodeids", "falsenodeids")
-    )
-    fused.array("nodes_values", nodes.size)
-    for name in ("nodes_hitrates", "nodes_missing_value_tracks_true"):
-        fused.array(name, 0, nodes.size)
+    nodes, treeids, modes, yes, no = _read_nodes(fused)
+    if not weights.size or outputs.min() < 0 or outputs.max() >= n_outputs:
+        raise ValueError(f"it has no leaves, or {prefix}_ids names outputs beyond the {n_outputs} there are")
     inner = np.flatnonzero(modes != b"LEAF")
-    used_features = features[inner]
-    if np.any(used_features < 0) or np.any(used_features >= (fused.columns or np.inf)):
-        raise ValueError(f"nodes_featureids names columns that the input, of {fused.columns}, does not have")
     tree_ids = treeids[np.sort(np.unique(treeids, return_index=True)[1])]
     places = {key: place for place, key in enumerate(zip(treeids.tolist(), nodes.tolist(), strict=True))}
     if len(places) < nodes.size:
@@ -106,12 +90,27 @@ def read_trees(fused: Fused, prefix: str, n_outputs: int) -> Trees:
     leaf_of_node[leaves] = np.arange(len(leaves))
     owners = leaf_of_node[find(leaf_trees, leaf_nodes)]
     known = owners >= 0  # onnxruntime leaves out what is written at nodes that are no leaves
+    cells = owners[known], outputs[known]
     values = np.zeros((len(leaves), n_outputs), dtype=np.float32)
-    np.add.at(values, (owners[known], outputs[known]), weights[known])
+    np.add.at(values, cells, weights[known])
     used = np.zeros(values.shape, dtype=bool)
-    used[owners[known], outputs[known]] = True
+    used[cells] = True
     routing = [a for a in fused.node.attribute if a.name.removeprefix("nodes_") in ROUTING]
     return Trees(routing, tree_ids, node_trees[leaves], nodes[leaves], values, used)
+
+
+def _read_nodes(fused: Fused) -> list[np.ndarray]:
+    """Return numbers, trees, modes and both children of the nodes: (n_nodes,) each."""
+    size = fused.array("nodes_nodeids").size
+    names = ("nodeids", "treeids", "modes", "truenodeids", "falsenodeids")
+    found = [fused.array(f"nodes_{name}", size) for name in names]
+    features = fused.integers("nodes_featureids", size)[found[2] != b"LEAF"]
+    fused.array("nodes_values", size)
+    for name in ("nodes_hitrates", "nodes_missing_value_tracks_true"):
+        fused.array(name, 0, size)
+    if not size or np.any(features < 0) or np.any(features >= (fused.columns or np.inf)):
+        raise ValueError(f"nodes_featureids names columns that the input, of {fused.columns}, does not have")
+    return found
 
 
 def _check_ends(n_nodes: int, inner: np.ndarray, yes: np.ndarray, no: np.ndarray) -> None:
@@ -119,7 +118,10 @@ def _check_ends(n_nodes: int, inner: np.ndarray, yes: np.ndarray, no: np.ndarray
     ends = np.ones(n_nodes, dtype=bool)
     ends[inner] = False
     for _ in range(MAX_DEPTH):
-        if ends.all():
+        now = ends[yes] & ends[no]
+        if now.all():
             return
-        ends[inner] = ends[yes] & ends[no]
+        if np.array_equal(now, ends[inner]):
+            break
+        ends[inner] = now
     raise ValueError(f"the nodes of a tree lead back to themselves, or are deeper than {MAX_DEPTH}")
