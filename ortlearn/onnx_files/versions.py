@@ -32,13 +32,8 @@ def pin_versions(model: ModelProto) -> ModelProto:
     Returns
     -------
     onnx.ModelProto
-        The same model, with opset 13 to 21 and IR version 4 to 10. Inputs that only repeat an
-        initializer, as IR version 3 required, are gone.
-
-    Raises
-    ------
-    ConversionError
-        If onnx cannot convert the model to such an opset.
+        The same model, with opset 13 to 21 and IR version 4 to 10, without the inputs that only repeat an
+        initializer, as IR version 3 required. A ConversionError says that onnx cannot convert it.
 
     Examples
     --------

@@ -65,18 +65,33 @@ def find_weights(model: ModelProto) -> dict[str, Weight]:
     ['coef', 'intercept']
     """
     arrays = {name: array for name, (array, _) in get_train_initializer(model).items()}
-    nodes = list(all_nodes(model.graph))
+    nodes, constants = list(all_nodes(model.graph)), _constants(model)
     producers = {name: node for node in nodes for name in node.output}
-    constants = _constants(model)
     readers: dict[str, tuple[NodeProto, int]] = {}
     for node in nodes:
         for position, name in enumerate(node.input):
             readers.setdefault(name, (node, position))
-    found = {
-        name: _role(name, *_final_reader(name, readers, constants), arrays[name], producers, constants)
-        for name in arrays
-        if name in readers
-    }
+
+    def role(name: str, array: np.ndarray) -> Weight:
+        node, position = _final_reader(name, readers, constants)
+        if (node.domain, node.op_type) in TABLES and position == 0:
+            looked_up = array.ndim > 0 and array.size > 1 and node.input[1] not in constants
+            return Weight(name, "table", looked_up, drawn=False)
+        if node.op_type in LINEAR and node.domain == "":
+            factors, intercept = LINEAR[node.op_type]
+            if position == intercept:
+                return Weight(name, "intercept", True)
+            return Weight(name, "weight", position in factors, _fans(node, array))
+        if node.op_type in NORMALIZATIONS and node.domain == "" and position in (1, 2):
+            return Weight(name, "scale" if position == 1 else "intercept", True)
+        if node.op_type in ("Add", "Sub") and len(node.input) == 2:
+            other = producers.get(node.input[1 - position])
+            while other is not None and other.op_type in PASSING:
+                other = producers.get(other.input[0])
+            return Weight(name, "intercept", other is not None and other.op_type in LINEAR)
+        return Weight(name, "scale" if node.op_type in ("Mul", "Div") else "other", False)
+
+    found = {name: role(name, array) for name, array in arrays.items() if name in readers}
     found.update({name: replace(found[name], **NOT_LEARNED) for name in _statistics(nodes) if name in found})
     if not any(weight.learned for weight in found.values()):
         found = {
@@ -116,34 +131,6 @@ def _final_reader(
             break
         node, position = readers[node.output[0]]
     return node, position
-
-
-def _role(
-    name: str,
-    node: NodeProto,
-    position: int,
-    array: np.ndarray,
-    producers: dict[str, NodeProto],
-    constants: set[str],
-) -> Weight:
-    if (node.domain, node.op_type) in TABLES and position == 0:
-        looked_up = array.ndim > 0 and array.size > 1 and node.input[1] not in constants
-        return Weight(name, "table", looked_up, drawn=False)
-    if node.op_type in LINEAR and node.domain == "":
-        factors, intercept = LINEAR[node.op_type]
-        if position == intercept:
-            return Weight(name, "intercept", True)
-        return Weight(name, "weight", position in factors, _fans(node, array))
-    if node.op_type in NORMALIZATIONS and node.domain == "" and position in (1, 2):
-        return Weight(name, "scale" if position == 1 else "intercept", True)
-    if node.op_type in ("Add", "Sub") and len(node.input) == 2:
-        other = producers.get(node.input[1 - position])
-        while other is not None and other.op_type in PASSING:
-            other = producers.get(other.input[0])
-        return Weight(name, "intercept", other is not None and other.op_type in LINEAR)
-    if node.op_type in ("Mul", "Div"):
-        return Weight(name, "scale", False)
-    return Weight(name, "other", False)
 
 
 def _fans(node: NodeProto, array: np.ndarray) -> tuple[int, int]:

@@ -27,12 +27,7 @@ class UndefinedModelError(ConversionError):
 def convert(estimator: Any, inputs: Mapping[str, TensorType]) -> ModelProto:
     """Return the graph that skl2onnx writes of a fitted estimator, at the opset that definitions write.
 
-    Names of the inputs are identifiers.
-
-    Raises
-    ------
-    ConversionError
-        If skl2onnx cannot convert the estimator.
+    Names of the inputs are identifiers. A ConversionError says that skl2onnx cannot convert it.
     """
     from skl2onnx import convert_sklearn
     from skl2onnx.common.exceptions import MissingConverter, MissingShapeCalculator
@@ -87,12 +82,7 @@ def _declared(known: TensorType) -> Any:
 def append_converted(op: ModelWriter, estimator: Any, x: str | Columns) -> Scores:
     """Append the graph that skl2onnx writes of a transformer without a definition; nothing in it is trained.
 
-    Raises
-    ------
-    UndefinedModelError
-        If the estimator predicts rather than transforms.
-    ConversionError
-        If skl2onnx cannot convert it.
+    An UndefinedModelError says that the estimator predicts rather than transforms.
     """
     name = type(estimator).__name__
     if not hasattr(estimator, "transform") or hasattr(estimator, "predict"):

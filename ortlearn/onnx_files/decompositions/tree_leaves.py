@@ -6,9 +6,10 @@ import numpy as np
 from onnx import TensorProto
 
 from .common import Fused
-from .tree_nodes import Trees
+from .links import reduce
+from .trees import Trees
 
-__all__ = ["MAX_LEAVES", "STEM", "aggregated_leaves"]
+__all__ = ["AGGREGATES", "MAX_LEAVES", "STEM", "aggregated_leaves"]
 
 #: Stem of the table's name.
 STEM = "leaf_values"
@@ -30,61 +31,55 @@ def aggregated_leaves(fused: Fused, trees: Trees, aggregate: str = "SUM") -> str
     Ren, S., Cao, X., Wei, Y. and Sun, J., "Global refinement of random forest", CVPR 2015: a forest is
     linear in the values of its leaves, section 3.
     """
-    n_outputs = trees.values.shape[1]
-    if np.bincount(trees.leaf_trees).max() > MAX_LEAVES or aggregate not in AGGREGATES:
+    op, n_trees, n_outputs = fused.op, len(trees.tree_ids), trees.values.shape[1]
+    several = n_outputs > 1
+    if np.bincount(trees.leaf_trees).max() > MAX_LEAVES or (several and aggregate in ("MIN", "MAX")):
         return None
-    if n_outputs == 1:
-        total = _one_output(fused, trees, AGGREGATES[aggregate])
-    elif aggregate in ("MIN", "MAX"):
-        return None
+    outputs = trees.output_of_trees() if several else np.zeros(n_trees, dtype=np.int64)
+    if outputs is None:
+        numbers = _leaf_numbers(fused, trees, np.arange(n_trees), n_trees)
+        values = op.Gather(fused.weight(STEM, trees.values), numbers, axis=0)
     else:
-        outputs = trees.output_of_trees()
-        total = _all_outputs(fused, trees) if outputs is None else _by_output(fused, trees, outputs)
-    return fused.op.Div(total, float(trees.n_trees)) if aggregate == "AVERAGE" else total
+        values = _in_rounds(fused, trees, outputs)
+    if aggregate in ("MIN", "MAX"):
+        return reduce(op, AGGREGATES[aggregate], values, 1)
+    total = op.ReduceSum(values, [1], keepdims=0 if several else 1)
+    return op.Div(total, float(n_trees)) if aggregate == "AVERAGE" else total
 
 
-def _one_output(fused: Fused, trees: Trees, reduction: str) -> str:
-    values = fused.op.Gather(fused.weight(STEM, trees.values[:, 0]), _leaf_numbers(fused, trees), axis=0)
-    return fused.op.node(reduction, values, [1], keepdims=1)
+def _in_rounds(fused: Fused, trees: Trees, outputs: np.ndarray) -> str:
+    """Return the values of leaves of trees of one output each, in rounds with a tree for every output.
 
-
-def _all_outputs(fused: Fused, trees: Trees) -> str:
-    """Sum rows of a table with one column for each output."""
-    values = fused.op.Gather(fused.weight(STEM, trees.values), _leaf_numbers(fused, trees), axis=0)
-    return fused.op.ReduceSum(values, [1], keepdims=0)
-
-
-def _by_output(fused: Fused, trees: Trees, outputs: np.ndarray) -> str:
-    """Sum trees of one output each: put in rounds with a tree for every output, as boosting grows them."""
-    n_outputs = trees.values.shape[1]
-    rank = np.zeros(trees.n_trees, dtype=np.int64)
+    So boosting grows them. The shape is (n, rounds, n_outputs), or (n, rounds) for one output.
+    """
+    op, n_trees, n_outputs = fused.op, len(trees.tree_ids), trees.values.shape[1]
+    rank = np.zeros(n_trees, dtype=np.int64)
     for output in range(n_outputs):
         own = outputs == output
         rank[own] = np.arange(own.sum())
     rounds = int(rank.max()) + 1
     places = rank * n_outputs + outputs
     table = fused.weight(STEM, trees.values[np.arange(len(trees.values)), outputs[trees.leaf_trees]])
-    values = fused.op.Gather(table, _leaf_numbers(fused, trees, places, rounds * n_outputs), axis=0)
-    if rounds * n_outputs > trees.n_trees:
+    values = op.Gather(table, _leaf_numbers(fused, trees, places, rounds * n_outputs), axis=0)
+    if rounds * n_outputs > n_trees:
         there = np.zeros(rounds * n_outputs, dtype=trees.values.dtype)
         there[places] = 1
-        values = fused.op.Mul(values, fused.op.constant(there))
-    return fused.op.ReduceSum(fused.op.Reshape(values, [-1, rounds, n_outputs]), [1], keepdims=0)
+        values = op.Mul(values, op.constant(there))
+    return values if n_outputs == 1 else op.Reshape(values, [-1, rounds, n_outputs])
 
 
-def _leaf_numbers(fused: Fused, trees: Trees, places: np.ndarray | None = None, n_places: int = 0) -> str:
-    """Write the position in the table of the leaf that a sample reaches in each tree: int64, (n, n_places).
+def _leaf_numbers(fused: Fused, trees: Trees, places: np.ndarray, n_places: int) -> str:
+    """Return the position in the table of the leaf that a sample reaches in each tree: int64, (n, n_places).
 
     Places without a tree give the first leaf.
     """
-    op = fused.op
-    places = np.arange(trees.n_trees) if places is None else places
-    n_places = n_places or trees.n_trees
-    first = trees.first_leaves
+    op, first, x = fused.op, trees.first_leaves, fused.node.input[0]
     within = np.arange(len(trees.leaf_trees)) - first[trees.leaf_trees]
+    known = op.type(x)
+    is_double = known is not None and known.elem_type == TensorProto.DOUBLE
     route = op.node(
         "TreeEnsembleRegressor",
-        _routed_input(fused),
+        x if is_double else fused.float_input(),  # float64 is compared as it is
         domain="ai.onnx.ml",
         aggregate_function="SUM",
         post_transform="NONE",
@@ -101,9 +96,3 @@ def _leaf_numbers(fused: Fused, trees: Trees, places: np.ndarray | None = None, 
     starts = np.zeros(n_places, dtype=np.int64)
     starts[places] = first
     return op.Add(number, op.constant(starts)) if starts.any() else number
-
-
-def _routed_input(fused: Fused) -> str:
-    """Return the input as onnxruntime's operator takes it: float64 is compared as it is."""
-    known = fused.op.type(fused.node.input[0])
-    return fused.node.input[0] if known and known.elem_type == TensorProto.DOUBLE else fused.float_input()

@@ -2,56 +2,45 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from .common import Fused
-from .links import LINKS, apply_link
-from .tree_leaves import aggregated_leaves
-from .tree_nodes import Trees, base_values, read_trees
+from .links import LINKS
+from .tree_leaves import AGGREGATES, aggregated_leaves
+from .trees import Trees, base_values, read_trees
 
-__all__ = ["tree_classifier", "tree_regressor", "write_regression"]
-
-
-def tree_regressor(fused: Fused) -> bool:
-    """Write a regression by trees as sums of trainable leaf values."""
-    n_targets = int(fused.attribute("n_targets", 1))
-    trees = read_trees(fused, "target", n_targets)
-    if trees is None or _gives_leaf_numbers(trees):
-        return False
-    return write_regression(
-        fused,
-        trees,
-        fused.text("aggregate_function", "SUM"),
-        fused.text("post_transform", "NONE"),
-        base_values(fused, n_targets),
-    )
-
-
-def write_regression(fused: Fused, trees: Trees, aggregate: str, link: str, base: np.ndarray | None) -> bool:
-    """Write aggregated leaves, base values and a transform; False where one of them cannot be written."""
-    n_targets = trees.values.shape[1]
-    if link not in LINKS or (base is not None and base.size != n_targets):
-        return False
-    if n_targets == 1 and link != "PROBIT":
-        link = "NONE"  # onnxruntime leaves a single column as it is
-    scores = aggregated_leaves(fused, trees, aggregate)
-    if scores is None:
-        return False
-    if base is not None:
-        scores = fused.op.Add(scores, fused.weight("base_values", base))
-    apply_link(fused.op, link, scores, fused.node.output[0])
-    return True
-
-
-def _gives_leaf_numbers(trees: Trees) -> bool:
-    """Return whether the leaves of a single tree give their own numbers: there is nothing to learn."""
-    return trees.n_trees == 1 and np.array_equal(trees.values, trees.leaf_nodes[:, None])
-
+__all__ = ["tree_classifier", "tree_regressor"]
 
 #: What sums of shares may differ from one by.
 ROUNDING = 1e-3
 #: Added to shares: where all are zero the classes are equally likely.
 TINY = 1e-30
+
+
+def tree_regressor(fused: Fused, may_number: bool = True) -> bool:
+    """Write a regression by trees as sums of trainable leaf values.
+
+    A single tree may give the numbers of its leaves, where ``may_number`` is true: there is nothing to learn.
+    """
+    n_targets, link = int(fused.attribute("n_targets", 1)), fused.link()
+    aggregate = fused.text("aggregate_function", "SUM", AGGREGATES)
+    trees, base = read_trees(fused, "target", n_targets), base_values(fused, n_targets)
+    numbers = len(trees.tree_ids) == 1 and np.array_equal(trees.values, trees.leaf_nodes[:, None])
+    scores = None if numbers and may_number else _scores(fused, trees, base, aggregate)
+    if scores is None:
+        return False
+    if n_targets == 1 and link != "PROBIT":
+        link = "NONE"  # onnxruntime leaves a single column as it is
+    return fused.give(LINKS[link](fused.op, scores))
+
+
+def _scores(fused: Fused, trees: Trees, base: np.ndarray | None, aggregate: str = "SUM") -> str | None:
+    scores = aggregated_leaves(fused, trees, aggregate)
+    if scores is None or base is None:
+        return scores
+    return fused.op.Add(scores, fused.weight("base_values", base))
 
 
 def tree_classifier(fused: Fused) -> bool:
@@ -65,94 +54,42 @@ def tree_classifier(fused: Fused) -> bool:
     Shares of a forest stay probabilities whatever their leaves become: negative ones count as zero, and
     they are divided by their sum.
     """
-    classes = fused.classes("classlabels_int64s")
-    trees = read_trees(fused, "class", len(classes)) if len(classes) > 1 else None
-    link = fused.text("post_transform", "NONE")
-    if trees is None or link not in LINKS or _votes_for_leaves(trees):
+    op, link, classes = fused.op, fused.link(), fused.classes("classlabels_int64s")
+    n_classes = len(classes)
+    trees = read_trees(fused, "class", n_classes)
+    base = base_values(fused, n_classes, *([1] if n_classes == 2 else []))
+    is_binary = n_classes == 2 and not trees.used[:, 1].any()
+    if n_classes < 2 or _votes_for_leaves(trees):
         return False
-    if len(classes) == 2 and not trees.used[:, 1].any():
-        return _write_binary(fused, trees, classes, link, base_values(fused, 1))
-    return _write_classes(fused, trees, classes, link, base_values(fused, len(classes)))
+    if is_binary and (link not in ("NONE", "LOGISTIC") or (base is not None and base.size == 2)):
+        return False
+    if n_classes == 2 and not is_binary and (base is not None or not trees.used.all()):
+        return False  # onnxruntime then reads the scores of one class only
+    if is_binary:  # the values are written at the first class, and are scores of the second
+        trees = replace(trees, values=trees.values[:, :1], used=trees.used[:, :1])
+    raw = _scores(fused, trees, base)
+    if raw is None:
+        return False
+    positive = trees.values.min() >= 0
+    if is_binary and not (positive and link == "NONE"):
+        return fused.give_two_classes(classes, raw, link)
+    most = np.maximum.reduceat(trees.values.sum(axis=1), trees.first_leaves).sum()
+    if is_binary:
+        raw = op.Concat(op.Sub(1.0, raw), raw, axis=1)
+    are_shares = most <= 1 + ROUNDING and (is_binary or (most >= 1 - ROUNDING and positive))
+    fused.give_label(classes, raw)
+    if are_shares and link == "NONE" and base is None:
+        present = op.Add(op.Max(raw, 0.0), TINY)
+        raw = op.Div(present, op.ReduceSum(present, [1]))
+    return fused.give_scores(LINKS[link](op, raw))
 
 
 def _votes_for_leaves(trees: Trees) -> bool:
     """Return whether the classes are the leaves of a single tree: there is nothing to learn."""
     leaves = np.arange(len(trees.leaf_nodes))
     return (
-        trees.n_trees == 1
+        len(trees.tree_ids) == 1
         and int(trees.used.sum()) == len(leaves)
         and trees.leaf_nodes.max() < trees.used.shape[1]
         and bool(trees.used[leaves, trees.leaf_nodes].all())
     )
-
-
-def _write_classes(
-    fused: Fused, trees: Trees, classes: np.ndarray, link: str, base: np.ndarray | None
-) -> bool:
-    """Write one column of scores for each class; the first of the largest wins."""
-    if base is not None and base.size != len(classes):
-        return False
-    if len(classes) == 2 and (base is not None or not trees.used.all()):
-        return False  # onnxruntime then reads the scores of one class only
-    raw = _raw_scores(fused, trees, base)
-    if raw is None:
-        return False
-    are_shares = link == "NONE" and base is None and _is_one(_largest(trees, trees.values.sum(axis=1)))
-    scores = _normalised(fused, raw) if are_shares and trees.values.min() >= 0 else raw
-    apply_link(fused.op, link, scores, fused.scores_name())
-    _write_label(fused, classes, raw)
-    return True
-
-
-def _write_binary(
-    fused: Fused, trees: Trees, classes: np.ndarray, link: str, base: np.ndarray | None
-) -> bool:
-    """Write one column of scores for the second class."""
-    op = fused.op
-    if link not in ("NONE", "LOGISTIC") or (base is not None and base.size != 1):
-        return False
-    raw = _raw_scores(fused, trees.of_output(0), base)
-    if raw is None:
-        return False
-    positive = trees.values.min() >= 0
-    if link == "NONE" and positive:
-        columns = scores = op.Concat(op.Sub(1.0, raw), raw, axis=1)
-        if base is None and _largest(trees, trees.values[:, 0]) <= 1 + ROUNDING:
-            scores = _normalised(fused, columns)
-    else:
-        columns = scores = op.Concat(op.Neg(raw), raw, axis=1)
-        if link == "LOGISTIC":
-            probability = op.Sigmoid(raw)
-            scores = op.Concat(op.Sub(1.0, probability), probability, axis=1)
-    fused.write("Identity", scores, output=fused.scores_name())
-    # From raw scores: two sigmoids of large ones are equal.
-    _write_label(fused, classes, columns)
-    return True
-
-
-def _raw_scores(fused: Fused, trees: Trees, base: np.ndarray | None) -> str | None:
-    raw = aggregated_leaves(fused, trees)
-    return raw if raw is None or base is None else fused.op.Add(raw, fused.weight("base_values", base))
-
-
-def _largest(trees: Trees, values: np.ndarray) -> float:
-    """Return the largest sum over trees of one value per leaf."""
-    return float(np.maximum.reduceat(values, trees.first_leaves).sum())
-
-
-def _is_one(value: float) -> bool:
-    return abs(value - 1) <= ROUNDING
-
-
-def _normalised(fused: Fused, shares: str) -> str:
-    """Write shares that are probabilities also once their leaves have been trained on their own."""
-    op = fused.op
-    positive = op.Add(op.Max(shares, 0.0), TINY)
-    return op.Div(positive, op.ReduceSum(positive, [1]))
-
-
-def _write_label(fused: Fused, classes: np.ndarray, columns: str) -> None:
-    label, op = fused.node.output[0], fused.op
-    if label:
-        best = op.ArgMax(columns, axis=1, keepdims=0)
-        fused.write("Gather", op.constant(classes), best, output=label, axis=0)

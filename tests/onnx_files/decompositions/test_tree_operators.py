@@ -246,8 +246,8 @@ def test_a_sigmoid_of_two_classes(run_onnx, classes, base):
 def test_the_number_of_targets_is_known(version):
     nodes, leaves = grown()
     model = regressor(2, version=version, **nodes, **weights("target", entries(leaves, lambda t, n: [0, 1])))
-    types = value_types(decompose_operators(model))
-    assert [known.shape[1:] for name, known in types.items() if name.startswith("ReduceSum")] == [(2,)]
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    assert value_types(decompose_operators(model))["y"].shape[1:] == (2,)
 
 
 def stays(model):
