@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
@@ -28,9 +26,6 @@ NORMALIZATIONS = ("BatchNormalization", "GroupNormalization", "InstanceNormaliza
 TABLES = {("", "Gather"), ("", "GatherElements"), ("", "GatherND"), ("ai.onnx.ml", "ArrayFeatureExtractor")}
 #: Operators that only pass values on between a product and the sum with its intercept.
 PASSING = {"Cast", "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze"}
-
-#: What a running statistic is in the place of a weight: neither trained by default, nor drawn anew.
-NOT_LEARNED: dict[str, Any] = {"role": "other", "learned": False, "drawn": False, "reason": STATISTIC}
 
 
 def find_weights(model: ModelProto) -> dict[str, Weight]:
@@ -72,7 +67,12 @@ def find_weights(model: ModelProto) -> dict[str, Weight]:
         for position, name in enumerate(node.input):
             readers.setdefault(name, (node, position))
 
+    normalizations = [node for node in nodes if node.op_type == "BatchNormalization"]
+    statistics = {name for node in normalizations for name in node.input[3:5]}  # whatever else reads them
+
     def role(name: str, array: np.ndarray) -> Weight:
+        if name in statistics:
+            return Weight(name, "other", False, drawn=False, reason=STATISTIC)
         node, position = _final_reader(name, readers, constants)
         if (node.domain, node.op_type) in TABLES and position == 0:
             looked_up = array.ndim > 0 and array.size > 1 and node.input[1] not in constants
@@ -92,20 +92,12 @@ def find_weights(model: ModelProto) -> dict[str, Weight]:
         return Weight(name, "scale" if node.op_type in ("Mul", "Div") else "other", False)
 
     found = {name: role(name, array) for name, array in arrays.items() if name in readers}
-    found.update({name: replace(found[name], **NOT_LEARNED) for name in _statistics(nodes) if name in found})
     if not any(weight.learned for weight in found.values()):
         found = {
-            name: replace(
-                w, learned=w.role in ("intercept", "scale") and arrays[name].ndim > 0 and not w.reason
-            )
+            name: replace(w, learned=w.role in ("intercept", "scale") and arrays[name].ndim > 0)
             for name, w in found.items()
         }
     return found
-
-
-def _statistics(nodes: Iterable[NodeProto]) -> set[str]:
-    """Return the running means and variances of batch normalizations, whatever else reads them."""
-    return {name for node in nodes if node.op_type == "BatchNormalization" for name in node.input[3:5]}
 
 
 def _constants(model: ModelProto) -> set[str]:

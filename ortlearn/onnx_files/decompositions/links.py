@@ -9,8 +9,9 @@ import numpy as np
 from onnx import TensorProto
 
 from ...graphs import GraphBuilder
+from ...models.distances import reduced
 
-__all__ = ["LINKS", "reduce"]
+__all__ = ["LINKS"]
 
 #: Constant of the approximation of the error function by Winitzki (2008), which onnxruntime inverts.
 WINITZKI = 0.147
@@ -20,17 +21,10 @@ PI = 3.14159
 NEGLIGIBLE = 1e-7
 
 
-def reduce(op: GraphBuilder, op_type: str, x: str, axis: int, keepdims: int = 1) -> str:
-    """Append a reduction of one axis, other than a sum: its axes became an input in opset 18."""
-    if op.opset < 18:
-        return op.node(op_type, x, axes=[axis], keepdims=keepdims)
-    return op.node(op_type, x, [axis], keepdims=keepdims)
-
-
 def _softmax_zero(op: GraphBuilder, scores: str) -> str:
     # exp(s) / sum of exp(s) over the scores that are not zero; zeros stay
     present = op.Greater(op.Abs(scores), NEGLIGIBLE)
-    shifted = op.Sub(scores, reduce(op, "ReduceMax", scores, 1))
+    shifted = op.Sub(scores, reduced(op, "ReduceMax", scores, 1))
     shares = op.Mul(op.Exp(shifted), op.Cast(present, to=TensorProto.FLOAT))
     return op.Div(shares, op.ReduceSum(shares, [1]))
 

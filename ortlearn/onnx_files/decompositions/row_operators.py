@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto
 
-from ...models.distances import pairwise_distances
+from ...models.distances import pairwise_distances, reduced
 from .common import Fused
-from .links import reduce
 
 __all__ = ["cdist", "imputer", "lp_normalization", "normalizer", "scaler"]
 
@@ -51,7 +50,7 @@ def _normalized(fused: Fused, x: str, norm: str, axis: int) -> str:
     """Return a tensor divided by its norm along an axis; what has norm zero stays as it is."""
     op, dtype = fused.op, fused.op.dtype(x)
     if norm == "MAX":
-        size = reduce(op, "ReduceMax", x, axis)
+        size = reduced(op, "ReduceMax", x, axis)
     else:
         size = op.ReduceSum(op.Abs(x) if norm == "L1" else op.Mul(x, x), [axis])
     safe = op.Where(op.Equal(size, op.constant(0.0, dtype)), op.constant(1.0, dtype), size)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto
 
+from ...models.distances import reduced
 from .common import Fused
-from .links import reduce
 from .trees import Trees
 
 __all__ = ["AGGREGATES", "MAX_LEAVES", "STEM", "aggregated_leaves"]
@@ -42,7 +42,7 @@ def aggregated_leaves(fused: Fused, trees: Trees, aggregate: str = "SUM") -> str
     else:
         values = _in_rounds(fused, trees, outputs)
     if aggregate in ("MIN", "MAX"):
-        return reduce(op, AGGREGATES[aggregate], values, 1)
+        return reduced(op, AGGREGATES[aggregate], values, 1)
     total = op.ReduceSum(values, [1], keepdims=0 if several else 1)
     return op.Div(total, float(n_trees)) if aggregate == "AVERAGE" else total
 
