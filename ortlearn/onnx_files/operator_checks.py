@@ -46,6 +46,9 @@ class _Form:
     def ranks(self, *indices: int) -> set[int]:
         return {len(shape) for shape in self.shapes(*indices)}
 
+    def has_empty(self, *indices: int) -> bool:
+        return any(0 in shape for shape in self.shapes(*indices))
+
     def value(self, index: int) -> np.ndarray:
         """Return the value of a constant input, an array of ones for any other."""
         name = self.node.input[index] if index < self.n_in else ""
@@ -78,54 +81,41 @@ def _has_bad_equation(form: _Form) -> bool:
     return equation != equation.lower() and b"->" not in equation
 
 
+def _has_bad_range(form: _Form) -> bool:
+    return not form.get("low", 0.0) <= form.get("high", 1.0)
+
+
+def _has_bad_batches(form: _Form) -> bool:
+    return not 0 <= form.get("batch_dims", 0) < min(form.ranks(0, 1), default=99)
+
+
 _REDUCED = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
-_REDUCTIONS = [f"Reduce{name}" for name in _REDUCED]
-_LOSSES = ["NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"]
-_WINDOWS = ["Conv", "ConvInteger", "ConvTranspose", "QLinearConv", "AveragePool", "LpPool", "MaxPool"]
+_REDUCTIONS = " ".join(f"Reduce{name}" for name in _REDUCED)
+_LOSSES = "NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss"
+_WINDOWS = "Conv ConvInteger ConvTranspose QLinearConv AveragePool LpPool MaxPool"
+_OTHERS = "GroupNormalization InstanceNormalization LpNormalization DFT SplitToSequence STFT Unique"
 _BODIES = "whose subgraphs have other numbers of inputs or outputs"
+_EMPTY = "of an empty tensor"
 
 #: Operators, what must not be true of them, and how that is said.
-_FAULTS: list[tuple[list[str], Callable[[_Form], bool], str]] = [
-    (["If"], lambda f: not f.fits_bodies((0, f.n_out), (0, f.n_out)), _BODIES),
-    (["Loop"], lambda f: f.n_in < 2 or not f.fits_bodies((f.n_in, f.n_out + 1)), _BODIES),
-    (["Loop"], lambda f: f.n_out < f.n_in - 2, _BODIES),
-    (["Scan"], _has_bad_scan, _BODIES),
+_FAULTS: list[tuple[str, Callable[[_Form], bool], str]] = [
+    ("If", lambda f: not f.fits_bodies((0, f.n_out), (0, f.n_out)), _BODIES),
+    ("Loop", lambda f: not 2 <= f.n_in <= f.n_out + 2 or not f.fits_bodies((f.n_in, f.n_out + 1)), _BODIES),
+    ("Scan", _has_bad_scan, _BODIES),
     (_REDUCTIONS, lambda f: not f.ranks(1) <= {1}, "whose axes are no vector"),
-    (_REDUCTIONS, lambda f: any(0 in shape for shape in f.shapes(0)), "of an empty tensor"),
-    (
-        [
-            *(*_WINDOWS, *_LOSSES, "DFT", "GroupNormalization", "InstanceNormalization", "LpNormalization"),
-            *("SplitToSequence", "STFT", "Unique"),
-        ],
-        lambda f: any(0 in shape for shape in f.shapes(*range(f.n_in))),
-        "of an empty tensor",
-    ),
+    (_REDUCTIONS, lambda f: f.has_empty(0), _EMPTY),
+    (f"{_WINDOWS} {_LOSSES} {_OTHERS}", lambda f: f.has_empty(*range(f.n_in)), _EMPTY),
     (_WINDOWS, _has_bad_window, "whose kernel, strides, dilations, pads or group do not fit its input"),
-    (["GroupNormalization"], lambda f: f.get("num_groups", 1) < 1, "whose num_groups is not positive"),
-    (
-        ["RandomNormal", "RandomNormalLike"],
-        lambda f: not f.get("scale", 1.0) > 0,
-        "whose scale is not positive",
-    ),
-    (
-        ["RandomUniform", "RandomUniformLike"],
-        lambda f: not f.get("low", 0.0) <= f.get("high", 1.0),
-        "whose high is below its low",
-    ),
-    (["Einsum"], _has_bad_equation, "with capital letters and no '->'"),
-    (
-        ["GatherND"],
-        lambda f: not 0 <= f.get("batch_dims", 0) < min(f.ranks(0, 1), default=99),
-        "whose batch_dims do not fit its inputs",
-    ),
-    (["Div", "Mod"], lambda f: "INT" in f.dtype(0) and not np.all(f.value(1)), "of integers by zero"),
-    (["SplitToSequence"], lambda f: bool(np.any(f.value(1) < 1)), "whose parts have no positive sizes"),
-    (["CumSum"], lambda f: f.value(1).size != 1, "whose axis is not one number"),
-    (
-        ["GRU", "LSTM", "RNN"],
-        lambda f: any(len(shape) != 3 or 0 in shape for shape in f.shapes(0, 1, 2)),
-        "whose inputs do not have three dimensions that are not empty",
-    ),
+    ("GroupNormalization", lambda f: f.get("num_groups", 1) < 1, "whose num_groups is not positive"),
+    ("RandomNormal RandomNormalLike", lambda f: not f.get("scale", 1) > 0, "whose scale is not positive"),
+    ("RandomUniform RandomUniformLike", _has_bad_range, "whose high is below its low"),
+    ("Einsum", _has_bad_equation, "with capital letters and no '->'"),
+    ("GatherND", _has_bad_batches, "whose batch_dims do not fit its inputs"),
+    ("Div Mod", lambda f: "INT" in f.dtype(0) and not np.all(f.value(1)), "of integers by zero"),
+    ("SplitToSequence", lambda f: bool(np.any(f.value(1) < 1)), "whose parts have no positive sizes"),
+    ("CumSum", lambda f: f.value(1).size != 1, "whose axis is not one number"),
+    ("GRU LSTM RNN", lambda f: not f.ranks(0, 1, 2) <= {3}, "whose inputs do not have three dimensions"),
+    ("GRU LSTM RNN", lambda f: f.has_empty(0, 1, 2), _EMPTY),
     (_LOSSES, lambda f: min(f.ranks(0), default=2) < 2, "of scores without classes"),
 ]
 
@@ -143,7 +133,7 @@ def check_operators(model: ModelProto, types: Mapping[str, TensorType], label: s
     for node in all_nodes(model.graph):
         if node.domain not in ("", "ai.onnx"):
             continue
-        for is_fault, reason in [fault[1:] for fault in _FAULTS if node.op_type in fault[0]]:
+        for is_fault, reason in [fault[1:] for fault in _FAULTS if node.op_type in fault[0].split()]:
             if is_fault(_Form(node, types, constants)):
                 raise ConversionError(
                     f"{label} hold a {node.op_type} (node {node.name!r}) {reason}: onnxruntime cannot run it."

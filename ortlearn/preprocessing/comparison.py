@@ -55,10 +55,15 @@ def probe_rows(X: Any) -> Any:
 def difference(transformer: Any, graph: ModelProto, schema: InputSchema, probe: Any, run: Run) -> str | None:
     """Return how a graph differs from the fitted transformer it was converted from; None if it does not."""
     found = _compare(transformer, graph, schema, probe, run)
-    if found is None and not issparse(probe):
-        strange = _with_unknown_texts(probe)
-        found = None if strange is None else _compare(transformer, graph, schema, strange, run)
-    return found
+    if found is not None or issparse(probe):
+        return found
+    rows = as_columns(probe)
+    if all(column_kind(values) != "text" for _, values in columns_of(rows)):
+        return None
+    few = _safe_indexing(rows, np.arange(min(2, count_rows(rows))))
+    few = few if is_frame(few) else few.astype(object)
+    new = with_new_columns(few, lambda values, kind: [UNKNOWN] * len(values) if kind == "text" else values)
+    return _compare(transformer, graph, schema, new, run)
 
 
 def _compare(transformer: Any, graph: ModelProto, schema: InputSchema, probe: Any, run: Run) -> str | None:
@@ -126,14 +131,3 @@ def _moved(
     except ValueError:  # a step that takes some numbers only
         return still
     return np.nan_to_num(np.abs(nudged - expected))
-
-
-def _with_unknown_texts(probe: Any) -> Any:
-    """Return a few samples with unknown texts, None where there are no texts."""
-    rows = as_columns(probe)
-    if all(column_kind(values) != "text" for _, values in columns_of(rows)):
-        return None
-    few = _safe_indexing(rows, np.arange(min(2, count_rows(rows))))
-    if not is_frame(few):
-        few = few.astype(object)
-    return with_new_columns(few, lambda values, kind: [UNKNOWN] * len(values) if kind == "text" else values)

@@ -68,15 +68,6 @@ def _shape_parameters(estimator: BaseEstimator) -> Any:
     return None if definition is None else definition.parameters_for_shapes(estimator)
 
 
-def _set_seeds(estimator: BaseEstimator, random_state: np.random.RandomState) -> None:
-    seeds = {
-        name: int(random_state.randint(np.iinfo(np.int32).max))
-        for name, value in sorted(estimator.get_params(deep=True).items(), key=lambda item: item[0])
-        if value is None and (name == "random_state" or name.endswith("__random_state"))
-    }
-    estimator.set_params(**seeds)
-
-
 def fit_clone(
     estimator: BaseEstimator,
     X: Any,
@@ -132,7 +123,9 @@ def fit_clone(
         cheap = _shape_parameters(last) or {}
         last.set_params(**{name: value for name, value in cheap.items() if name in known})
     if random_state is not None:
-        _set_seeds(fitted, random_state)
+        for name, value in sorted(fitted.get_params(deep=True).items(), key=lambda item: item[0]):
+            if value is None and (name == "random_state" or name.endswith("__random_state")):
+                fitted.set_params(**{name: int(random_state.randint(np.iinfo(np.int32).max))})
     if shapes_only and _shape_parameters(fitted) is not None:
         X, y = _few_samples(X, y, is_classifier(fitted))
         sample_weight = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -48,12 +49,10 @@ def input_schema(X: Any, estimator: Any, dtype: Any = np.float32) -> InputSchema
         raise ValueError(f"Columns are missing: {lost}; X has {known}.")
     categories = _categories(readers, keys)
     if not by_name and _are_numbers(X, keys, readers, dtype):
-        schema = matrix_schema(len(keys), dtype)
         by_position: dict[Hashable, frozenset] = {keys.index(k): v for k, v in categories.items()}
-        return InputSchema(schema.inputs, by_position, len(keys))
+        return replace(matrix_schema(len(keys), dtype), categories=by_position)
     if not is_frame(X) and X.dtype.kind in "UT":
-        schema = matrix_schema(len(keys), np.dtype(object))
-        return InputSchema(schema.inputs, {}, len(keys))
+        return matrix_schema(len(keys), object)
     documents = frozenset(keys[reader.position] for reader in readers if reader.vectorizes)
     inputs = _inputs_of_columns(X, keys, readers, dtype)
     return InputSchema(inputs, categories, len(keys), by_name, documents)

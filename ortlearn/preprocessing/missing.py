@@ -61,14 +61,10 @@ def accepts_missing(estimator: Any) -> bool:
     if isinstance(estimator, type) or not hasattr(estimator, "__sklearn_tags__"):
         return False
     # The tags of a wrapper do not see what a ColumnTransformer in it accepts.
-    return bool(get_tags(estimator).input_tags.allow_nan) or any(map(accepts_missing, _wrapped(estimator)))
-
-
-def _wrapped(estimator: Any) -> list[Any]:
-    """Return the estimators, as parameters have them, that an ensemble or a wrapper gives X to."""
-    named = getattr(estimator, "estimators", None)
-    parts = [item[1] for item in named if isinstance(item, tuple)] if isinstance(named, list) else []
-    return parts + [getattr(estimator, name, None) for name in ("estimator", "regressor")]
+    members = getattr(estimator, "estimators", None)
+    parts = [item[1] for item in members if isinstance(item, tuple)] if isinstance(members, list) else []
+    parts += [getattr(estimator, name, None) for name in ("estimator", "regressor")]
+    return bool(get_tags(estimator).input_tags.allow_nan) or any(map(accepts_missing, parts))
 
 
 def missing_columns(estimator: Any, X: Any) -> frozenset[int]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..models import find_definition
-from ..models.base import Route
 
 __all__ = ["Reader", "first_readers", "selected_names"]
 
@@ -36,12 +35,6 @@ class Reader:
         return hasattr(self.step, "build_analyzer")
 
 
-def _routes(estimator: Any, columns: Sequence[int]) -> list[Route]:
-    """Return the parts that an estimator gives its columns to, none where it reads them itself."""
-    definition = find_definition(estimator)
-    return [] if definition is None else list(definition.routes(estimator, columns))
-
-
 def first_readers(estimator: Any, columns: Sequence[int], imputed: bool = False) -> Iterator[Reader]:
     """Yield what reads each column of X first; a column may have several readers, or none.
 
@@ -49,7 +42,8 @@ def first_readers(estimator: Any, columns: Sequence[int], imputed: bool = False)
     ``imputed`` says whether missing values were filled before. Steps that only fill missing values are passed
     over.
     """
-    routes = _routes(estimator, columns)
+    definition = find_definition(estimator)
+    routes = [] if definition is None else list(definition.routes(estimator, columns))
     if not routes or (routes[0].is_member and not any(_selects(route.part) for route in routes)):
         yield from (Reader(column, estimator, index, imputed) for index, column in enumerate(columns))
     for route in routes:

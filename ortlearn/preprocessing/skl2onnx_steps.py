@@ -20,6 +20,15 @@ from ..quiet import quiet
 __all__ = ["UndefinedModelError", "append_converted", "convert"]
 
 
+#: Classes of skl2onnx that declare the type of an input.
+DECLARED: dict[int, str] = {
+    TensorProto.FLOAT: "FloatTensorType",
+    TensorProto.DOUBLE: "DoubleTensorType",
+    TensorProto.INT64: "Int64TensorType",
+    TensorProto.STRING: "StringTensorType",
+}
+
+
 class UndefinedModelError(ConversionError):
     """A model, rather than a step before one, has no definition."""
 
@@ -30,13 +39,17 @@ def convert(estimator: Any, inputs: Mapping[str, TensorType]) -> ModelProto:
     Names of the inputs are identifiers. A ConversionError says that skl2onnx cannot convert it.
     """
     from skl2onnx import convert_sklearn
+    from skl2onnx.common import data_types
     from skl2onnx.common.exceptions import MissingConverter, MissingShapeCalculator
 
     name = type(estimator).__name__
     options = {id(estimator): {"zipmap": False}} if is_classifier(estimator) else None
     arguments = {
         "name": name,  # one drawn at random by default
-        "initial_types": [(key, _declared(known)) for key, known in inputs.items()],
+        "initial_types": [
+            (key, getattr(data_types, DECLARED[known.elem_type])([None, *(known.shape or ())[1:]]))
+            for key, known in inputs.items()
+        ],
         "target_opset": {"": OPSET, "ai.onnx.ml": ML_OPSET},
     }
     try:
@@ -64,19 +77,6 @@ def _at_opset(model: ModelProto) -> ModelProto:
         return version_converter.convert_version(model, OPSET)
     except Exception:  # onnx raises errors of every kind; the model is valid as it is
         return model
-
-
-def _declared(known: TensorType) -> Any:
-    """Return the type of an input as skl2onnx declares it."""
-    from skl2onnx.common import data_types
-
-    kinds: dict[int, Any] = {
-        TensorProto.FLOAT: data_types.FloatTensorType,
-        TensorProto.DOUBLE: data_types.DoubleTensorType,
-        TensorProto.INT64: data_types.Int64TensorType,
-        TensorProto.STRING: data_types.StringTensorType,
-    }
-    return kinds[known.elem_type]([None, *(known.shape or ())[1:]])
 
 
 def append_converted(op: ModelWriter, estimator: Any, x: str | Columns) -> Scores:

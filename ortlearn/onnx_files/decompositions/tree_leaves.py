@@ -32,40 +32,28 @@ def aggregated_leaves(fused: Fused, trees: Trees, aggregate: str = "SUM") -> str
     linear in the values of its leaves, section 3.
     """
     op, n_trees, n_outputs = fused.op, len(trees.tree_ids), trees.values.shape[1]
-    several = n_outputs > 1
+    several, values = n_outputs > 1, trees.values
     if np.bincount(trees.leaf_trees).max() > MAX_LEAVES or (several and aggregate in ("MIN", "MAX")):
         return None
     outputs = trees.output_of_trees() if several else np.zeros(n_trees, dtype=np.int64)
-    if outputs is None:
-        numbers = _leaf_numbers(fused, trees, np.arange(n_trees), n_trees)
-        values = op.Gather(fused.weight(STEM, trees.values), numbers, axis=0)
-    else:
-        values = _in_rounds(fused, trees, outputs)
-    if aggregate in ("MIN", "MAX"):
-        return reduced(op, AGGREGATES[aggregate], values, 1)
-    total = op.ReduceSum(values, [1], keepdims=0 if several else 1)
-    return op.Div(total, float(n_trees)) if aggregate == "AVERAGE" else total
-
-
-def _in_rounds(fused: Fused, trees: Trees, outputs: np.ndarray) -> str:
-    """Return the values of leaves of trees of one output each, in rounds with a tree for every output.
-
-    So boosting grows them. The shape is (n, rounds, n_outputs), or (n, rounds) for one output.
-    """
-    op, n_trees, n_outputs = fused.op, len(trees.tree_ids), trees.values.shape[1]
-    rank = np.zeros(n_trees, dtype=np.int64)
-    for output in range(n_outputs):
-        own = outputs == output
-        rank[own] = np.arange(own.sum())
-    rounds = int(rank.max()) + 1
-    places = rank * n_outputs + outputs
-    table = fused.weight(STEM, trees.values[np.arange(len(trees.values)), outputs[trees.leaf_trees]])
-    values = op.Gather(table, _leaf_numbers(fused, trees, places, rounds * n_outputs), axis=0)
-    if rounds * n_outputs > n_trees:
-        there = np.zeros(rounds * n_outputs, dtype=trees.values.dtype)
+    places = np.arange(n_trees)
+    if outputs is not None:  # in rounds with a tree for every output, as boosting grows them
+        for output in range(n_outputs):
+            own = outputs == output
+            places[own] = np.arange(own.sum()) * n_outputs + output
+        values = values[np.arange(len(values)), outputs[trees.leaf_trees]]
+    n_places = n_trees if outputs is None else (int(places.max()) // n_outputs + 1) * n_outputs
+    reached = op.Gather(fused.weight(STEM, values), _leaf_numbers(fused, trees, places, n_places), axis=0)
+    if n_places > n_trees:
+        there = np.zeros(n_places, dtype=values.dtype)
         there[places] = 1
-        values = op.Mul(values, op.constant(there))
-    return values if n_outputs == 1 else op.Reshape(values, [-1, rounds, n_outputs])
+        reached = op.Mul(reached, op.constant(there))
+    if outputs is not None and several:
+        reached = op.Reshape(reached, [-1, n_places // n_outputs, n_outputs])
+    if aggregate in ("MIN", "MAX"):
+        return reduced(op, AGGREGATES[aggregate], reached, 1)
+    total = op.ReduceSum(reached, [1], keepdims=0 if several else 1)
+    return op.Div(total, float(n_trees)) if aggregate == "AVERAGE" else total
 
 
 def _leaf_numbers(fused: Fused, trees: Trees, places: np.ndarray, n_places: int) -> str:
