@@ -27,10 +27,7 @@ _TEXTS = {"onnx.AttributeProto.s", "onnx.AttributeProto.strings", "onnx.TensorPr
 
 
 def check_structure(model: ModelProto, label: str) -> None:
-    """Raise a ConversionError for invalid names, tensors without their values, and too many nodes.
-
-    ``label`` says what the model was read from, in the plural.
-    """
+    """Raise a ConversionError for invalid names, tensors without their values, and too many nodes."""
     for tensor in _tensors(model, label):
         problem = _tensor_problem(tensor)
         if problem:
@@ -44,10 +41,7 @@ def check_structure(model: ModelProto, label: str) -> None:
 
 
 def check_sizes(types: Mapping[str, TensorType], label: str) -> None:
-    """Raise a ConversionError for tensors that do not fit into memory, whatever the number of samples.
-
-    ``label`` says what the model was read from, in the plural.
-    """
+    """Raise a ConversionError for tensors that do not fit into memory, whatever the number of samples."""
     limit = _memory()
     for name, known in types.items():
         sizes = [size for size in known.shape or () if isinstance(size, int)]

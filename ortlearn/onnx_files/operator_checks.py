@@ -123,8 +123,7 @@ _FAULTS: list[tuple[str, Callable[[_Form], bool], str]] = [
 def check_operators(model: ModelProto, types: Mapping[str, TensorType], label: str) -> None:
     """Raise a ConversionError for nodes with which onnx or onnxruntime would stop the process.
 
-    The message names node and reason. Functions of the model are inlined. ``label`` says what the model was
-    read from, in the plural.
+    Functions of the model are inlined. ``label`` says what it was read from, in the plural.
     """
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
     for node in all_nodes(model.graph):

@@ -111,10 +111,12 @@ def _as_text(values: np.ndarray) -> np.ndarray:
 
 def _as_numbers(values: np.ndarray, dtype: np.dtype, where: str) -> np.ndarray:
     if values.dtype.kind not in NUMBERS:
-        kind = column_kind(values)
+        kind, items = column_kind(values), values.ravel().tolist()
         if kind not in ("float", "integer", "bool"):
-            raise ValueError(f"{where} must hold numbers, it holds {_example(values)}.")
-        items = [np.nan if is_missing(value) else value for value in values.ravel().tolist()]
+            bad = [v for v in items if not is_missing(v) and not isinstance(v, float | int)]
+            example = f"{bad[0]!r}, among others" if bad else f"values of type {values.dtype}"
+            raise ValueError(f"{where} must hold numbers, it holds {example}.")
+        items = [np.nan if is_missing(value) else value for value in items]
         values = np.array(items, dtype=np.float64).reshape(values.shape)
     with np.errstate(over="ignore"):
         return values.astype(dtype, copy=False)
@@ -129,11 +131,6 @@ def _as_integers(values: np.ndarray, dtype: np.dtype, where: str) -> np.ndarray:
             f"{where} held whole numbers when the model was fitted; now some are missing or have decimals."
         )
     return numbers.astype(dtype)
-
-
-def _example(values: np.ndarray) -> str:
-    bad = [v for v in values.ravel().tolist() if not is_missing(v) and not isinstance(v, float | int)]
-    return f"{bad[0]!r}, among others" if bad else f"values of type {values.dtype}"
 
 
 def check_categories(rows: Any, schema: InputSchema) -> None:

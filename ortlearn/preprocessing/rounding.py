@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -45,18 +46,16 @@ def rounded_columns(X: Any, schema: InputSchema) -> list[Hashable]:
     # a sparse matrix has zeros among its numbers: no offset
     if issparse(X) or not inputs or count_rows(X) == 0:
         return []
-    return [key for key, values in columns_of(X) if (inputs[0] is None or key in inputs) and _loses(values)]
+    lost = []
+    for key, values in columns_of(X):
+        with suppress(TypeError, ValueError):  # texts, reported elsewhere
+            read = inputs[0] is None or key in inputs
+            if read and rounding(values[:: max(1, len(values) // SAMPLES)]) > LOST:
+                lost.append(key)
+    return lost
 
 
 def title_of_columns(keys: Sequence[Hashable]) -> str:
     """Return the first five names or positions of columns for a message."""
     shown = ", ".join(map(repr, keys[:5])) + (f" and {len(keys) - 5} more" if len(keys) > 5 else "")
     return f"column{'s' if len(keys) > 1 else ''} {shown}"
-
-
-def _loses(values: np.ndarray) -> bool:
-    step = max(1, len(values) // SAMPLES)
-    try:
-        return rounding(values[::step]) > LOST
-    except (TypeError, ValueError):  # texts, reported elsewhere
-        return False

@@ -82,18 +82,13 @@ def with_shared_votes(end: GraphEnd, name: str) -> str:
     for node in list(end.nodes_before(name))[::-1]:
         vote = end.match(node.output[0], VOTE) if node.op_type == "Where" else None
         if vote is not None:
-            shares[node.output[0]] = _share(end, vote)
+            member, other = vote["m"], vote["other"]
+            share = member if _are_probabilities(end, member) else end.append("Softmax", member, axis=1)
+            size = end.op.Mul(end.op.Sub(vote["one"], other), share)
+            shares[node.output[0]] = end.append("Add", other, size, like=member)  # b + (a - b) p
         elif shares.keys() & node_inputs(node):
             shares.update(end.append_copy(node, shares))
     return shares.get(name, name)
-
-
-def _share(end: GraphEnd, vote: dict[str, str]) -> str:
-    """Append ``b + (a - b) p``, with p the probabilities of a member."""
-    member, other = vote["m"], vote["other"]
-    share = member if _are_probabilities(end, member) else end.append("Softmax", member, axis=1)
-    size = end.op.Mul(end.op.Sub(vote["one"], other), share)
-    return end.append("Add", other, size, like=member)
 
 
 def _are_probabilities(end: GraphEnd, member: str) -> bool:

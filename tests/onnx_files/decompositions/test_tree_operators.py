@@ -292,7 +292,7 @@ def test_leaves_that_float32_cannot_number_stay_fused(monkeypatch):
     nodes, leaves = grown()
     model = regressor(**nodes, **weights("target", entries(leaves, lambda tree, node: [0])))
     assert not stays(model)
-    monkeypatch.setattr("ortlearn.onnx_files.decompositions.tree_leaves.MAX_LEAVES", 10)
+    monkeypatch.setattr("ortlearn.onnx_files.decompositions.tree_operators.MAX_LEAVES", 10)
     assert stays(model)
 
 
