@@ -13,7 +13,7 @@ from onnx import ModelProto, TensorProto, helper, shape_inference
 from ..differentiation.inference import infer_types
 from ..exceptions import ConversionError
 from ..graphs import inline_functions, runtime_errors, value_types
-from ..graphs.editing import copy_model, with_fields
+from ..graphs.editing import copy_model
 from .model_checks import check_sizes, check_structure
 from .operator_checks import check_operators
 from .versions import pin_versions, with_free_rows
@@ -85,16 +85,14 @@ def without_record(model: ModelProto) -> ModelProto:
 
 def _without_zipmap(model: ModelProto) -> ModelProto:
     """Return a classifier whose probabilities are a matrix instead of one dictionary per sample."""
-    maps = {node.output[0] for node in model.graph.node if node.op_type == "ZipMap"}
-    nodes = [
-        helper.make_node("Identity", node.input, node.output, node.name) if node.op_type == "ZipMap" else node
-        for node in model.graph.node
-    ]
-    outputs = [
-        helper.make_tensor_value_info(value.name, TensorProto.FLOAT, None) if value.name in maps else value
-        for value in model.graph.output
-    ]
-    return with_fields(model, node=nodes, output=outputs) if maps else model
+    model = copy_model(model)
+    maps = {node.output[0]: node for node in model.graph.node if node.op_type == "ZipMap"}
+    for name, node in maps.items():
+        node.CopyFrom(helper.make_node("Identity", node.input, [name], node.name))
+    for value in model.graph.output:
+        if value.name in maps:
+            value.CopyFrom(helper.make_tensor_value_info(value.name, TensorProto.FLOAT, None))
+    return model
 
 
 def read_onnx(source: Any) -> tuple[ModelProto, str]:

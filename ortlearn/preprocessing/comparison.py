@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -101,10 +102,8 @@ def transformed(transformer: Any, X: Any) -> np.ndarray:
         result = transformer.transform(*untouched(transformer, X))
     result = result.toarray() if issparse(result) else np.asarray(result)
     if result.dtype.kind == "O":
-        try:
+        with suppress(TypeError, ValueError):
             return result.astype(np.float64)
-        except (TypeError, ValueError):
-            return result
     return result
 
 

@@ -154,19 +154,15 @@ def _fault_of(steps: Steps, X: Any, probe: Any, dtype: Any, run: Run | None) -> 
     except TextOutputError:  # columns of text, which the steps after it read
         return None
     except ConversionError as error:
-        return Fault(_reason(error), error.part)
+        cause, reason = error.__cause__, str(error).rstrip(".")
+        if type(cause).__name__ in ("MissingConverter", "MissingShapeCalculator"):
+            reason = "neither ortlearn nor skl2onnx has a form of it in ONNX"
+        elif cause is not None:
+            said = str(cause).splitlines()[0].partition(". ")[0].rstrip(".")
+            reason = f"skl2onnx cannot convert it ({said})"
+        return Fault(reason, error.part)
     other = None if run is None else difference(transformer, graph, schema, probe, run)
     return None if other is None else Fault(other)
-
-
-def _reason(error: ConversionError) -> str:
-    """Return in a few words why a step has no form in ONNX."""
-    cause = error.__cause__
-    if cause is None:
-        return str(error).rstrip(".")
-    if type(cause).__name__ in ("MissingConverter", "MissingShapeCalculator"):
-        return "neither ortlearn nor skl2onnx has a form of it in ONNX"
-    return f"skl2onnx cannot convert it ({str(cause).splitlines()[0].partition('. ')[0].rstrip('.')})"
 
 
 def _message(step: tuple[str, Any], fault: Fault, schema: InputSchema) -> str:

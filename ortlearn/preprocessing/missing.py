@@ -13,14 +13,13 @@ from sklearn.utils import _safe_indexing, get_tags
 
 from ..models import find_definition
 from ..models.pipelines import IDLE
-from .columns import as_columns, column_kind, columns_of, is_frame, missing_rows, with_new_columns
+from .columns import NUMBERS, as_columns, column_kind, columns_of, is_frame, missing_rows, with_new_columns
 from .estimator_checks import outcome
 
 __all__ = ["accepts_missing", "missing_columns"]
 
 #: Columns up to which each is looked at on its own where not all accept missing values.
 MAX_COLUMNS = 64
-NUMBERS = ("float", "integer", "bool")
 
 
 def accepts_missing(estimator: Any) -> bool:
@@ -100,7 +99,7 @@ def missing_columns(estimator: Any, X: Any) -> frozenset[int]:
     if not is_frame(row) and row.ndim < 2:
         return frozenset()
     columns = list(columns_of(row))
-    numbers = [position for position, (_, values) in enumerate(columns) if column_kind(values) in NUMBERS]
+    numbers = [i for i, (_, values) in enumerate(columns) if column_kind(values) in NUMBERS.values()]
     if _accepts(estimator, row, set(numbers)):
         return frozenset(range(len(columns)))
     if len(numbers) > MAX_COLUMNS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -34,10 +35,7 @@ class UndefinedModelError(ConversionError):
 
 
 def convert(estimator: Any, inputs: Mapping[str, TensorType]) -> ModelProto:
-    """Return the graph that skl2onnx writes of a fitted estimator, at the opset that definitions write.
-
-    Names of the inputs are identifiers. A ConversionError says that skl2onnx cannot convert it.
-    """
+    """Return the graph that skl2onnx writes of an estimator, at our opset, a ConversionError without one."""
     from skl2onnx import convert_sklearn
     from skl2onnx.common import data_types
     from skl2onnx.common.exceptions import MissingConverter, MissingShapeCalculator
@@ -66,17 +64,11 @@ def convert(estimator: Any, inputs: Mapping[str, TensorType]) -> ModelProto:
         ) from error
     except Exception as error:  # skl2onnx raises errors of every kind
         raise ConversionError(f"{name} cannot be converted by skl2onnx: {error}") from error
-    return _at_opset(inline_functions(model))
-
-
-def _at_opset(model: ModelProto) -> ModelProto:
-    """Return a model at the opset that definitions write, where it has one there."""
-    if model.functions:  # of other opsets, which the conversion of versions would leave out
-        return model
-    try:
-        return version_converter.convert_version(model, OPSET)
-    except Exception:  # onnx raises errors of every kind; the model is valid as it is
-        return model
+    model = inline_functions(model)
+    if not model.functions:  # of other opsets, which the conversion of versions would leave out
+        with suppress(Exception):  # onnx raises errors of every kind; the model is valid as it is
+            return version_converter.convert_version(model, OPSET)
+    return model
 
 
 def append_converted(op: ModelWriter, estimator: Any, x: str | Columns) -> Scores:

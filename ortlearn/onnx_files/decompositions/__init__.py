@@ -50,10 +50,8 @@ DECOMPOSITIONS = {
     ("ai.onnx.ml", "TreeEnsembleRegressor"): tree_regressor,
     ("com.microsoft", "CDist"): cdist,
 }
-
 #: Those that depend on the shapes of their inputs.
 SHAPED = (("", "LpNormalization"), ("ai.onnx.ml", "ArrayFeatureExtractor"), ("com.microsoft", "CDist"))
-
 #: Those that onnxruntime runs without a look at the number of columns of their input.
 BLIND = ("LinearClassifier", "LinearRegressor", "SVMClassifier", "SVMRegressor")
 

@@ -27,8 +27,6 @@ class Fused:
         self._attributes = attributes_of(node)
         self._scores: str | None = None
 
-    # -- attributes ----------------------------------------------------------------------------------
-
     def attribute(self, name: str, default: Any = None) -> Any:
         """Return the value of an attribute."""
         return self._attributes.get(name, default)
@@ -83,8 +81,6 @@ class Fused:
             raise ValueError("it lists no classes")
         return numbers if numbers.size else np.asarray(texts, dtype=object)
 
-    # -- inputs --------------------------------------------------------------------------------------
-
     @property
     def columns(self) -> int | None:
         """Number of columns of the first input, where it is known."""
@@ -98,8 +94,6 @@ class Fused:
         if known is not None and known.elem_type == TensorProto.FLOAT:
             return name
         return self.op.Cast(name, to=TensorProto.FLOAT)
-
-    # -- replacement ---------------------------------------------------------------------------------
 
     def weight(self, stem: str, values: np.ndarray) -> str:
         """Add an initializer of its own (never shared with an equal one) and return its name."""

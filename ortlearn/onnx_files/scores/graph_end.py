@@ -33,8 +33,6 @@ class GraphEnd(PatternView):
         self._replaced: dict[str, str] = {}
         self._infos: dict[str, tuple[int, tuple[Any, ...]]] = {}
 
-    # -- questions ---------------------------------------------------------------------------------
-
     def width(self, name: str) -> int | None:
         """Return the number of columns of a matrix, where it is known."""
         shape = self.op.shape(name)
@@ -82,8 +80,6 @@ class GraphEnd(PatternView):
         if numbers[0] < 0 and width is None:
             return None
         return self.origin(node.input[0]), numbers[0] + (width or 0) * (numbers[0] < 0)
-
-    # -- additions ---------------------------------------------------------------------------------
 
     def append(
         self,
