@@ -9,12 +9,15 @@ import numpy as np
 
 from ..exceptions import ConversionError, FallbackWarning, NoTrainableWeightError
 from ..graphs import runtime_errors
+from ..losses import default_loss
+from ..models import fitted_part, objective_of
 from ..onnx_files.loading import is_onnx_source
+from ..preprocessing.columns import count_rows
 from ..preprocessing.estimator_checks import check_is_a_model, is_trainer
 from ..preprocessing.fitting import fit_clone, is_fitted
 from ..quiet import quiet
 from .facts import COLUMNS, Fact, facts_of, facts_table, hopeless_steps
-from .trainable import to_trainable
+from .trainable import TrainableModel, to_trainable
 
 __all__ = ["Explanation", "explain"]
 
@@ -29,22 +32,27 @@ class Explanation:
         Facts of some weights, or of a step of a pipeline without any.
     problem : str
         Why nothing can be trained; empty where something can.
+    objective : str
+        What is minimised by default; empty where nothing can be trained.
 
     Examples
     --------
     >>> from sklearn.linear_model import Ridge
     >>> from ortlearn.conversion import explain
-    >>> print(explain(Ridge().fit([[0.1], [1.3]], [0.7, 3.1])))
+    >>> X = [[0.1], [1.3]]
+    >>> print(explain(Ridge().fit(X, [0.7, 3.1]), X))
     operator  weights    attribute   trainable
     MatMul    coef       coef_       yes
     Add       intercept  intercept_  yes
+    minimised by default: SquaredErrorLoss() and L2Penalty(l2=0.25), as Ridge does
     """
 
     rows: list[Fact]
     problem: str = ""
+    objective: str = ""
 
     def __str__(self) -> str:
-        parts = [self.problem, facts_table(self.rows) if self.rows else ""]
+        parts = [self.problem, facts_table(self.rows) if self.rows else "", self.objective]
         return "\n".join(part for part in parts if part)
 
     @property
@@ -139,7 +147,22 @@ def explain(estimator_or_onnx: Any, X: Any = None, y: Any = None, *, dtype: Any 
         return Explanation(list(error.facts), str(error).partition("\n")[0])
     except ConversionError as error:
         return Explanation(hopeless_steps(source), str(error))
-    return Explanation(facts_of(trainable, None if is_onnx_source(source) else source))
+    fitted = None if is_onnx_source(source) else source
+    return Explanation(facts_of(trainable, fitted), objective=_objective(trainable, fitted, X))
+
+
+def _objective(trainable: TrainableModel, fitted: Any, X: Any) -> str:
+    """Return what is minimised by default; penalties relative to the number of samples need these."""
+    if trainable.head is None:
+        return f"minimised: the graph's own {trainable.objective_tensor!r}"
+    own = None if fitted is None else objective_of(fitted, 1.0 if X is None else count_rows(X))
+    if own is None:
+        name = "an ONNX file" if fitted is None else type(fitted_part(fitted)).__name__
+        loss = default_loss(trainable.head.task)
+        return f"minimised by default: {loss}, no penalty, as the objective of {name} is not known"
+    strength = ", its strength for one sample" if X is None and own.penalty.get_params() else ""
+    name = type(fitted_part(fitted)).__name__
+    return f"minimised by default: {own.loss} and {own.penalty}, as {name} does{strength}"
 
 
 def _model_of(source: Any) -> Any:

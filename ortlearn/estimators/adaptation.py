@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,8 +17,8 @@ __all__ = ["Candidate", "choose", "folds"]
 
 #: Pulls towards the start that are tried, in curvatures of the objective at the start; first the strongest.
 PULLS = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0)
-#: The same towards fresh weights.
-FRESH_PULLS = (0.3, 0.03, 0.003)
+#: The same towards other weights than the start.
+OTHER_PULLS = {"fresh": (0.3, 0.03, 0.003), "restandardised": (10.0, 1.0, 0.1)}
 #: Iterations of a solver for each of them, from the weights of the one before.
 ITERATIONS = 20
 #: Parts that samples are cut into, each left out once; one part is left out of many samples.
@@ -40,12 +40,14 @@ class Candidate:
     ----------
     pull : float
         Strength of the pull; infinite where nothing is trained.
-    fresh : bool
-        Whether it is towards fresh weights rather than the start.
+    center : {"start", "fresh", "restandardised"}
+        What it is towards: the start, fresh weights, or the start as if its features had been standardised
+        by other samples (as in Li, Y. et al., "Revisiting batch normalization for practical domain
+        adaptation", ICLR workshop 2017).
     """
 
     pull: float
-    fresh: bool = False
+    center: str = "start"
 
 
 def folds(labels: np.ndarray | None, n_samples: int, random_state: np.random.RandomState) -> Iterator[Any]:
@@ -66,7 +68,7 @@ def choose(
     step: Any,
     parts: Iterator[tuple[Data, Data]],
     start: Weights,
-    fresh: Weights | None,
+    others: Mapping[str, Weights],
     settings: LoopSettings,
     measure: Measure,
 ) -> Candidate:
@@ -74,7 +76,7 @@ def choose(
 
     For each part, the objective plus ``pull / 2 * |u - u_start|^2`` is minimised for falling pulls, u the
     weights in the coordinates of :class:`~ortlearn.training.coordinates.Coordinates`, and the same from
-    fresh weights, which may suit samples better that have little in common with those of the model. The
+    other weights, which may suit samples better that have little in common with those of the model. The
     strongest pull is taken that is as good as the best one but for a part of its standard error (as by
     the rule of one standard error: Breiman, L. et al., "Classification and regression trees", 1984,
     section 3.4.3). No training is taken that makes more mistakes than the start: the loss need not be what
@@ -88,8 +90,8 @@ def choose(
         Samples to train on, and samples that are left out.
     start : dict of str to ndarray
         Starting weights.
-    fresh : dict of str to ndarray or None
-        Fresh weights, for standardised features; None where none can be drawn.
+    others : dict of str to (dict of str to ndarray)
+        Other weights to begin with, for standardised features, by the name of a center.
     settings : LoopSettings
         Settings of the training.
     measure : callable
@@ -102,15 +104,15 @@ def choose(
     """
     settings = replace(settings, max_iter=ITERATIONS, watch=None, verbose=0, exc=False)
     candidates = [Candidate(pull) for pull in PULLS]
-    candidates += [Candidate(pull, fresh=True) for pull in FRESH_PULLS if fresh is not None]
+    candidates += [Candidate(pull, name) for name in others for pull in OTHER_PULLS[name]]
     found, shares = [], []
     for train, left_out in parts:
         values = [measure(start, left_out)]
         with quiet(ConvergenceWarning):
             values += _path(step, train, left_out, start, PULLS, settings, measure)
-            if fresh is not None:
-                center = standardised_weights(step, train, fresh)
-                values += _path(step, train, left_out, center, FRESH_PULLS, settings, measure)
+            for name, weights in others.items():
+                center = standardised_weights(step, train, weights)
+                values += _path(step, train, left_out, center, OTHER_PULLS[name], settings, measure)
         found.append(np.array(values, dtype=np.float64))
         own = left_out.sample_weight
         shares.append(np.ones(len(left_out)) if own is None else own.astype(np.float64))
@@ -153,7 +155,7 @@ def _best(
     for number, candidate in enumerate(candidates):
         lost = SLACK * _standard_error(gains[best] - gains[number], share)
         if (
-            candidate.fresh == candidates[best].fresh
+            candidate.center == candidates[best].center
             and possible[number]
             and means[best] - means[number] <= lost
         ):

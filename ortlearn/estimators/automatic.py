@@ -115,7 +115,8 @@ def warn_of_terms_left_out(configuration: Configuration, source: Any) -> None:
         return
     part = fitted_part(source)
     definition = find_definition(part)
-    names = [] if definition is None else [n for n in definition.not_in_objective if hasattr(part, n)]
+    own = part.get_params(deep=False)
+    names = [] if definition is None else [name for name in definition.not_in_objective if name in own]
     if configuration.class_weight == "auto" and own_class_weight(part) != getattr(part, "class_weight", None):
         names.append("class_weight")
     if names:

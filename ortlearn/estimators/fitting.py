@@ -134,7 +134,7 @@ class Trainer:
                 return np.stack([losses, np.zeros(len(losses))])
             return np.stack([losses, live.predict(part.X) != problem.targets.classes[classes]])
 
-        found = choose(step, parts, start.weights, start.fresh, settings, measure)
+        found = choose(step, parts, start.weights, start.others(step.task), settings, measure)
         step.release()
         return found
 

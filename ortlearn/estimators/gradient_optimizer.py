@@ -29,12 +29,18 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
         a batch normalization, only by its name. By default what the last step has learned, not the
         parameters of preprocessing. What is not named stays as it is.
     learning_loss : str or BaseLoss, default="auto"
-        Loss; by default ``"squared_error"`` for a regressor, ``"log_loss"`` for a classifier.
-    learning_rate : str, float or BaseLearningRate, default="SGD"
+        Loss; ``"auto"`` is the one that the model minimises (quantile, Huber, Poisson, hinge, ...), else
+        ``"squared_error"`` for a regressor and ``"log_loss"`` for a classifier.
+    learning_rate : str, float or BaseLearningRate, default="auto"
         Schedule and update; a number is SGD with that ``eta0``. ``"LBFGS"`` is a solver, which takes all
         rows at once: ``batch_size`` and ``shuffle`` have no effect then, ``max_iter`` counts iterations.
-    learning_penalty : str, BasePenalty or dict, default=None
-        Penalty on the weights; none by default. A dictionary has penalties by names of weights, as
+        ``"auto"`` is safe for features and labels of any scale: ``"LBFGS"`` for linear models and up to
+        10,000 rows, ``"Adam"`` on standardised features otherwise, and in ``partial_fit``. Models that could
+        follow the noise of few rows keep some apart to know when to stop; training from a model's own
+        weights is held back as far as cross-validation asks for.
+    learning_penalty : str, BasePenalty, dict or None, default="auto"
+        Penalty on the weights; ``"auto"`` is that of the model, so that ``alpha`` or ``C`` mean what they
+        do in scikit-learn, None is none. A dictionary has penalties by names of weights, as
         ``weights_to_train`` takes them: ``{"coefs_[0]": "l1", "pca": L2Penalty(0.1)}``.
     max_iter : int, default=100
         Epochs.
@@ -47,6 +53,10 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
     warm_start : bool, default=False
         Whether the first ``fit`` starts from the model's own weights and a later one from the last
         solution; otherwise every ``fit`` starts from fresh weights.
+    keep_better : bool, default=True
+        Whether ``fit`` from a model's own weights goes back to them, with a warning, where the trained ones
+        are no better: on rows that were not trained on, which flexible models keep apart, or by the training
+        objective.
     gradient : {"auto", "rules", "ort"}, default="auto"
         What builds the gradient: our own rules, onnxruntime-training's C++ builder, or our rules
         where they know every operator, else the builder where it is installed.
@@ -89,8 +99,9 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
         Largest Euclidean norm of the gradient of all trained weights together; longer ones are scaled.
     clip_value : float, default=None
         Largest absolute value of an entry of the gradient, cut before the norm.
-    class_weight : dict, list of dict or "balanced", default=None
+    class_weight : dict, list of dict, "balanced", "auto" or None, default="auto"
         Weights of classes, by which ``sample_weight`` is multiplied; one dictionary for each output.
+        ``"auto"`` are those of the model.
         ``"balanced"`` is ``n / (k * n_c)`` for a class of ``n_c`` of ``n`` rows, by their weights, and
         k classes. The first fit of an estimator that is not fitted goes by its own.
     loss_output_name, label_name, weight_name : str, default="loss", "label" and "sample_weight"
@@ -121,6 +132,8 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
         Mean loss, without penalty, and score of each validation.
     n_iter_ : int
         Epochs run.
+    start_kept_ : bool
+        Whether the last ``fit`` went back to the weights it started from.
     best_epoch_ : int
         Epoch whose weights were kept, from 1; with ``early_stopping`` only.
     loss_, penalty_, learning_rate_ : BaseLoss, BasePenalty, BaseLearningRate

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .. import conversion
 from ..exceptions import NoTrainableWeightError, PluginError
 from ..learning_rates import BaseLearningRate
-from ..losses import BaseLoss, PerOutputLoss, RowObjective, resolve_loss
+from ..losses import BaseLoss, PerOutputLoss, default_loss
 from ..penalties import BasePenalty
 from ..penalties.proximal_composition import check_proximal_steps
 
@@ -17,14 +17,6 @@ if TYPE_CHECKING:
     from ..models import Scores
 
 __all__ = ["is_for_classes_only", "loss_for_model", "penalty_for_weights", "sum_over_outputs"]
-
-#: Loss that ``"auto"`` stands for, by the task of a model.
-AUTO_LOSS = {
-    "regression": "squared_error",
-    "classification": "log_loss",
-    "multilabel": "log_loss",
-    "unsupervised": RowObjective,
-}
 
 
 def is_for_classes_only(loss: BaseLoss | None) -> bool:
@@ -64,7 +56,7 @@ def loss_for_model(loss: BaseLoss | None, trainable: TrainableModel) -> BaseLoss
         return None
     task = trainable.head.task
     if loss is None:
-        return resolve_loss(AUTO_LOSS[task])
+        return default_loss(task)
     if task not in loss.tasks:
         raise PluginError(
             f"{type(loss).__name__} is for {' or '.join(sorted(loss.tasks))}, the model for {task}."

@@ -10,7 +10,8 @@ from sklearn.utils import column_or_1d
 
 from .. import conversion
 from ..exceptions import UnfittedStartWarning, warn_user
-from ..training import Data
+from ..training import Data, TrainingTask
+from ..training.coordinates import first_layers
 from .automatic import warn_of_terms_left_out
 from .class_weights import objective_weights
 from .configuration import Configuration
@@ -58,6 +59,11 @@ class Start:
     state: TrainingState
     is_own: bool = False
     fresh: dict[str, np.ndarray] | None = None
+
+    def others(self, task: TrainingTask) -> dict[str, dict[str, np.ndarray]]:
+        """Return other weights to begin a training with, meant for standardised features."""
+        found = {} if self.fresh is None else {"fresh": self.fresh}
+        return {**found, "restandardised": self.weights} if first_layers(task) else found
 
 
 @dataclass(frozen=True)

@@ -84,8 +84,10 @@ def _run(
     """Train on all samples at once, or on batches."""
     learning_rate, weights = step.task.update.learning_rate, start.weights
     if learning_rate.full_batch:
-        if start.fresh is not None and (not start.is_own if held is None else held.fresh):
-            weights = standardised_weights(step, data, start.fresh)
+        others = start.others(step.task)
+        center = ("start" if start.is_own else "fresh") if held is None else held.center
+        if center in others:
+            weights = standardised_weights(step, data, others[center])
         pull = 0.0 if held is None else held.pull
         return run_full_batch(step, data, weights, settings, **hooks, pull=pull)
     states, coordinates = begin_later(start.state.states, learning_rate), start.state.coordinates

@@ -14,7 +14,7 @@ from .loss_graph import add_loss_output
 from .margins import HingeLoss, ModifiedHuberLoss, PerceptronLoss, SquaredHingeLoss
 from .per_output import PerOutputLoss
 from .quantile import QuantileLoss
-from .resolve import resolve_loss
+from .resolve import default_loss, resolve_loss
 from .row_objective import RowObjective
 from .signed_labels import SignedLabelLoss
 from .squared_error import SquaredErrorLoss
@@ -43,5 +43,6 @@ __all__ = [
     "SquaredHingeLoss",
     "TweedieLoss",
     "add_loss_output",
+    "default_loss",
     "resolve_loss",
 ]

@@ -7,8 +7,39 @@ from typing import Any
 from .. import plugins
 from .base import BaseLoss
 from .function import FunctionLoss
+from .row_objective import RowObjective
 
-__all__ = ["resolve_loss"]
+__all__ = ["default_loss", "resolve_loss"]
+
+#: Losses of models that minimise none in our terms, by what they do.
+DEFAULTS = {
+    "regression": "squared_error",
+    "classification": "log_loss",
+    "multilabel": "log_loss",
+    "unsupervised": RowObjective,
+}
+
+
+def default_loss(task: str) -> BaseLoss:
+    """Return the loss of a model that minimises none in our terms.
+
+    Parameters
+    ----------
+    task : {"regression", "classification", "multilabel", "unsupervised"}
+        What the model does.
+
+    Returns
+    -------
+    BaseLoss
+        New object.
+
+    Examples
+    --------
+    >>> from ortlearn.losses import default_loss
+    >>> default_loss("classification")
+    LogLoss()
+    """
+    return resolve_loss(DEFAULTS[task])
 
 
 def resolve_loss(spec: Any, **params: Any) -> BaseLoss:

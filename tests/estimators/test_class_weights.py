@@ -191,7 +191,7 @@ WRONG = {
     "missing_value": ({"a": np.nan}, "must be a number"),
     "too_many": ([{"a": 1.0}, {"b": 1.0}], r"for 2 column\(s\) of y, which has 1"),
     "nothing_left": ({"a": 0.0, "b": 0.0, "c": 0.0}, "No row has a weight above 0"),
-    "other_name": ("auto", "class_weight"),
+    "other_name": ("even", "class_weight"),
 }
 
 

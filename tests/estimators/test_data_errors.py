@@ -37,8 +37,8 @@ def scores(columns=3, end="y = Identity (z)"):
     [
         ("texts", np.where(CLASSES == 2, "daisy", NAMES), r"\['daisy'\].*has \['setosa', .*leave rows"),
         ("numbers", np.where(CLASSES == 2, 7, CLASSES), r"classes \[7\].*it has \[0, 1, 2\].*leave rows"),
-        ("texts", CLASSES, r"The labels are numbers and the classes texts: convert y"),
-        ("numbers", NAMES, r"The labels are texts and the classes numbers: convert y"),
+        ("texts", CLASSES, "The labels are numbers and the classes texts: convert y"),
+        ("numbers", NAMES, "The labels are texts and the classes numbers: convert y"),
     ],
 )
 def test_classes_that_a_file_does_not_have(files, kind, y, message, method):

@@ -126,7 +126,8 @@ def test_what_a_penalty_may_be_given_as():
     assert resolve_penalty(L1Penalty).l1 == 0.5
     given = L2Penalty(3.0, intercept=True)
     assert resolve_penalty(given) is not given
-    assert resolve_penalty(given).get_params() == {"l2": 3.0, "intercept": True, "weights": None}
+    expected = {"l2": 3.0, "intercept": True, "weights": None, "toward": "zero"}
+    assert resolve_penalty(given).get_params() == expected
 
 
 @pytest.mark.parametrize(

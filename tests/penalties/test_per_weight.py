@@ -261,7 +261,7 @@ def test_what_makes_no_sense(penalties, message, rows, network):
 @pytest.mark.parametrize(
     "rate, penalty, message",
     [
-        ("LBFGS", "l1", "needs a smooth objective, PerWeightPenalty"),
+        ("LBFGS", "max_norm", "needs a smooth objective, PerWeightPenalty"),
         ("Adam", "group_lasso", "GroupLassoPenalty acts by a proximal step"),
     ],
 )

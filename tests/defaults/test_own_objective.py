@@ -1,0 +1,206 @@
+"""Loss, penalty and class weights are the model's own, and convex models reach scikit-learn's optimum."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier
+from sklearn.linear_model import (
+    BayesianRidge,
+    ElasticNet,
+    GammaRegressor,
+    HuberRegressor,
+    Lasso,
+    LassoCV,
+    LogisticRegression,
+    MultiTaskLasso,
+    PoissonRegressor,
+    QuantileRegressor,
+    Ridge,
+    RidgeClassifier,
+    RidgeCV,
+    SGDClassifier,
+    SGDRegressor,
+    TweedieRegressor,
+)
+from sklearn.metrics import mean_pinball_loss
+from sklearn.model_selection import GridSearchCV
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC, LinearSVR
+
+from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
+from ortlearn.exceptions import ObjectiveWarning
+from ortlearn.models import objective_of
+
+DIABETES = load_diabetes(return_X_y=True)
+RAW = load_diabetes(return_X_y=True, scaled=False)
+COUNTS = (DIABETES[0], np.round(DIABETES[1] / 10))
+CANCER = load_breast_cancer(return_X_y=True)
+WINE = load_wine(return_X_y=True)
+TIGHT = {"tol": 1e-10, "max_iter": 100_000}
+
+CONVEX = {
+    "ridge": (Ridge(alpha=0.5), DIABETES),
+    "ridge, raw": (Ridge(alpha=10.0), RAW),
+    "ridge of several outputs": (Ridge(), (DIABETES[0], np.column_stack([DIABETES[1], DIABETES[1] ** 2]))),
+    "ridge by cross-validation": (RidgeCV(), DIABETES),
+    "bayesian ridge": (BayesianRidge(), DIABETES),
+    "lasso": (Lasso(alpha=0.3), DIABETES),
+    "lasso, raw": (Lasso(alpha=5.0), RAW),
+    "lasso by cross-validation": (LassoCV(), DIABETES),
+    "elastic net": (ElasticNet(alpha=0.01, l1_ratio=0.3), DIABETES),
+    "lasso of several outputs": (
+        MultiTaskLasso(alpha=0.3),
+        (DIABETES[0], np.stack([DIABETES[1]] * 2, axis=1)),
+    ),
+    "poisson": (PoissonRegressor(alpha=0.01, **TIGHT), COUNTS),
+    "gamma": (GammaRegressor(alpha=0.01, **TIGHT), DIABETES),
+    "tweedie": (TweedieRegressor(power=1.5, alpha=0.01, **TIGHT), DIABETES),
+    "huber": (HuberRegressor(max_iter=10_000), DIABETES),
+    "quantile": (QuantileRegressor(quantile=0.8, alpha=0.001), DIABETES),
+    "linear svr": (LinearSVR(C=10.0, epsilon=5.0, **TIGHT), DIABETES),
+    "logistic regression": (
+        LogisticRegression(C=0.1, **TIGHT),
+        (StandardScaler().fit_transform(CANCER[0]), CANCER[1]),
+    ),
+    "logistic regression, raw": (make_pipeline(StandardScaler(), LogisticRegression(C=10.0, **TIGHT)), WINE),
+    "logistic regression, l1": (
+        LogisticRegression(C=0.1, l1_ratio=1.0, solver="saga", **TIGHT),
+        (StandardScaler().fit_transform(WINE[0]), WINE[1]),
+    ),
+    "balanced classes": (
+        LogisticRegression(class_weight="balanced", **TIGHT),
+        (StandardScaler().fit_transform(WINE[0]), WINE[1]),
+    ),
+    "ridge classifier": (RidgeClassifier(), (StandardScaler().fit_transform(CANCER[0]), CANCER[1])),
+    "linear svc": (LinearSVC(C=0.1, **TIGHT), (StandardScaler().fit_transform(WINE[0]), WINE[1])),
+    "linear svc, hinge": (
+        LinearSVC(C=0.1, loss="hinge", **TIGHT),
+        (StandardScaler().fit_transform(WINE[0]), WINE[1]),
+    ),
+    "sgd regressor": (
+        SGDRegressor(alpha=0.01, tol=None, max_iter=3000),
+        (StandardScaler().fit_transform(DIABETES[0]), DIABETES[1]),
+    ),
+    "sgd classifier": (
+        SGDClassifier(alpha=0.1, tol=None, max_iter=2000),
+        (StandardScaler().fit_transform(CANCER[0]), CANCER[1]),
+    ),
+}
+
+
+def objective_value(trainer, model, X, y):
+    """Return the training objective of ``trainer`` at the coefficients of a scikit-learn model."""
+    trainer.set_weights(
+        {
+            "coef": np.asarray(model.coef_).reshape(np.atleast_2d(model.coef_).shape).T,
+            "intercept": np.ravel(np.broadcast_to(model.intercept_, len(np.atleast_2d(model.coef_)))),
+        }
+    )
+    weights = trainer._fitted.problem.targets.class_weights
+    of_class = None if weights is None else np.array([weights[0][value] for value in y])
+    losses = np.average(trainer.losses(X, y), weights=of_class)
+    coef = trainer.get_weights()["coef"]
+    own = trainer.penalty_
+    parts = own.parts_for(False, "coef")
+    value = losses + sum(
+        part.absolute_factor * np.abs(coef).sum() + part.square_factor * (coef**2).sum() for part in parts
+    )
+    groups = np.sqrt(coef.shape[1] * (coef**2).sum(axis=1)).sum()
+    value += sum(getattr(part, "strength", 0.0) * groups for part in parts)
+    if any(part.applies_to(True, "intercept") for part in own.parts()):
+        value += parts[0].square_factor * (trainer.get_weights()["intercept"] ** 2).sum()
+    return value
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", CONVEX)
+def test_convex_models_reach_the_optimum_of_scikit_learn(name):
+    model, (X, y) = CONVEX[name]
+    trainer = OrtGradientOptimizer(model, dtype="float64", random_state=0).fit(X, y)
+    fitted, trained = model.fit(X, y), trainer.to_sklearn()
+    last = [part[-1] if hasattr(part, "steps") else part for part in (fitted, trained)]
+    Z = model[:-1].transform(X) if hasattr(model, "steps") else X
+    inner = OrtGradientOptimizer(last[0], dtype="float64", max_iter=1, learning_rate="SGD", keep_better=False)
+    inner.fit(Z, y)
+    best, found = (objective_value(inner, part, Z, y) for part in last)
+    zero = last[1]
+    zero.coef_, zero.intercept_ = np.zeros_like(zero.coef_), np.zeros_like(zero.intercept_)
+    assert found - best <= 1e-3 * (objective_value(inner, zero, Z, y) - best)
+
+
+@pytest.mark.parametrize("optimizer", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
+def test_a_hyper_parameter_does_in_a_search_what_it_does_in_scikit_learn(optimizer):
+    X, y = DIABETES
+    grid = {"alpha": [0.01, 1.0, 100.0]}
+    expected = GridSearchCV(Ridge(), grid, cv=3).fit(X, y)
+    search = GridSearchCV(
+        optimizer(Ridge(), random_state=0), {f"estimator__{n}": v for n, v in grid.items()}, cv=3
+    ).fit(X, y)
+    scores = [found.cv_results_["mean_test_score"] for found in (search, expected)]
+    np.testing.assert_allclose(*scores, atol=1e-4)
+
+
+def test_sample_weights_are_part_of_the_total_weight():
+    X, y = DIABETES
+    weights = np.random.default_rng(0).integers(1, 4, len(y)).astype(float)
+    repeated = np.repeat(np.arange(len(y)), weights.astype(int))
+    expected = Ridge(alpha=2.0).fit(X[repeated], y[repeated]).coef_
+    trained = OrtGradientOptimizer(Ridge(alpha=2.0), random_state=0).fit(X, y, weights).to_sklearn()
+    np.testing.assert_allclose(trained.coef_, expected, rtol=1e-3, atol=1e-2 * np.abs(expected).max())
+
+
+@pytest.mark.filterwarnings("ignore::ortlearn.exceptions.FidelityWarning")
+def test_a_quantile_stays_the_quantile_that_it_was():
+    X, y = DIABETES
+    model = HistGradientBoostingRegressor(loss="quantile", quantile=0.9, random_state=0).fit(X[:220], y[:220])
+    trainer = OrtGradientOptimizer(model, warm_start=True, random_state=0).fit(X[220:], y[220:])
+    assert trainer.loss_.quantile == 0.9
+    before, after = (mean_pinball_loss(y[220:], m.predict(X[220:]), alpha=0.9) for m in (model, trainer))
+    assert after <= before
+    assert abs(np.mean(y[220:] <= trainer.predict(X[220:])) - 0.9) < 0.1
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("network", [MLPRegressor, MLPClassifier])
+def test_the_gradient_of_a_network_is_that_of_scikit_learn(network):
+    X, y = (DIABETES[0], DIABETES[1] / 100) if network is MLPRegressor else (CANCER[0] / 100, CANCER[1])
+    X, y = X[:200], y[:200]
+    model = network(hidden_layer_sizes=(5,), alpha=0.3, solver="sgd", momentum=0.0, max_iter=1, tol=0)
+    model.set_params(shuffle=False, batch_size=200, random_state=0, learning_rate_init=1e-12)
+    start = model.fit(X, y)
+    rate = 1e-3
+    trainer = OrtGradientOptimizer(start, warm_start=True, learning_rate=rate, batch_size=200, shuffle=False)
+    trainer.set_params(max_iter=1, keep_better=False, dtype="float64", learning_rate=rate)
+    before = [array.copy() for array in start.coefs_]
+    moved = [new - old for new, old in zip(trainer.fit(X, y).to_sklearn().coefs_, before, strict=True)]
+    start.set_params(warm_start=True, learning_rate_init=rate)
+    after = start.fit(X, y)
+    for own, array, old in zip(moved, after.coefs_, before, strict=True):
+        np.testing.assert_allclose(own, array - old, rtol=1e-6, atol=1e-12)
+
+
+def test_what_is_not_taken_over_is_named_in_one_warning():
+    X, y = CANCER
+    with pytest.warns(ObjectiveWarning, match=r"SVC: training does not take C=0.7 over") as caught:
+        OrtGradientOptimizer(SVC(C=0.7), max_iter=1, learning_rate=1e-9, keep_better=False).fit(
+            X[:50], y[:50]
+        )
+    assert len([w for w in caught if w.category is ObjectiveWarning]) == 1
+    forest = RandomForestClassifier(5, class_weight="balanced_subsample", random_state=0).fit(X, y)
+    with pytest.warns(ObjectiveWarning, match="class_weight='balanced_subsample'"):
+        OrtGradientOptimizer(forest, max_iter=1, learning_rate=1e-9, keep_better=False).fit(X, y)
+
+
+def test_a_model_without_an_objective_says_what_is_used():
+    from sklearn.naive_bayes import GaussianNB
+
+    from ortlearn.conversion import explain
+
+    X, y = WINE
+    assert objective_of(GaussianNB().fit(X, y), len(X)) is None
+    text = str(explain(GaussianNB().fit(X, y), X))
+    assert text.endswith(
+        "minimised by default: LogLoss(), no penalty, as the objective of GaussianNB is not known"
+    )

@@ -1,0 +1,46 @@
+"""Penalties of models in streams: relative to all rows, not to a batch."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes, load_wine
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from ortlearn import OrtGradientOptimizer
+
+X, Y = load_diabetes(return_X_y=True)
+
+
+def stream(model, X, y, passes, **options):
+    """Return a trainer of chunks of 50 rows, so many times over."""
+    trainer = OrtGradientOptimizer(model, random_state=0)
+    for _ in range(passes):
+        for start in range(0, len(X), 50):
+            trainer.partial_fit(X[start : start + 50], y[start : start + 50], **options)
+    return trainer
+
+
+def test_a_stream_of_known_weight_comes_to_the_model_of_all_rows():
+    expected = Ridge(alpha=3.0).fit(X, Y)
+    found = stream(Ridge(alpha=3.0), X, Y, 40, total_weight=len(X))
+    assert found.penalty_.l2 == pytest.approx(3.0 / (2 * len(X)))
+    assert np.abs(found.predict(X) - expected.predict(X)).mean() < 0.1 * Y.std()
+
+
+def test_without_a_known_weight_the_penalty_follows_the_rows_that_came():
+    trainer = OrtGradientOptimizer(Ridge(alpha=3.0), random_state=0).partial_fit(X[:50], Y[:50])
+    assert trainer.penalty_.l2 == pytest.approx(3.0 / 100)
+    trainer.partial_fit(X[50:100], Y[50:100])
+    assert trainer.penalty_.l2 == pytest.approx(3.0 / 200)
+
+
+def test_raw_features_in_a_stream():
+    wine, classes = load_wine(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(wine))
+    found = stream(LogisticRegression(), wine[order], classes[order], 10, classes=[0, 1, 2])
+    assert found.score(wine, classes) > 0.95
+
+
+@pytest.mark.parametrize("total_weight", [0, -1.0, float("inf"), float("nan")])
+def test_a_total_weight_that_is_none(total_weight):
+    with pytest.raises(ValueError, match="total_weight"):
+        OrtGradientOptimizer(Ridge()).partial_fit(X, Y, total_weight=total_weight)

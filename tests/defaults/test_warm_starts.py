@@ -1,0 +1,146 @@
+"""Warm starts do no silent harm, and few new rows move only what they must."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits, load_wine, make_classification
+from sklearn.ensemble import GradientBoostingClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.neural_network import MLPClassifier
+from sklearn.svm import SVC
+
+from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
+from ortlearn.exceptions import ObjectiveWarning, StartKeptWarning, UnfittedStartWarning
+from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD
+from ortlearn.penalties import ElasticPenalty, L2Penalty
+
+OPTIMIZERS = [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer]
+WINE = load_wine(return_X_y=True)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_raw_features_of_a_model_that_was_good(optimizer):
+    X, y = WINE
+    model = LogisticRegression(max_iter=10_000).fit(X, y)
+    with pytest.warns(StartKeptWarning):
+        trainer = optimizer(model, warm_start=True, random_state=0).fit(X, y)
+    assert trainer.start_kept_
+    assert np.array_equal(trainer.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("model", [Ridge(), MLPClassifier((5,), max_iter=200, random_state=0)], ids=repr)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_rate_that_does_harm_is_undone(model, optimizer):
+    X, y = WINE
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    trainer = optimizer(model.fit(X, y), warm_start=True, learning_rate=1.0, max_iter=1, random_state=0)
+    trainer.set_params(exc=False, learning_rate=LearningRateSGD(100.0, learning_rate="constant"))
+    with pytest.warns(StartKeptWarning, match="keep_better=False"):
+        trainer.fit(X, y)
+    np.testing.assert_allclose(trainer.predict(X), model.predict(X), rtol=1e-4)
+    assert trainer.start_kept_
+    changed = trainer.set_params(keep_better=False).fit(X, y)
+    assert not changed.start_kept_
+    assert changed.score(X, y) < model.score(X, y)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_flexible_models_judge_by_rows_that_are_left_out():
+    X, y = WINE
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    old = y < 2
+    model = MLPClassifier((10,), max_iter=500, random_state=0).fit(X, y)
+    trainer = OrtGradientOptimizer(model, warm_start=True, learning_rate="Adam", max_iter=5, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StartKeptWarning)
+        trainer.fit(X[old], y[old])
+    assert trainer.validation_losses_
+    assert len(trainer.set_params(keep_better=False).fit(X[old], y[old]).validation_losses_) == 0
+
+
+@pytest.mark.filterwarnings("ignore::ortlearn.exceptions.StartKeptWarning")
+def test_support_vectors_do_not_move_onto_the_rows():
+    X, y = load_digits(return_X_y=True)
+    model = SVC().fit(X[:1200], y[:1200])
+    with pytest.warns(ObjectiveWarning):
+        trainer = OrtGradientOptimizer(model, warm_start=True, random_state=0).fit(X[:1200], y[:1200])
+    assert trainer.score(X[1200:], y[1200:]) > model.score(X[1200:], y[1200:]) - 0.02
+
+
+def drifted(n_new):
+    X, y = make_classification(4000, 8, n_informative=5, class_sep=0.8, random_state=0)
+    moved = X[2000:] @ np.diag([1, -1, 1, -1, 1, -1, 1, -1]) + 0.3
+    return (X[:2000], y[:2000]), (moved[:n_new], y[2000 : 2000 + n_new]), (moved[500:], y[2500:])
+
+
+@pytest.mark.parametrize(
+    "model", [LogisticRegression(), GradientBoostingClassifier(random_state=0)], ids=repr
+)
+def test_new_rows_make_a_model_better(model):
+    old, new, test = drifted(300)
+    model.fit(*old)
+    trainer = OrtGradientOptimizer(model, warm_start=True, random_state=0).fit(*new)
+    assert trainer.score(*test) > model.score(*test) + 0.02
+
+
+def test_few_rows_leave_what_they_say_nothing_of():
+    old, new, test = drifted(20)
+    model = LogisticRegression().fit(*old)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StartKeptWarning)
+        trainer = OrtGradientOptimizer(model, warm_start=True, random_state=0).fit(*new)
+    assert trainer.score(*test) >= model.score(*test) - 0.01
+
+
+def test_a_warm_start_from_a_model_that_is_not_fitted():
+    X, y = WINE
+    with pytest.warns(UnfittedStartWarning, match=r"Ridge is not fitted.*FrozenEstimator.*cross-validation"):
+        OrtGradientOptimizer(Ridge(), warm_start=True, keep_better=False, random_state=0).fit(X, y)
+    frozen = OrtGradientOptimizer(
+        FrozenEstimator(Ridge(alpha=0.1).fit(X, y)), warm_start=True, keep_better=False, max_iter=5
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnfittedStartWarning)
+        GridSearchCV(frozen, {"learning_rate": [1e-7, 1e-6]}, cv=3).fit(X, y)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize(
+    "rate",
+    ["LBFGS", LearningRateAdam(0.01, learning_rate="cosine"), LearningRateSGD(0.3, learning_rate="constant")],
+)
+@pytest.mark.parametrize(
+    "penalty", [L2Penalty(0.1, toward="start"), ElasticPenalty(0.05, 0.1, toward="start")]
+)
+def test_a_penalty_toward_the_start(optimizer, rate, penalty):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    y = X @ [1.0, -2.0, 0.5] + 0.3
+    model = Ridge(alpha=1e-6).fit(X, y)
+    new = X @ [1.0, -1.0, 0.5] + 0.3
+    trainer = optimizer(
+        model, learning_penalty=penalty, learning_rate=rate, max_iter=300, random_state=0, batch_size=200
+    )
+    trainer.set_params(warm_start=True, keep_better=False, dtype="float64", shuffle=False)
+    if rate != "LBFGS":
+        trainer.set_params(max_iter=2000)
+    found = trainer.fit(X, new).to_sklearn().coef_
+    # minimises |X (v - d)|^2 / 2n + l2 |v|^2 + l1 |v|, v the change of the coefficients, d that of the labels
+    centred, d = X - X.mean(axis=0), np.array([0.0, 1.0, 0.0])
+    gram, l1 = centred.T @ centred / len(X), getattr(penalty, "l1", 0.0)
+    change = np.zeros(3)
+    for _ in range(1000):
+        for j in range(3):
+            slope = gram[j] @ (d - change) + gram[j, j] * change[j]
+            change[j] = np.sign(slope) * max(abs(slope) - l1, 0) / (gram[j, j] + 2 * penalty.l2)
+    np.testing.assert_allclose(found - model.coef_, change, atol=5e-3)
+    assert "toward='start'" in repr(trainer.penalty_)
+
+
+def test_a_start_that_is_no_choice():
+    with pytest.raises(ValueError, match="toward='zer' must be 'zero' or 'start'"):
+        OrtGradientOptimizer(Ridge(), learning_penalty=L2Penalty(toward="zer")).fit(*WINE)
