@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from ..onnx_files.versions import pin_versions
     from ..onnx_files.weights import find_weights, get_train_initializer
     from ..preprocessing.column_reading import check_categories, read_columns
-    from ..preprocessing.estimator_checks import check_is_a_model, target_tags
-    from ..preprocessing.feature_names import check_feature_names
+    from ..preprocessing.estimator_checks import check_feature_names, check_is_a_model, target_tags
     from ..preprocessing.fitting import fit_clone, is_fitted
     from ..preprocessing.missing import accepts_missing, missing_columns
     from ..preprocessing.overwriting import untouched
@@ -62,11 +61,10 @@ _NAMES = {
     "..onnx_files.versions": ("pin_versions",),
     "..onnx_files.weights": ("find_weights", "get_train_initializer"),
     "..preprocessing.column_reading": ("check_categories", "read_columns"),
-    "..preprocessing.feature_names": ("check_feature_names",),
     "..preprocessing.fitting": ("fit_clone", "is_fitted"),
     "..preprocessing.missing": ("accepts_missing", "missing_columns"),
     "..preprocessing.overwriting": ("untouched",),
-    "..preprocessing.estimator_checks": ("check_is_a_model", "target_tags"),
+    "..preprocessing.estimator_checks": ("check_feature_names", "check_is_a_model", "target_tags"),
     ".explanation": ("Explanation", "explain"),
     ".from_estimator": ("sklearn_to_onnx", "write_weights"),
     ".initial_weights": ("draw_weights",),

@@ -16,7 +16,7 @@ from ..models.constraints.reparametrisation import Reparametrisation
 from ..models.registry import shape_predictions
 from ..models.weight import CONSTANT, Weight
 from ..preprocessing.front import Split, rest_of
-from ..preprocessing.readers import selects_by_name
+from ..preprocessing.readers import selected_names
 from ..preprocessing.schema import matrix_schema
 from ..preprocessing.skl2onnx_steps import append_converted
 from .output_shapes import with_computed_shapes
@@ -58,7 +58,7 @@ def trainable_from_definitions(
     """
     written = _write(split, dtype, link)
     model, original_names = renamed_weights(name_nodes(with_computed_shapes(written.model)))
-    by_name = selects_by_name(split.estimator if split.front is None else split.front)
+    by_name = selected_names(split.estimator if split.front is None else split.front) is not None
     candidate = TrainableModel(
         model=model,
         entry=Entry(split.schema, split.front, by_name),

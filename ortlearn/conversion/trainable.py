@@ -15,8 +15,7 @@ from ..graphs import runtime_errors
 from ..models import unwrapped
 from ..onnx_files.decompositions import decompose_operators
 from ..onnx_files.loading import is_onnx_source, load_onnx, prepare_onnx, read_onnx
-from ..onnx_files.ml_checks import check_ml_widths
-from ..onnx_files.scores.several_outputs import computed_outputs
+from ..onnx_files.scores.outputs import computed_outputs
 from ..preprocessing.comparison import Run
 from ..preprocessing.estimator_checks import check_is_a_model
 from ..preprocessing.front import Split, split_pipeline
@@ -93,7 +92,6 @@ def to_trainable(
     if is_onnx_source(source):
         file, label = read_onnx(source)
         model = with_computed_shapes(decompose_operators(prepare_onnx(file, label)))
-        check_ml_widths(model)
         return trainable_from_graph(
             model, weights_to_train, own_loss_names=names, task=forced_task, link=link, file=file
         )

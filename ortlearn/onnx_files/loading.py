@@ -12,9 +12,9 @@ from onnx import ModelProto, TensorProto, helper, shape_inference
 
 from ..differentiation.inference import infer_types
 from ..exceptions import ConversionError
-from ..graphs import copy_model, inline_functions, runtime_errors, value_types
-from .ml_checks import check_ml_nodes
-from .model_checks import check_bodies, check_sizes, check_structure
+from ..graphs import inline_functions, runtime_errors, value_types
+from ..graphs.editing import copy_model
+from .model_checks import check_sizes, check_structure
 from .operator_checks import check_operators
 from .versions import pin_versions, with_free_rows
 
@@ -45,50 +45,13 @@ def is_onnx_source(source: Any) -> bool:
 
 @runtime_errors()
 def load_onnx(source: Any) -> ModelProto:
-    """Return a checked ONNX model at supported versions.
-
-    Parameters
-    ----------
-    source : onnx.ModelProto, bytes, str or os.PathLike
-        Model, its serialized form, or the path of a file.
-
-    Returns
-    -------
-    onnx.ModelProto
-        A new model; the one given is not changed.
-
-    Raises
-    ------
-    ConversionError
-        If there is no such file, or if it is not a valid ONNX model.
-
-    Examples
-    --------
-    >>> from ortlearn.onnx_files.loading import load_onnx
-    >>> load_onnx(b"not a model")
-    Traceback (most recent call last):
-    ...
-    ortlearn.exceptions.ConversionError: The bytes given are not an ONNX model...
-    """
+    """Return a checked copy of an ONNX model at supported versions, a ConversionError where it is none."""
     return prepare_onnx(*read_onnx(source))
 
 
 @runtime_errors()
 def prepare_onnx(model: ModelProto, label: str) -> ModelProto:
-    """Return what :func:`read_onnx` returned, checked, at supported versions.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model; it is not changed.
-    label : str
-        Subject of the errors.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Model for any number of samples, without functions and ``ZipMap``.
-    """
+    """Return a checked copy of what ``read_onnx`` returned, at supported versions and without ``ZipMap``."""
     check_structure(model, label)
     if not model.graph.node or not model.graph.output:
         raise ConversionError(f"{label} are not an ONNX model: the graph has no node or no output.")
@@ -97,62 +60,35 @@ def prepare_onnx(model: ModelProto, label: str) -> ModelProto:
     except onnx.checker.ValidationError as error:
         raise ConversionError(f"{label} are not a valid ONNX model: {error}") from error
     model = inline_functions(model)  # no more nodes than check_structure allows
-    halves = [
-        t.name for t in model.graph.initializer if t.data_type in (TensorProto.FLOAT16, TensorProto.BFLOAT16)
-    ]
-    if halves:
+    halves = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+    found = [tensor.name for tensor in model.graph.initializer if tensor.data_type in halves]
+    if found:
         raise ConversionError(
-            f"{label} have float16 weights, {halves[:3]}: training needs float32 or float64."
+            f"{label} have float16 weights, {found[:3]}: training needs float32 or float64."
         )
     model = with_free_rows(_without_zipmap(without_record(pin_versions(model))))
-    check_bodies(model, label)
     check_operators(model, {}, label)  # onnx itself stops at some of these forms
     check_sizes(value_types(shape_inference.infer_shapes(model), infer=False), label)
     types = value_types(infer_types(model), infer=False)
     check_sizes(types, label)
     check_operators(model, types, label)
-    check_ml_nodes(model, types, label)
     return model
 
 
 def without_record(model: ModelProto) -> ModelProto:
-    """Return a checkpoint without what was measured at its epoch, which is not true of what comes of it.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Model without metadata under names that begin with ``ortlearn.``.
-
-    Examples
-    --------
-    >>> from onnx import ModelProto
-    >>> from ortlearn.onnx_files.loading import without_record
-    >>> model = ModelProto()
-    >>> entry = model.metadata_props.add(key="ortlearn.epoch", value="3")
-    >>> len(without_record(model).metadata_props)
-    0
-    """
-    record = [entry for entry in model.metadata_props if entry.key.startswith("ortlearn.")]
-    model = copy_model(model) if record else model
-    for entry in record:
+    """Return a copy of a checkpoint without its measurements, which are not true of what comes of it."""
+    model = copy_model(model)
+    for entry in [entry for entry in model.metadata_props if entry.key.startswith("ortlearn.")]:
         model.metadata_props.remove(entry)
     return model
 
 
 def _without_zipmap(model: ModelProto) -> ModelProto:
     """Return a classifier whose probabilities are a matrix instead of one dictionary per sample."""
-    maps = {node.output[0] for node in model.graph.node if node.op_type == "ZipMap"}
-    if not maps:
-        return model
     model = copy_model(model)
-    for node in model.graph.node:
-        if node.op_type == "ZipMap":
-            node.CopyFrom(helper.make_node("Identity", node.input, node.output, node.name))
+    maps = {node.output[0]: node for node in model.graph.node if node.op_type == "ZipMap"}
+    for name, node in maps.items():
+        node.CopyFrom(helper.make_node("Identity", node.input, [name], node.name))
     for value in model.graph.output:
         if value.name in maps:
             value.CopyFrom(helper.make_tensor_value_info(value.name, TensorProto.FLOAT, None))
@@ -160,25 +96,7 @@ def _without_zipmap(model: ModelProto) -> ModelProto:
 
 
 def read_onnx(source: Any) -> tuple[ModelProto, str]:
-    """Return an ONNX model as it is, the one given or a new one, and what it is called in errors.
-
-    Parameters
-    ----------
-    source : onnx.ModelProto, bytes, str or os.PathLike
-        Model, its serialized form, or the path of a file.
-
-    Returns
-    -------
-    model : onnx.ModelProto
-        Model with all of its tensors, unchecked.
-    label : str
-        Subject of later errors.
-
-    Raises
-    ------
-    ConversionError
-        If the source cannot be read.
-    """
+    """Return an ONNX model as it is, with all of its tensors, unchecked, and what errors call it."""
     if isinstance(source, ModelProto):
         return source, "The contents of the ModelProto given"
     if isinstance(source, bytes | bytearray):
@@ -192,16 +110,12 @@ def read_onnx(source: Any) -> tuple[ModelProto, str]:
         reason = getattr(error, "strerror", None) or error
         raise ConversionError(f"The ONNX file {str(path)!r} cannot be read: {reason}.") from error
     label = f"The contents of {str(path)!r}"
-    return _with_external_data(_parse(content, label), path.parent, label), label
-
-
-def _with_external_data(model: ModelProto, folder: Path, label: str) -> ModelProto:
-    """Read the tensors that large models keep in files of their own."""
-    try:
-        onnx.load_external_data_for_model(model, str(folder))
+    model = _parse(content, label)
+    try:  # large models keep tensors in files of their own
+        onnx.load_external_data_for_model(model, str(path.parent))
     except (OSError, ValueError, onnx.checker.ValidationError) as error:
         raise ConversionError(f"{label} lack the file of some weights: {error}") from error
-    return model
+    return model, label
 
 
 def _parse(content: bytes, label: str) -> ModelProto:

@@ -18,16 +18,6 @@ def remove_idle_nodes(model: ModelProto) -> ModelProto:
     """Return the model without casts to the same type, identities, and reshapes to the same shape.
 
     A node that gives an output stays.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.onnx_files.simplify import remove_idle_nodes
-    >>> model = parser.parse_model('''
-    ...     <ir_version: 8, opset_import: ["": 18]>
-    ...     g (float[N,2] x) => (float[N,2] y) { z = Identity (x) y = Neg (z) }''')
-    >>> [node.op_type for node in remove_idle_nodes(model).graph.node]
-    ['Neg']
     """
     graph = GraphView(model)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from onnx import ModelProto, helper, version_converter
 
 from ..exceptions import ConversionError
-from ..graphs import copy_model, opset_versions
+from ..graphs import copy_model
 
 __all__ = ["IR_VERSION", "MAX_OPSET", "MIN_OPSET", "OPSET", "pin_versions", "with_free_rows"]
 
@@ -32,13 +32,8 @@ def pin_versions(model: ModelProto) -> ModelProto:
     Returns
     -------
     onnx.ModelProto
-        The same model, with opset 13 to 21 and IR version 4 to 10. Inputs that only repeat an
-        initializer, as IR version 3 required, are gone.
-
-    Raises
-    ------
-    ConversionError
-        If onnx cannot convert the model to such an opset.
+        The same model, with opset 13 to 21 and IR version 4 to 10, without the inputs that only repeat an
+        initializer, as IR version 3 required. A ConversionError says that onnx cannot convert it.
 
     Examples
     --------
@@ -52,34 +47,27 @@ def pin_versions(model: ModelProto) -> ModelProto:
     >>> pinned.ir_version, opset_versions(pinned)
     (10, {'': 18})
     """
-    model = _domains_once(model)
-    version = opset_versions(model).get("")
+    versions: dict[str, int] = {}
+    for item in model.opset_import:  # some exporters declare a domain twice
+        domain = "" if item.domain == "ai.onnx" else item.domain
+        versions[domain] = max(item.version, versions.get(domain, 0))
+    pinned = copy_model(model)
+    del pinned.opset_import[:]
+    pinned.opset_import.extend(helper.make_opsetid(*item) for item in versions.items())
+    version = versions.get("")
     if version is not None and not MIN_OPSET <= version <= MAX_OPSET:
         try:
-            model = version_converter.convert_version(model, OPSET)
+            pinned = version_converter.convert_version(pinned, OPSET)
         except Exception as error:
             raise ConversionError(
                 f"The model has opset {version}; training needs {MIN_OPSET} to {MAX_OPSET}, and onnx could "
                 f"not convert it to {OPSET}: {error}. Export the model again with opset {OPSET}."
             ) from error
-    pinned = copy_model(model)
     pinned.ir_version = max(min(pinned.ir_version or IR_VERSION, IR_VERSION), MIN_IR_VERSION)
     constants = {tensor.name for tensor in pinned.graph.initializer}
     for value in [value for value in pinned.graph.input if value.name in constants]:
         pinned.graph.input.remove(value)
     return pinned
-
-
-def _domains_once(model: ModelProto) -> ModelProto:
-    """Return the model with each domain declared once, at the newest version: some exporters repeat it."""
-    versions: dict[str, int] = {}
-    for item in model.opset_import:
-        domain = "" if item.domain == "ai.onnx" else item.domain
-        versions[domain] = max(item.version, versions.get(domain, 0))
-    model = copy_model(model)
-    del model.opset_import[:]
-    model.opset_import.extend(helper.make_opsetid(domain, number) for domain, number in versions.items())
-    return model
 
 
 def with_free_rows(model: ModelProto) -> ModelProto:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
@@ -28,9 +26,6 @@ NORMALIZATIONS = ("BatchNormalization", "GroupNormalization", "InstanceNormaliza
 TABLES = {("", "Gather"), ("", "GatherElements"), ("", "GatherND"), ("ai.onnx.ml", "ArrayFeatureExtractor")}
 #: Operators that only pass values on between a product and the sum with its intercept.
 PASSING = {"Cast", "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze"}
-
-#: What a running statistic is in the place of a weight: neither trained by default, nor drawn anew.
-NOT_LEARNED: dict[str, Any] = {"role": "other", "learned": False, "drawn": False, "reason": STATISTIC}
 
 
 def find_weights(model: ModelProto) -> dict[str, Weight]:
@@ -65,32 +60,44 @@ def find_weights(model: ModelProto) -> dict[str, Weight]:
     ['coef', 'intercept']
     """
     arrays = {name: array for name, (array, _) in get_train_initializer(model).items()}
-    nodes = list(all_nodes(model.graph))
+    nodes, constants = list(all_nodes(model.graph)), _constants(model)
     producers = {name: node for node in nodes for name in node.output}
-    constants = _constants(model)
     readers: dict[str, tuple[NodeProto, int]] = {}
     for node in nodes:
         for position, name in enumerate(node.input):
             readers.setdefault(name, (node, position))
-    found = {
-        name: _role(name, *_final_reader(name, readers, constants), arrays[name], producers, constants)
-        for name in arrays
-        if name in readers
-    }
-    found.update({name: replace(found[name], **NOT_LEARNED) for name in _statistics(nodes) if name in found})
+
+    normalizations = [node for node in nodes if node.op_type == "BatchNormalization"]
+    statistics = {name for node in normalizations for name in node.input[3:5]}  # whatever else reads them
+
+    def role(name: str, array: np.ndarray) -> Weight:
+        if name in statistics:
+            return Weight(name, "other", False, drawn=False, reason=STATISTIC)
+        node, position = _final_reader(name, readers, constants)
+        if (node.domain, node.op_type) in TABLES and position == 0:
+            looked_up = array.ndim > 0 and array.size > 1 and node.input[1] not in constants
+            return Weight(name, "table", looked_up, drawn=False)
+        if node.op_type in LINEAR and node.domain == "":
+            factors, intercept = LINEAR[node.op_type]
+            if position == intercept:
+                return Weight(name, "intercept", True)
+            return Weight(name, "weight", position in factors, _fans(node, array))
+        if node.op_type in NORMALIZATIONS and node.domain == "" and position in (1, 2):
+            return Weight(name, "scale" if position == 1 else "intercept", True)
+        if node.op_type in ("Add", "Sub") and len(node.input) == 2:
+            other = producers.get(node.input[1 - position])
+            while other is not None and other.op_type in PASSING:
+                other = producers.get(other.input[0])
+            return Weight(name, "intercept", other is not None and other.op_type in LINEAR)
+        return Weight(name, "scale" if node.op_type in ("Mul", "Div") else "other", False)
+
+    found = {name: role(name, array) for name, array in arrays.items() if name in readers}
     if not any(weight.learned for weight in found.values()):
         found = {
-            name: replace(
-                w, learned=w.role in ("intercept", "scale") and arrays[name].ndim > 0 and not w.reason
-            )
+            name: replace(w, learned=w.role in ("intercept", "scale") and arrays[name].ndim > 0)
             for name, w in found.items()
         }
     return found
-
-
-def _statistics(nodes: Iterable[NodeProto]) -> set[str]:
-    """Return the running means and variances of batch normalizations, whatever else reads them."""
-    return {name for node in nodes if node.op_type == "BatchNormalization" for name in node.input[3:5]}
 
 
 def _constants(model: ModelProto) -> set[str]:
@@ -116,34 +123,6 @@ def _final_reader(
             break
         node, position = readers[node.output[0]]
     return node, position
-
-
-def _role(
-    name: str,
-    node: NodeProto,
-    position: int,
-    array: np.ndarray,
-    producers: dict[str, NodeProto],
-    constants: set[str],
-) -> Weight:
-    if (node.domain, node.op_type) in TABLES and position == 0:
-        looked_up = array.ndim > 0 and array.size > 1 and node.input[1] not in constants
-        return Weight(name, "table", looked_up, drawn=False)
-    if node.op_type in LINEAR and node.domain == "":
-        factors, intercept = LINEAR[node.op_type]
-        if position == intercept:
-            return Weight(name, "intercept", True)
-        return Weight(name, "weight", position in factors, _fans(node, array))
-    if node.op_type in NORMALIZATIONS and node.domain == "" and position in (1, 2):
-        return Weight(name, "scale" if position == 1 else "intercept", True)
-    if node.op_type in ("Add", "Sub") and len(node.input) == 2:
-        other = producers.get(node.input[1 - position])
-        while other is not None and other.op_type in PASSING:
-            other = producers.get(other.input[0])
-        return Weight(name, "intercept", other is not None and other.op_type in LINEAR)
-    if node.op_type in ("Mul", "Div"):
-        return Weight(name, "scale", False)
-    return Weight(name, "other", False)
 
 
 def _fans(node: NodeProto, array: np.ndarray) -> tuple[int, int]:

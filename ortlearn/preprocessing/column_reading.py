@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 
 from ..models.encoders import as_text
-from .columns import NUMBERS, as_columns, column_keys, column_kind, column_values, is_frame, is_missing
+from .columns import (
+    NUMBERS,
+    as_columns,
+    column_keys,
+    column_kind,
+    column_values,
+    is_frame,
+    is_missing,
+    missing_rows,
+)
 from .schema import Input, InputSchema
 
 __all__ = ["check_categories", "read_columns"]
@@ -27,12 +36,8 @@ def read_columns(X: Any, schema: InputSchema) -> dict[str, np.ndarray]:
     Returns
     -------
     dict of str to ndarray
-        Array of each input, of the input's type and rank.
-
-    Raises
-    ------
-    ValueError
-        If a column is missing, has values of another kind, or documents that are missing.
+        Array of each input, of the input's type and rank. A ValueError says that a column is missing, or has
+        missing documents or values of another kind.
 
     Examples
     --------
@@ -50,13 +55,13 @@ def read_columns(X: Any, schema: InputSchema) -> dict[str, np.ndarray]:
         if missing and not schema.is_matrix:
             raise ValueError(f"Columns are missing: {missing}; X has {sorted(map(str, known))}.")
     else:
-        X = as_columns(X)
         names = [item.column for item in schema.inputs if isinstance(item.column, str)]
         if names:
             raise ValueError(
                 f"The model takes the columns {names} by name: pass a frame or a dictionary, not "
                 f"{type(X).__name__}."
             )
+    X = as_columns(X)
     return {item.name: _read(X, item, schema) for item in schema.inputs}
 
 
@@ -66,8 +71,12 @@ def _read(X: Any, item: Input, schema: InputSchema) -> np.ndarray:
     if categories is not None:
         _check_categories(values, item.column, categories)
     where = "X" if item.column is None else f"Column {item.column!r} of X"
-    if item.column in schema.documents:
-        _check_documents(values, where)
+    missing = missing_rows(values.ravel()) if item.column in schema.documents else np.empty(0)
+    if missing.size:
+        raise ValueError(
+            f"{where} has missing texts, in samples {missing[:10].tolist()}: a vectorizer takes none. Put '' "
+            "in their place."
+        )
     if item.dtype == object:
         array = _as_text(values)
     elif item.dtype.kind in "iu":
@@ -80,14 +89,14 @@ def _read(X: Any, item: Input, schema: InputSchema) -> np.ndarray:
 def _with_rank(array: np.ndarray, item: Input, where: str) -> np.ndarray:
     """Return a column as a matrix or a vector, as the graph takes it."""
     shape = item.known.shape
-    if shape is not None and len(shape) == 2 and array.ndim == 1:
+    if shape is None:
+        return np.ascontiguousarray(array)
+    if len(shape) == 2 and array.ndim == 1:
         array = array.reshape(-1, 1)
-    elif shape is not None and len(shape) == 1 and array.ndim == 2 and array.shape[1] == 1:
+    elif len(shape) == 1 and array.ndim == 2 and array.shape[1] == 1:
         array = array.ravel()
-    fixed = [] if shape is None else list(zip(array.shape[1:], shape[1:], strict=False))
-    if (shape is not None and array.ndim != len(shape)) or any(
-        isinstance(want, int) and want != have for have, want in fixed
-    ):
+    sizes = zip(array.shape[1:], shape[1:], strict=False)
+    if array.ndim != len(shape) or any(isinstance(want, int) and want != have for have, want in sizes):
         raise ValueError(f"{where} has the shape {array.shape}, the model is expecting {shape} for it.")
     return np.ascontiguousarray(array)
 
@@ -100,22 +109,14 @@ def _as_text(values: np.ndarray) -> np.ndarray:
     return np.array(texts, dtype=object).reshape(values.shape)
 
 
-def _check_documents(values: np.ndarray, where: str) -> None:
-    """Raise an error for missing texts, which no vectorizer takes."""
-    missing = [row for row, value in enumerate(values.ravel().tolist()) if is_missing(value)]
-    if missing:
-        raise ValueError(
-            f"{where} has missing texts, in samples {missing[:10]}: a vectorizer takes none. Put '' in their "
-            "place."
-        )
-
-
 def _as_numbers(values: np.ndarray, dtype: np.dtype, where: str) -> np.ndarray:
     if values.dtype.kind not in NUMBERS:
-        kind = column_kind(values)
+        kind, items = column_kind(values), values.ravel().tolist()
         if kind not in ("float", "integer", "bool"):
-            raise ValueError(f"{where} must hold numbers, it holds {_example(values)}.")
-        items = [np.nan if is_missing(value) else value for value in values.ravel().tolist()]
+            bad = [v for v in items if not is_missing(v) and not isinstance(v, float | int)]
+            example = f"{bad[0]!r}, among others" if bad else f"values of type {values.dtype}"
+            raise ValueError(f"{where} must hold numbers, it holds {example}.")
+        items = [np.nan if is_missing(value) else value for value in items]
         values = np.array(items, dtype=np.float64).reshape(values.shape)
     with np.errstate(over="ignore"):
         return values.astype(dtype, copy=False)
@@ -132,13 +133,8 @@ def _as_integers(values: np.ndarray, dtype: np.dtype, where: str) -> np.ndarray:
     return numbers.astype(dtype)
 
 
-def _example(values: np.ndarray) -> str:
-    bad = [v for v in values.ravel().tolist() if not is_missing(v) and not isinstance(v, float | int)]
-    return f"{bad[0]!r}, among others" if bad else f"values of type {values.dtype}"
-
-
 def check_categories(rows: Any, schema: InputSchema) -> None:
-    """Raise an error if a matrix has values that an encoder refuses.
+    """Raise a ValueError if a matrix has values that an encoder refuses.
 
     Parameters
     ----------
@@ -146,11 +142,6 @@ def check_categories(rows: Any, schema: InputSchema) -> None:
         Samples.
     schema : InputSchema
         What is known of their columns.
-
-    Raises
-    ------
-    ValueError
-        If it has.
 
     Examples
     --------

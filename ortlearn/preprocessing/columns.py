@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import _get_feature_names, _num_samples
-
-from .sparse_checks import check_sparse
 
 __all__ = [
     "as_array_like",
@@ -17,27 +15,22 @@ __all__ = [
     "column_keys",
     "column_kind",
     "column_values",
+    "columns_of",
     "count_rows",
     "is_frame",
     "is_missing",
+    "missing_rows",
     "refuse_masked",
     "with_new_columns",
     "with_readable_names",
 ]
 
+OUTSIDE = "indices outside its shape"
 NUMBERS = {"f": "float", "i": "integer", "u": "integer", "b": "bool"}
 
 
 def is_frame(X: Any) -> bool:
-    """Return whether X has named columns, as pandas and polars have.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> from ortlearn.preprocessing.columns import is_frame
-    >>> is_frame(pandas.DataFrame({"a": [1]})), is_frame([[1]])
-    (True, False)
-    """
+    """Return whether X has named columns, as pandas and polars have."""
     return hasattr(X, "columns") and hasattr(X, "shape")
 
 
@@ -53,34 +46,64 @@ def refuse_masked(values: Any, name: str) -> None:
 
 
 def as_array_like(X: Any, name: str = "X") -> Any:
-    """Return X as an object whose samples can be counted and selected.
+    """Return X as an object whose samples can be counted and selected; a ValueError for a masked array.
 
     That is a CSR matrix for sparse formats other than CSR and CSC (one of them is a dictionary), an array for
     an object that can only be converted to one, X itself otherwise. ``name`` is for messages.
-
-    Raises
-    ------
-    ValueError
-        If X is a masked array.
-
-    Examples
-    --------
-    >>> from scipy.sparse import dok_array
-    >>> from ortlearn.preprocessing.columns import as_array_like
-    >>> as_array_like(dok_array((3, 2))).format
-    'csr'
     """
     refuse_masked(X, name)
     if issparse(X):
-        check_sparse(X)
+        _check_sparse(X)
         return X if X.format in ("csr", "csc") else X.tocsr()
     if hasattr(X, "shape") or hasattr(X, "__len__") or not hasattr(X, "__array__"):
         return X
     return np.asarray(X)
 
 
-def as_columns(X: Any) -> np.ndarray:
-    """Return a list or an array as an array whose columns keep their kinds."""
+def _check_sparse(X: Any) -> None:
+    """Raise a ValueError for indices beyond the shape or the values: scipy and onnxruntime follow them."""
+    problem = (_compressed if X.format in ("csr", "csc", "bsr") else _coordinates)(X)
+    if problem:
+        raise ValueError(
+            f"The sparse matrix of the shape {X.shape} has {problem}: build it again from valid ones."
+        )
+
+
+def _compressed(X: Any) -> str | None:
+    blocks = [size // block for size, block in zip(X.shape, getattr(X, "blocksize", (1, 1)), strict=True)]
+    n_major, n_minor = blocks[::-1] if X.format == "csc" else blocks
+    starts = np.asarray(X.indptr)
+    if len(starts) != n_major + 1 or starts[0] != 0 or np.any(starts[1:] < starts[:-1]):
+        return "an indptr that does not fit its shape or decreases"
+    if starts[-1] > min(len(X.indices), len(X.data)):
+        return "an indptr that points beyond its values"
+    return None if _within(X.indices[: starts[-1]], n_minor) else OUTSIDE
+
+
+def _coordinates(X: Any) -> str | None:
+    if X.format == "dia":  # offsets outside the shape are left out
+        return None
+    if X.format == "lil":
+        columns = np.concatenate([np.empty(0, np.int64), *(np.asarray(row, np.int64) for row in X.rows)])
+        lengths = [len(row) for row in X.rows] == [len(row) for row in X.data]
+        return None if lengths and _within(columns, X.shape[1]) else OUTSIDE
+    if X.format == "dok":
+        pairs = np.array(list(X.keys()), dtype=np.int64).reshape(-1, X.ndim)
+        return None if all(map(_within, pairs.T, X.shape)) else OUTSIDE
+    places = X.coords if hasattr(X, "coords") else (X.row, X.col)
+    if {len(place) for place in places} != {len(X.data)}:
+        return "other numbers of values than of indices"
+    return None if all(map(_within, places, X.shape)) else OUTSIDE
+
+
+def _within(places: np.ndarray, size: int) -> bool:
+    return not len(places) or bool(places.min() >= 0 and places.max() < size)
+
+
+def as_columns(X: Any) -> Any:
+    """Return a list or an array as an array whose columns keep their kinds, named columns as they are."""
+    if is_frame(X) or isinstance(X, Mapping):
+        return X
     array = np.asarray(X)
     if array.dtype.kind in "UT" and not isinstance(X, np.ndarray):
         array = np.asarray(X, dtype=object)  # a list of numbers and texts would become texts
@@ -88,19 +111,7 @@ def as_columns(X: Any) -> np.ndarray:
 
 
 def count_rows(X: Any) -> int:
-    """Return the number of samples of an array, a frame, a list, or a dictionary of columns.
-
-    Raises
-    ------
-    ValueError
-        If the columns of a dictionary are not equally long.
-
-    Examples
-    --------
-    >>> from ortlearn.preprocessing.columns import count_rows
-    >>> count_rows({"a": [1, 2], "b": ["x", "y"]})
-    2
-    """
+    """Return the number of samples of an array, a frame, a list, or a dictionary of columns of one length."""
     if not isinstance(X, Mapping) or issparse(X):
         return _num_samples(X)
     lengths = {name: _num_samples(values) for name, values in X.items()}
@@ -110,20 +121,7 @@ def count_rows(X: Any) -> int:
 
 
 def column_keys(X: Any) -> list[Hashable]:
-    """Return the names of the columns of a frame or a dictionary, the positions of those of an array.
-
-    Raises
-    ------
-    ValueError
-        If two columns of a frame have one name.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> from ortlearn.preprocessing.columns import column_keys
-    >>> column_keys(pandas.DataFrame({"a": [1], "b": [2]}))
-    ['a', 'b']
-    """
+    """Return the names of the columns of a frame or a dictionary, the positions of those of an array."""
     if isinstance(X, Mapping):
         return list(X)
     if not is_frame(X):
@@ -136,15 +134,7 @@ def column_keys(X: Any) -> list[Hashable]:
 
 
 def column_values(X: Any, key: Hashable) -> np.ndarray:
-    """Return a column as an array of the values that X holds.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> from ortlearn.preprocessing.columns import column_values
-    >>> column_values(pandas.DataFrame({"a": ["x", None]}, dtype=object), "a")
-    array(['x', None], dtype=object)
-    """
+    """Return a column as an array of the values that X holds."""
     if isinstance(X, Mapping) or is_frame(X):
         return np.asarray(X[key])
     return X if X.ndim == 1 else X[:, key]
@@ -157,18 +147,19 @@ def is_missing(value: Any) -> bool:
     return isinstance(value, float | np.floating) and value != value
 
 
+def missing_rows(values: np.ndarray) -> np.ndarray:
+    """Return the positions of the samples whose value is missing."""
+    if values.dtype.kind == "f":
+        return np.flatnonzero(np.isnan(values))
+    items = values.ravel().tolist() if values.dtype.kind == "O" else ()
+    return np.array([row for row, value in enumerate(items) if is_missing(value)], dtype=int)
+
+
 def column_kind(values: np.ndarray) -> str:
     """Return the kind of a column: ``"float"``, ``"integer"``, ``"bool"``, ``"text"`` or ``"other"``.
 
     Numbers with missing ones among them are ``"float"``; a mixture of text and numbers, dates and anything
     else are ``"other"``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ortlearn.preprocessing.columns import column_kind
-    >>> column_kind(np.array(["a", None], dtype=object)), column_kind(np.array([1, None], dtype=object))
-    ('text', 'float')
     """
     if values.dtype.kind in NUMBERS:
         return NUMBERS[values.dtype.kind]
@@ -177,34 +168,30 @@ def column_kind(values: np.ndarray) -> str:
     if values.dtype.kind != "O":
         return "other"
     items = values.ravel().tolist()
-    present = [value for value in items if not is_missing(value)]
-    types = {type(value) for value in present}
+    types = {type(value) for value in items if not is_missing(value)}
     if types and all(issubclass(kind, str) for kind in types):
         return "text"
     if not all(issubclass(kind, float | int | np.number | np.bool_) for kind in types):
         return "other"
-    if len(present) == len(items) and types <= {bool, np.bool_}:
+    if any(map(is_missing, items)):
+        return "float"
+    if types <= {bool, np.bool_}:
         return "bool"
-    whole = len(present) == len(items) and all(issubclass(k, int | np.integer) for k in types)
-    return "integer" if whole else "float"
+    return "integer" if all(issubclass(kind, int | np.integer) for kind in types) else "float"
+
+
+def columns_of(X: Any) -> Iterator[tuple[Hashable, np.ndarray]]:
+    """Yield the name or position of each column of samples, and its values."""
+    X = as_columns(X)
+    yield from ((key, column_values(X, key)) for key in column_keys(X))
 
 
 def with_new_columns(X: Any, change: Callable[[np.ndarray, str], Any]) -> Any:
     """Return a frame or an array of the same type with other values in its columns.
 
     ``change`` takes the values of a column and their kind, and returns the new values.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ortlearn.preprocessing.columns import with_new_columns
-    >>> with_new_columns(np.array([[1.0, 2.0]]), lambda values, kind: -values)
-    array([[-1., -2.]])
     """
-    new = {}
-    for key in column_keys(X):
-        values = column_values(X, key)
-        new[key] = change(values, column_kind(values))
+    new = {key: change(values, column_kind(values)) for key, values in columns_of(X)}
     if is_frame(X):
         return type(X)(new)
     return new[0] if X.ndim == 1 else np.stack([np.asarray(v, dtype=X.dtype) for v in new.values()], axis=1)
@@ -235,14 +222,6 @@ def with_readable_names(X: Any) -> Any:
 
     Releases before 1.9 find those of pandas and of frames with the interchange protocol, which polars gave up
     in 2.0: other frames become an array-like with their names.
-
-    Examples
-    --------
-    >>> import numpy
-    >>> from ortlearn.preprocessing.columns import with_readable_names
-    >>> X = numpy.zeros((2, 3))
-    >>> with_readable_names(X) is X
-    True
     """
     if not is_frame(X) or hasattr(X, "__dataframe__") or _get_feature_names(X) is not None:
         return X

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,10 @@ from .columns import (
     as_columns,
     column_keys,
     column_kind,
-    column_values,
+    columns_of,
     count_rows,
     is_frame,
-    is_missing,
+    missing_rows,
     with_new_columns,
 )
 from .overwriting import untouched
@@ -42,66 +43,28 @@ UNKNOWN = "ortlearn: a text not seen before"
 
 
 def probe_rows(X: Any) -> Any:
-    """Return samples far apart, and the first ones with a missing value in each column.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ortlearn.preprocessing.comparison import probe_rows
-    >>> probe_rows(np.zeros((1000, 2))).shape
-    (24, 2)
-    """
-    n_rows = count_rows(X)
-    wanted, missing = ROWS, np.zeros(0, dtype=int)
-    if not issparse(X):
-        kinds, missing = _kinds_and_missing(X)
-        wanted = ROWS_OF_TEXT if "text" in kinds else ROWS
+    """Return samples far apart, and the first ones with a missing value in each column."""
+    n_rows, wanted, missing = count_rows(X), ROWS, [0]
+    for _, values in [] if issparse(X) else columns_of(X):
+        missing.extend(missing_rows(values)[:1])
+        wanted = ROWS_OF_TEXT if column_kind(values) == "text" else wanted
     spread = np.linspace(0, n_rows - 1, min(wanted, n_rows)).astype(int)
     rows = np.union1d(spread, missing)
     return _safe_indexing(X, rows) if len(rows) < n_rows else X
 
 
-def _kinds_and_missing(X: Any) -> tuple[set[str], np.ndarray]:
-    """Return the kinds of the columns, and the first sample with a missing value in each."""
-    X = X if is_frame(X) else as_columns(X)
-    if not is_frame(X) and X.dtype.kind in "fiub":
-        missing = np.isnan(X).any(axis=1) if X.dtype.kind == "f" else np.zeros(0, dtype=bool)
-        return {"float"}, np.flatnonzero(missing)[:ROWS]
-    kinds: set[str] = set()
-    rows: list[int] = []
-    for key in column_keys(X):
-        values = column_values(X, key)
-        kinds.add(column_kind(values))
-        rows.extend(_first_missing(values))
-    return kinds, np.array(rows, dtype=int)
-
-
-def _first_missing(values: np.ndarray) -> np.ndarray:
-    if values.dtype.kind == "f":
-        return np.flatnonzero(np.isnan(values))[:1]
-    if values.dtype.kind != "O":
-        return np.zeros(0, dtype=int)
-    return np.array(
-        [i for i, value in enumerate(values.ravel().tolist()) if is_missing(value)][:1], dtype=int
-    )
-
-
-def difference(
-    transformer: Any,
-    graph: ModelProto,
-    schema: InputSchema,
-    probe: Any,
-    run: Run,
-) -> str | None:
-    """Return how a graph differs from the fitted transformer it was converted from; None if it does not.
-
-    ``run`` runs a graph on arrays by the name of their inputs, and returns its first output.
-    """
+def difference(transformer: Any, graph: ModelProto, schema: InputSchema, probe: Any, run: Run) -> str | None:
+    """Return how a graph differs from the fitted transformer it was converted from; None if it does not."""
     found = _compare(transformer, graph, schema, probe, run)
-    if found is None and not issparse(probe):
-        strange = _with_unknown_texts(probe)
-        found = None if strange is None else _compare(transformer, graph, schema, strange, run)
-    return found
+    if found is not None or issparse(probe):
+        return found
+    rows = as_columns(probe)
+    if all(column_kind(values) != "text" for _, values in columns_of(rows)):
+        return None
+    few = _safe_indexing(rows, np.arange(min(2, count_rows(rows))))
+    few = few if is_frame(few) else few.astype(object)
+    new = with_new_columns(few, lambda values, kind: [UNKNOWN] * len(values) if kind == "text" else values)
+    return _compare(transformer, graph, schema, new, run)
 
 
 def _compare(transformer: Any, graph: ModelProto, schema: InputSchema, probe: Any, run: Run) -> str | None:
@@ -116,11 +79,8 @@ def _compare(transformer: Any, graph: ModelProto, schema: InputSchema, probe: An
     if got.shape != expected.shape:
         return f"its ONNX form gives the shape {got.shape} instead of {expected.shape}"
     if expected.dtype.kind not in "fiub":
-        return (
-            None
-            if np.array_equal(got.astype(str), expected.astype(str))
-            else "its ONNX form gives other texts"
-        )
+        same = np.array_equal(got.astype(str), expected.astype(str))
+        return None if same else "its ONNX form gives other texts"
     gap = np.abs(got - expected)
     if np.isnan(gap).any():
         if not np.array_equal(np.isnan(got), np.isnan(expected)):
@@ -142,10 +102,8 @@ def transformed(transformer: Any, X: Any) -> np.ndarray:
         result = transformer.transform(*untouched(transformer, X))
     result = result.toarray() if issparse(result) else np.asarray(result)
     if result.dtype.kind == "O":
-        try:
+        with suppress(TypeError, ValueError):
             return result.astype(np.float64)
-        except (TypeError, ValueError):
-            return result
     return result
 
 
@@ -156,8 +114,12 @@ def _moved(
     still = np.zeros(expected.shape)
     if issparse(probe) or schema.inputs[0].column is None and not schema.is_number_matrix:
         return still
-    rows = probe if is_frame(probe) else as_columns(probe)
-    keys, encoded = iter(column_keys(rows)), _encoded_columns(transformer, rows)
+    rows = as_columns(probe)
+    names = (selected_names(transformer) if is_frame(rows) else None) or column_keys(rows)
+    readers = first_readers(transformer, range(len(names)))
+    # Numbers that are categories have no neighbouring values.
+    encoded = {names[reader.position] for reader in readers if reader.encodes}
+    keys = iter(column_keys(rows))
 
     def nudge(values: np.ndarray, kind: str) -> Any:
         exact = next(keys) in encoded or kind in ("text", "other")
@@ -168,22 +130,3 @@ def _moved(
     except ValueError:  # a step that takes some numbers only
         return still
     return np.nan_to_num(np.abs(nudged - expected))
-
-
-def _encoded_columns(transformer: Any, rows: Any) -> set[Hashable]:
-    """Return the columns whose numbers are categories, which have no neighbouring values."""
-    keys = (selected_names(transformer) if is_frame(rows) else None) or column_keys(rows)
-    readers = first_readers(transformer, range(len(keys)))
-    return {keys[reader.position] for reader in readers if hasattr(reader.step, "categories_")}
-
-
-def _with_unknown_texts(probe: Any) -> Any:
-    """Return a few samples with unknown texts, None where there are no texts."""
-    rows = probe if is_frame(probe) else as_columns(probe)
-    kinds = {column_kind(column_values(rows, key)) for key in column_keys(rows)}
-    if "text" not in kinds:
-        return None
-    few = _safe_indexing(rows, np.arange(min(2, count_rows(rows))))
-    if not is_frame(few):
-        few = few.astype(object)
-    return with_new_columns(few, lambda values, kind: [UNKNOWN] * len(values) if kind == "text" else values)

@@ -1,18 +1,23 @@
-"""Check that an estimator is a model that can be trained, and which labels it takes."""
+"""Check that an estimator is a model that can be trained, which labels it takes, and which columns."""
 
 from __future__ import annotations
 
 import copy
+from contextlib import suppress
 from typing import Any
 
+import numpy as np
 from sklearn.pipeline import Pipeline
-from sklearn.utils import TargetTags, get_tags
+from sklearn.utils import TargetTags, _safe_indexing, get_tags
+from sklearn.utils.validation import _check_feature_names, _get_feature_names
 
 from ..exceptions import ConversionError
-from ..models import find_definition
+from ..models import find_definition, unwrapped
 from ..models.pipelines import IDLE
+from ..quiet import quiet
+from .readers import selected_names
 
-__all__ = ["check_is_a_model", "is_trainer", "last_step", "target_tags"]
+__all__ = ["check_feature_names", "check_is_a_model", "is_trainer", "last_step", "outcome", "target_tags"]
 
 
 def is_trainer(estimator: Any) -> bool:
@@ -21,17 +26,12 @@ def is_trainer(estimator: Any) -> bool:
 
 
 def check_is_a_model(estimator: Any) -> None:
-    """Raise an error for a trainer in a trainer, and for a pipeline without a model at its end.
+    """Raise a ConversionError for a trainer in a trainer, and for a pipeline without a model at its end.
 
     Parameters
     ----------
     estimator : estimator
         Estimator or pipeline.
-
-    Raises
-    ------
-    ConversionError
-        If it is one of them.
 
     Examples
     --------
@@ -98,3 +98,47 @@ def last_step(estimator: Any) -> Any:
         steps = [step for _, step in estimator.steps if step not in IDLE]
         estimator = steps[-1] if steps else None
     return estimator
+
+
+def check_feature_names(estimator: Any, X: Any) -> None:
+    """Raise scikit-learn's error if X has other columns than a fitted estimator, or in another order.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted. One that selects columns by name takes them in any order.
+    X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+        Samples.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> from sklearn.linear_model import Ridge
+    >>> from ortlearn.conversion import check_feature_names
+    >>> X = pandas.DataFrame({"size": [1.0, 2.0], "age": [3.0, 5.0]})
+    >>> check_feature_names(Ridge().fit(X, [0, 1]), X[["age", "size"]])
+    Traceback (most recent call last):
+    ...
+    ValueError: The feature names should match those that were passed during fit...
+    """
+    first = estimator
+    while isinstance(first, Pipeline):
+        first = next((step for _, step in first.steps if step not in IDLE), None)
+    known, own = getattr(first, "feature_names_in_", None), _get_feature_names(X)
+    if known is None or own is None or np.array_equal(known, own):
+        return
+    core = unwrapped(estimator)
+    if selected_names(core) is not None:
+        return
+    if isinstance(core, Pipeline):
+        with suppress(Exception):  # a function in it may select columns by name
+            outcome(core, _safe_indexing(X, np.array([0])))
+            return
+    _check_feature_names(first, X, reset=False)
+
+
+def outcome(estimator: Any, X: Any) -> Any:
+    """Return what a fitted estimator makes of samples, by the first method that it has."""
+    methods = [name for name in ("predict", "transform", "score_samples") if hasattr(estimator, name)]
+    with quiet():
+        return getattr(estimator, [*methods, "predict"][0])(X)

@@ -11,7 +11,7 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.pipeline import Pipeline
-from sklearn.utils import get_tags
+from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
@@ -62,31 +62,10 @@ def _last(estimator: BaseEstimator) -> Any:
     return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
 
 
-def _requires_labels(estimator: BaseEstimator) -> bool:
-    """Return whether an estimator needs y to be fitted, by scikit-learn's tags."""
-    return get_tags(estimator).target_tags.required or get_tags(_last(estimator)).target_tags.required
-
-
-def _make_cheap(estimator: BaseEstimator) -> None:
-    last = _last(estimator)
-    known = last.get_params(deep=False)
-    cheap = _shape_parameters(last) or {}
-    last.set_params(**{name: value for name, value in cheap.items() if name in known})
-
-
 def _shape_parameters(estimator: BaseEstimator) -> Any:
     """Return the parameters under which a few samples fit the shapes; None where all are needed."""
     definition = find_definition(estimator)
     return None if definition is None else definition.parameters_for_shapes(estimator)
-
-
-def _set_seeds(estimator: BaseEstimator, random_state: np.random.RandomState) -> None:
-    seeds = {
-        name: int(random_state.randint(np.iinfo(np.int32).max))
-        for name, value in sorted(estimator.get_params(deep=True).items(), key=lambda item: item[0])
-        if value is None and (name == "random_state" or name.endswith("__random_state"))
-    }
-    estimator.set_params(**seeds)
 
 
 def fit_clone(
@@ -122,12 +101,7 @@ def fit_clone(
     Returns
     -------
     estimator
-        Fitted clone.
-
-    Raises
-    ------
-    ValueError
-        If y is None for an estimator that needs it.
+        Fitted clone. A ValueError says that y is missing.
 
     Examples
     --------
@@ -136,16 +110,22 @@ def fit_clone(
     >>> fit_clone(LogisticRegression(), [[0.0], [1.0]], ["a", "b"], classes=["a", "b", "c"]).classes_
     array(['a', 'b', 'c'], dtype='<U1')
     """
-    if y is None and _requires_labels(estimator):
+    last = _last(estimator)
+    if y is None and any(get_tags(part).target_tags.required for part in (estimator, last)):
         raise ValueError(
-            f"Training {type(_last(estimator)).__name__} requires y to be passed, but the target y is None: "
+            f"Training {type(last).__name__} requires y to be passed, but the target y is None: "
             "it must have a value or a class for each sample."
         )
     fitted = clone(estimator)
     if shapes_only:
-        _make_cheap(fitted)
+        last = _last(fitted)
+        known = last.get_params(deep=False)
+        cheap = _shape_parameters(last) or {}
+        last.set_params(**{name: value for name, value in cheap.items() if name in known})
     if random_state is not None:
-        _set_seeds(fitted, random_state)
+        for name, value in sorted(fitted.get_params(deep=True).items(), key=lambda item: item[0]):
+            if value is None and (name == "random_state" or name.endswith("__random_state")):
+                fitted.set_params(**{name: int(random_state.randint(np.iinfo(np.int32).max))})
     if shapes_only and _shape_parameters(fitted) is not None:
         X, y = _few_samples(X, y, is_classifier(fitted))
         sample_weight = None
@@ -180,7 +160,7 @@ def _few_samples(X: Any, y: Any, by_class: bool):
     rows = np.arange(FEW_SAMPLES)
     if by_class and y.ndim == 1:
         rows = np.union1d(rows, np.unique(y, return_index=True)[1])
-    return _take(X, rows), y[rows]
+    return _safe_indexing(X, rows), y[rows]
 
 
 def _missing_labels(y: np.ndarray, classes: Any) -> np.ndarray:
@@ -201,15 +181,8 @@ def _with_all_classes(X: Any, y: Any, sample_weight: np.ndarray | None, classes:
     else:
         missing = np.setdiff1d(classes, y)
     rows = np.zeros(len(missing), dtype=int)
-    X = _take(X, np.concatenate([np.arange(len(y)), rows]))
+    X = _safe_indexing(X, np.concatenate([np.arange(len(y)), rows]))
     y = np.concatenate([np.asarray(y), missing])
     if sample_weight is not None:
         sample_weight = np.concatenate([sample_weight, np.ones(len(missing))])
     return X, y, sample_weight
-
-
-def _take(X: Any, rows: np.ndarray) -> Any:
-    """Return some samples of an array, a sparse matrix or a frame."""
-    if hasattr(X, "iloc"):
-        return X.iloc[rows]
-    return X[rows] if hasattr(X, "shape") else np.asarray(X)[rows]

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from onnx import ModelProto
 from sklearn.pipeline import Pipeline
 
 from ..exceptions import ConversionError, FallbackWarning, warn_user
@@ -36,22 +34,14 @@ class FrontPipeline(Pipeline):
         return True
 
 
-@dataclass(frozen=True)
-class Split:
-    """A fitted estimator, cut where its graph begins.
+class Split(NamedTuple):
+    """A fitted estimator, cut where its graph begins."""
 
-    Attributes
-    ----------
-    estimator : estimator
-        What is written as a graph.
-    schema : InputSchema
-        Inputs of the graph.
-    front : Pipeline or None
-        Fitted steps that run in scikit-learn before it.
-    """
-
+    #: What is written as a graph.
     estimator: Any
+    #: Inputs of the graph.
     schema: InputSchema
+    #: Fitted steps that run in scikit-learn before it.
     front: Pipeline | None = None
 
 
@@ -73,47 +63,10 @@ def split_pipeline(
 ) -> Split:
     """Cut a fitted pipeline after the last step before the model that has no faithful form in ONNX.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted estimator or pipeline.
-    X : array-like, sparse matrix or frame, default=None
-        Samples to train on. Without any, the graph takes a matrix of ``n_features`` columns.
-    n_features : int, default=None
-        Number of columns where X is None.
-    dtype : dtype, default=numpy.float32
-        Floating-point type of the model.
-    run : callable, default=None
-        Runs a graph; steps that are compared with scikit-learn and give something else stay there.
-    wide_front : bool, default=True
-        Whether steps before the model may be in float64, with inputs to match, where float32 rounds
-        away digits of X that matter.
-
-    Returns
-    -------
-    Split
-        What the graph is written of, its inputs, and the steps before it.
-
-    Warns
-    -----
-    FallbackWarning
-        If steps stay in scikit-learn.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> import numpy as np
-    >>> from sklearn.linear_model import Ridge
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import SplineTransformer
-    >>> from ortlearn.preprocessing.front import split_pipeline
-    >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
-    >>> model = make_pipeline(SplineTransformer(), Ridge()).fit(X, X.ravel())
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     split = split_pipeline(model, X)
-    >>> split.front.steps[-1][0], split.schema.n_features, caught[0].category.__name__
-    ('splinetransformer', 7, 'FallbackWarning')
+    Without samples ``X`` the graph takes a matrix of ``n_features`` columns. ``dtype`` is the floating-point
+    type of the model; ``wide_front`` says whether steps before the model may be in float64, with inputs to
+    match, where float32 rounds away digits of X that matter. Steps are compared with scikit-learn where
+    ``run`` is given. A FallbackWarning says which steps stay in scikit-learn.
     """
     if X is None:
         return Split(estimator, matrix_schema(n_features, dtype))
@@ -129,14 +82,19 @@ def split_pipeline(
     if fault is None:
         return Split(estimator, input_schema(X, estimator, front_dtype))
     if lost:
-        columns = title_of_columns(lost)
-        fault = Fault(
-            f"float32 rounds away digits of {columns}, and the steps up to it do not convert to float64",
-            fault.part,
-        )
-        return _cut(estimator, steps, len(steps) - 1, fault, X, probe, dtype, run)
-    position, fault = _last_fault(steps[:-1], probe, dtype, run, fault)
-    return _cut(estimator, steps, position, fault, X, probe, dtype, run)
+        reason = f"float32 rounds away digits of {title_of_columns(lost)}, and the steps up to it do not "
+        position, fault = len(steps) - 1, Fault(f"{reason}convert to float64", fault.part)
+    else:
+        position, fault = _last_fault(steps[:-1], probe, dtype, run, fault)
+    front, left = FrontPipeline(steps[:position]), steps[position:]
+    some = _transform(front, probe)
+    if not hasattr(some, "dtype"):  # of a frame, few samples may not show every kind of value
+        some = _transform(front, X)
+    wide = np.dtype(dtype) == np.float32 and len(left) > 1 and _rounded(left, some)
+    rest = rest_of(estimator, front)
+    schema = input_schema(some, rest, np.float64 if wide else dtype)
+    warn_user(_message(steps[position - 1], fault, schema), FallbackWarning)
+    return Split(rest, schema, front)
 
 
 def _rounded(steps: Steps, X: Any) -> list[Hashable]:
@@ -166,20 +124,7 @@ def _active_steps(pipeline: Pipeline) -> Steps:
 
 
 def rest_of(estimator: Any, front: Pipeline | None) -> Any:
-    """Return a fitted estimator without the steps that run in scikit-learn.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted.
-    front : Pipeline or None
-        These steps.
-
-    Returns
-    -------
-    estimator
-        The same one without any; otherwise a copy that shares its parts.
-    """
+    """Return a fitted estimator without the steps that run in scikit-learn, a copy that shares its parts."""
     return estimator if front is None else _without(estimator, len(front.steps))
 
 
@@ -197,57 +142,27 @@ def _without(estimator: Any, count: int) -> Any:
     return Pipeline(steps[count:]) if count < len(steps) else _without(steps[-1][1], count - len(steps) + 1)
 
 
-def _graph_of(transformer: Any, schema: InputSchema, dtype: Any) -> ModelProto:
-    return write_model(
-        transformer, schema.types(), dtype, columns=schema.input_of_column(), undefined=append_converted
-    ).model
-
-
 def _fault_of(steps: Steps, X: Any, probe: Any, dtype: Any, run: Run | None) -> Fault | None:
     """Return what is wrong with the graph of some transformers, None if nothing is."""
     transformer = FrontPipeline(steps)
     try:
         schema = input_schema(X, transformer, dtype)
-        graph = _graph_of(transformer, schema, dtype)
+        columns = schema.input_of_column()
+        graph = write_model(
+            transformer, schema.types(), dtype, columns=columns, undefined=append_converted
+        ).model
     except TextOutputError:  # columns of text, which the steps after it read
         return None
     except ConversionError as error:
-        return Fault(_reason(error), error.part)
+        cause, reason = error.__cause__, str(error).rstrip(".")
+        if type(cause).__name__ in ("MissingConverter", "MissingShapeCalculator"):
+            reason = "neither ortlearn nor skl2onnx has a form of it in ONNX"
+        elif cause is not None:
+            said = str(cause).splitlines()[0].partition(". ")[0].rstrip(".")
+            reason = f"skl2onnx cannot convert it ({said})"
+        return Fault(reason, error.part)
     other = None if run is None else difference(transformer, graph, schema, probe, run)
     return None if other is None else Fault(other)
-
-
-def _reason(error: ConversionError) -> str:
-    """Return in a few words why a step has no form in ONNX."""
-    cause = error.__cause__
-    if cause is None:
-        return str(error).rstrip(".")
-    if type(cause).__name__ in ("MissingConverter", "MissingShapeCalculator"):
-        return "neither ortlearn nor skl2onnx has a form of it in ONNX"
-    return f"skl2onnx cannot convert it ({str(cause).splitlines()[0].partition('. ')[0].rstrip('.')})"
-
-
-def _cut(
-    estimator: Any,
-    steps: Steps,
-    position: int,
-    fault: Fault,
-    X: Any,
-    probe: Any,
-    dtype: Any,
-    run: Run | None,
-) -> Split:
-    """Leave the steps before a position to scikit-learn."""
-    front = FrontPipeline(steps[:position])
-    rest = rest_of(estimator, front)
-    some = _transform(front, probe)
-    if not hasattr(some, "dtype"):  # of a frame, few samples may not show every kind of value
-        some = _transform(front, X)
-    left = steps[position:]
-    wide = np.dtype(dtype) == np.float32 and len(left) > 1 and _rounded(left, some)
-    schema = input_schema(some, rest, np.float64 if wide else dtype)
-    warn_user(_message(steps[position - 1], fault, schema), FallbackWarning)
-    return Split(rest, schema, front)
 
 
 def _message(step: tuple[str, Any], fault: Fault, schema: InputSchema) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,70 +23,37 @@ EXACT = {np.dtype(np.float32): 2**24, np.dtype(np.float64): 2**53}
 
 
 def input_schema(X: Any, estimator: Any, dtype: Any = np.float32) -> InputSchema:
-    """Return what the graph of a fitted estimator takes.
+    """Return what the graph of a fitted estimator takes; a few samples will do.
 
     Numbers are one matrix; a frame or an array that also holds text, categories or whole numbers too
     large for the floating-point type has an input for each column that the estimator reads, and so has
-    a frame whose columns are selected by name.
-
-    Parameters
-    ----------
-    X : array-like, sparse matrix or frame
-        Samples, a few of them will do.
-    estimator : estimator
-        Fitted.
-    dtype : dtype, default=numpy.float32
-        Floating-point type of the graph.
-
-    Returns
-    -------
-    InputSchema
-        Inputs.
-
-    Raises
-    ------
-    ConversionError
-        If a column that is read holds neither numbers nor text (dates, say).
-    ValueError
-        If X has another number of columns than the estimator was fitted on.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> from sklearn.preprocessing import OneHotEncoder
-    >>> from ortlearn.preprocessing.input_schema import input_schema
-    >>> X = pandas.DataFrame({"city": ["Oslo", "Lima"], "floor": [1, 2]})
-    >>> [(item.name, item.dtype.name) for item in input_schema(X, OneHotEncoder().fit(X)).inputs]
-    [('city', 'object'), ('floor', 'int64')]
+    a frame whose columns are selected by name. A ConversionError names a column of neither numbers nor text.
     """
     dtype = np.dtype(dtype)
     if issparse(X):
         _check_count(X.shape[1], estimator)
         return matrix_schema(X.shape[1], dtype)
-    if not is_frame(X):
-        X = as_columns(X)
-        if X.ndim == 1 and X.dtype.kind in "OUT":  # documents
-            texts = Input("X", TensorType(TensorProto.STRING, (None, 1)))
-            vectorized = any(map(_vectorizes, first_readers(estimator, [0])))
-            return InputSchema((texts,), n_features=1, documents=frozenset([None] if vectorized else []))
+    X = as_columns(X)
+    if not is_frame(X) and X.ndim == 1 and X.dtype.kind in "OUT":  # documents
+        texts = Input("X", TensorType(TensorProto.STRING, (None, 1)))
+        vectorized = any(reader.vectorizes for reader in first_readers(estimator, [0]))
+        return InputSchema((texts,), n_features=1, documents=frozenset([None] if vectorized else []))
     names_of_fit = selected_names(estimator) if is_frame(X) else None
     by_name = names_of_fit is not None
     keys = column_keys(X) if names_of_fit is None else names_of_fit
     _check_count(len(keys), estimator)
-    if by_name:
-        _check_names(estimator, keys, column_keys(X))
     readers = list(first_readers(estimator, range(len(keys))))
+    missing = {keys[reader.position] for reader in readers}.difference(column_keys(X)) if by_name else ()
+    if missing:
+        lost, known = (sorted(map(str, names)) for names in (missing, column_keys(X)))
+        raise ValueError(f"Columns are missing: {lost}; X has {known}.")
     categories = _categories(readers, keys)
     if not by_name and _are_numbers(X, keys, readers, dtype):
-        schema = matrix_schema(len(keys), dtype)
-        by_position: dict[Hashable, frozenset] = {
-            keys.index(key): values for key, values in categories.items()
-        }
-        return InputSchema(schema.inputs, by_position, len(keys))
+        by_position: dict[Hashable, frozenset] = {keys.index(k): v for k, v in categories.items()}
+        return replace(matrix_schema(len(keys), dtype), categories=by_position)
     if not is_frame(X) and X.dtype.kind in "UT":
-        schema = matrix_schema(len(keys), np.dtype(object))
-        return InputSchema(schema.inputs, {}, len(keys))
-    documents = frozenset(keys[reader.position] for reader in readers if _vectorizes(reader))
+        return matrix_schema(len(keys), object)
+    documents = frozenset(keys[reader.position] for reader in readers if reader.vectorizes)
     inputs = _inputs_of_columns(X, keys, readers, dtype)
     return InputSchema(inputs, categories, len(keys), by_name, documents)
 
@@ -93,20 +61,17 @@ def input_schema(X: Any, estimator: Any, dtype: Any = np.float32) -> InputSchema
 def _inputs_of_columns(
     X: Any, keys: list[Hashable], readers: list[Reader], dtype: np.dtype
 ) -> tuple[Input, ...]:
-    """Return an input for each column that is read."""
-    used = sorted({reader.position for reader in readers})
-    names = _input_names([keys[position] for position in used], is_frame(X))
-    return tuple(
-        Input(name, TensorType(_elem_type(X, keys[p], readers, p, dtype), (None, 1)), keys[p], p)
-        for name, p in zip(names, used, strict=True)
-    )
-
-
-def _check_names(estimator: Any, keys: list[Hashable], known: list[Hashable]) -> None:
-    used = {keys[reader.position] for reader in first_readers(estimator, range(len(keys)))}
-    missing = sorted(str(key) for key in used.difference(known))
-    if missing:
-        raise ValueError(f"Columns are missing: {missing}; X has {sorted(map(str, known))}.")
+    """Return an input for each column that is read, under the name of the column where it has one."""
+    inputs: dict[str, Input] = {}
+    for number, position in enumerate(sorted({reader.position for reader in readers})):
+        key = keys[position]
+        name = key if is_frame(X) and isinstance(key, str) and key else f"X{number if is_frame(X) else key}"
+        while name in inputs:
+            name = f"{name}_"
+        own = [reader for reader in readers if reader.position == position]
+        known = TensorType(_elem_type(column_values(X, key), key, own, dtype), (None, 1))
+        inputs[name] = Input(name, known, key, position)
+    return tuple(inputs.values())
 
 
 def _check_count(n_columns: int, estimator: Any) -> None:
@@ -121,7 +86,7 @@ def _are_numbers(X: Any, keys: list[Hashable], readers: list[Reader], dtype: np.
     """Return whether a matrix of floating-point numbers holds all columns without loss."""
     if not is_frame(X) and X.dtype.kind == "f":
         return True
-    coded = {reader.position for reader in readers if _encodes(reader)}
+    coded = {reader.position for reader in readers if reader.encodes}
     for position, key in enumerate(keys):
         values = column_values(X, key)
         kind = column_kind(values)
@@ -132,45 +97,25 @@ def _are_numbers(X: Any, keys: list[Hashable], readers: list[Reader], dtype: np.
     return True
 
 
-def _encodes(reader: Reader) -> bool:
-    return hasattr(reader.step, "categories_")
-
-
-def _vectorizes(reader: Reader) -> bool:
-    return hasattr(reader.step, "build_analyzer")
-
-
-def _elem_type(X: Any, key: Hashable, readers: Iterable[Reader], position: int, dtype: np.dtype) -> int:
+def _elem_type(values: np.ndarray, key: Hashable, readers: Iterable[Reader], dtype: np.dtype) -> int:
     """Return the type of the input that takes a column."""
-    kind = column_kind(column_values(X, key))
+    kind = column_kind(values)
     if kind == "text":
         return TensorProto.STRING
     if kind == "other":
         raise ConversionError(
             f"Column {key!r} of X holds neither numbers nor text only, and an ONNX graph takes nothing else."
         )
-    own = [reader for reader in readers if reader.position == position]
-    if kind != "float" and all(_encodes(reader) and not reader.imputed for reader in own):
+    if kind != "float" and all(reader.encodes and not reader.imputed for reader in readers):
         return TensorProto.INT64
     return helper.np_dtype_to_tensor_dtype(dtype)
-
-
-def _input_names(keys: list[Hashable], named: bool) -> list[str]:
-    """Return names for inputs: those of the columns where these have some."""
-    names: list[str] = []
-    for index, key in enumerate(keys):
-        name = str(key) if named and isinstance(key, str) and key else f"X{key if not named else index}"
-        while name in names:
-            name = f"{name}_"
-        names.append(name)
-    return names
 
 
 def _categories(readers: Iterable[Reader], keys: list[Hashable]) -> dict[Hashable, frozenset]:
     """Return the values of the columns whose encoder refuses others."""
     known: dict[Hashable, frozenset] = {}
     for reader in readers:
-        if _encodes(reader) and getattr(reader.step, "handle_unknown", None) == "error":
+        if reader.encodes and getattr(reader.step, "handle_unknown", None) == "error":
             values = frozenset(np.asarray(reader.step.categories_[reader.index]).tolist())
             values |= {None} if reader.imputed else set()
             key = keys[reader.position]

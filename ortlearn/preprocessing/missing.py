@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,13 @@ from sklearn.utils import _safe_indexing, get_tags
 
 from ..models import find_definition
 from ..models.pipelines import IDLE
-from ..quiet import quiet
-from .columns import as_columns, column_keys, column_kind, column_values, is_frame, with_new_columns
+from .columns import NUMBERS, as_columns, column_kind, columns_of, is_frame, missing_rows, with_new_columns
+from .estimator_checks import outcome
 
 __all__ = ["accepts_missing", "missing_columns"]
 
 #: Columns up to which each is looked at on its own where not all accept missing values.
 MAX_COLUMNS = 64
-NUMBERS = ("float", "integer", "bool")
 
 
 def accepts_missing(estimator: Any) -> bool:
@@ -46,7 +46,11 @@ def accepts_missing(estimator: Any) -> bool:
     """
     if isinstance(estimator, Pipeline):
         steps = [step for _, step in estimator.steps if not isinstance(step, str) and step not in IDLE]
-        return bool(steps) and _first_that_removes(steps)
+        for step in steps:  # up to the one that removes them
+            definition = find_definition(step)
+            if not accepts_missing(step) or definition is None or not definition.keeps_missing:
+                return accepts_missing(step)
+        return bool(steps)
     if isinstance(estimator, FeatureUnion):
         return any(accepts_missing(step) for _, step in estimator.transformer_list)  # others may select
     if isinstance(estimator, ColumnTransformer):
@@ -56,25 +60,10 @@ def accepts_missing(estimator: Any) -> bool:
     if isinstance(estimator, type) or not hasattr(estimator, "__sklearn_tags__"):
         return False
     # The tags of a wrapper do not see what a ColumnTransformer in it accepts.
-    return bool(get_tags(estimator).input_tags.allow_nan) or any(map(accepts_missing, _wrapped(estimator)))
-
-
-def _wrapped(estimator: Any) -> list[Any]:
-    """Return the estimators, as parameters have them, that an ensemble or a wrapper gives X to."""
-    named = getattr(estimator, "estimators", None)
-    parts = [item[1] for item in named if isinstance(item, tuple)] if isinstance(named, list) else []
-    return parts + [getattr(estimator, name, None) for name in ("estimator", "regressor")]
-
-
-def _first_that_removes(steps: list[Any]) -> bool:
-    """Return whether missing values reach a step that removes them, or to the end."""
-    for step in steps:
-        if not accepts_missing(step):
-            return False
-        definition = find_definition(step)
-        if definition is None or not definition.keeps_missing:
-            return True
-    return True
+    members = getattr(estimator, "estimators", None)
+    parts = [item[1] for item in members if isinstance(item, tuple)] if isinstance(members, list) else []
+    parts += [getattr(estimator, name, None) for name in ("estimator", "regressor")]
+    return bool(get_tags(estimator).input_tags.allow_nan) or any(map(accepts_missing, parts))
 
 
 def missing_columns(estimator: Any, X: Any) -> frozenset[int]:
@@ -106,38 +95,31 @@ def missing_columns(estimator: Any, X: Any) -> frozenset[int]:
     row = _safe_indexing(X, np.array([0]))
     if issparse(row):
         row = row.toarray()
-    row = row if is_frame(row) else as_columns(row)
+    row = as_columns(row)
     if not is_frame(row) and row.ndim < 2:
         return frozenset()
-    keys = column_keys(row)
-    numbers = [p for p, key in enumerate(keys) if column_kind(column_values(row, key)) in NUMBERS]
+    columns = list(columns_of(row))
+    numbers = [i for i, (_, values) in enumerate(columns) if column_kind(values) in NUMBERS.values()]
     if _accepts(estimator, row, set(numbers)):
-        return frozenset(range(len(keys)))
+        return frozenset(range(len(columns)))
     if len(numbers) > MAX_COLUMNS:
-        numbers = [p for p in numbers if _has_missing(X, keys[p])]
+        rows = [] if issparse(X) else [len(missing_rows(values)) for _, values in columns_of(X)]
+        numbers = [position for position in numbers if rows and rows[position]]
     return frozenset(position for position in numbers if _accepts(estimator, row, {position}))
-
-
-def _has_missing(X: Any, key: Any) -> bool:
-    if issparse(X):
-        return False
-    values = column_values(X if is_frame(X) else as_columns(X), key)
-    return values.dtype.kind == "O" or (values.dtype.kind == "f" and bool(np.isnan(values).any()))
 
 
 def _accepts(estimator: Any, row: Any, positions: set[int]) -> bool:
     """Return whether an estimator predicts a sample with missing values in some columns."""
-    counter = iter(range(len(column_keys(row))))
+    counter = count()
 
     def drop(values: np.ndarray, kind: str) -> Any:
         return np.full(len(values), np.nan) if next(counter) in positions else values
 
     if not is_frame(row) and row.dtype.kind in "iub":
         row = row.astype(np.float64)
-    method = next((m for m in ("predict", "transform", "score_samples") if hasattr(estimator, m)), None)
     try:
-        with quiet(), np.errstate(all="ignore"):
-            result = getattr(estimator, method or "predict")(with_new_columns(row, drop))
+        with np.errstate(all="ignore"):
+            result = outcome(estimator, with_new_columns(row, drop))
     except Exception:  # whatever an estimator raises, it does not accept them
         return False
     values = result.toarray() if issparse(result) else np.asarray(result)

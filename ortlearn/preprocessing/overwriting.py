@@ -17,14 +17,6 @@ def may_overwrite(estimator: Any) -> bool:
 
     scikit-learn's own estimators do so under parameters such as ``copy_X=False`` only, and where they call
     functions of the user. Those of other packages follow no such rule.
-
-    Examples
-    --------
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> from ortlearn.preprocessing.overwriting import may_overwrite
-    >>> may_overwrite(make_pipeline(StandardScaler(), StandardScaler(copy=False)))
-    True
     """
     return any(_is_unsafe(name, value) for name, value in _parameters(estimator))
 

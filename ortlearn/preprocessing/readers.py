@@ -7,37 +7,32 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..models import find_definition
-from ..models.base import Route
 
-__all__ = ["Reader", "first_readers", "selected_names", "selects_by_name"]
+__all__ = ["Reader", "first_readers", "selected_names"]
 
 
 @dataclass(frozen=True)
 class Reader:
-    """A part of an estimator that reads a column of X.
+    """A part of an estimator that reads a column of X."""
 
-    Attributes
-    ----------
-    position : int
-        Position of the column in X.
-    step : estimator or None
-        What reads it; None where it is passed through.
-    index : int
-        Position of the column among those the step reads.
-    imputed : bool
-        Whether missing values were filled before.
-    """
-
+    #: Position of the column in X.
     position: int
+    #: What reads it, an estimator; None where it is passed through.
     step: Any
+    #: Position of the column among those the step reads.
     index: int
+    #: Whether missing values were filled before.
     imputed: bool = False
 
+    @property
+    def encodes(self) -> bool:
+        """Whether it takes the values for categories."""
+        return hasattr(self.step, "categories_")
 
-def _routes(estimator: Any, columns: Sequence[int]) -> list[Route]:
-    """Return the parts that an estimator gives its columns to, none where it reads them itself."""
-    definition = find_definition(estimator)
-    return [] if definition is None else list(definition.routes(estimator, columns))
+    @property
+    def vectorizes(self) -> bool:
+        """Whether it takes the values for documents."""
+        return hasattr(self.step, "build_analyzer")
 
 
 def first_readers(estimator: Any, columns: Sequence[int], imputed: bool = False) -> Iterator[Reader]:
@@ -46,19 +41,9 @@ def first_readers(estimator: Any, columns: Sequence[int], imputed: bool = False)
     ``estimator`` is None for columns that are passed through, ``columns`` are their positions in X, and
     ``imputed`` says whether missing values were filled before. Steps that only fill missing values are passed
     over.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.compose import ColumnTransformer
-    >>> from sklearn.preprocessing import OneHotEncoder, StandardScaler
-    >>> from ortlearn.preprocessing.readers import first_readers
-    >>> columns = ColumnTransformer([("codes", OneHotEncoder(), [2]), ("scaled", StandardScaler(), [0])])
-    >>> columns = columns.fit(np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
-    >>> [(reader.position, type(reader.step).__name__) for reader in first_readers(columns, [0, 1, 2])]
-    [(2, 'OneHotEncoder'), (0, 'StandardScaler')]
     """
-    routes = _routes(estimator, columns)
+    definition = find_definition(estimator)
+    routes = [] if definition is None else list(definition.routes(estimator, columns))
     if not routes or (routes[0].is_member and not any(_selects(route.part) for route in routes)):
         yield from (Reader(column, estimator, index, imputed) for index, column in enumerate(columns))
     for route in routes:
@@ -74,36 +59,11 @@ def _selects(estimator: Any) -> bool:
     )
 
 
-def selects_by_name(estimator: Any) -> bool:
-    """Return whether the columns of a frame are selected by name before anything else reads them.
-
-    That is so if a ColumnTransformer comes first that was fitted on names and selects by them.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import Ridge
-    >>> from ortlearn.preprocessing.readers import selects_by_name
-    >>> selects_by_name(Ridge())
-    False
-    """
-    return selected_names(estimator) is not None
-
-
 def selected_names(estimator: Any) -> list[Hashable] | None:
     """Return the names of the columns that an estimator was fitted on; None where it does not select by name.
 
     They are those of the ColumnTransformer that selects: pipelines and ensembles around it do not pass on the
     attribute in every case.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted estimator or pipeline.
-
-    Returns
-    -------
-    list of hashable or None
-        Names in the order of the columns.
     """
     definition = find_definition(estimator)
     if definition is None or not _selects(estimator):

@@ -26,23 +26,14 @@ ELEM_TYPES = (
 
 @dataclass(frozen=True)
 class Input:
-    """An input of a graph, and where its values come from.
-
-    Attributes
-    ----------
-    name : str
-        Name in the graph.
-    known : TensorType
-        Its type; the first dimension is the samples.
-    column : hashable or None
-        Name (of a frame) or position (of an array) of the column it takes; None for all of X.
-    position : int or None
-        Position of that column in the X the model was fitted on, where it is known.
-    """
+    """An input of a graph, and where its values come from."""
 
     name: str
+    #: Its type; the first dimension is the samples.
     known: TensorType
+    #: Name (of a frame) or position (of an array) of the column it takes; None for all of X.
     column: Hashable | None = None
+    #: Position of that column in the X the model was fitted on, where it is known.
     position: int | None = None
 
     @property
@@ -50,45 +41,19 @@ class Input:
         """numpy's type of the values; ``object`` for text."""
         return np.dtype(helper.tensor_dtype_to_np_dtype(self.known.elem_type))
 
-    @property
-    def n_columns(self) -> int | None:
-        """Number of columns, where it is known; a vector has one."""
-        shape = self.known.shape
-        if shape is None:
-            return None
-        if len(shape) < 2:
-            return 1
-        return shape[1] if len(shape) == 2 and isinstance(shape[1], int) else None
-
 
 @dataclass(frozen=True)
 class InputSchema:
-    """The inputs of a graph.
-
-    Attributes
-    ----------
-    inputs : tuple of Input
-        At least one.
-    categories : dict of hashable to frozenset
-        Values that a column may have, by its name or position, where an encoder refuses others.
-    n_features : int or None
-        Number of columns of X, those that no input takes included; None where it is unknown.
-    by_name : bool
-        Whether columns are found by name, in whatever order they come.
-    documents : frozenset of hashable or None
-        Columns that a vectorizer reads, None for all of X: none of its texts may be missing.
-
-    Examples
-    --------
-    >>> from ortlearn.preprocessing.schema import matrix_schema
-    >>> matrix_schema(3).types()
-    {'X': TensorType(elem_type=1, shape=(None, 3))}
-    """
+    """The inputs of a graph, at least one."""
 
     inputs: tuple[Input, ...]
+    #: Values that a column may have, by its name or position, where an encoder refuses others.
     categories: Mapping[Hashable, frozenset] = field(default_factory=dict)
+    #: Number of columns of X, those that no input takes included; None where it is unknown.
     n_features: int | None = None
+    #: Whether columns are found by name, in whatever order they come.
     by_name: bool = False
+    #: Columns that a vectorizer reads, None for all of X: none of its texts may be missing.
     documents: frozenset[Hashable | None] = frozenset()
 
     @property
@@ -115,13 +80,13 @@ class InputSchema:
 
     def narrowed(self) -> InputSchema:
         """Return the schema of the same inputs with float32 instead of float64."""
-        inputs = [
-            replace(item, known=TensorType(TensorProto.FLOAT, item.known.shape))
+        single = [
+            replace(item, known=item.known._replace(elem_type=TensorProto.FLOAT))
             if item.known.elem_type == TensorProto.DOUBLE
             else item
             for item in self.inputs
         ]
-        return replace(self, inputs=tuple(inputs))
+        return replace(self, inputs=tuple(single))
 
     def types(self) -> dict[str, TensorType]:
         """Return the type of each input by its name."""
@@ -129,14 +94,7 @@ class InputSchema:
 
 
 def matrix_schema(n_features: int | None, dtype: Any = np.float32) -> InputSchema:
-    """Return the schema of a model that takes one matrix, as ``X``; ``dtype`` is ``object`` for text.
-
-    Examples
-    --------
-    >>> from ortlearn.preprocessing.schema import matrix_schema
-    >>> matrix_schema(2).is_matrix
-    True
-    """
+    """Return the schema of a model that takes one matrix, as ``X``; ``dtype`` is ``object`` for text."""
     elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     return InputSchema((Input(X_NAME, TensorType(elem_type, (None, n_features))),), n_features=n_features)
 
@@ -147,26 +105,9 @@ def graph_inputs(
     """Return the types of the inputs of a graph that take X, in the graph's order.
 
     ``label`` and ``row_weight`` are the inputs that take the labels and the weights of the samples, where it
-    has any.
-
-    Raises
-    ------
-    ConversionError
-        If no input takes X, or one is no tensor of numbers or text.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.preprocessing.schema import graph_inputs
-    >>> from ortlearn.graphs import value_types
-    >>> model = parser.parse_model('''
-    ...     <ir_version: 8, opset_import: ["": 18]>
-    ...     g (float[N] x, float[N] label) => (float[N] y) { y = Sub (x, label) }''')
-    >>> graph_inputs(model, value_types(model), "label")
-    {'x': TensorType(elem_type=1, shape=('N',))}
+    has any. A ConversionError says that no input takes X, or that one is no tensor of numbers or text.
     """
-    initializers = {tensor.name for tensor in model.graph.initializer}
-    others = initializers | {label, row_weight}
+    others = {label, row_weight, *(tensor.name for tensor in model.graph.initializer)}
     names = [value.name for value in model.graph.input if value.name not in others]
     if not names:
         raise ConversionError("The graph has no input that takes X.")
@@ -183,18 +124,10 @@ def graph_inputs(
 
 
 def schema_of_graph(types: Mapping[str, TensorType]) -> InputSchema:
-    """Return the schema of an ONNX model: one input takes all of X, several take the columns of their names.
-
-    Examples
-    --------
-    >>> from ortlearn.preprocessing.schema import schema_of_graph
-    >>> from ortlearn.graphs import TensorType
-    >>> schema = schema_of_graph({"age": TensorType(1, ("N", 1)), "city": TensorType(8, ("N", 1))})
-    >>> [(item.column, item.dtype.name) for item in schema.inputs]
-    [('age', 'float32'), ('city', 'object')]
-    """
+    """Return the schema of a file: one input takes all of X, several take the columns of their names."""
     if len(types) == 1:
-        (single,) = [Input(name, known) for name, known in types.items()]
-        return InputSchema((single,), n_features=single.n_columns)
+        ((name, known),) = types.items()
+        width = None if known.shape is None else (*known.shape, 1)[1]
+        return InputSchema((Input(name, known),), n_features=width if isinstance(width, int) else None)
     inputs = tuple(Input(name, known, name) for name, known in types.items())
     return InputSchema(inputs, by_name=True)

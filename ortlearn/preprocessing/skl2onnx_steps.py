@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -20,28 +21,33 @@ from ..quiet import quiet
 __all__ = ["UndefinedModelError", "append_converted", "convert"]
 
 
+#: Classes of skl2onnx that declare the type of an input.
+DECLARED: dict[int, str] = {
+    TensorProto.FLOAT: "FloatTensorType",
+    TensorProto.DOUBLE: "DoubleTensorType",
+    TensorProto.INT64: "Int64TensorType",
+    TensorProto.STRING: "StringTensorType",
+}
+
+
 class UndefinedModelError(ConversionError):
     """A model, rather than a step before one, has no definition."""
 
 
 def convert(estimator: Any, inputs: Mapping[str, TensorType]) -> ModelProto:
-    """Return the graph that skl2onnx writes of a fitted estimator, at the opset that definitions write.
-
-    Names of the inputs are identifiers.
-
-    Raises
-    ------
-    ConversionError
-        If skl2onnx cannot convert the estimator.
-    """
+    """Return the graph that skl2onnx writes of an estimator, at our opset, a ConversionError without one."""
     from skl2onnx import convert_sklearn
+    from skl2onnx.common import data_types
     from skl2onnx.common.exceptions import MissingConverter, MissingShapeCalculator
 
     name = type(estimator).__name__
     options = {id(estimator): {"zipmap": False}} if is_classifier(estimator) else None
     arguments = {
         "name": name,  # one drawn at random by default
-        "initial_types": [(key, _declared(known)) for key, known in inputs.items()],
+        "initial_types": [
+            (key, getattr(data_types, DECLARED[known.elem_type])([None, *(known.shape or ())[1:]]))
+            for key, known in inputs.items()
+        ],
         "target_opset": {"": OPSET, "ai.onnx.ml": ML_OPSET},
     }
     try:
@@ -58,41 +64,17 @@ def convert(estimator: Any, inputs: Mapping[str, TensorType]) -> ModelProto:
         ) from error
     except Exception as error:  # skl2onnx raises errors of every kind
         raise ConversionError(f"{name} cannot be converted by skl2onnx: {error}") from error
-    return _at_opset(inline_functions(model))
-
-
-def _at_opset(model: ModelProto) -> ModelProto:
-    """Return a model at the opset that definitions write, where it has one there."""
-    if model.functions:  # of other opsets, which the conversion of versions would leave out
-        return model
-    try:
-        return version_converter.convert_version(model, OPSET)
-    except Exception:  # onnx raises errors of every kind; the model is valid as it is
-        return model
-
-
-def _declared(known: TensorType) -> Any:
-    """Return the type of an input as skl2onnx declares it."""
-    from skl2onnx.common import data_types
-
-    kinds: dict[int, Any] = {
-        TensorProto.FLOAT: data_types.FloatTensorType,
-        TensorProto.DOUBLE: data_types.DoubleTensorType,
-        TensorProto.INT64: data_types.Int64TensorType,
-        TensorProto.STRING: data_types.StringTensorType,
-    }
-    return kinds[known.elem_type]([None, *(known.shape or ())[1:]])
+    model = inline_functions(model)
+    if not model.functions:  # of other opsets, which the conversion of versions would leave out
+        with suppress(Exception):  # onnx raises errors of every kind; the model is valid as it is
+            return version_converter.convert_version(model, OPSET)
+    return model
 
 
 def append_converted(op: ModelWriter, estimator: Any, x: str | Columns) -> Scores:
     """Append the graph that skl2onnx writes of a transformer without a definition; nothing in it is trained.
 
-    Raises
-    ------
-    UndefinedModelError
-        If the estimator predicts rather than transforms.
-    ConversionError
-        If skl2onnx cannot convert it.
+    An UndefinedModelError says that the estimator predicts rather than transforms.
     """
     name = type(estimator).__name__
     if not hasattr(estimator, "transform") or hasattr(estimator, "predict"):

@@ -9,6 +9,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 from skl2onnx import to_onnx
 from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, StringTensorType
+from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_iris
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestRegressor
@@ -354,7 +355,7 @@ def test_zipmap_of_a_scikit_learn_model(y, dtype):
     "model, y", [(Ridge(), AMOUNTS), (RidgeClassifier(), CLASSES), (StandardScaler(), X)], ids=str
 )
 def test_zipmap_needs_probabilities(model, y):
-    trained = OrtGradientOptimizer(model, **STILL).fit(X, y)
+    trained = OrtGradientOptimizer(clone(model).fit(X, y), **STILL).fit(X, y)
     with pytest.raises(ValueError, match=f"{type(model).__name__} does not: leave zipmap=False"):
         trained.get_trained_onnx(zipmap=True)
 

@@ -11,7 +11,12 @@ from sklearn.datasets import load_iris
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
-from ortlearn.exceptions import ConversionError, GradientError, NoTrainableWeightError
+from ortlearn.exceptions import (
+    ConversionError,
+    GradientError,
+    NoTrainableWeightError,
+    UnfittedStartWarning,
+)
 from ortlearn.graphs import opset_versions
 from ortlearn.onnx_files.loading import load_onnx
 
@@ -156,7 +161,9 @@ def test_only_ratios_of_weights_count(kind, iris):
 
 def test_warm_start_on_other_shapes(kind, iris):
     X, *_ = iris
-    trainer = kind(Ridge(), warm_start=True, max_iter=1, learning_rate=1e-3).fit(X, X[:, 0])
+    trainer = kind(Ridge(), warm_start=True, max_iter=1, learning_rate=1e-3)
+    with pytest.warns(UnfittedStartWarning):
+        trainer.fit(X, X[:, 0])
     before = trainer.trained_coef_
     with pytest.raises(ValueError, match="other shapes"):
         trainer.fit(X[:, :2], X[:, 0])

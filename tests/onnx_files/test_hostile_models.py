@@ -16,6 +16,7 @@ from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import ConversionError, ExecutionError, OrtlearnError
 from ortlearn.graphs import loop_limits, runtime_errors
+from ortlearn.onnx_files.decompositions import decompose_operators
 from ortlearn.onnx_files.loading import load_onnx
 from ortlearn.onnx_files.model_checks import MAX_NODES
 
@@ -64,8 +65,8 @@ NINE = ", ".join(["0.5"] * 9)
         (tree(features="-1, 0, 0"), "nodes_featureids names columns"),
         (tree(features="1, 0"), "nodes_featureids has 2 values instead of 3"),
         (tree(true="0, 0, 0"), "lead back to themselves"),
-        (tree(true="9, 0, 0"), "a child that the tree does not have"),
-        (tree(ids="0, 5"), "outputs beyond the 1"),
+        (tree(true="9, 0, 0"), "names a node that the tree does not have"),
+        (tree(ids="0, 5"), "outputs beyond the 1 there are"),
         (tree(weights="1.0"), "target_ids has 2 values instead of 1"),
         (svm(kernel_params="[0.1]"), "kernel_params has 1 values instead of 0 or 3"),
         (svm(rho="[0.5, 1.0]"), "rho has 2 values"),
@@ -74,7 +75,7 @@ NINE = ", ".join(["0.5"] * 9)
         (fused("LinearRegressor", "coefficients = [1.0, 2.0]"), "2 values in a row, and the input 3 columns"),
         (fused("LinearRegressor", "coefficients = [1.0, 2.0], targets = 0"), "which are no 0 rows"),
         (fused("Scaler", "offset = [1.0, 2.0], scale = [1.0, 2.0]"), "offset has 2 values"),
-        (fused("Imputer", "imputed_value_floats = [1.0, 2.0]"), "imputed values has 2 values"),
+        (fused("Imputer", "imputed_value_floats = [1.0, 2.0]"), "imputed_value_floats has 2 values"),
         (
             fused("LinearClassifier", CLASSES.replace("COEFFICIENTS", "1.0, 2.0"), outputs="label, y"),
             "which are no 3 rows",
@@ -87,7 +88,22 @@ NINE = ", ".join(["0.5"] * 9)
 )
 def test_attributes_that_do_not_fit_together(model, words):
     with pytest.raises(ConversionError, match=words):
-        load_onnx(model)
+        to_trainable(model)
+
+
+@pytest.mark.parametrize(
+    "node, words",
+    [
+        ("ai.onnx.ml.LinearRegressor <coefficients = [1.0, 2.0, 3.0, 4.0]> (x)", "is in a branch or loop"),
+        ("ai.onnx.ml.Scaler <offset = [1.0]> (x)", "scale has 0 values"),
+    ],
+)
+def test_operators_in_branches_are_checked(node, words):
+    model = parser.parse_model(f"""{HEAD} g (float[N,3] x, bool c) => (float[N,K] y) {{ y = If (c) <
+        then_branch = one () => (float[N,K] a) {{ a = {node} }},
+        else_branch = two () => (float[N,K] b) {{ b = Neg (x) }}> }}""")
+    with pytest.raises(ConversionError, match=words):
+        decompose_operators(model)
 
 
 def test_attributes_that_fit_are_taken():
@@ -96,7 +112,7 @@ def test_attributes_that_fit_are_taken():
         svm(),
         fused("LinearClassifier", CLASSES.replace("COEFFICIENTS", NINE), outputs="label, y"),
     ):
-        load_onnx(model)
+        decompose_operators(load_onnx(model))
 
 
 def test_a_classifier_without_intercepts_trains():
@@ -182,11 +198,11 @@ def huge(model):
 @pytest.mark.parametrize(
     "change, words",
     [
-        (lambda m: with_raw(m).dims.__setitem__(0, 2**40), "other values than fit it"),
+        (lambda m: with_raw(m).dims.__setitem__(0, 2**40), "values that do not fit its type 1 and shape"),
         (lambda m: with_raw(m).dims.__setitem__(0, -3), "the negative size"),
-        (lambda m: setattr(with_raw(m), "raw_data", b"abc"), "other values than fit it"),
+        (lambda m: setattr(with_raw(m), "raw_data", b"abc"), "values that do not fit its type 1 and shape"),
         (lambda m: setattr(with_raw(m), "data_location", TensorProto.EXTERNAL), "pass the path of the model"),
-        (lambda m: setattr(with_raw(m), "data_type", 99), "has the unknown type 99"),
+        (lambda m: setattr(with_raw(m), "data_type", 99), "do not fit its type 99"),
         (huge, "'big' of the shape .* GiB, and the machine has"),
     ],
 )  # fmt: skip

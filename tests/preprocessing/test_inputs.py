@@ -28,7 +28,7 @@ from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import TensorType, value_types
 from ortlearn.preprocessing.columns import column_kind, count_rows, with_new_columns
 from ortlearn.preprocessing.input_schema import input_schema
-from ortlearn.preprocessing.readers import first_readers, selects_by_name
+from ortlearn.preprocessing.readers import first_readers, selected_names
 from ortlearn.preprocessing.schema import graph_inputs, matrix_schema, schema_of_graph
 
 FLOAT, DOUBLE, INT64, STRING = TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.INT64, TensorProto.STRING
@@ -188,7 +188,7 @@ def test_readers_of_nested_steps(frame):
         (2, "StandardScaler", 0, False),
         (1, "NoneType", 0, False),
     ]
-    assert selects_by_name(model) and not selects_by_name(StandardScaler())
+    assert selected_names(model) is not None and selected_names(StandardScaler()) is None
 
 
 def test_readers_of_unions_and_imputers_that_add_columns():

@@ -1,7 +1,7 @@
 """Fused operators written as plain ones, their attributes as named weights.
 
-A function for each operator takes the fused node, appends its replacement, and returns whether it could.
-A node that cannot be decomposed stays as it is.
+A function for each operator takes the fused node, checks its attributes (a ValueError says what is wrong with
+them), appends its replacement, and returns whether it could. A node that cannot be decomposed stays as it is.
 """
 
 from __future__ import annotations
@@ -12,13 +12,19 @@ from onnx import ModelProto, NodeProto
 
 from ...exceptions import ConversionError
 from ...graphs import GraphBuilder, replace_nodes
+from ...graphs.nodes import all_nodes, subgraphs
 from ..rewrites import rewrite_forms
 from .common import Fused
 from .linear_operators import linear_classifier, linear_regressor
 from .row_operators import cdist, imputer, lp_normalization, normalizer, scaler
-from .svm_coupling import exact_couplings
-from .svm_operators import svm_classifier, svm_regressor
-from .table_operators import array_feature_extractor, feature_vectorizer, label_encoder
+from .svm_operators import exact_couplings, svm_classifier, svm_regressor
+from .table_operators import (
+    array_feature_extractor,
+    category_mapper,
+    feature_vectorizer,
+    label_encoder,
+    one_hot_encoder,
+)
 from .tree_ensemble import tree_ensemble, with_tree_opset
 from .tree_operators import tree_classifier, tree_regressor
 
@@ -28,6 +34,7 @@ __all__ = ["DECOMPOSITIONS", "decompose_operators", "exact_couplings"]
 DECOMPOSITIONS = {
     ("", "LpNormalization"): lp_normalization,
     ("ai.onnx.ml", "ArrayFeatureExtractor"): array_feature_extractor,
+    ("ai.onnx.ml", "CategoryMapper"): category_mapper,
     ("ai.onnx.ml", "FeatureVectorizer"): feature_vectorizer,
     ("ai.onnx.ml", "Imputer"): imputer,
     ("ai.onnx.ml", "LabelEncoder"): label_encoder,
@@ -35,6 +42,7 @@ DECOMPOSITIONS = {
     ("ai.onnx.ml", "LinearRegressor"): linear_regressor,
     ("ai.onnx.ml", "Normalizer"): normalizer,
     ("ai.onnx.ml", "Scaler"): scaler,
+    ("ai.onnx.ml", "OneHotEncoder"): one_hot_encoder,
     ("ai.onnx.ml", "SVMClassifier"): svm_classifier,
     ("ai.onnx.ml", "SVMRegressor"): svm_regressor,
     ("ai.onnx.ml", "TreeEnsemble"): tree_ensemble,
@@ -42,47 +50,31 @@ DECOMPOSITIONS = {
     ("ai.onnx.ml", "TreeEnsembleRegressor"): tree_regressor,
     ("com.microsoft", "CDist"): cdist,
 }
-
 #: Those that depend on the shapes of their inputs.
 SHAPED = (("", "LpNormalization"), ("ai.onnx.ml", "ArrayFeatureExtractor"), ("com.microsoft", "CDist"))
+#: Those that onnxruntime runs without a look at the number of columns of their input.
+BLIND = ("LinearClassifier", "LinearRegressor", "SVMClassifier", "SVMRegressor")
 
 
 def decompose_operators(model: ModelProto) -> ModelProto:
-    """Return a model whose fused operators are plain ones with weights, in forms that have gradients.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Model with the same outputs.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.onnx_files.decompositions import decompose_operators
-    >>> model = parser.parse_model('''
-    ...     <ir_version: 8, opset_import: ["": 18, "ai.onnx.ml": 3]>
-    ...     g (float[N,2] x) => (float[N,1] y) {
-    ...         y = ai.onnx.ml.LinearRegressor<coefficients = [1.0, 2.0], intercepts = [3.0]> (x)
-    ...     }''')
-    >>> [node.op_type for node in decompose_operators(model).graph.node]
-    ['MatMul', 'Add']
-    """
+    """Return a model whose fused operators are plain ones with weights, in forms that have gradients."""
     rules = {key: partial(_replace, key) for key in DECOMPOSITIONS}
     plain = replace_nodes(model, rules)
     # onnx knows no shapes behind fused operators: what needs them could not be written before.
     plain = replace_nodes(plain, {key: rules[key] for key in SHAPED})
+    bodies = (graph for node in plain.graph.node for graph in subgraphs(node))
+    for node in (node for graph in bodies for node in all_nodes(graph) if node.domain == "ai.onnx.ml"):
+        if node.op_type in BLIND:
+            raise ConversionError(f"{node.op_type} (node {node.name!r}) is in a branch or loop: move it out.")
+        if (node.domain, node.op_type) in rules:  # stays as it is, once it is checked
+            rules[node.domain, node.op_type](node, GraphBuilder())
     return rewrite_forms(with_tree_opset(plain))
 
 
 def _replace(key: tuple[str, str], node: NodeProto, op: GraphBuilder) -> bool:
     try:
         return DECOMPOSITIONS[key](Fused(node, op))
-    except (ArithmeticError, IndexError, KeyError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as error:
         raise ConversionError(
             f"{node.op_type} (node {node.name!r}) has attributes that do not fit together: {error}."
         ) from error

@@ -9,6 +9,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from ...graphs import GraphBuilder
 from ...graphs.nodes import attributes_of
+from .links import LINKS
 
 __all__ = ["Fused"]
 
@@ -16,7 +17,8 @@ __all__ = ["Fused"]
 class Fused:
     """A fused node, and the builder that its replacement is written with.
 
-    The builder knows the types of the graph's tensors.
+    The builder knows the types of the graph's tensors. Reading an attribute checks it, since onnxruntime
+    trusts the lengths of lists: a ValueError says which one does not fit.
     """
 
     def __init__(self, node: NodeProto, op: GraphBuilder):
@@ -29,17 +31,61 @@ class Fused:
         """Return the value of an attribute."""
         return self._attributes.get(name, default)
 
-    def text(self, name: str, default: str) -> str:
-        """Return the value of a text attribute."""
-        value = self._attributes.get(name, default)
-        return value.decode() if isinstance(value, bytes) else value
+    def text(self, name: str, default: str, known: Any) -> str:
+        """Return the value of a text attribute, which must be a known one."""
+        value = self._attributes.get(name, default.encode()).decode(errors="replace")
+        if value not in known:
+            raise ValueError(f"{name} is {value!r}")
+        return value
+
+    def link(self) -> str:
+        """Return the name of the transform of the scores."""
+        return self.text("post_transform", "NONE", LINKS)
+
+    def array(self, name: str, *sizes: int) -> np.ndarray:
+        """Return a list or a tensor as a vector; it must have one of some lengths, where these are given."""
+        value = self._attributes.get(f"{name}_as_tensor", self._attributes.get(name, []))
+        value = numpy_helper.to_array(value) if isinstance(value, TensorProto) else np.asarray(value)
+        if sizes and value.size not in sizes:
+            wanted = " or ".join(map(str, dict.fromkeys(sizes)))
+            raise ValueError(f"{name} has {value.size} values instead of {wanted}")
+        return value.ravel()
+
+    def floats(self, name: str, *sizes: int) -> np.ndarray:
+        """Return an array of float32."""
+        return self.array(name, *sizes).astype(np.float32)
+
+    def integers(self, name: str, *sizes: int) -> np.ndarray:
+        """Return an array of int64."""
+        return self.array(name, *sizes).astype(np.int64)
+
+    def per_column(self, name: str) -> np.ndarray:
+        """Return numbers, one for each column of the input or one for all."""
+        return self.array(name, 1, self.columns or max(self.array(name).size, 1))
+
+    def rows(self, name: str, count: int) -> np.ndarray:
+        """Return float32 numbers as a matrix of some rows, with a column for each one of the input."""
+        values = self.floats(name)
+        if count < 1 or not values.size or values.size % count:
+            raise ValueError(f"{name} has {values.size} values, which are no {count} rows")
+        width = values.size // count
+        if self.columns not in (None, width):
+            raise ValueError(f"{name} has {width} values in a row, and the input {self.columns} columns")
+        return values.reshape(count, -1)
 
     def classes(self, integers: str = "classlabels_ints") -> np.ndarray:
         """Return the classes of a classifier, int64 or text, by the attribute that lists integers."""
-        numbers = self._attributes.get(integers)
-        if numbers is not None and len(numbers):
-            return np.asarray(numbers, dtype=np.int64)
-        return np.asarray([c.decode() for c in self._attributes.get("classlabels_strings", [])], dtype=object)
+        numbers = self.integers(integers)
+        texts = [text.decode() for text in self._attributes.get("classlabels_strings", [])]
+        if not numbers.size and not texts:
+            raise ValueError("it lists no classes")
+        return numbers if numbers.size else np.asarray(texts, dtype=object)
+
+    @property
+    def columns(self) -> int | None:
+        """Number of columns of the first input, where it is known."""
+        shape = self.op.shape(self.node.input[0])
+        return shape[-1] if shape and isinstance(shape[-1], int) else None
 
     def float_input(self, index: int = 0) -> str:
         """Return an input as float32, which fused operators compute in."""
@@ -56,17 +102,43 @@ class Fused:
         self.op.set_type(name, helper.np_dtype_to_tensor_dtype(values.dtype), values.shape)
         return name
 
-    def scores_name(self) -> str:
-        """Return the name of the second output, made up where the graph does not use it."""
-        if self._scores is None:
-            has_name = len(self.node.output) > 1 and self.node.output[1]
-            self._scores = self.node.output[1] if has_name else self.op.unique("scores")
-        return self._scores
+    def give(self, result: str, output: str | None = None) -> bool:
+        """Make a tensor an output, the first by default, and return True: the node is replaced.
 
-    def note_output(self, shape: tuple | None, elem_type: int = TensorProto.FLOAT) -> None:
-        """Tell the builder the type of the first output, which onnx does not infer for fused operators."""
+        A tensor that the last node has made gets the output's name, any other one is copied.
+        """
+        output = output or self.node.output[0]
+        if list(self.op.nodes[-1].output) == [result]:
+            self.op.nodes[-1].output[0] = output
+        else:
+            self.op.Identity(result, outputs=[output])
+        return True
+
+    def give_like(self, result: str, shape: tuple | None, elem_type: int = TensorProto.FLOAT) -> bool:
+        """Make a tensor the first output, and note its type: onnx infers none for fused operators."""
         self.op.set_type(self.node.output[0], elem_type, shape)
+        return self.give(result)
 
-    def write(self, op_type: str, *inputs: Any, output: str | None = None, **attributes: Any) -> None:
-        """Append the node that gives an output of the fused one, the first by default."""
-        self.op.node(op_type, *inputs, outputs=[output or self.node.output[0]], **attributes)
+    def give_scores(self, scores: str) -> bool:
+        """Make a tensor the second output, whose name is made up where the graph does not use it."""
+        has_name = len(self.node.output) > 1 and self.node.output[1]
+        return self.give(scores, self.node.output[1] if has_name else self.op.unique("scores"))
+
+    def give_label(self, classes: np.ndarray, scores: str) -> None:
+        """Make the class of the largest score the first output, where that has a name."""
+        if self.node.output[0]:
+            self.give_class(classes, self.op.ArgMax(scores, axis=1, keepdims=0))
+
+    def give_class(self, classes: np.ndarray, numbers: str) -> None:
+        """Make the classes of some numbers, of shape (n,), the first output."""
+        self.give(self.op.Gather(self.op.constant(classes), numbers, axis=0))
+
+    def give_two_classes(self, classes: np.ndarray, score: str, link: str) -> bool:
+        """Make (-s, s), or the sigmoids of a score s, the second output: the second class wins above zero."""
+        op = self.op
+        scores = op.Concat(op.Neg(score), score, axis=1)
+        self.give_label(classes, scores)  # from raw scores: two sigmoids of large ones are equal
+        if link == "LOGISTIC":
+            positive = op.Sigmoid(score)
+            scores = op.Concat(op.Sub(1.0, positive), positive, axis=1)
+        return self.give_scores(scores)

@@ -9,10 +9,9 @@ import numpy as np
 from onnx import TensorProto
 
 from ...graphs import GraphBuilder
+from ...models.distances import reduced
 
-__all__ = ["LINKS", "apply_link"]
-
-Outputs = list[str] | None
+__all__ = ["LINKS"]
 
 #: Constant of the approximation of the error function by Winitzki (2008), which onnxruntime inverts.
 WINITZKI = 0.147
@@ -22,41 +21,15 @@ PI = 3.14159
 NEGLIGIBLE = 1e-7
 
 
-def apply_link(op: GraphBuilder, link: str, scores: str, output: str | None = None) -> str:
-    """Return the transform of raw scores of shape (n, columns), float32.
-
-    ``link`` is its name in the domain ai.onnx.ml, ``output`` the name of the result: a new one by default.
-    """
-    return LINKS[link](op, scores, None if output is None else [output])
-
-
-def _none(op: GraphBuilder, scores: str, outputs: Outputs) -> str:
-    return scores if outputs is None else op.Identity(scores, outputs=outputs)
-
-
-def _logistic(op: GraphBuilder, scores: str, outputs: Outputs) -> str:
-    return op.Sigmoid(scores, outputs=outputs)
-
-
-def _softmax(op: GraphBuilder, scores: str, outputs: Outputs) -> str:
-    return op.Softmax(scores, axis=1, outputs=outputs)
-
-
-def _softmax_zero(op: GraphBuilder, scores: str, outputs: Outputs) -> str:
+def _softmax_zero(op: GraphBuilder, scores: str) -> str:
     # exp(s) / sum of exp(s) over the scores that are not zero; zeros stay
     present = op.Greater(op.Abs(scores), NEGLIGIBLE)
-    shifted = op.Sub(scores, _row_maximum(op, scores))
+    shifted = op.Sub(scores, reduced(op, "ReduceMax", scores, 1))
     shares = op.Mul(op.Exp(shifted), op.Cast(present, to=TensorProto.FLOAT))
-    return op.Div(shares, op.ReduceSum(shares, [1]), outputs=outputs)
+    return op.Div(shares, op.ReduceSum(shares, [1]))
 
 
-def _row_maximum(op: GraphBuilder, scores: str) -> str:
-    if op.opset < 18:
-        return op.ReduceMax(scores, axes=[1])
-    return op.ReduceMax(scores, [1])
-
-
-def _probit(op: GraphBuilder, scores: str, outputs: Outputs) -> str:
+def _probit(op: GraphBuilder, scores: str) -> str:
     # sqrt(2) erfinv(x), x = 2 s - 1: erfinv(x) = sign(x) sqrt(sqrt(c^2 - l / a) - c),
     # l = log(1 - x^2), c = 2 / (pi a) + l / 2
     x = op.Sub(op.Add(scores, scores), 1.0)
@@ -65,14 +38,14 @@ def _probit(op: GraphBuilder, scores: str, outputs: Outputs) -> str:
     inner = op.Sqrt(op.Sub(op.Mul(c, c), op.Mul(log, 1 / WINITZKI)))
     # never the root of zero, whose slope is infinite
     square = op.Max(op.Sub(inner, c), float(np.finfo(np.float32).tiny))
-    return op.Mul(op.Mul(op.Sign(x), op.Sqrt(square)), math.sqrt(2), outputs=outputs)
+    return op.Mul(op.Mul(op.Sign(x), op.Sqrt(square)), math.sqrt(2))
 
 
-#: Transform by name.
-LINKS: dict[str, Callable[[GraphBuilder, str, Outputs], str]] = {
-    "NONE": _none,
-    "LOGISTIC": _logistic,
-    "SOFTMAX": _softmax,
+#: Transform by name, of raw scores of shape (n, columns), float32.
+LINKS: dict[str, Callable[[GraphBuilder, str], str]] = {
+    "NONE": lambda op, scores: scores,
+    "LOGISTIC": lambda op, scores: op.Sigmoid(scores),
+    "SOFTMAX": lambda op, scores: op.Softmax(scores, axis=1),
     "SOFTMAX_ZERO": _softmax_zero,
     "PROBIT": _probit,
 }

@@ -3,46 +3,39 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx import TensorProto
+from onnx import ModelProto, NodeProto, TensorProto, helper
 
-from ...models.coupling import coupled_probabilities, disagreement
+from ...graphs import GraphBuilder, replace_nodes
+from ...models.coupling import STEP, coupled_probabilities, disagreement, least_disagreement
 from ...models.kernels import polynomial, products, radial, remote_centre, sigmoid
 from ...models.support_vectors import pair_scores, pair_votes, weighted_kernel
 from .common import Fused
-from .links import apply_link
+from .links import LINKS
 
-__all__ = ["svm_classifier", "svm_regressor"]
+__all__ = ["exact_couplings", "svm_classifier", "svm_regressor"]
 
 #: Values of the attribute ``kernel_type``.
 KERNELS = ("LINEAR", "POLY", "RBF", "SIGMOID")
 
 
-def _kernel_matrix(fused: Fused, vectors: np.ndarray) -> str:
-    """Return the kernel of every sample with every support vector, of shape (n, n_vectors), float32.
+def _kernel(fused: Fused, count: int) -> str:
+    """Return the kernel of every sample with every support vector, of shape (n, count), float32.
 
     ``support_vectors``, and ``gamma`` and ``coef0`` if the kernel has them, are initializers of their own.
     """
-    op, kind = fused.op, fused.text("kernel_type", "LINEAR")
-    gamma, coef0, degree = [*fused.attribute("kernel_params", []), 0.0, 0.0, 0.0][:3]
+    op, kind = fused.op, fused.text("kernel_type", "LINEAR", KERNELS)
+    gamma, coef0, degree = [*fused.floats("kernel_params", 0, 3), *np.zeros(3, dtype=np.float32)][:3]
+    vectors = fused.rows("support_vectors", count)
     rows, weights = fused.float_input(), fused.weight("support_vectors", vectors)
     if kind == "LINEAR":
         return products(op, rows, weights)
-    factor = _number(fused, "gamma", gamma)
+    factor = fused.weight("gamma", np.array([gamma]))
     if kind == "RBF":
         return radial(op, rows, weights, factor, remote_centre(vectors))
-    added = _number(fused, "coef0", coef0)
+    added = fused.weight("coef0", np.array([coef0]))
     if kind == "SIGMOID":
         return sigmoid(op, rows, weights, factor, added)
     return polynomial(op, rows, weights, factor, added, float(degree))
-
-
-def _number(fused: Fused, stem: str, value: float) -> str:
-    return fused.weight(stem, np.array([value], dtype=np.float32))
-
-
-def _float_array(fused: Fused, name: str) -> np.ndarray:
-    """Return an attribute of floats as a float32 vector, empty where there is none."""
-    return np.asarray(fused.attribute(name, []), dtype=np.float32).ravel()
 
 
 def svm_regressor(fused: Fused) -> bool:
@@ -52,32 +45,18 @@ def svm_regressor(fused: Fused) -> bool:
     attribute ``rho``); without support vectors ``f(x) = a.x + b``. With ``one_class`` the output is 1
     where f is positive, else -1.
     """
-    count = int(fused.attribute("n_supports", 0))
-    coefficients, rho = _float_array(fused, "coefficients"), _float_array(fused, "rho")
-    vectors = _float_array(fused, "support_vectors")
-    known = fused.text("kernel_type", "LINEAR") in KERNELS
-    if not known or fused.text("post_transform", "NONE") != "NONE" or not coefficients.size or not rho.size:
-        return False
-    if count and (vectors.size % count or coefficients.size != count):
-        return False
-    op = fused.op
+    op, count, rho = fused.op, int(fused.attribute("n_supports", 0)), fused.floats("rho", 1)
+    fused.text("post_transform", "NONE", ["NONE"])
     if count:
-        kernel = _kernel_matrix(fused, vectors.reshape(count, -1))
-        weight = fused.weight("dual_coef", coefficients.reshape(1, -1))
+        kernel = _kernel(fused, count)
+        weight = fused.weight("dual_coef", fused.floats("coefficients", count).reshape(1, -1))
         product = weighted_kernel(op, kernel, weight)
     else:
-        product = op.MatMul(fused.float_input(), fused.weight("coef", coefficients.reshape(-1, 1)))
-    intercept = fused.weight("intercept", rho[:1])
-    output = fused.node.output[0]
-    if not fused.attribute("one_class", 0):
-        fused.write("Add", product, intercept, output=output)
-        return True
-    inside = op.Greater(op.Add(product, intercept), 0.0)
-    fused.write("Where", inside, op.constant(1.0), op.constant(-1.0), output=output)
-    return True
-
-
-LINKS = {"NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"}
+        product = op.MatMul(fused.float_input(), fused.weight("coef", fused.rows("coefficients", 1).T))
+    score = op.Add(product, fused.weight("intercept", rho))
+    if fused.attribute("one_class", 0):
+        score = op.Where(op.Greater(score, 0.0), op.constant(1.0), op.constant(-1.0))
+    return fused.give(score)
 
 
 def svm_classifier(fused: Fused) -> bool:
@@ -90,107 +69,40 @@ def svm_classifier(fused: Fused) -> bool:
     of j against i is ``sigmoid(prob_a s_ij + prob_b)`` (Platt, "Probabilistic outputs for support vector
     machines", 1999) and those of the classes follow by coupling.
     """
-    classes = fused.classes()
-    counts = [int(count) for count in fused.attribute("vectors_per_class", [])]
-    link = fused.text("post_transform", "NONE")
-    if link not in LINKS or len(classes) < 2 or fused.text("kernel_type", "LINEAR") not in KERNELS:
-        return False
-    if not sum(counts):
+    op, classes = fused.op, fused.classes()
+    n_classes, n_pairs = len(classes), len(classes) * (len(classes) - 1) // 2
+    link = fused.text("post_transform", "NONE", LINKS.keys() - {"PROBIT"})
+    counts = fused.integers("vectors_per_class", 0, n_classes).tolist()
+    total = sum(counts)
+    if n_classes < 2 or min(counts, default=0) < 0:
+        raise ValueError("vectors_per_class has a negative number, or there is one class")
+    if not total:
         return _write_linear_scores(fused, classes, link)
-    if not _is_consistent(fused, counts, len(classes)):
-        return False
-    calibrated = _float_array(fused, "prob_a").size > 0
-    if len(classes) == 2:
-        score = _binary_score(fused, sum(counts))
-        first = fused.op.Neg(score)
-        _write_binary_label(fused, classes, score)
-    else:
-        first = _pair_scores(fused, counts)
-        _write_label(fused, classes, first)
-    if calibrated:
-        _write(fused, _probabilities(fused, first, len(classes)), link)
-    elif len(classes) == 2:
-        _write_binary(fused, score, first, link)
-    else:
-        _write(fused, first, link)
-    return True
-
-
-def _is_consistent(fused: Fused, counts: list[int], n_classes: int) -> bool:
-    """Return whether the attributes have consistent sizes."""
-    pairs, total = n_classes * (n_classes - 1) // 2, sum(counts)
-    sizes = {name: _float_array(fused, name).size for name in ("prob_a", "prob_b")}
-    return (
-        len(counts) == n_classes
-        and _float_array(fused, "support_vectors").size % total == 0
-        and _float_array(fused, "coefficients").size >= (n_classes - 1) * total
-        and _float_array(fused, "rho").size >= pairs
-        and sizes["prob_a"] == sizes["prob_b"]
-        and (sizes["prob_a"] == 0 or sizes["prob_a"] >= pairs)
-    )
-
-
-def _kernel(fused: Fused, total: int) -> str:
-    return _kernel_matrix(fused, _float_array(fused, "support_vectors").reshape(total, -1))
-
-
-def _binary_score(fused: Fused, total: int) -> str:
-    """Return the score of the second class, of shape (n, 1)."""
+    slopes, sign = fused.floats("prob_a", 0, n_pairs), -1 if n_classes == 2 else 1
+    offsets, rho = fused.floats("prob_b", slopes.size), sign * fused.floats("rho", n_pairs)
     kernel = _kernel(fused, total)
-    weights = fused.weight("dual_coef", -_float_array(fused, "coefficients")[:total].reshape(1, -1))
-    product = weighted_kernel(fused.op, kernel, weights)
-    return fused.op.Add(product, fused.weight("intercept", -_float_array(fused, "rho")[:1]))
-
-
-def _pair_scores(fused: Fused, counts: list[int]) -> str:
-    """Return the scores of the pairs, of shape (n, pairs)."""
-    total, others = sum(counts), len(counts) - 1
-    kernel = _kernel(fused, total)
-    coefficients = _float_array(fused, "coefficients")[: others * total].reshape(-1, total)
-    weights = fused.weight("dual_coef", coefficients)
-    rho = _float_array(fused, "rho")[: len(counts) * others // 2]
-    return pair_scores(fused.op, kernel, weights, fused.weight("intercept", rho), counts)
-
-
-def _probabilities(fused: Fused, first: str, n_classes: int) -> str:
-    """Return the probabilities of the classes, from calibrated scores of the pairs."""
-    op, pairs = fused.op, n_classes * (n_classes - 1) // 2
-    slopes = op.Mul(first, fused.weight("prob_a", _float_array(fused, "prob_a")[:pairs]))
-    logits = op.Add(slopes, fused.weight("prob_b", _float_array(fused, "prob_b")[:pairs]))
-    matrix = disagreement(op, op.Sub(1.0, op.Sigmoid(logits)), n_classes)
-    return coupled_probabilities(op, matrix, n_classes)
-
-
-def _write(fused: Fused, scores: str, link: str) -> None:
-    apply_link(fused.op, link, scores, fused.scores_name())
-
-
-def _write_binary(fused: Fused, score: str, first: str, link: str) -> None:
-    """Write both columns of a single score, as onnxruntime has them: the first class is the positive one."""
-    op = fused.op
-    if link == "NONE":
-        columns = (score, first)
-    elif link == "LOGISTIC":
-        columns = (op.Sigmoid(score), op.Sigmoid(first))
+    coefficients = sign * fused.floats("coefficients", (n_classes - 1) * total).reshape(-1, total)
+    weights, intercept = fused.weight("dual_coef", coefficients), fused.weight("intercept", rho)
+    if n_classes == 2:
+        score = op.Add(weighted_kernel(op, kernel, weights), intercept)
+        pairs = op.Neg(score)
+        if fused.node.output[0]:
+            second = op.Not(op.Less(op.Squeeze(score, [1]), 0.0))
+            fused.give_class(classes, op.Cast(second, to=TensorProto.INT64))
     else:
-        columns = (op.Sub(1.0, first), first)
-    fused.write("Concat", *columns, output=fused.scores_name(), axis=1)
-
-
-def _write_binary_label(fused: Fused, classes: np.ndarray, score: str) -> None:
-    label, op = fused.node.output[0], fused.op
-    if label:
-        second = op.Not(op.Less(op.Squeeze(score, [1]), 0.0))
-        index = op.Cast(second, to=TensorProto.INT64)
-        fused.write("Gather", op.constant(classes), index, output=label, axis=0)
-
-
-def _write_label(fused: Fused, classes: np.ndarray, first: str) -> None:
-    """Write the class with most votes."""
-    label, op = fused.node.output[0], fused.op
-    if label:
-        best = op.ArgMax(pair_votes(op, first, len(classes)), axis=1, keepdims=0)
-        fused.write("Gather", op.constant(classes), best, output=label, axis=0)
+        pairs = pair_scores(op, kernel, weights, intercept, counts)
+        fused.give_label(classes, pair_votes(op, pairs, n_classes))
+    if slopes.size:
+        logits = op.Add(op.Mul(pairs, fused.weight("prob_a", slopes)), fused.weight("prob_b", offsets))
+        matrix = disagreement(op, op.Sub(1.0, op.Sigmoid(logits)), n_classes)
+        pairs = coupled_probabilities(op, matrix, n_classes)
+    elif n_classes == 2:  # as onnxruntime has both columns: the first class is the positive one
+        if link == "LOGISTIC":
+            score, pairs = op.Sigmoid(score), op.Sigmoid(pairs)
+        elif link != "NONE":
+            score = op.Sub(1.0, pairs)
+        return fused.give_scores(op.Concat(score, pairs, axis=1))
+    return fused.give_scores(LINKS[link](op, pairs))
 
 
 def _write_linear_scores(fused: Fused, classes: np.ndarray, link: str) -> bool:
@@ -199,23 +111,34 @@ def _write_linear_scores(fused: Fused, classes: np.ndarray, link: str) -> bool:
     Of two classes the second also wins where the larger score is positive (at least 1/2 where no
     coefficient is negative), as onnxruntime decides; otherwise the largest score does.
     """
-    coefficients, rho = _float_array(fused, "coefficients"), _float_array(fused, "rho")
-    if not coefficients.size or coefficients.size % len(classes) or not rho.size:
-        return False
-    op = fused.op
-    weight = fused.weight("coef", coefficients.reshape(len(classes), -1).T)
-    raw = op.Add(op.MatMul(fused.float_input(), weight), fused.weight("intercept", rho[:1]))
-    apply_link(op, link, raw, fused.scores_name())
+    op, n_classes = fused.op, len(classes)
+    coefficients = fused.rows("coefficients", n_classes)
+    rho = fused.floats("rho", 1, n_classes, n_classes * (n_classes - 1) // 2)[:1]
+    product = op.MatMul(fused.float_input(), fused.weight("coef", coefficients.T))
+    raw = op.Add(product, fused.weight("intercept", rho))
     if fused.node.output[0]:
-        _write_linear_label(fused, classes, raw, bool((coefficients >= 0).all()))
-    return True
+        best = op.ArgMax(raw, axis=1, keepdims=0)
+        if n_classes == 2 and not fused.attribute("prob_a"):
+            above = op.GreaterOrEqual(raw, 0.5) if (coefficients >= 0).all() else op.Greater(raw, 0.0)
+            count = op.ReduceSum(op.Cast(above, to=TensorProto.INT64), [1], keepdims=0)
+            best = op.Where(op.Greater(count, 0), 1, best)
+        fused.give_class(classes, best)
+    return fused.give_scores(LINKS[link](op, raw))
 
 
-def _write_linear_label(fused: Fused, classes: np.ndarray, raw: str, all_positive: bool) -> None:
-    op = fused.op
-    best = op.ArgMax(raw, axis=1, keepdims=0)
-    if len(classes) == 2 and not fused.attribute("prob_a", None):
-        above = op.GreaterOrEqual(raw, 0.5) if all_positive else op.Greater(raw, 0.0)
-        count = op.ReduceSum(op.Cast(above, to=TensorProto.INT64), [1], keepdims=0)
-        best = op.Where(op.Greater(count, 0), 1, best)
-    fused.write("Gather", op.constant(classes), best, axis=0)
+def exact_couplings(model: ModelProto) -> ModelProto:
+    """Return a graph whose couplings go to the minimum itself, which has a gradient everywhere.
+
+    The loops of :func:`~ortlearn.models.coupling.coupled_probabilities` stop a few thousandths away from it.
+    """
+    return replace_nodes(model, {("", "Loop"): _write_minimum})
+
+
+def _write_minimum(node: NodeProto, op: GraphBuilder) -> bool | str:
+    body = node.attribute[0].g
+    if body.name != STEP:
+        return False
+    matrix = next(inner.input[0] for inner in body.node if inner.op_type == "MatMul")
+    known = body.input[2].type.tensor_type
+    dtype = helper.tensor_dtype_to_np_dtype(known.elem_type)
+    return least_disagreement(op, matrix, known.shape.dim[1].dim_value, dtype)

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from onnx import TensorProto, numpy_helper
+from onnx import TensorProto
 
 from .common import Fused
 
-__all__ = ["array_feature_extractor", "feature_vectorizer", "label_encoder"]
+__all__ = [
+    "array_feature_extractor",
+    "category_mapper",
+    "feature_vectorizer",
+    "label_encoder",
+    "one_hot_encoder",
+]
+
+#: How the attribute of the keys of an encoder ends that takes a tensor of some type.
+KEYS = {TensorProto.STRING: "strings", TensorProto.INT64: "int64s", TensorProto.FLOAT: "floats"}
+#: Columns that one input of a FeatureVectorizer may have.
+MAX_COLUMNS = 2**20
 
 
 def array_feature_extractor(fused: Fused) -> bool:
@@ -24,77 +33,66 @@ def array_feature_extractor(fused: Fused) -> bool:
         return False
     if places is None or len(places) != 1:
         columns = op.Reshape(columns, [-1])
-    if len(shape) == 1:
-        fused.write("Unsqueeze", op.Gather(x, columns, axis=0), [0])
-    else:
-        fused.write("Gather", x, columns, axis=-1)
-    return True
+    chosen = op.Gather(x, columns, axis=-1)
+    return fused.give(op.Unsqueeze(chosen, [0]) if len(shape) == 1 else chosen)
 
 
 def feature_vectorizer(fused: Fused) -> bool:
     """Write columns put side by side; False unless each tensor has as many as are declared for it."""
-    op = fused.op
-    sizes = list(fused.attribute("inputdimensions", []))
-    shapes = [op.shape(name) for name in fused.node.input]
+    op, inputs = fused.op, fused.node.input
+    sizes = fused.integers("inputdimensions", len(inputs)).tolist()
+    if not all(0 < size <= MAX_COLUMNS for size in sizes) or fused.columns not in (None, sizes[0]):
+        raise ValueError(f"inputdimensions are {sizes[:10]}, and the first input has {fused.columns} columns")
+    shapes = [op.shape(name) for name in inputs]
     if [shape[1] if shape is not None and len(shape) == 2 else None for shape in shapes] != sizes:
         return False
-    floats = [fused.float_input(index) for index in range(len(sizes))]
-    fused.write("Concat", *floats, axis=1)
-    rows = (shapes[0] or (None,))[0]
-    fused.note_output((rows, sum(sizes)))
-    return True
-
-
-ML = "ai.onnx.ml"
+    result = op.Concat(*map(fused.float_input, range(len(sizes))), axis=1)
+    return fused.give_like(result, ((shapes[0] or (None,))[0], sum(sizes)))
 
 
 def label_encoder(fused: Fused) -> bool:
     """Write an encoder to numbers as a table; its last entry is for values that are no keys."""
-    values = _values(fused)
-    keys = _keys(fused)
-    if values is None or keys is None:
+    (kind, keys), (values_kind, values) = _entries(fused, "keys"), _entries(fused, "values")
+    if keys.size != values.size:
+        raise ValueError(f"it has {keys.size} keys and {values.size} values")
+    labels = fused.attribute(f"keys_{kind}")
+    if kind == "tensor":
+        kind, labels = KEYS.get(labels.data_type, ""), keys.tolist()
+    if not keys.size or not kind or values.dtype.kind != "f":
         return False
-    op, (name, labels) = fused.op, keys
-    places = op.node(
+    if values_kind == "tensor":
+        default, dtype = [*fused.array("default_tensor"), 0.0][:1], values.dtype
+    else:
+        default, dtype = [fused.attribute("default_float", -0.0)], np.dtype(np.float32)
+    places = fused.op.node(
         "LabelEncoder",
         fused.node.input[0],
-        domain=ML,
-        values_int64s=list(range(len(values) - 1)),
-        default_int64=len(values) - 1,
-        **{name: labels},
+        domain="ai.onnx.ml",
+        values_int64s=list(range(len(values))),
+        default_int64=len(values),
+        **{f"keys_{kind}": labels},
     )
-    fused.write("Gather", fused.weight("table", values), places, axis=0)
-    return True
+    table = np.append(values, default).astype(dtype)
+    return fused.give(fused.op.Gather(fused.weight("table", table), places, axis=0))
 
 
-def _values(fused: Fused) -> np.ndarray | None:
-    """Return the values and the default one, None where they are no floats."""
-    values = fused.attribute("values_floats", None)
-    default = fused.attribute("default_float", -0.0)
-    tensor = fused.attribute("values_tensor", None)
-    if tensor is not None:
-        values = numpy_helper.to_array(tensor)
-        if values.dtype.kind != "f":
-            return None
-        given = fused.attribute("default_tensor", None)
-        default = 0.0 if given is None else numpy_helper.to_array(given).ravel()[0]
-    if values is None or not len(values):
-        return None
-    dtype = np.float32 if tensor is None else values.dtype
-    return np.append(np.asarray(values, dtype=dtype), np.asarray(default, dtype=dtype))
+def _entries(fused: Fused, stem: str) -> tuple[str, np.ndarray]:
+    """Return the keys or the values of an encoder, and how the name of their attribute ends."""
+    for kind in ("strings", "int64s", "floats", "tensor"):
+        found = fused.array(f"{stem}_{kind}")
+        if found.size:
+            return kind, found
+    return "", np.empty(0)
 
 
-def _keys(fused: Fused) -> tuple[str, Any] | None:
-    """Return the attribute of the keys and its value."""
-    for name in ("keys_strings", "keys_int64s", "keys_floats"):
-        if fused.attribute(name, None):
-            return name, fused.attribute(name)
-    tensor = fused.attribute("keys_tensor", None)
-    kinds = {
-        TensorProto.STRING: "keys_strings",
-        TensorProto.INT64: "keys_int64s",
-        TensorProto.FLOAT: "keys_floats",
-    }
-    if tensor is None or tensor.data_type not in kinds:
-        return None
-    return kinds[tensor.data_type], numpy_helper.to_array(tensor).tolist()
+def category_mapper(fused: Fused) -> bool:
+    """Check a mapper of texts to numbers, which stays as it is."""
+    fused.array("cats_strings", fused.array("cats_int64s").size)
+    return False
+
+
+def one_hot_encoder(fused: Fused) -> bool:
+    """Check an encoder, which stays as it is."""
+    if not fused.array("cats_int64s").size and not fused.array("cats_strings").size:
+        raise ValueError("it lists no categories")
+    return False

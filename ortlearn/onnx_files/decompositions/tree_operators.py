@@ -2,56 +2,45 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+from onnx import TensorProto
 
+from ...models.distances import reduced
 from .common import Fused
-from .links import LINKS, apply_link
-from .tree_leaves import aggregated_leaves
-from .tree_nodes import Trees, base_values, read_trees
+from .links import LINKS
+from .trees import Trees, base_values, read_trees
 
-__all__ = ["tree_classifier", "tree_regressor", "write_regression"]
+__all__ = ["tree_classifier", "tree_regressor"]
 
-
-def tree_regressor(fused: Fused) -> bool:
-    """Write a regression by trees as sums of trainable leaf values."""
-    n_targets = int(fused.attribute("n_targets", 1))
-    trees = read_trees(fused, "target", n_targets)
-    if trees is None or _gives_leaf_numbers(trees):
-        return False
-    return write_regression(
-        fused,
-        trees,
-        fused.text("aggregate_function", "SUM"),
-        fused.text("post_transform", "NONE"),
-        base_values(fused, n_targets),
-    )
-
-
-def write_regression(fused: Fused, trees: Trees, aggregate: str, link: str, base: np.ndarray | None) -> bool:
-    """Write aggregated leaves, base values and a transform; False where one of them cannot be written."""
-    n_targets = trees.values.shape[1]
-    if link not in LINKS or (base is not None and base.size != n_targets):
-        return False
-    if n_targets == 1 and link != "PROBIT":
-        link = "NONE"  # onnxruntime leaves a single column as it is
-    scores = aggregated_leaves(fused, trees, aggregate)
-    if scores is None:
-        return False
-    if base is not None:
-        scores = fused.op.Add(scores, fused.weight("base_values", base))
-    apply_link(fused.op, link, scores, fused.node.output[0])
-    return True
-
-
-def _gives_leaf_numbers(trees: Trees) -> bool:
-    """Return whether the leaves of a single tree give their own numbers: there is nothing to learn."""
-    return trees.n_trees == 1 and np.array_equal(trees.values, trees.leaf_nodes[:, None])
-
-
+#: Stem of the table's name.
+STEM = "leaf_values"
+#: The routing operator gives float32, which holds every integer up to this one.
+MAX_LEAVES = 2**24
+#: Reduction over the axis of the trees by aggregate function.
+AGGREGATES = {"SUM": "ReduceSum", "AVERAGE": "ReduceSum", "MIN": "ReduceMin", "MAX": "ReduceMax"}
 #: What sums of shares may differ from one by.
 ROUNDING = 1e-3
 #: Added to shares: where all are zero the classes are equally likely.
 TINY = 1e-30
+
+
+def tree_regressor(fused: Fused, may_number: bool = True) -> bool:
+    """Write a regression by trees as sums of trainable leaf values.
+
+    A single tree may give the numbers of its leaves, where ``may_number`` is true: there is nothing to learn.
+    """
+    n_targets, link = int(fused.attribute("n_targets", 1)), fused.link()
+    aggregate = fused.text("aggregate_function", "SUM", AGGREGATES)
+    trees, base = read_trees(fused, "target", n_targets), base_values(fused, n_targets)
+    numbers = len(trees.tree_ids) == 1 and np.array_equal(trees.values, trees.leaf_nodes[:, None])
+    scores = None if numbers and may_number else _scores(fused, trees, base, aggregate)
+    if scores is None:
+        return False
+    if n_targets == 1 and link != "PROBIT":
+        link = "NONE"  # onnxruntime leaves a single column as it is
+    return fused.give(LINKS[link](fused.op, scores))
 
 
 def tree_classifier(fused: Fused) -> bool:
@@ -65,94 +54,111 @@ def tree_classifier(fused: Fused) -> bool:
     Shares of a forest stay probabilities whatever their leaves become: negative ones count as zero, and
     they are divided by their sum.
     """
-    classes = fused.classes("classlabels_int64s")
-    trees = read_trees(fused, "class", len(classes)) if len(classes) > 1 else None
-    link = fused.text("post_transform", "NONE")
-    if trees is None or link not in LINKS or _votes_for_leaves(trees):
+    op, link, classes = fused.op, fused.link(), fused.classes("classlabels_int64s")
+    n_classes = len(classes)
+    trees = read_trees(fused, "class", n_classes)
+    base = base_values(fused, n_classes, *([1] if n_classes == 2 else []))
+    is_binary = n_classes == 2 and not trees.used[:, 1].any()
+    if n_classes < 2 or _votes_for_leaves(trees):
         return False
-    if len(classes) == 2 and not trees.used[:, 1].any():
-        return _write_binary(fused, trees, classes, link, base_values(fused, 1))
-    return _write_classes(fused, trees, classes, link, base_values(fused, len(classes)))
+    if is_binary and (link not in ("NONE", "LOGISTIC") or (base is not None and base.size == 2)):
+        return False
+    if n_classes == 2 and not is_binary and (base is not None or not trees.used.all()):
+        return False  # onnxruntime then reads the scores of one class only
+    if is_binary:  # the values are written at the first class, and are scores of the second
+        trees = replace(trees, values=trees.values[:, :1], used=trees.used[:, :1])
+    raw = _scores(fused, trees, base)
+    if raw is None:
+        return False
+    positive = trees.values.min() >= 0
+    if is_binary and not (positive and link == "NONE"):
+        return fused.give_two_classes(classes, raw, link)
+    most = np.maximum.reduceat(trees.values.sum(axis=1), trees.first_leaves).sum()
+    if is_binary:
+        raw = op.Concat(op.Sub(1.0, raw), raw, axis=1)
+    are_shares = most <= 1 + ROUNDING and (is_binary or (most >= 1 - ROUNDING and positive))
+    fused.give_label(classes, raw)
+    if are_shares and link == "NONE" and base is None:
+        present = op.Add(op.Max(raw, 0.0), TINY)
+        raw = op.Div(present, op.ReduceSum(present, [1]))
+    return fused.give_scores(LINKS[link](op, raw))
 
 
 def _votes_for_leaves(trees: Trees) -> bool:
     """Return whether the classes are the leaves of a single tree: there is nothing to learn."""
     leaves = np.arange(len(trees.leaf_nodes))
     return (
-        trees.n_trees == 1
+        len(trees.tree_ids) == 1
         and int(trees.used.sum()) == len(leaves)
         and trees.leaf_nodes.max() < trees.used.shape[1]
         and bool(trees.used[leaves, trees.leaf_nodes].all())
     )
 
 
-def _write_classes(
-    fused: Fused, trees: Trees, classes: np.ndarray, link: str, base: np.ndarray | None
-) -> bool:
-    """Write one column of scores for each class; the first of the largest wins."""
-    if base is not None and base.size != len(classes):
-        return False
-    if len(classes) == 2 and (base is not None or not trees.used.all()):
-        return False  # onnxruntime then reads the scores of one class only
-    raw = _raw_scores(fused, trees, base)
-    if raw is None:
-        return False
-    are_shares = link == "NONE" and base is None and _is_one(_largest(trees, trees.values.sum(axis=1)))
-    scores = _normalised(fused, raw) if are_shares and trees.values.min() >= 0 else raw
-    apply_link(fused.op, link, scores, fused.scores_name())
-    _write_label(fused, classes, raw)
-    return True
+def _scores(fused: Fused, trees: Trees, base: np.ndarray | None, aggregate: str = "SUM") -> str | None:
+    """Append the aggregated values of the leaves that a sample reaches, of shape (n, n_outputs), and a base.
 
+    The fused operator still routes the samples, with the number of a leaf in the place of its value: one
+    number for each sample and tree. The values are one table, read by Gather: they can be trained while the
+    splits stay. None where this aggregate cannot be written.
 
-def _write_binary(
-    fused: Fused, trees: Trees, classes: np.ndarray, link: str, base: np.ndarray | None
-) -> bool:
-    """Write one column of scores for the second class."""
-    op = fused.op
-    if link not in ("NONE", "LOGISTIC") or (base is not None and base.size != 1):
-        return False
-    raw = _raw_scores(fused, trees.of_output(0), base)
-    if raw is None:
-        return False
-    positive = trees.values.min() >= 0
-    if link == "NONE" and positive:
-        columns = scores = op.Concat(op.Sub(1.0, raw), raw, axis=1)
-        if base is None and _largest(trees, trees.values[:, 0]) <= 1 + ROUNDING:
-            scores = _normalised(fused, columns)
+    References
+    ----------
+    Ren, S., Cao, X., Wei, Y. and Sun, J., "Global refinement of random forest", CVPR 2015: a forest is
+    linear in the values of its leaves, section 3.
+    """
+    op, n_trees, n_outputs = fused.op, len(trees.tree_ids), trees.values.shape[1]
+    several, values = n_outputs > 1, trees.values
+    if np.bincount(trees.leaf_trees).max() > MAX_LEAVES or (several and aggregate in ("MIN", "MAX")):
+        return None
+    outputs = trees.output_of_trees() if several else np.zeros(n_trees, dtype=np.int64)
+    places = np.arange(n_trees)
+    if outputs is not None:  # in rounds with a tree for every output, as boosting grows them
+        for output in range(n_outputs):
+            own = outputs == output
+            places[own] = np.arange(own.sum()) * n_outputs + output
+        values = values[np.arange(len(values)), outputs[trees.leaf_trees]]
+    n_places = n_trees if outputs is None else (int(places.max()) // n_outputs + 1) * n_outputs
+    reached = op.Gather(fused.weight(STEM, values), _leaf_numbers(fused, trees, places, n_places), axis=0)
+    if n_places > n_trees:
+        there = np.zeros(n_places, dtype=values.dtype)
+        there[places] = 1
+        reached = op.Mul(reached, op.constant(there))
+    if outputs is not None and several:
+        reached = op.Reshape(reached, [-1, n_places // n_outputs, n_outputs])
+    if aggregate in ("MIN", "MAX"):
+        total = reduced(op, AGGREGATES[aggregate], reached, 1)
     else:
-        columns = scores = op.Concat(op.Neg(raw), raw, axis=1)
-        if link == "LOGISTIC":
-            probability = op.Sigmoid(raw)
-            scores = op.Concat(op.Sub(1.0, probability), probability, axis=1)
-    fused.write("Identity", scores, output=fused.scores_name())
-    # From raw scores: two sigmoids of large ones are equal.
-    _write_label(fused, classes, columns)
-    return True
+        total = op.ReduceSum(reached, [1], keepdims=0 if several else 1)
+    total = op.Div(total, float(n_trees)) if aggregate == "AVERAGE" else total
+    return total if base is None else op.Add(total, fused.weight("base_values", base))
 
 
-def _raw_scores(fused: Fused, trees: Trees, base: np.ndarray | None) -> str | None:
-    raw = aggregated_leaves(fused, trees)
-    return raw if raw is None or base is None else fused.op.Add(raw, fused.weight("base_values", base))
+def _leaf_numbers(fused: Fused, trees: Trees, places: np.ndarray, n_places: int) -> str:
+    """Return the position in the table of the leaf that a sample reaches in each tree: int64, (n, n_places).
 
-
-def _largest(trees: Trees, values: np.ndarray) -> float:
-    """Return the largest sum over trees of one value per leaf."""
-    return float(np.maximum.reduceat(values, trees.first_leaves).sum())
-
-
-def _is_one(value: float) -> bool:
-    return abs(value - 1) <= ROUNDING
-
-
-def _normalised(fused: Fused, shares: str) -> str:
-    """Write shares that are probabilities also once their leaves have been trained on their own."""
-    op = fused.op
-    positive = op.Add(op.Max(shares, 0.0), TINY)
-    return op.Div(positive, op.ReduceSum(positive, [1]))
-
-
-def _write_label(fused: Fused, classes: np.ndarray, columns: str) -> None:
-    label, op = fused.node.output[0], fused.op
-    if label:
-        best = op.ArgMax(columns, axis=1, keepdims=0)
-        fused.write("Gather", op.constant(classes), best, output=label, axis=0)
+    Places without a tree give the first leaf.
+    """
+    op, first, x = fused.op, trees.first_leaves, fused.node.input[0]
+    within = np.arange(len(trees.leaf_trees)) - first[trees.leaf_trees]
+    known = op.type(x)
+    is_double = known is not None and known.elem_type == TensorProto.DOUBLE
+    route = op.node(
+        "TreeEnsembleRegressor",
+        x if is_double else fused.float_input(),  # float64 is compared as it is
+        domain="ai.onnx.ml",
+        aggregate_function="SUM",
+        post_transform="NONE",
+        n_targets=n_places,
+        target_ids=places[trees.leaf_trees].tolist(),
+        target_nodeids=trees.leaf_nodes.tolist(),
+        target_treeids=trees.tree_ids[trees.leaf_trees].tolist(),
+        target_weights=within.astype(float).tolist(),
+    )
+    for attribute in trees.routing:
+        op.add_attribute(attribute)
+    # onnx infers no shape of the operator's first version.
+    number = op.Reshape(op.Cast(route, to=TensorProto.INT64), [-1, n_places])
+    starts = np.zeros(n_places, dtype=np.int64)
+    starts[places] = first
+    return op.Add(number, op.constant(starts)) if starts.any() else number

@@ -1,105 +1,134 @@
-"""Decision scores of classifiers without probabilities."""
+"""Scores of classifiers without probabilities, and of votes, which have no gradient."""
 
 from __future__ import annotations
 
-from onnx import NodeProto
+from onnx import TensorProto
 
+from ...graphs import node_inputs
 from .graph_end import GraphEnd
-from .links import RawScore, divided_by_sum
+from .links import RawScore, divided_by_sum, log_probabilities, raw_score
 
-__all__ = ["confidence_score", "decision_score", "single_score"]
+__all__ = ["confidence_score", "decision_score", "single_score", "vote_score", "with_shared_votes"]
+
+#: votes + s / (3 (|s| + 1)), in which s breaks ties (``_ovr_decision_function`` of scikit-learn).
+CONFIDENCES = ("Add", "votes", ("Div", "s", ("Mul", ("Add", ("Abs", "s"), "one"), "three")))
+#: Ones where a member m has its best class, other numbers elsewhere.
+VOTE = ("Where", ("Equal", ("ArgMax", "m"), "classes"), "one", "other")
+#: Minus z, or one minus z.
+OPPOSITES = (("Neg", "z"), ("Mul", "z", "minus"), ("Sub", "one", "z"))
+#: Sigmoids of a z + b, and of b - a z.
+CALIBRATED = (
+    ("Sigmoid", ("Add", ("Mul", "z", "a"), "b")),
+    ("Sigmoid", ("Add", ("Mul", ("Neg", "z"), "a"), "b")),
+)
+#: Not z < 0, of a column z.
+SECOND_OF_TWO = ("Cast", ("Not", ("Less", ("Squeeze", "z"), 0)))
+#: The class with the most votes of pairs, whose signs vote.
+OF_PAIRS = ("ArgMax", ("MatMul", ("Sub", ("Add", ("Cast", ("Greater", "z", 0)), "wins"), 1), "table"))
+#: Operators after which values are scores rather than probabilities, unless a link follows them.
+LINEAR = {"MatMul", "Gemm", "Neg", "Concat", "Sub"}
 
 
 def decision_score(end: GraphEnd, name: str) -> RawScore:
     """Return the scores to train of an output with decision scores, of one column for two classes.
 
     One-against-one votes have no gradient: the sum of the pairwise scores of each class, which breaks their
-    ties, is trained in their place (``_ovr_decision_function`` of scikit-learn). Other scores are of each
-    class against the rest.
+    ties, is trained in their place. Other scores are of each class against the rest, and may be divided by
+    their sum or put together of columns.
     """
-    shape = end.op.shape(name)
-    if shape is not None and len(shape) == 1:
-        return RawScore(end.as_matrix(name, 1), "sigmoid")
-    node = end.producer(name)
-    if node is not None:
-        for pattern in (_confidences, _without_norm, _one_column, _joined):
-            found = pattern(end, node)
-            if found is not None:
-                return found
-    return RawScore(end.origin(name), "sigmoid")
+    if len(end.op.shape(name) or ()) == 1:
+        return RawScore(end.as_column(name), "sigmoid")
+    found, terms, single = confidence_score(end, name), divided_by_sum(end, name), single_score(end, name)
+    if found is not None or terms is not None:
+        return found or decision_score(end, terms or "")
+    columns = end.parts_of(name)
+    if single is None and columns is not None:
+        return RawScore(end.concat([decision_score(end, column).name for column in columns]), "sigmoid")
+    return RawScore(single or end.origin(name), "sigmoid")
 
 
 def confidence_score(end: GraphEnd, name: str) -> RawScore | None:
     """Return the sums of pairwise scores that votes are refined with, None where there are no votes."""
-    node = end.producer(name)
-    return None if node is None else _confidences(end, node)
+    found = end.match(name, CONFIDENCES)
+    if found is None:
+        return None
+    single = single_score(end, found["s"])
+    return RawScore(found["s"], "softmax") if single is None else RawScore(single, "sigmoid")
 
 
 def single_score(end: GraphEnd, name: str) -> str | None:
-    """Return z where a matrix has the columns -z and z, None for any other."""
-    node = end.producer(name)
-    found = None if node is None else _one_column(end, node)
-    return None if found is None else found.name
-
-
-def _confidences(end: GraphEnd, node: NodeProto) -> RawScore | None:
-    """votes + s / (3 (|s| + 1)): s."""
-    if node.op_type != "Add":
+    """Return z of a matrix with the columns -z (or 1 - z) and z, or of its second column; None otherwise."""
+    matrix, place = end.column_of(name) or (name, 1)
+    columns = end.parts_of(matrix)
+    if columns is None or len(columns) != 2 or place != 1:
         return None
-    for name in node.input:
-        quotient = end.producer(name)
-        if quotient is None or quotient.op_type != "Div":
-            continue
-        score = end.origin(quotient.input[0])
-        if any(
-            n.op_type == "Abs" and end.origin(n.input[0]) == score for n in _factors(end, quotient.input[1])
-        ):
-            single = single_score(end, score)
-            return RawScore(score, "softmax") if single is None else RawScore(single, "sigmoid")
+    score = columns[1]
+    return (single_score(end, score) or score) if _comes_from(end, columns[0], OPPOSITES, score) else None
+
+
+def _comes_from(end: GraphEnd, name: str, patterns: tuple, score: str) -> bool:
+    """Return whether a tensor fits a pattern with z for a score."""
+    return any((end.match(name, pattern) or {}).get("z") == score for pattern in patterns)
+
+
+def with_shared_votes(end: GraphEnd, name: str) -> str:
+    """Return a tensor where every vote for the best class is the member's probabilities.
+
+    Hard voting and boosting with votes (SAMME) give each member's best class a one and the others something
+    else. In between, in the proportion of the member's probabilities, all of them learn; the graph's own
+    outputs stay. The nodes after the votes are appended once more; without any votes it is the tensor itself.
+    """
+    shares: dict[str, str] = {}
+    for node in list(end.nodes_before(name))[::-1]:
+        vote = end.match(node.output[0], VOTE) if node.op_type == "Where" else None
+        if vote is not None:
+            member, other = vote["m"], vote["other"]
+            share = member if _are_probabilities(end, member) else end.append("Softmax", member, axis=1)
+            size = end.op.Mul(end.op.Sub(vote["one"], other), share)
+            shares[node.output[0]] = end.append("Add", other, size, like=member)  # b + (a - b) p
+        elif shares.keys() & node_inputs(node):
+            shares.update(end.append_copy(node, shares))
+    return shares.get(name, name)
+
+
+def _are_probabilities(end: GraphEnd, member: str) -> bool:
+    """Return whether scores are probabilities: under a link, or averages of leaves."""
+    if raw_score(end, member) is not None:
+        return True
+    node = end.producer(member, passing=("Add", "Mul"))
+    return node is None or node.op_type not in LINEAR
+
+
+def vote_score(end: GraphEnd, label: str | None, output: str) -> RawScore | None:
+    """Return the scores of a classifier that votes by pairs of classes; None for any other.
+
+    Two classes have one score, calibrated where there are probabilities. More have the logarithms of their
+    probabilities, or else the sums of the scores of their pairs, with which scikit-learn breaks ties:
+    ``sum_(j > i) s_ij - sum_(j < i) s_ji`` for class i. ``label`` is the output with the classes, ``output``
+    the one with decision scores or probabilities.
+    """
+    node = None if label is None else end.producer(label, "Gather")
+    if node is None:
+        return None
+    binary = end.match(node.input[1], SECOND_OF_TWO)
+    if binary is not None:
+        return RawScore(_calibrated(end, binary["z"], output) or binary["z"], "sigmoid")
+    voted = end.match(node.input[1], OF_PAIRS)
+    table = None if voted is None else end.constant(voted["table"])
+    if voted is None or table is None or table.dtype.kind != "i":
+        return None
+    pairs = voted["z"]
+    if _calibrated(end, pairs, output) is not None:
+        return log_probabilities(end, output)
+    known = end.op.type(pairs)
+    # Integers, cast: a product with floats would be taken for one with weights.
+    both = end.op.Cast(table, to=TensorProto.FLOAT if known is None else known.elem_type)
+    return RawScore(end.append("MatMul", pairs, both, columns=table.shape[1]), "softmax")
+
+
+def _calibrated(end: GraphEnd, score: str, output: str) -> str | None:
+    """Return z of ``sigmoid(z), z = a s + b`` where the output goes through it; s itself or minus s."""
+    for node in end.nodes_before(output):
+        if node.op_type == "Sigmoid" and _comes_from(end, node.output[0], CALIBRATED, score):
+            return end.origin(node.input[0])
     return None
-
-
-def _factors(end: GraphEnd, name: str):
-    """Yield the nodes that a scaled and shifted tensor comes from."""
-    node = end.producer(name)
-    while node is not None:
-        yield node
-        inputs = [i for i in node.input if end.constant(i) is None]
-        if node.op_type not in ("Mul", "Add") or len(inputs) != 1:
-            return
-        node = end.producer(inputs[0])
-
-
-def _without_norm(end: GraphEnd, node: NodeProto) -> RawScore | None:
-    """Scores divided by their sum, which one-against-rest does whatever they are."""
-    if node.op_type in ("Normalizer", "LpNormalization"):
-        return decision_score(end, node.input[0])
-    terms = divided_by_sum(end, *node.input) if node.op_type == "Div" else None
-    return None if terms is None else decision_score(end, terms)
-
-
-def _one_column(end: GraphEnd, node: NodeProto) -> RawScore | None:
-    """The second of two columns -z and z (or 1 - z and z), or both: z."""
-    source = end.column_of(node)
-    columns = end.parts_of(node.output[0] if source is None else source[0])
-    if columns is None or len(columns) != 2 or (source is not None and source[1] != 1):
-        return None
-    first = end.producer(columns[0])
-    if (
-        first is None
-        or end.origin(columns[1]) not in end.inputs(first)
-        or first.op_type not in ("Neg", "Mul", "Sub")
-    ):
-        return None
-    inner = end.producer(columns[1])
-    found = None if inner is None else _one_column(end, inner)
-    return RawScore(columns[1], "sigmoid") if found is None else found
-
-
-def _joined(end: GraphEnd, node: NodeProto) -> RawScore | None:
-    """Columns of several members side by side."""
-    columns = end.parts_of(node.output[0])
-    if columns is None:
-        return None
-    scores = [decision_score(end, column).name for column in columns]
-    return RawScore(end.concat(scores), "sigmoid")

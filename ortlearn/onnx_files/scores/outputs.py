@@ -1,65 +1,85 @@
-"""Outputs of a graph of unknown origin: which are scores, which are classes, and which of which."""
+"""Outputs of a file: those that are computed, the labels with their classes, and the probabilities."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-from onnx import TensorProto
+from onnx import GraphProto
 
 from ...exceptions import ConversionError
-from ...models import Scores
-from .graph_end import FLOATS, GraphEnd
-from .several_outputs import computed_outputs
+from ...graphs import node_inputs
+from ...models.weight import Weight
+from .graph_end import GraphEnd
+from .links import raw_score
 
-__all__ = ["Purpose", "class_table", "make_scores", "split_outputs", "write_signs"]
-
-
-@dataclass(frozen=True)
-class Purpose:
-    """Task of a graph.
-
-    Attributes
-    ----------
-    task : {"regression", "classification", "multilabel"}
-        Task that the loss must be for.
-    link : {"identity", "log"}
-        What the scores of a regressor are to be of its predictions.
-    n_labels : int
-        Number of columns of classes of a multi-label classifier.
-    has_probabilities : bool
-        Whether these have probabilities.
-    """
-
-    task: str
-    link: str = "identity"
-    n_labels: int = 0
-    has_probabilities: bool = False
+__all__ = ["class_table", "computed_outputs", "probability_output", "split_outputs"]
 
 
-def make_scores(end: GraphEnd, task: str, score: str, link: str, **outputs: Any) -> Scores:
-    """Return the scores of a model, of shape (n, k) with a known k; raise a ConversionError otherwise."""
-    known = end.op.type(score)
-    shape = None if known is None else known.shape
-    if known is None or shape is None or len(shape) != 2 or not isinstance(shape[1], int):
-        raise ConversionError(
-            f"Tensor {score!r} must have a shape (n, k) with a known k to be trained, not {shape}."
-        )
-    dtype = np.dtype(np.float64 if known.elem_type == TensorProto.DOUBLE else np.float32)
-    return Scores(task, score, shape[1], link, dtype=dtype, **outputs)
+def computed_outputs(graph: GraphProto) -> list[str]:
+    """Return the outputs of a graph that are neither constants nor inputs passed on; all where none is."""
+    constants = {tensor.name for tensor in graph.initializer}
+    passed = {value.name for value in graph.input} - constants
+    for node in graph.node:
+        read = node_inputs(node)
+        if read <= constants:
+            constants.update(node.output)
+        elif node.op_type == "Identity" and read <= passed:
+            passed.update(node.output)
+    names = [value.name for value in graph.output]
+    return [name for name in names if name not in passed | constants] or names
 
 
 def split_outputs(end: GraphEnd) -> tuple[list[str], list[str]]:
-    """Return the floating-point outputs and the others; a ConversionError if none is floating-point.
-
-    Constants and inputs that a graph passes on are left out.
-    """
-    types = {name: end.op.type(name) for name in computed_outputs(end.graph)}
-    floats = [name for name, known in types.items() if known is not None and known.elem_type in FLOATS]
+    """Return the computed floating-point outputs, a ConversionError without one, and the others."""
+    computed = computed_outputs(end.graph)
+    floats = [name for name in computed if end.is_float(name)]
     if not floats:
         raise ConversionError(f"None of the outputs {end.outputs} is a floating-point tensor to train on.")
-    return floats, [name for name in types if name not in floats]
+    return floats, [name for name in computed if name not in floats]
+
+
+def probability_output(
+    end: GraphEnd, floats: Sequence[str], n_classes: int | None, weights: Mapping[str, Weight]
+) -> str:
+    """Return the matrix of probabilities, or else of scores, among outputs; a ConversionError without it.
+
+    Columns that are outputs of their own stand for their matrix. An output does not count where its width
+    is not that of the classes, or where another one is computed from it through learned weights.
+    """
+    if len(floats) == 1:
+        return floats[0]
+    columns = [end.column_of(end.origin(name, ("Reshape", "Squeeze", "Flatten"))) for name in floats]
+    matrices = [name if column is None else column[0] for name, column in zip(floats, columns, strict=True)]
+    for index, matrix in enumerate(matrices):
+        given = {column[1] for column in columns if column is not None and column[0] == matrix}
+        if given != set(range(end.width(matrix) or 0)):
+            matrices[index] = floats[index]
+    known = list(dict.fromkeys(matrices))
+    widths = {n_classes, 1 if n_classes == 2 else n_classes}
+    fitting = [name for name in known if n_classes is None or end.width(name) in widths] or known
+    learned = {name for name, weight in weights.items() if weight.learned}
+    left = [name for name in fitting if _through_weights(end, name, learned).isdisjoint(fitting)]
+    if len(left) > 1:
+        left = [name for name in left if raw_score(end, name) is not None]
+    if not left:
+        raise ConversionError(
+            f"The classifier has several floating-point outputs, {list(floats)}, and none is a sigmoid or a "
+            "softmax: keep one output of probabilities or scores besides the labels."
+        )
+    return left[0]
+
+
+def _through_weights(end: GraphEnd, name: str, learned: set[str]) -> set[str]:
+    """Return the tensors that are computed from a tensor through learned weights."""
+    after, weighted = {name}, set[str]()
+    for node in end.nodes:
+        read = node_inputs(node)
+        if read & weighted or (read & after and read & learned):
+            weighted.update(node.output)
+        elif read & after:
+            after.update(node.output)
+    return weighted
 
 
 def class_table(end: GraphEnd, label: str) -> np.ndarray | None:
@@ -69,17 +89,9 @@ def class_table(end: GraphEnd, label: str) -> np.ndarray | None:
         if not needed.intersection(node.output) or node.op_type in ("ArgMax", "ArgMin"):
             continue  # before the choice of a class are the labels of members
         if node.op_type in ("ArrayFeatureExtractor", "Gather"):
-            table = end.constant(end.before(node.input[0], ("Cast", "Reshape", "Unsqueeze")))
+            table = end.constant(end.origin(node.input[0], ("Cast", "Reshape", "Unsqueeze")))
             if table is not None and table.dtype.kind != "f":
-                classes = np.ravel(table)
-                texts = [c.decode() if isinstance(c, bytes) else c for c in classes]
-                return np.asarray(texts) if classes.dtype.kind == "O" else classes
+                texts = [c.decode() if isinstance(c, bytes) else c for c in np.ravel(table)]
+                return np.asarray(texts) if table.dtype.kind == "O" else np.ravel(table)
         needed.update(node.input)
     return None
-
-
-def write_signs(end: GraphEnd, label: str, scores: str) -> None:
-    """Make the labels one where a score, of several, is above zero, and zero elsewhere."""
-    end.replace_output(label, TensorProto.INT64, end.width(scores))
-    above = end.op.Greater(scores, end.scalar(0.0, scores))
-    end.op.node("Cast", above, outputs=[label], to=TensorProto.INT64)

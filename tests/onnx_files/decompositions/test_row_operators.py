@@ -5,6 +5,7 @@ import pytest
 from onnx import TensorProto, checker, helper
 
 from ortlearn.differentiation import gradient_of_loss
+from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import (
     GraphBuilder,
     TensorType,
@@ -52,9 +53,9 @@ def test_normalizer(run_onnx, norm, dtype):
     assert found.dtype == np.float32
 
 
-def test_normalizer_of_another_norm_stays():
-    model = single("Normalizer", norm="L7")
-    assert decompose_operators(model) is model
+def test_normalizer_of_another_norm_is_refused():
+    with pytest.raises(ConversionError, match="norm is 'L7'"):
+        decompose_operators(single("Normalizer", norm="L7"))
 
 
 @pytest.mark.parametrize("p", [1, 2])
@@ -143,8 +144,8 @@ def test_imputer_of_float64(run_onnx):
 
 
 def test_what_an_imputer_lacks():
-    model = single("Imputer", replaced_value_float=np.nan)
-    assert decompose_operators(model) is model
+    with pytest.raises(ConversionError, match="imputed_value_floats has 0 values"):
+        decompose_operators(single("Imputer", replaced_value_float=np.nan))
 
 
 @pytest.mark.needs_training

@@ -246,8 +246,8 @@ def test_a_sigmoid_of_two_classes(run_onnx, classes, base):
 def test_the_number_of_targets_is_known(version):
     nodes, leaves = grown()
     model = regressor(2, version=version, **nodes, **weights("target", entries(leaves, lambda t, n: [0, 1])))
-    types = value_types(decompose_operators(model))
-    assert [known.shape[1:] for name, known in types.items() if name.startswith("ReduceSum")] == [(2,)]
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    assert value_types(decompose_operators(model))["y"].shape[1:] == (2,)
 
 
 def stays(model):
@@ -292,7 +292,7 @@ def test_leaves_that_float32_cannot_number_stay_fused(monkeypatch):
     nodes, leaves = grown()
     model = regressor(**nodes, **weights("target", entries(leaves, lambda tree, node: [0])))
     assert not stays(model)
-    monkeypatch.setattr("ortlearn.onnx_files.decompositions.tree_leaves.MAX_LEAVES", 10)
+    monkeypatch.setattr("ortlearn.onnx_files.decompositions.tree_operators.MAX_LEAVES", 10)
     assert stays(model)
 
 

@@ -5,7 +5,7 @@ import pytest
 from onnx import checker, parser
 
 from ortlearn.differentiation import gradient_of_loss
-from ortlearn.onnx_files.rewrites.roots import guard_roots
+from ortlearn.onnx_files.rewrites import rewrite_forms
 
 HEAD = '<ir_version: 8, opset_import: ["": 18]> g (float[N,2] x) => (float loss)'
 CONSTANTS = "<int64[1] one = {1}, float[1] third = {0.33333334}, float[1] two = {2}, float zero = {0}>"
@@ -27,9 +27,9 @@ GUARDED = {
 def test_guarded(run_onnx, name, backend):
     body, root = GUARDED[name]
     model = parser.parse_model(f"{HEAD} {CONSTANTS} {{ {body} {LAST} }}")
-    guarded = guard_roots(model)
+    guarded = rewrite_forms(model)
     checker.check_model(guarded, full_check=True)
-    assert guarded is not model and guard_roots(guarded).graph.node == guarded.graph.node
+    assert guarded is not model and rewrite_forms(guarded).graph.node == guarded.graph.node
     data = np.array([[3.0, 4.0], [0.0, 0.0], [-1.0, 2.0]], np.float32)
     loss, gradient = run_onnx(gradient_of_loss(guarded, "loss", ["x"], backend), data)
     np.testing.assert_allclose(loss, root(data.astype(float)).sum(), rtol=1e-6)
@@ -50,4 +50,4 @@ def test_guarded(run_onnx, name, backend):
 ])  # fmt: skip
 def test_other_roots_stay(body):
     model = parser.parse_model(f"{HEAD} {CONSTANTS} {{ {body} {LAST} }}")
-    assert guard_roots(model) is model
+    assert rewrite_forms(model) is model

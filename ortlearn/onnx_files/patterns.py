@@ -1,0 +1,55 @@
+"""Find the operators that a tensor is made by."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from ..graphs.view import GraphView
+
+__all__ = ["PatternView"]
+
+COMMUTATIVE = {"Add", "Equal", "Max", "Mul"}
+
+
+class PatternView(GraphView):
+    """A graph whose tensors are compared with patterns."""
+
+    #: Operators that may stand between two others of a pattern.
+    between: Collection[str] = ()
+
+    def match(self, name: str, pattern: Any) -> dict[str, str] | None:
+        """Return the tensors that a pattern names, None where a tensor is not made so.
+
+        A pattern is a name for any tensor, the same one wherever it comes again; a number, for a constant; or
+        a tuple of operators, joined by ``|``, and of the patterns of their first inputs, in any order where
+        the operator is commutative.
+        """
+        return self._match(name, pattern, {})
+
+    def match_any(self, name: str, patterns: Collection[Any]) -> dict[str, str] | None:
+        """Return the tensors that the first pattern names which a tensor is made by, None without one."""
+        found = (self.match(name, pattern) for pattern in patterns)
+        return next((tensors for tensors in found if tensors is not None), None)
+
+    def _match(
+        self, name: str, pattern: Any, found: Mapping[str, str], between: Collection[str] = ()
+    ) -> dict[str, str] | None:
+        if isinstance(pattern, str):
+            name = self.origin(name)
+            return {**found, pattern: name} if found.get(pattern, name) == name else None
+        if not isinstance(pattern, tuple):
+            return {**found} if self.is_constant(self.origin(name), pattern) else None
+        op_types, *parts = pattern
+        passing = {"Identity", *between}.difference(op_types.split("|"))
+        node = self.producer(name, passing=passing)
+        if node is None or node.op_type not in op_types.split("|"):
+            return None
+        orders = [node.input, node.input[::-1]] if node.op_type in COMMUTATIVE else [node.input]
+        for inputs in orders:
+            result: dict[str, str] | None = {**found}
+            for part, operand in zip(parts, inputs, strict=False):
+                result = None if result is None else self._match(operand, part, result, self.between)
+            if result is not None:
+                return result
+        return None

@@ -1,0 +1,84 @@
+"""Forms that converters write, as others with the same result and a right gradient."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import ModelProto, NodeProto
+
+from ..graphs import GraphBuilder, replace_nodes
+from ..graphs.nodes import attributes_of
+from ..models.distances import guarded_sqrt
+from .patterns import PatternView
+from .scan_distances import rewrite_scan_distances
+
+__all__ = ["rewrite_forms"]
+
+#: Sums of squares and of powers: flat where they are zero, while the slope of their root is infinite there.
+SUMS = (
+    ("Max", "x", 0),  # of a difference of products
+    ("ReduceSumSquare", "x"),
+    ("ReduceSum", ("Abs|Pow", "x")),
+    ("ReduceSum", ("Mul", "x", "x")),
+)
+
+
+class _Forms(PatternView):
+    between = ("Transpose", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Cast")
+
+    def is_sum(self, name: str) -> bool:
+        """Return whether a floating-point tensor is a sum of squares or of powers."""
+        return self.is_float(name) and self.match_any(self.origin(name, self.between), SUMS) is not None
+
+
+def rewrite_forms(model: ModelProto) -> ModelProto:
+    """Return a model with the same outputs whose distances, roots and products have a right gradient."""
+    model = rewrite_scan_distances(model)
+    graph = _Forms(model)
+
+    def product(node: NodeProto, op: GraphBuilder) -> bool:
+        """Write a column for a vector on the right.
+
+        onnxruntime fuses Transpose and MatMul by a vector into one operator that does not compute their
+        product, and its gradient builder differentiates MatMul as if both operands were matrices.
+        """
+        left, right = node.input
+        if len(op.shape(right) or ()) != 1:
+            return False
+        op.Squeeze(op.MatMul(left, op.Unsqueeze(right, [1])), [-1], outputs=[node.output[0]])
+        return True
+
+    def solution(node: NodeProto, op: GraphBuilder) -> bool:
+        """Write a product for linear equations with a constant matrix, which onnxruntime does not solve.
+
+        skl2onnx writes them for Gaussian process classifiers, with the Cholesky factor of their kernel.
+        """
+        matrix, flags = graph.value(node.input[0]), attributes_of(node)
+        if matrix is None or matrix.ndim != 2:
+            return False
+        full = np.tril(matrix) if flags.get("lower") else matrix
+        full = full.T if flags.get("transposed") else full
+        inverse = np.linalg.inv(full.astype(np.float64)).astype(matrix.dtype)
+        op.MatMul(op.constant(inverse), node.input[1], outputs=[node.output[0]])
+        return True
+
+    def square_root(node: NodeProto, op: GraphBuilder) -> bool:
+        """Write a root of zero as 1e-19 (float32), with the gradient zero, a subgradient of a norm there."""
+        x = node.input[0]
+        if graph.is_sum(x):
+            guarded_sqrt(op, x, op.dtype(x), outputs=[node.output[0]])
+        return graph.is_sum(x)
+
+    def power(node: NodeProto, op: GraphBuilder) -> bool:
+        """Write other roots of zero as zero, with the gradient zero."""
+        x, exponent = node.input
+        value = graph.value(exponent)
+        if value is None or value.size != 1 or not 0 < value.item() < 1 or not graph.is_sum(x):
+            return False
+        zero, one = (op.constant(number, op.dtype(x)) for number in (0.0, 1.0))
+        nothing = op.Equal(x, zero)
+        root = op.Pow(op.Where(nothing, one, x), exponent)
+        op.Where(nothing, zero, root, outputs=[node.output[0]])
+        return True
+
+    rules = {("", "MatMul"): product, ("", "Sqrt"): square_root, ("", "Pow"): power}
+    return replace_nodes(model, {**rules, ("com.microsoft", "Solve"): solution})

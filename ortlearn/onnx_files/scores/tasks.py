@@ -1,0 +1,152 @@
+"""Scores of each kind of model: they are found at the end of its graph, and what is missing is appended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto, TensorProto
+
+from ...exceptions import ConversionError
+from ...models import Scores
+from ...models.weight import Weight
+from .decisions import confidence_score, decision_score, single_score, vote_score, with_shared_votes
+from .graph_end import GraphEnd
+from .links import RawScore, column_logit, divided_by_sum, log_probabilities, raw_score
+from .outputs import class_table, probability_output, split_outputs
+
+__all__ = ["classification_scores", "multilabel_scores", "regression_scores"]
+
+#: What may follow the last weight of decision scores.
+COLUMNS_AND_SUMS = {
+    *("Add", "Cast", "Concat", "Div", "Flatten", "Gather", "Identity", "Mul", "Neg", "Reshape", "Slice"),
+    *("Squeeze", "Sub", "Unsqueeze"),
+}
+
+
+def _scores(end: GraphEnd, task: str, score: str, link: str, **outputs: Any) -> Scores:
+    """Return the scores of a model, of shape (n, k) with a known k; raise a ConversionError otherwise."""
+    width = end.width(score)
+    if width is None:
+        raise ConversionError(
+            f"Tensor {score!r} must have a shape (n, k) with a known k to be trained, not "
+            f"{end.op.shape(score)}."
+        )
+    dtype = np.dtype(np.float64 if end.op.dtype(score) == np.float64 else np.float32)
+    return Scores(task, score, width, link, dtype=dtype, **outputs)
+
+
+def regression_scores(end: GraphEnd, link: str) -> Scores:
+    """Return the scores of a regressor, whose predictions are compared with the targets.
+
+    With a log link the scores are what an Exp at the end of the graph takes, and where there is none,
+    one is appended: the model then predicts ``exp(score)``.
+    """
+    score = output = split_outputs(end)[0][0]
+    if link == "log":
+        power = end.producer(output, passing=("Identity", "Reshape"))
+        if power is not None and power.op_type == "Exp":
+            score = power.input[0]
+        else:
+            score = end.replace_output(output, columns=end.width(output) or 1)
+            end.op.node("Identity", end.op.Exp(score), outputs=[output])
+    score = end.origin(score)
+    score = end.as_column(score) if len(end.op.shape(score) or ()) == 1 else score
+    return _scores(end, "regression", score, link, prediction=output if link == "log" else None)
+
+
+def multilabel_scores(end: GraphEnd) -> Scores:
+    """Return the scores of a classifier of several labels, whose sigmoids are the probabilities."""
+    (output, *_), (label, *_) = split_outputs(end)
+    n_labels, raw = end.width(output) or 0, raw_score(end, output)
+    if raw is None:
+        scores = decision_score(end, output).name
+    elif raw.link == "sigmoid" and end.width(raw.name) == n_labels:
+        scores = raw.name
+    else:
+        columns = [column_logit(end, output, index) for index in range(n_labels)]
+        known = [column for column in columns if column is not None]
+        if len(known) < n_labels:  # the logarithms of the odds
+            rest = end.append("Sub", end.scalar(1.0, output), output, like=output)
+            logarithms = [log_probabilities(end, name).name for name in (output, rest)]
+            known = [end.append("Sub", *logarithms)]
+        scores = end.concat(known)
+    if any(node.op_type == "Binarizer" for node in end.nodes_before(label)):
+        # skl2onnx compares scores with 0.5, as if probabilities; onnxruntime has no Binarizer in float64.
+        end.replace_output(label, TensorProto.INT64, end.width(scores))
+        above = end.op.Greater(scores, end.scalar(0.0, scores))
+        end.op.node("Cast", above, outputs=[label], to=TensorProto.INT64)
+    probabilities = None if raw is None else output
+    outputs = {"label": label, "probabilities": probabilities, "groups": (1,) * n_labels}
+    return _scores(end, "multilabel", scores, "sigmoid", classes=np.arange(n_labels), **outputs)
+
+
+def classification_scores(end: GraphEnd, weights: Mapping[str, Weight]) -> Scores:
+    """Return the raw scores of a classifier of one column of classes, and whether sigmoid or softmax follows.
+
+    Where probabilities are neither (forests, neighbours, votes, averages of members), their
+    logarithms are the scores.
+    """
+    floats, labels = split_outputs(end)
+    label = labels[0] if labels else None
+    classes = None if label is None else class_table(end, label)
+    output = probability_output(end, floats, None if classes is None else len(classes), weights)
+    raw = vote_score(end, label, output) or _class_scores(end, output, weights, bool(labels))
+    if classes is not None and len(classes) != max(end.width(raw.name) or 0, 2):
+        classes = label = None  # numbers of classes, say: y tells which they are
+    outputs = {"label": label, "probabilities": output, "classes": classes}
+    return _scores(end, "classification", raw.name, raw.link, **outputs)
+
+
+def _class_scores(end: GraphEnd, output: str, weights: Mapping[str, Weight], has_label: bool) -> RawScore:
+    shares = with_shared_votes(end, output)
+    found = raw_score(end, shares)
+    if found is None and shares == output:  # votes add up to one, as probabilities do
+        found = _after_weights(end, output, weights, has_label)
+    if found is None:
+        return log_probabilities(end, shares)
+    single = single_score(end, found.name) if found.link == "sigmoid" else None
+    if single is not None or end.width(found.name) == 1:
+        return RawScore(single or found.name, "sigmoid")
+    return found
+
+
+def _after_weights(
+    end: GraphEnd, output: str, weights: Mapping[str, Weight], has_label: bool
+) -> RawScore | None:
+    """Return what the last product or sum with a learned weight gives, in a graph of unknown origin.
+
+    That is where a link function follows it and everything passes through it. Where only sums and
+    choices of columns follow, the output is taken for scores. None for tables of values, averages of
+    members and the like, which are taken for probabilities.
+    """
+    confidences = confidence_score(end, output)
+    if confidences is not None:
+        return confidences
+    learned = {name for name, weight in weights.items() if weight.learned}
+    after: set[str] = set()
+    for node in end.nodes_before(output):
+        if learned.intersection(node.input):
+            if node.op_type == "Gather":
+                return None
+            if after & {"Softmax", "LogSoftmax", "Sigmoid"}:
+                link = "sigmoid" if "Sigmoid" in after else "softmax"
+                return RawScore(node.output[0], link) if _is_bottleneck(end, node, output) else None
+            break
+        after.add(node.op_type)
+    if divided_by_sum(end, output) is not None:
+        after -= {"Abs", "Equal", "ReduceSum", "Where"}
+    if after - COLUMNS_AND_SUMS:
+        return None
+    raw = decision_score(end, output)
+    return raw if has_label or end.width(raw.name) == 1 else RawScore(raw.name, "softmax")
+
+
+def _is_bottleneck(end: GraphEnd, node: NodeProto, output: str) -> bool:
+    """Return whether an output depends on the inputs of the graph through one node only."""
+    needed, inputs = {output}, {value.name for value in end.model.graph.input}
+    for other in reversed(end.model.graph.node):
+        if other.output[0] != node.output[0] and needed.intersection(other.output):
+            needed.update(other.input)
+    return not needed & inputs
