@@ -90,18 +90,7 @@ class ModelDefinition:
         raise NotImplementedError
 
     def fills_gaps_only(self, model: Any) -> bool:
-        """Return whether a fitted transformer fills missing values, and leaves the columns where they are.
-
-        Parameters
-        ----------
-        model : estimator
-            Fitted.
-
-        Returns
-        -------
-        bool
-            False by default.
-        """
+        """Return whether a fitted transformer fills missing values, and leaves the columns where they are."""
         return False
 
     def covers(self, model: Any) -> bool:
@@ -120,27 +109,7 @@ class ModelDefinition:
         return True
 
     def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
-        """Append the inverse of a fitted transformer of labels.
-
-        Parameters
-        ----------
-        op : ModelWriter
-            Receives the nodes.
-        model : transformer
-            Fitted.
-        y : str
-            Predictions of transformed labels, of shape (n, k).
-
-        Returns
-        -------
-        str
-            Predictions of the labels.
-
-        Raises
-        ------
-        ConversionError
-            If the inverse has no form in ONNX, as by default.
-        """
+        """Append the inverse of a fitted transformer of labels, of shape (n, k); an error by default."""
         raise op.fail(model, "its inverse is not known: transform labels by a scaler or a function of numpy.")
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
@@ -176,34 +145,13 @@ class ModelDefinition:
         yield from (route.part for route in self.routes(model, ()) if route.part is not None)
 
     def fitted_part(self, model: Any) -> Any:
-        """Return the part of a fitted estimator whose fit training repeats: the last step of a pipeline.
-
-        Parameters
-        ----------
-        model : estimator
-            Fitted.
-
-        Returns
-        -------
-        estimator
-            The same one by default.
-        """
+        """Return the part of a fitted estimator whose fit training repeats: the last step of a pipeline."""
         return model
 
     def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
         """Make a regressor of one output predict (n,) or (n, 1), where its attributes can tell which.
 
-        Parameters
-        ----------
-        model : estimator
-            Copy that holds the trained parameters; it is changed.
-        n_dimensions : {1, 2}
-            Dimensions of its predictions.
-
-        Returns
-        -------
-        estimator or None
-            Estimator inside whose predictions it passes on, and which has the shape.
+        It is a copy, and changed. Returned is the estimator inside whose predictions it passes on, if any.
         """
         return None
 
@@ -225,33 +173,11 @@ class ModelDefinition:
         return None
 
     def parameters_for_shapes(self, estimator: Any) -> Mapping[str, Any] | None:
-        """Return :attr:`shape_parameters`, or None for an estimator whose objective depends on its fit.
-
-        Parameters
-        ----------
-        estimator : estimator
-            Not fitted.
-
-        Returns
-        -------
-        mapping of str to object, or None
-            Parameters to fit a few samples with; None where all samples are needed.
-        """
+        """Return :attr:`shape_parameters`, or None for an estimator whose objective depends on its fit."""
         return self.shape_parameters
 
     def is_flexible(self, model: Any) -> bool:
-        """Return whether training may follow the noise of few samples, as :attr:`flexible` says by default.
-
-        Parameters
-        ----------
-        model : estimator
-            Fitted.
-
-        Returns
-        -------
-        bool
-            Whether rows to validate on are needed to know when to stop.
-        """
+        """Return whether training may follow the noise of few samples, by default :attr:`flexible`."""
         return self.flexible
 
     def finish(self, model: Any) -> None:

@@ -38,18 +38,7 @@ class Objective:
     penalty: BasePenalty
 
     def with_penalty_times(self, factor: float) -> Objective | None:
-        """Return the objective with its penalty multiplied.
-
-        Parameters
-        ----------
-        factor : float
-            Factor.
-
-        Returns
-        -------
-        Objective or None
-            None where the penalty has no factor of its own, as one with a penalty for each weight.
-        """
+        """Return the objective with its penalty multiplied, None where that has no factor of its own."""
         if factor == 1 or isinstance(self.penalty, NoPenalty):
             return self
         strengths = {"l1", "l2", "strength"} & set(self.penalty.get_params())
@@ -107,16 +96,6 @@ def is_flexible(estimator: Any) -> bool:
 
     Linear models with a penalty of their own do not; networks, trees and kernel machines do: they are
     trained with an eye on samples that are left out.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted.
-
-    Returns
-    -------
-    bool
-        What its definition says; True without one.
 
     Examples
     --------

@@ -97,13 +97,7 @@ class Parameter:
         return f"{self.path}.{self.attribute}{entry}" if self.path else f"{self.attribute}{entry}"
 
     def value(self) -> np.ndarray:
-        """Return the attribute as the graph holds it.
-
-        Returns
-        -------
-        ndarray
-            Array of the graph.
-        """
+        """Return the attribute as the graph holds it."""
         return self.form.forward(self._read(self.owner))
 
     def _read(self, owner: Any) -> np.ndarray:
@@ -113,15 +107,7 @@ class Parameter:
         return np.asarray(whole if self.index is None else whole[self.index])
 
     def write(self, owner: Any, value: np.ndarray) -> None:
-        """Set the attribute of an owner.
-
-        Parameters
-        ----------
-        owner : object
-            Copy of the owner; it is changed.
-        value : ndarray
-            Array of the graph.
-        """
+        """Set the attribute of an owner, a copy that is changed, from the array of the graph."""
         before = self._read(owner)
         new = self.form.inverse(np.asarray(value, dtype=np.float64), before)
         if self.access:
@@ -157,20 +143,6 @@ def write_parameters(
     estimator: Any, parameters: Mapping[str, Parameter], values: Mapping[str, np.ndarray]
 ) -> Any:
     """Return a copy of an estimator that holds trained parameters.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted; it is not changed.
-    parameters : mapping of str to Parameter
-        Parameters of its graph.
-    values : mapping of str to ndarray
-        Trained arrays of the graph, by name; parameters without one keep their values.
-
-    Returns
-    -------
-    estimator
-        Copy.
 
     Examples
     --------

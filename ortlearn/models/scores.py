@@ -103,20 +103,7 @@ class Scores:
         return self.prediction or self.score
 
     def with_link(self, op: ModelWriter, link: str) -> Scores:
-        """Return a regression under the link of a loss.
-
-        Parameters
-        ----------
-        op : ModelWriter
-            Receives an exponential, where one is needed.
-        link : {"identity", "log"}
-            ``"log"`` makes the scores the logarithms of the predictions.
-
-        Returns
-        -------
-        Scores
-            The same where the link is the model's own.
-        """
+        """Return a regression whose scores are logarithms of its predictions where the link is ``"log"``."""
         if link != "log" or self.link == "log":
             return self
         return replace(self, link="log", prediction=op.Exp(self.score))

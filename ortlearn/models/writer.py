@@ -189,24 +189,7 @@ class ModelWriter(SampleWriter):
             raise
 
     def step(self, name: str, estimator: Any, x: str | Columns, last: bool = True) -> Scores:
-        """Append the graph of a step of a pipeline.
-
-        Parameters
-        ----------
-        name : str
-            Name of the step.
-        estimator : estimator
-            Fitted.
-        x : str or Columns
-            Samples.
-        last : bool, default=True
-            Whether it is the last step; the parameters of others are not trained unless somebody names them.
-
-        Returns
-        -------
-        Scores
-            Names of what it computes.
-        """
+        """Append the graph of a step of a pipeline; by default, only parameters of the last are trained."""
         outer = self._step is None and not self.path
         if outer and last and self.float_dtype != self._last_dtype:
             x = self.matrix(x)
@@ -220,16 +203,8 @@ class ModelWriter(SampleWriter):
     def inside(self, at: str = "", reason: str = "") -> Iterator[None]:
         """Take the parameters that are asked for inside for those of a part.
 
-        Parameters
-        ----------
-        at : str, default=""
-            Expression of the part in the estimator that is being written, ``"calibrators[0]"``.
-        reason : str, default=""
-            Why they are not trained unless somebody names them; empty where they are.
-
-        Yields
-        ------
-        None
+        ``at`` is its expression in the estimator that is being written, ``"calibrators[0]"``; ``reason`` says
+        why they are not trained unless somebody names them, and is empty where they are.
         """
         before = self.path, self._reason, self._step
         dot = "." if self.path and at and not at.startswith("[") else ""
