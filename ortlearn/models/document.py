@@ -27,21 +27,11 @@ class TextOutputError(ConversionError):
 
 @dataclass(frozen=True)
 class WrittenModel:
-    """A graph with its parameters.
-
-    Attributes
-    ----------
-    model : onnx.ModelProto
-        Graph for inference; its outputs are those that skl2onnx gives such models.
-    scores : Scores
-        What it computes; each tensor is in the graph.
-    parameters : dict of str to Parameter
-        Parameters by the name of their initializer.
-    """
+    """A graph for inference with its parameters; its outputs are those that skl2onnx gives such models."""
 
     model: ModelProto
-    scores: Scores
-    parameters: dict[str, Parameter]
+    scores: Scores  # each tensor is in the graph
+    parameters: dict[str, Parameter]  # by the name of their initializer
 
 
 def write_model(

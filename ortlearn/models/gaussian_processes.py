@@ -19,12 +19,9 @@ from .distances import pairwise_distances
 from .forms import Form, Reshaped
 from .kernels import products
 from .scores import Scores, classes_of_probabilities, decisions, joined, of_two_classes, regression
-from .writer import ModelWriter
+from .writer import FITTED, ModelWriter
 
 HYPER = "fitted hyper-parameter of the kernel"
-POSTERIOR = (
-    "it follows from the samples and the other numbers of the fit, as the rest of the graph expects it"
-)
 
 
 @dataclass(frozen=True)
@@ -47,12 +44,8 @@ class _Kernel:
         count = self.op.Slice(self.op.Shape(self.x), [0], [1])
         return self.op.Expand(result, self.op.Concat(count, [len(self.process.X_train_)], axis=0))
 
-    def diagonal(self) -> str:
-        """Append the kernel of each sample with itself, a tensor that broadcasts to (n, 1)."""
-        return self.part(self.process.kernel_, "kernel_", itself=True)
-
     def part(self, kernel: Any, path: str, itself: bool = False) -> str:
-        """Append a kernel, or a part of one."""
+        """Append a kernel, or a part of one; of each sample with itself, it broadcasts to (n, 1)."""
         op = self.op
         if isinstance(kernel, kernels.KernelOperator):
             one, two = (self.part(getattr(kernel, k), f"{path}.{k}", itself) for k in ("k1", "k2"))
@@ -252,13 +245,14 @@ def _process(op: ModelWriter, process: Any, x: str) -> tuple[str, str]:
     with Gaussian processes", IEEE TPAMI 1998, appendix A), ``sum c erf(l f / sqrt(1 + 2 l^2 s)) / 2``
     plus the same constant.
     """
-    writer = _Kernel(op, process, x, POSTERIOR)
+    writer = _Kernel(op, process, x, FITTED)
     kernel = writer.matrix()
     residuals = op.parameter(process, "pi_", form=_Residuals(process.y_train_), role="weight")
     latent = op.MatMul(kernel, residuals)
     factor = (np.linalg.inv(process.L_) * process.W_sr_).T.astype(op.float_dtype)
     v = op.MatMul(kernel, np.ascontiguousarray(factor))
-    variance = op.Max(op.Sub(writer.diagonal(), op.ReduceSumSquare(v, [1])), 0.0)
+    diagonal = writer.part(process.kernel_, "kernel_", itself=True)
+    variance = op.Max(op.Sub(diagonal, op.ReduceSumSquare(v, [1])), 0.0)
     slopes, shares = (np.ravel(c).astype(op.float_dtype) for c in (_gpc.LAMBDAS, _gpc.COEFS))
     spread = op.Sqrt(op.Add(op.Mul(variance, 2 * slopes * slopes), 1.0))
     terms = op.Mul(_erf(op, op.Div(op.Mul(latent, slopes), spread)), shares)

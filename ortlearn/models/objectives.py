@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ class Objective:
     loss : BaseLoss
         Loss l of a sample, on the score of the model's definition.
     penalty : BasePenalty
-        Penalty of the parameters.
+        Penalty of the parameters; none by default.
 
     Examples
     --------
@@ -35,7 +35,7 @@ class Objective:
     """
 
     loss: BaseLoss
-    penalty: BasePenalty
+    penalty: BasePenalty = field(default_factory=NoPenalty)
 
     def with_penalty_times(self, factor: float) -> Objective | None:
         """Return the objective with its penalty multiplied, None where that has no factor of its own."""
@@ -111,7 +111,7 @@ def is_flexible(estimator: Any) -> bool:
     return True if definition is None else definition.is_flexible(part)
 
 
-def elastic(l1: float, l2: float, intercept: bool = False) -> BasePenalty:
+def elastic(l1: float = 0.0, l2: float = 0.0, intercept: bool = False) -> BasePenalty:
     """Return the penalty ``l1 * |w| + l2 * w ** 2`` under its simplest name."""
     if l1 and l2:
         return ElasticPenalty(l1=float(l1), l2=float(l2), intercept=intercept)
@@ -132,6 +132,4 @@ def common_objective(members: Iterable[Any], total_weight: float) -> Objective |
     ``total_weight`` is the sum of the weights of the samples of a member.
     """
     found = [objective_of(member, total_weight) for member in members]
-    first = found[0] if found else None
-    same = first is not None and all(own is not None and _key(own) == _key(first) for own in found)
-    return first if same else None
+    return found[0] if len({own and _key(own) for own in found}) == 1 else None

@@ -48,36 +48,10 @@ class Access:
 class Parameter:
     """A fitted attribute of an estimator, or an entry of one, as a graph holds it.
 
-    Attributes
-    ----------
-    name : str
-        Name of the initializer.
-    owner : object
-        Estimator, or part of one, that has the attribute.
-    attribute : str
-        Attribute, ``"coef_"``; with dots where it is one of a part, ``"tree_.value"``.
-    index : object
-        Entry of a list or an array of arrays; None for the whole attribute.
-    form : Form
-        Form in the graph.
-    role : {"weight", "intercept", "scale", "table", "other"}
-        A factor of a product, what is added to one, a factor or a divisor, a table whose rows are
-        looked up, or something else.
-    constraint : Constraint or None
-        Set that the array in the graph stays in.
-    drawn : bool
-        Whether a training from fresh weights draws it anew, rather than start from its value.
-    reason : str
-        Why it is not trained unless somebody names it; empty where it is trained.
-    step : str or None
-        Step of the pipeline that owns it.
-    path : str
-        Expression of the owner, from the step on: ``"estimators_[3]"``, empty for the step itself.
-    access : Access or None
-        Reads and writes what ``attribute`` is an expression of, where it is no attribute.
+    Fields are the arguments of :meth:`ModelWriter.parameter`, and where the owner was when it was written.
     """
 
-    name: str
+    name: str  # of the initializer
     owner: Any
     attribute: str
     index: Any = None
@@ -86,8 +60,8 @@ class Parameter:
     constraint: Constraint | None = None
     drawn: bool = False
     reason: str = ""
-    step: str | None = None
-    path: str = ""
+    step: str | None = None  # of the pipeline, which owns it
+    path: str = ""  # expression of the owner, from the step on: "estimators_[3]", empty for the step itself
     access: Access | None = None
 
     @property

@@ -13,22 +13,12 @@ if TYPE_CHECKING:
     from .writer import ModelWriter
 
 __all__ = [
-    "LOWEST",
-    "OUTLIERS",
     "Scores",
     "binary_classes",
     "class_scores",
     "classes_of_probabilities",
-    "classes_of_shares",
-    "classification",
     "decisions",
-    "difference",
     "indicator",
-    "joined",
-    "label_of",
-    "log_shares",
-    "of_two_classes",
-    "one_against_rest",
     "regression",
     "several_outputs",
     "transformation",

@@ -21,6 +21,8 @@ from .scores import Scores
 OPSET = 18
 #: Why the parameters of steps before the last one are not trained.
 PREPARES = "prepares the features of what is trained"
+#: Why a parameter that other numbers of the fit decide is not trained.
+FITTED = "it follows from the samples and the other numbers of the fit, as the rest of the graph expects it"
 
 
 class ModelWriter(SampleWriter):
@@ -44,13 +46,6 @@ class ModelWriter(SampleWriter):
     ----------
     parameters : dict of str to Parameter
         Parameters by the name of their initializer, in the order they were asked for.
-    siblings : dict of int to tuple
-        By the id of an estimator, the members of its ensemble, their samples, and where they have columns of
-        their own these, and the number of columns of the samples.
-    shared : dict of int to str
-        By the id of an estimator, a tensor that was computed for all members at once.
-    path : str
-        Expression of the part that is being written, from its step on; empty at the top.
 
     Examples
     --------
@@ -74,13 +69,15 @@ class ModelWriter(SampleWriter):
         super().__init__(OPSET, dtype=front_dtype or dtype, existing_names=inputs, types=inputs)
         self._last_dtype = np.dtype(dtype)
         self.parameters: dict[str, Parameter] = {}
+        # by the id of an estimator: the members of its ensemble, their samples, and where they have columns
+        # of their own these, and the number of columns of the samples
         self.siblings: dict[int, tuple[Sequence[Any], Any, Sequence[Any] | None, int | None]] = {}
-        self.shared: dict[int, str] = {}
+        self.shared: dict[int, str] = {}  # by the id: a tensor that was computed for all members at once
         self.undefined = undefined
         self.link = link
         self._names_of: dict[tuple, str] = {}
         self._step: str | None = None
-        self.path = ""
+        self.path = ""  # expression of the part that is being written, from its step on
         self._reason = ""
 
     def parameter(
@@ -110,11 +107,12 @@ class ModelWriter(SampleWriter):
         form : Form, default=None
             Form in the graph; the attribute as it is by default.
         role : {"weight", "intercept", "scale", "table", "other"}, default="other"
-            Use in the graph.
+            Use in the graph: a factor of a product, what is added to one, a factor or a divisor, a table
+        whose rows are looked up, or something else.
         constraint : Constraint, default=None
             Set that the array in the graph stays in; ignored where the fitted value is not in it.
         drawn : bool, default=False
-            Whether a training from fresh weights draws it anew.
+            Whether a training from fresh weights draws it anew, rather than start from its value.
         reason : str, default=""
             Why it is not trained unless somebody names it; empty where it is trained.
         name : str, default=""

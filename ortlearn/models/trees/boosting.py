@@ -58,9 +58,8 @@ class GradientBoostingDefinition(ModelDefinition):
             yield model.init_
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the loss; None for the exponential one."""
         loss = LOSSES.get(model.loss)
-        return None if loss is None else Objective(loss(model), elastic(0.0, 0.0))
+        return None if loss is None else Objective(loss(model))
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         n_rounds, n_scores = model.estimators_.shape
@@ -145,9 +144,8 @@ class HistGradientBoostingDefinition(ModelDefinition):
     takes_columns = True
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the loss, and ``l2 = l2_regularization / (2 W learning_rate^2)`` of the values of leaves."""
         strength = model.l2_regularization / (2 * total_weight * model.learning_rate**2)
-        return Objective(LOSSES[model.loss](model), elastic(0.0, strength))
+        return Objective(LOSSES[model.loss](model), elastic(l2=strength))
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         n_rounds, n_scores = len(model._predictors), model.n_trees_per_iteration_

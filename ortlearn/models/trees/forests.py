@@ -9,7 +9,7 @@ from ...losses import AbsoluteErrorLoss, LogLoss, SquaredErrorLoss
 from ..base import ModelDefinition
 from ..constraints.sets import Shares
 from ..forms import Composed, Form, Reshaped, Scaled
-from ..objectives import Objective, elastic
+from ..objectives import Objective
 from ..parameters import Access
 from ..scores import (
     LOWEST,
@@ -67,16 +67,15 @@ CRITERIA = {
 
 
 class _Trees(ModelDefinition):
-    """Trees and forests: they minimise the criterion (User guide of scikit-learn, "Decision Trees")."""
+    """Trees and forests: they minimise the criterion (User guide of scikit-learn, "Decision Trees").
+
+    No loss expresses the Gini impurity, a square of probabilities, and the Poisson deviance of trees, whose
+    scores are means rather than logarithms.
+    """
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the loss of the criterion.
-
-        None for the Gini impurity, a square of probabilities, and for the Poisson deviance of trees, whose
-        scores are means rather than logarithms.
-        """
         loss = CRITERIA.get(model.criterion)
-        return None if loss is None else Objective(loss(), elastic(0.0, 0.0))
+        return None if loss is None else Objective(loss())
 
 
 class TreeRegressorDefinition(_Trees):
