@@ -64,12 +64,12 @@ NO_EXAMPLE = {
         "run_training",
     },
 }
-#: Names and methods of ortlearn.models that authors of definitions call or override: they have sections. The
-#: others serve this project's own definitions and conversion: a sentence with types and shapes is enough.
+#: What has sections in ortlearn.models, as authors of definitions need it. For the rest, hooks of a fitted
+#: estimator and what only this project's own code calls, a sentence with types and shapes is enough.
 FOR_AUTHORS = {
-    *("Access", "ModelDefinition", "ModelWriter", "Objective", "Scores"),
+    *("Access.read", "Access.write", "ModelDefinition.objective", "ModelDefinition.write"),
+    *("ModelWriter.parameter", "ModelWriter.write", "Objective", "Scores"),
     *("objective_of", "public_path", "write_model"),
-    *("children", "covers", "finish", "objective", "parameter", "read", "routes", "write"),
 }
 SECTION = re.compile(r"^(?P<title>[A-Z][A-Za-z ]+)\n-{3,}$", re.MULTILINE)
 
@@ -126,7 +126,7 @@ def undocumented(obj):
 def needs_sections(path):
     """Return whether a public name or method has sections, rather than a sentence."""
     package, _, name = path.partition("ortlearn.models.")
-    return bool(package) or not name or FOR_AUTHORS.issuperset(name.split("."))
+    return bool(package) or not name or name in FOR_AUTHORS
 
 
 def each(packages):

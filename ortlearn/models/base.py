@@ -54,8 +54,8 @@ class ModelDefinition:
     #: Whether it takes labels of several columns, though the tags of the class do not say so.
     several_outputs = False
     #: Whether the minimum of its objective on few samples may be far from what it is on many: there is more
-    #: to learn than the penalty of the fit holds back.
-    flexible = True
+    #: to learn than the penalty of the fit holds back. None: as flexible as its children.
+    flexible: bool | None = True
     #: Parameters of the fit that its objective, in our terms, leaves out.
     not_in_objective: tuple[str, ...] = ()
     #: Parameters under which a few samples fit the shapes of an estimator, whose weights are then drawn anew;
@@ -96,15 +96,7 @@ class ModelDefinition:
     def covers(self, model: Any) -> bool:
         """Return whether the definition covers a fitted estimator as its parameters have it.
 
-        Parameters
-        ----------
-        model : estimator
-            Fitted.
-
-        Returns
-        -------
-        bool
-            True by default. What is not covered is converted by skl2onnx.
+        True by default. What is not covered is converted by skl2onnx.
         """
         return True
 
@@ -115,33 +107,12 @@ class ModelDefinition:
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
         """Yield the parts of a fitted estimator that its columns go to; none where it reads them itself.
 
-        Parameters
-        ----------
-        model : estimator
-            Fitted.
-        columns : sequence of int
-            Positions in X of the columns that it is given.
-
-        Yields
-        ------
-        Route
-            Part and columns.
+        ``columns`` are the positions in X of the columns that it is given.
         """
         yield from ()
 
     def children(self, model: Any) -> Iterator[Any]:
-        """Yield the estimators that the graph of a fitted one is made of: the parts of its routes by default.
-
-        Parameters
-        ----------
-        model : estimator
-            Fitted.
-
-        Yields
-        ------
-        estimator
-            Fitted.
-        """
+        """Yield the fitted estimators in the graph of one, by default the parts of its routes."""
         yield from (route.part for route in self.routes(model, ()) if route.part is not None)
 
     def fitted_part(self, model: Any) -> Any:
@@ -176,15 +147,8 @@ class ModelDefinition:
         """Return :attr:`shape_parameters`, or None for an estimator whose objective depends on its fit."""
         return self.shape_parameters
 
-    def is_flexible(self, model: Any) -> bool:
-        """Return whether training may follow the noise of few samples, by default :attr:`flexible`."""
-        return self.flexible
-
     def finish(self, model: Any) -> None:
         """Bring what follows from the parameters of an estimator up to date, once they are written back.
 
-        Parameters
-        ----------
-        model : estimator
-            Copy that holds the trained parameters; it is changed.
+        It is a copy that holds the trained parameters, and is changed.
         """

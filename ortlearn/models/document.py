@@ -60,7 +60,8 @@ def write_model(
     columns : mapping of int to str, default=None
         Input that takes each column of X, where each has its own; one input takes a matrix by default.
     undefined : callable, default=refuse_undefined
-        Appends the graph of an estimator that no definition covers, see :class:`ModelWriter`.
+        Appends the graph of an estimator that no definition covers; takes the writer, the estimator and
+        the samples, and returns the scores.
 
     Returns
     -------

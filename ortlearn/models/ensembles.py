@@ -8,7 +8,7 @@ import numpy as np
 
 from ..losses import LogLoss
 from ..penalties import NoPenalty
-from .base import ModelDefinition, Route
+from .base import Route
 from .members import MembersDefinition, aligned, decision_of, given, mean, one_hot, shares_of, write_members
 from .objectives import Objective, common_objective, objective_of
 from .scores import Scores, classes_of_probabilities, classification, joined, label_of, log_shares, regression
@@ -59,10 +59,8 @@ class VotingDefinition(MembersDefinition):
         return classes_of_probabilities(op, shares, model.classes_)
 
 
-class BaggingDefinition(ModelDefinition):
+class BaggingDefinition(MembersDefinition):
     """BaggingRegressor and BaggingClassifier: members on some of the columns each."""
-
-    takes_columns = True
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
         for member, own in zip(model.estimators_, model.estimators_features_, strict=True):

@@ -17,7 +17,7 @@ from .base import ModelDefinition
 from .constraints.signs import Positive
 from .distances import pairwise_distances
 from .forms import Form, Reshaped
-from .kernels import products
+from .kernels import products, unit_rows
 from .scores import Scores, classes_of_probabilities, decisions, joined, of_two_classes, regression
 from .writer import FITTED, ModelWriter
 
@@ -60,11 +60,11 @@ class _Kernel:
         if isinstance(kernel, kernels.DotProduct):  # s^2 + x y'
             sigma = self.number(path, "sigma_0")
             return op.Add(self.products(itself), op.Mul(sigma, sigma))
-        if isinstance(kernel, kernels.PairwiseKernel) and kernel.metric not in NORMALISED:
-            return _of_products(self, kernel, path, self.products(itself))
+        if isinstance(kernel, kernels.PairwiseKernel):
+            return _pairwise(self, kernel, path, itself)
         if itself:
-            return op.constant([1.0])  # that of a kernel of distances, or of a cosine
-        write = next((NORMAL[kind] for kind in type(kernel).__mro__ if kind in NORMAL), None)
+            return op.constant([1.0])  # that of a kernel of distances
+        write = next((OF_DISTANCES[kind] for kind in type(kernel).__mro__ if kind in OF_DISTANCES), None)
         if write is None:
             raise op.fail(self.process, f"the kernel {kernel} has no form in ONNX here.")
         return write(self, kernel, path)
@@ -91,10 +91,6 @@ class _Kernel:
             x, rows = op.Div(x, scale), op.Div(rows, scale)
             op.set_type(rows, helper.np_dtype_to_tensor_dtype(op.float_dtype), shape)
         return pairwise_distances(op, x, rows, metric)
-
-
-#: Metrics of PairwiseKernel that give 1 for a sample and itself.
-NORMALISED = ("rbf", "laplacian", "cosine")
 
 
 def _varies(kernel: Any) -> bool:
@@ -148,35 +144,30 @@ def _exp_sine_squared(kernel: _Kernel, part: Any, path: str) -> str:
     return op.Exp(op.Mul(op.Mul(wave, wave), -2.0))
 
 
-def _of_products(kernel: _Kernel, part: Any, path: str, found: str) -> str:
-    """Return a kernel of products, its parameters but gamma as they are by default."""
+def _pairwise(kernel: _Kernel, part: Any, path: str, itself: bool) -> str:
+    """Append a kernel of sklearn.metrics.pairwise, its parameters as they are there by default."""
     op = kernel.op
-    if part.metric == "linear":
-        return found
-    if part.metric not in ("poly", "polynomial", "sigmoid"):
+    if part.metric in ("linear", "poly", "polynomial", "sigmoid"):
+        found, options = kernel.products(itself), dict(part.pairwise_kernels_kwargs or {})
+        if part.metric == "linear":
+            return found
+        affine = op.Add(op.Mul(found, kernel.number(path, "gamma")), float(options.get("coef0", 1)))
+        is_sigmoid = part.metric == "sigmoid"
+        return op.Tanh(affine) if is_sigmoid else op.Pow(affine, float(options.get("degree", 3)))
+    if part.metric not in ("rbf", "laplacian", "cosine"):
         raise op.fail(kernel.process, f"the kernel {part} has no form in ONNX here.")
-    options = dict(part.pairwise_kernels_kwargs or {})
-    affine = op.Add(op.Mul(found, kernel.number(path, "gamma")), float(options.get("coef0", 1)))
-    return op.Tanh(affine) if part.metric == "sigmoid" else op.Pow(affine, float(options.get("degree", 3)))
-
-
-def _pairwise(kernel: _Kernel, part: Any, path: str) -> str:
-    # those of sklearn.metrics.pairwise
-    op = kernel.op
-    if part.metric in ("rbf", "laplacian"):
+    if itself:
+        return op.constant([1.0])
+    if part.metric != "cosine":
         metric = "sqeuclidean" if part.metric == "rbf" else "manhattan"
         return op.Exp(op.Neg(op.Mul(kernel.distances(metric), kernel.number(path, "gamma"))))
-    tiny = float(np.finfo(op.float_dtype).tiny)
-    sizes = op.Sqrt(op.Max(kernel.products(itself=True), tiny))
-    lengths = op.Sqrt(op.Max(op.ReduceSumSquare(kernel.rows(), [1], keepdims=0), tiny))
-    return op.Div(kernel.products(), op.Mul(sizes, lengths))
+    return products(op, unit_rows(op, kernel.x), unit_rows(op, kernel.rows()))
 
 
-#: Kernels of a sample and itself that are 1, by their type; subclasses take that of the first base here.
-NORMAL: dict[type, Callable[[_Kernel, Any, str], str]] = {
+#: Kernels of distances by their type; subclasses take that of the first base here.
+OF_DISTANCES: dict[type, Callable[[_Kernel, Any, str], str]] = {
     kernels.ExpSineSquared: _exp_sine_squared,
     kernels.Matern: _matern,
-    kernels.PairwiseKernel: _pairwise,
     kernels.RBF: _rbf,
     kernels.RationalQuadratic: _rational_quadratic,
 }

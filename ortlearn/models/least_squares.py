@@ -84,10 +84,8 @@ class MultiTaskDefinition(LinearRegressorDefinition):
         alpha, ratio = _factors(model)
         groups = GroupLassoPenalty(alpha * ratio / math.sqrt(len(np.atleast_2d(model.coef_))))
         squares = alpha * (1 - ratio) / 2
-        if not squares:
-            return Objective(SquaredErrorLoss(), groups)
-        both = {"*coef_": groups, "*": L2Penalty(squares, weights="*coef_")}
-        return Objective(SquaredErrorLoss(), PerWeightPenalty(both))
+        both = PerWeightPenalty({"*coef_": groups, "*": L2Penalty(squares, weights="*coef_")})
+        return Objective(SquaredErrorLoss(), both if squares else groups)
 
 
 class HuberRegressorDefinition(LinearRegressorDefinition):

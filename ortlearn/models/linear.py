@@ -41,10 +41,6 @@ def linear_scores(op: ModelWriter, model: Any, x: str) -> str:
     )
 
 
-def _n_outputs(model: Any) -> int:
-    return len(np.atleast_2d(model.coef_))
-
-
 class _Linear(ModelDefinition):
     """Models with linear scores."""
 
@@ -68,7 +64,7 @@ class LinearRegressorDefinition(_Linear):
     """
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        return regression(op, linear_scores(op, model, x), _n_outputs(model))
+        return regression(op, linear_scores(op, model, x), len(np.atleast_2d(model.coef_)))
 
     def shape_predictions(self, model: Any, n_dimensions: int) -> None:
         if model.coef_.ndim == n_dimensions:
@@ -114,7 +110,7 @@ class LinearClassifierDefinition(_Linear):
             return decisions(op, score, classes)
         if getattr(model, "loss", "") == "modified_huber":
             return _modified_huber(op, score, classes)
-        if _n_outputs(model) == 1:
+        if len(np.atleast_2d(model.coef_)) == 1:
             return binary_classes(op, score, classes)
         one_each = hasattr(model, "loss") or getattr(model, "solver", "") == "liblinear"
         if one_each or getattr(model, "multi_class", "") == "ovr":

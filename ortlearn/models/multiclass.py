@@ -16,7 +16,7 @@ from .members import (
     positive_probability,
     write_members,
 )
-from .objectives import Objective, common_objective, is_flexible
+from .objectives import Objective, common_objective
 from .scores import Scores, indicator, joined, label_of, of_two_classes, regression, several_outputs
 from .writer import ModelWriter
 
@@ -37,11 +37,10 @@ def _probabilities(op: ModelWriter, model: Any, members: list[Scores]) -> str | 
 class _Sums(MembersDefinition):
     """Estimators whose members are fitted apart: what all of them minimise is a sum."""
 
+    flexible = None
+
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         return common_objective(model.estimators_, total_weight)
-
-    def is_flexible(self, model: Any) -> bool:
-        return any(is_flexible(member) for member in model.estimators_)
 
 
 class OneVsRestDefinition(_Sums):
@@ -104,11 +103,10 @@ class OneVsOneDefinition(MembersDefinition):
             decision = op.Gather(decision, [1], axis=1)
             above = op.Greater(decision, 0.0 if by_decision else 0.5)
             number = op.Reshape(op.Cast(above, to=TensorProto.INT64), [-1])
-            score, link = logit_of(op, members[0]), "sigmoid"
+            score, link, count = logit_of(op, members[0]), "sigmoid", 1
         else:
             number = op.ArgMax(decision, axis=1, keepdims=0)
-            score, link = sums, "softmax"
-        count = 1 if len(classes) == 2 else len(classes)
+            score, link, count = sums, "softmax", len(classes)
         label = label_of(op, number, classes)
         return Scores("classification", score, count, link, label=label, decision=decision, classes=classes)
 

@@ -108,7 +108,9 @@ def is_flexible(estimator: Any) -> bool:
     """
     part = fitted_part(estimator)
     definition = find_definition(part)
-    return True if definition is None else definition.is_flexible(part)
+    if definition is not None and definition.flexible is None:
+        return any(map(is_flexible, definition.children(part)))
+    return True if definition is None else bool(definition.flexible)
 
 
 def elastic(l1: float = 0.0, l2: float = 0.0, intercept: bool = False) -> BasePenalty:

@@ -26,21 +26,7 @@ FITTED = "it follows from the samples and the other numbers of the fit, as the r
 
 
 class ModelWriter(SampleWriter):
-    """A graph builder whose parameters are fitted attributes.
-
-    Parameters
-    ----------
-    dtype : dtype, default=numpy.float32
-        Type of numbers and parameters, float32 or float64.
-    inputs : mapping of str to TensorType, default=None
-        Inputs of the graph.
-    front_dtype : dtype, default=None
-        Type in the steps before the last one of a pipeline; ``dtype`` by default.
-    undefined : callable, default=refuse_undefined
-        Appends the graph of an estimator that no definition covers; takes the writer, the estimator and
-        the samples, and returns the scores.
-    link : {"identity", "log"}, default="identity"
-        What the scores of a regressor are to be of its predictions.
+    """A graph builder whose parameters are fitted attributes, with the arguments of :func:`write_model`.
 
     Attributes
     ----------
@@ -108,7 +94,7 @@ class ModelWriter(SampleWriter):
             Form in the graph; the attribute as it is by default.
         role : {"weight", "intercept", "scale", "table", "other"}, default="other"
             Use in the graph: a factor of a product, what is added to one, a factor or a divisor, a table
-        whose rows are looked up, or something else.
+            whose rows are looked up, or something else.
         constraint : Constraint, default=None
             Set that the array in the graph stays in; ignored where the fitted value is not in it.
         drawn : bool, default=False

@@ -26,7 +26,7 @@ from ..parameters import Access
 from ..pipelines import column_positions
 from ..scores import Scores, binary_classes, class_scores, difference, joined, regression
 from ..writer import ModelWriter
-from .nodes import STEM, Leaves, Nodes, leaf_numbers, leaf_sums, leaves_of_trees
+from .nodes import STEM, TREE_LEAVES, Leaves, Nodes, leaf_numbers, leaf_sums, trees_of
 
 #: Name of the scores that boosting starts from.
 FIRST = "base_values"
@@ -40,10 +40,6 @@ LOSSES: dict[str, Callable[[Any], BaseLoss]] = {
     "quantile": lambda model: QuantileLoss(float(getattr(model, "quantile", None) or model.alpha)),
     "squared_error": lambda model: SquaredErrorLoss(),
 }
-
-
-def _trees(model: Any) -> list[Any]:
-    return [member.tree_ for member in model.estimators_.ravel()]
 
 
 def _predictors(model: Any) -> list[Any]:
@@ -69,9 +65,9 @@ class GradientBoostingDefinition(ModelDefinition):
             form=Composed(Reshaped((-1,)), Scaled(model.learning_rate)),
             role="table",
             name=STEM,
-            access=Leaves(lambda own: leaves_of_trees(_trees(own))),
+            access=TREE_LEAVES,
         )
-        numbers = leaf_numbers(op, Nodes.of_trees(_trees(model)), x, model.n_features_in_)
+        numbers = leaf_numbers(op, Nodes.of_trees(trees_of(model)), x, model.n_features_in_)
         raw = leaf_sums(op, table, numbers, n_rounds, n_scores)
         if model.init_ != "zero":
             raw = op.Add(raw, _first_scores(op, model, x))
