@@ -54,8 +54,8 @@ class ModelDefinition:
     #: Whether it takes labels of several columns, though the tags of the class do not say so.
     several_outputs = False
     #: Whether the minimum of its objective on few samples may be far from what it is on many: there is more
-    #: to learn than the penalty of the fit holds back.
-    flexible = True
+    #: to learn than the penalty of the fit holds back. None: as flexible as its children.
+    flexible: bool | None = True
     #: Parameters of the fit that its objective, in our terms, leaves out.
     not_in_objective: tuple[str, ...] = ()
     #: Parameters under which a few samples fit the shapes of an estimator, whose weights are then drawn anew;
@@ -90,120 +90,39 @@ class ModelDefinition:
         raise NotImplementedError
 
     def fills_gaps_only(self, model: Any) -> bool:
-        """Return whether a fitted transformer fills missing values, and leaves the columns where they are.
-
-        Parameters
-        ----------
-        model : estimator
-            Fitted.
-
-        Returns
-        -------
-        bool
-            False by default.
-        """
+        """Return whether a fitted transformer fills missing values, and leaves the columns where they are."""
         return False
 
     def covers(self, model: Any) -> bool:
         """Return whether the definition covers a fitted estimator as its parameters have it.
 
-        Parameters
-        ----------
-        model : estimator
-            Fitted.
-
-        Returns
-        -------
-        bool
-            True by default. What is not covered is converted by skl2onnx.
+        True by default. What is not covered is converted by skl2onnx.
         """
         return True
 
     def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
-        """Append the inverse of a fitted transformer of labels.
-
-        Parameters
-        ----------
-        op : ModelWriter
-            Receives the nodes.
-        model : transformer
-            Fitted.
-        y : str
-            Predictions of transformed labels, of shape (n, k).
-
-        Returns
-        -------
-        str
-            Predictions of the labels.
-
-        Raises
-        ------
-        ConversionError
-            If the inverse has no form in ONNX, as by default.
-        """
+        """Append the inverse of a fitted transformer of labels, of shape (n, k); an error by default."""
         raise op.fail(model, "its inverse is not known: transform labels by a scaler or a function of numpy.")
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
         """Yield the parts of a fitted estimator that its columns go to; none where it reads them itself.
 
-        Parameters
-        ----------
-        model : estimator
-            Fitted.
-        columns : sequence of int
-            Positions in X of the columns that it is given.
-
-        Yields
-        ------
-        Route
-            Part and columns.
+        ``columns`` are the positions in X of the columns that it is given.
         """
         yield from ()
 
     def children(self, model: Any) -> Iterator[Any]:
-        """Yield the estimators that the graph of a fitted one is made of: the parts of its routes by default.
-
-        Parameters
-        ----------
-        model : estimator
-            Fitted.
-
-        Yields
-        ------
-        estimator
-            Fitted.
-        """
+        """Yield the fitted estimators in the graph of one, by default the parts of its routes."""
         yield from (route.part for route in self.routes(model, ()) if route.part is not None)
 
     def fitted_part(self, model: Any) -> Any:
-        """Return the part of a fitted estimator whose fit training repeats: the last step of a pipeline.
-
-        Parameters
-        ----------
-        model : estimator
-            Fitted.
-
-        Returns
-        -------
-        estimator
-            The same one by default.
-        """
+        """Return the part of a fitted estimator whose fit training repeats: the last step of a pipeline."""
         return model
 
     def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
         """Make a regressor of one output predict (n,) or (n, 1), where its attributes can tell which.
 
-        Parameters
-        ----------
-        model : estimator
-            Copy that holds the trained parameters; it is changed.
-        n_dimensions : {1, 2}
-            Dimensions of its predictions.
-
-        Returns
-        -------
-        estimator or None
-            Estimator inside whose predictions it passes on, and which has the shape.
+        It is a copy, and changed. Returned is the estimator inside whose predictions it passes on, if any.
         """
         return None
 
@@ -225,40 +144,11 @@ class ModelDefinition:
         return None
 
     def parameters_for_shapes(self, estimator: Any) -> Mapping[str, Any] | None:
-        """Return :attr:`shape_parameters`, or None for an estimator whose objective depends on its fit.
-
-        Parameters
-        ----------
-        estimator : estimator
-            Not fitted.
-
-        Returns
-        -------
-        mapping of str to object, or None
-            Parameters to fit a few samples with; None where all samples are needed.
-        """
+        """Return :attr:`shape_parameters`, or None for an estimator whose objective depends on its fit."""
         return self.shape_parameters
-
-    def is_flexible(self, model: Any) -> bool:
-        """Return whether training may follow the noise of few samples, as :attr:`flexible` says by default.
-
-        Parameters
-        ----------
-        model : estimator
-            Fitted.
-
-        Returns
-        -------
-        bool
-            Whether rows to validate on are needed to know when to stop.
-        """
-        return self.flexible
 
     def finish(self, model: Any) -> None:
         """Bring what follows from the parameters of an estimator up to date, once they are written back.
 
-        Parameters
-        ----------
-        model : estimator
-            Copy that holds the trained parameters; it is changed.
+        It is a copy that holds the trained parameters, and is changed.
         """

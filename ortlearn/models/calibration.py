@@ -10,8 +10,8 @@ from ..losses import LogLoss, SquaredErrorLoss
 from .base import ModelDefinition, Route
 from .constraints.sets import Increasing
 from .constraints.signs import Positive
-from .members import decision_of, mean
-from .objectives import Objective, elastic
+from .members import decision_of, given, mean
+from .objectives import Objective
 from .scores import (
     Scores,
     binary_classes,
@@ -39,8 +39,8 @@ class CalibratedClassifierDefinition(ModelDefinition):
             yield Route(part.estimator, columns, is_member=True)
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the log loss, which sigmoids and temperatures minimise; isotonic regression does not."""
-        return None if model.method == "isotonic" else Objective(LogLoss(), elastic(0.0, 0.0))
+        # sigmoids and temperatures minimise it
+        return None if model.method == "isotonic" else Objective(LogLoss())
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         parts, classes = model.calibrated_classifiers_, model.classes_
@@ -76,13 +76,10 @@ def _calibrated(op: ModelWriter, part: Any, x: str, path: str) -> tuple[str | No
 
 def _response(op: ModelWriter, part: Any, scores: Scores) -> str:
     """Return what is calibrated: decisions where the classifier has them, or else probabilities."""
-    if hasattr(part.estimator, "decision_function"):
-        decision = decision_of(scores)
-        if decision is None:
-            raise op.fail(part.estimator, "the graph does not have its decision_function.")
-        return decision
-    assert isinstance(scores.probabilities, str)
-    return op.Gather(scores.probabilities, [1], axis=1) if len(part.classes) == 2 else scores.probabilities
+    by_decision = hasattr(part.estimator, "decision_function")
+    if by_decision and decision_of(scores) is None:
+        raise op.fail(part.estimator, "the graph does not have its decision_function.")
+    return given(op, scores, "decision_function" if by_decision else "predict_proba")
 
 
 def _sigmoid(op: ModelWriter, calibrator: Any, column: str) -> tuple[str | None, str]:
@@ -135,8 +132,7 @@ class IsotonicDefinition(ModelDefinition):
         return model.out_of_bounds == "clip"
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the squared error."""
-        return Objective(SquaredErrorLoss(), elastic(0.0, 0.0))
+        return Objective(SquaredErrorLoss())
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         return regression(op, _isotonic(op, model, x)[1])

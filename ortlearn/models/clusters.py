@@ -12,7 +12,7 @@ from .constraints.sets import Simplex, Triangular
 from .constraints.signs import Positive
 from .distances import guarded_sqrt, pairwise_distances
 from .forms import Logarithm
-from .objectives import Objective, elastic
+from .objectives import Objective
 from .scores import Scores
 from .writer import ModelWriter
 
@@ -25,8 +25,7 @@ class KMeansDefinition(ModelDefinition):
     """
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the squared distance, which is the score."""
-        return Objective(RowObjective(), elastic(0.0, 0.0))
+        return Objective(RowObjective())
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         centers = op.parameter(model, "cluster_centers_", role="weight")
@@ -49,7 +48,6 @@ class BisectingKMeansDefinition(KMeansDefinition):
     """
 
     def chosen(self, op: ModelWriter, model: Any, x: str, squares: str) -> str:
-        """Append the number of the leaf that each sample reaches."""
         splits = list(_splits(model._bisecting_tree))
         if not splits:
             return op.ArgMin(squares, axis=1, keepdims=1)
@@ -88,13 +86,12 @@ def _splits(node: Any) -> Iterator[Any]:
 class GaussianMixtureDefinition(ModelDefinition):
     """GaussianMixture: ``log sum_k w_k N(x; m_k, (P_k P_k')^-1)``, P the Cholesky factors of precisions.
 
-    The objective is minus that, summed over samples (Bishop, "Pattern Recognition and Machine
-    Learning", 2006, equation 9.14).
+    The objective is minus that, summed over samples, without ``reg_covar`` (Bishop, "Pattern Recognition
+    and Machine Learning", 2006, equation 9.14).
     """
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return minus the log-likelihood, which is the score; ``reg_covar`` is no part of it."""
-        return Objective(RowObjective(), elastic(0.0, 0.0))
+        return Objective(RowObjective())
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         squares, log_det = _mahalanobis(op, model, x)
@@ -131,8 +128,7 @@ class BayesianGaussianMixtureDefinition(GaussianMixtureDefinition):
     """
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return None: the bound that is maximised has divergences from the prior besides."""
-        return None
+        return None  # the bound that is maximised has divergences from the prior besides
 
     def _log_weights(self, op: ModelWriter, model: Any) -> str:
         n_columns, freedom = model.means_.shape[1], model.degrees_of_freedom_

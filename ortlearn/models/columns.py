@@ -33,21 +33,9 @@ class SampleWriter(GraphBuilder):
         return helper.np_dtype_to_tensor_dtype(self.float_dtype)
 
     def columns(self, x: Any, positions: Iterable[int], n_columns: int | None = None) -> Any:
-        """Return some columns of a matrix, or of columns.
+        """Return some columns of a matrix, or of columns, in the order of their positions.
 
-        Parameters
-        ----------
-        x : str or Columns
-            Matrix, or columns.
-        positions : iterable of int
-            Columns, in the order they are wanted.
-        n_columns : int, default=None
-            Number of columns of the matrix, where it is known: all of them in their order are the matrix.
-
-        Returns
-        -------
-        str or Columns
-            Of the same kind.
+        Where ``n_columns`` of the matrix is known, all of them in their order are the matrix itself.
         """
         wanted = [int(position) for position in positions]
         if isinstance(x, Columns):
@@ -57,20 +45,7 @@ class SampleWriter(GraphBuilder):
         return self.set_type(self.Gather(x, wanted, axis=1), self.elem_type, (None, len(wanted)))
 
     def column(self, x: str | Columns, position: int) -> str:
-        """Return one column, of shape (n, 1).
-
-        Parameters
-        ----------
-        x : str or Columns
-            Matrix, or columns.
-        position : int
-            Position.
-
-        Returns
-        -------
-        str
-            Tensor; of text or whole numbers where the column is.
-        """
+        """Return one column, of shape (n, 1); of text or whole numbers where the column is."""
         if isinstance(x, Columns):
             found = x.tensors[position]
             assert found is not None
@@ -78,41 +53,12 @@ class SampleWriter(GraphBuilder):
         return self.Gather(x, [position], axis=1)
 
     def has_text(self, x: str | Columns) -> bool:
-        """Return whether samples have text.
-
-        Parameters
-        ----------
-        x : str or Columns
-            Samples, or one tensor of them.
-
-        Returns
-        -------
-        bool
-            Whether a column is text.
-        """
+        """Return whether samples have text."""
         known = [self.type(name) for name in (x.tensors if isinstance(x, Columns) else [x]) if name]
         return any(own is not None and own.elem_type == TensorProto.STRING for own in known)
 
     def matrix(self, x: str | Columns, name: str = "The model") -> str:
-        """Return samples as a matrix of numbers.
-
-        Parameters
-        ----------
-        x : str or Columns
-            Samples.
-        name : str, default="The model"
-            Name of what takes them, for the error.
-
-        Returns
-        -------
-        str
-            Matrix.
-
-        Raises
-        ------
-        ConversionError
-            If a column is text.
-        """
+        """Return samples as a matrix of numbers; text is an error, about an estimator of this name."""
         if not isinstance(x, Columns):
             return x
         if x not in self._matrices:
@@ -131,18 +77,5 @@ class SampleWriter(GraphBuilder):
         return self._matrices[x]
 
     def fail(self, estimator: Any, reason: str) -> ConversionError:
-        """Return the error that an estimator has no form in ONNX.
-
-        Parameters
-        ----------
-        estimator : estimator
-            Estimator.
-        reason : str
-            Why, and what to do.
-
-        Returns
-        -------
-        ConversionError
-            Error to raise.
-        """
+        """Return the error that an estimator has no form in ONNX: why, and what to do."""
         return ConversionError(f"{type(estimator).__name__} cannot be written as ONNX: {reason}")

@@ -27,21 +27,11 @@ class TextOutputError(ConversionError):
 
 @dataclass(frozen=True)
 class WrittenModel:
-    """A graph with its parameters.
-
-    Attributes
-    ----------
-    model : onnx.ModelProto
-        Graph for inference; its outputs are those that skl2onnx gives such models.
-    scores : Scores
-        What it computes; each tensor is in the graph.
-    parameters : dict of str to Parameter
-        Parameters by the name of their initializer.
-    """
+    """A graph for inference with its parameters; its outputs are those that skl2onnx gives such models."""
 
     model: ModelProto
-    scores: Scores
-    parameters: dict[str, Parameter]
+    scores: Scores  # each tensor is in the graph
+    parameters: dict[str, Parameter]  # by the name of their initializer
 
 
 def write_model(
@@ -70,7 +60,8 @@ def write_model(
     columns : mapping of int to str, default=None
         Input that takes each column of X, where each has its own; one input takes a matrix by default.
     undefined : callable, default=refuse_undefined
-        Appends the graph of an estimator that no definition covers, see :class:`ModelWriter`.
+        Appends the graph of an estimator that no definition covers; takes the writer, the estimator and
+        the samples, and returns the scores.
 
     Returns
     -------

@@ -8,17 +8,8 @@ import numpy as np
 
 from ..losses import LogLoss
 from ..penalties import NoPenalty
-from .base import ModelDefinition, Route
-from .members import (
-    MembersDefinition,
-    aligned,
-    as_numbers,
-    decision_of,
-    mean,
-    one_hot,
-    shares_of,
-    write_members,
-)
+from .base import Route
+from .members import MembersDefinition, aligned, decision_of, given, mean, one_hot, shares_of, write_members
 from .objectives import Objective, common_objective, objective_of
 from .scores import Scores, classes_of_probabilities, classification, joined, label_of, log_shares, regression
 from .writer import ModelWriter
@@ -56,7 +47,6 @@ class VotingDefinition(MembersDefinition):
         return not isinstance(getattr(model, "classes_", None), list)
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the objective of the members, where they have the same, and of classes the log loss."""
         return _mean_objective(model, total_weight, model._weights_not_none)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
@@ -69,17 +59,15 @@ class VotingDefinition(MembersDefinition):
         return classes_of_probabilities(op, shares, model.classes_)
 
 
-class BaggingDefinition(ModelDefinition):
+class BaggingDefinition(MembersDefinition):
     """BaggingRegressor and BaggingClassifier: members on some of the columns each."""
-
-    takes_columns = True
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
         for member, own in zip(model.estimators_, model.estimators_features_, strict=True):
             yield Route(member, [columns[i] for i in own] if columns else (), is_member=True)
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the objective of the members: each has its share of the samples."""
+        # each member has its share of the samples
         return _mean_objective(model, total_weight * model._max_samples / model._n_samples)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
@@ -112,13 +100,13 @@ class StackingDefinition(MembersDefinition):
         yield model.final_estimator_
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the loss of the last model; None where it has a penalty, which is for this model alone."""
+        # a penalty is for the last model alone
         found = objective_of(model.final_estimator_, total_weight)
         return found if found is not None and isinstance(found.penalty, NoPenalty) else None
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         columns = [
-            _given(op, scores, method)
+            given(op, scores, method)
             for scores, method in zip(write_members(op, model, x), model.stack_method_, strict=True)
         ]
         if model.passthrough:
@@ -132,15 +120,3 @@ class StackingDefinition(MembersDefinition):
 
     def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
         return model.final_estimator_
-
-
-def _given(op: ModelWriter, scores: Scores, method: str) -> str:
-    """Return the columns that a member gives to the last model."""
-    if scores.task == "regression":
-        return scores.predicted
-    if method == "predict":
-        return as_numbers(op, str(scores.label))
-    if method == "decision_function":
-        return str(decision_of(scores))
-    probabilities = str(scores.probabilities)
-    return op.Gather(probabilities, [1], axis=1) if len(scores.classes) == 2 else probabilities

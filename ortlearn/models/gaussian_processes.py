@@ -17,14 +17,11 @@ from .base import ModelDefinition
 from .constraints.signs import Positive
 from .distances import pairwise_distances
 from .forms import Form, Reshaped
-from .kernels import products
+from .kernels import products, unit_rows
 from .scores import Scores, classes_of_probabilities, decisions, joined, of_two_classes, regression
-from .writer import ModelWriter
+from .writer import FITTED, ModelWriter
 
 HYPER = "fitted hyper-parameter of the kernel"
-POSTERIOR = (
-    "it follows from the samples and the other numbers of the fit, as the rest of the graph expects it"
-)
 
 
 @dataclass(frozen=True)
@@ -47,12 +44,8 @@ class _Kernel:
         count = self.op.Slice(self.op.Shape(self.x), [0], [1])
         return self.op.Expand(result, self.op.Concat(count, [len(self.process.X_train_)], axis=0))
 
-    def diagonal(self) -> str:
-        """Append the kernel of each sample with itself, a tensor that broadcasts to (n, 1)."""
-        return self.part(self.process.kernel_, "kernel_", itself=True)
-
     def part(self, kernel: Any, path: str, itself: bool = False) -> str:
-        """Append a kernel, or a part of one."""
+        """Append a kernel, or a part of one; of each sample with itself, it broadcasts to (n, 1)."""
         op = self.op
         if isinstance(kernel, kernels.KernelOperator):
             one, two = (self.part(getattr(kernel, k), f"{path}.{k}", itself) for k in ("k1", "k2"))
@@ -67,11 +60,11 @@ class _Kernel:
         if isinstance(kernel, kernels.DotProduct):  # s^2 + x y'
             sigma = self.number(path, "sigma_0")
             return op.Add(self.products(itself), op.Mul(sigma, sigma))
-        if isinstance(kernel, kernels.PairwiseKernel) and kernel.metric not in NORMALISED:
-            return _of_products(self, kernel, path, self.products(itself))
+        if isinstance(kernel, kernels.PairwiseKernel):
+            return _pairwise(self, kernel, path, itself)
         if itself:
-            return op.constant([1.0])  # that of a kernel of distances, or of a cosine
-        write = next((NORMAL[kind] for kind in type(kernel).__mro__ if kind in NORMAL), None)
+            return op.constant([1.0])  # that of a kernel of distances
+        write = next((OF_DISTANCES[kind] for kind in type(kernel).__mro__ if kind in OF_DISTANCES), None)
         if write is None:
             raise op.fail(self.process, f"the kernel {kernel} has no form in ONNX here.")
         return write(self, kernel, path)
@@ -98,10 +91,6 @@ class _Kernel:
             x, rows = op.Div(x, scale), op.Div(rows, scale)
             op.set_type(rows, helper.np_dtype_to_tensor_dtype(op.float_dtype), shape)
         return pairwise_distances(op, x, rows, metric)
-
-
-#: Metrics of PairwiseKernel that give 1 for a sample and itself.
-NORMALISED = ("rbf", "laplacian", "cosine")
 
 
 def _varies(kernel: Any) -> bool:
@@ -155,35 +144,30 @@ def _exp_sine_squared(kernel: _Kernel, part: Any, path: str) -> str:
     return op.Exp(op.Mul(op.Mul(wave, wave), -2.0))
 
 
-def _of_products(kernel: _Kernel, part: Any, path: str, found: str) -> str:
-    """Return a kernel of products, its parameters but gamma as they are by default."""
+def _pairwise(kernel: _Kernel, part: Any, path: str, itself: bool) -> str:
+    """Append a kernel of sklearn.metrics.pairwise, its parameters as they are there by default."""
     op = kernel.op
-    if part.metric == "linear":
-        return found
-    if part.metric not in ("poly", "polynomial", "sigmoid"):
+    if part.metric in ("linear", "poly", "polynomial", "sigmoid"):
+        found, options = kernel.products(itself), dict(part.pairwise_kernels_kwargs or {})
+        if part.metric == "linear":
+            return found
+        affine = op.Add(op.Mul(found, kernel.number(path, "gamma")), float(options.get("coef0", 1)))
+        is_sigmoid = part.metric == "sigmoid"
+        return op.Tanh(affine) if is_sigmoid else op.Pow(affine, float(options.get("degree", 3)))
+    if part.metric not in ("rbf", "laplacian", "cosine"):
         raise op.fail(kernel.process, f"the kernel {part} has no form in ONNX here.")
-    options = dict(part.pairwise_kernels_kwargs or {})
-    affine = op.Add(op.Mul(found, kernel.number(path, "gamma")), float(options.get("coef0", 1)))
-    return op.Tanh(affine) if part.metric == "sigmoid" else op.Pow(affine, float(options.get("degree", 3)))
-
-
-def _pairwise(kernel: _Kernel, part: Any, path: str) -> str:
-    # those of sklearn.metrics.pairwise
-    op = kernel.op
-    if part.metric in ("rbf", "laplacian"):
+    if itself:
+        return op.constant([1.0])
+    if part.metric != "cosine":
         metric = "sqeuclidean" if part.metric == "rbf" else "manhattan"
         return op.Exp(op.Neg(op.Mul(kernel.distances(metric), kernel.number(path, "gamma"))))
-    tiny = float(np.finfo(op.float_dtype).tiny)
-    sizes = op.Sqrt(op.Max(kernel.products(itself=True), tiny))
-    lengths = op.Sqrt(op.Max(op.ReduceSumSquare(kernel.rows(), [1], keepdims=0), tiny))
-    return op.Div(kernel.products(), op.Mul(sizes, lengths))
+    return products(op, unit_rows(op, kernel.x), unit_rows(op, kernel.rows()))
 
 
-#: Kernels of a sample and itself that are 1, by their type; subclasses take that of the first base here.
-NORMAL: dict[type, Callable[[_Kernel, Any, str], str]] = {
+#: Kernels of distances by their type; subclasses take that of the first base here.
+OF_DISTANCES: dict[type, Callable[[_Kernel, Any, str], str]] = {
     kernels.ExpSineSquared: _exp_sine_squared,
     kernels.Matern: _matern,
-    kernels.PairwiseKernel: _pairwise,
     kernels.RBF: _rbf,
     kernels.RationalQuadratic: _rational_quadratic,
 }
@@ -252,13 +236,14 @@ def _process(op: ModelWriter, process: Any, x: str) -> tuple[str, str]:
     with Gaussian processes", IEEE TPAMI 1998, appendix A), ``sum c erf(l f / sqrt(1 + 2 l^2 s)) / 2``
     plus the same constant.
     """
-    writer = _Kernel(op, process, x, POSTERIOR)
+    writer = _Kernel(op, process, x, FITTED)
     kernel = writer.matrix()
     residuals = op.parameter(process, "pi_", form=_Residuals(process.y_train_), role="weight")
     latent = op.MatMul(kernel, residuals)
     factor = (np.linalg.inv(process.L_) * process.W_sr_).T.astype(op.float_dtype)
     v = op.MatMul(kernel, np.ascontiguousarray(factor))
-    variance = op.Max(op.Sub(writer.diagonal(), op.ReduceSumSquare(v, [1])), 0.0)
+    diagonal = writer.part(process.kernel_, "kernel_", itself=True)
+    variance = op.Max(op.Sub(diagonal, op.ReduceSumSquare(v, [1])), 0.0)
     slopes, shares = (np.ravel(c).astype(op.float_dtype) for c in (_gpc.LAMBDAS, _gpc.COEFS))
     spread = op.Sqrt(op.Add(op.Mul(variance, 2 * slopes * slopes), 1.0))
     terms = op.Mul(_erf(op, op.Div(op.Mul(latent, slopes), spread)), shares)

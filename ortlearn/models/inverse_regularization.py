@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from ..losses import (
-    BaseLoss,
     EpsilonInsensitiveLoss,
     HingeLoss,
     LogLoss,
@@ -36,15 +35,11 @@ def _with_intercept(model: Any, l1: float, l2: float) -> BasePenalty:
 
 
 class LogisticRegressionDefinition(LinearClassifierDefinition):
-    """LogisticRegression and LogisticRegressionCV."""
+    """LogisticRegression and LogisticRegressionCV; no objective where C differs between classes."""
 
     shape_parameters = {"max_iter": 1}
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the log loss, ``l1 = ratio / (C W)`` and ``l2 = (1 - ratio) / (2 C W)``.
-
-        None where classes have values of C of their own.
-        """
         strength, ratio = single_value(getattr(model, "C_", getattr(model, "C", None))), _l1_ratio(model)
         if strength is None or ratio is None:
             return None
@@ -68,12 +63,8 @@ class LinearSVCDefinition(LinearClassifierDefinition):
     """LinearSVC."""
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the hinge loss or its square, ``l1 = 1 / (C W)`` or ``l2 = 1 / (2 C W)``.
-
-        None with ``multi_class="crammer_singer"``, whose loss is of all classes at once.
-        """
         if model.multi_class == "crammer_singer":
-            return None
+            return None  # a loss of all classes at once
         share, is_l1 = 1 / (model.C * total_weight), model.penalty == "l1"
         penalty = _with_intercept(model, share * is_l1, share * (not is_l1) / 2)
         return Objective(HingeLoss() if model.loss == "hinge" else SquaredHingeLoss(), penalty)
@@ -83,9 +74,6 @@ class LinearSVRDefinition(LinearRegressorDefinition):
     """LinearSVR."""
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the epsilon-insensitive loss or its square, and ``l2 = 1 / (2 C W)``."""
-        epsilon = float(model.epsilon)
-        loss: BaseLoss = EpsilonInsensitiveLoss(epsilon)
-        if model.loss == "squared_epsilon_insensitive":
-            loss = SquaredEpsilonInsensitiveLoss(epsilon)
+        squared = model.loss == "squared_epsilon_insensitive"
+        loss = (SquaredEpsilonInsensitiveLoss if squared else EpsilonInsensitiveLoss)(float(model.epsilon))
         return Objective(loss, _with_intercept(model, 0.0, 1 / (2 * model.C * total_weight)))

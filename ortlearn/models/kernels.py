@@ -51,10 +51,13 @@ def radial(op: GraphBuilder, x: str, rows: str, gamma: str, centre: np.ndarray |
     return op.Exp(op.Sub(op.Sub(scaled, sizes), own_sizes))
 
 
-def unit_rows(op: GraphBuilder, x: str) -> str:
-    """Return the rows of a matrix divided by their Euclidean norms, rows of zeros as they are."""
-    squares = op.ReduceSumSquare(x, [1], keepdims=1)
-    return op.Div(x, op.Sqrt(op.Where(op.Equal(squares, 0.0), 1.0, squares)))
+def unit_rows(op: GraphBuilder, x: str, norm: str = "l2") -> str:
+    """Return rows divided by their norms, ``"l1"``, ``"l2"`` or ``"max"``; rows of zeros as they are."""
+    if norm == "l2":
+        squares = op.ReduceSumSquare(x, [1], keepdims=1)
+        return op.Div(x, op.Sqrt(op.Where(op.Equal(squares, 0.0), 1.0, squares)))
+    size = op.node("ReduceSum" if norm == "l1" else "ReduceMax", op.Abs(x), [1], keepdims=1)
+    return op.Div(x, op.Where(op.Equal(size, 0.0), 1.0, size))
 
 
 def remote_centre(rows: np.ndarray) -> np.ndarray | None:

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..losses import HuberLoss, QuantileLoss, SignedLabelLoss, SquaredErrorLoss
-from ..penalties import BasePenalty, GroupLassoPenalty, L2Penalty, PerWeightPenalty
+from ..losses import BaseLoss, HuberLoss, QuantileLoss, SignedLabelLoss, SquaredErrorLoss
+from ..penalties import GroupLassoPenalty, L2Penalty, PerWeightPenalty
 from .linear import LinearClassifierDefinition, LinearRegressorDefinition
 from .objectives import Objective, elastic, single_value
 
@@ -21,32 +21,27 @@ class LeastSquaresDefinition(LinearRegressorDefinition):
     """LinearRegression: ``sum(w * (f - y)^2)``."""
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the squared error."""
-        return Objective(SquaredErrorLoss(), elastic(0.0, 0.0))
+        return Objective(SquaredErrorLoss())
 
 
-def _ridge(model: Any, total_weight: float) -> BasePenalty | None:
-    """Return the penalty of ``sum(w * (f - y)^2) + alpha * |coef|^2``: ``l2 = alpha / (2 W)``."""
+def _ridge(model: Any, total_weight: float, loss: BaseLoss) -> Objective | None:
+    """Return the objective with ``l2 = alpha / (2 W)``; None with one alpha for each output."""
     alpha = single_value(getattr(model, "alpha_", getattr(model, "alpha", None)))
-    return None if alpha is None else elastic(0.0, alpha / (2 * total_weight))
+    return None if alpha is None else Objective(loss, elastic(l2=alpha / (2 * total_weight)))
 
 
 class RidgeDefinition(LinearRegressorDefinition):
     """Ridge and RidgeCV: ``sum(w * (f - y)^2) + alpha * |coef|^2``."""
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the squared error and ``l2 = alpha / (2 W)``; None with one alpha for each output."""
-        penalty = _ridge(model, total_weight)
-        return None if penalty is None else Objective(SquaredErrorLoss(), penalty)
+        return _ridge(model, total_weight, SquaredErrorLoss())
 
 
 class RidgeClassifierDefinition(LinearClassifierDefinition):
     """RidgeClassifier and RidgeClassifierCV: Ridge on labels -1 and 1, one column for each class."""
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the squared error of the signs and ``l2 = alpha / (2 W)``."""
-        penalty = _ridge(model, total_weight)
-        return None if penalty is None else Objective(SignedLabelLoss(SquaredErrorLoss()), penalty)
+        return _ridge(model, total_weight, SignedLabelLoss(SquaredErrorLoss()))
 
 
 class BayesianRidgeDefinition(LinearRegressorDefinition):
@@ -58,8 +53,7 @@ class BayesianRidgeDefinition(LinearRegressorDefinition):
     shape_parameters = None
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the squared error and ``l2 = lambda_ / (2 alpha_ W)``."""
-        return Objective(SquaredErrorLoss(), elastic(0.0, model.lambda_ / (2 * model.alpha_ * total_weight)))
+        return Objective(SquaredErrorLoss(), elastic(l2=model.lambda_ / (2 * model.alpha_ * total_weight)))
 
 
 def _factors(model: Any) -> tuple[float, float]:
@@ -75,7 +69,6 @@ class ElasticNetDefinition(LinearRegressorDefinition):
     """
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the squared error, ``l1 = alpha * ratio`` and ``l2 = alpha * (1 - ratio) / 2``."""
         alpha, ratio = _factors(model)
         return Objective(SquaredErrorLoss(), elastic(alpha * ratio, alpha * (1 - ratio) / 2))
 
@@ -88,14 +81,11 @@ class MultiTaskDefinition(LinearRegressorDefinition):
     """
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the squared error, and a group for each feature: ``strength = alpha * ratio / sqrt(k)``."""
         alpha, ratio = _factors(model)
         groups = GroupLassoPenalty(alpha * ratio / math.sqrt(len(np.atleast_2d(model.coef_))))
         squares = alpha * (1 - ratio) / 2
-        if not squares:
-            return Objective(SquaredErrorLoss(), groups)
-        both = {"*coef_": groups, "*": L2Penalty(squares, weights="*coef_")}
-        return Objective(SquaredErrorLoss(), PerWeightPenalty(both))
+        both = PerWeightPenalty({"*coef_": groups, "*": L2Penalty(squares, weights="*coef_")})
+        return Objective(SquaredErrorLoss(), both if squares else groups)
 
 
 class HuberRegressorDefinition(LinearRegressorDefinition):
@@ -108,15 +98,13 @@ class HuberRegressorDefinition(LinearRegressorDefinition):
     shape_parameters = None
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return Huber's loss with ``delta = epsilon * s``, and ``l2 = alpha * s / (2 W)``."""
         scale = float(model.scale_)
         loss = HuberLoss(delta=float(model.epsilon) * scale)
-        return Objective(loss, elastic(0.0, model.alpha * scale / (2 * total_weight)))
+        return Objective(loss, elastic(l2=model.alpha * scale / (2 * total_weight)))
 
 
 class QuantileRegressorDefinition(LinearRegressorDefinition):
     """QuantileRegressor: ``sum(w * pinball(f, y)) / W + alpha * |coef|_1``."""
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the pinball loss and ``l1 = alpha``."""
-        return Objective(QuantileLoss(float(model.quantile)), elastic(model.alpha, 0.0))
+        return Objective(QuantileLoss(float(model.quantile)), elastic(l1=model.alpha))

@@ -25,13 +25,13 @@ from .scores import (
 from .writer import ModelWriter
 
 
-def linear_scores(op: ModelWriter, model: Any, x: str, positive: bool = False) -> str:
+def linear_scores(op: ModelWriter, model: Any, x: str) -> str:
     """Append ``x @ coef_.T + intercept_``, of shape (n, k).
 
-    ``coef_`` has the shape (n_features,) or (k, n_features); its numbers stay at zero or above if
-    ``positive``.
+    ``coef_`` has the shape (n_features,) or (k, n_features); with the model's ``positive``, it stays at zero
+    or above.
     """
-    constraint = NotNegative() if positive else None
+    constraint = NotNegative() if getattr(model, "positive", False) else None
     coef = op.parameter(model, "coef_", form=Transposed(), role="weight", constraint=constraint, drawn=True)
     product = op.MatMul(x, coef)
     if not getattr(model, "fit_intercept", True):
@@ -41,10 +41,6 @@ def linear_scores(op: ModelWriter, model: Any, x: str, positive: bool = False) -
     )
 
 
-def _n_outputs(model: Any) -> int:
-    return len(np.atleast_2d(model.coef_))
-
-
 class _Linear(ModelDefinition):
     """Models with linear scores."""
 
@@ -52,7 +48,7 @@ class _Linear(ModelDefinition):
     shape_parameters: Mapping[str, Any] | None = {}
 
     def parameters_for_shapes(self, estimator: Any) -> Mapping[str, Any] | None:
-        """Return None where the fit chooses the strength of the penalty."""
+        # where the fit chooses the strength of the penalty
         chooses = {"cv", "criterion"} & estimator.get_params(deep=False).keys()
         return None if chooses else self.shape_parameters
 
@@ -68,8 +64,7 @@ class LinearRegressorDefinition(_Linear):
     """
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        positive = bool(getattr(model, "positive", False))
-        return regression(op, linear_scores(op, model, x, positive), _n_outputs(model))
+        return regression(op, linear_scores(op, model, x), len(np.atleast_2d(model.coef_)))
 
     def shape_predictions(self, model: Any, n_dimensions: int) -> None:
         if model.coef_.ndim == n_dimensions:
@@ -90,7 +85,6 @@ class GeneralizedLinearDefinition(ModelDefinition):
     flexible = False
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return half the deviance; of another link than the logarithm, that of the normal distribution."""
         name = type(model._base_loss).__name__
         power = float(getattr(model, "power", 0.0))
         if name == "HalfTweedieLossIdentity" and power != 0:
@@ -98,7 +92,7 @@ class GeneralizedLinearDefinition(ModelDefinition):
         losses = {"HalfPoissonLoss": PoissonLoss(), "HalfGammaLoss": GammaLoss()}
         losses["HalfTweedieLossIdentity"] = SquaredErrorLoss()
         loss = losses.get(name) or TweedieLoss(power=power)
-        return Objective(loss, elastic(0.0, model.alpha / 2))
+        return Objective(loss, elastic(l2=model.alpha / 2))
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         identity = type(model._base_loss.link).__name__ == "IdentityLink"
@@ -109,15 +103,14 @@ class LinearClassifierDefinition(_Linear):
     """Classifiers with linear decisions; probabilities where the model has them."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        positive = bool(getattr(model, "positive", False))
-        score, classes = linear_scores(op, model, x, positive), model.classes_
+        score, classes = linear_scores(op, model, x), model.classes_
         if getattr(getattr(model, "_label_binarizer", None), "y_type_", "").startswith("multilabel"):
             return indicator(op, score, classes)
         if not hasattr(model, "predict_proba"):
             return decisions(op, score, classes)
         if getattr(model, "loss", "") == "modified_huber":
             return _modified_huber(op, score, classes)
-        if _n_outputs(model) == 1:
+        if len(np.atleast_2d(model.coef_)) == 1:
             return binary_classes(op, score, classes)
         one_each = hasattr(model, "loss") or getattr(model, "solver", "") == "liblinear"
         if one_each or getattr(model, "multi_class", "") == "ovr":

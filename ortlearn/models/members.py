@@ -79,11 +79,17 @@ def shares_of(op: ModelWriter, scores: Scores) -> str:
     return op.Softmax(scores.score, axis=1)
 
 
-def as_numbers(op: ModelWriter, label: str) -> str:
-    """Return labels of shape (n,) as a column of floating-point numbers."""
-    return op.Reshape(op.Cast(label, to=op.elem_type), [-1, 1])
+def label_column(op: ModelWriter, scores: Scores, elem_type: int = TensorProto.INT64) -> str:
+    """Return labels of shape (n,) as a column of numbers."""
+    return op.Reshape(op.Cast(str(scores.label), to=elem_type), [-1, 1])
 
 
-def as_column_of_classes(op: ModelWriter, label: str) -> str:
-    """Return labels of shape (n,) as a column of integers."""
-    return op.Reshape(op.Cast(label, to=TensorProto.INT64), [-1, 1])
+def given(op: ModelWriter, scores: Scores, method: str) -> str:
+    """Return what a method gives another model as columns: of two classes, the probability of the second."""
+    if scores.task == "regression":
+        return scores.predicted
+    if method == "predict":
+        return label_column(op, scores, op.elem_type)
+    if method == "decision_function":
+        return str(decision_of(scores))
+    return positive_probability(op, scores) if len(scores.classes) == 2 else str(scores.probabilities)

@@ -9,14 +9,14 @@ from ..losses import LogLoss
 from .coupling import pair_table
 from .members import (
     MembersDefinition,
-    as_column_of_classes,
-    as_numbers,
     decision_of,
+    given,
+    label_column,
     logit_of,
     positive_probability,
     write_members,
 )
-from .objectives import Objective, common_objective, is_flexible
+from .objectives import Objective, common_objective
 from .scores import Scores, indicator, joined, label_of, of_two_classes, regression, several_outputs
 from .writer import ModelWriter
 
@@ -37,13 +37,10 @@ def _probabilities(op: ModelWriter, model: Any, members: list[Scores]) -> str | 
 class _Sums(MembersDefinition):
     """Estimators whose members are fitted apart: what all of them minimise is a sum."""
 
-    def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the objective of the members, where they have the same."""
-        return common_objective(model.estimators_, total_weight)
+    flexible = None
 
-    def is_flexible(self, model: Any) -> bool:
-        """Return whether a member is."""
-        return any(is_flexible(member) for member in model.estimators_)
+    def objective(self, model: Any, total_weight: float) -> Objective | None:
+        return common_objective(model.estimators_, total_weight)
 
 
 class OneVsRestDefinition(_Sums):
@@ -97,21 +94,19 @@ class OneVsOneDefinition(MembersDefinition):
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         # trained are the sums of the confidences
         members, classes = write_members(op, model, x), model.classes_
-        numbers = joined(op, [as_column_of_classes(op, str(member.label)) for member in members])
+        numbers = joined(op, [label_column(op, member) for member in members])
         by_decision = hasattr(model.estimators_[0], "decision_function")
-        confidences = joined(
-            op, [str(decision_of(m)) if by_decision else positive_probability(op, m) for m in members]
-        )
+        method = "decision_function" if by_decision else "predict_proba"
+        confidences = joined(op, [given(op, member, method) for member in members])
         decision, sums = pair_decisions(op, op.Equal(numbers, 1), confidences, len(classes))
         if len(classes) == 2:
             decision = op.Gather(decision, [1], axis=1)
             above = op.Greater(decision, 0.0 if by_decision else 0.5)
             number = op.Reshape(op.Cast(above, to=TensorProto.INT64), [-1])
-            score, link = logit_of(op, members[0]), "sigmoid"
+            score, link, count = logit_of(op, members[0]), "sigmoid", 1
         else:
             number = op.ArgMax(decision, axis=1, keepdims=0)
-            score, link = sums, "softmax"
-        count = 1 if len(classes) == 2 else len(classes)
+            score, link, count = sums, "softmax", len(classes)
         label = label_of(op, number, classes)
         return Scores("classification", score, count, link, label=label, decision=decision, classes=classes)
 
@@ -133,8 +128,8 @@ class MultiOutputClassifierDefinition(MembersDefinition):
     """MultiOutputClassifier: a model for each column of classes."""
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the objective of the members; of three classes or more, only the log loss."""
         found = common_objective(model.estimators_, total_weight)
+        # of three classes or more, only the log loss is that of several outputs
         two = all(len(classes) == 2 for classes in model.classes_)
         return found if found is not None and (two or isinstance(found.loss, LogLoss)) else None
 
@@ -147,11 +142,12 @@ class MultiOutputClassifierDefinition(MembersDefinition):
         return several_outputs(op, scores, labels, model.classes_, probabilities=shares)
 
 
-def _chained(op: ModelWriter, model: Any, x: str, given: Any) -> list[Scores]:
+def _chained(op: ModelWriter, model: Any, x: str) -> list[Scores]:
     """Append the members of a chain, each on the samples and what those before it give."""
     members: list[Scores] = []
+    method = getattr(model, "chain_method_", "predict")
     for i, member in enumerate(model.estimators_):
-        columns = [op.matrix(x), *(given(scores) for scores in members)]
+        columns = [op.matrix(x), *(given(op, scores, method) for scores in members)]
         members.append(op.write(member, joined(op, columns), f"estimators_[{i}]"))
     return [members[int(position)] for position in np.argsort(model.order_)]
 
@@ -160,7 +156,7 @@ class RegressorChainDefinition(_Sums):
     """RegressorChain: each output's model also takes the outputs before it."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        members = _chained(op, model, x, lambda scores: scores.predicted)
+        members = _chained(op, model, x)
         return regression(op, joined(op, [member.predicted for member in members]), len(members))
 
 
@@ -171,17 +167,8 @@ class ClassifierChainDefinition(_Sums):
         return all(len(classes) == 2 for classes in model.classes_)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        method = getattr(model, "chain_method_", "predict")
-
-        def given(scores: Scores) -> str:
-            if method == "predict_proba":
-                return positive_probability(op, scores)
-            if method == "decision_function":
-                return str(decision_of(scores))
-            return as_numbers(op, str(scores.label))
-
-        members = _chained(op, model, x, given)
+        members = _chained(op, model, x)
         scores = [logit_of(op, member) for member in members]
-        labels = [as_column_of_classes(op, str(member.label)) for member in members]
+        labels = [label_column(op, member) for member in members]
         outputs = {"probabilities": _probabilities(op, model, members), "decision": _decisions(op, members)}
         return several_outputs(op, scores, labels, model.classes_, **outputs)

@@ -19,10 +19,9 @@ from .scores import (
     regression,
     transformation,
 )
-from .writer import ModelWriter
+from .writer import FITTED, ModelWriter
 
 VOTES = "it only says which samples are the nearest ones, which change in steps: no gradient passes"
-FITTED = "it follows from the samples and the other numbers of the fit, as the rest of the graph expects it"
 #: Metrics that have a form, under the name of the one they are.
 METRICS = {
     "chebyshev": "chebyshev",

@@ -40,11 +40,11 @@ class PerceptronDefinition(ModelDefinition):
     several_outputs = True
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the loss and ``l2 = alpha / (2 W)``; W is the size of a batch for weights of mean one."""
         if model.solver != "lbfgs":
+            # the sum of the weights of a batch, for weights of mean one
             size = 200 if model.batch_size == "auto" else model.batch_size
             total_weight = min(float(size), total_weight)
-        penalty = elastic(0.0, model.alpha / (2 * total_weight))
+        penalty = elastic(l2=model.alpha / (2 * total_weight))
         if hasattr(model, "classes_"):
             return Objective(LogLoss(), penalty)
         poisson = model.loss == "poisson"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ class Objective:
     loss : BaseLoss
         Loss l of a sample, on the score of the model's definition.
     penalty : BasePenalty
-        Penalty of the parameters.
+        Penalty of the parameters; none by default.
 
     Examples
     --------
@@ -35,21 +35,10 @@ class Objective:
     """
 
     loss: BaseLoss
-    penalty: BasePenalty
+    penalty: BasePenalty = field(default_factory=NoPenalty)
 
     def with_penalty_times(self, factor: float) -> Objective | None:
-        """Return the objective with its penalty multiplied.
-
-        Parameters
-        ----------
-        factor : float
-            Factor.
-
-        Returns
-        -------
-        Objective or None
-            None where the penalty has no factor of its own, as one with a penalty for each weight.
-        """
+        """Return the objective with its penalty multiplied, None where that has no factor of its own."""
         if factor == 1 or isinstance(self.penalty, NoPenalty):
             return self
         strengths = {"l1", "l2", "strength"} & set(self.penalty.get_params())
@@ -108,16 +97,6 @@ def is_flexible(estimator: Any) -> bool:
     Linear models with a penalty of their own do not; networks, trees and kernel machines do: they are
     trained with an eye on samples that are left out.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted.
-
-    Returns
-    -------
-    bool
-        What its definition says; True without one.
-
     Examples
     --------
     >>> from sklearn.linear_model import Ridge
@@ -129,10 +108,12 @@ def is_flexible(estimator: Any) -> bool:
     """
     part = fitted_part(estimator)
     definition = find_definition(part)
-    return True if definition is None else definition.is_flexible(part)
+    if definition is not None and definition.flexible is None:
+        return any(map(is_flexible, definition.children(part)))
+    return True if definition is None else bool(definition.flexible)
 
 
-def elastic(l1: float, l2: float, intercept: bool = False) -> BasePenalty:
+def elastic(l1: float = 0.0, l2: float = 0.0, intercept: bool = False) -> BasePenalty:
     """Return the penalty ``l1 * |w| + l2 * w ** 2`` under its simplest name."""
     if l1 and l2:
         return ElasticPenalty(l1=float(l1), l2=float(l2), intercept=intercept)
@@ -153,6 +134,4 @@ def common_objective(members: Iterable[Any], total_weight: float) -> Objective |
     ``total_weight`` is the sum of the weights of the samples of a member.
     """
     found = [objective_of(member, total_weight) for member in members]
-    first = found[0] if found else None
-    same = first is not None and all(own is not None and _key(own) == _key(first) for own in found)
-    return first if same else None
+    return found[0] if len({own and _key(own) for own in found}) == 1 else None

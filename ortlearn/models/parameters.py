@@ -48,36 +48,10 @@ class Access:
 class Parameter:
     """A fitted attribute of an estimator, or an entry of one, as a graph holds it.
 
-    Attributes
-    ----------
-    name : str
-        Name of the initializer.
-    owner : object
-        Estimator, or part of one, that has the attribute.
-    attribute : str
-        Attribute, ``"coef_"``; with dots where it is one of a part, ``"tree_.value"``.
-    index : object
-        Entry of a list or an array of arrays; None for the whole attribute.
-    form : Form
-        Form in the graph.
-    role : {"weight", "intercept", "scale", "table", "other"}
-        A factor of a product, what is added to one, a factor or a divisor, a table whose rows are
-        looked up, or something else.
-    constraint : Constraint or None
-        Set that the array in the graph stays in.
-    drawn : bool
-        Whether a training from fresh weights draws it anew, rather than start from its value.
-    reason : str
-        Why it is not trained unless somebody names it; empty where it is trained.
-    step : str or None
-        Step of the pipeline that owns it.
-    path : str
-        Expression of the owner, from the step on: ``"estimators_[3]"``, empty for the step itself.
-    access : Access or None
-        Reads and writes what ``attribute`` is an expression of, where it is no attribute.
+    Fields are the arguments of :meth:`ModelWriter.parameter`, and where the owner was when it was written.
     """
 
-    name: str
+    name: str  # of the initializer
     owner: Any
     attribute: str
     index: Any = None
@@ -86,8 +60,8 @@ class Parameter:
     constraint: Constraint | None = None
     drawn: bool = False
     reason: str = ""
-    step: str | None = None
-    path: str = ""
+    step: str | None = None  # of the pipeline, which owns it
+    path: str = ""  # expression of the owner, from the step on: "estimators_[3]", empty for the step itself
     access: Access | None = None
 
     @property
@@ -97,13 +71,7 @@ class Parameter:
         return f"{self.path}.{self.attribute}{entry}" if self.path else f"{self.attribute}{entry}"
 
     def value(self) -> np.ndarray:
-        """Return the attribute as the graph holds it.
-
-        Returns
-        -------
-        ndarray
-            Array of the graph.
-        """
+        """Return the attribute as the graph holds it."""
         return self.form.forward(self._read(self.owner))
 
     def _read(self, owner: Any) -> np.ndarray:
@@ -113,15 +81,7 @@ class Parameter:
         return np.asarray(whole if self.index is None else whole[self.index])
 
     def write(self, owner: Any, value: np.ndarray) -> None:
-        """Set the attribute of an owner.
-
-        Parameters
-        ----------
-        owner : object
-            Copy of the owner; it is changed.
-        value : ndarray
-            Array of the graph.
-        """
+        """Set the attribute of an owner, a copy that is changed, from the array of the graph."""
         before = self._read(owner)
         new = self.form.inverse(np.asarray(value, dtype=np.float64), before)
         if self.access:
@@ -157,20 +117,6 @@ def write_parameters(
     estimator: Any, parameters: Mapping[str, Parameter], values: Mapping[str, np.ndarray]
 ) -> Any:
     """Return a copy of an estimator that holds trained parameters.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted; it is not changed.
-    parameters : mapping of str to Parameter
-        Parameters of its graph.
-    values : mapping of str to ndarray
-        Trained arrays of the graph, by name; parameters without one keep their values.
-
-    Returns
-    -------
-    estimator
-        Copy.
 
     Examples
     --------

@@ -22,7 +22,6 @@ class PipelineDefinition(ModelDefinition):
         yield from (step for _, step in _working_steps(model))
 
     def fitted_part(self, model: Any) -> Any:
-        """Return the last step."""
         last = model.steps[-1][1]
         return model if last in IDLE else last
 

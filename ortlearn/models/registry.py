@@ -35,21 +35,6 @@ def find_definition(estimator: Any) -> ModelDefinition | None:
     """Return the definition of the class of an estimator, None where there is none.
 
     A class without one has that of its base class, where it computes what that one does.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Estimator.
-
-    Returns
-    -------
-    ModelDefinition or None
-        Definition.
-
-    Raises
-    ------
-    PluginError
-        If the definition cannot be loaded.
     """
     for cls in type(estimator).__mro__:
         path = public_path(cls)
@@ -61,30 +46,7 @@ def find_definition(estimator: Any) -> ModelDefinition | None:
 
 
 def definition_of(estimator: Any) -> ModelDefinition:
-    """Return the definition of the class of an estimator.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Estimator.
-
-    Returns
-    -------
-    ModelDefinition
-        Definition.
-
-    Raises
-    ------
-    ConversionError
-        If there is none.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import Ridge
-    >>> from ortlearn.models import definition_of
-    >>> type(definition_of(Ridge())).__name__
-    'RidgeDefinition'
-    """
+    """Return the definition of the class of an estimator; none is an error."""
     found = find_definition(estimator)
     if found is None:
         path = public_path(type(estimator))
@@ -96,18 +58,7 @@ def definition_of(estimator: Any) -> ModelDefinition:
 
 
 def all_covered(estimator: Any) -> bool:
-    """Return whether an estimator and all estimators in it have definitions that cover them.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted.
-
-    Returns
-    -------
-    bool
-        Whether definitions alone write its graph.
-    """
+    """Return whether an estimator and all estimators in it have definitions that cover them."""
     return all(found is not None and found.covers(part) for part, found in _walk(estimator))
 
 
@@ -144,39 +95,13 @@ def inner_part(estimator: Any) -> tuple[str, Any] | None:
 
 
 def unwrapped(estimator: Any) -> Any:
-    """Return the estimator that a fitted one stands for, as a search does for the best one it found.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted.
-
-    Returns
-    -------
-    estimator
-        The same one where it stands for itself.
-
-    Raises
-    ------
-    ConversionError
-        If a search has no best estimator.
-    """
+    """Return the estimator that a fitted one stands for, as a search does for the best one it found."""
     inner = inner_part(estimator)
     return estimator if inner is None else unwrapped(inner[1])
 
 
 def fitted_part(estimator: Any) -> Any:
     """Return the part of a fitted estimator whose fit training repeats: of a pipeline, the last step.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted.
-
-    Returns
-    -------
-    estimator
-        The same one where it stands for itself.
 
     Examples
     --------

@@ -13,22 +13,12 @@ if TYPE_CHECKING:
     from .writer import ModelWriter
 
 __all__ = [
-    "LOWEST",
-    "OUTLIERS",
     "Scores",
     "binary_classes",
     "class_scores",
     "classes_of_probabilities",
-    "classes_of_shares",
-    "classification",
     "decisions",
-    "difference",
     "indicator",
-    "joined",
-    "label_of",
-    "log_shares",
-    "of_two_classes",
-    "one_against_rest",
     "regression",
     "several_outputs",
     "transformation",
@@ -103,20 +93,7 @@ class Scores:
         return self.prediction or self.score
 
     def with_link(self, op: ModelWriter, link: str) -> Scores:
-        """Return a regression under the link of a loss.
-
-        Parameters
-        ----------
-        op : ModelWriter
-            Receives an exponential, where one is needed.
-        link : {"identity", "log"}
-            ``"log"`` makes the scores the logarithms of the predictions.
-
-        Returns
-        -------
-        Scores
-            The same where the link is the model's own.
-        """
+        """Return a regression whose scores are logarithms of its predictions where the link is ``"log"``."""
         if link != "log" or self.link == "log":
             return self
         return replace(self, link="log", prediction=op.Exp(self.score))

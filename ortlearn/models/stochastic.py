@@ -8,7 +8,7 @@ objectives here are theirs for weights of mean one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..losses import (
@@ -24,7 +24,7 @@ from ..losses import (
     SquaredErrorLoss,
     SquaredHingeLoss,
 )
-from ..penalties import BasePenalty
+from ..penalties import BasePenalty, NoPenalty
 from .linear import LinearClassifierDefinition, LinearRegressorDefinition
 from .objectives import Objective, elastic
 
@@ -46,36 +46,33 @@ CLASSIFICATION: dict[str, type[BaseLoss]] = {
 
 
 def _penalty(model: Any) -> BasePenalty:
-    ratios = {"l1": 1.0, "l2": 0.0, "elasticnet": float(model.l1_ratio or 0.0)}
     if model.penalty is None:
-        return elastic(0.0, 0.0)
-    ratio = ratios[model.penalty]
+        return NoPenalty()
+    ratio = {"l1": 1.0, "l2": 0.0, "elasticnet": float(model.l1_ratio or 0.0)}[model.penalty]
     return elastic(model.alpha * ratio, model.alpha * (1 - ratio) / 2)
 
 
 class StochasticRegressorDefinition(LinearRegressorDefinition):
     """SGDRegressor."""
 
-    shape_parameters = ONE_EPOCH
+    shape_parameters: Mapping[str, Any] | None = ONE_EPOCH
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the loss of that name; ``l1 = alpha * ratio`` and ``l2 = alpha * (1 - ratio) / 2``."""
         return Objective(REGRESSION[model.loss](model), _penalty(model))
 
 
 class StochasticClassifierDefinition(LinearClassifierDefinition):
     """SGDClassifier and Perceptron; several classes are one against the rest."""
 
-    shape_parameters = ONE_EPOCH
+    shape_parameters: Mapping[str, Any] | None = ONE_EPOCH
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the loss of that name; those of numbers are for labels -1 and 1."""
-        if model.loss in REGRESSION:
+        if model.loss in REGRESSION:  # on labels -1 and 1
             return Objective(SignedLabelLoss(REGRESSION[model.loss](model)), _penalty(model))
         return Objective(CLASSIFICATION[model.loss](), _penalty(model))
 
 
-class PassiveAggressiveRegressorDefinition(LinearRegressorDefinition):
+class PassiveAggressiveRegressorDefinition(StochasticRegressorDefinition):
     """PassiveAggressiveRegressor.
 
     Each step is ``argmin |v - coef|^2 / 2 + C * l``, a proximal step on the loss of a sample, or on its
@@ -83,14 +80,10 @@ class PassiveAggressiveRegressorDefinition(LinearRegressorDefinition):
     length of the step, and there is no penalty.
     """
 
-    def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the epsilon-insensitive loss, or its square."""
-        return Objective(REGRESSION[model.loss](model), elastic(0.0, 0.0))
+    shape_parameters = {}
 
 
-class PassiveAggressiveClassifierDefinition(LinearClassifierDefinition):
+class PassiveAggressiveClassifierDefinition(StochasticClassifierDefinition):
     """PassiveAggressiveClassifier: proximal steps on the hinge loss, or on its square."""
 
-    def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the hinge loss, or its square."""
-        return Objective(CLASSIFICATION[model.loss](), elastic(0.0, 0.0))
+    shape_parameters = {}

@@ -67,16 +67,15 @@ def weighted_kernel(op: GraphBuilder, kernel: str, weights: str) -> str:
 
 def _sums(op: ModelWriter, model: Any, x: str) -> str:
     """Append ``K(x, support_vectors_) dual_coef_' + intercept_`` of shape (n, 1)."""
-    return op.Add(weighted_kernel(op, _kernel(op, model, x), _weights(op, model)), _intercept(op, model))
+    kernel, weights, intercept = _terms(op, model, x)
+    return op.Add(weighted_kernel(op, kernel, weights), intercept)
 
 
-def _weights(op: ModelWriter, model: Any) -> str:
-    form = _Dense() if issparse(model.dual_coef_) else AsIs()
-    return op.parameter(model, "dual_coef_", form=form, role="weight")
-
-
-def _intercept(op: ModelWriter, model: Any) -> str:
-    return op.parameter(model, "intercept_", role="intercept")
+def _terms(op: ModelWriter, model: Any, x: str) -> tuple[str, str, str]:
+    """Append the kernel; return it, the weights of the support vectors and the intercept."""
+    kernel, form = _kernel(op, model, x), _Dense() if issparse(model.dual_coef_) else AsIs()
+    weights = op.parameter(model, "dual_coef_", form=form, role="weight")
+    return kernel, weights, op.parameter(model, "intercept_", role="intercept")
 
 
 def pair_scores(op: GraphBuilder, kernel: str, weights: str, intercept: str, counts: Sequence[int]) -> str:
@@ -161,8 +160,7 @@ class SupportVectorClassifierDefinition(_SupportVectorDefinition):
         if len(model.classes_) == 2:
             return self._binary(op, model, x)
         counts = [int(count) for count in model.n_support_]
-        kernel = _kernel(op, model, x)
-        pairs = pair_scores(op, kernel, _weights(op, model), _intercept(op, model), counts)
+        pairs = pair_scores(op, *_terms(op, model, x), counts)
         n_classes, by_class = len(counts), model.decision_function_shape == "ovr"
         confident, sums = pair_decisions(op, op.Less(pairs, 0.0), op.Neg(pairs), n_classes)
         ties_broken = model.break_ties and by_class

@@ -130,11 +130,8 @@ class TfidfTransformerDefinition(ModelDefinition):
             x = op.Where(op.Greater(x, 0.0), logarithms, x)
         if model.use_idf:
             x = op.Mul(x, op.parameter(model, "idf_", role="scale"))
-        if model.norm == "l1":
-            total = op.ReduceSum(op.Abs(x), [1], keepdims=1)
-            x = op.Div(x, op.Where(op.Equal(total, 0.0), 1.0, total))
-        elif model.norm == "l2":
-            x = unit_rows(op, x)
+        if model.norm is not None:
+            x = unit_rows(op, x, model.norm)
         return transformation(op, x, model.n_features_in_)
 
 

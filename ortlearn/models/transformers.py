@@ -169,10 +169,7 @@ class NormalizerDefinition(ModelDefinition):
     untrained = "it has no parameters"
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        if model.norm == "l2":
-            return transformation(op, unit_rows(op, x), model.n_features_in_)
-        norm = op.node("ReduceSum" if model.norm == "l1" else "ReduceMax", op.Abs(x), [1], keepdims=1)
-        return transformation(op, op.Div(x, op.Where(op.Equal(norm, 0.0), 1.0, norm)), model.n_features_in_)
+        return transformation(op, unit_rows(op, x, model.norm), model.n_features_in_)
 
 
 class BinarizerDefinition(ModelDefinition):

@@ -44,8 +44,7 @@ class ConsensusDefinition(InnerDefinition):
     """RANSACRegressor: an estimator of the samples that agree."""
 
     def fitted_part(self, model: Any) -> Any:
-        """Return the estimator itself, which has no objective: it leaves samples out."""
-        return model
+        return model  # without an objective: it leaves samples out
 
 
 class SearchDefinition(InnerDefinition):

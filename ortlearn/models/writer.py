@@ -21,36 +21,17 @@ from .scores import Scores
 OPSET = 18
 #: Why the parameters of steps before the last one are not trained.
 PREPARES = "prepares the features of what is trained"
+#: Why a parameter that other numbers of the fit decide is not trained.
+FITTED = "it follows from the samples and the other numbers of the fit, as the rest of the graph expects it"
 
 
 class ModelWriter(SampleWriter):
-    """A graph builder whose parameters are fitted attributes.
-
-    Parameters
-    ----------
-    dtype : dtype, default=numpy.float32
-        Type of numbers and parameters, float32 or float64.
-    inputs : mapping of str to TensorType, default=None
-        Inputs of the graph.
-    front_dtype : dtype, default=None
-        Type in the steps before the last one of a pipeline; ``dtype`` by default.
-    undefined : callable, default=refuse_undefined
-        Appends the graph of an estimator that no definition covers; takes the writer, the estimator and
-        the samples, and returns the scores.
-    link : {"identity", "log"}, default="identity"
-        What the scores of a regressor are to be of its predictions.
+    """A graph builder whose parameters are fitted attributes, with the arguments of :func:`write_model`.
 
     Attributes
     ----------
     parameters : dict of str to Parameter
         Parameters by the name of their initializer, in the order they were asked for.
-    siblings : dict of int to tuple
-        By the id of an estimator, the members of its ensemble, their samples, and where they have columns of
-        their own these, and the number of columns of the samples.
-    shared : dict of int to str
-        By the id of an estimator, a tensor that was computed for all members at once.
-    path : str
-        Expression of the part that is being written, from its step on; empty at the top.
 
     Examples
     --------
@@ -74,13 +55,15 @@ class ModelWriter(SampleWriter):
         super().__init__(OPSET, dtype=front_dtype or dtype, existing_names=inputs, types=inputs)
         self._last_dtype = np.dtype(dtype)
         self.parameters: dict[str, Parameter] = {}
+        # by the id of an estimator: the members of its ensemble, their samples, and where they have columns
+        # of their own these, and the number of columns of the samples
         self.siblings: dict[int, tuple[Sequence[Any], Any, Sequence[Any] | None, int | None]] = {}
-        self.shared: dict[int, str] = {}
+        self.shared: dict[int, str] = {}  # by the id: a tensor that was computed for all members at once
         self.undefined = undefined
         self.link = link
         self._names_of: dict[tuple, str] = {}
         self._step: str | None = None
-        self.path = ""
+        self.path = ""  # expression of the part that is being written, from its step on
         self._reason = ""
 
     def parameter(
@@ -110,11 +93,12 @@ class ModelWriter(SampleWriter):
         form : Form, default=None
             Form in the graph; the attribute as it is by default.
         role : {"weight", "intercept", "scale", "table", "other"}, default="other"
-            Use in the graph.
+            Use in the graph: a factor of a product, what is added to one, a factor or a divisor, a table
+            whose rows are looked up, or something else.
         constraint : Constraint, default=None
             Set that the array in the graph stays in; ignored where the fitted value is not in it.
         drawn : bool, default=False
-            Whether a training from fresh weights draws it anew.
+            Whether a training from fresh weights draws it anew, rather than start from its value.
         reason : str, default=""
             Why it is not trained unless somebody names it; empty where it is trained.
         name : str, default=""
@@ -189,24 +173,7 @@ class ModelWriter(SampleWriter):
             raise
 
     def step(self, name: str, estimator: Any, x: str | Columns, last: bool = True) -> Scores:
-        """Append the graph of a step of a pipeline.
-
-        Parameters
-        ----------
-        name : str
-            Name of the step.
-        estimator : estimator
-            Fitted.
-        x : str or Columns
-            Samples.
-        last : bool, default=True
-            Whether it is the last step; the parameters of others are not trained unless somebody names them.
-
-        Returns
-        -------
-        Scores
-            Names of what it computes.
-        """
+        """Append the graph of a step of a pipeline; by default, only parameters of the last are trained."""
         outer = self._step is None and not self.path
         if outer and last and self.float_dtype != self._last_dtype:
             x = self.matrix(x)
@@ -220,16 +187,8 @@ class ModelWriter(SampleWriter):
     def inside(self, at: str = "", reason: str = "") -> Iterator[None]:
         """Take the parameters that are asked for inside for those of a part.
 
-        Parameters
-        ----------
-        at : str, default=""
-            Expression of the part in the estimator that is being written, ``"calibrators[0]"``.
-        reason : str, default=""
-            Why they are not trained unless somebody names them; empty where they are.
-
-        Yields
-        ------
-        None
+        ``at`` is its expression in the estimator that is being written, ``"calibrators[0]"``; ``reason`` says
+        why they are not trained unless somebody names them, and is empty where they are.
         """
         before = self.path, self._reason, self._step
         dot = "." if self.path and at and not at.startswith("[") else ""

@@ -67,20 +67,16 @@ class AdaBoostClassifierDefinition(ModelDefinition):
         decision, score = op.Sum(*hard), op.Sum(*soft)
         if k > 2:
             scores = class_scores(op, op.Div(score, k - 1.0), classes)
-            return _of_votes(op, scores, op.Softmax(op.Div(decision, k - 1.0), axis=1), decision)
-        decision, score = difference(op, decision), difference(op, score)
-        shares = of_two_classes(op, op.Sigmoid(decision))
-        return _of_votes(op, binary_classes(op, score, classes), shares, decision)
+            shares = op.Softmax(op.Div(decision, k - 1.0), axis=1)
+        else:
+            decision, score = difference(op, decision), difference(op, score)
+            scores = binary_classes(op, score, classes)
+            shares = of_two_classes(op, op.Sigmoid(decision))
+        label = label_of(op, op.ArgMax(shares, axis=1, keepdims=0), classes)
+        return replace(scores, label=label, probabilities=shares, decision=decision)
 
 
 def _votes(op: ModelWriter, shares: str, weight: str, n_classes: int) -> str:
     """Append a member's votes: 1 for a share of 1, ``-1 / (k - 1)`` for a share of 0."""
     rest = n_classes - 1
     return op.Mul(op.Sub(op.Mul(shares, n_classes / rest), 1.0 / rest), weight)
-
-
-def _of_votes(op: ModelWriter, scores: Scores, probabilities: str, decision: str) -> Scores:
-    """Return the scores with the outputs of votes."""
-    number = op.ArgMax(probabilities, axis=1, keepdims=0)
-    label = label_of(op, number, scores.classes)
-    return replace(scores, label=label, probabilities=probabilities, decision=decision)

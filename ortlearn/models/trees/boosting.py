@@ -26,7 +26,7 @@ from ..parameters import Access
 from ..pipelines import column_positions
 from ..scores import Scores, binary_classes, class_scores, difference, joined, regression
 from ..writer import ModelWriter
-from .nodes import STEM, Leaves, Nodes, leaf_numbers, leaf_sums, leaves_of_trees
+from .nodes import STEM, TREE_LEAVES, Leaves, Nodes, leaf_numbers, leaf_sums, trees_of
 
 #: Name of the scores that boosting starts from.
 FIRST = "base_values"
@@ -42,10 +42,6 @@ LOSSES: dict[str, Callable[[Any], BaseLoss]] = {
 }
 
 
-def _trees(model: Any) -> list[Any]:
-    return [member.tree_ for member in model.estimators_.ravel()]
-
-
 def _predictors(model: Any) -> list[Any]:
     return [tree for round_ in model._predictors for tree in round_]
 
@@ -58,9 +54,8 @@ class GradientBoostingDefinition(ModelDefinition):
             yield model.init_
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the loss; None for the exponential one."""
         loss = LOSSES.get(model.loss)
-        return None if loss is None else Objective(loss(model), elastic(0.0, 0.0))
+        return None if loss is None else Objective(loss(model))
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         n_rounds, n_scores = model.estimators_.shape
@@ -70,9 +65,9 @@ class GradientBoostingDefinition(ModelDefinition):
             form=Composed(Reshaped((-1,)), Scaled(model.learning_rate)),
             role="table",
             name=STEM,
-            access=Leaves(lambda own: leaves_of_trees(_trees(own))),
+            access=TREE_LEAVES,
         )
-        numbers = leaf_numbers(op, Nodes.of_trees(_trees(model)), x, model.n_features_in_)
+        numbers = leaf_numbers(op, Nodes.of_trees(trees_of(model)), x, model.n_features_in_)
         raw = leaf_sums(op, table, numbers, n_rounds, n_scores)
         if model.init_ != "zero":
             raw = op.Add(raw, _first_scores(op, model, x))
@@ -145,9 +140,8 @@ class HistGradientBoostingDefinition(ModelDefinition):
     takes_columns = True
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the loss, and ``l2 = l2_regularization / (2 W learning_rate^2)`` of the values of leaves."""
         strength = model.l2_regularization / (2 * total_weight * model.learning_rate**2)
-        return Objective(LOSSES[model.loss](model), elastic(0.0, strength))
+        return Objective(LOSSES[model.loss](model), elastic(l2=strength))
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         n_rounds, n_scores = len(model._predictors), model.n_trees_per_iteration_

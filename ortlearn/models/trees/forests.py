@@ -9,7 +9,7 @@ from ...losses import AbsoluteErrorLoss, LogLoss, SquaredErrorLoss
 from ..base import ModelDefinition
 from ..constraints.sets import Shares
 from ..forms import Composed, Form, Reshaped, Scaled
-from ..objectives import Objective, elastic
+from ..objectives import Objective
 from ..parameters import Access
 from ..scores import (
     LOWEST,
@@ -21,24 +21,17 @@ from ..scores import (
     regression,
 )
 from ..writer import ModelWriter
-from .nodes import STEM, Leaves, Nodes, leaf_numbers, leaves_of_trees
+from .nodes import STEM, TREE_LEAVES, Nodes, leaf_numbers, trees_of
 
 #: Share of one tree's vote below which the probabilities of a forest count as this one: a class that no tree
 #: votes for would jump at the first step otherwise, where the slope of the logarithm is 1 / LOWEST.
 VOTE = 0.1
 
 
-def _trees(model: Any) -> list[Any]:
-    return [member.tree_ for member in getattr(model, "estimators_", [model])]
-
-
-LEAVES = Leaves(lambda model: leaves_of_trees(_trees(model)))
-
-
 def _leaves(op: ModelWriter, model: Any, x: str, **options: Any) -> str:
     """Append the values of the leaves that samples reach, the trees along axis 1."""
     expression = "estimators_[*].tree_.value" if hasattr(model, "estimators_") else "tree_.value"
-    table = op.parameter(model, expression, role="table", name=STEM, access=LEAVES, **options)
+    table = op.parameter(model, expression, role="table", name=STEM, access=TREE_LEAVES, **options)
     return op.Gather(table, _leaf_numbers(op, model, x), axis=0)
 
 
@@ -46,7 +39,7 @@ def _leaf_numbers(op: ModelWriter, model: Any, x: str) -> str:
     """Append the numbers of the leaves that samples reach; those of the trees of an ensemble at once."""
     members, samples, columns, n_features = op.siblings.get(id(model), ([model], x, None, None))
     if len(members) == 1 or not all(hasattr(member, "tree_") for member in members):
-        return leaf_numbers(op, Nodes.of_trees(_trees(model)), x, model.n_features_in_)
+        return leaf_numbers(op, Nodes.of_trees(trees_of(model)), x, model.n_features_in_)
     if id(model) not in op.shared:
         nodes = Nodes.of_trees([member.tree_ for member in members], columns)
         counts = np.array([member.tree_.n_leaves for member in members])
@@ -67,23 +60,22 @@ CRITERIA = {
 
 
 class _Trees(ModelDefinition):
-    """Trees and forests: they minimise the criterion (User guide of scikit-learn, "Decision Trees")."""
+    """Trees and forests: they minimise the criterion (User guide of scikit-learn, "Decision Trees").
+
+    No loss expresses the Gini impurity, a square of probabilities, and the Poisson deviance of trees, whose
+    scores are means rather than logarithms.
+    """
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the loss of the criterion.
-
-        None for the Gini impurity, a square of probabilities, and for the Poisson deviance of trees, whose
-        scores are means rather than logarithms.
-        """
         loss = CRITERIA.get(model.criterion)
-        return None if loss is None else Objective(loss(), elastic(0.0, 0.0))
+        return None if loss is None else Objective(loss())
 
 
 class TreeRegressorDefinition(_Trees):
     """Trees and forests that predict numbers."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        n_trees, n_outputs = len(_trees(model)), model.n_outputs_
+        n_trees, n_outputs = len(trees_of(model)), model.n_outputs_
         form: Form = Reshaped((-1,) if n_outputs == 1 else (-1, n_outputs))
         if n_trees > 1:
             form = Composed(form, Scaled(1 / n_trees))
@@ -99,7 +91,7 @@ class TreeClassifierDefinition(_Trees):
         sizes = list(model.n_classes_) if several else [model.n_classes_]
         if several and min(sizes) < 2:
             raise op.fail(model, "every output needs two classes at least.")
-        n_trees = len(_trees(model))
+        n_trees = len(trees_of(model))
         shares = _leaves(
             op,
             model,

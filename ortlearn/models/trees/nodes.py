@@ -35,9 +35,12 @@ class Leaves(Access):
             values[leaves] = value[begin : (begin := begin + int(leaves.sum()))]
 
 
-def leaves_of_trees(trees: Iterable[Any]) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return values and leaves of trees, attributes ``tree_``, as :class:`Leaves` takes them."""
-    return [(tree.value, tree.children_left < 0) for tree in trees]
+def trees_of(model: Any) -> list[Any]:
+    """Return the tree of an estimator, or those of its members in ``estimators_``."""
+    return [member.tree_ for member in np.ravel(getattr(model, "estimators_", [model]))]
+
+
+TREE_LEAVES = Leaves(lambda model: [(tree.value, tree.children_left < 0) for tree in trees_of(model)])
 
 
 @dataclass(frozen=True)
