@@ -162,7 +162,8 @@ def _objective(trainable: TrainableModel, fitted: Any, X: Any) -> str:
         return f"minimised by default: {loss}, no penalty, as the objective of {name} is not known"
     strength = ", its strength for one sample" if X is None and own.penalty.get_params() else ""
     name = type(fitted_part(fitted)).__name__
-    return f"minimised by default: {own.loss} and {own.penalty}, as {name} does{strength}"
+    how = f"nearly as {name} does: {own.approximate}" if own.approximate else f"as {name} does"
+    return f"minimised by default: {own.loss} and {own.penalty}, {how}{strength}"
 
 
 def _model_of(source: Any) -> Any:

@@ -102,7 +102,8 @@ def choose(
     Candidate
         Training.
     """
-    settings = replace(settings, max_iter=ITERATIONS, watch=None, verbose=0, exc=False)
+    max_iter = min(ITERATIONS, settings.max_iter)
+    settings = replace(settings, max_iter=max_iter, watch=None, verbose=0, exc=False)
     candidates = [Candidate(pull) for pull in PULLS]
     candidates += [Candidate(pull, name) for name in others for pull in OTHER_PULLS[name]]
     found, shares = [], []

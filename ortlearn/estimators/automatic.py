@@ -110,7 +110,7 @@ def _draws_numbers(trainable: TrainableModel) -> bool:
 
 
 def warn_of_terms_left_out(configuration: Configuration, source: Any) -> None:
-    """Warn of parameters of a model that are no part of its training, though ``"auto"`` asks for them."""
+    """Warn of parameters of a model that are no part of its training, or nearly so, under ``"auto"``."""
     if source is None or (configuration.loss is not None and configuration.penalty is not None):
         return
     part = fitted_part(source)
@@ -119,6 +119,10 @@ def warn_of_terms_left_out(configuration: Configuration, source: Any) -> None:
     names = [] if definition is None else [name for name in definition.not_in_objective if name in own]
     if configuration.class_weight == "auto" and own_class_weight(part) != getattr(part, "class_weight", None):
         names.append("class_weight")
+    found = objective_of(source, 1.0) if configuration.penalty is None else None
+    if found is not None and found.approximate:
+        text = f"The penalty of {type(part).__name__} is an approximation in training: {found.approximate}."
+        warn_user(text, ObjectiveWarning)
     if names:
         values = ", ".join(f"{name}={getattr(part, name)!r}" for name in names)
         warn_user(

@@ -24,6 +24,8 @@ class Objective:
         Loss l of a sample, on the score of the model's definition.
     penalty : BasePenalty
         Penalty of the parameters; none by default.
+    approximate : str
+        Why the penalty is not that of the fit; empty where it is.
 
     Examples
     --------
@@ -36,6 +38,7 @@ class Objective:
 
     loss: BaseLoss
     penalty: BasePenalty = field(default_factory=NoPenalty)
+    approximate: str = field(default="", repr=False)
 
     def with_penalty_times(self, factor: float) -> Objective | None:
         """Return the objective with its penalty multiplied, None where that has no factor of its own."""

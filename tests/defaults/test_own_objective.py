@@ -24,12 +24,14 @@ from sklearn.linear_model import (
 )
 from sklearn.metrics import mean_pinball_loss
 from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC, LinearSVR
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
+from ortlearn.conversion import explain
 from ortlearn.exceptions import ObjectiveWarning
 from ortlearn.models import objective_of
 
@@ -193,11 +195,17 @@ def test_what_is_not_taken_over_is_named_in_one_warning():
         OrtGradientOptimizer(forest, max_iter=1, learning_rate=1e-9, keep_better=False).fit(X, y)
 
 
+def test_a_penalty_that_is_an_approximation_says_so():
+    X, y = DIABETES
+    model = HistGradientBoostingRegressor(l2_regularization=2.0, max_iter=5, random_state=0).fit(X, y)
+    with pytest.warns(
+        ObjectiveWarning, match="approximation in training: l2_regularization is of the leaves"
+    ):
+        OrtGradientOptimizer(model, max_iter=1, learning_rate=1e-9, keep_better=False).fit(X, y)
+    assert "nearly as HistGradientBoostingRegressor does" in str(explain(model, X))
+
+
 def test_a_model_without_an_objective_says_what_is_used():
-    from sklearn.naive_bayes import GaussianNB
-
-    from ortlearn.conversion import explain
-
     X, y = WINE
     assert objective_of(GaussianNB().fit(X, y), len(X)) is None
     text = str(explain(GaussianNB().fit(X, y), X))

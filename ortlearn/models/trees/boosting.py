@@ -141,7 +141,8 @@ class HistGradientBoostingDefinition(ModelDefinition):
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         strength = model.l2_regularization / (2 * total_weight * model.learning_rate**2)
-        return Objective(LOSSES[model.loss](model), elastic(l2=strength))
+        reason = "l2_regularization is of the leaves of one round after the other" if strength else ""
+        return Objective(LOSSES[model.loss](model), elastic(l2=strength), reason)
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         n_rounds, n_scores = len(model._predictors), model.n_trees_per_iteration_
