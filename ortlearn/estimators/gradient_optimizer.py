@@ -159,9 +159,10 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
     >>> from sklearn.linear_model import Ridge
     >>> from ortlearn.estimators import OrtGradientOptimizer
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = Ridge().fit(X, y)
-    >>> trained = OrtGradientOptimizer(model, warm_start=True, max_iter=20, random_state=0).fit(X, y)
-    >>> trained.train_losses_[-1] < trained.train_losses_[0]
+    >>> model = Ridge().fit(X[:300], y[:300])
+    >>> X_new, y_new = X[300:330], y[300:330] + 50  # labels have drifted
+    >>> trained = OrtGradientOptimizer(model, warm_start=True, random_state=0).fit(X_new, y_new)
+    >>> model.score(X[330:], y[330:] + 50) < 0.1 < 0.3 < trained.score(X[330:], y[330:] + 50)
     True
     """
 

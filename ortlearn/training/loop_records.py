@@ -178,11 +178,28 @@ class TrainingResult:
 
     @classmethod
     def of_start(cls, weights: dict[str, np.ndarray]) -> TrainingResult:
-        """Return the result of a training that leaves its starting weights as they are."""
+        """Return the result of a training that leaves its starting weights as they are.
+
+        Parameters
+        ----------
+        weights : dict of str to ndarray
+            Starting weights.
+
+        Returns
+        -------
+        TrainingResult
+            Result without epochs.
+        """
         return cls(weights, {}, weights, start_kept=True)
 
     def go_back_to(self, weights: dict[str, np.ndarray]) -> None:
-        """Make the weights those that training started from."""
+        """Make the weights those that training started from.
+
+        Parameters
+        ----------
+        weights : dict of str to ndarray
+            Starting weights.
+        """
         self.weights, self.raw_weights, self.states = weights, weights, {}
         self.best_epoch, self.start_kept = None, True
 
