@@ -43,7 +43,7 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
         do in scikit-learn, None is none. A dictionary has penalties by names of weights, as
         ``weights_to_train`` takes them: ``{"coefs_[0]": "l1", "pca": L2Penalty(0.1)}``.
     max_iter : int, default=100
-        Epochs.
+        Epochs, or iterations of a solver; the schedules of some rates span them.
     batch_size : int, default=10
         Rows of a batch; the last one of an epoch may be short.
     shuffle : bool, default=True
@@ -81,13 +81,15 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
         on, ``X_val`` or ``validation_fraction`` of X, and to keep the best weights.
     validation_fraction : float, default=0.1
         Share of the rows that ``early_stopping`` splits off where no ``X_val`` is given, classes in
-        their shares.
+        their shares; the same share is held out of flexible models, to know when to stop or which weights
+        are better.
     n_iter_no_change : int, default=10
         Validations (epochs without ``early_stopping``) that get better by no more than ``tol``, after
         which the training stops.
     tol : float, default=None
         Least change that counts, 1e-4 by default with ``early_stopping``. Without it, the training
-        loss is watched where a ``tol`` is given, and all epochs are run where none is.
+        loss is watched where a ``tol`` is given, and all epochs are run where none is, unless
+        ``learning_rate="auto"`` holds rows out.
     scoring : str, callable or None, default="loss"
         What ``early_stopping`` watches: ``"loss"`` is the training's own loss, None the ``score`` of
         the estimator, others are scorers of scikit-learn. They give ``validation_scores_``, ``"loss"``
