@@ -28,7 +28,7 @@ class Quadratic:
     """``w' C w / 2`` and its gradient, as the objective of a solver too."""
 
     has_kinks = False
-    lower = None
+    lower = absolute = anchor = None
 
     def __call__(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
         return float(weights @ CURVATURE @ weights / 2), CURVATURE @ weights

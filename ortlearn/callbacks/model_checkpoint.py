@@ -62,11 +62,11 @@ class ModelCheckpoint:
     >>> X, y = load_diabetes(return_X_y=True)
     >>> folder = tempfile.TemporaryDirectory()
     >>> checkpoint = ModelCheckpoint(folder.name, every=2)
-    >>> trainer = OrtGradientOptimizer(Ridge(), max_iter=5, random_state=0).set_callbacks(checkpoint)
-    >>> trainer = trainer.fit(X, y)
+    >>> options = {"learning_rate": "Adam", "random_state": 0}
+    >>> trainer = OrtGradientOptimizer(Ridge(), max_iter=5, **options).set_callbacks(checkpoint).fit(X, y)
     >>> [path.name for path in checkpoint.paths()]
     ['epoch-000002.onnx', 'epoch-000004.onnx']
-    >>> later = OrtGradientOptimizer(checkpoint.paths()[-1], warm_start=True, max_iter=3, random_state=1)
+    >>> later = OrtGradientOptimizer(checkpoint.paths()[-1], warm_start=True, max_iter=3, **options)
     >>> later.fit(X, y).train_losses_[-1] < trainer.train_losses_[0]
     True
     >>> folder.cleanup()

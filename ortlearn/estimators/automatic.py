@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import conversion
 from ..exceptions import ObjectiveWarning, PluginError, warn_user
-from ..learning_rates import BaseLearningRate, LearningRateAdam, LearningRateLBFGS
+from ..learning_rates import BaseLearningRate, LearningRateAdam, LearningRateLBFGS, LearningRateSGD
 from ..models import find_definition, fitted_part, is_flexible, objective_of
 from ..penalties import BasePenalty, NoPenalty
 from ..training.epoch_graph import RANDOM
@@ -91,12 +91,15 @@ def automatic_rate(
     """Return a learning rate that is safe for features and labels of any scale.
 
     It is L-BFGS on all samples where there are few, or where the model is linear, and Adam on batches
-    otherwise; ``n_samples`` is None for a stream.
+    otherwise, or SGD for a penalty that acts by a step of its length; ``n_samples`` is None for a stream.
     """
     updates = configuration.updates
     needs_batches = updates.average or updates.clip_norm or updates.clip_value
     in_python = loss is not None and loss.in_python
     adam = LearningRateAdam(eta0=RATE if flexible else RATE_OF_LINEAR)
+    left = (configuration.penalty or NoPenalty()).without_absolute_values().parts()
+    if not all(part.smooth or part.roundable for part in left):
+        return LearningRateSGD() if any(part.needs_step for part in left) else adam
     if n_samples is None or needs_batches or in_python or _draws_numbers(trainable):
         return adam
     if sum(array.size for array in trainable.initial_weights().values()) > FEW_WEIGHTS:

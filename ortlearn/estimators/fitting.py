@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -71,10 +72,11 @@ class Trainer:
             self._adapts(start),
         )
         if not adapts and held_out is None and self._needs_validation(start):
-            kept, others = hold_out(samples, configuration, random_state)
-            start, held_out = replace(start, data=start.data.take(kept)), samples.take(others)
-            if self._is_automatic:
-                settings = replace(settings, watch="validation_loss", validation_every=1, tol=0.0)
+            with suppress(ValueError):  # too few samples of a class: all are trained on
+                kept, others = hold_out(samples, configuration, random_state)
+                start, held_out = replace(start, data=start.data.take(kept)), samples.take(others)
+        if not adapts and held_out is not None and self._is_automatic and not stopping.early_stopping:
+            settings = replace(settings, watch="validation_loss", validation_every=1, tol=0.0)
         validation = None if held_out is None else self._validation(start, held_out)
         held = self._candidate(start, settings, validation, random_state) if adapts else None
         return train(configuration, start, settings, validation, task, held)

@@ -27,9 +27,11 @@ _DOC = """Train a scikit-learn model or an ONNX graph by gradient; forward and b
     >>> from sklearn.linear_model import Ridge
     >>> from ortlearn.estimators import OrtGradientForwardBackwardOptimizer
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = Ridge().fit(X, y)
-    >>> trained = OrtGradientForwardBackwardOptimizer(model, warm_start=True, max_iter=20, random_state=0)
-    >>> trained.fit(X, y).train_losses_[-1] < trained.train_losses_[0]
+    >>> model = Ridge().fit(X[:300], y[:300])
+    >>> X_new, y_new = X[300:330], y[300:330] + 50  # labels have drifted
+    >>> trained = OrtGradientForwardBackwardOptimizer(model, warm_start=True, random_state=0)
+    >>> trained = trained.fit(X_new, y_new)
+    >>> model.score(X[330:], y[330:] + 50) < 0.1 < 0.3 < trained.score(X[330:], y[330:] + 50)
     True
     """
 

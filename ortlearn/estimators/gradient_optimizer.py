@@ -43,7 +43,7 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
         do in scikit-learn, None is none. A dictionary has penalties by names of weights, as
         ``weights_to_train`` takes them: ``{"coefs_[0]": "l1", "pca": L2Penalty(0.1)}``.
     max_iter : int, default=100
-        Epochs.
+        Epochs, or iterations of a solver; the schedules of some rates span them.
     batch_size : int, default=10
         Rows of a batch; the last one of an epoch may be short.
     shuffle : bool, default=True
@@ -81,13 +81,15 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
         on, ``X_val`` or ``validation_fraction`` of X, and to keep the best weights.
     validation_fraction : float, default=0.1
         Share of the rows that ``early_stopping`` splits off where no ``X_val`` is given, classes in
-        their shares.
+        their shares; the same share is held out of flexible models, to know when to stop or which weights
+        are better.
     n_iter_no_change : int, default=10
         Validations (epochs without ``early_stopping``) that get better by no more than ``tol``, after
         which the training stops.
     tol : float, default=None
         Least change that counts, 1e-4 by default with ``early_stopping``. Without it, the training
-        loss is watched where a ``tol`` is given, and all epochs are run where none is.
+        loss is watched where a ``tol`` is given, and all epochs are run where none is, unless
+        ``learning_rate="auto"`` holds rows out.
     scoring : str, callable or None, default="loss"
         What ``early_stopping`` watches: ``"loss"`` is the training's own loss, None the ``score`` of
         the estimator, others are scorers of scikit-learn. They give ``validation_scores_``, ``"loss"``
@@ -159,9 +161,10 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
     >>> from sklearn.linear_model import Ridge
     >>> from ortlearn.estimators import OrtGradientOptimizer
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = Ridge().fit(X, y)
-    >>> trained = OrtGradientOptimizer(model, warm_start=True, max_iter=20, random_state=0).fit(X, y)
-    >>> trained.train_losses_[-1] < trained.train_losses_[0]
+    >>> model = Ridge().fit(X[:300], y[:300])
+    >>> X_new, y_new = X[300:330], y[300:330] + 50  # labels have drifted
+    >>> trained = OrtGradientOptimizer(model, warm_start=True, random_state=0).fit(X_new, y_new)
+    >>> model.score(X[330:], y[330:] + 50) < 0.1 < 0.3 < trained.score(X[330:], y[330:] + 50)
     True
     """
 

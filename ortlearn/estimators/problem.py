@@ -14,13 +14,19 @@ from sklearn.base import BaseEstimator
 from .. import conversion
 from ..exceptions import PluginError
 from ..graphs import TensorType, value_types
+from ..learning_rates import LearningRateAdam
 from ..losses import BaseLoss
 from ..penalties import BasePenalty, NoPenalty
 from ..training import Device, Objective, ScoreGraph, TrainingTask, Update, make_session
 from ..training.sessions import session_options
 from ..training.step_graphs import SAMPLE_WEIGHT
 from .automatic import automatic_rate, follows_noise, own_class_weight, own_loss, own_penalty
-from .class_weights import ClassWeights, class_weight_tables, weights_with_classes
+from .class_weights import (
+    ClassWeights,
+    check_no_balanced_weights,
+    class_weight_tables,
+    weights_with_classes,
+)
 from .configuration import Configuration, Updates
 from .data_errors import other_number_of_classes, too_few_classes
 from .objectives import is_for_classes_only, loss_for_model, penalty_for_weights, sum_over_outputs
@@ -167,11 +173,13 @@ class Problem:
         ``total_weight`` is the sum of the weights of all samples that the penalty of a model is relative to,
         those of the samples given by default; ``n_samples`` is None for a stream.
         """
-        problem = self.with_class_weights(configuration, y, sample_weight)
+        problem = self.with_class_weights(configuration, y, sample_weight, n_samples is None)
         updates, rate = configuration.updates, configuration.updates.learning_rate
         if rate is None:
             rate = automatic_rate(configuration, self.loss, self.trainable, self.flexible, n_samples)
-            updates = replace(updates, learning_rate=rate, in_units=not rate.full_batch)
+            given = (configuration.penalty or NoPenalty()).parts()
+            in_units = isinstance(rate, LearningRateAdam) and not any(part.projects for part in given)
+            updates = replace(updates, learning_rate=rate, in_units=in_units)
         if configuration.penalty is not None:
             penalty = penalty_for_weights(configuration.penalty, rate, self.trainable)
         else:
@@ -195,13 +203,15 @@ class Problem:
         return float(np.shape(y)[0] if weights is None else weights.sum())
 
     def with_class_weights(
-        self, configuration: Configuration, y: Any, sample_weight: np.ndarray | None
+        self, configuration: Configuration, y: Any, sample_weight: np.ndarray | None, stream: bool = False
     ) -> Problem:
         """Return the problem with the weights that a configuration gives to the classes of some samples."""
         known, head, class_weight = self.targets.classes, self.trainable.head, configuration.class_weight
         if class_weight == "auto":
             applies = self.source is not None and self.estimator_type == "classifier"
             class_weight = own_class_weight(self.source) if applies else None
+            if stream and y is not None:
+                check_no_balanced_weights(class_weight)
         if head is not None and head.task == "multilabel" and not isinstance(known, list):
             known = [np.array([0, 1])] * len(head.groups)
         tables = class_weight_tables(class_weight, self.estimator_type, y, known, sample_weight)

@@ -129,7 +129,7 @@ class TrainingCurveDisplay:
         >>> from ortlearn import OrtGradientOptimizer
         >>> from ortlearn.inspection import TrainingCurveDisplay
         >>> X, y = load_diabetes(return_X_y=True)
-        >>> trainer = OrtGradientOptimizer(Ridge(), max_iter=8, random_state=0).fit(X, y)
+        >>> trainer = OrtGradientOptimizer(Ridge(), learning_rate="Adam", max_iter=8).fit(X, y)
         >>> display = TrainingCurveDisplay.from_estimator(trainer, log_scale=True)
         >>> display.ax_.get_xlabel(), display.ax_.get_ylabel(), len(display.line_.get_xdata())
         ('epoch', 'loss', 8)

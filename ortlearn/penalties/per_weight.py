@@ -50,7 +50,7 @@ class PerWeightPenalty(BasePenalty):
     >>> X, y = load_diabetes(return_X_y=True)
     >>> penalty = PerWeightPenalty({"coefs_[0]": L1Penalty(0.01), "coefs_[1]": L2Penalty(0.1)})
     >>> model = MLPRegressor(hidden_layer_sizes=(5,))
-    >>> trainer = OrtGradientOptimizer(model, learning_penalty=penalty, max_iter=2, random_state=0)
+    >>> trainer = OrtGradientOptimizer(model, learning_penalty=penalty, random_state=0)
     >>> trainer = trainer.set_params(**{"learning_penalty__coefs_[1]__l2": 0.3}).fit(X, y)
     >>> trainer.penalty_.penalties["coefs_[1]"]
     L2Penalty(l2=0.3, weights=['coefs_1'])

@@ -171,7 +171,7 @@ def run_full_batch(
             if not found.converged:
                 warn_user(
                     f"{type(solver).__name__} stopped after {monitor.result.n_iter} iterations: "
-                    f"{found.message}. Increase max_iter, or scale the features.",
+                    f"{found.message}. Increase max_iter.",
                     ConvergenceWarning,
                 )
         except _Stopped:
