@@ -125,7 +125,7 @@ class StartKeptWarning(UserWarning):
 
 
 class PrecisionWarning(FidelityWarning):
-    """float32 has too few digits for numbers that are passed, as for dates in seconds."""
+    """Numbers that are passed need more digits than float32 has, as dates in seconds do."""
 
 
 class PluginError(OrtlearnError, ValueError):
