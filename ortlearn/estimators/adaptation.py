@@ -21,7 +21,8 @@ PULLS = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0)
 OTHER_PULLS = {"fresh": (0.3, 0.03, 0.003), "restandardised": (10.0, 1.0, 0.1)}
 #: Iterations of a solver for each of them, from the weights of the one before.
 ITERATIONS = 20
-#: Parts that samples are cut into, each left out once; one part is left out of many samples.
+#: Parts that samples are cut into, each left out once; of many samples, so many are drawn, and one part of
+#: them is left out.
 FOLDS, MANY_SAMPLES = 5, 5_000
 #: Standard errors by which losses must fall before the start is left, and by which they may rise for a
 #: stronger pull.
@@ -54,14 +55,15 @@ def folds(labels: np.ndarray | None, n_samples: int, random_state: np.random.Ran
     """Yield numbers of samples to train on and to leave out, classes in their shares where there are some."""
     from sklearn.model_selection import KFold, StratifiedKFold  # longer to import than all of ortlearn
 
+    if n_samples > MANY_SAMPLES:
+        drawn = random_state.choice(n_samples, MANY_SAMPLES, replace=False)
+        yield np.sort(drawn[MANY_SAMPLES // FOLDS :]), np.sort(drawn[: MANY_SAMPLES // FOLDS])
+        return
     n_folds = min(FOLDS, n_samples)
     by_class = labels is not None and np.unique(labels, return_counts=True)[1].min() >= n_folds
     kind = StratifiedKFold if by_class else KFold
     parts = kind(n_folds, shuffle=True, random_state=random_state)
-    for number, part in enumerate(parts.split(np.zeros((n_samples, 1)), labels if by_class else None)):
-        if number and n_samples > MANY_SAMPLES:
-            return
-        yield part
+    yield from parts.split(np.zeros((n_samples, 1)), labels if by_class else None)
 
 
 def choose(
