@@ -99,6 +99,7 @@ def run(options: argparse.Namespace) -> dict:
         curve.write(_picture(trainer, curve.suffix))
     trained = _trained_model(trainer, content, options.out)
     after = None if model.task is None else _scores(trained, test, options.label)
+    losses = trainer.train_losses_ or [None]  # none where the start was kept
     return {
         "model": options.model,
         "out": options.out,
@@ -110,7 +111,7 @@ def run(options: argparse.Namespace) -> dict:
         "weights": sorted(trainer.trained_coef_),
         "epochs": trainer.n_iter_,
         "seconds": seconds,
-        "loss": {"first": trainer.train_losses_[0], "last": trainer.train_losses_[-1]},
+        "loss": {"first": losses[0], "last": losses[-1]},
         "scores": {"before": before, "after": after},
     }
 

@@ -33,6 +33,8 @@ FEW_SAMPLES = 10_000
 FEW_WEIGHTS = 5_000_000
 #: Rates of Adam for standardised features, in units of the labels.
 RATE, RATE_OF_LINEAR = 0.001, 0.01
+#: Share of these rates for a model's own weights, which batches are to change little by little.
+WARM = 0.1
 #: Weights of classes that are drawn anew for every tree.
 BY_TREE = "balanced_subsample"
 
@@ -96,7 +98,8 @@ def automatic_rate(
     updates = configuration.updates
     needs_batches = updates.average or updates.clip_norm or updates.clip_value
     in_python = loss is not None and loss.in_python
-    adam = LearningRateAdam(eta0=RATE if flexible else RATE_OF_LINEAR)
+    slower = WARM if configuration.warm_start else 1.0
+    adam = LearningRateAdam(eta0=(RATE if flexible else RATE_OF_LINEAR) * slower)
     left = (configuration.penalty or NoPenalty()).without_absolute_values().parts()
     if not all(part.smooth or part.roundable for part in left):
         return LearningRateSGD() if any(part.needs_step for part in left) else adam

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from .. import conversion
+from ..models import find_definition, fitted_part
 from ..training import Data, LoopSettings
 from .adaptation import Candidate, choose, folds
 from .callbacks import EstimatorView
@@ -78,8 +80,8 @@ class Trainer:
         if not adapts and held_out is not None and self._is_automatic and not stopping.early_stopping:
             settings = replace(settings, watch="validation_loss", validation_every=1, tol=0.0)
         validation = None if held_out is None else self._validation(start, held_out)
-        held = self._candidate(start, settings, validation, random_state) if adapts else None
-        return train(configuration, start, settings, validation, task, held)
+        candidate = self._candidate(start, settings, validation, random_state) if adapts else None
+        return train(configuration, start, settings, validation, task, candidate)
 
     def partial_fit(self, samples: Samples, classes: Any, total_weight: float | None) -> FittedModel:
         """Return a model trained for one epoch more than the last one."""
@@ -123,7 +125,7 @@ class Trainer:
         encoder = problem.encoder
         if validation is not None:
             parts = iter([(data, validation.data)])
-        elif len(data) < 2:
+        elif len(data) < 2 or self._holds_its_samples(start):
             return Candidate(math.inf)
         else:
             numbers = folds(encoder.class_numbers(data.y), len(data), random_state)
@@ -139,6 +141,17 @@ class Trainer:
         found = choose(step, parts, start.weights, start.others(step.task), settings, measure)
         step.release()
         return found
+
+    def _holds_its_samples(self, start: Start) -> bool:
+        """Return whether a model was fitted on these very samples, and holds them as its parameters.
+
+        Those that are left out of a training are in it all the same, and cannot judge it.
+        """
+        source = self.configuration.source
+        if conversion.is_onnx_source(source) or conversion.is_fitted(source):
+            return False
+        definition = find_definition(fitted_part(start.problem.source))
+        return definition is not None and bool(definition.not_in_objective)
 
     def _validation(self, start: Start, samples: Samples) -> Validation:
         problem = start.problem

@@ -17,8 +17,7 @@ from ..graphs import TensorType, value_types
 from ..learning_rates import LearningRateAdam
 from ..losses import BaseLoss
 from ..penalties import BasePenalty, NoPenalty
-from ..training import Device, Objective, ScoreGraph, TrainingTask, Update, make_session
-from ..training.sessions import session_options
+from ..training import Objective, ScoreGraph, TrainingTask, Update
 from ..training.step_graphs import SAMPLE_WEIGHT
 from .automatic import automatic_rate, follows_noise, own_class_weight, own_loss, own_penalty
 from .class_weights import (
@@ -29,7 +28,8 @@ from .class_weights import (
 )
 from .configuration import Configuration, Updates
 from .data_errors import other_number_of_classes, too_few_classes
-from .objectives import is_for_classes_only, loss_for_model, penalty_for_weights, sum_over_outputs
+from .model_sources import converted, fitted_source
+from .objectives import loss_for_model, penalty_for_weights, sum_over_outputs
 from .targets import TargetEncoder
 
 if TYPE_CHECKING:
@@ -117,9 +117,9 @@ class Problem:
         The random state draws seeds of that fit; ``classes`` are all that may come. Class weights, penalty
         and learning rate come with :meth:`with_objective_of`.
         """
-        source = _fitted_source(configuration, X, y, sample_weight, random_state, classes)
+        source = fitted_source(configuration, X, y, sample_weight, random_state, classes)
         loss = configuration.loss or own_loss(source)
-        trainable = _converted(configuration, source, X, loss)
+        trainable = converted(configuration, source, X, loss)
         loss = loss_for_model(loss, trainable)
         known = _find_classes(trainable, y, classes)
         is_sklearn = not conversion.is_onnx_source(source)
@@ -187,13 +187,17 @@ class Problem:
             penalty = own_penalty(self.source, self.trainable, rate, total)
         return replace(problem, updates=updates, penalty=penalty)
 
-    def label_scale(self, labels: np.ndarray) -> float:
-        """Return the standard deviation of encoded labels for scores of their scale, one for others."""
+    @property
+    def predicts_labels(self) -> bool:
+        """Whether scores are labels, in their units."""
         head = self.trainable.head
-        if head is None or head.task != "regression" or _link(self.loss) != "identity":
-            return 1.0
-        spread = float(np.std(labels.astype(np.float64)))
-        return spread if spread > 0 else 1.0
+        return head is not None and head.task == "regression" and _link(self.loss) == "identity"
+
+    def label_spread(self, labels: np.ndarray) -> float:
+        """Return the standard deviation of encoded labels for scores of their scale, one for others."""
+        values = labels.astype(np.float64)
+        spread = float(np.std(values)) or float(np.abs(values).max(initial=0.0))
+        return spread if self.predicts_labels and spread > 0 else 1.0
 
     def total_weight(self, y: Any, sample_weight: np.ndarray | None) -> float:
         """Return the sum of the weights of samples, those of their classes included; one without samples."""
@@ -269,54 +273,6 @@ class Problem:
 
 def _link(loss: BaseLoss | None) -> str:
     return "identity" if loss is None else loss.link
-
-
-def _fitted_source(configuration: Configuration, X, y, sample_weight, random_state, classes) -> Any:
-    source = configuration.source
-    if conversion.is_onnx_source(source) or conversion.is_fitted(source):
-        return source
-    return conversion.fit_clone(
-        source,
-        X,
-        y,
-        sample_weight=sample_weight,
-        shapes_only=not configuration.warm_start and configuration.conversion.weights_to_train is None,
-        random_state=random_state,
-        classes=classes,
-    )
-
-
-def _converted(configuration: Configuration, source: Any, X: Any, loss: BaseLoss | None) -> TrainableModel:
-    options = configuration.conversion
-    classifies = conversion.is_onnx_source(source) and is_for_classes_only(loss)
-    return conversion.to_trainable(
-        source,
-        options.weights_to_train,
-        X=X,
-        run=_GraphRunner(),
-        dtype=np.dtype(options.dtype),
-        loss_output_name=options.loss_output_name,
-        label_name=options.label_name,
-        weight_name=options.weight_name,
-        forced_task="classification" if classifies else None,
-        link=_link(loss),
-    )
-
-
-class _GraphRunner:
-    """Runs graphs, and returns their first output; the session of the last graph is kept."""
-
-    def __init__(self) -> None:
-        self._last: tuple[ModelProto, Any] | None = None
-
-    def __call__(self, model: ModelProto, feeds: dict[str, np.ndarray]) -> np.ndarray:
-        if self._last is None or self._last[0] is not model:
-            options = session_options()
-            options.log_severity_level = 4  # a failure here becomes a warning
-            self._last = model, make_session(model, Device("cpu"), options=options)
-        session = self._last[1]
-        names = {value.name for value in session.get_inputs()}
-        return session.run(None, {name: array for name, array in feeds.items() if name in names})[0]
 
 
 def _intercepts(trainable: TrainableModel) -> dict[str, bool]:

@@ -11,7 +11,8 @@ from sklearn.utils import column_or_1d
 from .. import conversion
 from ..exceptions import UnfittedStartWarning, warn_user
 from ..training import Data, TrainingTask
-from ..training.coordinates import first_layers
+from ..training.first_layers import first_layers
+from ..training.rescaling import last_weights
 from .automatic import warn_of_terms_left_out
 from .class_weights import objective_weights
 from .configuration import Configuration
@@ -62,8 +63,24 @@ class Start:
 
     def others(self, task: TrainingTask) -> dict[str, dict[str, np.ndarray]]:
         """Return other weights to begin a training with, meant for standardised features."""
-        found = {} if self.fresh is None else {"fresh": self.fresh}
+        found = {} if self.fresh is None else {"fresh": self._in_units_of_labels(self.fresh, task)}
         return {**found, "restandardised": self.weights} if first_layers(task) else found
+
+    def _in_units_of_labels(self, fresh: dict[str, np.ndarray], task: TrainingTask) -> dict[str, np.ndarray]:
+        """Return fresh weights for scores of mean and spread of the labels, where scores are labels."""
+        if not self.problem.predicts_labels:
+            return fresh
+        found, labels = dict(fresh), self.data.y.astype(np.float64)
+        mean, spread = labels.mean(axis=0), self.problem.label_spread(self.data.y)
+        for name in last_weights(task):
+            array = fresh[name]
+            if not self.problem.trainable.weights[name].drawn or name in self.problem.trainable.constraints:
+                continue
+            if not task.graph.intercepts[name]:
+                found[name] = (array * spread).astype(array.dtype)
+            elif array.size == mean.size:
+                found[name] = mean.reshape(array.shape).astype(array.dtype)
+        return found
 
 
 @dataclass(frozen=True)

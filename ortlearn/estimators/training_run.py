@@ -15,6 +15,7 @@ from ..penalties.anchored import AnchoredPenalty
 from ..training import Data, LoopSettings, TrainingResult, TrainingTask, hoist, make_session, run_training
 from ..training.averaging import begin_later
 from ..training.coordinates import Coordinates
+from ..training.full_batch import FullBatchStep
 from ..training.hoisting import needs_hoisting
 from ..training.rescaling import unit_lengths
 from ..training.solver_loop import run_full_batch, standardised_weights
@@ -43,11 +44,11 @@ def train(
     settings: LoopSettings,
     validation: Validation | None = None,
     task: FitTask | None = None,
-    held: Candidate | None = None,
+    candidate: Candidate | None = None,
 ) -> FittedModel:
     """Return the model that a training leaves.
 
-    ``held`` says how training from a model's own weights is held back, where that was chosen.
+    ``candidate`` says how training from a model's own weights is held back, where that was chosen.
     """
     start = _in_coordinates(configuration, start)
     step, data = new_step(configuration, start)
@@ -58,11 +59,11 @@ def train(
         observer = task.observer(name, start.state.history, model_after)
     advice = partial(scale_advice, start.problem, start.features, start.data.X)
     hooks = {"validate": None if validation is None else validation.measure, "observer": observer}
-    if held is not None and math.isinf(held.pull):
+    if candidate is not None and math.isinf(candidate.pull):
         result = TrainingResult.of_start(start.weights)
     else:
-        result = _run(start, step, data, replace(settings, advice=advice), held, hooks)
-    if held is None and start.is_own and configuration.keep_better:
+        result = _run(start, step, data, replace(settings, advice=advice), candidate, hooks)
+    if candidate is None and start.is_own and configuration.keep_better:
         _keep_better(configuration, start, result, validation)
     if result.start_kept:
         warn_user(KEPT, StartKeptWarning)
@@ -78,23 +79,23 @@ def _run(
     step: Any,
     data: Data,
     settings: LoopSettings,
-    held: Candidate | None,
+    candidate: Candidate | None,
     hooks: dict[str, Any],
 ) -> TrainingResult:
     """Train on all samples at once, or on batches."""
     learning_rate, weights = step.task.update.learning_rate, start.weights
     if learning_rate.full_batch:
         others = start.others(step.task)
-        center = ("start" if start.is_own else "fresh") if held is None else held.center
+        center = ("start" if start.is_own else "fresh") if candidate is None else candidate.center
         if center in others:
             weights = standardised_weights(step, data, others[center])
-        pull = 0.0 if held is None else held.pull
+        pull = 0.0 if candidate is None else candidate.pull
         return run_full_batch(step, data, weights, settings, **hooks, pull=pull)
     states, coordinates = begin_later(start.state.states, learning_rate), start.state.coordinates
     if coordinates is not None:
         own = start.fresh is None or start.is_own
-        weights = coordinates.as_points(weights) if own else start.fresh or {}
-        states = states or unit_lengths(step.task, weights, start.problem.label_scale(data.y))
+        weights = coordinates.as_points(weights) if own else start.others(step.task)["fresh"]
+        states = states or unit_lengths(step.task, weights, start.problem.label_spread(data.y))
         hooks["convert"] = coordinates.as_weights
     return run_training(step, data, weights, settings, start.state.seed, states=states, **hooks)
 
@@ -148,7 +149,10 @@ def new_step(configuration: Configuration, start: Start) -> tuple[Any, Data]:
     if loss is None or not loss.in_python:
         score, names = None if loss is None else graph.output, start.problem.trainable.original_names
         require_gradients(objective_graph(task), OBJECTIVE, graph.weights, graph.origin, names, score)
-    return configuration.runtime.new_step(task), data
+    step = configuration.runtime.new_step(task)
+    if isinstance(step, FullBatchStep):
+        step.label_spread = start.problem.label_spread(data.y)
+    return step, data
 
 
 def _task(configuration: Configuration, start: Start) -> tuple[TrainingTask, Data]:

@@ -40,6 +40,10 @@ def _kernel(op: ModelWriter, model: Any, x: str) -> str:
         raise op.fail(
             model, f"a kernel {kernel} has no form in ONNX, only {', '.join(KERNELS)} have. Use one of these."
         )
+    if not model.support_vectors_.shape[0]:
+        raise op.fail(
+            model, "it has no support vectors: every label is within epsilon of a constant. Lower epsilon."
+        )
     form = _Dense() if issparse(model.support_vectors_) else AsIs()
     rows = op.parameter(model, "support_vectors_", form=form, role="weight")
     if model.kernel == "linear":

@@ -15,6 +15,7 @@ from .cache import cached_session
 from .coordinates import Coordinates
 from .devices import Device, ort_value
 from .hoisting import CHUNK_BYTES
+from .rescaling import unit_lengths
 from .smoothing import WIDTH, smoothed_objective
 from .step_graphs import OBJECTIVE, objective_graph
 from .task import TrainingTask
@@ -62,6 +63,8 @@ class FullBatchStep:
                 "penalty, or another learning rate."
             )
         self._rounds_penalty = not left.smooth
+        #: Standard deviation of the labels, where scores have their scale.
+        self.label_spread = 1.0
         self.task = task
         self.device = device
         self._n_jobs = n_jobs
@@ -120,6 +123,18 @@ class FullBatchStep:
             zero = np.zeros(self._shapes[name])
             found[name] = zero if not anchors or anchors[0] is None else anchors[0]
         return found
+
+    def units(self) -> np.ndarray:
+        """Return the unit of each element of all weights: that of the labels in the last layer.
+
+        Returns
+        -------
+        ndarray of shape (n_elements,)
+            Units.
+        """
+        ones = {name: np.ones(shape) for name, shape in self._shapes.items()}
+        found = unit_lengths(self.task, ones, self.label_spread)
+        return self.pack({name: array for (name, _), array in found.items()})
 
     @property
     def intercepts(self) -> np.ndarray:

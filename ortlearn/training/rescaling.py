@@ -12,7 +12,7 @@ from ..graphs.view import GraphView
 from ..learning_rates import BaseLearningRate
 from .task import TrainingTask
 
-__all__ = ["Rescaled", "unit_lengths"]
+__all__ = ["Rescaled", "last_weights", "unit_lengths"]
 
 #: State of a weight: how long a step of one is.
 UNIT = "unit_length"
@@ -69,7 +69,7 @@ class Rescaled(BaseLearningRate):
 
 
 def unit_lengths(
-    task: TrainingTask, weights: Mapping[str, np.ndarray], label_scale: float
+    task: TrainingTask, weights: Mapping[str, np.ndarray], spread: float
 ) -> dict[tuple[str, str], np.ndarray]:
     """Return the units of weights for labels as they are: their scale in the last layer, one elsewhere.
 
@@ -79,7 +79,7 @@ def unit_lengths(
         What is trained.
     weights : mapping of str to ndarray
         Weights to train.
-    label_scale : float
+    spread : float
         Standard deviation of the labels, one where scores have another scale.
 
     Returns
@@ -88,13 +88,24 @@ def unit_lengths(
         State of each weight, of its shape and type.
     """
     units = {name: np.ones(array.shape) for name, array in weights.items()}
-    for name in _last_weights(task):
-        units[name] = units[name] * label_scale
+    for name in last_weights(task):
+        units[name] = units[name] * spread
     return {(name, UNIT): array.astype(weights[name].dtype) for name, array in units.items()}
 
 
-def _last_weights(task: TrainingTask) -> list[str]:
-    """Return the trained weights of the product, and the sum, that give the scores."""
+def last_weights(task: TrainingTask) -> list[str]:
+    """Return the trained weights of the product, and the sum, that give the scores.
+
+    Parameters
+    ----------
+    task : TrainingTask
+        What is trained.
+
+    Returns
+    -------
+    list of str
+        Names.
+    """
     view, found = GraphView(task.graph.model), []
     node = view.producer(task.graph.output, passing=("Identity", "Reshape"))
     while node is not None and node.op_type in ("Add", "MatMul", "Gemm"):

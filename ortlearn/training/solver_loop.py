@@ -50,15 +50,23 @@ class _Run:
         self.step = step
         self.monitor = monitor
         self.coordinates = step.coordinates()
-        self.best = self.start = self.coordinates.point(step.pack(weights))
+        self.units = step.units()
+        self.best = self.start = self.coordinates.point(step.pack(weights)) / self.units
         self.lower = step.lower  # coordinates of bounded weights are multiples of them
         factors = step.absolute
         self.absolute = self.anchor = None
         if factors is not None:
             lengths = self.coordinates.lengths(len(factors))
-            self.absolute, self.anchor = factors * lengths, step.pack(step.anchor) / lengths
+            self.absolute = factors * lengths * self.units
+            self.anchor = step.pack(step.anchor) / lengths / self.units
         self._last: tuple[np.ndarray, tuple[float, np.ndarray]] | None = None
-        self.pull, self.center = 0.0, self.coordinates.point(step.pack(toward))
+        self.pull, self.center = 0.0, self.coordinates.point(step.pack(toward)) / self.units
+        # the objective is divided by its first value, so that tolerances mean the same for any labels
+        self.scale = 1.0
+        first = abs(self._evaluate(self.start)[0])
+        self.scale = first if np.isfinite(first) and first > 0 else 1.0
+        if self.absolute is not None:
+            self.absolute = self.absolute / self.scale
         self.share = np.where(step.intercepts, INTERCEPTS, 1.0)
         if pull:
             self.pull, self._last = pull * _curvature(self, self.center), None
@@ -67,7 +75,7 @@ class _Run:
     @property
     def snapshot(self) -> Snapshot:
         """The last weights at which the objective was finite."""
-        return Snapshot(self.step.unpack(self.coordinates.weights(self.best)), {})
+        return Snapshot(self.step.unpack(self.coordinates.weights(self.best * self.units)), {})
 
     def __call__(self, point: np.ndarray) -> tuple[float, np.ndarray]:
         """Return objective and gradient; asking twice for the same point costs nothing."""
@@ -77,8 +85,8 @@ class _Run:
         return value, gradient.copy()
 
     def _evaluate(self, point: np.ndarray, width: float = 0.0) -> tuple[float, np.ndarray]:
-        value, slopes = self.step.evaluate(self.coordinates.weights(point), width)
-        gradient = self.coordinates.gradient(slopes)
+        value, slopes = self.step.evaluate(self.coordinates.weights(point * self.units), width * self.scale)
+        value, gradient = value / self.scale, self.coordinates.gradient(slopes) * self.units / self.scale
         if self.pull:
             away = point - self.center
             force = self.pull * self.share * away
@@ -102,7 +110,7 @@ class _Run:
         if not np.isfinite(value):
             raise _NotFinite(f"{value}")
         self.best = np.array(point)
-        return value
+        return value * self.scale
 
     def note(self, point: np.ndarray) -> None:
         """Take note of the point after an iteration."""

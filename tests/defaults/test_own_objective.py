@@ -11,6 +11,7 @@ from sklearn.linear_model import (
     HuberRegressor,
     Lasso,
     LassoCV,
+    LinearRegression,
     LogisticRegression,
     MultiTaskLasso,
     PoissonRegressor,
@@ -151,6 +152,14 @@ def test_sample_weights_are_part_of_the_total_weight():
     expected = Ridge(alpha=2.0).fit(X[repeated], y[repeated]).coef_
     trained = OrtGradientOptimizer(Ridge(alpha=2.0), random_state=0).fit(X, y, weights).to_sklearn()
     np.testing.assert_allclose(trained.coef_, expected, rtol=1e-3, atol=1e-2 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1e6])
+@pytest.mark.parametrize("model", [LinearRegression(), Ridge(0.01), MLPRegressor(random_state=0)], ids=repr)
+def test_labels_of_any_scale(model, scale):
+    X, y = DIABETES
+    expected, found = (OrtGradientOptimizer(model, random_state=0).fit(X, f * y) for f in (1.0, scale))
+    assert found.score(X, scale * y) > expected.score(X, y) - 0.02
 
 
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.FidelityWarning")

@@ -44,3 +44,10 @@ def test_raw_features_in_a_stream():
 def test_a_total_weight_that_is_none(total_weight):
     with pytest.raises(ValueError, match="total_weight"):
         OrtGradientOptimizer(Ridge()).partial_fit(X, Y, total_weight=total_weight)
+
+
+def test_a_stream_learns_the_mean_of_its_labels():
+    rng = np.random.default_rng(0)
+    features = rng.uniform(size=(300, 4))
+    labels = features @ [1.0, 2.0, -1.0, 0.5] + 100
+    assert stream(Ridge(0.01), features, labels, 20, total_weight=300).score(features, labels) > 0.9

@@ -71,6 +71,16 @@ def test_support_vectors_do_not_move_onto_the_rows():
     assert trainer.score(X[1200:], y[1200:]) > model.score(X[1200:], y[1200:]) - 0.02
 
 
+@pytest.mark.filterwarnings("ignore::ortlearn.exceptions.ObjectiveWarning")
+def test_support_vectors_do_not_judge_themselves():
+    X, y = WINE
+    rows = np.random.default_rng(0).permutation(len(X))
+    train, test = rows[:130], rows[130:]
+    with pytest.warns(StartKeptWarning):
+        trainer = OrtGradientOptimizer(SVC(), random_state=0).fit(X[train], y[train])
+    assert trainer.score(X[test], y[test]) == SVC().fit(X[train], y[train]).score(X[test], y[test])
+
+
 def drifted(n_new):
     X, y = make_classification(4000, 8, n_informative=5, class_sep=0.8, random_state=0)
     moved = X[2000:] @ np.diag([1, -1, 1, -1, 1, -1, 1, -1]) + 0.3

@@ -1,0 +1,70 @@
+"""From what is given as an estimator to a graph that can be trained."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from onnx import ModelProto
+
+from .. import conversion
+from ..losses import BaseLoss
+from ..training import Device, make_session
+from ..training.sessions import session_options
+from .configuration import Configuration
+from .objectives import is_for_classes_only
+
+if TYPE_CHECKING:
+    from ..conversion import TrainableModel
+
+__all__ = ["converted", "fitted_source"]
+
+
+def fitted_source(configuration: Configuration, X, y, sample_weight, random_state, classes) -> Any:
+    """Return the model of a configuration, a clone that was fitted on samples where it is not fitted."""
+    source = configuration.source
+    if conversion.is_onnx_source(source) or conversion.is_fitted(source):
+        return source
+    return conversion.fit_clone(
+        source,
+        X,
+        y,
+        sample_weight=sample_weight,
+        shapes_only=not configuration.warm_start and configuration.conversion.weights_to_train is None,
+        random_state=random_state,
+        classes=classes,
+    )
+
+
+def converted(configuration: Configuration, source: Any, X: Any, loss: BaseLoss | None) -> TrainableModel:
+    """Return the graph of a fitted model or a file, for scores that a loss takes."""
+    options = configuration.conversion
+    classifies = conversion.is_onnx_source(source) and is_for_classes_only(loss)
+    return conversion.to_trainable(
+        source,
+        options.weights_to_train,
+        X=X,
+        run=_GraphRunner(),
+        dtype=np.dtype(options.dtype),
+        loss_output_name=options.loss_output_name,
+        label_name=options.label_name,
+        weight_name=options.weight_name,
+        forced_task="classification" if classifies else None,
+        link="identity" if loss is None else loss.link,
+    )
+
+
+class _GraphRunner:
+    """Runs graphs, and returns their first output; the session of the last graph is kept."""
+
+    def __init__(self) -> None:
+        self._last: tuple[ModelProto, Any] | None = None
+
+    def __call__(self, model: ModelProto, feeds: dict[str, np.ndarray]) -> np.ndarray:
+        if self._last is None or self._last[0] is not model:
+            options = session_options()
+            options.log_severity_level = 4  # a failure here becomes a warning
+            self._last = model, make_session(model, Device("cpu"), options=options)
+        session = self._last[1]
+        names = {value.name for value in session.get_inputs()}
+        return session.run(None, {name: array for name, array in feeds.items() if name in names})[0]
