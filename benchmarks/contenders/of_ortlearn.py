@@ -38,6 +38,8 @@ class SingleGraph(Contender):
             max_iter=epochs,
             shuffle=shuffle,
             warm_start=True,
+            learning_penalty=None,
+            keep_better=False,
             n_jobs=self.threads,
             random_state=0,
         )

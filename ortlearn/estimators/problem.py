@@ -17,7 +17,7 @@ from ..graphs import TensorType, value_types
 from ..learning_rates import LearningRateAdam
 from ..losses import BaseLoss
 from ..penalties import BasePenalty, NoPenalty
-from ..training import Objective, ScoreGraph, TrainingTask, Update
+from ..training import Data, Objective, ScoreGraph, TrainingTask, Update
 from ..training.step_graphs import SAMPLE_WEIGHT
 from .automatic import automatic_rate, follows_noise, own_class_weight, own_loss, own_penalty
 from .class_weights import (
@@ -193,11 +193,15 @@ class Problem:
         head = self.trainable.head
         return head is not None and head.task == "regression" and _link(self.loss) == "identity"
 
-    def label_spread(self, labels: np.ndarray) -> float:
-        """Return the standard deviation of encoded labels for scores of their scale, one for others."""
-        values = labels.astype(np.float64)
-        spread = float(np.std(values)) or float(np.abs(values).max(initial=0.0))
-        return spread if self.predicts_labels and spread > 0 else 1.0
+    def label_moments(self, data: Data) -> tuple[np.ndarray, float]:
+        """Return mean and deviation of encoded labels for scores of their scale, zero and one for others."""
+        values = data.y.reshape(len(data.y), -1).astype(np.float64)
+        if not self.predicts_labels:
+            return np.zeros(values.shape[1]), 1.0
+        mean = np.average(values, axis=0, weights=data.sample_weight)
+        squares = np.average((values - mean) ** 2, axis=0, weights=data.sample_weight)
+        spread = float(np.sqrt(squares.mean())) or float(np.abs(mean).max(initial=0.0))
+        return mean, spread or 1.0
 
     def total_weight(self, y: Any, sample_weight: np.ndarray | None) -> float:
         """Return the sum of the weights of samples, those of their classes included; one without samples."""

@@ -70,8 +70,7 @@ class Start:
         """Return fresh weights for scores of mean and spread of the labels, where scores are labels."""
         if not self.problem.predicts_labels:
             return fresh
-        found, labels = dict(fresh), self.data.y.astype(np.float64)
-        mean, spread = labels.mean(axis=0), self.problem.label_spread(self.data.y)
+        found, (mean, spread) = dict(fresh), self.problem.label_moments(self.data)
         for name in last_weights(task):
             array = fresh[name]
             if not self.problem.trainable.weights[name].drawn or name in self.problem.trainable.constraints:

@@ -95,7 +95,7 @@ def _run(
     if coordinates is not None:
         own = start.fresh is None or start.is_own
         weights = coordinates.as_points(weights) if own else start.others(step.task)["fresh"]
-        states = states or unit_lengths(step.task, weights, start.problem.label_spread(data.y))
+        states = states or unit_lengths(step.task, weights, start.problem.label_moments(data)[1])
         hooks["convert"] = coordinates.as_weights
     return run_training(step, data, weights, settings, start.state.seed, states=states, **hooks)
 
@@ -151,7 +151,7 @@ def new_step(configuration: Configuration, start: Start) -> tuple[Any, Data]:
         require_gradients(objective_graph(task), OBJECTIVE, graph.weights, graph.origin, names, score)
     step = configuration.runtime.new_step(task)
     if isinstance(step, FullBatchStep):
-        step.label_spread = start.problem.label_spread(data.y)
+        step.label_spread = start.problem.label_moments(data)[1]
     return step, data
 
 

@@ -66,11 +66,12 @@ class Coordinates:
     task : TrainingTask
         What is trained.
     data : Data
-        Samples; sparse features are scaled, and not centred.
+        Samples.
     shapes : mapping of str to tuple of int
         Shapes of the weights.
     of_features : bool, default=False
-        Whether features are to be standardised, too: only those that nothing else reads.
+        Whether features are to be standardised, too: only those that nothing else reads, and sparse ones
+        scaled alone.
     """
 
     def __init__(
@@ -97,6 +98,7 @@ class Coordinates:
                 continue
             size = None if layer.intercept is None else int(np.prod(shapes[layer.intercept]))
             centred = size == shape[1] and layer.intercept not in bounded
+            centred = centred and not (of_features and issparse(features))  # it would fill the zeros
             mean, spread = moments(features, data.sample_weight, centred)
             parts = penalty.parts_for(task.graph.intercepts[layer.weight], layer.weight)
             curvature = 2 * sum(part.square_factor for part in parts)

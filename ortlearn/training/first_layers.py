@@ -94,7 +94,7 @@ def moments(features: Any, sample_weight: np.ndarray | None, centred: bool) -> t
     Parameters
     ----------
     features : ndarray or sparse matrix of shape (n_samples, n_features)
-        Columns; sparse ones are not centred.
+        Columns.
     sample_weight : ndarray of shape (n_samples,) or None
         Weights of the samples.
     centred : bool
@@ -106,13 +106,12 @@ def moments(features: Any, sample_weight: np.ndarray | None, centred: bool) -> t
         Both of each column; a spread of zero for columns that are constant.
     """
     if issparse(features):
-        squares, n_samples = features.multiply(features), features.shape[0]
-        shares = (
-            np.full(n_samples, 1 / n_samples)
-            if sample_weight is None
-            else sample_weight / sample_weight.sum()
-        )
-        return np.zeros(features.shape[1]), np.sqrt(np.asarray(shares @ squares, dtype=np.float64).ravel())
+        n_samples = features.shape[0]
+        shares = np.ones(n_samples) if sample_weight is None else sample_weight.astype(np.float64)
+        shares = shares / shares.sum()
+        squares = np.asarray(shares @ features.multiply(features).astype(np.float64)).ravel()
+        mean = np.asarray(shares @ features.astype(np.float64)).ravel() if centred else np.zeros(len(squares))
+        return mean, _spread(squares - mean**2, mean)
     weights = np.ones(len(features)) if sample_weight is None else sample_weight.astype(np.float64)
     mean, chunks = np.zeros(features.shape[1]), range(0, len(features), ROWS)
     if centred:
@@ -122,6 +121,11 @@ def moments(features: Any, sample_weight: np.ndarray | None, centred: bool) -> t
     squares = np.zeros(features.shape[1])
     for rows in (slice(start, start + ROWS) for start in chunks):
         squares += weights[rows] @ (features[rows] - mean) ** 2
-    spread = np.sqrt(squares / weights.sum())
+    return mean, _spread(squares / weights.sum(), mean)
+
+
+def _spread(variance: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Return standard deviations, zero for columns that are constant but for rounding."""
+    spread = np.sqrt(np.maximum(variance, 0.0))
     spread[spread <= CONSTANT * np.abs(mean)] = 0.0
-    return mean, spread
+    return spread

@@ -43,6 +43,7 @@ def fit(folder, pipe=None):
     checkpoint = Reporting(folder, with_estimator=True, overwrite=True)
     checkpoint.pipe = os.open(os.devnull, os.O_WRONLY) if pipe is None else pipe
     options = {"max_iter": N_EPOCHS, "learning_rate": "Adam", "batch_size": 16, "random_state": 0}
+    options["learning_penalty"] = None  # that of the model would follow the rows of partial_fit
     trainer = OrtGradientOptimizer(Ridge(), **options).set_callbacks(checkpoint).fit(X, y)
     if pipe is not None:
         signal.pause()  # until it is killed
