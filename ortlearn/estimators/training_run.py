@@ -11,6 +11,7 @@ import numpy as np
 
 from ..differentiation import require_gradients
 from ..exceptions import StartKeptWarning, warn_user
+from ..learning_rates import LearningRateLBFGS
 from ..penalties.anchored import AnchoredPenalty
 from ..training import Data, LoopSettings, TrainingResult, TrainingTask, hoist, make_session, run_training
 from ..training.averaging import begin_later
@@ -64,7 +65,7 @@ def train(
     else:
         result = _run(start, step, data, replace(settings, advice=advice), candidate, hooks)
     if candidate is None and start.is_own and configuration.keep_better:
-        _keep_better(configuration, start, result, validation)
+        _keep_better(configuration, start, result, validation, (step.task, data))
     if result.start_kept:
         warn_user(KEPT, StartKeptWarning)
     model = model_after(result)
@@ -101,10 +102,23 @@ def _run(
 
 
 def _keep_better(
-    configuration: Configuration, start: Start, result: TrainingResult, validation: Validation | None
+    configuration: Configuration,
+    start: Start,
+    result: TrainingResult,
+    validation: Validation | None,
+    trained: tuple[TrainingTask, Data],
 ) -> None:
-    """Go back to the starting weights where training did not make the model better."""
+    """Go back to the starting weights where training did not make the model better.
+
+    Of text, the features that training computed before are taken: encoding it takes longer than the rest.
+    """
     problem, runtime = start.problem, configuration.runtime
+    if validation is None and trained[1].is_sparse and trained[0].objective.penalty.smooth:
+        judge = FullBatchStep(trained[0].changed(learning_rate=LearningRateLBFGS()), runtime.device)
+        judge.start(trained[1], start.weights)
+        if not judge.evaluate(judge.pack(result.weights))[0] < judge.evaluate(judge.pack(start.weights))[0]:
+            result.go_back_to(start.weights)
+        return
     runner = LiveInference(problem, problem.trainable.model, runtime)
     data = start.data if validation is None else validation.data
     penalty = None if validation is not None else penalty_graph(problem.task(False))

@@ -10,7 +10,7 @@ from onnx import ModelProto
 
 from ..differentiation import gradient_of_loss
 from ..exceptions import PluginError
-from .buffers import Data, take_rows
+from .buffers import Data, row_bytes, take_rows
 from .cache import cached_session
 from .coordinates import Coordinates
 from .devices import Device, ort_value
@@ -219,10 +219,10 @@ class FullBatchStep:
         if self._whole is not None:
             yield 1.0, self._whole
             return
-        n_rows, X = len(self._data), self._data.X
+        n_rows = len(self._data)
         weights = self._data.sample_weight
         counts = np.ones(n_rows) if weights is None else weights.astype(np.float64)
-        size = max(1, CHUNK_BYTES // (X.shape[1] * X.dtype.itemsize))
+        size = max(1, CHUNK_BYTES // row_bytes(self._data.inputs(self.task).values()))
         for start in range(0, n_rows, size):
             rows = slice(start, min(start + size, n_rows))
             yield counts[rows].sum() / counts.sum(), self._values(rows)
