@@ -50,7 +50,7 @@ def own_penalty(
 ) -> BasePenalty:
     """Return the penalty of the fit of an estimator, for the weights that are trained by default.
 
-    There is none, and a warning, where the update cannot take it.
+    Warn, and return no penalty, where the update cannot take it.
     """
     own = None if source is None else objective_of(source, total_weight)
     if own is None:

@@ -21,7 +21,7 @@ from .inference import LiveInference
 from .input_validation import read_samples
 from .partial_fit_classes import expected_classes
 from .samples import Samples, check_lengths, hold_out
-from .starting import Start, Stream, begin, data_of, resume
+from .starting import Start, begin, data_of, resume
 from .training_run import new_step, train
 from .validation import Validation
 
@@ -69,10 +69,8 @@ class Trainer:
         task = self.view.begin_task("fit", samples, stopping.max_iter)
         last = self.last if configuration.warm_start else None
         start = begin(configuration, samples, random_state, seed, last, expected)
-        settings, adapts = (
-            configuration.loop_settings(stopping.max_iter, (), stream=False),
-            self._adapts(start),
-        )
+        settings = configuration.loop_settings(stopping.max_iter, (), stream=False)
+        adapts = self._adapts(start)
         if not adapts and held_out is None and self._needs_validation(start):
             with suppress(ValueError):  # too few samples of a class: all are trained on
                 kept, others = hold_out(samples, configuration, random_state)
@@ -91,8 +89,8 @@ class Trainer:
         expected = expected_classes(classes, samples.y, configuration.estimator_type)
         task = self.view.begin_task("partial_fit", samples, 1)
         if self.last is None:
-            seed, stream = draw_seed(random_state), Stream(total_weight)
-            start = begin(configuration, samples, random_state, seed, None, expected, stream)
+            seed = draw_seed(random_state)
+            start = begin(configuration, samples, random_state, seed, None, expected, True, total_weight)
         else:
             start = resume(configuration, samples, self.last, total_weight)
             if expected is not None:

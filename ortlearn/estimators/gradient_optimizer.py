@@ -40,7 +40,7 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
         weights is held back as far as cross-validation asks for.
     learning_penalty : str, BasePenalty, dict or None, default="auto"
         Penalty on the weights; ``"auto"`` is that of the model, so that ``alpha`` or ``C`` mean what they
-        do in scikit-learn, None is none. A dictionary has penalties by names of weights, as
+        do in scikit-learn, None no penalty. A dictionary has penalties by names of weights, as
         ``weights_to_train`` takes them: ``{"coefs_[0]": "l1", "pca": L2Penalty(0.1)}``.
     max_iter : int, default=100
         Epochs, or iterations of a solver; the schedules of some rates span them.

@@ -44,7 +44,7 @@ class Start:
     Attributes
     ----------
     problem, features, data, state : Problem, InputFeatures, Data, TrainingState
-        What is trained, and on which samples.
+        Model, objective and samples.
     weights : dict of str to ndarray
         Starting weights.
     is_own : bool
@@ -82,19 +82,6 @@ class Start:
         return found
 
 
-@dataclass(frozen=True)
-class Stream:
-    """What ``partial_fit`` says of the samples to come.
-
-    Attributes
-    ----------
-    total_weight : float or None
-        Sum of the weights of all of them; None for that of the samples so far.
-    """
-
-    total_weight: float | None = None
-
-
 def begin(
     configuration: Configuration,
     samples: Samples,
@@ -102,12 +89,13 @@ def begin(
     seed: int,
     last: FittedModel | None = None,
     expected: PartialFitClasses | None = None,
-    stream: Stream | None = None,
+    stream: bool = False,
+    total_weight: float | None = None,
 ) -> Start:
     """Convert the model, fit it before where it is not fitted, and check the samples.
 
-    A warm start goes on from the ``last`` model; ``expected`` are the classes that may come, and ``stream``
-    is for ``partial_fit``.
+    A warm start continues the ``last`` model; ``expected`` are the classes that may come. The samples of a
+    ``stream`` have weights of a sum that may be known.
     """
     classes = None if expected is None else expected.checked_classes(samples.y)
     X, y, name = samples.X, samples.y, configuration.name
@@ -134,8 +122,8 @@ def begin(
         Inference(problem, problem.trainable.model, configuration.runtime).decision_function(rows[:3])
     samples = samples.with_checked_weights()
     warn_of_terms_left_out(configuration, problem.source)
-    n_samples, total = (rows.shape[0], None) if stream is None else (None, stream.total_weight)
-    problem = problem.with_objective_of(configuration, y, samples.sample_weight, n_samples, total)
+    n_samples = None if stream else rows.shape[0]
+    problem = problem.with_objective_of(configuration, y, samples.sample_weight, n_samples, total_weight)
     data = data_of(problem, rows, samples)
     warn_of_differences(problem, samples, rows, configuration.runtime)
     if expected is not None:
@@ -145,7 +133,7 @@ def begin(
     seen = problem.total_weight(y, samples.sample_weight)
     state = TrainingState(seed, total_weight=seen, penalty_weight=seen, anchor=weights)
     trained = [problem.trainable.weights[name] for name in problem.trainable.trained]
-    is_own = stream is None and (configuration.warm_start or not any(w.drawn for w in trained))
+    is_own = not stream and (configuration.warm_start or not any(w.drawn for w in trained))
     return Start(problem, features, data, weights, state, is_own, fresh)
 
 

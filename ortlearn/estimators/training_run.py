@@ -113,15 +113,18 @@ def _keep_better(
     Of text, the features that training computed before are taken: encoding it takes longer than the rest.
     """
     problem, runtime = start.problem, configuration.runtime
-    if validation is None and trained[1].is_sparse and trained[0].objective.penalty.smooth:
-        judge = FullBatchStep(trained[0].changed(learning_rate=LearningRateLBFGS()), runtime.device)
+    loss, penalised = problem.loss, _with_anchor(problem.task(False), start)
+    in_onnx = loss is not None and not loss.in_python
+    if validation is None and trained[1].is_sparse and in_onnx and penalised.objective.penalty.smooth:
+        task = trained[0].changed(learning_rate=LearningRateLBFGS())
+        judge = FullBatchStep(task, runtime.device, runtime.n_jobs)
         judge.start(trained[1], start.weights)
         if not judge.evaluate(judge.pack(result.weights))[0] < judge.evaluate(judge.pack(start.weights))[0]:
             result.go_back_to(start.weights)
         return
     runner = LiveInference(problem, problem.trainable.model, runtime)
     data = start.data if validation is None else validation.data
-    penalty = None if validation is not None else penalty_graph(problem.task(False))
+    penalty = None if validation is not None else penalty_graph(penalised)
     session = None if penalty is None else make_session(penalty, runtime.device, runtime.n_jobs)
 
     def value(weights: dict[str, np.ndarray]) -> float:
@@ -173,9 +176,15 @@ def _task(configuration: Configuration, start: Start) -> tuple[TrainingTask, Dat
     """Return what is trained, and the samples, the frozen part of the graph computed."""
     problem, data, runtime = start.problem, start.data, configuration.runtime
     task = problem.task(data.sample_weight is not None, len(data), start.state.n_seen)
-    penalty, anchor = task.objective.penalty, start.state.anchor
-    if anchor is not None and any(part.toward == "start" for part in penalty.parts()):
-        task = task.changed(penalty=AnchoredPenalty(penalty, anchor))
+    task = _with_anchor(task, start)
     if configuration.hoist or needs_hoisting(task):
         task, data = hoist(task, data, runtime.device, runtime.n_jobs)
     return task, data
+
+
+def _with_anchor(task: TrainingTask, start: Start) -> TrainingTask:
+    """Return a training whose penalties ``toward="start"`` know the starting weights."""
+    penalty, anchor = task.objective.penalty, start.state.anchor
+    if anchor is None or all(part.toward == "zero" for part in penalty.parts()):
+        return task
+    return task.changed(penalty=AnchoredPenalty(penalty, anchor))

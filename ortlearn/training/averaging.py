@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Any
 
 import numpy as np
 from onnx import TensorProto
 
 from ..graphs import GraphBuilder
 from ..learning_rates import BaseLearningRate
+from .wrapped_rate import WrappedRate
 
 __all__ = ["Averaged", "append_sums", "averages", "begin_later", "is_averaged"]
 
@@ -18,7 +18,7 @@ SUM = "averaged_sum"
 COUNT = "averaged_count"
 
 
-class Averaged(BaseLearningRate):
+class Averaged(WrappedRate):
     """A learning rate, and the mean of the weights after each update since one of them.
 
     The training itself is that of the wrapped learning rate. A weight has two states more: the sum
@@ -46,18 +46,13 @@ class Averaged(BaseLearningRate):
     """
 
     def __init__(self, learning_rate, begin=1):
-        self.learning_rate = learning_rate
+        super().__init__(learning_rate)
         self.begin = begin
 
     @property
     def scales_gradient(self) -> bool:  # type: ignore[override]
         """Whether the update uses the rate only as a factor of the gradient."""
         return self.learning_rate.scales_gradient
-
-    @property
-    def elementwise(self) -> bool:  # type: ignore[override]
-        """Whether each element of a weight is updated by itself."""
-        return self.learning_rate.elementwise
 
     @property
     def full_batch(self) -> bool:  # type: ignore[override]
@@ -73,18 +68,6 @@ class Averaged(BaseLearningRate):
         """Check the parameters before training."""
         self.learning_rate.check()
         self.check_count("begin")
-
-    def rate(self, epoch: int, memory: Any = None) -> float:
-        """Return the learning rate of an epoch."""
-        return self.learning_rate.rate(epoch, memory)
-
-    def start(self) -> Any:
-        """Return what is remembered before the first epoch."""
-        return self.learning_rate.start()
-
-    def remember(self, memory: Any, loss: float) -> Any:
-        """Return what is remembered once an epoch has ended."""
-        return self.learning_rate.remember(memory, loss)
 
     def init(self, weight: np.ndarray) -> dict[str, np.ndarray]:
         """Return the initial state of one weight: that of the update, and an empty sum."""

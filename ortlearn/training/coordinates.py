@@ -64,7 +64,7 @@ class Coordinates:
     Parameters
     ----------
     task : TrainingTask
-        What is trained.
+        Graph, objective and update.
     data : Data
         Samples.
     shapes : mapping of str to tuple of int
@@ -177,7 +177,7 @@ class Coordinates:
         Parameters
         ----------
         task : TrainingTask
-            What is trained.
+            Graph, objective and update.
         data : Data
             Samples.
 

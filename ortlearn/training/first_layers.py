@@ -48,7 +48,7 @@ def first_layers(task: TrainingTask) -> list[FirstLayer]:
     Parameters
     ----------
     task : TrainingTask
-        What is trained.
+        Graph, objective and update.
 
     Returns
     -------

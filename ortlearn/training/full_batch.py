@@ -15,7 +15,7 @@ from .cache import cached_session
 from .coordinates import Coordinates
 from .devices import Device, ort_value
 from .hoisting import CHUNK_BYTES
-from .rescaling import unit_lengths
+from .rescaling import last_weights
 from .smoothing import WIDTH, smoothed_objective
 from .step_graphs import OBJECTIVE, objective_graph
 from .task import TrainingTask
@@ -65,6 +65,8 @@ class FullBatchStep:
         self._rounds_penalty = not left.smooth
         #: Standard deviation of the labels, where scores have their scale.
         self.label_spread = 1.0
+        self._data: Data = None  # type: ignore[assignment]
+        self._coordinates: Coordinates | None = None
         self.task = task
         self.device = device
         self._n_jobs = n_jobs
@@ -88,8 +90,7 @@ class FullBatchStep:
         if not self.task.update.not_negative:
             return None
         names, not_negative = self.task.graph.weights, self.task.update.not_negative
-        bounds = [0.0 if name in not_negative else -np.inf for name in names]
-        return np.repeat(bounds, [int(np.prod(self._shapes[name])) for name in names])
+        return self._per_element([0.0 if name in not_negative else -np.inf for name in names])
 
     @property
     def absolute(self) -> np.ndarray | None:
@@ -99,9 +100,7 @@ class FullBatchStep:
             sum(part.absolute_factor for part in penalty.parts_for(is_intercept, name))
             for name, is_intercept in graph.intercepts.items()
         ]
-        if not any(factors):
-            return None
-        return np.repeat(factors, [int(np.prod(self._shapes[name])) for name in graph.weights])
+        return self._per_element(factors) if any(factors) else None
 
     @property
     def anchor(self) -> dict[str, np.ndarray]:
@@ -132,16 +131,17 @@ class FullBatchStep:
         ndarray of shape (n_elements,)
             Units.
         """
-        ones = {name: np.ones(shape) for name, shape in self._shapes.items()}
-        found = unit_lengths(self.task, ones, self.label_spread)
-        return self.pack({name: array for (name, _), array in found.items()})
+        last = last_weights(self.task)
+        return self._per_element([self.label_spread if n in last else 1.0 for n in self.task.graph.weights])
 
     @property
     def intercepts(self) -> np.ndarray:
         """Whether each element of all weights is one of an intercept."""
-        graph = self.task.graph
-        sizes = [int(np.prod(self._shapes[name])) for name in graph.weights]
-        return np.repeat(list(graph.intercepts.values()), sizes)
+        return self._per_element(list(self.task.graph.intercepts.values()))
+
+    def _per_element(self, values: list[Any]) -> np.ndarray:
+        """Return a value of each weight, once for each of its elements."""
+        return np.repeat(values, [int(np.prod(self._shapes[name])) for name in self.task.graph.weights])
 
     def coordinates(self) -> Coordinates:
         """Return coordinates in which the features of the data that were bound are standardised.
@@ -151,7 +151,9 @@ class FullBatchStep:
         Coordinates
             Change of variables.
         """
-        return Coordinates(self.task, self._data, self._shapes)
+        if self._coordinates is None:
+            self._coordinates = Coordinates(self.task, self._data, self._shapes)
+        return self._coordinates
 
     def graphs(self) -> dict[str, ModelProto]:
         """Return the graph of objective and gradients.
@@ -173,6 +175,8 @@ class FullBatchStep:
         weights : dict of str to ndarray
             Weights by name.
         """
+        if data is not self._data:  # trainings after one another on the same samples share them
+            self._coordinates = None
         self._data = data
         self._weights = {name: ort_value(np.array(array), self.device) for name, array in weights.items()}
         self._shapes = {name: array.shape for name, array in weights.items()}
@@ -198,7 +202,7 @@ class FullBatchStep:
 
     def release(self) -> None:
         """Let go of data and weights; graphs and sessions stay."""
-        self._data = self._whole = None  # type: ignore[assignment]
+        self._data = self._whole = self._coordinates = None  # type: ignore[assignment]
         self._weights, self._gradients, self._bindings = {}, [], {}
 
     def _needs_chunks(self, data: Data) -> bool:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Any
 
 import numpy as np
 
 from ..graphs import GraphBuilder
 from ..graphs.view import GraphView
-from ..learning_rates import BaseLearningRate
 from .task import TrainingTask
+from .wrapped_rate import WrappedRate
 
 __all__ = ["Rescaled", "last_weights", "unit_lengths"]
 
@@ -18,7 +17,7 @@ __all__ = ["Rescaled", "last_weights", "unit_lengths"]
 UNIT = "unit_length"
 
 
-class Rescaled(BaseLearningRate):
+class Rescaled(WrappedRate):
     """A learning rate for weights of any size: ``w / unit`` is updated, with a unit for each element.
 
     Units are a state of each weight, ones at first; see :func:`unit_lengths`.
@@ -28,26 +27,6 @@ class Rescaled(BaseLearningRate):
     learning_rate : BaseLearningRate
         Schedule and update.
     """
-
-    def __init__(self, learning_rate):
-        self.learning_rate = learning_rate
-
-    @property
-    def elementwise(self) -> bool:  # type: ignore[override]
-        """Whether each element of a weight is updated by itself."""
-        return self.learning_rate.elementwise
-
-    def rate(self, epoch: int, memory: Any = None) -> float:
-        """Return the learning rate of an epoch."""
-        return self.learning_rate.rate(epoch, memory)
-
-    def start(self) -> Any:
-        """Return what is remembered before the first epoch."""
-        return self.learning_rate.start()
-
-    def remember(self, memory: Any, loss: float) -> Any:
-        """Return what is remembered once an epoch has ended."""
-        return self.learning_rate.remember(memory, loss)
 
     def init(self, weight: np.ndarray) -> dict[str, np.ndarray]:
         """Return the initial state of one weight: that of the update, and units of one."""
@@ -76,7 +55,7 @@ def unit_lengths(
     Parameters
     ----------
     task : TrainingTask
-        What is trained.
+        Graph, objective and update.
     weights : mapping of str to ndarray
         Weights to train.
     spread : float
@@ -87,10 +66,10 @@ def unit_lengths(
     dict of (str, str) to ndarray
         State of each weight, of its shape and type.
     """
-    units = {name: np.ones(array.shape) for name, array in weights.items()}
-    for name in last_weights(task):
-        units[name] = units[name] * spread
-    return {(name, UNIT): array.astype(weights[name].dtype) for name, array in units.items()}
+    last = last_weights(task)
+    return {
+        (name, UNIT): np.full_like(array, spread if name in last else 1.0) for name, array in weights.items()
+    }
 
 
 def last_weights(task: TrainingTask) -> list[str]:
@@ -99,7 +78,7 @@ def last_weights(task: TrainingTask) -> list[str]:
     Parameters
     ----------
     task : TrainingTask
-        What is trained.
+        Graph, objective and update.
 
     Returns
     -------

@@ -63,8 +63,9 @@ class _Run:
         self.pull, self.center = 0.0, self.coordinates.point(step.pack(toward)) / self.units
         # the objective is divided by its first value, so that tolerances mean the same for any labels
         self.scale = 1.0
-        first = abs(self._evaluate(self.start)[0])
-        self.scale = first if np.isfinite(first) and first > 0 else 1.0
+        first, slopes = self._evaluate(self.start)
+        self.scale = abs(first) if np.isfinite(first) and first != 0 else 1.0
+        self._last = np.array(self.start), (first / self.scale, slopes / self.scale)
         if self.absolute is not None:
             self.absolute = self.absolute / self.scale
         self.share = np.where(step.intercepts, INTERCEPTS, 1.0)
