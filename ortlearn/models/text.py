@@ -104,10 +104,14 @@ def _terms(op: ModelWriter, model: Any, words: bool) -> dict[str, Any]:
     """Return the vocabulary as attributes: terms by their number of tokens, then by their column."""
     first, last = model.ngram_range
     by_column = sorted(model.vocabulary_.items(), key=itemgetter(1))
+    if words and last == 1:  # as below, for the usual case of many terms
+        pool, columns = ([entry[part] for entry in by_column] for part in (0, 1))
+        lengths = {"min_gram_length": 1, "max_gram_length": 1, "ngram_counts": [0]}
+        return {**lengths, "ngram_indexes": list(map(int, columns)), "pool_strings": pool}
     by_length: list[list[tuple[int, list[str]]]] = [[] for _ in range(last)]
     for term, column in by_column:
         # several words are joined by blanks, which words themselves do not have
-        tokens = [term] if words and last == 1 else term.split(" ") if words else list(term)
+        tokens = term.split(" ") if words else list(term)
         if not first <= len(tokens) <= last:
             raise op.fail(model, f"the words of its term {term!r} cannot be told apart.")
         by_length[len(tokens) - 1].append((int(column), tokens))
