@@ -14,6 +14,9 @@ from .typed_builder import TypedBuilder
 
 __all__ = ["GradientBuilder"]
 
+#: Numbers of classes up to which a one-hot row is looked up in a table.
+MOST_ROWS = 64
+
 
 class GradientBuilder(TypedBuilder):
     """A :class:`~ortlearn.graphs.GraphBuilder` with the helpers of gradient rules.
@@ -179,6 +182,9 @@ class GradientBuilder(TypedBuilder):
         """
         # onnxruntime has no OneHot of float64, and its OneHot of no indices stops the process.
         axis %= rank + 1
+        known = self.value(depth)
+        if known is not None and known.item() <= MOST_ROWS and axis == rank == 1:
+            return self.Gather(np.eye(known.item(), dtype=self.float_dtype), indices, axis=0)
         indices = self.cast(indices, np.int64)
         wrapped = self.Where(self.Less(indices, self.constant(0)), self.Add(indices, depth), indices)
         numbers = self.Range(np.array(0, np.int64), depth, np.array(1, np.int64))

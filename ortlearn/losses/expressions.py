@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..graphs import GraphBuilder
 
 __all__ = ["margin", "positive_part", "softplus"]
@@ -17,10 +19,13 @@ def positive_part(op: GraphBuilder, values: str) -> str:
 
 
 def softplus(op: GraphBuilder, values: str) -> str:
-    """Write ``log(1 + exp(values))`` so that nothing overflows: ``max(v, 0) + log(1 + exp(-|v|))``."""
-    magnitude = op.Abs(values)
-    positive = op.Mul(op.Add(values, magnitude), 0.5)
-    return op.Add(positive, op.Log(op.Add(op.Exp(op.Neg(magnitude)), 1.0)))
+    """Write ``log(1 + exp(values))``.
+
+    In float64 it is ``max(v, 0) + softplus(-|v|)``: onnxruntime's own kernel overflows there.
+    """
+    if op.dtype(values) == np.float32:
+        return op.Softplus(values)
+    return op.Add(positive_part(op, values), op.Softplus(op.Neg(op.Abs(values))))
 
 
 def margin(op: GraphBuilder, expected: str, predicted: str) -> str:

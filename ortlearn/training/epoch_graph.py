@@ -84,9 +84,10 @@ def batch_graph(task: TrainingTask, size: int, packing: Packing | None = None) -
     if packing is not None:
         objective, task = packing.objective(objective), packing.task()
     if task.folds_rate:
-        # Differentiating rate * objective puts the rate into the gradient of the loss, once.
+        # Differentiating -rate * objective puts the rate, and the sign of a step, into the gradient of the
+        # loss, once: a Gemm that adds is several times as fast as one that subtracts.
         op = GraphBuilder(opset_versions(objective)[""], existing_names=graph_names(objective.graph))
-        op.node("Mul", differentiated(task), RATE, outputs=[SCALED])
+        op.node("Mul", differentiated(task), op.Neg(RATE), outputs=[SCALED])
         scalar = TensorType(helper.np_dtype_to_tensor_dtype(task.graph.dtype), ())
         outputs = [make_value_info(SCALED, scalar), make_value_info(OBJECTIVE, scalar)]
         objective = append_nodes(objective, op, inputs=[make_value_info(RATE, scalar)], outputs=outputs)

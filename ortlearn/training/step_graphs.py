@@ -253,15 +253,15 @@ def append_updates(
 ) -> StepGraph:
     """Append the update of every weight; outputs are the value, then the new weights and states.
 
-    Gradients are clipped first, where the task asks for it. Where the learning rate is in the
-    gradients already, the update gets a rate of one.
+    Gradients are clipped first, where the task asks for it. Where the gradients are those of the objective
+    times the negative learning rate, the update gets a rate of -1.
     """
     op = builder(task, model, "update_")
     types = {v.name: v for v in model.graph.input}
     inputs = []
     rate = RATE
     if RATE in types:
-        rate = op.constant(1.0)
+        rate = op.constant(-1.0)
     else:
         inputs.append(make_value_info(RATE, TensorType(elem_type(task), ())))
     gradients = clip_gradients(op, gradients, task.update.clip_value, task.update.clip_norm)

@@ -16,7 +16,7 @@ def softmax_cross_entropy(op, node, grad):
     # the log-probabilities, a second output, add dp - softmax(x) sum(dp)
     x, labels = node.I(0), node.I(1)
     total = weights_grad = None
-    logs = op.LogSoftmax(x, axis=1)
+    logs = node.O(1) or op.LogSoftmax(x, axis=1)
     shares = op.Exp(logs)
     if grad is not None:
         weights = _label_weights(op, node, x, labels)

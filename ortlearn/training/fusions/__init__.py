@@ -8,6 +8,7 @@ from ...graphs import prune
 from ...graphs.view import GraphView
 from .arithmetic import (
     drop_identities,
+    factor_out_scalars,
     merge_reductions,
     simplify_products,
     sum_of_squares,
@@ -22,6 +23,7 @@ __all__ = ["PASSES", "fuse_step"]
 PASSES = (
     propagate_scalars,
     simplify_products,
+    factor_out_scalars,
     merge_reductions,
     sum_of_squares,
     fuse_matmul_add,

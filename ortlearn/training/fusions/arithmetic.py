@@ -10,19 +10,21 @@ from onnx import NodeProto
 from ...graphs.nodes import attribute
 from ...graphs.view import GraphView
 
-__all__ = ["drop_identities", "merge_reductions", "simplify_products", "sum_of_squares"]
+__all__ = ["drop_identities", "factor_out_scalars", "merge_reductions", "simplify_products", "sum_of_squares"]
 
 
 def simplify_products(graph: GraphView) -> None:
-    """Drop products with one, and write ``x * s + x * s`` as ``x * 2s``."""
+    """Drop products with one, write ``x * s + x * s`` as ``x * 2s``, and ``y - x * -1`` as ``y + x``."""
     graph.rewrite(partial(_simpler, graph))
 
 
 def _simpler(graph: GraphView, node: NodeProto) -> bool | str:
-    if node.domain != "" or node.op_type not in ("Mul", "Add"):
+    if node.domain != "" or node.op_type not in ("Mul", "Add", "Sub"):
         return False
     if node.op_type == "Add":
         return node.input[0] == node.input[1] and _twice(graph, node)
+    if node.op_type == "Sub":
+        return _added(graph, node)
     for one, other in (node.input, reversed(node.input)):
         if graph.is_constant(one, 1.0) and not graph.keeps_name(node.output[0]):
             return other if graph.sizes(other) == graph.sizes(node.output[0]) is not None else False
@@ -40,6 +42,53 @@ def _twice(graph: GraphView, node: NodeProto) -> bool:
             op.Mul(other, doubled, outputs=node.output)
             return True
     return False
+
+
+def _added(graph: GraphView, node: NodeProto) -> bool:
+    product = graph.producer(node.input[1], "Mul")
+    if product is None:
+        return False
+    for one, other in (product.input, reversed(product.input)):
+        if graph.is_constant(one, -1.0) and graph.sizes(other) == graph.sizes(node.input[1]) is not None:
+            graph.op.Add(node.input[0], other, outputs=node.output)
+            return True
+    return False
+
+
+def factor_out_scalars(graph: GraphView) -> None:
+    """Write ``a * s + b * s`` as ``(a + b) * s``, for a scalar s, and the same of differences."""
+    graph.rewrite(partial(_factored, graph))
+
+
+def _factored(graph: GraphView, node: NodeProto) -> bool:
+    if node.domain != "" or node.op_type not in ("Add", "Sub", "Sum") or len(node.input) != 2:
+        return False
+    first, second = (_scaled(graph, name) for name in node.input)
+    if first is None or second is None or not all(map(graph.read_once, node.input)):
+        return False
+    (left, factor, first_negated), (right, other, negated) = first, second
+    # The sum is as large as its terms: a scalar takes the place of two products of that size.
+    if factor != other or graph.sizes(left) != graph.sizes(right):
+        return False
+    op, second_negated = graph.op, negated != (node.op_type == "Sub")
+    if first_negated == second_negated:
+        combined, factor = op.Add(left, right), op.Neg(factor) if first_negated else factor
+    else:
+        combined = op.Sub(right, left) if first_negated else op.Sub(left, right)
+    op.Mul(graph.copy_type(combined, left), factor, outputs=node.output)
+    return True
+
+
+def _scaled(graph: GraphView, name: str) -> tuple[str, str, bool] | None:
+    """Return tensor, scalar and whether it is negated, of a product of a tensor and a scalar."""
+    product = graph.producer(name, "Mul")
+    if product is None:
+        return None
+    for factor, other in (product.input, reversed(product.input)):
+        if graph.op.shape(factor) == () and graph.sizes(other) == graph.sizes(name):
+            negated = graph.producer(factor, "Neg")
+            return (other, factor, False) if negated is None else (other, negated.input[0], True)
+    return None
 
 
 def merge_reductions(graph: GraphView) -> None:

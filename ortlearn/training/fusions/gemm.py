@@ -12,6 +12,10 @@ from ...graphs.view import GraphView
 
 __all__ = ["fuse_matmul_add", "fuse_updates"]
 
+#: Elements of a matrix beyond which onnxruntime's product with a column is slow unless alpha and beta are 1:
+#: it is one of matrices then, and not of a matrix and a vector.
+LARGEST_FOR_A_MATRIX = 2_000
+
 
 def fuse_matmul_add(graph: GraphView) -> None:
     """Write ``MatMul(x, w) + b`` of matrices as ``Gemm(x, w, b)``."""
@@ -36,36 +40,46 @@ def _matmul_add(graph: GraphView, node: NodeProto) -> bool:
 
 
 def fuse_updates(graph: GraphView) -> None:
-    """Write ``w - gradient`` and ``momentum * v - gradient`` as one Gemm with the gradient's product.
+    """Write ``w + gradient`` and ``momentum * v + gradient`` as one Gemm with the gradient's product.
 
-    With the learning rate in the gradient of the loss, ``v = momentum * v - h^T g`` is
-    ``Gemm(h, g, v, transA=1, alpha=-1, beta=momentum)``. A gradient that sums over a batch of a
-    known size is a product with ones.
+    With the negative learning rate in the gradient of the loss, ``v = momentum * v + h^T g`` is
+    ``Gemm(h, g, v, transA=1, beta=momentum)``. A gradient that sums over a batch of a known size is a
+    product with ones. Differences are written with ``alpha=-1``.
     """
     graph.rewrite(partial(_fused_update, graph))
 
 
 def _fused_update(graph: GraphView, node: NodeProto) -> bool:
-    if node.op_type != "Sub" or node.domain != "":
-        return False
-    kept, gradient = node.input
+    if node.op_type == "Sub" and node.domain == "":
+        return _fused(graph, node, node.input[0], node.input[1], sign=-1.0)
+    if node.op_type == "Add" and node.domain == "":
+        kept, gradient = node.input
+        return _fused(graph, node, kept, gradient) or _fused(graph, node, gradient, kept)
+    return False
+
+
+def _fused(graph: GraphView, node: NodeProto, kept: str, gradient: str, sign: float = 1.0) -> bool:
     sizes = graph.sizes(node.output[0])
     if sizes is None or len(sizes) != 2 or not graph.read_once(gradient):
         return False
     if graph.sizes(kept) != sizes or graph.sizes(gradient) != sizes:
         return False
-    beta, product = 1.0, graph.producer(kept, "Mul")
-    if product is not None and graph.read_once(kept):
-        factor = graph.value(product.input[1])
-        # Attributes are float32: another factor would be rounded.
-        if factor is not None and factor.size == 1 and float(np.float32(factor.item())) == factor.item():
-            beta, kept = factor.item(), product.input[0]
     operands = _product_of(graph, gradient)
     if operands is None:
         return False
     inputs, attributes = operands
-    attributes |= {"alpha": -float(attributes.get("alpha", 1.0)), "beta": beta}
-    graph.op.Gemm(*inputs, kept, outputs=node.output, **attributes)
+    alpha, beta = sign * float(attributes.get("alpha", 1.0)), 1.0
+    rows = graph.sizes(inputs[1])
+    is_vector = sizes[1] == 1 and rows is not None and max(rows) * sizes[0] > LARGEST_FOR_A_MATRIX
+    if is_vector and alpha != 1.0:
+        return False
+    product = graph.producer(kept, "Mul")
+    if product is not None and graph.read_once(kept) and not is_vector:
+        factor = graph.value(product.input[1])
+        # Attributes are float32: another factor would be rounded.
+        if factor is not None and factor.size == 1 and float(np.float32(factor.item())) == factor.item():
+            beta, kept = factor.item(), product.input[0]
+    graph.op.Gemm(*inputs, kept, outputs=node.output, **{**attributes, "alpha": alpha, "beta": beta})
     return True
 
 

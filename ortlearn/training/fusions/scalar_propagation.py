@@ -46,6 +46,8 @@ def _single(graph: GraphView, name: str, scalars: dict[str, str]) -> str | None:
 def _scalar_of(graph: GraphView, node: NodeProto, scalars: dict[str, str]) -> str | None:
     if node.op_type in RESHAPING and not graph.is_single(node.output[0]):
         return _single(graph, node.input[0], scalars)
+    if node.op_type == "Neg" and node.input[0] in scalars:
+        return graph.copy_type(graph.op.Neg(scalars[node.input[0]]), scalars[node.input[0]])
     if node.op_type in ELEMENTWISE and not scalars.keys().isdisjoint(node.input):
         parts = [_single(graph, name, scalars) for name in node.input]
         if parts[0] is not None and parts[1] is not None:

@@ -14,7 +14,7 @@ __all__ = ["scatter_into_weights"]
 
 
 def scatter_into_weights(graph: GraphView) -> None:
-    """Write ``w - scatter(zeros, places, g)`` as ``scatter(w, places, -g)``.
+    """Write ``w + scatter(zeros, places, g)`` as ``scatter(w, places, g)``, and a difference with ``-g``.
 
     With the learning rate in the gradient of the loss, a step changes the rows of a table that the
     batch has read, and neither makes nor subtracts the zeros of all the others.
@@ -23,9 +23,17 @@ def scatter_into_weights(graph: GraphView) -> None:
 
 
 def _scattered(graph: GraphView, node: NodeProto) -> bool:
-    if node.op_type != "Sub" or node.domain != "" or not graph.is_float(node.output[0]):
+    if node.domain != "" or not graph.is_float(node.output[0]):
         return False
-    kept, gradient = node.input
+    if node.op_type == "Sub":
+        return _written(graph, node, node.input[0], node.input[1], negated=True)
+    if node.op_type == "Add":
+        kept, gradient = node.input
+        return _written(graph, node, kept, gradient) or _written(graph, node, gradient, kept)
+    return False
+
+
+def _written(graph: GraphView, node: NodeProto, kept: str, gradient: str, negated: bool = False) -> bool:
     scatter = graph.producer(gradient, "ScatterElements")
     if scatter is None or not graph.read_once(gradient) or attribute(scatter, "reduction") != b"add":
         return False
@@ -34,8 +42,10 @@ def _scattered(graph: GraphView, node: NodeProto) -> bool:
         return False
     if not _is_zero(graph, scatter.input[0]):
         return False
-    minus = graph.copy_type(graph.op.Neg(scatter.input[2]), scatter.input[2])
-    graph.op.ScatterElements(kept, scatter.input[1], minus, outputs=node.output, **attributes_of(scatter))
+    added = scatter.input[2]
+    if negated:
+        added = graph.copy_type(graph.op.Neg(added), added)
+    graph.op.ScatterElements(kept, scatter.input[1], added, outputs=node.output, **attributes_of(scatter))
     return True
 
 

@@ -5,6 +5,7 @@ import pytest
 
 from ortlearn.training.fusions.arithmetic import (
     drop_identities,
+    factor_out_scalars,
     merge_reductions,
     simplify_products,
     sum_of_squares,
@@ -134,6 +135,61 @@ def test_a_mean_with_axes_of_an_older_opset(fuse):
     text = """g (float[5,3] x) => (float y) <int64[1] axes = {1}>
         { s = ReduceSum <keepdims = 0> (x, axes) y = ReduceMean <keepdims = 0, axes = [0]> (s) }"""
     assert fuse(text, merge_reductions, opset=17)["ReduceMean"] == 1
+
+
+@pytest.mark.parametrize("sign", ["x, minus", "minus, x"])
+def test_a_difference_with_a_negative(fuse, sign):
+    text = f"""g (float[5,3] w, float[5,3] x) => (float[5,3] y) <float minus = {{-1.0}}>
+        {{ z = Mul ({sign}) y = Sub (w, z) }}"""
+    assert fuse(text, simplify_products) == {"Add": 1}
+
+
+FACTORS = {
+    "sum": ("p = Mul (a, s) q = Mul (s, b) y = Add (p, q)", {"Add": 1, "Mul": 1}),
+    "difference": ("p = Mul (a, s) q = Mul (b, s) y = Sub (p, q)", {"Sub": 1, "Mul": 1}),
+    "sum of two": ("p = Mul (a, s) q = Mul (b, s) y = Sum (p, q)", {"Add": 1, "Mul": 1}),
+    "second negated": (
+        "n = Neg (s) p = Mul (a, s) q = Mul (b, n) y = Add (p, q)",
+        {"Sub": 1, "Mul": 1},
+    ),
+    "first negated": (
+        "n = Neg (s) p = Mul (a, n) q = Mul (b, s) y = Add (p, q)",
+        {"Sub": 1, "Mul": 1},
+    ),
+    "difference from a negated": (
+        "n = Neg (s) p = Mul (a, n) q = Mul (b, s) y = Sub (p, q)",
+        {"Add": 1, "Mul": 1, "Neg": 1},
+    ),
+    "both negated": (
+        "n = Neg (s) p = Mul (a, n) q = Mul (b, n) y = Sub (p, q)",
+        {"Sub": 1, "Mul": 1},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", list(FACTORS))
+@pytest.mark.parametrize("dtype", ["float", "double"])
+def test_a_common_factor(fuse, case, dtype):
+    nodes, left = FACTORS[case]
+    text = f"g ({dtype}[5,3] a, {dtype}[5,3] b, {dtype} s) => ({dtype}[5,3] y) {{ {nodes} }}"
+    assert fuse(text, factor_out_scalars) == left
+
+
+NO_FACTORS = {
+    "two scalars": "(float[5,3] a, float[5,3] b, float s, float t) => (float[5,3] y) "
+    "{ p = Mul (a, s) q = Mul (b, t) y = Add (p, q) }",
+    "read twice": "(float[5,3] a, float[5,3] b, float s) => (float[5,3] y, float[5,3] u) "
+    "{ p = Mul (a, s) q = Mul (b, s) y = Add (p, q) u = Neg (p) }",
+    "other shapes": "(float[5,3] a, float[3] b, float s) => (float[5,3] y) "
+    "{ p = Mul (a, s) q = Mul (b, s) y = Add (p, q) }",
+    "a vector": "(float[5,3] a, float[5,3] b, float[3] s) => (float[5,3] y) "
+    "{ p = Mul (a, s) q = Mul (b, s) y = Add (p, q) }",
+}
+
+
+@pytest.mark.parametrize("case", list(NO_FACTORS))
+def test_products_without_a_common_factor(fuse, case):
+    assert fuse(f"g {NO_FACTORS[case]}", factor_out_scalars)["Mul"] == 2
 
 
 @pytest.mark.parametrize("keepdims, shape", [(0, ""), (1, "[1,1]")])

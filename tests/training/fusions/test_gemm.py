@@ -62,6 +62,25 @@ def test_gradient_and_update(fuse, dtype):
     assert fuse(text, fuse_updates) == {"Gemm": 1}
 
 
+@pytest.mark.parametrize("order", ["w, d", "d, w"])
+def test_gradient_that_is_added(fuse, order):
+    text = f"""g (float[5,2] h, float[5,3] g, float[2,3] w) => (float[2,3] new)
+        {{ d = Gemm <transA = 1> (h, g) new = Add ({order}) }}"""
+    assert fuse(text, fuse_updates) == {"Gemm": 1}
+
+
+COLUMN = """g (float[{0},50] h, float[{0},1] g, float[50,1] w) => (float[50,1] new) <float m = {{0.9}}>
+    {{ d = Gemm <transA = 1> (h, g) {1} }}"""
+
+
+def test_a_long_column_keeps_to_alpha_and_beta_of_one(fuse):
+    assert fuse(COLUMN.format(100, "new = Add (w, d)"), fuse_updates) == {"Gemm": 1}
+    assert fuse(COLUMN.format(100, "new = Sub (w, d)"), fuse_updates) == {"Gemm": 1, "Sub": 1}
+    momentum = "k = Mul (w, m) new = Add (k, d)"
+    assert fuse(COLUMN.format(100, momentum), fuse_updates) == {"Gemm": 1, "Mul": 1}
+    assert fuse(COLUMN.format(10, momentum), fuse_updates) == {"Gemm": 1}
+
+
 @pytest.mark.parametrize("alpha", [1.0, 0.5, -2.0])
 def test_alpha_of_the_gradient_is_kept(fuse, alpha):
     text = f"""g (float[5,2] h, float[3,5] g, float[2,3] w) => (float[2,3] new)

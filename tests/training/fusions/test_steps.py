@@ -116,7 +116,7 @@ EFFECTS = {
     "propagate_scalars": lambda before, after: after["Expand"] + after["Reshape"] + after["Unsqueeze"] == 0,
     "merge_reductions": lambda before, after: (before["ReduceMean"], after["ReduceMean"]) == (1, 0),
     "fuse_matmul_add": lambda before, after: (before["MatMul"], after["MatMul"]) == (3, 0),
-    "fuse_updates": lambda before, after: after["Sub"] <= before["Sub"] - 6,
+    "fuse_updates": lambda before, after: after["Add"] <= before["Add"] - 6,
     "drop_identities": lambda before, after: (before["Identity"] > 0, after["Identity"]) == (True, 0),
 }
 
@@ -145,7 +145,7 @@ def test_the_leanest_step(task_of, unfused):
     # three layers forward, two gradients of layers, and weights and intercepts in one node each
     assert left["Gemm"] + left["MatMul"] == 3 + 2 + 6
     assert (left["Relu"], left["Sign"], left["ReduceSumSquare"]) == (2, 2, 1)
-    assert sum(left.values()) <= 30
+    assert sum(left.values()) <= 31  # of which two scale the rate, outside the loop
 
 
 def test_nothing_to_fuse(run):
