@@ -6,15 +6,17 @@ Wu, Lin and Weng, "Probability estimates for multi-class classification by pairw
 and ``Q_ij = -r_ji r_ij``.
 """
 
-from collections.abc import Mapping
+from functools import partial
 from itertools import combinations
 from typing import Any
 
 import numpy as np
-from onnx import GraphProto, TensorProto, ValueInfoProto, helper
+from onnx import TensorProto
 
 from ..graphs import GraphBuilder
 from .distances import reduced
+from .linear_systems import solve_positive
+from .loops import elem_type, iterate
 
 #: How close to 0 and 1 libsvm lets the probability of a pair come.
 PAIR_BOUND = 1e-7
@@ -46,7 +48,7 @@ def disagreement(op: GraphBuilder, first: str, n_classes: int) -> str:
         table[2, number, [i, j], [j, i]] = -1
     products = op.Concat(op.Mul(first, first), op.Mul(second, second), op.Mul(first, second), axis=1)
     # Integers, cast: a product with floats would be taken for one with weights.
-    spread = op.Cast(table.reshape(3 * len(pairs), -1), to=_elem_type(op))
+    spread = op.Cast(table.reshape(3 * len(pairs), -1), to=elem_type(op))
     return op.Reshape(op.MatMul(products, spread), [0, n_classes, n_classes])
 
 
@@ -58,22 +60,20 @@ def coupled_probabilities(op: GraphBuilder, matrix: str, n_classes: int) -> str:
     """
     identity = np.eye(n_classes, dtype=op.float_dtype)
     diagonal = op.ReduceSum(op.Mul(matrix, identity), [2], keepdims=0)
-    start = op.Add(op.Mul(diagonal, 0.0), 1 / n_classes)
-    going = op.Greater(op.ReduceSum(diagonal, [1], keepdims=1), -1.0)
-    body = _coordinate_step(op, matrix, diagonal, n_classes)
-    trips, go_on = np.array(MAX_SWEEPS * n_classes), np.array(True)
-    result = op.Loop(trips, go_on, start, going, n_outputs=2, body=body)[0]
+    start = op.Add(op.Mul(diagonal, 0.0), 1 / n_classes), (elem_type(op), [None, n_classes])
+    going = op.Greater(op.ReduceSum(diagonal, [1], keepdims=1), -1.0), (TensorProto.BOOL, [None, 1])
+    step = partial(_coordinate_step, matrix, diagonal, n_classes)
+    result = iterate(op, STEP, MAX_SWEEPS * n_classes, [start, going], step)[0]
     return op.Reshape(result, [0, n_classes])  # onnx infers no shape of what loops carry
 
 
-def _coordinate_step(outer: GraphBuilder, matrix: str, diagonal: str, n_classes: int) -> GraphProto:
-    """Return the step of one coordinate, for the samples that have not stopped.
+def _coordinate_step(
+    matrix: str, diagonal: str, n_classes: int, op: GraphBuilder, number: str, p: str, going: str
+) -> tuple[str, ...]:
+    """Append the step of one coordinate, for the samples that have not stopped.
 
     ``d_i = (p'Qp - (Qp)_i) / Q_ii; p_i += d_i; p /= 1 + d_i`` (the iteration of the paper).
     """
-    op = GraphBuilder(outer.opset, dtype=outer.float_dtype, prefix=outer.unique("step") + "_")
-    elem_type = _elem_type(op)
-    number, p, going = (op.unique(stem) for stem in ("number", "p", "going"))
     column = op.Mod(number, np.array(n_classes))
     product = op.Squeeze(op.MatMul(matrix, op.Unsqueeze(p, [2])), [2])
     residual = op.Sub(op.ReduceSum(op.Mul(p, product), [1], keepdims=1), product)
@@ -81,42 +81,21 @@ def _coordinate_step(outer: GraphBuilder, matrix: str, diagonal: str, n_classes:
     stops = op.And(near, op.Equal(column, np.array(0)))  # residuals are looked at once a sweep
     still = op.And(going, op.Not(stops))
     unit = op.Gather(np.eye(n_classes, dtype=op.float_dtype), column, axis=0)
-    step = op.Mul(op.Mul(op.Div(residual, diagonal), unit), op.Cast(still, to=elem_type))
+    step = op.Mul(op.Mul(op.Div(residual, diagonal), unit), op.Cast(still, to=elem_type(op)))
     moved = op.Div(op.Add(p, step), op.Add(op.ReduceSum(step, [1], keepdims=1), 1.0))
     condition = op.Greater(op.ReduceSum(op.Cast(still, to=TensorProto.FLOAT), keepdims=0), np.float32(0))
-    kinds = {
-        number: (TensorProto.INT64, []),
-        op.unique("condition"): (TensorProto.BOOL, []),
-        p: (elem_type, [None, n_classes]),
-        going: (TensorProto.BOOL, [None, 1]),
-    }
-    results = dict(zip((condition, moved, still), list(kinds.values())[1:], strict=True))
-    return helper.make_graph(op.nodes, STEP, _infos(kinds), _infos(results), initializer=op.initializers)
-
-
-def _infos(kinds: Mapping[str, tuple[int, list]]) -> list[ValueInfoProto]:
-    return [helper.make_tensor_value_info(name, *kind) for name, kind in kinds.items()]
-
-
-def _elem_type(op: GraphBuilder) -> int:
-    return helper.np_dtype_to_tensor_dtype(op.float_dtype)
+    return condition, moved, still
 
 
 def least_disagreement(op: GraphBuilder, matrix: str, n_classes: int, dtype: Any = None) -> str:
     """Return the minimum itself, of shape (n, n_classes), which has a gradient everywhere: what is trained.
 
     ``p'Qp + 1 = p'(Q + ee')p`` on the simplex, with e = (1, ..., 1): the minimum is ``(Q + ee')^-1 e``
-    divided by its sum. The system is positive definite: elimination needs no pivots, and takes one step for
-    each class. ``matrix`` is Q of each sample, ``dtype`` its type: that of the builder by default.
+    divided by its sum. The system is positive definite. ``matrix`` is Q of each sample, ``dtype`` its type:
+    that of the builder by default.
     """
     zero, one = (np.array(value, dtype or op.float_dtype) for value in (0, 1))
     bordered = op.Add(matrix, one)
     ones = op.Add(op.Mul(op.Slice(bordered, [0], [1], [2]), zero), one)
-    system = op.Concat(bordered, ones, axis=2)
-    eye = np.eye(n_classes, dtype=zero.dtype).reshape(1, n_classes, n_classes, 1)
-    for i in range(n_classes):
-        row, column = op.Slice(system, [i], [i + 1], [1]), op.Slice(system, [i], [i + 1], [2])
-        pivot = op.Slice(row, [i], [i + 1], [2])
-        system = op.Sub(system, op.Mul(op.Div(op.Sub(column, eye[:, i]), pivot), row))
-    solution = op.Squeeze(op.Slice(system, [n_classes], [n_classes + 1], [2]), [2])
+    solution = op.Squeeze(solve_positive(op, bordered, ones, n_classes, 1, zero.dtype)[0], [2])
     return op.Div(solution, op.ReduceSum(solution, [1], keepdims=1))

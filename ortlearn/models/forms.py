@@ -5,7 +5,17 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["AsIs", "Composed", "Form", "Kept", "Logarithm", "Reshaped", "Scaled", "Transposed"]
+__all__ = [
+    "AsIs",
+    "Composed",
+    "FactorOfInverse",
+    "Form",
+    "Kept",
+    "Logarithm",
+    "Reshaped",
+    "Scaled",
+    "Transposed",
+]
 
 
 class Form:
@@ -86,6 +96,18 @@ class Logarithm(Form):
 
     def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
         return np.exp(value).reshape(like.shape)
+
+
+class FactorOfInverse(Form):
+    """The upper triangular R with ``R'R`` the inverse of a symmetric positive definite matrix."""
+
+    text = "cholesky({}^-1)"
+
+    def forward(self, value: np.ndarray) -> np.ndarray:
+        return np.linalg.cholesky(np.linalg.inv(value)).T
+
+    def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
+        return np.linalg.inv(value.T @ value)
 
 
 class Composed(Form):

@@ -79,7 +79,7 @@ def _distances(op: ModelWriter, model: Any, x: str, reason: str = "") -> tuple[s
     )
 
 
-def _nearest(op: ModelWriter, model: Any, x: str, count: int, reason: str = "") -> tuple[str, str]:
+def nearest(op: ModelWriter, model: Any, x: str, count: int, reason: str = "") -> tuple[str, str]:
     """Append distances to the nearest samples, the nearest first, and their numbers, of shape (n, count)."""
     ordered, finished = _distances(op, model, x, reason)
     values, numbers = op.TopK(ordered, [count], axis=1, largest=0, n_outputs=2)
@@ -103,7 +103,7 @@ def _mean(op: ModelWriter, model: Any, x: str) -> Function:
         # not a number where no sample is within the radius
         shares = op.Div(weights, op.ReduceSum(weights, [1], keepdims=1))
         return lambda values: op.MatMul(shares, values)
-    distances, numbers = _nearest(op, model, x, model.n_neighbors, "" if by_distance else VOTES)
+    distances, numbers = nearest(op, model, x, model.n_neighbors, "" if by_distance else VOTES)
     if not by_distance:
         return lambda values: op.ReduceMean(op.Gather(values, numbers, axis=0), [1], keepdims=0)
     weights = _reciprocal(op, distances)
@@ -147,7 +147,7 @@ class NearestNeighborsDefinition(_Neighbors):
     untrained = "it gives the nearest training samples, which change in steps: no gradient passes"
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        return regression(op, _nearest(op, model, x, model.n_neighbors)[0], model.n_neighbors)
+        return regression(op, nearest(op, model, x, model.n_neighbors)[0], model.n_neighbors)
 
 
 class KNeighborsTransformerDefinition(_Neighbors):
@@ -176,7 +176,7 @@ class LocalOutlierFactorDefinition(_Neighbors):
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         count = model.n_neighbors_
-        distances, numbers = _nearest(op, model, x, count, FITTED)
+        distances, numbers = nearest(op, model, x, count, FITTED)
         table = op.parameter(model, "_distances_fit_X_", role="table", reason=FITTED)
         farthest = op.Gather(op.Gather(table, count - 1, axis=1), numbers, axis=0)
         reach = op.ReduceMean(op.Max(distances, farthest), [1], keepdims=1)

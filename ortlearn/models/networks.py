@@ -1,13 +1,13 @@
-"""Multi-layer perceptrons."""
+"""Multi-layer perceptrons and Boltzmann machines."""
 
 from collections.abc import Callable
 from typing import Any
 
 from ..losses import LogLoss, PoissonLoss, SquaredErrorLoss
 from .base import ModelDefinition
-from .forms import Reshaped
+from .forms import Reshaped, Transposed
 from .objectives import Objective, elastic
-from .scores import Scores, binary_classes, class_scores, indicator, regression
+from .scores import Scores, binary_classes, class_scores, indicator, regression, transformation
 from .writer import ModelWriter
 
 #: Form of the intercepts of a layer.
@@ -67,3 +67,17 @@ class PerceptronDefinition(ModelDefinition):
         if model.out_activation_ == "logistic":
             return binary_classes(op, x, model.classes_)
         return class_scores(op, x, model.classes_)
+
+
+class BoltzmannMachineDefinition(ModelDefinition):
+    """BernoulliRBM: the probabilities of hidden units, ``sigmoid(x @ components_.T + intercept_hidden_)``.
+
+    Its ``score_samples`` draws which feature it flips, and is scikit-learn's own. The likelihood that a fit
+    increases has a normalising sum over all states, which no sum over samples expresses.
+    """
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        components = op.parameter(model, "components_", form=Transposed(), role="weight", drawn=True)
+        intercept = op.parameter(model, "intercept_hidden_", role="intercept", drawn=True)
+        hidden = op.Sigmoid(op.Add(op.MatMul(x, components), intercept))
+        return transformation(op, hidden, len(model.components_))

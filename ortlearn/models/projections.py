@@ -1,6 +1,7 @@
 """Projections: PCA and its relatives, kernel PCA, partial least squares."""
 
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -27,9 +28,31 @@ class LinearProjectionDefinition(ModelDefinition):
         return transformation(op, op.MatMul(x, components), len(model.components_))
 
     def finish(self, model: Any) -> None:
+        components = model.components_
         for attribute in ("mixing_", "inverse_components_"):
             if hasattr(model, attribute):
-                setattr(model, attribute, np.linalg.pinv(model.components_))
+                dense = components if isinstance(components, np.ndarray) else components.toarray()
+                setattr(model, attribute, np.linalg.pinv(dense))
+
+
+class SparseProjectionDefinition(LinearProjectionDefinition):
+    """SparseRandomProjection: components most of which are zero, and stay so."""
+
+    def covers(self, model: Any) -> bool:
+        return True
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        components = model.components_
+        if isinstance(components, np.ndarray):
+            return super().write(op, model, x)
+        coordinates = components.tocoo()
+        # the zero after the values stands for all that is not stored
+        positions = np.full(components.shape[::-1], components.nnz)
+        positions[coordinates.col, coordinates.row] = np.arange(components.nnz)
+        values = op.parameter(model, "components_.data", role="table")
+        padded = op.Concat(values, [0.0], axis=0)
+        result = op.MatMul(x, op.Gather(padded, positions, axis=0))
+        return transformation(op, result, components.shape[0])
 
 
 class PCADefinition(LinearProjectionDefinition):
@@ -47,22 +70,6 @@ class PCADefinition(LinearProjectionDefinition):
         return transformation(op, op.Div(scores.score, deviation), scores.n_outputs)
 
 
-class FactorAnalysisDefinition(ModelDefinition):
-    """FactorAnalysis: the mean of the factors, given a sample.
-
-    With loadings W and noise variances p, it is ``(x - mean_) W'/p (I + W/p W')^-1`` (Bishop, "Pattern
-    Recognition and Machine Learning", 2006, equation 12.66). ONNX has no inverse of matrices, which is
-    why the loadings are not trained.
-    """
-
-    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        x = op.Sub(x, op.parameter(model, "mean_", role="intercept"))
-        scaled = model.components_ / model.noise_variance_
-        precision = np.eye(len(scaled)) + scaled @ model.components_.T
-        factors = np.linalg.solve(precision.T, scaled).T
-        return transformation(op, op.MatMul(x, factors.astype(op.float_dtype)), len(scaled))
-
-
 class KernelPCADefinition(ModelDefinition):
     """KernelPCA: the centred kernel of a sample with those of the fit, projected.
 
@@ -78,15 +85,22 @@ class KernelPCADefinition(ModelDefinition):
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         rows = op.parameter(model, "X_fit_", role="intercept" if model.kernel == "rbf" else "weight")
         kernel = _kernel(op, model, x, rows)
-        centred = op.Sub(kernel, op.ReduceMean(kernel, [1], keepdims=1))
-        centred = op.Sub(centred, op.parameter(model, "_centerer.K_fit_rows_", role="intercept"))
-        centred = op.Add(centred, op.parameter(model, "_centerer.K_fit_all_", role="intercept"))
-        known = model.eigenvalues_ != 0
-        form = Scaled(1 / np.sqrt(np.where(known, model.eigenvalues_, 1)), "{} / sqrt(eigenvalues_)")
-        result = op.MatMul(centred, op.parameter(model, "eigenvectors_", form=form, role="weight"))
-        if not known.all():
-            result = op.Mul(result, known.astype(op.float_dtype))
-        return transformation(op, result, len(model.eigenvalues_))
+        return transformation(op, projected_kernel(op, model, kernel), len(model.eigenvalues_))
+
+
+def projected_kernel(op: ModelWriter, model: Any, kernel: str, at: str = "") -> str:
+    """Return a kernel centred and projected, as KernelPCA does it.
+
+    ``at`` is where an estimator has its KernelPCA, ``"kernel_pca_."``.
+    """
+    eigenvalues = attrgetter(f"{at}eigenvalues_")(model)
+    centred = op.Sub(kernel, op.ReduceMean(kernel, [1], keepdims=1))
+    centred = op.Sub(centred, op.parameter(model, f"{at}_centerer.K_fit_rows_", role="intercept"))
+    centred = op.Add(centred, op.parameter(model, f"{at}_centerer.K_fit_all_", role="intercept"))
+    known = eigenvalues != 0
+    form = Scaled(1 / np.sqrt(np.where(known, eigenvalues, 1)), "{} / sqrt(eigenvalues_)")
+    result = op.MatMul(centred, op.parameter(model, f"{at}eigenvectors_", form=form, role="weight"))
+    return result if known.all() else op.Mul(result, known.astype(op.float_dtype))
 
 
 def _kernel(op: ModelWriter, model: Any, x: str, rows: str) -> str:
@@ -103,7 +117,10 @@ def _kernel(op: ModelWriter, model: Any, x: str, rows: str) -> str:
 
 
 class PLSRegressionDefinition(ModelDefinition):
-    """PLSRegression: ``(x - _x_mean) @ coef_.T + intercept_``; it transforms by its rotations."""
+    """PLSRegression, PLSCanonical and CCA: ``(x - _x_mean) @ coef_.T + intercept_``.
+
+    They transform by their rotations.
+    """
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         centred = op.Sub(x, op.parameter(model, "_x_mean", role="intercept"))
@@ -118,3 +135,13 @@ class PLSRegressionDefinition(ModelDefinition):
 
     def shape_predictions(self, model: Any, n_dimensions: int) -> None:
         model._predict_1d = n_dimensions == 1
+
+
+class PLSSVDDefinition(ModelDefinition):
+    """PLSSVD: ``(x - _x_mean) / _x_std @ x_weights_``."""
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        centred = op.Sub(x, op.parameter(model, "_x_mean", role="intercept"))
+        scaled = op.Div(centred, op.parameter(model, "_x_std", role="scale", constraint=Positive()))
+        weights = op.parameter(model, "x_weights_", role="weight")
+        return transformation(op, op.MatMul(scaled, weights), model.x_weights_.shape[1])

@@ -11,11 +11,15 @@ from ..differentiation import STRAIGHT_THROUGH, build_gradient, ort_backend
 from ..differentiation.split import split_gradient_model
 from ..exceptions import GradientError, WeightOrderError
 from ..graphs import make_inputs_of
+from ..graphs.nodes import all_nodes
 from .devices import Device, ort_device, ort_vector
 from .runtime import not_implemented
-from .sessions import bound_run, make_session, run_vectors, session_options
+from .sessions import bound_run, make_session, run_in_place, run_vectors, session_options
 
 __all__ = ["AgentEngine", "SplitEngine", "make_engine"]
+
+#: Operators whose results have shapes that depend on values, and change from call to call.
+VARYING = {"Compress", "Loop", "NonMaxSuppression", "NonZero", "Unique"}
 
 
 class AgentEngine:
@@ -98,7 +102,8 @@ class SplitEngine:
     """Forward and backward as two graphs made by our own rules: runs on any onnxruntime.
 
     Saved tensors are outputs of the first and inputs of the second. Where a caller comes back with
-    the same vectors, the tensors between the two are kept and written again.
+    the same vectors, the tensors between the two are kept and written again, unless their shapes
+    depend on values.
 
     Parameters
     ----------
@@ -141,6 +146,7 @@ class SplitEngine:
         self.feed_names = [*inputs, *weights]
         self.gradient_names = [value.name for value in backward.graph.output]
         self._fetch_names = [value.name for value in forward.graph.output]
+        self._varies = any(node.op_type in VARYING for node in all_nodes(forward.graph))
         self._device = ort_device(device)
         self._plans: dict[tuple[int, int], _Plan] = {}
         self._backward_names = [value.name for value in backward.graph.input]
@@ -173,6 +179,9 @@ class SplitEngine:
         plan.waiting = True
         if plan.run is not None:
             plan.run()
+        elif len(outputs):
+            names = self.feed_names, feeds, self._fetch_names, outputs
+            plan.fetches = run_in_place(self.session, *names, self._device)
         else:
             run_vectors(self.session, self.feed_names, feeds, self._fetch_names, plan.fetches, self._device)
             for value in list(plan.fetches)[: len(self.output_names)]:
@@ -183,7 +192,7 @@ class SplitEngine:
         """Return the tensors of a pair of calls; kept when the caller brings its own outputs."""
         fetches = ort_vector([], [])
         plan = _Plan(feeds, outputs, fetches)
-        if len(outputs):
+        if len(outputs) and not self._varies:
             trial = ort_vector([], [])
             run_vectors(self.session, self.feed_names, feeds, self._fetch_names, trial, self._device)
             for value in [*outputs, *list(trial)[len(self.output_names) :]]:

@@ -21,6 +21,7 @@ __all__ = [
     "bound_run",
     "make_session",
     "n_threads",
+    "run_in_place",
     "run_vectors",
     "session_options",
 ]
@@ -156,6 +157,40 @@ def bound_run(
     for name, value in zip(output_names, fetches, strict=True):
         binding.bind_ortvalue_output(name, value)
     return partial(session._sess.run_with_iobinding, binding, _default_run_options())
+
+
+def run_in_place(
+    session: Any, input_names: list[str], feeds: Any, output_names: list[str], fetches: Any, device: Any
+) -> Any:
+    """Run a session whose first outputs are written in place, and return all outputs.
+
+    Parameters
+    ----------
+    session : onnxruntime.InferenceSession
+        Session.
+    input_names, output_names : list of str
+        Names of the tensors.
+    feeds : OrtValueVector
+        Inputs.
+    fetches : OrtValueVector
+        Tensors that take the first outputs.
+    device : OrtDevice
+        Where the other outputs go.
+
+    Returns
+    -------
+    OrtValueVector
+        Outputs, as many as there are names.
+    """
+    binding = session.io_binding()._iobinding
+    for name, value in zip(input_names, feeds, strict=True):
+        binding.bind_ortvalue_input(name, value)
+    for name, value in zip(output_names, fetches, strict=False):
+        binding.bind_ortvalue_output(name, value)
+    for name in output_names[len(fetches) :]:
+        binding.bind_output(name, device)
+    session._sess.run_with_iobinding(binding, _default_run_options())
+    return binding.get_outputs()
 
 
 def run_vectors(

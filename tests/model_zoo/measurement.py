@@ -11,6 +11,7 @@ import numpy as np
 from ortlearn.conversion import explain
 from ortlearn.differentiation import ort_backend
 from ortlearn.exceptions import GradientError, NoTrainableWeightError, OrtlearnError
+from ortlearn.models import all_covered
 from tests.model_zoo.case import Case
 from tests.model_zoo.convert import convert
 from tests.model_zoo.data import load
@@ -104,6 +105,7 @@ class Measurement:
         if isinstance(error, NoTrainableWeightError):
             rows = explain(self.model, self.rows.X, self.rows.y).rows
             fact["explained"] = next((row.reason for row in rows if row.advice), "")
+            fact["covered"] = all_covered(self.model)
         return fact
 
     def _targets(self) -> Iterator[tuple[str, Any]]:

@@ -24,8 +24,8 @@ def is_trained(facts: Facts, backend: str) -> bool:
 
 
 def converts(facts: Facts) -> bool:
-    """Return whether a case converts: by skl2onnx alone, or with what we change about it."""
-    return _ok(facts, "converts") or _ok(facts, "poses")
+    """Return whether a case converts: by skl2onnx alone, by definitions, or with what we change about it."""
+    return _ok(facts, "converts") or _ok(facts, "poses") or bool(facts.get("poses", {}).get("covered"))
 
 
 def has_learned(facts: Facts) -> bool:

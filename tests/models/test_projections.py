@@ -3,14 +3,15 @@
 import numpy as np
 import pytest
 from sklearn import decomposition
-from sklearn.cross_decomposition import PLSRegression
+from sklearn.cross_decomposition import CCA, PLSSVD, PLSCanonical, PLSRegression
 from sklearn.linear_model import Ridge
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
+from sklearn.neural_network import BernoulliRBM
 from sklearn.pipeline import make_pipeline
-from sklearn.random_projection import GaussianRandomProjection
+from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 
 from ortlearn.graphs import TensorType, initializer_arrays
-from ortlearn.models import all_covered, write_model
+from ortlearn.models import all_covered, write_model, write_parameters
 from ortlearn.testing import check_model
 
 RNG = np.random.RandomState(0)
@@ -35,15 +36,27 @@ def expressions(model):
         (decomposition.IncrementalPCA(2), ["components_", "mean_"]),
         (decomposition.TruncatedSVD(2, random_state=0), ["components_"]),
         (decomposition.FastICA(2, random_state=0), ["components_", "mean_"]),
-        (decomposition.FactorAnalysis(2, random_state=0), ["mean_"]),
         (GaussianRandomProjection(2, random_state=0), ["components_"]),
         (GaussianRandomProjection(2, compute_inverse_components=True, random_state=0), ["components_"]),
+        (SparseRandomProjection(2, density=1.0, random_state=0), ["components_"]),
+        (SparseRandomProjection(2, density=0.6, random_state=0), ["components_.data"]),
+        (BernoulliRBM(3, random_state=0), ["components_", "intercept_hidden_"]),
     ],
     ids=str,
 )
 def test_linear_projections(model, names):
     check_model(model.fit(X), X)
     assert expressions(model) == names
+
+
+def test_components_that_are_not_stored_stay_zero():
+    model = SparseRandomProjection(3, density=0.5, compute_inverse_components=True, random_state=0).fit(X)
+    written = write_model(model, {"X": TensorType(1, (None, 4))})
+    before = model.components_.toarray()
+    trained = write_parameters(model, written.parameters, {"data": 2 * model.components_.data})
+    np.testing.assert_allclose(trained.components_.toarray(), 2 * before)
+    np.testing.assert_allclose(trained.inverse_components_, model.inverse_components_ / 2)
+    np.testing.assert_array_equal(model.components_.toarray(), before)
 
 
 def test_neighborhood_components():
@@ -73,10 +86,19 @@ def test_kernel_pca_by_a_function_has_no_definition():
 
 @pytest.mark.parametrize("y", [Y, SEVERAL], ids=["one", "two"])
 @pytest.mark.parametrize("scale", [True, False])
-def test_partial_least_squares(y, scale):
-    model = PLSRegression(2, scale=scale).fit(X, y)
+@pytest.mark.parametrize("kind", [PLSRegression, PLSCanonical, CCA])
+def test_partial_least_squares(kind, y, scale):
+    model = kind(1 if y.ndim == 1 else 2, scale=scale).fit(X, y)
     check_model(model, X)
     assert expressions(model) == ["_x_mean", "coef_", "intercept_"]
+
+
+@pytest.mark.parametrize("n_components", [1, 2])
+@pytest.mark.parametrize("scale", [True, False])
+def test_singular_vectors_of_two_sets_of_features(n_components, scale):
+    model = PLSSVD(n_components, scale=scale).fit(X, SEVERAL)
+    check_model(model, X)
+    assert expressions(model) == ["_x_mean", "_x_std", "x_weights_"]
 
 
 def test_a_step_in_front_writes_only_what_it_transforms_by():
@@ -90,8 +112,6 @@ def test_a_step_in_front_writes_only_what_it_transforms_by():
 
 
 def test_the_way_back_follows():
-    from ortlearn.models import write_parameters
-
     model = decomposition.FastICA(2, random_state=0).fit(X)
     written = write_model(model, {"X": TensorType(1, (None, 4))}, np.float64)
     trained = write_parameters(model, written.parameters, {"components": 2 * model.components_.T})

@@ -310,3 +310,25 @@ def test_agent_tells_the_order_of_weights():
                   "{ z = MatMul (x, w) y = Add (z, b) }")  # fmt: skip
     with pytest.raises(WeightOrderError, match="onnx_rename_weights"):
         AgentEngine(model, ["x"], ["w", "b"], [], CPU, engines.ort_backend.module_config(["b", "w"]), {})
+
+
+def test_what_is_saved_may_change_its_shape():
+    """A Loop saves a tensor for each iteration, and the number of these depends on the weights."""
+    text = (
+        "g (float[N,3] x) => (float[N,1] y) <float[3,1] w0 = {1, -2, 3}> { p = MatMul (x, w0) "
+        "c = Sigmoid (p) most = Constant <value_int = 9> () y = Loop (most, , c) "
+        "<body = turn (int64 i, bool go, float[N,1] a) => (bool on, float[N,1] b) { b = Mul (a, p) "
+        "s = Abs (b) m = ReduceMax <keepdims = 0> (s) limit = Constant <value_float = 50.0> () "
+        "on = Less (m, limit) }> }"
+    )
+    engine = make_engine("rules", parse(text), ["x"], ["w0"], ["x"], CPU, None, {})
+    rng = np.random.default_rng(0)
+    feeds = [rng.normal(size=(4, 3)).astype(np.float32), np.ones((3, 1), np.float32)]
+    arrays = [*feeds, np.zeros((4, 1), np.float32), np.ones((4, 1), np.float32)]
+    results = [np.zeros_like(array) for array in feeds]
+    vectors = [vector(feeds), vector(arrays[2:3]), vector(arrays[3:]), vector(results)]
+    for scale in (1.0, 3.0, 0.2):
+        feeds[1][:] = scale
+        state = engine.forward(vectors[0], vectors[1])
+        engine.backward(vectors[2], vectors[3], state)
+        assert_close([arrays[2], *results], both_ways(engine, feeds, arrays[3:]))

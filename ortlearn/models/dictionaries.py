@@ -1,0 +1,237 @@
+"""Sparse codes of samples by a dictionary: thresholds, lasso, orthogonal matching pursuit, least angles."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..graphs import GraphBuilder
+from .base import ModelDefinition
+from .coordinate_descent import sweep
+from .kernels import products
+from .linear_systems import LARGEST, solve_positive
+from .loops import elem_type, iterate
+from .scores import Scores, transformation
+from .writer import ModelWriter
+
+#: The signs of a lasso are taken once no coordinate moves in a pass by more than this power of the machine
+#: epsilon, relative to the largest.
+CONVERGED = 0.75
+#: Name of the graph of a pass.
+PASS = "lasso_pass"
+
+
+class DictionaryDefinition(ModelDefinition):
+    """DictionaryLearning, MiniBatchDictionaryLearning and SparseCoder: codes c with few entries, x ~ c D.
+
+    Which entries of a code are not zero is chosen, not differentiated. Those of a lasso and of a matching
+    pursuit then solve a linear system, whose gradient is exact.
+    """
+
+    def covers(self, model: Any) -> bool:
+        if model.transform_algorithm == "lasso_lars" and model.positive_code:
+            return False  # its path need not lead to the minimum, as scikit-learn says of lars_path
+        if model.transform_algorithm.startswith("lasso"):
+            return _strength(model) > 0 and len(_dictionary(model)) <= LARGEST
+        return model.transform_algorithm == "threshold" or _n_nonzero(model) <= LARGEST
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        is_given = hasattr(model, "dictionary")
+        rows = op.parameter(model, "dictionary" if is_given else "components_", role="weight")
+        codes, n_outputs = CODES[model.transform_algorithm](op, model, x, rows), len(_dictionary(model))
+        if model.split_sign:
+            codes = op.Concat(op.Relu(codes), op.Relu(op.Neg(codes)), axis=1)
+            n_outputs *= 2
+        return transformation(op, codes, n_outputs)
+
+
+def _dictionary(model: Any) -> np.ndarray:
+    return model.dictionary if hasattr(model, "dictionary") else model.components_
+
+
+def _strength(model: Any) -> float:
+    """Return the factor of the absolute values, or the threshold."""
+    alpha = getattr(model, "alpha", 1.0) if model.transform_alpha is None else model.transform_alpha
+    return float(alpha)
+
+
+def _n_nonzero(model: Any) -> int:
+    n_components, n_features = _dictionary(model).shape
+    default = min(max(n_features / 10, 1), n_components)
+    return int(model.transform_n_nonzero_coefs or default)
+
+
+def _shrunk(op: GraphBuilder, values: str, amount: Any, positive: bool) -> str:
+    """Return values moved toward zero by an amount, those that are nearer set to zero."""
+    above = op.Relu(op.Sub(values, amount))
+    return above if positive else op.Sub(above, op.Relu(op.Sub(op.Neg(values), amount)))
+
+
+def _thresholded(op: ModelWriter, model: Any, x: str, rows: str) -> str:
+    return _shrunk(op, products(op, x, rows), _strength(model), model.positive_code)
+
+
+def _lasso(op: ModelWriter, model: Any, x: str, rows: str) -> str:
+    """Append the minimum of ``|x - c D|^2 / 2 + alpha |c|``.
+
+    With the signs s of c it solves ``(D D')_s c_s = (D x - alpha s)_s`` (Osborne, Presnell and Turlach, "On
+    the LASSO and its dual", Journal of Computational and Graphical Statistics 9, 2000). Signs are those after
+    coordinate descent.
+    """
+    size, alpha = len(_dictionary(model)), _strength(model)
+    gram, correlations = products(op, rows, rows), products(op, x, rows)
+    start = op.Mul(correlations, 0.0), (elem_type(op), [None, size])
+    step = partial(_lasso_pass, gram, correlations, size, alpha, model.positive_code)
+    max_iter = max(int(model.transform_max_iter), 1)
+    signs = op.Reshape(op.Sign(iterate(op, PASS, max_iter, [start], step)[0]), [-1, size])
+    chosen = op.Abs(signs)
+    pairs = op.Mul(op.Unsqueeze(chosen, [2]), op.Unsqueeze(chosen, [1]))
+    others = op.Mul(op.Unsqueeze(op.Sub(1.0, chosen), [2]), np.eye(size, dtype=op.float_dtype))
+    right = op.Mul(op.Sub(correlations, op.Mul(signs, alpha)), chosen)
+    matrix = op.Add(op.Mul(gram, pairs), others)
+    solution, _ = solve_positive(op, matrix, op.Unsqueeze(right, [2]), size, 1)
+    return op.Squeeze(solution, [2])
+
+
+def _lasso_pass(
+    gram: str,
+    correlations: str,
+    size: int,
+    alpha: float,
+    positive: bool,
+    op: GraphBuilder,
+    number: str,
+    codes: str,
+) -> tuple[str, str]:
+    def minimum(op: GraphBuilder, value: str, slope: str, curvature: str) -> str:
+        target = op.Sub(value, op.Div(slope, curvature))
+        return _shrunk(op, target, op.Div(op.constant(alpha), curvature), positive)
+
+    result, steps = sweep(op, codes, gram, correlations, size, minimum)
+    moved = op.Concat(*(op.Sub(after, before) for before, after, _ in steps), axis=1)
+    largest, bound = (op.ReduceMax(op.Abs(name), keepdims=0) for name in (moved, result))
+    least = float(np.finfo(op.float_dtype).eps) ** CONVERGED
+    return op.Greater(largest, op.Mul(bound, least)), result
+
+
+class _Path:
+    """Atoms that join the code of each sample, one at a time."""
+
+    def __init__(self, op: ModelWriter, model: Any, rows: str):
+        self.op, self.rows, self.size = op, rows, len(_dictionary(model))
+        self.atoms: list[str] = []  # of shape (n, 1, n_features), zero where none joined
+        self.places: list[str] = []  # which atom it is, of shape (n, 1, size), zeros where none joined
+        self.ones: list[str] = []  # whether one joined, of shape (n, 1, 1)
+
+    def used(self) -> str | None:
+        """Append which atoms are in the code, of shape (n, size)."""
+        if not self.places:
+            return None
+        op = self.op
+        return op.ReduceSum(op.Concat(*self.places, axis=1), [1], keepdims=0)
+
+    def join(self, number: str, place: str, joins: str) -> None:
+        """Add an atom: its number (n, 1), its place (n, size), and 1 or 0, whether it joins (n, 1)."""
+        op, joins = self.op, self.op.Unsqueeze(joins, [2])
+        self.atoms.append(op.Mul(op.Gather(self.rows, number, axis=0), joins))
+        self.places.append(op.Mul(op.Unsqueeze(place, [1]), joins))
+        self.ones.append(joins)
+
+    def solve(self, right: str) -> str:
+        """Append the solution of the system of the Gram matrix of the atoms, of shape (n, count, 1)."""
+        op, count = self.op, len(self.atoms)
+        atoms, ones = op.Concat(*self.atoms, axis=1), op.Concat(*self.ones, axis=1)
+        products = op.Mul(op.Unsqueeze(atoms, [2]), op.Unsqueeze(atoms, [1]))
+        matrix = op.ReduceSum(products, [3], keepdims=0)
+        absent = op.Mul(op.Sub(1.0, ones), np.eye(count, dtype=op.float_dtype))
+        return solve_positive(op, op.Add(matrix, absent), right, count, 1)[0]
+
+    def combined(self, factors: str, parts: list[str]) -> str:
+        """Append the sum of atoms, or of their places, times factors, of shape (n, n_features or size)."""
+        op = self.op
+        return op.ReduceSum(op.Mul(op.Concat(*parts, axis=1), factors), [1], keepdims=0)
+
+    def one_hot(self, number: str) -> str:
+        """Append the places of atoms, of shape (n, size)."""
+        places = np.eye(self.size, dtype=self.op.float_dtype)
+        return self.op.Squeeze(self.op.Gather(places, number, axis=0), [1])
+
+
+def _matching_pursuit(op: ModelWriter, model: Any, x: str, rows: str) -> str:
+    """Append codes that the atom joins with which the residual correlates most, once for each entry.
+
+    Pati, Rezaiifar and Krishnaprasad, "Orthogonal matching pursuit", Asilomar conference, 1993.
+    """
+    path, residual = _Path(op, model, rows), x
+    factors = ""
+    for _ in range(_n_nonzero(model)):
+        sizes = op.Abs(products(op, residual, rows))
+        number = op.ArgMax(sizes, axis=1, keepdims=1)
+        place, used = path.one_hot(number), path.used()
+        largest = op.ReduceMax(sizes, [1], keepdims=1)
+        joins = op.Greater(op.Mul(largest, largest), float(np.finfo(op.float_dtype).eps))
+        if used is not None:
+            again = op.ReduceSum(op.Mul(used, place), [1], keepdims=1)
+            joins = op.And(joins, op.Less(again, 0.5))
+        path.join(number, place, op.Cast(joins, to=op.elem_type))
+        right = op.ReduceSum(op.Mul(op.Concat(*path.atoms, axis=1), op.Unsqueeze(x, [1])), [2], keepdims=1)
+        factors = path.solve(right)
+        residual = op.Sub(x, path.combined(factors, path.atoms))
+    return path.combined(factors, path.places)
+
+
+def _least_angles(op: ModelWriter, model: Any, x: str, rows: str) -> str:
+    """Append codes that move along the direction of equal angles with their atoms until another one joins.
+
+    Efron, Hastie, Johnstone and Tibshirani, "Least angle regression", Annals of Statistics 32, 2004,
+    equations 2.10 to 2.13; the direction is scaled so that the correlations fall at rate one.
+    """
+    path, residual = _Path(op, model, rows), x
+    signs: list[str] = []
+    codes = ""
+    for _ in range(_n_nonzero(model)):
+        correlations, used = products(op, residual, rows), path.used()
+        sizes = op.Abs(correlations)
+        if used is not None:
+            sizes = op.Where(op.Greater(used, 0.5), -1.0, sizes)
+        number = op.ArgMax(sizes, axis=1, keepdims=1)
+        place = path.one_hot(number)
+        entering = op.GatherElements(correlations, number, axis=1)
+        level, sign = op.Abs(entering), op.Sign(entering)
+        path.join(number, place, op.Abs(sign))
+        signs.append(op.Unsqueeze(sign, [2]))
+        factors = path.solve(op.Concat(*signs, axis=1))
+        direction = path.combined(factors, path.atoms)
+        rates, used = products(op, direction, rows), path.used()
+        step = _first_knot(op, correlations, rates, level, str(used))
+        moved = op.Mul(path.combined(factors, path.places), step)
+        codes = op.Add(codes, moved) if codes else moved
+        residual = op.Sub(residual, op.Mul(direction, step))
+    return codes
+
+
+def _first_knot(op: ModelWriter, correlations: str, rates: str, level: str, used: str) -> str:
+    """Append how far it is until an atom that is not used correlates as much as those that are: (n, 1)."""
+    far = float(np.finfo(op.float_dtype).max)
+    active, found = op.Greater(used, 0.5), [level]
+    for gap, rate in (
+        (op.Sub(level, correlations), op.Sub(1.0, rates)),
+        (op.Add(level, correlations), op.Add(rates, 1.0)),
+    ):
+        # an atom in use may have a rate of zero here
+        rate = op.Where(op.Or(active, op.Equal(rate, 0.0)), 1.0, rate)
+        distance = op.Div(gap, rate)
+        never = op.Or(active, op.LessOrEqual(distance, 0.0))
+        found.append(op.ReduceMin(op.Where(never, far, distance), [1], keepdims=1))
+    return op.Min(*found)
+
+
+#: What appends the codes, by the name of the algorithm.
+CODES: dict[str, Callable[[ModelWriter, Any, str, str], str]] = {
+    "lars": _least_angles,
+    "lasso_cd": _lasso,
+    "lasso_lars": _lasso,
+    "omp": _matching_pursuit,
+    "threshold": _thresholded,
+}

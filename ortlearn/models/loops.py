@@ -1,0 +1,63 @@
+"""Iterations as Loop operators."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto, ValueInfoProto, helper
+
+from ..graphs import GraphBuilder
+
+#: Element type and shape of a tensor.
+Kind = tuple[int, list]
+
+
+def elem_type(op: GraphBuilder) -> int:
+    """Return the ONNX type of the numbers of a builder."""
+    return helper.np_dtype_to_tensor_dtype(op.float_dtype)
+
+
+def iterate(
+    op: GraphBuilder,
+    name: str,
+    max_iter: int,
+    start: Sequence[tuple[str, Kind]],
+    step: Callable[..., Sequence[str]],
+) -> tuple[str, ...]:
+    """Append a Loop and return its final state.
+
+    Parameters
+    ----------
+    op : GraphBuilder
+        Receives the Loop.
+    name : str
+        Name of the graph of an iteration.
+    max_iter : int
+        Largest number of iterations.
+    start : sequence of (str, (int, list))
+        Initial state: tensors with their type and shape, None for a dimension that is unknown.
+    step : callable
+        ``step(body, number, *state)`` appends an iteration to another builder, and returns a boolean scalar,
+        whether to continue, and the new state. It may use tensors of the graph around it.
+
+    Returns
+    -------
+    tuple of str
+        Final state; onnx infers no shapes for it.
+    """
+    body = GraphBuilder(op.opset, dtype=op.float_dtype, prefix=op.unique("step") + "_")
+    number, before = body.unique("number"), body.unique("before")
+    state = [body.unique("state") for _ in start]
+    kinds = [kind for _, kind in start]
+    going, *results = step(body, number, *state)
+    scalar: list[Kind] = [(TensorProto.INT64, []), (TensorProto.BOOL, [])]
+    inputs = _infos([number, before, *state], [*scalar, *kinds])
+    outputs = _infos([going, *results], [scalar[1], *kinds])
+    graph = helper.make_graph(body.nodes, name, inputs, outputs, initializer=body.initializers)
+    first = [tensor for tensor, _ in start]
+    found = op.Loop(np.array(max_iter), np.array(True), *first, n_outputs=len(first), body=graph)
+    return (found,) if isinstance(found, str) else found
+
+
+def _infos(names: Sequence[str], kinds: Sequence[Any]) -> list[ValueInfoProto]:
+    return [helper.make_tensor_value_info(name, *kind) for name, kind in zip(names, kinds, strict=True)]

@@ -1,0 +1,103 @@
+"""Sparse codes by a dictionary: thresholds, lasso, matching pursuit, least angles."""
+
+import numpy as np
+import pytest
+from sklearn.decomposition import DictionaryLearning, MiniBatchDictionaryLearning, SparseCoder
+
+from ortlearn.conversion import sklearn_to_onnx
+from ortlearn.estimators import OrtGradientOptimizer
+from ortlearn.models import all_covered
+from ortlearn.testing import check_model
+
+RNG = np.random.RandomState(0)
+ATOMS = RNG.normal(size=(8, 6))
+ATOMS /= np.linalg.norm(ATOMS, axis=1, keepdims=True)
+#: Samples of few atoms each, and noise.
+CODES = RNG.normal(size=(40, 8)) * (RNG.uniform(size=(40, 8)) < 0.3)
+X = CODES @ ATOMS + 0.1 * RNG.normal(size=(40, 6))
+#: Samples whose codes keep their atoms where the dictionary moves a little.
+SMOOTH = (3 * np.eye(8)[:, [0, 3, 5]] + 1.5 * np.eye(8)[:, [4, 1, 7]]).T @ ATOMS
+SMOOTH += 0.3 * RNG.normal(size=SMOOTH.shape)
+
+CODERS = {
+    "threshold": {"transform_algorithm": "threshold", "transform_alpha": 0.2},
+    "split": {"transform_algorithm": "threshold", "transform_alpha": 0.2, "split_sign": True},
+    "positive": {"transform_algorithm": "threshold", "transform_alpha": 0.2, "positive_code": True},
+    "alpha of one": {"transform_algorithm": "threshold"},
+    "omp": {"transform_algorithm": "omp"},
+    "omp of three": {"transform_algorithm": "omp", "transform_n_nonzero_coefs": 3},
+    "omp of all": {"transform_algorithm": "omp", "transform_n_nonzero_coefs": 6},
+    "lars": {"transform_algorithm": "lars"},
+    "lars of three": {"transform_algorithm": "lars", "transform_n_nonzero_coefs": 3},
+    "lasso_cd": {"transform_algorithm": "lasso_cd", "transform_alpha": 0.1},
+    "positive lasso": {"transform_algorithm": "lasso_cd", "transform_alpha": 0.1, "positive_code": True},
+    "lasso_lars": {"transform_algorithm": "lasso_lars", "transform_alpha": 0.1},
+    "split lasso": {"transform_algorithm": "lasso_lars", "transform_alpha": 0.1, "split_sign": True},
+}
+
+
+@pytest.mark.parametrize("name", CODERS)
+def test_codes_are_those_of_scikit_learn(run_onnx, name):
+    model = SparseCoder(ATOMS, **CODERS[name]).fit(X)
+    expected = model.transform(X)
+    assert 0.1 < np.mean(expected != 0) < 0.8 or name == "alpha of one"
+    for dtype, tolerance in ((np.float64, 1e-5), (np.float32, 1e-3)):
+        found = run_onnx(sklearn_to_onnx(model, dtype=dtype), X.astype(dtype))[0]
+        np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("name", CODERS)
+def test_gradients_and_write_back(run, name):
+    check_model(SparseCoder(ATOMS, **CODERS[name]).fit(SMOOTH), SMOOTH, run=run, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [DictionaryLearning, MiniBatchDictionaryLearning])
+@pytest.mark.parametrize("algorithm", ["omp", "lasso_lars", "threshold"])
+def test_learned_dictionaries(run_onnx, kind, algorithm):
+    model = kind(4, alpha=0.2, max_iter=10, transform_algorithm=algorithm, random_state=0).fit(X)
+    found = run_onnx(sklearn_to_onnx(model, dtype=np.float64), X)[0]
+    np.testing.assert_allclose(found, model.transform(X), atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["omp of three", "lars of three", "lasso_lars"])
+def test_samples_that_no_atom_or_an_atom_alone_explains(run_onnx, name):
+    """The residual of an atom is zero after the first step, that of zeros before it."""
+    model = SparseCoder(ATOMS, **CODERS[name]).fit(X)
+    rows = np.vstack([np.zeros(6), 2 * ATOMS[3]])
+    found = run_onnx(sklearn_to_onnx(model, dtype=np.float64), rows)[0]
+    lasso = 0.1 if name == "lasso_lars" else 0
+    expected = (2 - lasso) * np.eye(8)[3] * np.array([[0], [1]])
+    np.testing.assert_allclose(found, expected, atol=1e-7)
+
+
+def test_an_atom_twice_joins_once(run_onnx):
+    atoms = ATOMS[[0, 1, 1, 2]]
+    model = SparseCoder(atoms, transform_algorithm="omp", transform_n_nonzero_coefs=3).fit(X)
+    found = run_onnx(sklearn_to_onnx(model, dtype=np.float64), X)[0]
+    both = np.array([[1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1]])  # rounding decides which of the two joins
+    np.testing.assert_allclose(found @ both, model.transform(X) @ both, atol=1e-7)
+    assert not (found[:, 1] * found[:, 2]).any()
+
+
+@pytest.mark.parametrize("name", ["threshold", "omp of three", "lasso_lars"])
+def test_a_dictionary_is_learned_from_codes(name):
+    expected = SparseCoder(ATOMS, **CODERS[name]).fit(X).transform(X)
+    start = SparseCoder(ATOMS + 0.02 * RNG.normal(size=ATOMS.shape), **CODERS[name]).fit(X)
+    # where other atoms are chosen, the error jumps
+    same = ((start.transform(X) != 0) == (expected != 0)).all(axis=1)
+    rows, expected = X[same], expected[same]
+    options = {"max_iter": 100, "learning_rate": "LBFGS", "random_state": 0}
+    ours = OrtGradientOptimizer(start, warm_start=True, **options).fit(rows, expected)
+    before, after = (np.square(m.transform(rows) - expected).mean() for m in (start, ours))
+    assert len(rows) > 15 and after < 0.1 * before
+    # float32 may choose the other one of two atoms that correlate equally
+    gaps = np.abs(ours.to_sklearn().transform(rows) - ours.transform(rows)).max(axis=1)
+    assert np.mean(gaps < 1e-3) > 0.95
+
+
+def test_what_has_no_definition():
+    def covered(**params):
+        return all_covered(SparseCoder(ATOMS, **params).fit(X))
+
+    assert not covered(transform_algorithm="lasso_lars", positive_code=True)
+    assert not covered(transform_algorithm="lasso_cd", transform_alpha=0.0)
