@@ -18,15 +18,23 @@ from tests.model_zoo.data import load
 
 __all__ = ["NO_CASE", "cases_of_all", "estimator_classes"]
 
+_COVARIANCE = "estimates a covariance matrix: it neither predicts nor transforms"
 #: Estimators without a case, and why.
 NO_CASE = {
     "DictVectorizer": "takes dictionaries, which no ONNX input holds",
+    "EmpiricalCovariance": _COVARIANCE,
     "FeatureHasher": "takes dictionaries, which no ONNX input holds",
+    "GraphicalLasso": _COVARIANCE,
+    "GraphicalLassoCV": _COVARIANCE,
     "KernelCenterer": "takes a kernel matrix between rows, not rows",
     "LabelBinarizer": "transforms labels, not rows",
     "LabelEncoder": "transforms labels, not rows",
+    "LedoitWolf": _COVARIANCE,
+    "MinCovDet": _COVARIANCE,
     "MultiLabelBinarizer": "transforms labels, not rows",
+    "OAS": _COVARIANCE,
     "PatchExtractor": "takes images and returns more rows than it was given",
+    "ShrunkCovariance": _COVARIANCE,
 }
 _KINDS = {
     "classifier": "classifier",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+import numpy as np
 from sklearn.gaussian_process import kernels
 from sklearn.linear_model import RidgeClassifier
 from sklearn.svm import LinearSVC
@@ -34,6 +35,7 @@ _GP_KERNELS = {
 
 _SINE = {"kernel": kernels.ExpSineSquared(periodicity=3.0), "alpha": 0.1, "optimizer": None}
 
+_LASSO = {"transform_alpha": 0.3, "dictionary": np.random.default_rng(0).normal(size=(6, 4))}
 #: Estimator, variant, kind, data, parameters.
 _OTHERS: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("LogisticRegression", "texts", "classifier", "texts", {}),
@@ -130,6 +132,16 @@ _OTHERS: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("KernelRidge", "rbf", "regressor", "regression", {"kernel": "rbf"}),
     ("KernelRidge", "poly", "regressor", "regression", {"kernel": "poly"}),
     ("PCA", "whiten", "transformer", "regression", {"whiten": True}),
+    *(
+        ("SparseCoder", algorithm, "transformer", "regression", {"transform_algorithm": algorithm, **_LASSO})
+        for algorithm in ("threshold", "lasso_cd", "lasso_lars", "lars")
+    ),
+    ("DictionaryLearning", "lasso", "transformer", "regression", {"transform_algorithm": "lasso_lars"}),
+    ("NMF", "mu", "transformer", "regression_positive", {"solver": "mu", "beta_loss": "kullback-leibler"}),
+    ("MiniBatchNMF", "kl", "transformer", "regression_positive", {"beta_loss": "kullback-leibler"}),
+    ("FactorAnalysis", "one", "transformer", "regression", {"n_components": 1}),
+    ("SparseRandomProjection", "dense", "transformer", "regression", {"density": 1.0}),
+    ("PLSCanonical", "outputs_two", "regressor", "regression_outputs", {"n_components": 2}),
     ("FastICA", "arbitrary", "transformer", "regression", {"whiten": "arbitrary-variance"}),
     ("PowerTransformer", "box_cox", "transformer", "regression_positive", {"method": "box-cox"}),
     ("QuantileTransformer", "normal", "transformer", "regression", {"output_distribution": "normal"}),

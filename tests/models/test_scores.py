@@ -112,6 +112,9 @@ def expected(model, X, scores, found):
         return model.predict(X), predicted(scores, found)
     if scores.task == "unsupervised" and hasattr(model, "score_samples"):
         return -model.score_samples(X), found
+    if scores.task == "unsupervised" and hasattr(model, "inverse_transform"):
+        missed = X - model.inverse_transform(model.transform(X))
+        return 0.5 * np.square(missed).sum(axis=1), found
     if scores.task == "unsupervised":
         return model.transform(X)[np.arange(len(X)), model.predict(X)] ** 2, found
     if scores.task == "multilabel" and hasattr(model, "predict_proba"):
