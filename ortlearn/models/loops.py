@@ -1,6 +1,7 @@
 """Iterations as Loop operators."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,16 @@ Kind = tuple[int, list]
 def elem_type(op: GraphBuilder) -> int:
     """Return the ONNX type of the numbers of a builder."""
     return helper.np_dtype_to_tensor_dtype(op.float_dtype)
+
+
+@contextmanager
+def in_double(op: GraphBuilder, *tensors: str) -> Iterator[list[str]]:
+    """Write constants in float64 inside, and give tensors cast to it."""
+    before, op.float_dtype = op.float_dtype, np.dtype(np.float64)
+    try:
+        yield [op.Cast(name, to=TensorProto.DOUBLE) if before != np.float64 else name for name in tensors]
+    finally:
+        op.float_dtype = before
 
 
 def iterate(

@@ -11,7 +11,7 @@ from ..graphs import GraphBuilder
 from .base import ModelDefinition
 from .constraints.signs import Positive
 from .kernels import products
-from .loops import elem_type, iterate
+from .loops import elem_type, in_double, iterate
 from .scores import Scores, transformation
 from .special_functions import digamma
 from .writer import ModelWriter
@@ -33,15 +33,19 @@ class TopicsDefinition(ModelDefinition):
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         size = len(model.components_)
         counts = op.parameter(model, "components_", role="weight", constraint=Positive())
-        words = _expectation(op, counts)
-        # one for each topic
-        first = op.Add(op.Mul(op.ReduceSum(x, [1], keepdims=1), 0.0), np.ones((1, size), op.float_dtype))
-        going = op.Greater(op.ReduceSum(first, [1], keepdims=1), 0.0)
-        start = [(first, (op.elem_type, [None, size])), (going, (TensorProto.BOOL, [None, 1]))]
-        step = partial(_step, model, x, words)
-        found = iterate(op, STEP, int(model.max_doc_update_iter), start, step)[0]
-        topics = op.Reshape(found, [-1, size])
-        return transformation(op, op.Div(topics, op.ReduceSum(topics, [1], keepdims=1)), size)
+        # in float64: the first steps of topics that are nearly alike enlarge what float32 rounds
+        with in_double(op, x, counts) as (x, counts):
+            words = _expectation(op, counts)
+            # one for each topic
+            sums = op.ReduceSum(x, [1], keepdims=1)
+            first = op.Add(op.Mul(sums, 0.0), np.ones((1, size)))
+            going = op.GreaterOrEqual(sums, 0.0)
+            start = [(first, (TensorProto.DOUBLE, [None, size])), (going, (TensorProto.BOOL, [None, 1]))]
+            step = partial(_step, model, x, words)
+            found = iterate(op, STEP, int(model.max_doc_update_iter), start, step)[0]
+            topics = op.Reshape(found, [-1, size])
+            shares = op.Div(topics, op.ReduceSum(topics, [1], keepdims=1))
+        return transformation(op, op.Cast(shares, to=op.elem_type), size)
 
     def finish(self, model: Any) -> None:
         counts = model.components_

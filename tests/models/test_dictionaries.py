@@ -79,6 +79,31 @@ def test_an_atom_twice_joins_once(run_onnx):
     assert not (found[:, 1] * found[:, 2]).any()
 
 
+@pytest.mark.parametrize("algorithm", ["lasso_cd", "lars"])
+def test_codes_of_an_atom_twice_are_as_good(run_onnx, algorithm):
+    atoms = ATOMS[[0, 1, 1, 2]]
+    params = {"transform_alpha": 0.1, "transform_n_nonzero_coefs": 4}
+    model = SparseCoder(atoms, transform_algorithm=algorithm, **params).fit(X)
+    for dtype, tolerance in ((np.float64, 1e-8), (np.float32, 1e-4)):
+        found = run_onnx(sklearn_to_onnx(model, dtype=dtype), X.astype(dtype))[0]
+        once = SparseCoder(ATOMS[:3], transform_algorithm=algorithm, transform_alpha=0.1)
+        once.set_params(transform_n_nonzero_coefs=3).fit(X)
+        if algorithm == "lasso_cd":
+            np.testing.assert_allclose(found @ atoms, once.transform(X) @ ATOMS[:3], atol=tolerance)
+        assert np.isfinite(found).all()
+
+
+def test_entries_that_change_their_sign_on_the_path(run_onnx):
+    atoms = np.random.RandomState(1).normal(size=(30, 20))
+    rows = np.random.RandomState(2).normal(size=(60, 20))
+    model = SparseCoder(atoms, transform_algorithm="lars", transform_n_nonzero_coefs=10).fit(rows)
+    expected = model.transform(rows)
+    assert len({*(expected != 0).sum(axis=1)}) > 1  # no atom joins after a change
+    found = run_onnx(sklearn_to_onnx(model, dtype=np.float64), rows)[0]
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", ["threshold", "omp of three", "lasso_lars"])
 def test_a_dictionary_is_learned_from_codes(name):
     expected = SparseCoder(ATOMS, **CODERS[name]).fit(X).transform(X)
@@ -86,7 +111,7 @@ def test_a_dictionary_is_learned_from_codes(name):
     # where other atoms are chosen, the error jumps
     same = ((start.transform(X) != 0) == (expected != 0)).all(axis=1)
     rows, expected = X[same], expected[same]
-    options = {"max_iter": 100, "learning_rate": "LBFGS", "random_state": 0}
+    options = {"max_iter": 300, "learning_rate": "LBFGS", "random_state": 0}
     ours = OrtGradientOptimizer(start, warm_start=True, **options).fit(rows, expected)
     before, after = (np.square(m.transform(rows) - expected).mean() for m in (start, ours))
     assert len(rows) > 15 and after < 0.1 * before
