@@ -9,7 +9,6 @@ from ..graphs import GraphBuilder
 from ..losses import RowObjective
 from .base import ModelDefinition
 from .constraints.signs import NotNegative
-from .coordinate_descent import sweep
 from .kernels import products
 from .linear_systems import LARGEST
 from .loops import iterate
@@ -106,17 +105,27 @@ def _penalties(model: Any) -> tuple[float, float]:
 def _pass(
     gram: str, correlations: str, size: int, tol: float, op: GraphBuilder, number: str, codes: str, first: str
 ) -> tuple[str, str, str]:
-    """Append a pass of coordinate descent, the last one once slopes are small beside the first ones."""
+    """Append a pass over the coordinates of the codes, the last one once slopes are small beside the first.
 
-    def minimum(op: GraphBuilder, value: str, slope: str, curvature: str) -> str:
-        return op.Relu(op.Sub(value, op.Div(slope, curvature)))
-
-    result, steps = sweep(op, codes, gram, correlations, size, minimum)
-    before, slopes = (op.Concat(*(step[i] for step in steps), axis=1) for i in (0, 2))
+    Cichocki and Phan, "Fast local algorithms for large scale nonnegative matrix and tensor factorizations",
+    IEICE Transactions on Fundamentals 92, 2009. A coordinate without curvature stays where it is.
+    """
+    slopes = op.Sub(op.MatMul(codes, gram), correlations)
+    steps: list[tuple[str, str, str]] = []
+    for i in range(size):
+        row = op.Gather(gram, [i], axis=0)
+        curvature = op.Gather(row, [i], axis=1)
+        flat = op.LessOrEqual(curvature, 0.0)
+        before, slope = (op.Gather(name, [i], axis=1) for name in (codes, slopes))
+        after = op.Relu(op.Sub(before, op.Div(slope, op.Where(flat, 1.0, curvature))))
+        after = op.Where(flat, before, after)
+        slopes = op.Add(slopes, op.Mul(op.Sub(after, before), row))
+        steps.append((before, after, slope))
+    before, after, slopes = (op.Concat(*columns, axis=1) for columns in zip(*steps, strict=True))
     projected = op.Where(op.Equal(before, 0.0), op.Min(slopes, 0.0), slopes)
     violation = op.ReduceSum(op.Abs(projected), keepdims=0)
     first = op.Where(op.Equal(number, np.array(0)), violation, first)
-    return op.Greater(violation, op.Mul(first, tol)), result, first
+    return op.Greater(violation, op.Mul(first, tol)), after, first
 
 
 def _update(
