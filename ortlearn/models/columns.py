@@ -76,6 +76,10 @@ class SampleWriter(GraphBuilder):
             self._matrices[x] = numbers[0] if len(numbers) == 1 else self.Concat(*numbers, axis=1)
         return self._matrices[x]
 
+    def ones_where(self, condition: str) -> str:
+        """Return 1 where a condition holds, 0 elsewhere."""
+        return self.Cast(condition, to=self.elem_type)
+
     def fail(self, estimator: Any, reason: str) -> ConversionError:
         """Return the error that an estimator has no form in ONNX: why, and what to do."""
         return ConversionError(f"{type(estimator).__name__} cannot be written as ONNX: {reason}")

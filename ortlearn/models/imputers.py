@@ -1,5 +1,6 @@
 """Imputers of missing numbers, and indicators of where they are."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,14 @@ from .base import ModelDefinition
 from .columns import Columns
 from .encoders import as_text, category_numbers
 from .forms import Kept
+from .kernels import products
 from .scores import Scores, joined, transformation
 from .writer import ModelWriter
+
+#: Squared distance to a sample that has no value in common: those that have one are nearer.
+FAR = 1e200
+#: Squared distance that stands for smaller ones, whose reciprocals would not be finite.
+TOUCHING = 1e-60
 
 
 def _is_missing(op: ModelWriter, model: Any, x: str) -> str:
@@ -75,14 +82,19 @@ class SimpleImputerDefinition(ModelDefinition):
             gaps = op.columns(_is_missing(op, model, x), columns, count)
             values = op.parameter(model, "statistics_", form=Kept(kept))
             imputed = op.Where(gaps, values, op.columns(x, columns, count))
-        if not model.add_indicator or not len(model.indicator_.features_):
-            return transformation(op, imputed, len(columns))
-        flags = _indicated(op, model.indicator_, x)
-        width = len(columns) + len(model.indicator_.features_)
-        if not texts:
-            return transformation(op, op.Concat(imputed, flags, axis=1), width)
-        added = tuple(op.column(flags, i) for i in range(width - len(columns)))
-        return transformation(op, Columns((*imputed.tensors, *added)), width)
+        return _with_flags(op, model, x, imputed, len(columns))
+
+
+def _with_flags(op: ModelWriter, model: Any, x: str | Columns, imputed: Any, width: int) -> Scores:
+    """Return what an imputer gives: the columns without gaps, and where these were if it adds that."""
+    n_flags = len(model.indicator_.features_) if model.add_indicator else 0
+    if not n_flags:
+        return transformation(op, imputed, width)
+    flags = _indicated(op, model.indicator_, x)
+    if not isinstance(imputed, Columns):
+        return transformation(op, op.Concat(imputed, flags, axis=1), width + n_flags)
+    added = tuple(op.column(flags, i) for i in range(n_flags))
+    return transformation(op, Columns((*imputed.tensors, *added)), width + n_flags)
 
 
 def _imputed_text(op: ModelWriter, model: Any, x: Columns, position: int) -> str:
@@ -93,3 +105,108 @@ def _imputed_text(op: ModelWriter, model: Any, x: Columns, position: int) -> str
     value = op.constant(np.array([[as_text(model.statistics_[position])]], dtype=object))
     imputed = op.Where(_is_missing(op, model, column), value, column)
     return op.set_type(imputed, TensorProto.STRING, (None, 1))
+
+
+class IterativeImputerDefinition(ModelDefinition):
+    """IterativeImputer: each column is predicted from others where it is missing, round after round.
+
+    Azur, M. J., Stuart, E. A., Frangakis, C. and Leaf, P. J., "Multiple imputation by chained equations: what
+    is it and how does it work?", International Journal of Methods in Psychiatric Research 20, 2011.
+    """
+
+    def covers(self, model: Any) -> bool:
+        return not model.sample_posterior  # which is drawn at random
+
+    def children(self, model: Any) -> Iterator[Any]:
+        yield model.initial_imputer_
+        yield from (step.estimator for step in model.imputation_sequence_)
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        filled = op.write(model.initial_imputer_, x, "initial_imputer_").score
+        kept = np.flatnonzero(_kept(model.initial_imputer_))
+        # a column in which fit has seen no value is only filled
+        empty = np.asarray(model._is_empty_feature)[kept]
+        if model.n_iter_ == 0:
+            return _with_flags(op, model, x, filled, len(kept))
+        missing = _is_missing(op, model, x)
+        gaps = [op.Gather(missing, [column], axis=1) for column in kept.tolist()]
+        columns = [op.column(filled, place) for place in range(len(kept))]
+        for number, (place, others, estimator) in enumerate(model.imputation_sequence_):
+            if empty[place]:
+                continue
+            known = joined(op, [columns[other] for other in others])
+            op.set_type(known, op.elem_type, (None, len(others)))
+            found = op.write(estimator, known, f"imputation_sequence_[{number}].estimator").predicted
+            for limit, bounded in ((model._min_value[place], op.Max), (model._max_value[place], op.Min)):
+                found = bounded(found, float(limit)) if np.isfinite(limit) else found
+            columns[place] = op.Where(gaps[place], found, columns[place])
+        result = joined(op, columns)
+        if not empty.any():
+            # scikit-learn leaves it at the first values where all samples miss all of them
+            absent = op.Cast(joined(op, gaps), to=op.elem_type)
+            some = op.Sub(1.0, op.ReduceMin(absent, keepdims=1))
+            result = op.Add(filled, op.Mul(op.Sub(result, filled), some))
+        return _with_flags(op, model, x, result, len(kept))
+
+
+class KNNImputerDefinition(ModelDefinition):
+    """KNNImputer: the mean over the nearest samples of the fit that have a value.
+
+    Squared distances are over the columns in which both samples have values, divided by the share of these
+    columns. Of samples at the same distance the first ones count, where scikit-learn takes any.
+
+    References
+    ----------
+    Troyanskaya, O. et al., "Missing value estimation methods for DNA microarrays", Bioinformatics 17, 2001.
+    """
+
+    continuous = False
+
+    def covers(self, model: Any) -> bool:
+        return model.metric == "nan_euclidean" and model.weights in ("uniform", "distance")
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        present = ~model._mask_fit_X
+        values = op.parameter(model, "_fit_X", form=Kept(present), role="table")
+        values = op.Cast(values, to=TensorProto.DOUBLE)  # as scikit-learn measures distances
+        places = np.where(present, np.cumsum(present).reshape(present.shape), 0)
+        rows = op.Gather(op.Pad(values, [1, 0], op.constant(np.zeros(()))), places, axis=0)
+        missing = _is_missing(op, model, x)
+        squares = self._squares(op, op.Where(missing, 0.0, x), missing, rows, present)
+        columns = []
+        for column, is_known in enumerate(model._valid_mask):
+            if is_known:
+                donors = np.flatnonzero(present[:, column])
+                near = squares if len(donors) == len(present) else op.Gather(squares, donors, axis=1)
+                donated = op.Gather(values, places[donors, column] - 1, axis=0)
+                found = op.Cast(self._mean(op, model, near, donated, len(donors)), to=op.elem_type)
+                columns.append(op.Where(op.Gather(missing, [column], axis=1), found, op.column(x, column)))
+            elif model.keep_empty_features:
+                columns.append(op.Mul(op.ones_where(op.Gather(missing, [column], axis=1)), 0.0))
+        return _with_flags(op, model, x, joined(op, columns), len(columns))
+
+    def _squares(self, op: ModelWriter, x: str, missing: str, rows: str, present: np.ndarray) -> str:
+        """Append squared distances to the samples of the fit, of shape (n, m)."""
+        x = op.Cast(x, to=TensorProto.DOUBLE)
+        there = op.Sub(op.constant(np.ones(())), op.Cast(missing, to=TensorProto.DOUBLE))
+        both = present.astype(np.float64)
+        sizes = op.Add(products(op, op.Mul(x, x), op.constant(both)), products(op, there, op.Mul(rows, rows)))
+        doubled = op.Mul(products(op, x, rows), op.constant(np.float64(2)))
+        squares = op.Max(op.Sub(sizes, doubled), op.constant(np.zeros(())))
+        count = products(op, there, op.constant(both))
+        none = op.Cast(op.Equal(count, op.constant(np.zeros(()))), to=TensorProto.DOUBLE)
+        share = op.Div(op.constant(np.float64(present.shape[1])), op.Add(count, none))
+        return op.Add(op.Mul(squares, share), op.Mul(none, op.constant(np.float64(FAR))))
+
+    def _mean(self, op: ModelWriter, model: Any, squares: str, values: str, count: int) -> str:
+        """Append the mean of the values of the nearest samples, of all where none is near."""
+        near, numbers = op.TopK(squares, [min(model.n_neighbors, count)], axis=1, largest=0, n_outputs=2)
+        known = op.Cast(op.Less(near, op.constant(np.float64(FAR))), to=TensorProto.DOUBLE)
+        weights = known
+        if model.weights == "distance":
+            apart = op.Sqrt(op.Max(near, op.constant(np.float64(TOUCHING))))
+            weights = op.Mul(known, op.Reciprocal(apart))
+        none = op.Sub(op.constant(np.ones(())), op.ReduceMax(known, [1], keepdims=1))
+        total = op.Add(op.ReduceSum(weights, [1], keepdims=1), none)
+        found = op.ReduceSum(op.Mul(weights, op.Gather(values, numbers, axis=0)), [1], keepdims=1)
+        return op.Add(op.Div(found, total), op.Mul(none, op.ReduceMean(values, [0], keepdims=1)))

@@ -36,19 +36,15 @@ class CountVectorizerDefinition(ModelDefinition):
     continuous = False
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        _check_options(op, model)
-        words = model.analyzer == "word"
-        documents = op.column(x, 0)
-        if model.lowercase:
-            lower = {"case_change_action": "LOWER", "is_case_sensitive": 0, "locale": LOCALE}
-            documents = op.StringNormalizer(op.Reshape(documents, [-1]), **lower)
-        pattern = _pattern(op, model) if words else "(?s)."
-        terms = _terms(op, model, words)
+        check_options(op, model)
+        # they are in no term where terms are single words
+        if model.stop_words and model.ngram_range[1] > 1:
+            raise op.fail(model, "stop words between the words of a term have no form in ONNX.")
+        terms = _terms(op, model, model.analyzer == "word")
         padding = "#"  # in place of a token where a document has fewer than another
         while padding in terms["pool_strings"]:
             padding += "#"
-        options: dict[str, Any] = {"mark": 0, "mincharnum": 1, "pad_value": padding, "tokenexp": pattern}
-        tokens = op.node("Tokenizer", op.Reshape(documents, [-1]), domain=MICROSOFT, **options)
+        tokens = tokenized(op, model, x, padding)
         counts = op.TfIdfVectorizer(tokens, mode="TF", max_skip_count=0, **terms)
         if op.float_dtype != np.float32:
             counts = op.Cast(counts, to=op.elem_type)
@@ -57,16 +53,24 @@ class CountVectorizerDefinition(ModelDefinition):
         return transformation(op, counts, len(model.vocabulary_))
 
 
-def _check_options(op: ModelWriter, model: Any) -> None:
+def check_options(op: ModelWriter, model: Any) -> None:
     """Raise an error for options without a form in ONNX."""
     for name in ("preprocessor", "tokenizer", "strip_accents"):
         if getattr(model, name) is not None:
             raise op.fail(model, f"{name}={getattr(model, name)!r} has no form in ONNX.")
     if model.analyzer not in ("word", "char"):
         raise op.fail(model, f"analyzer={model.analyzer!r} has no form in ONNX.")
-    # they are in no term where terms are single words
-    if model.stop_words and model.ngram_range[1] > 1:
-        raise op.fail(model, "stop words between the words of a term have no form in ONNX.")
+
+
+def tokenized(op: ModelWriter, model: Any, x: Any, padding: str) -> str:
+    """Append the words or characters of documents, of shape (n, k), and padding after those of each."""
+    documents = op.Reshape(op.column(x, 0), [-1])
+    if model.lowercase:
+        lower = {"case_change_action": "LOWER", "is_case_sensitive": 0, "locale": LOCALE}
+        documents = op.StringNormalizer(documents, **lower)
+    pattern = _pattern(op, model) if model.analyzer == "word" else "(?s)."
+    options: dict[str, Any] = {"mark": 0, "mincharnum": 1, "pad_value": padding, "tokenexp": pattern}
+    return op.node("Tokenizer", documents, domain=MICROSOFT, **options)
 
 
 def _pattern(op: ModelWriter, model: Any) -> str:

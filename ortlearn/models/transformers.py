@@ -1,16 +1,14 @@
-"""Transformers of numbers: powers, quantiles, products, norms, bins, functions."""
+"""Transformers of numbers: powers, products, norms, bins, functions."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto
 from scipy import special
 
 from ..graphs import GraphBuilder
 from .base import ModelDefinition, Route
 from .columns import Columns
-from .constraints.sets import Rising
 from .constraints.signs import Positive
 from .kernels import unit_rows
 from .scores import Scores, joined, transformation
@@ -20,11 +18,6 @@ from .writer import ModelWriter
 SMALL = 0.05
 #: Divisors of its terms, ``1 + z / 2 (1 + z / 3 (1 + ...))``.
 DIVISORS = (2.0, 3.0, 4.0, 5.0)
-
-
-def _number(op: ModelWriter, condition: str) -> str:
-    """Return 1 where a condition holds, 0 elsewhere."""
-    return op.Cast(condition, to=op.elem_type)
 
 
 class PowerTransformerDefinition(ModelDefinition):
@@ -52,7 +45,7 @@ class PowerTransformerDefinition(ModelDefinition):
             logarithm = op.Log(x)
             result = op.Mul(logarithm, _growth(op, op.Mul(power, logarithm)))
         else:
-            positive = _number(op, op.GreaterOrEqual(x, 0.0))
+            positive = op.ones_where(op.GreaterOrEqual(x, 0.0))
             sign = op.Sub(op.Mul(positive, 2.0), 1.0)
             logarithm = op.Log(op.Add(op.Mul(sign, x), 1.0))
             # p where x is positive, 2 - p elsewhere
@@ -71,7 +64,7 @@ class PowerTransformerDefinition(ModelDefinition):
 
 def _growth(op: ModelWriter, z: str) -> str:
     """Append ``(e^z - 1) / z``; each branch sees only numbers that it is good for."""
-    near = _number(op, op.Less(op.Abs(z), SMALL))
+    near = op.ones_where(op.Less(op.Abs(z), SMALL))
     far = op.Sub(1.0, near)
     large = op.Add(op.Mul(z, far), near)  # 1 where z is small
     quotient = op.Div(op.Sub(op.Exp(large), 1.0), large)
@@ -80,61 +73,6 @@ def _growth(op: ModelWriter, z: str) -> str:
     for divisor in reversed(DIVISORS):
         series = op.Add(op.Mul(series, op.Div(small, divisor)), 1.0)
     return op.Add(op.Mul(quotient, far), op.Mul(series, near))
-
-
-class QuantileTransformerDefinition(ModelDefinition):
-    """QuantileTransformer to a uniform distribution: the share of a column's quantiles below a value.
-
-    Between the quantiles q_i and q_{i+1} of n it is ``(i + (x - q_i) / (q_{i+1} - q_i)) / (n - 1)``, 0
-    below the first one and 1 above the last. A value that several quantiles equal lies in the middle of
-    them. Values that are missing stay so.
-    """
-
-    keeps_missing = True
-    continuous = False  # next to a value that several quantiles equal
-
-    def covers(self, model: Any) -> bool:
-        # ONNX has no quantiles of the normal distribution
-        return model.output_distribution == "uniform" and bool(np.isfinite(model.quantiles_).all())
-
-    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        n, columns = model.quantiles_.shape
-        missing = op.Sub(x, x)  # 0, or not a number
-        if n == 1:
-            return transformation(op, missing, columns)
-        quantiles = op.parameter(model, "quantiles_", constraint=Rising())
-        first, last = (op.Gather(quantiles, [i], axis=0) for i in (0, n - 1))
-        above = _number(op, op.GreaterOrEqual(x, last))
-        inside = _number(op, op.And(op.Greater(x, first), op.Less(x, last)))
-        # equal quantiles: the last of them, and the first
-        ends = [_position(op, quantiles, x, kind, n) for kind in ("LessOrEqual", "Less")]
-        share = op.Mul(op.Add(*ends), 0.5 / (n - 1))
-        lowest = _number(op, op.Equal(x, first))
-        result = op.Mul(op.Add(op.Mul(inside, share), above), op.Sub(1.0, lowest))
-        return transformation(op, op.Add(result, missing), columns)
-
-
-def _position(op: ModelWriter, quantiles: str, x: str, comparison: str, n: int) -> str:
-    """Append the number of the quantile below a value, and how far it is to the next."""
-    index = _search(op, quantiles, x, comparison, n)
-    low = op.GatherElements(quantiles, index, axis=0)
-    high = op.GatherElements(quantiles, op.Add(index, 1), axis=0)
-    width = op.Sub(high, low)
-    # outside of the quantiles, where what is computed here does not count, a width may be 0
-    safe = op.Add(width, _number(op, op.LessOrEqual(width, 0.0)))
-    return op.Add(_number(op, index), op.Div(op.Sub(x, low), safe))
-
-
-def _search(op: ModelWriter, quantiles: str, x: str, comparison: str, n: int) -> str:
-    """Append how many of the quantiles between the first and the last are below x, or equal to it."""
-    index = op.Cast(op.Mul(_number(op, op.Equal(x, x)), 0.0), to=TensorProto.INT64)
-    for power in reversed(range((n - 1).bit_length())):
-        step = 2**power
-        candidate = op.Add(index, step)
-        value = op.GatherElements(quantiles, op.Min(candidate, n - 2), axis=0)
-        below = op.And(op.node(comparison, value, x), op.LessOrEqual(candidate, n - 2))
-        index = op.Add(index, op.Mul(op.Cast(below, to=TensorProto.INT64), step))
-    return index
 
 
 class PolynomialFeaturesDefinition(ModelDefinition):
@@ -179,7 +117,7 @@ class BinarizerDefinition(ModelDefinition):
     continuous = False
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        above = _number(op, op.Greater(x, float(model.threshold)))
+        above = op.ones_where(op.Greater(x, float(model.threshold)))
         return transformation(op, above, model.n_features_in_)
 
 
@@ -194,14 +132,14 @@ class KBinsDiscretizerDefinition(ModelDefinition):
         table = np.full((len(inner), max(1, *map(len, inner))), np.inf, dtype=op.float_dtype)
         for row, edges in zip(table, inner, strict=True):
             row[: len(edges)] = edges
-        reached = _number(op, op.GreaterOrEqual(op.Unsqueeze(x, [2]), table[None]))
+        reached = op.ones_where(op.GreaterOrEqual(op.Unsqueeze(x, [2]), table[None]))
         bins = op.ReduceSum(reached, [2], keepdims=0)
         if model.encode == "ordinal":
             return transformation(op, bins, len(inner))
         columns = np.repeat(np.arange(len(inner)), model.n_bins_)
         numbers = np.concatenate([np.arange(count) for count in model.n_bins_]).astype(op.float_dtype)
         equal = op.Equal(op.Gather(bins, columns, axis=1), numbers)
-        return transformation(op, _number(op, equal), len(columns))
+        return transformation(op, op.ones_where(equal), len(columns))
 
 
 def _arcsinh(op: GraphBuilder, x: str) -> str:

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator
 from functools import partial
 
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
@@ -23,7 +24,6 @@ _COVARIANCE = "estimates a covariance matrix: it neither predicts nor transforms
 NO_CASE = {
     "DictVectorizer": "takes dictionaries, which no ONNX input holds",
     "EmpiricalCovariance": _COVARIANCE,
-    "FeatureHasher": "takes dictionaries, which no ONNX input holds",
     "GraphicalLasso": _COVARIANCE,
     "GraphicalLassoCV": _COVARIANCE,
     "KernelCenterer": "takes a kernel matrix between rows, not rows",
@@ -47,7 +47,8 @@ _KINDS = {
 _EITHER = {"FrozenEstimator", "GridSearchCV", "Pipeline", "RandomizedSearchCV"}
 _SELECTORS = {"RFE", "RFECV", "SelectFromModel", "SequentialFeatureSelector"}
 _SENTENCES = {"CountVectorizer", "HashingVectorizer", "TfidfVectorizer"}
-_GAPS = {"KNNImputer", "MissingIndicator", "SimpleImputer"}
+_WORDS = {"FeatureHasher"}
+_GAPS = {"IterativeImputer", "KNNImputer", "MissingIndicator", "SimpleImputer"}
 _COUNTS = {"LatentDirichletAllocation", "TfidfTransformer"}
 
 
@@ -126,6 +127,8 @@ def _regressor(name: str, cls: type, tags) -> Iterator[tuple[str, str]]:
 def _unsupervised(name: str, cls: type, tags) -> Iterator[tuple[str, str]]:
     if name in _SENTENCES:
         yield "sentences", "sentences"
+    elif name in _WORDS:
+        yield "words", "words"
     elif name in _GAPS:
         yield "gaps", "regression_gaps"
     elif name in _COUNTS:

@@ -24,10 +24,11 @@ from sklearn.ensemble import (
     VotingClassifier,
     VotingRegressor,
 )
-from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 from sklearn.feature_selection import SelectKBest, VarianceThreshold
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.impute import SimpleImputer
+from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import (
     ElasticNet,
@@ -103,6 +104,15 @@ def _square(X: Any) -> Any:
 
 def _kinds(*columns: tuple) -> Any:
     return ColumnTransformer([("numbers", StandardScaler(), ["age", "size"]), *columns])
+
+
+def _bins() -> KBinsDiscretizer:
+    return KBinsDiscretizer(4, quantile_method="averaged_inverted_cdf")
+
+
+def _filled(imputer: Any) -> ColumnTransformer:
+    numbers = make_pipeline(imputer, StandardScaler())
+    return ColumnTransformer([("n", numbers, ["age", "size"]), ("kinds", OneHotEncoder(), ["kind"])])
 
 
 #: Models by data set, then by name.
@@ -243,6 +253,22 @@ _PIPELINES: dict[str, dict[str, Callable[[], Any]]] = {
             _kinds(("words", TfidfVectorizer(), "text")), LogisticRegression()
         ),
         "counts+mlp": lambda: make_pipeline(_kinds(("words", CountVectorizer(), "text")), _mlp()),
+        "hashes+logistic": lambda: make_pipeline(
+            _kinds(("words", HashingVectorizer(n_features=16), "text")), LogisticRegression()
+        ),
+        "bins_in_columns+logistic": lambda: make_pipeline(
+            _kinds(("bins", _bins(), ["age"]), ("kinds", OneHotEncoder(), ["kind"])), LogisticRegression()
+        ),
+        "spline_in_columns+ridge": lambda: make_pipeline(
+            _kinds(("bent", SplineTransformer(4), ["age", "size"]), ("kinds", OneHotEncoder(), ["kind"])),
+            Ridge(),
+        ),
+    },
+    "frame_gaps": {
+        "iterative_imputer_in_columns+ridge": lambda: make_pipeline(
+            _filled(IterativeImputer(max_iter=3, tol=0.1)), Ridge()
+        ),
+        "knn_imputer_in_columns+logistic": lambda: make_pipeline(_filled(KNNImputer()), LogisticRegression()),
     },
 }
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.gaussian_process import kernels
-from sklearn.linear_model import RidgeClassifier
+from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
@@ -145,6 +145,13 @@ _OTHERS: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("FastICA", "arbitrary", "transformer", "regression", {"whiten": "arbitrary-variance"}),
     ("PowerTransformer", "box_cox", "transformer", "regression_positive", {"method": "box-cox"}),
     ("QuantileTransformer", "normal", "transformer", "regression", {"output_distribution": "normal"}),
+    ("SplineTransformer", "linear", "transformer", "regression", {"degree": 2, "extrapolation": "linear"}),
+    ("SplineTransformer", "periodic", "transformer", "regression", {"extrapolation": "periodic"}),
+    ("SplineTransformer", "quantiles", "transformer", "regression", {"knots": "quantile", "degree": 1}),
+    ("IterativeImputer", "ridge", "transformer", "regression_gaps", {"estimator": Ridge(), "max_iter": 3}),
+    ("KNNImputer", "distance", "transformer", "regression_gaps", {"weights": "distance"}),
+    ("KBinsDiscretizer", "uniform", "transformer", "regression", {"strategy": "uniform", "encode": "onehot"}),
+    ("KBinsDiscretizer", "kmeans", "transformer", "regression", {"strategy": "kmeans"}),
     ("KBinsDiscretizer", "onehot", "transformer", "regression", {"encode": "onehot-dense"}),
     ("Normalizer", "l1", "transformer", "regression", {"norm": "l1"}),
     ("Normalizer", "max", "transformer", "regression", {"norm": "max"}),

@@ -137,6 +137,20 @@ def sentences() -> Rows:
     return Rows(rows.X["text"].to_numpy(dtype=object), rows.y)
 
 
+def frame_gaps() -> Rows:
+    """The same frame, where one number of six is missing."""
+    rows = frame()
+    missing = np.random.default_rng(2).uniform(size=(N_ROWS, 2)) < 1 / 6
+    rows.X[["age", "size"]] = rows.X[["age", "size"]].mask(missing)
+    return rows
+
+
+def words() -> Rows:
+    """Two columns of texts; two classes."""
+    rows = frame()
+    return Rows(rows.X[["kind", "text"]].to_numpy(dtype=object), rows.y)
+
+
 #: Data sets by name.
 DATA: dict[str, Callable[[], Rows]] = {
     "regression": regression,
@@ -156,7 +170,9 @@ DATA: dict[str, Callable[[], Rows]] = {
     "regression_gaps": lambda: _with_gaps(regression()),
     "counts": counts,
     "frame": frame,
+    "frame_gaps": frame_gaps,
     "sentences": sentences,
+    "words": words,
 }
 
 

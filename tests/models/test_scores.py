@@ -52,7 +52,14 @@ OWN = {
     "IsotonicRegression": (lambda: IsotonicRegression(out_of_bounds="clip"), ROWS[:, :1]),
 }
 #: Definitions whose score is what no method returns, or that take documents.
-ELSEWHERE = {"AdaBoostClassifier", "CountVectorizer", "NearestNeighbors", "TfidfVectorizer"}
+ELSEWHERE = {
+    "AdaBoostClassifier",
+    "CountVectorizer",
+    "FeatureHasher",
+    "HashingVectorizer",
+    "NearestNeighbors",
+    "TfidfVectorizer",
+}
 #: Where the first case has two classes, and the score one column.
 DATA = {"OneVsOneClassifier": "classes"}
 

@@ -19,6 +19,7 @@ from ..scores import (
     classes_of_shares,
     decisions,
     regression,
+    transformation,
 )
 from ..writer import ModelWriter
 from .nodes import STEM, TREE_LEAVES, Nodes, leaf_numbers, trees_of
@@ -153,3 +154,20 @@ class IsolationForestDefinition(ModelDefinition):
         offset = op.parameter(model, "offset_", form=Reshaped((-1,)), role="intercept", reason=reason)
         score = op.Sub(op.Neg(op.Exp(exponent)), offset)
         return decisions(op, score, OUTLIERS, zero_is_second=True)
+
+
+class TreesEmbeddingDefinition(ModelDefinition):
+    """RandomTreesEmbedding: 1 in the column of the leaf that a sample reaches in each tree, 0 elsewhere."""
+
+    untrained = "it gives the leaf that a sample reaches, which changes in steps: no gradient passes"
+    continuous = False
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        trees, known = trees_of(model), model.one_hot_encoder_.categories_
+        leaves = [np.flatnonzero(tree.children_left < 0) for tree in trees]
+        first = np.cumsum([0, *map(len, leaves)])
+        pairs = zip(first, leaves, known, strict=False)
+        wanted = np.concatenate([begin + np.searchsorted(own, some) for begin, own, some in pairs])
+        numbers = leaf_numbers(op, Nodes.of_trees(trees), x, model.n_features_in_)
+        reached = op.Gather(numbers, np.repeat(np.arange(len(trees)), list(map(len, known))), axis=1)
+        return transformation(op, op.ones_where(op.Equal(reached, wanted)), len(wanted))

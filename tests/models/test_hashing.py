@@ -1,0 +1,89 @@
+"""Hashes of words and of texts: the very columns that scikit-learn counts in."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction import DictVectorizer, FeatureHasher
+from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline, make_union
+from sklearn.utils import murmurhash3_32
+
+from ortlearn import OrtGradientOptimizer
+from ortlearn.conversion import to_trainable
+from ortlearn.exceptions import FallbackWarning, NoTrainableWeightError
+from ortlearn.models.hashing import MOST
+from tests.models.test_text import DOCUMENTS, OTHERS, WORDS, Y
+
+RNG = np.random.RandomState(0)
+TEXTS = RNG.choice([*WORDS, "", "x" * 300], (60, 3)).astype(object)
+VECTORIZERS = {
+    "default": {},
+    "sums": {"norm": None},
+    "shares": {"norm": "l1", "alternate_sign": False},
+    "presence": {"norm": None, "binary": True, "n_features": 3},  # a hash of each sign in one column
+    "capitals": {"lowercase": False, "token_pattern": r"\S+"},
+    "without some": {"stop_words": ["the", "fox"]},
+    "without English words": {"stop_words": "english"},
+}
+
+
+@pytest.mark.parametrize("name", VECTORIZERS)
+def test_words(name, check_graph):
+    vectorizer = HashingVectorizer(**{"n_features": 32, **VECTORIZERS[name]})
+    model = make_pipeline(vectorizer, Ridge()).fit(DOCUMENTS, Y)
+    check_graph(model, DOCUMENTS, OTHERS, [""], ["the the fox"])
+
+
+@pytest.mark.parametrize("signs", [True, False])
+@pytest.mark.parametrize("columns", [1, 3])
+def test_columns_of_texts(columns, signs, check_graph):
+    hasher = FeatureHasher(8, input_type="string", alternate_sign=signs)
+    X = TEXTS[:, :columns]
+    model = make_pipeline(hasher, Ridge()).fit(X, Y)
+    check_graph(model, X, X[:1], np.full((2, columns), "never seen"))
+
+
+def test_the_largest_negative_hash(check_graph):
+    # its absolute value is no 32-bit number
+    X = TEXTS.copy()
+    X[0, 0] = "aaaiTBFZ"
+    assert murmurhash3_32(X[0, 0]) == -(2**31)
+    check_graph(make_pipeline(FeatureHasher(7, input_type="string"), Ridge()).fit(X, Y), X)
+
+
+def test_words_of_a_union(check_graph):
+    union = make_union(HashingVectorizer(n_features=8), HashingVectorizer(n_features=5, lowercase=False))
+    check_graph(make_pipeline(union, Ridge()).fit(DOCUMENTS, Y), DOCUMENTS, OTHERS)
+
+
+def test_there_is_nothing_to_train():
+    with pytest.raises(NoTrainableWeightError):
+        to_trainable(HashingVectorizer(n_features=8).fit(DOCUMENTS), X=DOCUMENTS)
+
+
+DICTIONARIES = [{"length": len(text), "kind": text[:1]} for text in DOCUMENTS]
+STAY = {
+    "pairs of words": (HashingVectorizer(n_features=8, ngram_range=(1, 2)), DOCUMENTS, "of several words"),
+    "characters": (HashingVectorizer(n_features=8, analyzer="char"), DOCUMENTS, "several words or char"),
+    "any text": (HashingVectorizer(n_features=8, token_pattern=r".+"), DOCUMENTS, "any text for a word"),
+    "many columns": (HashingVectorizer(n_features=2 * MOST), DOCUMENTS, f"set n_features to {MOST} at most"),
+    "hashes of dictionaries": (FeatureHasher(8), DICTIONARIES, "which no ONNX input holds"),
+    "dictionaries": (DictVectorizer(), DICTIONARIES, "'dictvectorizer' .DictVectorizer. stays"),
+}
+
+
+@pytest.mark.parametrize("name", STAY)
+def test_what_stays_in_scikit_learn(name):
+    step, X, reason = STAY[name]
+    model = make_pipeline(step, Ridge()).fit(X, Y)
+    with pytest.warns(FallbackWarning, match=reason):
+        trained = OrtGradientOptimizer(model, warm_start=True, max_iter=3, random_state=0).fit(X, Y)
+    np.testing.assert_allclose(trained.predict(X), trained.to_sklearn().predict(X), atol=1e-4)
+
+
+def test_words_of_a_frame():
+    X = pd.DataFrame({"note": DOCUMENTS, "length": [float(len(text)) for text in DOCUMENTS]})
+    columns = ColumnTransformer([("words", HashingVectorizer(n_features=8), "note")], remainder="passthrough")
+    assert to_trainable(make_pipeline(columns, Ridge()).fit(X, Y), X=X).entry.front is None

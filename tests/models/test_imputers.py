@@ -1,0 +1,169 @@
+"""Imputers of numbers: rounds of regressions, nearest samples, columns without values, other gaps later."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
+from sklearn.linear_model import BayesianRidge, PoissonRegressor, Ridge
+from sklearn.pipeline import make_pipeline, make_union
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVR
+
+from ortlearn import OrtGradientOptimizer
+from ortlearn.conversion import to_trainable
+from ortlearn.exceptions import FallbackWarning
+from ortlearn.models import all_covered
+from ortlearn.testing import check_model
+from tests.models.transformations import assert_same_transformation, transformed
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore:Skipping features"),
+]
+
+RNG = np.random.RandomState(0)
+X = RNG.normal(size=(60, 4)) @ [[1, 0, 0, 1], [0, 1, 0, -1], [0, 0.5, 1, 0], [0, 0, 0, 0.5]]
+GAPS = np.where(RNG.uniform(size=X.shape) < 0.2, np.nan, X)
+#: The second column has no value.
+EMPTY = np.where(np.arange(4) == 1, np.nan, GAPS)
+#: Other gaps than in the samples of the fit, the first sample with no value.
+NEW = np.where(RNG.uniform(size=X.shape) < 0.4, np.nan, RNG.normal(size=X.shape))
+NEW[0] = np.nan
+ROUNDS = {
+    "default": {"max_iter": 3},
+    "one round": {"max_iter": 1},
+    "no round": {"max_iter": 0},
+    "a constant first": {"initial_strategy": "constant", "fill_value": 0.3, "keep_empty_features": True},
+    "limits": {"max_iter": 3, "min_value": -0.5, "max_value": [1.0, 2.0, 0.5, 0.7]},
+    "random order": {"max_iter": 3, "imputation_order": "random", "random_state": 0},
+    "gaps of the fit": {"max_iter": 3, "skip_complete": True, "imputation_order": "descending"},
+    "nearest columns": {"max_iter": 3, "n_nearest_features": 2, "random_state": 0},
+    "flags": {"max_iter": 3, "add_indicator": True, "initial_strategy": "median"},
+    "ridge": {"estimator": Ridge(), "max_iter": 3},
+    "a pipeline": {"estimator": make_pipeline(StandardScaler(), BayesianRidge()), "max_iter": 2},
+    "vectors": {"estimator": SVR(), "max_iter": 2},
+}
+
+
+def columns_of(options, rows):
+    """Return options that fit rows: a limit for each column that has values."""
+    empty = rows is EMPTY and "max_value" in options
+    return {**options, "max_value": 1.0} if empty else options
+
+
+@pytest.mark.parametrize("rows", [GAPS, EMPTY], ids=["gaps", "empty column"])
+@pytest.mark.parametrize("name", ROUNDS)
+def test_rounds_of_regressions(name, rows, run):
+    model = IterativeImputer(**columns_of(ROUNDS[name], rows)).fit(rows)
+    for samples in (rows, NEW, NEW[:1], NEW[1:2]):
+        assert_same_transformation(model, samples, 1e-9, 1e-5)
+    check_model(model, NEW[1:], run=run)
+
+
+def test_a_column_that_is_kept_without_values():
+    model = IterativeImputer(keep_empty_features=True).fit(EMPTY)
+    assert_same_transformation(model, NEW, 1e-9, 1e-5)
+
+
+def test_regressors_that_predict_exponentials():
+    model = IterativeImputer(PoissonRegressor(), initial_strategy="median", max_iter=2).fit(np.exp(GAPS))
+    assert_same_transformation(model, np.exp(NEW), 1e-9, 1e-4)
+
+
+def test_forests_impute():
+    model = IterativeImputer(RandomForestRegressor(3, max_depth=3, random_state=0), max_iter=2).fit(GAPS)
+    assert_same_transformation(model, NEW, 1e-9, 1e-5)
+
+
+def test_other_marks_of_missing_values(run):
+    marked = np.where(np.isnan(GAPS), -9.0, GAPS)
+    for imputer in (
+        IterativeImputer(missing_values=-9, max_iter=2),
+        KNNImputer(missing_values=-9, weights="distance"),
+    ):
+        model = imputer.fit(marked)
+        assert_same_transformation(model, np.where(np.isnan(NEW), -9.0, NEW), 1e-9, 1e-5)
+        check_model(model, np.where(np.isnan(NEW), -9.0, NEW), run=run)
+
+
+def test_draws_stay_in_scikit_learn():
+    imputer = IterativeImputer(sample_posterior=True, random_state=0)
+    assert not all_covered(imputer.fit(GAPS))
+    with pytest.warns(FallbackWarning, match="'iterativeimputer'"):
+        to_trainable(make_pipeline(imputer, Ridge()).fit(GAPS, X[:, 0]), X=GAPS)
+
+
+def test_regressions_are_trained_and_come_back():
+    model = IterativeImputer(max_iter=3, tol=1e-9).fit(GAPS[:15])
+    optimizer = OrtGradientOptimizer(model, max_iter=20, learning_rate=0.01, warm_start=True, random_state=0)
+    optimizer.fit(GAPS, X)  # towards the values that are missing
+    assert optimizer.train_losses_[-1] < 0.95 * optimizer.train_losses_[0]
+    trained = optimizer.to_sklearn()
+    for before, after in zip(model.imputation_sequence_, trained.imputation_sequence_, strict=True):
+        assert not np.array_equal(before.estimator.coef_, after.estimator.coef_)
+    np.testing.assert_allclose(optimizer.transform(NEW), trained.transform(NEW), atol=1e-4)
+
+
+NEIGHBOURS = {
+    "uniform": {},
+    "distance": {"weights": "distance"},
+    "one": {"n_neighbors": 1},
+    "all": {"n_neighbors": 99},
+    "flags": {"max_iter": 3, "add_indicator": True},
+}
+
+
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("rows", [GAPS, EMPTY], ids=["gaps", "empty column"])
+@pytest.mark.parametrize("name", NEIGHBOURS)
+def test_nearest_samples(name, rows, kept, run):
+    model = KNNImputer(keep_empty_features=kept, **NEIGHBOURS[name]).fit(rows)
+    for samples in (NEW, NEW[:1], NEW[1:2], X):
+        assert_same_transformation(model, samples, 1e-8, 1e-4)
+    check_model(model, NEW, run=run)
+
+
+def test_samples_that_share_no_column():
+    rows = np.array([[1.0, np.nan, 2.0], [np.nan, 5.0, np.nan], [3.0, np.nan, 4.0], [2.0, 1.0, np.nan]])
+    new = np.array(
+        [[np.nan, np.nan, 7.0], [np.nan, 3.0, np.nan], [np.nan, np.nan, np.nan], [0.0, np.nan, 1.0]]
+    )
+    for options in NEIGHBOURS.values():
+        assert_same_transformation(KNNImputer(**options).fit(rows), new, 1e-12, 1e-5)
+
+
+def test_the_sample_itself_is_nearest():
+    rows = np.concatenate([X, X[:1]])
+    holes = rows.copy()
+    holes[:, 2] = np.nan
+    model = KNNImputer(weights="distance").fit(rows)
+    assert_same_transformation(model, holes, 1e-5, 1e-4)
+    np.testing.assert_allclose(transformed(model, holes, np.float64)[:, 2], rows[:, 2], atol=1e-5)
+
+
+def test_samples_of_neighbours_are_trained():
+    model = KNNImputer(n_neighbors=3).fit(GAPS)
+    optimizer = OrtGradientOptimizer(model, max_iter=20, learning_rate=0.01, warm_start=True, random_state=0)
+    optimizer.fit(GAPS, X)
+    # which samples are the nearest changes on the way
+    assert optimizer.train_losses_[-1] < 0.995 * optimizer.train_losses_[0]
+    trained = optimizer.to_sklearn()
+    np.testing.assert_allclose(optimizer.transform(NEW), trained.transform(NEW), atol=1e-4)
+    assert np.array_equal(np.isnan(trained._fit_X), np.isnan(GAPS))
+
+
+@pytest.mark.parametrize("strategy", ["callable", "median", "most_frequent", "constant"])
+@pytest.mark.parametrize("kept", [True, False])
+def test_one_value_for_each_column(strategy, kept):
+    options = {"strategy": np.max if strategy == "callable" else strategy, "keep_empty_features": kept}
+    model = SimpleImputer(add_indicator=True, **options).fit(GAPS if strategy == "callable" else EMPTY)
+    assert_same_transformation(model, NEW, 1e-12, 1e-6)
+
+
+def test_imputers_of_a_frame():
+    frame = pd.DataFrame(GAPS, columns=list("abcd"))
+    model = make_pipeline(make_union(IterativeImputer(), KNNImputer()), Ridge()).fit(frame, X[:, 0])
+    trainable = to_trainable(model, X=frame)
+    assert trainable.entry.front is None
