@@ -15,9 +15,9 @@ from .writer import ModelWriter
 #: probabilities below it count as this one (``sklearn.preprocessing._data.BOUNDS_THRESHOLD``).
 NEAR = 1e-7
 #: Coefficients of the quantiles of the normal distribution, those of degree 0 first, of numerator and
-#: denominator: in ``0.180625 - q^2`` where |q| = |p - 1/2| <= 0.425, and in ``sqrt(-log p) - 1.6`` for p from 1.4e-11 to
-#: 0.075, PPND16 of Wichura, M. J., "Algorithm AS 241: the percentage points of the normal distribution",
-#: Applied Statistics 37, 1988. The relative error is about 1e-16.
+#: denominator: in ``0.180625 - q^2`` where |q| = |p - 1/2| <= 0.425, and in ``sqrt(-log p) - 1.6`` for p from
+#: 1.4e-11 to 0.075. The relative error is about 1e-16 (PPND16 of Wichura, M. J., "Algorithm AS 241: the
+#: percentage points of the normal distribution", Applied Statistics 37, 1988).
 CENTRE = (
     (
         3.3871328727963666080,
@@ -136,7 +136,8 @@ def _normal_quantiles(op: ModelWriter, share: str, rest: str) -> str:
     is_tail = op.ones_where(op.Greater(op.Abs(half), 0.425))
     centre = op.Mul(half, _quotient(op, op.Max(op.Sub(0.180625, op.Mul(half, half)), 0.0), CENTRE))
     smaller = op.Max(op.Min(share, rest), float(NEAR - np.spacing(1)))
-    tail = op.Mul(op.Sign(half), _quotient(op, op.Sub(op.Sqrt(op.Neg(op.Log(smaller))), 1.6), TAIL))
+    sign = op.Sub(op.Mul(op.ones_where(op.Greater(half, 0.0)), 2.0), 1.0)
+    tail = op.Mul(sign, _quotient(op, op.Sub(op.Sqrt(op.Neg(op.Log(smaller))), 1.6), TAIL))
     return op.Add(op.Mul(centre, op.Sub(1.0, is_tail)), op.Mul(tail, is_tail))
 
 

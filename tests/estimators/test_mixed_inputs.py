@@ -23,7 +23,6 @@ from sklearn.preprocessing import (
     FunctionTransformer,
     OneHotEncoder,
     OrdinalEncoder,
-    SplineTransformer,
     StandardScaler,
     TargetEncoder,
 )
@@ -31,6 +30,7 @@ from sklearn.svm import LinearSVC
 
 from ortlearn.estimators import inference
 from ortlearn.exceptions import ConversionError, FallbackWarning
+from tests.curves import Curves
 
 N_ROWS = 160
 
@@ -433,11 +433,9 @@ def test_trees_that_know_categories(kind, both, people):
 
 def test_a_step_in_scikit_learn(either, numbers):
     X, y = numbers
-    spline = make_pipeline(StandardScaler(), SplineTransformer(n_knots=4), Ridge(alpha=1e-3))
+    spline = make_pipeline(StandardScaler(), Curves(n_knots=4), Ridge(alpha=1e-3))
     model = either(spline, learning_rate=0.3, max_iter=60, random_state=0, batch_size=25)
-    with pytest.warns(
-        FallbackWarning, match="Step 'splinetransformer' .SplineTransformer. stays in scikit-learn"
-    ):
+    with pytest.warns(FallbackWarning, match="Step 'curves' .Curves. stays in scikit-learn"):
         model.fit(X, y, X_val=X[:20], y_val=y[:20])
     assert model.score(X, y) > 0.85 and model.n_features_in_ == 3
     assert model.onnx_.graph.input[0].type.tensor_type.shape.dim[1].dim_value == 18
@@ -455,7 +453,7 @@ def test_a_step_in_scikit_learn(either, numbers):
 def test_a_step_in_scikit_learn_on_a_frame(either, people):
     X, y = people[0].fillna({"fare": 0}), people[1]
     steps = make_column_transformer(
-        (SplineTransformer(), ["fare"]), (OneHotEncoder(handle_unknown="ignore"), ["city", "kind"])
+        (Curves(), ["fare"]), (OneHotEncoder(handle_unknown="ignore"), ["city", "kind"])
     )
     fitted = make_pipeline(steps, Ridge()).fit(X, y)
     with pytest.warns(FallbackWarning, match="Step 'columntransformer'"):

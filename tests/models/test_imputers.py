@@ -111,7 +111,7 @@ NEIGHBOURS = {
     "distance": {"weights": "distance"},
     "one": {"n_neighbors": 1},
     "all": {"n_neighbors": 99},
-    "flags": {"max_iter": 3, "add_indicator": True},
+    "flags": {"add_indicator": True},
 }
 
 

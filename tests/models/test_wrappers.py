@@ -18,7 +18,6 @@ from sklearn.preprocessing import (
     MinMaxScaler,
     QuantileTransformer,
     RobustScaler,
-    SplineTransformer,
     StandardScaler,
 )
 from sklearn.svm import LinearSVC
@@ -31,6 +30,7 @@ from ortlearn.graphs import TensorType, append_nodes
 from ortlearn.models import definition_of
 from ortlearn.models.transformers import FUNCTIONS
 from ortlearn.models.writer import ModelWriter
+from tests.curves import Curves
 
 X, CLASSES = load_iris(return_X_y=True)
 X = X[::2] - X.mean(axis=0)
@@ -134,33 +134,29 @@ def test_a_log_link_under_transformed_targets():
         other.to_sklearn()
 
 
-SPLINES = make_pipeline(SplineTransformer(n_knots=3), Ridge())
-FROZEN = FrozenEstimator(make_pipeline(SplineTransformer(n_knots=3), Ridge()).fit(X, Y))
+SPLINES = make_pipeline(Curves(n_knots=3), Ridge())
+FROZEN = FrozenEstimator(make_pipeline(Curves(n_knots=3), Ridge()).fit(X, Y))
 #: Models with a step that stays in scikit-learn, somewhere inside.
 BENT = {
     "search": search(SPLINES, ridge__alpha=1.0),
     "search in a pipeline": make_pipeline(StandardScaler(), search(SPLINES, ridge__alpha=1.0)),
-    "step before a search": make_pipeline(SplineTransformer(), search(Ridge(), alpha=1.0)),
+    "step before a search": make_pipeline(Curves(), search(Ridge(), alpha=1.0)),
     "search of searches": search(search(SPLINES, ridge__alpha=1.0), estimator__ridge__alpha=[2.0]),
     "targets": TransformedTargetRegressor(SPLINES, transformer=StandardScaler()),
     "step before targets": make_pipeline(
-        SplineTransformer(), TransformedTargetRegressor(Ridge(), transformer=StandardScaler())
+        Curves(), TransformedTargetRegressor(Ridge(), transformer=StandardScaler())
     ),
     "search of targets": search(TransformedTargetRegressor(SPLINES), regressor__ridge__alpha=2.0),
     "frozen": FROZEN,
-    "frozen step": make_pipeline(FrozenEstimator(SplineTransformer(n_knots=3).fit(X)), Ridge()),
-    "threshold": FixedThresholdClassifier(
-        make_pipeline(SplineTransformer(), LogisticRegression()), threshold=0.3
-    ),
-    "tuned threshold": TunedThresholdClassifierCV(
-        make_pipeline(SplineTransformer(), LogisticRegression()), cv=2
-    ),
+    "frozen step": make_pipeline(FrozenEstimator(Curves(n_knots=3).fit(X)), Ridge()),
+    "threshold": FixedThresholdClassifier(make_pipeline(Curves(), LogisticRegression()), threshold=0.3),
+    "tuned threshold": TunedThresholdClassifierCV(make_pipeline(Curves(), LogisticRegression()), cv=2),
 }
 
 
 @pytest.mark.parametrize("name", BENT)
 def test_a_step_inside_stays_in_scikit_learn(name):
-    with pytest.warns(FallbackWarning, match="splinetransformer|frozenestimator") as caught:
+    with pytest.warns(FallbackWarning, match="curves|frozenestimator") as caught:
         trained = check(BENT[name], TWO if "threshold" in name else Y)
     assert len(caught) == 2  # one for each fit
     assert trained._fitted.problem.trainable.entry.front is not None

@@ -27,16 +27,18 @@ from sklearn.preprocessing import (
     PolynomialFeatures,
     PowerTransformer,
     QuantileTransformer,
-    SplineTransformer,
     StandardScaler,
     TargetEncoder,
 )
 
 from ortlearn.conversion import read_columns, sklearn_to_onnx, to_trainable
 from ortlearn.exceptions import ConversionError, FallbackWarning
+from ortlearn.models import ModelWriter
 from ortlearn.models.transformers import FUNCTIONS
 from ortlearn.preprocessing.comparison import difference, probe_rows
 from ortlearn.preprocessing.input_schema import input_schema
+from ortlearn.preprocessing.skl2onnx_steps import append_converted
+from tests.curves import Curves
 
 N_ROWS = 120
 CITIES = ["Oslo", "Lima", "Rome"]
@@ -123,27 +125,27 @@ def check(fitted, X, dtype=np.float32):
 
 
 STAY = {
-    "spline": (make_pipeline(SplineTransformer(), Ridge()), "splinetransformer", 1),
+    "spline": (make_pipeline(Curves(), Ridge()), "curves", 1),
     "in the middle": (
         make_pipeline(StandardScaler(), Nystroem(n_components=10), MinMaxScaler(), Ridge()),
         "nystroem",
         2,
     ),
     "the last of two": (
-        make_pipeline(SplineTransformer(), PCA(5), FunctionTransformer(np.cbrt), PCA(3), Ridge()),
+        make_pipeline(Curves(), PCA(5), FunctionTransformer(np.cbrt), PCA(3), Ridge()),
         "functiontransformer",
         3,
     ),
     "without fitted attributes": (make_pipeline(StandardScaler(), Squares(), Ridge()), "squares", 2),
-    "in a union": (make_pipeline(make_union(PCA(2), SplineTransformer()), Ridge()), "featureunion", 1),
+    "in a union": (make_pipeline(make_union(PCA(2), Curves()), Ridge()), "featureunion", 1),
     "in columns": (
-        make_pipeline(ColumnTransformer([("s", SplineTransformer(), [1])]), StandardScaler(), Ridge()),
+        make_pipeline(ColumnTransformer([("s", Curves(), [1])]), StandardScaler(), Ridge()),
         "columntransformer",
         1,
     ),
     "in a pipeline at the end": (
-        make_pipeline(StandardScaler(), make_pipeline(SplineTransformer(), Ridge())),
-        "splinetransformer",
+        make_pipeline(StandardScaler(), make_pipeline(Curves(), Ridge())),
+        "curves",
         2,
     ),
 }
@@ -163,17 +165,15 @@ def test_a_step_without_converter(name, dtype, numbers):
 
 
 def bent(number):
-    return ColumnTransformer([("scale", StandardScaler(), ["b"]), ("bend", SplineTransformer(), [number])])
+    return ColumnTransformer([("scale", StandardScaler(), ["b"]), ("bend", Curves(), [number])])
 
 
 INNER = {
     "columns by name": bent("a"),
-    "a pipeline": ColumnTransformer(
-        [("all", make_pipeline(StandardScaler(), SplineTransformer()), ["a", "b"])]
-    ),
-    "a union": make_union(StandardScaler(), SplineTransformer()),
+    "a pipeline": ColumnTransformer([("all", make_pipeline(StandardScaler(), Curves()), ["a", "b"])]),
+    "a union": make_union(StandardScaler(), Curves()),
     "columns in columns": make_pipeline(ColumnTransformer([("deep", bent("b"), ["a", "b"])])),
-    "what is left": ColumnTransformer([("scale", StandardScaler(), ["b"])], remainder=SplineTransformer()),
+    "what is left": ColumnTransformer([("scale", StandardScaler(), ["b"])], remainder=Curves()),
 }
 
 
@@ -184,8 +184,8 @@ def test_the_step_at_fault_is_named(name, numbers):
     with pytest.warns(FallbackWarning) as caught:
         assert to_trainable(fitted, X=frame, run=run).entry.front is not None
     (text,) = (str(warning.message) for warning in caught)
-    assert "because of SplineTransformer in it: neither ortlearn nor skl2onnx has a form of it" in text
-    assert "declare a model definition of SplineTransformer" in text
+    assert "because of Curves in it: neither ortlearn nor skl2onnx has a form of it" in text
+    assert "declare a model definition of Curves" in text
 
 
 def test_the_part_without_a_form_is_named_among_other_encoders(people):
@@ -196,7 +196,7 @@ def test_the_part_without_a_form_is_named_among_other_encoders(people):
 
 
 def test_documents_of_a_column_are_named(people):
-    words = ColumnTransformer([("bag", HashingVectorizer(n_features=8), "note")])
+    words = ColumnTransformer([("bag", HashingVectorizer(n_features=8, ngram_range=(1, 2)), "note")])
     fitted = make_pipeline(words, Ridge()).fit(*people)
     with pytest.warns(FallbackWarning, match="because of HashingVectorizer in it"):
         to_trainable(fitted, X=people[0], run=run)
@@ -295,7 +295,7 @@ def test_the_last_step_must_convert(numbers):
 
 
 def test_without_rows_every_step_must_convert(numbers):
-    fitted = make_pipeline(SplineTransformer(), Ridge()).fit(*numbers)
+    fitted = make_pipeline(Curves(), Ridge()).fit(*numbers)
     with pytest.raises(ConversionError, match="skl2onnx"):
         to_trainable(fitted)
     with pytest.warns(FallbackWarning):
@@ -359,8 +359,8 @@ UNFAITHFUL = {
     "accents": (CountVectorizer(strip_accents="unicode"), "note", "strip_accents='unicode'"),
     "ends of words": (CountVectorizer(token_pattern=r"\b[a-z]+\b"), "note", "token_pattern="),
     "pairs of words": (CountVectorizer(ngram_range=(1, 2), stop_words=["the"]), "note", "stop words"),
-    "hashes": (HashingVectorizer(n_features=32), "note", "neither ortlearn nor skl2onnx"),
-    "neighbours": (KNNImputer(), ["fare"], "functions of other opsets"),
+    "hashes of pairs": (HashingVectorizer(n_features=32, ngram_range=(1, 2)), "note", "several words"),
+    "weights of neighbours": (KNNImputer(weights=np.exp), ["fare"], "skl2onnx cannot convert it"),
 }
 
 
@@ -372,6 +372,11 @@ def test_options_that_onnx_has_not(name, people):
     with pytest.warns(FallbackWarning, match=reason):
         converted = check(fitted, X)
     assert converted.entry.schema.is_number_matrix
+
+
+def test_what_skl2onnx_writes_as_functions_does_not_become_one_graph(numbers):
+    with pytest.raises(ConversionError, match="functions of other opsets"):
+        append_converted(ModelWriter(), KNNImputer().fit(numbers[0]), "X")
 
 
 def test_after_a_frame_of_several_kinds(numbers):
@@ -480,7 +485,7 @@ def test_graphs_that_fail_or_have_other_shapes():
 def test_classes_and_names_are_kept(people):
     X, y = people
     pipeline = Pipeline(
-        [("columns", ColumnTransformer([("s", SplineTransformer(), ["fare"])])), ("it", LogisticRegression())]
+        [("columns", ColumnTransformer([("s", Curves(), ["fare"])])), ("it", LogisticRegression())]
     )
     with pytest.warns(FallbackWarning, match="Step 'columns'"):
         trainable = to_trainable(pipeline.fit(X, np.where(y > y.mean(), "hi", "lo")), X=X, run=run)
