@@ -34,9 +34,9 @@ class FeatureHasherDefinition(ModelDefinition):
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         if model.input_type != "string":
             raise op.fail(model, f"input_type={model.input_type!r} is of pairs, which no ONNX input holds.")
-        columns = x.tensors if isinstance(x, Columns) else ()
-        if not columns or not all(own is not None and op.has_text(own) for own in columns):
-            raise op.fail(model, "it takes texts: pass an array whose columns all are.")
+        columns = [own for own in x.tensors if own] if isinstance(x, Columns) else [x]
+        if not all(map(op.has_text, columns)):
+            raise op.fail(model, "it takes texts: pass an array of which every column has text.")
         counts = hash_counts(op, model, joined(op, columns))
         return transformation(op, counts, model.n_features)
 
@@ -53,9 +53,8 @@ class HashingVectorizerDefinition(FeatureHasherDefinition):
         # onnx crashes on a LabelEncoder of a tensor whose type it does not know
         words = op.Cast(tokenized(op, model, x, PADDING), to=TensorProto.STRING)
         left_out = [PADDING, *sorted(model.get_stop_words() or ())]
-        ones = [1] * len(left_out)
-        keys = {"keys_strings": left_out, "values_int64s": ones, "default_int64": 0}
-        counted = op.Sub(1, op.node("LabelEncoder", words, domain=ML, **keys))
+        zeros: dict[str, Any] = {"keys_strings": left_out, "values_int64s": [0] * len(left_out)}
+        counted = op.node("LabelEncoder", words, domain=ML, default_int64=1, **zeros)
         if model.binary:
             times = hash_counts(op, model, words, counted, signed=False)
             counts = op.ones_where(op.Greater(times, 0.0))

@@ -33,11 +33,10 @@ def _is_missing(op: ModelWriter, model: Any, x: str) -> str:
 def _indicated(op: ModelWriter, indicator: Any, x: str | Columns) -> str:
     """Append a column for each feature that an indicator has: 1 where it is missing."""
     features = [int(feature) for feature in indicator.features_]
-    if isinstance(x, Columns):
-        found = [_is_missing(op, indicator, op.column(x, feature)) for feature in features]
-        return op.Cast(joined(op, found), to=op.elem_type)
-    missing = op.Cast(_is_missing(op, indicator, x), to=op.elem_type)
-    return op.Gather(missing, np.asarray(features, np.int64), axis=1)
+    if not isinstance(x, Columns):
+        return op.columns(op.ones_where(_is_missing(op, indicator, x)), features)
+    found = [_is_missing(op, indicator, op.column(x, feature)) for feature in features or [0]]
+    return op.columns(op.ones_where(joined(op, found)), range(len(features)), len(found))
 
 
 class MissingIndicatorDefinition(ModelDefinition):
@@ -45,9 +44,6 @@ class MissingIndicatorDefinition(ModelDefinition):
 
     untrained = "it has no parameters"
     takes_columns = True
-
-    def covers(self, model: Any) -> bool:
-        return len(model.features_) > 0
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         x = x if op.has_text(x) else op.matrix(x)

@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
-from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
+from sklearn.impute import IterativeImputer, KNNImputer, MissingIndicator, SimpleImputer
 from sklearn.linear_model import BayesianRidge, PoissonRegressor, Ridge
 from sklearn.pipeline import make_pipeline, make_union
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVR
 
 from ortlearn import OrtGradientOptimizer
@@ -160,6 +160,17 @@ def test_one_value_for_each_column(strategy, kept):
     options = {"strategy": np.max if strategy == "callable" else strategy, "keep_empty_features": kept}
     model = SimpleImputer(add_indicator=True, **options).fit(GAPS if strategy == "callable" else EMPTY)
     assert_same_transformation(model, NEW, 1e-12, 1e-6)
+
+
+@pytest.mark.parametrize("texts", [True, False])
+def test_an_indicator_of_no_column(texts, check_graph):
+    rows = pd.DataFrame(X[:, :2], columns=["a", "b"])
+    imputer = SimpleImputer()
+    if texts:
+        rows = pd.DataFrame({"a": np.where(X[:, 0] > 0, "up", "down"), "b": np.where(X[:, 1] > 0, "x", "y")})
+        imputer = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder())
+    model = make_pipeline(make_union(imputer, MissingIndicator()), Ridge()).fit(rows, X[:, 0])
+    check_graph(model, rows, rows[:1])
 
 
 def test_imputers_of_a_frame():
