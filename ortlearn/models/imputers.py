@@ -171,14 +171,22 @@ class KNNImputerDefinition(ModelDefinition):
         squares = self._squares(op, op.Where(missing, 0.0, x), missing, rows, present)
         columns = []
         for column, is_known in enumerate(model._valid_mask):
+            gaps = op.Gather(missing, [column], axis=1)
             if is_known:
                 donors = np.flatnonzero(present[:, column])
-                near = squares if len(donors) == len(present) else op.Gather(squares, donors, axis=1)
                 donated = op.Gather(values, places[donors, column] - 1, axis=0)
+                # Only of the samples that miss it, as neighbours are what takes time, and of the first one:
+                # onnxruntime stops the process on a TopK of no samples.
+                flags = op.Cast(gaps, to=TensorProto.INT64)
+                samples = op.Concat([0], op.Gather(op.NonZero(flags), 0, axis=0), axis=0)
+                near = op.Gather(squares, samples, axis=0)
+                near = near if len(donors) == len(present) else op.Gather(near, donors, axis=1)
                 found = op.Cast(self._mean(op, model, near, donated, len(donors)), to=op.elem_type)
-                columns.append(op.Where(op.Gather(missing, [column], axis=1), found, op.column(x, column)))
+                place = op.Reshape(op.Mul(op.CumSum(flags, 0), flags), [-1])
+                found = op.Gather(found, place, axis=0)
+                columns.append(op.Where(gaps, found, op.column(x, column)))
             elif model.keep_empty_features:
-                columns.append(op.Mul(op.ones_where(op.Gather(missing, [column], axis=1)), 0.0))
+                columns.append(op.Mul(op.ones_where(gaps), 0.0))
         return _with_flags(op, model, x, joined(op, columns), len(columns))
 
     def _squares(self, op: ModelWriter, x: str, missing: str, rows: str, present: np.ndarray) -> str:
