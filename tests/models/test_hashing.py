@@ -63,7 +63,7 @@ def test_there_is_nothing_to_train():
         to_trainable(HashingVectorizer(n_features=8).fit(DOCUMENTS), X=DOCUMENTS)
 
 
-DICTIONARIES = [{"length": len(text), "kind": text[:1]} for text in DOCUMENTS]
+DICTIONARIES = [{"length": len(text) / 50, "kind": text[:1]} for text in DOCUMENTS]
 STAY = {
     "pairs of words": (HashingVectorizer(n_features=8, ngram_range=(1, 2)), DOCUMENTS, "of several words"),
     "characters": (HashingVectorizer(n_features=8, analyzer="char"), DOCUMENTS, "several words or char"),
