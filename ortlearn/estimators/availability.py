@@ -8,6 +8,7 @@ from typing import Any
 from sklearn.utils import get_tags
 
 from .. import conversion
+from ..models import Scores
 from .fitted_model import FittedModel
 
 __all__ = ["has_decisions", "has_densities", "has_probabilities", "predicts", "wraps"]
@@ -20,10 +21,15 @@ def _type(estimator: Any) -> str | None:
     return get_tags(estimator).estimator_type
 
 
+def _head(estimator: Any) -> Scores | None:
+    """Return the scores of a graph; None before the fit, and for a graph with its own loss."""
+    fitted = estimator._fitted
+    return fitted.problem.trainable.head if isinstance(fitted, FittedModel) else None
+
+
 def has_decisions(estimator: Any) -> bool:
     """Return whether there are scores to decide by; that a graph has none is known once it is converted."""
-    fitted = estimator._fitted
-    head = fitted.problem.trainable.head if isinstance(fitted, FittedModel) else None
+    head = _head(estimator)
     if head is not None and not head.has_decisions:
         raise AttributeError("The graph of this model has no tensor of scikit-learn's decision_function.")
     return _type(estimator) in ("classifier", "outlier_detector")
@@ -33,16 +39,19 @@ def has_probabilities(estimator: Any) -> bool:
     """Return whether the wrapped model has probabilities."""
     if _type(estimator) not in ("classifier", "density_estimator"):
         raise AttributeError("predict_proba is for classifiers and mixtures; this model is neither.")
+    head = _head(estimator)
+    if head is not None and head.probabilities is None:
+        raise AttributeError("The graph of this model has no tensor of scikit-learn's predict_proba.")
     wrapped = estimator.estimator
     return conversion.is_onnx_source(wrapped) or hasattr(wrapped, "predict_proba")
 
 
 def predicts(estimator: Any) -> bool:
-    """Return whether there is something to predict: a transformer only transforms."""
+    """Return whether there is something to predict: a transformer only transforms, a density only scores."""
     wrapped = estimator.estimator
-    return (
-        conversion.is_onnx_source(wrapped) or hasattr(wrapped, "predict") or not hasattr(wrapped, "transform")
-    )
+    if conversion.is_onnx_source(wrapped) or hasattr(wrapped, "predict"):
+        return True
+    return not any(hasattr(wrapped, method) for method in ("transform", "score_samples"))
 
 
 def wraps(*methods: str) -> Callable[[Any], bool]:
@@ -56,6 +65,8 @@ def wraps(*methods: str) -> Callable[[Any], bool]:
 
 
 def has_densities(estimator: Any) -> bool:
-    """Return whether the wrapped model is a mixture or an outlier detector that scores samples."""
+    """Return whether the wrapped model is a density or an outlier detector that scores samples."""
+    wrapped = estimator.estimator
     known = _type(estimator) in ("density_estimator", "outlier_detector")
-    return known and hasattr(estimator.estimator, "score_samples")
+    only = not any(hasattr(wrapped, method) for method in ("predict", "transform"))
+    return (known or only) and hasattr(wrapped, "score_samples")

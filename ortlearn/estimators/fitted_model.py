@@ -205,12 +205,12 @@ class FittedModel:
         return as_floats_of(X, found)
 
     def score(self, X: Any, y: Any, sample_weight: Any, predict: Callable[[Any], Any]) -> float:
-        """Return accuracy, R2, mean log-likelihood or minus the inertia; a subclass may predict otherwise."""
+        """Return accuracy, R2, a log-likelihood or minus the inertia; a subclass may predict otherwise."""
         head = self.problem.trainable.head
         y, sample_weight = as_array_like(y, "y"), flat_weights(sample_weight)
         if head is not None and head.task == "unsupervised":
             losses = self.losses(X, None, None).astype(np.float64)
-            if head.likelihood is not None:
+            if head.averaged:
                 return -float(np.average(losses, weights=sample_weight))
             return -float(losses.sum() if sample_weight is None else np.dot(sample_weight, losses))
         from sklearn.metrics import accuracy_score, r2_score  # longer to import than all of ortlearn

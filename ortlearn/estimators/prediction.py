@@ -94,8 +94,8 @@ class PredictionMethods(FittedEstimator):
     def score(self, X, y=None, sample_weight=None):
         """Return the accuracy of a classifier, R2 of a regressor or of a transformer's output.
 
-        A mixture has the mean log-likelihood of the rows, KMeans minus its inertia. Several columns
-        of classes are right where all of a row's are.
+        A mixture has the mean log-likelihood of the rows, a kernel density their sum, KMeans minus its
+        inertia. Several columns of classes are right where all of a row's are.
 
         Parameters
         ----------
@@ -116,7 +116,7 @@ class PredictionMethods(FittedEstimator):
 
     @available_if(has_densities)
     def score_samples(self, X):
-        """Return the log-likelihood of each row under a mixture, or how normal an outlier detector finds it.
+        """Return the log-likelihood of each row under a density, or how normal an outlier detector finds it.
 
         Parameters
         ----------

@@ -17,7 +17,32 @@ from .scores import Scores
 from .writer import ModelWriter
 
 
-class KMeansDefinition(ModelDefinition):
+class _CentersDefinition(ModelDefinition):
+    """Clusters with centres: the loss of a sample is its squared distance to the nearest one."""
+
+    #: Attribute of the centres.
+    centers = "cluster_centers_"
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        centers = op.parameter(model, self.centers, role="weight")
+        squares = pairwise_distances(op, x, centers, "sqeuclidean")
+        # the centre is chosen, not differentiated
+        chosen = self.chosen(op, model, x, squares)
+        score, label = op.GatherElements(squares, chosen, axis=1), op.Squeeze(chosen, [1])
+        transformed = guarded_sqrt(op, squares, op.float_dtype) if hasattr(model, "transform") else None
+        label = self.label(op, model, label)
+        return Scores("unsupervised", score, 1, label=label, transformed=transformed)
+
+    def chosen(self, op: ModelWriter, model: Any, x: str, squares: str) -> str:
+        """Append the number of each sample's centre, of shape (n, 1)."""
+        return op.ArgMin(squares, axis=1, keepdims=1)
+
+    def label(self, op: ModelWriter, model: Any, number: str) -> str:
+        """Append the label of a centre."""
+        return number
+
+
+class KMeansDefinition(_CentersDefinition):
     """KMeans and MiniBatchKMeans: the nearest centre.
 
     The loss of a sample is its squared distance to that centre; the sum over samples is the inertia
@@ -27,18 +52,39 @@ class KMeansDefinition(ModelDefinition):
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         return Objective(RowObjective())
 
-    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        centers = op.parameter(model, "cluster_centers_", role="weight")
-        squares = pairwise_distances(op, x, centers, "sqeuclidean")
-        # the centre is chosen, not differentiated
-        chosen = self.chosen(op, model, x, squares)
-        score, label = op.GatherElements(squares, chosen, axis=1), op.Squeeze(chosen, [1])
-        transformed = guarded_sqrt(op, squares, op.float_dtype)
-        return Scores("unsupervised", score, 1, label=label, transformed=transformed)
 
-    def chosen(self, op: ModelWriter, model: Any, x: str, squares: str) -> str:
-        """Append the number of each sample's cluster, of shape (n, 1)."""
-        return op.ArgMin(squares, axis=1, keepdims=1)
+class MeanShiftDefinition(_CentersDefinition):
+    """MeanShift: the nearest mode of a density, whose modes are not what the squared distances find."""
+
+
+class AffinityPropagationDefinition(_CentersDefinition):
+    """AffinityPropagation: the nearest of the samples that stand for others.
+
+    They are samples of the fit in scikit-learn, which maximises similarities to them; training moves them
+    freely, as it does the centres of KMeans.
+    """
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        if not hasattr(model, "cluster_centers_"):
+            raise op.fail(model, "it has no predict, as its affinities were precomputed: fit it on features.")
+        if not len(model.cluster_centers_):
+            raise op.fail(
+                model,
+                "it has no centres, as it did not converge: raise max_iter, damping or convergence_iter.",
+            )
+        return super().write(op, model, x)
+
+
+class BirchDefinition(_CentersDefinition):
+    """Birch: the cluster of the nearest subcluster; the tree of the fit, which partial_fit grows, is left."""
+
+    centers = "subcluster_centers_"
+
+    def label(self, op: ModelWriter, model: Any, number: str) -> str:
+        return op.Gather(np.asarray(model.subcluster_labels_, dtype=np.int64), number, axis=0)
+
+    def finish(self, model: Any) -> None:
+        model._subcluster_norms = np.square(model.subcluster_centers_).sum(axis=1)
 
 
 class BisectingKMeansDefinition(KMeansDefinition):
@@ -98,7 +144,7 @@ class GaussianMixtureDefinition(ModelDefinition):
         densities = op.Add(op.Mul(squares, -0.5), op.Add(log_det, self._log_weights(op, model)))
         likelihood = op.ReduceLogSumExp(densities, [1], keepdims=1)
         outputs: dict[str, Any] = {"label": op.ArgMax(densities, axis=1, keepdims=0)}
-        outputs |= {"probabilities": op.Softmax(densities, axis=1), "likelihood": likelihood}
+        outputs |= {"probabilities": op.Softmax(densities, axis=1), "likelihood": likelihood, "averaged": True}
         return Scores("unsupervised", op.Neg(likelihood), 1, **outputs)
 
     def _log_weights(self, op: ModelWriter, model: Any) -> str:

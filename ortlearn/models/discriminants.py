@@ -1,12 +1,15 @@
-"""Discriminant analysis: classes with normal densities, of one covariance or one each."""
+"""Discriminant analysis: classes with normal densities, of one covariance or one each; nearest centroids."""
 
 from typing import Any
+
+import numpy as np
 
 from .base import ModelDefinition
 from .constraints.sets import Simplex
 from .constraints.signs import Positive
+from .distances import pairwise_distances
 from .linear import linear_scores
-from .scores import Scores, binary_classes, class_scores, difference
+from .scores import Scores, binary_classes, class_scores, classification, difference
 from .writer import ModelWriter
 
 
@@ -46,3 +49,39 @@ class QuadraticDiscriminantDefinition(ModelDefinition):
         rotated = op.MatMul(op.Sub(x, mean), rotation)
         squares = op.Div(op.Mul(rotated, rotated), scaling)
         return op.ReduceSum(op.Add(squares, op.Log(scaling)), [1], keepdims=1)
+
+
+class NearestCentroidDefinition(ModelDefinition):
+    """NearestCentroid: ``-d(x / s, c_k / s)^2 + 2 log p_k``, with centroids c, deviations s and priors p.
+
+    Hastie, T., Tibshirani, R. and Friedman, J., "The Elements of Statistical Learning", 2nd edition 2009,
+    equation 18.2. Where priors are equal, scikit-learn predicts the nearest centroid of features that are
+    not divided, and by manhattan distances this is all it does.
+    """
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        centroids = op.parameter(model, "centroids_", role="weight")
+        is_euclidean = model.metric == "euclidean"
+        is_equal = bool(np.isclose(model.class_prior_, 1 / len(model.classes_)).all())
+        plain = op.Neg(pairwise_distances(op, x, centroids, "sqeuclidean" if is_euclidean else "manhattan"))
+        if is_equal and not is_euclidean:
+            return classification(op, plain, "softmax", plain, model.classes_, decision="")
+        score = self._discriminants(op, model, x, centroids, is_equal)
+        compared = plain if is_equal else score
+        if not is_euclidean:
+            return classification(op, score, "softmax", compared, model.classes_, decision="")
+        decision = difference(op, score) if len(model.classes_) == 2 else None
+        shares = op.Softmax(score, axis=1)
+        outputs = {"probabilities": shares, "decision": decision}
+        return classification(op, score, "softmax", compared, model.classes_, **outputs)
+
+    def _discriminants(self, op: ModelWriter, model: Any, x: str, centroids: str, is_equal: bool) -> str:
+        deviations = op.parameter(model, "within_class_std_dev_", role="scale", constraint=Positive())
+        if not model.within_class_std_dev_.all():
+            deviations = op.Where(op.Equal(deviations, 0.0), 1.0, deviations)
+        metric = "sqeuclidean" if model.metric == "euclidean" else "manhattan"
+        distances = pairwise_distances(op, op.Div(x, deviations), op.Div(centroids, deviations), metric)
+        squares = distances if metric == "sqeuclidean" else op.Mul(distances, distances)
+        reason = "predict leaves out equal priors, as long as they are equal" if is_equal else ""
+        priors = op.parameter(model, "class_prior_", role="intercept", constraint=Simplex(), reason=reason)
+        return op.Sub(op.Mul(op.Log(priors), 2.0), squares)

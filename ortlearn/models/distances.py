@@ -18,14 +18,20 @@ MANY = 2**16
 def pairwise_distances(op: GraphBuilder, a: str, b: str, metric: str, power: Any = None) -> str:
     """Return the distances between the rows of two matrices, of shape (n, m).
 
-    Metrics are ``"sqeuclidean"``, ``"euclidean"``, ``"manhattan"``, ``"chebyshev"``, and ``"minkowski"``, the
-    sum of ``|a - b| ** power``. What is known of the shape of ``b`` decides how they are computed.
+    Metrics are ``"sqeuclidean"``, ``"euclidean"``, ``"manhattan"``, ``"chebyshev"``, ``"minkowski"``, the
+    sum of ``|a - b| ** power``, and ``"chi2"``, the sum of ``(a - b) ** 2 / (a + b)`` over numbers that are
+    not negative. What is known of the shape of ``b`` decides how they are computed.
     """
     euclidean = metric in ("sqeuclidean", "euclidean")
     if euclidean and _size(op, b) > EXACT:
         squares = _squares_by_product(op, a, b)
         return guarded_sqrt(op, squares, op.dtype(b)) if metric == "euclidean" else squares
-    differences = op.Sub(op.Unsqueeze(a, [1]), op.Unsqueeze(b, [0]))
+    one, other = op.Unsqueeze(a, [1]), op.Unsqueeze(b, [0])
+    differences = op.Sub(one, other)
+    if metric == "chi2":
+        sums = op.Add(one, other)
+        shares = op.Div(op.Mul(differences, differences), op.Where(op.Equal(sums, 0.0), 1.0, sums))
+        return op.ReduceSum(shares, [2], keepdims=0)
     if euclidean:
         squares = reduced(op, "ReduceSumSquare", differences, 2, keepdims=0)
         return guarded_sqrt(op, squares, op.dtype(b)) if metric == "euclidean" else squares

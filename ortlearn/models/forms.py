@@ -4,10 +4,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 __all__ = [
     "AsIs",
     "Composed",
+    "Dense",
     "FactorOfInverse",
     "Form",
     "Kept",
@@ -15,6 +17,7 @@ __all__ = [
     "Reshaped",
     "Scaled",
     "Transposed",
+    "dense_form",
 ]
 
 
@@ -47,6 +50,21 @@ class Form:
 
 class AsIs(Form):
     """The attribute itself."""
+
+
+class Dense(Form):
+    """All numbers of a sparse matrix."""
+
+    def forward(self, value: np.ndarray) -> np.ndarray:
+        return value.item().toarray() if value.dtype == object else value
+
+    def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
+        return value
+
+
+def dense_form(value: Any) -> Form:
+    """Return the form of a matrix that may be sparse."""
+    return Dense() if issparse(value) else AsIs()
 
 
 class Transposed(Form):

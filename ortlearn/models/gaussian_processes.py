@@ -12,13 +12,26 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 from sklearn.gaussian_process import _gpc, kernels
+from sklearn.metrics.pairwise import KERNEL_PARAMS
 
 from .base import ModelDefinition
 from .constraints.signs import Positive
+from .coupling import pair_table
 from .distances import pairwise_distances
 from .forms import Form, Reshaped
-from .kernels import products, unit_rows
-from .scores import Scores, classes_of_probabilities, decisions, joined, of_two_classes, regression
+from .kernels import METRIC_OF, PAIRWISE, of_products, pairwise_kernel, products, unit_rows
+from .matern import matern
+from .multiclass import pair_decisions
+from .scores import (
+    Scores,
+    classes_of_probabilities,
+    classification,
+    decisions,
+    joined,
+    log_shares,
+    of_two_classes,
+    regression,
+)
 from .writer import FITTED, ModelWriter
 
 HYPER = "fitted hyper-parameter of the kernel"
@@ -109,24 +122,8 @@ def _rbf(kernel: _Kernel, part: Any, path: str) -> str:
 
 
 def _matern(kernel: _Kernel, part: Any, path: str) -> str:
-    # nu = 1/2: exp(-d); nu = 3/2: (1 + k) exp(-k), k = sqrt(3) d;
-    # nu = 5/2: (1 + k + k^2 / 3) exp(-k), k = sqrt(5) d
-    op = kernel.op
-    if part.nu == np.inf:
-        return _rbf(kernel, part, path)
-    if part.nu not in (0.5, 1.5, 2.5):
-        raise op.fail(
-            kernel.process,
-            f"the kernel {part} takes a Bessel function, which ONNX lacks: use nu 0.5, 1.5, 2.5 or inf.",
-        )
-    distance = kernel.distances("euclidean", kernel.number(path, "length_scale"))
-    if part.nu == 0.5:
-        return op.Exp(op.Neg(distance))
-    k = op.Mul(distance, math.sqrt(2 * part.nu))
-    factor = op.Add(k, 1.0)
-    if part.nu == 2.5:
-        factor = op.Add(factor, op.Div(op.Mul(k, k), 3.0))
-    return op.Mul(factor, op.Exp(op.Neg(k)))
+    squares = kernel.distances("sqeuclidean", kernel.number(path, "length_scale"))
+    return matern(kernel.op, squares, part.nu)
 
 
 def _rational_quadratic(kernel: _Kernel, part: Any, path: str) -> str:
@@ -145,23 +142,21 @@ def _exp_sine_squared(kernel: _Kernel, part: Any, path: str) -> str:
 
 
 def _pairwise(kernel: _Kernel, part: Any, path: str, itself: bool) -> str:
-    """Append a kernel of sklearn.metrics.pairwise, its parameters as they are there by default."""
-    op = kernel.op
-    if part.metric in ("linear", "poly", "polynomial", "sigmoid"):
-        found, options = kernel.products(itself), dict(part.pairwise_kernels_kwargs or {})
-        if part.metric == "linear":
-            return found
-        affine = op.Add(op.Mul(found, kernel.number(path, "gamma")), float(options.get("coef0", 1)))
-        is_sigmoid = part.metric == "sigmoid"
-        return op.Tanh(affine) if is_sigmoid else op.Pow(affine, float(options.get("degree", 3)))
-    if part.metric not in ("rbf", "laplacian", "cosine"):
+    """Append a kernel of sklearn.metrics.pairwise."""
+    op, metric = kernel.op, part.metric
+    if not isinstance(metric, str) or metric not in PAIRWISE or (itself and metric == "precomputed"):
         raise op.fail(kernel.process, f"the kernel {part} has no form in ONNX here.")
+    given = part.pairwise_kernels_kwargs or {}
+    if itself and metric in METRIC_OF:
+        return op.constant([0.0 if metric == "additive_chi2" else 1.0])
+    if itself and metric == "cosine":
+        return op.ReduceSumSquare(unit_rows(op, kernel.x), [1])
+    gamma: Any = kernel.number(path, "gamma") if "gamma" in KERNEL_PARAMS.get(metric, ()) else 1.0
+    options = gamma, float(given.get("coef0", 1)), float(given.get("degree", 3))
     if itself:
-        return op.constant([1.0])
-    if part.metric != "cosine":
-        metric = "sqeuclidean" if part.metric == "rbf" else "manhattan"
-        return op.Exp(op.Neg(op.Mul(kernel.distances(metric), kernel.number(path, "gamma"))))
-    return products(op, unit_rows(op, kernel.x), unit_rows(op, kernel.rows()))
+        return of_products(op, kernel.products(itself), metric, *options)
+    rows = "" if metric == "precomputed" else kernel.rows()
+    return pairwise_kernel(op, kernel.x, rows, metric, *options)
 
 
 #: Kernels of distances by their type; subclasses take that of the first base here.
@@ -209,7 +204,7 @@ class _Residuals(Form):
 
 
 class GaussianProcessClassifierDefinition(ModelDefinition):
-    """GaussianProcessClassifier: one process for two classes, one for each of more."""
+    """GaussianProcessClassifier: one process for two classes, one for each class or pair of more."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         with op.inside("base_estimator_"):
@@ -217,14 +212,29 @@ class GaussianProcessClassifierDefinition(ModelDefinition):
                 latent, positive = _process(op, model.base_estimator_, x)
                 scores = classes_of_probabilities(op, of_two_classes(op, positive), model.classes_)
                 return replace(scores, label=decisions(op, latent, model.classes_).label)
-            if model.multi_class != "one_vs_rest":
-                raise op.fail(model, "multi_class='one_vs_one' gives no probabilities: use 'one_vs_rest'.")
-            positives = []
+            members = []
             for number, member in enumerate(model.base_estimator_.estimators_):
                 with op.inside(f"estimators_[{number}]"):
-                    positives.append(_process(op, member, x)[1])
-            shares = joined(op, positives)
-            return classes_of_probabilities(op, op.Div(shares, op.ReduceSum(shares, [1])), model.classes_)
+                    members.append(_process(op, member, x))
+        latents, positives = (joined(op, columns) for columns in zip(*members, strict=True))
+        if model.multi_class == "one_vs_one":
+            return _of_pairs(op, latents, positives, model.classes_)
+        shares = op.Div(positives, op.ReduceSum(positives, [1]))
+        return classes_of_probabilities(op, shares, model.classes_)
+
+
+def _of_pairs(op: ModelWriter, latents: str, second: str, classes: np.ndarray) -> Scores:
+    """Return the classes of votes of pairs, which have no probabilities.
+
+    What is trained is the product of the probabilities of a class in its pairs, by its logarithm.
+    """
+    above = op.Greater(latents, 0.0)
+    votes = pair_decisions(op, above, second, len(classes))[0]
+    table = pair_table(len(classes)).astype(op.float_dtype)
+    first, last = (np.maximum(sign * table, 0) for sign in (1, -1))
+    lost = op.MatMul(log_shares(op, second), last)
+    score = op.Add(op.MatMul(log_shares(op, op.Sub(1.0, second)), first), lost)
+    return classification(op, score, "softmax", votes, classes)
 
 
 def _process(op: ModelWriter, process: Any, x: str) -> tuple[str, str]:

@@ -1,13 +1,29 @@
-"""Kernels between samples and the samples of a fit: products, polynomials, normal densities, sigmoids.
+"""Kernels between samples and the samples of a fit: those of support vector machines, and all others.
 
-Chang and Lin, "LIBSVM: a library for support vector machines", ACM TIST 2011, section 3.
+Chang and Lin, "LIBSVM: a library for support vector machines", ACM TIST 2011, section 3; kernels of
+histograms as :mod:`sklearn.metrics.pairwise` writes them.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..graphs import GraphBuilder
+from .constraints.signs import NotNegative
+from .distances import pairwise_distances
+from .forms import dense_form
+
+if TYPE_CHECKING:
+    from .writer import ModelWriter
+
+#: Kernels of scalar products.
+OF_PRODUCTS = frozenset(("cosine", "linear", "poly", "polynomial", "sigmoid"))
+#: Kernels of distances, each with its metric.
+METRIC_OF = {"additive_chi2": "chi2", "chi2": "chi2", "laplacian": "manhattan", "rbf": "sqeuclidean"}
+#: Kernels of samples that have no negative number.
+OF_HISTOGRAMS = frozenset(("additive_chi2", "chi2"))
+#: Kernels that have a form; functions of users have none.
+PAIRWISE = OF_PRODUCTS | METRIC_OF.keys() | {"precomputed"}
 
 #: Largest power written as a chain of products, whose gradient is exact at zero too.
 MAX_CHAIN = 16
@@ -19,9 +35,19 @@ def products(op: GraphBuilder, x: str, rows: str) -> str:
     return op.Gemm(x, rows, transB=1)
 
 
-def polynomial(op: GraphBuilder, x: str, rows: str, gamma: Any, coef0: Any, degree: float) -> str:
-    """Return ``(gamma x y' + coef0) ** degree``; parameters as for :func:`sigmoid`."""
-    base = op.Add(op.Mul(products(op, x, rows), gamma), coef0)
+def of_products(
+    op: GraphBuilder, found: str, kernel: str, gamma: Any = 1.0, coef0: Any = 1.0, degree: float = 3.0
+) -> str:
+    """Return a kernel that is a function of scalar products of samples, from these.
+
+    It is ``"linear"``, ``"poly"`` or ``"polynomial"``, ``(gamma p + coef0) ** degree``, or ``"sigmoid"``,
+    ``tanh(gamma p + coef0)``; ``gamma`` and ``coef0`` are tensors or numbers.
+    """
+    if kernel == "linear":
+        return found
+    base = op.Add(op.Mul(found, gamma), coef0)
+    if kernel == "sigmoid":
+        return op.Tanh(base)
     if not float(degree).is_integer() or not 1 <= degree <= MAX_CHAIN:
         return op.Pow(base, float(degree))
     return _power(op, base, int(degree))
@@ -35,9 +61,52 @@ def _power(op: GraphBuilder, base: str, degree: int) -> str:
     return op.Mul(square, base) if degree % 2 else square
 
 
-def sigmoid(op: GraphBuilder, x: str, rows: str, gamma: Any, coef0: Any) -> str:
-    """Return ``tanh(gamma x y' + coef0)``; ``gamma`` and ``coef0`` are tensors or numbers."""
-    return op.Tanh(op.Add(op.Mul(products(op, x, rows), gamma), coef0))
+def pairwise_kernel(
+    op: GraphBuilder, x: str, rows: str, kernel: str, gamma: Any = 1.0, coef0: Any = 1.0, degree: float = 3.0
+) -> str:
+    """Return a kernel of :mod:`sklearn.metrics.pairwise`, of shape (n, m).
+
+    From matrices of shape (n, n_features) and (m, n_features). A kernel that is ``"precomputed"`` is the
+    first matrix itself, and has a column for each of the m samples.
+    """
+    if kernel == "precomputed":
+        return x
+    if kernel == "cosine":
+        return products(op, unit_rows(op, x), unit_rows(op, rows))
+    if kernel in OF_PRODUCTS:
+        return of_products(op, products(op, x, rows), kernel, gamma, coef0, degree)
+    distances = pairwise_distances(op, x, rows, METRIC_OF[kernel])
+    return op.Neg(distances) if kernel == "additive_chi2" else op.Exp(op.Neg(op.Mul(distances, gamma)))
+
+
+def default_gamma(kernel: str, gamma: float | None, n_features: int) -> float:
+    """Return ``gamma`` of a kernel of :mod:`sklearn.metrics.pairwise`, its own default for None."""
+    if gamma is not None:
+        return float(gamma)
+    return 1.0 if kernel == "chi2" else 1.0 / n_features
+
+
+def fitted_rows(op: "ModelWriter", model: Any, attribute: str, kernel: str) -> str:
+    """Return the samples of a fit that a kernel compares with; they are no parameter of a precomputed one.
+
+    A penalty pulls factors of products towards zero, and no samples that only are somewhere.
+    """
+    if kernel == "precomputed":
+        return ""
+    role = "weight" if kernel in OF_PRODUCTS else "intercept"
+    constraint = NotNegative() if kernel in OF_HISTOGRAMS else None
+    form = dense_form(getattr(model, attribute))
+    return op.parameter(model, attribute, form=form, role=role, constraint=constraint)
+
+
+def centred_kernel(op: "ModelWriter", kernel: str, model: Any, path: str = "") -> str:
+    """Return a kernel as a :class:`~sklearn.preprocessing.KernelCenterer` centres it, which lies at a path.
+
+    It is ``k(x, f_i) - mean_j k(x, f_j) - K_fit_rows_i + K_fit_all``, with the samples f of the fit.
+    """
+    centred = op.Sub(kernel, op.ReduceMean(kernel, [1], keepdims=1))
+    centred = op.Sub(centred, op.parameter(model, f"{path}K_fit_rows_", role="intercept"))
+    return op.Add(centred, op.parameter(model, f"{path}K_fit_all_", role="intercept"))
 
 
 def radial(op: GraphBuilder, x: str, rows: str, gamma: str, centre: np.ndarray | None = None) -> str:

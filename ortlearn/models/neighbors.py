@@ -1,6 +1,6 @@
 """Nearest neighbours: regression, votes, distances, the local outlier factor."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -28,10 +28,12 @@ METRICS = {
     "cityblock": "manhattan",
     "cosine": "cosine",
     "euclidean": "euclidean",
+    "infinity": "chebyshev",
     "l1": "manhattan",
     "l2": "euclidean",
     "manhattan": "manhattan",
     "minkowski": "minkowski",
+    "p": "minkowski",
     "sqeuclidean": "sqeuclidean",
 }
 #: Function of a tensor.
@@ -58,7 +60,17 @@ class _Neighbors(ModelDefinition):
 def _distances(op: ModelWriter, model: Any, x: str, reason: str = "") -> tuple[str, Function]:
     """Append what is in the order of the distances to the samples of a fit; return it and what makes them."""
     rows = op.parameter(model, "_fit_X", role="intercept", reason=reason)
-    metric = METRICS[model.effective_metric_]
+    return ordered_distances(op, x, rows, model.effective_metric_, model.effective_metric_params_)
+
+
+def ordered_distances(
+    op: ModelWriter, x: str, rows: str, metric: str, params: Mapping[str, Any]
+) -> tuple[str, Function]:
+    """Append what is in the order of the distances to some rows, by a metric and its parameters.
+
+    Returned are its name and the function that makes distances of it.
+    """
+    metric = METRICS[metric]
     if metric == "cosine":
         cosines = products(op, unit_rows(op, x), unit_rows(op, rows))
         return op.Max(op.Sub(1.0, cosines), 0.0), lambda name: name
@@ -67,8 +79,8 @@ def _distances(op: ModelWriter, model: Any, x: str, reason: str = "") -> tuple[s
         return squares, lambda name: guarded_sqrt(op, name, op.float_dtype)
     if metric != "minkowski":
         return pairwise_distances(op, x, rows, metric), lambda name: name
-    power = float(model.effective_metric_params_["p"])
-    weight = model.effective_metric_params_.get("w")
+    power = float(params.get("p", 2))
+    weight = params.get("w")
     if weight is not None:
         factor = (np.asarray(weight) ** (1 / power)).astype(op.float_dtype)
         x, rows = op.Mul(x, factor), op.Mul(rows, factor)
@@ -150,16 +162,20 @@ class NearestNeighborsDefinition(_Neighbors):
         return regression(op, nearest(op, model, x, model.n_neighbors)[0], model.n_neighbors)
 
 
-class KNeighborsTransformerDefinition(_Neighbors):
-    """KNeighborsTransformer: the distance to each sample of the fit that is near, zero to others."""
+class NeighborsTransformerDefinition(_Neighbors):
+    """KNeighborsTransformer, RadiusNeighborsTransformer: distances to samples that are near, zero to others."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         by_distance = model.mode == "distance"
         ordered, finished = _distances(op, model, x, "" if by_distance else VOTES)
-        values, numbers = op.TopK(ordered, [model.n_neighbors + by_distance], axis=1, largest=0, n_outputs=2)
-        nothing = op.Cast(op.Less(ordered, 0.0), to=op.elem_type)
-        ones = op.Cast(op.GreaterOrEqual(values, 0.0), to=op.elem_type)
-        near = op.ScatterElements(nothing, numbers, ones, axis=1)
+        if model.n_neighbors is None:
+            near = op.Cast(op.LessOrEqual(finished(ordered), float(model.radius)), to=op.elem_type)
+        else:
+            count = model.n_neighbors + by_distance
+            values, numbers = op.TopK(ordered, [count], axis=1, largest=0, n_outputs=2)
+            nothing = op.Cast(op.Less(ordered, 0.0), to=op.elem_type)
+            ones = op.Cast(op.GreaterOrEqual(values, 0.0), to=op.elem_type)
+            near = op.ScatterElements(nothing, numbers, ones, axis=1)
         result = op.Mul(finished(ordered), near) if by_distance else near
         return transformation(op, result, len(model._fit_X))
 

@@ -8,9 +8,8 @@ import numpy as np
 
 from .base import ModelDefinition
 from .constraints.signs import Positive
-from .distances import pairwise_distances
 from .forms import Reshaped, Scaled, Transposed
-from .kernels import polynomial, products, sigmoid, unit_rows
+from .kernels import PAIRWISE, centred_kernel, fitted_rows, pairwise_kernel
 from .scores import Scores, regression, transformation
 from .writer import ModelWriter
 
@@ -79,12 +78,12 @@ class KernelPCADefinition(ModelDefinition):
     """
 
     def covers(self, model: Any) -> bool:
-        known = model.kernel in ("cosine", "linear", "poly", "rbf", "sigmoid")
-        return known and isinstance(model.X_fit_, np.ndarray)
+        return isinstance(model.kernel, str) and model.kernel in PAIRWISE
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        rows = op.parameter(model, "X_fit_", role="intercept" if model.kernel == "rbf" else "weight")
-        kernel = _kernel(op, model, x, rows)
+        rows = fitted_rows(op, model, "X_fit_", model.kernel)
+        options = (float(model.gamma_), float(model.coef0), float(model.degree))
+        kernel = pairwise_kernel(op, x, rows, model.kernel, *options)
         return transformation(op, projected_kernel(op, model, kernel), len(model.eigenvalues_))
 
 
@@ -94,26 +93,11 @@ def projected_kernel(op: ModelWriter, model: Any, kernel: str, at: str = "") -> 
     ``at`` is where an estimator has its KernelPCA, ``"kernel_pca_."``.
     """
     eigenvalues = attrgetter(f"{at}eigenvalues_")(model)
-    centred = op.Sub(kernel, op.ReduceMean(kernel, [1], keepdims=1))
-    centred = op.Sub(centred, op.parameter(model, f"{at}_centerer.K_fit_rows_", role="intercept"))
-    centred = op.Add(centred, op.parameter(model, f"{at}_centerer.K_fit_all_", role="intercept"))
+    centred = centred_kernel(op, kernel, model, f"{at}_centerer.")
     known = eigenvalues != 0
     form = Scaled(1 / np.sqrt(np.where(known, eigenvalues, 1)), "{} / sqrt(eigenvalues_)")
     result = op.MatMul(centred, op.parameter(model, f"{at}eigenvectors_", form=form, role="weight"))
     return result if known.all() else op.Mul(result, known.astype(op.float_dtype))
-
-
-def _kernel(op: ModelWriter, model: Any, x: str, rows: str) -> str:
-    if model.kernel == "cosine":
-        return products(op, unit_rows(op, x), unit_rows(op, rows))
-    gamma = float(model.gamma_)
-    if model.kernel == "rbf":
-        return op.Exp(op.Mul(pairwise_distances(op, x, rows, "sqeuclidean"), -gamma))
-    if model.kernel == "linear":
-        return products(op, x, rows)
-    if model.kernel == "sigmoid":
-        return sigmoid(op, x, rows, gamma, float(model.coef0))
-    return polynomial(op, x, rows, gamma, float(model.coef0), float(model.degree))
 
 
 class PLSRegressionDefinition(ModelDefinition):

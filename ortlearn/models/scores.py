@@ -57,6 +57,8 @@ class Scores:
         What ``transform`` returns.
     likelihood : str or None
         Log-likelihoods of the samples, of shape (n, 1).
+    averaged : bool
+        Whether ``score`` of an unsupervised model is a mean over samples; their sum otherwise.
     classes : ndarray, list of ndarray or None
         Classes, one array per output where each has its own.
     groups : tuple of int
@@ -77,6 +79,7 @@ class Scores:
     decision: str | None = None
     transformed: str | None = None
     likelihood: str | None = None
+    averaged: bool = False
     classes: Any = None
     groups: tuple[int, ...] = ()
     target_transformers: tuple[Any, ...] = ()

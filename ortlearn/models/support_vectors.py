@@ -13,38 +13,33 @@ from ..graphs import GraphBuilder
 from .base import ModelDefinition
 from .constraints.signs import Positive
 from .coupling import coupled_probabilities, disagreement, least_disagreement, pair_table
-from .forms import AsIs, Form, Transposed
-from .kernels import polynomial, products, radial, remote_centre, sigmoid
+from .forms import Transposed, dense_form
+from .kernels import of_products, products, radial, remote_centre
 from .multiclass import pair_decisions
 from .scores import OUTLIERS, Scores, classification, decisions, log_shares, regression
 from .writer import ModelWriter
 
-KERNELS = ("linear", "poly", "rbf", "sigmoid")
+KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 HYPER = "hyper-parameter of the kernel, set when it was fitted"
 
 
-class _Dense(Form):
-    """All numbers of a sparse matrix."""
-
-    def forward(self, value: np.ndarray) -> np.ndarray:
-        return value.item().toarray() if value.dtype == object else value
-
-    def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
-        return value
-
-
 def _kernel(op: ModelWriter, model: Any, x: str) -> str:
-    """Append the kernel of the samples with the support vectors."""
+    """Append the kernel of the samples with the support vectors.
+
+    A sample of a precomputed one is its kernel with all samples of the fit, as scikit-learn takes it.
+    """
     if model.kernel not in KERNELS:
-        kernel = repr(model.kernel) if isinstance(model.kernel, str) else "of a function"
+        known = ", ".join(KERNELS)
         raise op.fail(
-            model, f"a kernel {kernel} has no form in ONNX, only {', '.join(KERNELS)} have. Use one of these."
+            model, f"a kernel of a function has no form in ONNX, only {known} have. Use one of these."
         )
-    if not model.support_vectors_.shape[0]:
+    if not len(model.support_):
         raise op.fail(
             model, "it has no support vectors: every label is within epsilon of a constant. Lower epsilon."
         )
-    form = _Dense() if issparse(model.support_vectors_) else AsIs()
+    if model.kernel == "precomputed":
+        return op.Gather(x, model.support_.astype(np.int64), axis=1)
+    form = dense_form(model.support_vectors_)
     rows = op.parameter(model, "support_vectors_", form=form, role="weight")
     if model.kernel == "linear":
         return products(op, x, rows)
@@ -52,9 +47,8 @@ def _kernel(op: ModelWriter, model: Any, x: str) -> str:
     if model.kernel == "rbf":
         vectors = form.forward(np.asarray(model.support_vectors_)).astype(op.float_dtype)
         return radial(op, x, rows, gamma, remote_centre(vectors))
-    if model.kernel == "sigmoid":
-        return sigmoid(op, x, rows, gamma, float(model.coef0))
-    return polynomial(op, x, rows, gamma, float(model.coef0), float(model.degree))
+    coef0, degree = float(model.coef0), float(model.degree)
+    return of_products(op, products(op, x, rows), model.kernel, gamma, coef0, degree)
 
 
 def weighted_kernel(op: GraphBuilder, kernel: str, weights: str) -> str:
@@ -77,8 +71,8 @@ def _sums(op: ModelWriter, model: Any, x: str) -> str:
 
 def _terms(op: ModelWriter, model: Any, x: str) -> tuple[str, str, str]:
     """Append the kernel; return it, the weights of the support vectors and the intercept."""
-    kernel, form = _kernel(op, model, x), _Dense() if issparse(model.dual_coef_) else AsIs()
-    weights = op.parameter(model, "dual_coef_", form=form, role="weight")
+    kernel = _kernel(op, model, x)
+    weights = op.parameter(model, "dual_coef_", form=dense_form(model.dual_coef_), role="weight")
     return kernel, weights, op.parameter(model, "intercept_", role="intercept")
 
 

@@ -40,7 +40,7 @@ def check_model(
     """Check that the definition of a fitted estimator keeps its promises.
 
     The graph is valid ONNX and computes in float64 what the estimator does: ``transform``,
-    ``predict_proba``, ``decision_function`` and ``predict``, whichever it has. Every trained parameter
+    ``predict_proba``, ``score_samples``, ``decision_function`` and ``predict``, whichever it has. Every trained parameter
     has a gradient of the score that is that of finite differences. Parameters that are changed and
     written back give an estimator that computes what the changed graph does, and whose own graph holds
     them; the given estimator is not changed. The objective, where there is one, suits the scores;
@@ -98,6 +98,7 @@ def _tensors(written: WrittenModel) -> dict[str, str]:
     """Return the tensor of the graph that each method returns."""
     scores = written.scores
     found = {"transform": scores.transformed, "predict_proba": scores.probabilities}
+    found["score_samples"] = scores.likelihood
     if scores.task == "regression":
         found["predict"] = scores.predicted
     elif scores.decision != "" and scores.task != "unsupervised":

@@ -22,11 +22,18 @@ __all__ = ["NO_CASE", "cases_of_all", "estimator_classes"]
 _COVARIANCE = "estimates a covariance matrix: it neither predicts nor transforms"
 #: Estimators without a case, and why.
 NO_CASE = {
+    **dict.fromkeys(
+        ("AgglomerativeClustering", "DBSCAN", "HDBSCAN", "OPTICS", "SpectralClustering"),
+        "has no predict: it clusters the samples of its fit, and no others",
+    ),
+    **dict.fromkeys(
+        ("SpectralBiclustering", "SpectralCoclustering"),
+        "has no predict: it clusters rows and columns of the matrix of its fit",
+    ),
     "DictVectorizer": "takes dictionaries, which no ONNX input holds",
     "EmpiricalCovariance": _COVARIANCE,
     "GraphicalLasso": _COVARIANCE,
     "GraphicalLassoCV": _COVARIANCE,
-    "KernelCenterer": "takes a kernel matrix between rows, not rows",
     "LabelBinarizer": "transforms labels, not rows",
     "LabelEncoder": "transforms labels, not rows",
     "LedoitWolf": _COVARIANCE,
@@ -49,6 +56,7 @@ _SELECTORS = {"RFE", "RFECV", "SelectFromModel", "SequentialFeatureSelector"}
 _SENTENCES = {"CountVectorizer", "HashingVectorizer", "TfidfVectorizer"}
 _WORDS = {"FeatureHasher"}
 _GAPS = {"IterativeImputer", "KNNImputer", "MissingIndicator", "SimpleImputer"}
+_ABOVE_A_BOUND = {"SkewedChi2Sampler"}
 _COUNTS = {"LatentDirichletAllocation", "TfidfTransformer"}
 
 
@@ -133,7 +141,9 @@ def _unsupervised(name: str, cls: type, tags) -> Iterator[tuple[str, str]]:
         yield "gaps", "regression_gaps"
     elif name in _COUNTS:
         yield "counts", "counts"
-    elif tags.input_tags.positive_only:
+    elif tags.input_tags.pairwise:
+        yield "kernel", "regression_kernel"
+    elif tags.input_tags.positive_only or name in _ABOVE_A_BOUND:
         yield "rows", "regression_positive"
     elif tags.input_tags.categorical:
         yield "categories", "binary_categories"

@@ -27,12 +27,17 @@ _CRITERIA = {
 _GP_KERNELS = {
     "matern": kernels.Matern(nu=1.5),
     "matern25": kernels.Matern(nu=2.5),
+    "matern08": kernels.Matern([1.0, 2.0, 1.0, 2.0], nu=0.8),
+    "matern35": kernels.Matern(nu=3.5),
+    "laplacian": kernels.PairwiseKernel(metric="laplacian", gamma=0.2),
     "rational_quadratic": kernels.RationalQuadratic(),
     "dot_product": kernels.DotProduct(),
     "white": kernels.RBF() + kernels.WhiteKernel(0.1),
     "constant_times_rbf": kernels.ConstantKernel(2.0) * kernels.RBF([1.0, 2.0, 1.0, 2.0]),
 }
 
+_CHI2 = {"kernel": kernels.PairwiseKernel(metric="chi2"), "alpha": 0.1, "optimizer": None}
+_KDE_KERNELS = ("cosine", "epanechnikov", "exponential", "linear", "tophat")
 _SINE = {"kernel": kernels.ExpSineSquared(periodicity=3.0), "alpha": 0.1, "optimizer": None}
 
 _LASSO = {"transform_alpha": 0.3, "dictionary": np.random.default_rng(0).normal(size=(6, 4))}
@@ -78,7 +83,6 @@ _OTHERS: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("KNeighborsRegressor", "manhattan", "regressor", "regression", {"p": 1, "weights": "distance"}),
     ("RadiusNeighborsClassifier", "distance", "classifier", "classes", {"weights": "distance"}),
     ("RadiusNeighborsRegressor", "distance", "regressor", "regression", {"weights": "distance"}),
-    ("NearestCentroid", "manhattan", "classifier", "classes", {"metric": "manhattan"}),
     ("LinearDiscriminantAnalysis", "lsqr", "classifier", "classes", {"solver": "lsqr"}),
     ("LinearDiscriminantAnalysis", "shrinkage", "classifier", "binary", {"solver": "lsqr", "shrinkage": 0.2}),
     ("QuadraticDiscriminantAnalysis", "regularised", "classifier", "classes", {"reg_param": 0.1}),
@@ -125,12 +129,23 @@ _OTHERS: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("GaussianProcessRegressor", "exp_sine_squared", "regressor", "one_column", _SINE),
     ("OneClassSVM", "linear", "outliers", "regression", {"kernel": "linear"}),
     ("OneClassSVM", "poly", "outliers", "regression", {"kernel": "poly"}),
+    ("OneClassSVM", "precomputed", "outliers", "regression_kernel", {"kernel": "precomputed"}),
+    ("SVC", "precomputed", "classifier", "classes_kernel", {"kernel": "precomputed"}),
+    ("NuSVC", "precomputed", "classifier", "binary_kernel", {"kernel": "precomputed"}),
+    ("SVR", "precomputed", "regressor", "regression_kernel", {"kernel": "precomputed"}),
+    ("NuSVR", "precomputed", "regressor", "regression_kernel", {"kernel": "precomputed"}),
+    ("GaussianProcessClassifier", "pairs", "classifier", "classes", {"multi_class": "one_vs_one"}),
+    ("GaussianProcessRegressor", "chi2", "regressor", "regression_positive", _CHI2),
     ("KernelPCA", "linear", "transformer", "regression", {"kernel": "linear"}),
     ("KernelPCA", "poly", "transformer", "regression", {"kernel": "poly"}),
     ("KernelPCA", "sigmoid", "transformer", "regression", {"kernel": "sigmoid"}),
     ("KernelPCA", "cosine", "transformer", "regression", {"kernel": "cosine"}),
-    ("KernelRidge", "rbf", "regressor", "regression", {"kernel": "rbf"}),
-    ("KernelRidge", "poly", "regressor", "regression", {"kernel": "poly"}),
+    ("KernelPCA", "precomputed", "transformer", "regression_kernel", {"kernel": "precomputed"}),
+    ("NearestCentroid", "manhattan", "classifier", "classes", {"metric": "manhattan"}),
+    ("NearestCentroid", "shrunk", "classifier", "classes", {"shrink_threshold": 0.5}),
+    ("NearestCentroid", "empirical", "classifier", "classes", {"priors": "empirical"}),
+    ("PolynomialCountSketch", "cubic", "transformer", "regression", {"degree": 3, "coef0": 1.0}),
+    ("AdditiveChi2Sampler", "three_steps", "transformer", "regression_positive", {"sample_steps": 3}),
     ("PCA", "whiten", "transformer", "regression", {"whiten": True}),
     *(
         ("SparseCoder", algorithm, "transformer", "regression", {"transform_algorithm": algorithm, **_LASSO})
@@ -179,6 +194,17 @@ def _tables() -> Iterator[tuple[str, str, str, str, dict[str, Any]]]:
     ):
         for kernel in _SVM_KERNELS:
             yield name, kernel, kind, data, {"kernel": kernel}
+    for kernel in ("cosine", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed"):
+        data = {"chi2": "regression_positive", "precomputed": "regression_kernel"}.get(kernel, "regression")
+        yield "KernelRidge", kernel, "regressor", data, {"kernel": kernel, "gamma": 0.2}
+        if kernel != "precomputed":
+            yield "Nystroem", kernel, "transformer", data, {"kernel": kernel, "n_components": 4}
+    for kernel in _KDE_KERNELS:
+        # of an even number of features, scikit-learn's cosines have no constant
+        data = "one_column" if kernel == "cosine" else "regression"
+        yield "KernelDensity", kernel, "other", data, {"kernel": kernel, "bandwidth": 4.0}
+    for name in ("LabelPropagation", "LabelSpreading"):
+        yield name, "knn", "classifier", "classes", {"kernel": "knn", "n_neighbors": 5}
     for name in ("GaussianMixture", "BayesianGaussianMixture"):
         for covariance in _COVARIANCES:
             yield name, covariance, "density", "regression", {"covariance_type": covariance}

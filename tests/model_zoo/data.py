@@ -96,6 +96,12 @@ def _above_zero(rows: Rows) -> Rows:
     return Rows(np.abs(rows.X), rows.y)
 
 
+def _kernel(rows: Rows) -> Rows:
+    """Return the kernels of rows with all rows, in the place of features."""
+    squares = np.square(rows.X[:, np.newaxis] - rows.X).sum(axis=2)
+    return Rows(_exact(np.exp(-0.2 * squares)), rows.y)
+
+
 def _few_values(rows: Rows) -> Rows:
     """Return columns of three categories, numbered 0, 1, 2."""
     return Rows(np.digitize(rows.X, [-0.5, 0.5]).astype(np.float64), rows.y)
@@ -165,6 +171,9 @@ DATA: dict[str, Callable[[], Rows]] = {
     "binary_positive": lambda: _above_zero(binary()),
     "classes_positive": lambda: _above_zero(classes()),
     "regression_positive": lambda: _above_zero(regression()),
+    "binary_kernel": lambda: _kernel(binary()),
+    "classes_kernel": lambda: _kernel(classes()),
+    "regression_kernel": lambda: _kernel(regression()),
     "binary_categories": lambda: _few_values(binary()),
     "classes_categories": lambda: _few_values(classes()),
     "regression_gaps": lambda: _with_gaps(regression()),

@@ -8,6 +8,7 @@ from scipy.special import erf
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import (
     RBF,
+    CompoundKernel,
     ConstantKernel,
     DotProduct,
     ExpSineSquared,
@@ -20,11 +21,12 @@ from sklearn.gaussian_process.kernels import (
     WhiteKernel,
 )
 
+from ortlearn import OrtGradientOptimizer
 from ortlearn.conversion import explain
 from ortlearn.exceptions import ConversionError
-from ortlearn.graphs import TensorType
+from ortlearn.graphs import TensorType, extract_model, make_inputs_of
 from ortlearn.models import gaussian_processes, write_model, write_parameters
-from ortlearn.testing import check_model
+from ortlearn.testing import check_gradient_rule, check_model
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(25, 3)) + 0.2
@@ -35,7 +37,7 @@ KERNELS = {
     "none": None,
     "rbf": 2.0 * RBF(1.5),
     "one length for each column": RBF([1.0, 2.0, 0.5]) + WhiteKernel(0.1),
-    **{f"matern {nu}": Matern([0.7, 1.5, 2.0], nu=nu) for nu in (0.5, 1.5, 2.5, np.inf)},
+    **{f"matern {nu}": Matern([0.7, 1.5, 2.0], nu=nu) for nu in (0.5, 0.8, 2.5, 3.5, 4.0, np.inf)},
     "rational quadratic": RationalQuadratic(0.7, 1.5),
     "power": (1.0 * RationalQuadratic()) ** 1.5,
     "periodic": ExpSineSquared(1.0, 3.0) * RBF(1.0) + WhiteKernel(1.0),
@@ -124,9 +126,8 @@ class Mine(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
 @pytest.mark.parametrize(
     "kernel, said",
     [
-        (Matern(nu=0.8), "Bessel"),
         (Mine(), "no form in ONNX"),
-        (PairwiseKernel(metric="chi2"), "no form in ONNX"),
+        (PairwiseKernel(metric=lambda a, b, gamma: float(a @ b)), "no form in ONNX"),
     ],
 )
 def test_kernels_without_a_form(kernel, said):
@@ -135,10 +136,63 @@ def test_kernels_without_a_form(kernel, said):
         written(model)
 
 
-def test_one_against_one_has_no_probabilities():
+@pytest.mark.usefixtures("exact_erf")
+def test_classifiers_of_pairs():
+    four = np.array(list("dbac"))[np.digitize(Y, [-0.6, 0.2, 0.9])]
+    model = GaussianProcessClassifier(1.0 * RBF(), optimizer=None, multi_class="one_vs_one").fit(X, four)
+    check_model(model, ROWS, run=run_exactly)
+
+
+def test_classifiers_of_pairs_have_no_probabilities():
     model = GaussianProcessClassifier(optimizer=None, multi_class="one_vs_one").fit(X, THREE)
-    with pytest.raises(ConversionError, match="one_vs_rest"):
-        written(model)
+    ours = OrtGradientOptimizer(model, max_iter=3, warm_start=True, random_state=0).fit(X, THREE)
+    assert not hasattr(ours, "predict_proba")
+    assert ours.predict(X).tolist() == ours.to_sklearn().predict(X).tolist()
+    # the loss is that of the products of the probabilities of pairs
+    pairs = ours.to_sklearn().base_estimator_.estimators_
+    second = [member.predict_proba(ROWS)[:, 1] for member in pairs]
+    products = [(1 - second[0]) * (1 - second[1]), second[0] * (1 - second[2]), second[1] * second[2]]
+    shares = np.array(products).T / np.sum(products, axis=0)[:, np.newaxis]
+    numbers = np.arange(len(ROWS)) % 3
+    expected = -np.log(shares[np.arange(len(ROWS)), numbers])
+    np.testing.assert_allclose(ours.losses(ROWS, numbers), expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("metric", ["chi2", "additive_chi2"])
+@pytest.mark.usefixtures("exact_erf")
+def test_kernels_of_histograms(metric):
+    rows, new = np.abs(X), np.abs(ROWS)
+    rows[0, 0] = 0.0
+    kernel = PairwiseKernel(metric=metric, gamma=0.4) + 40.0 * RBF()
+    check_model(GaussianProcessRegressor(kernel, alpha=0.05, optimizer=None).fit(rows, Y), new)
+    classifier = GaussianProcessClassifier(kernel, optimizer=None).fit(rows, Y > 0)
+    check_model(classifier, new, run=run_exactly)
+
+
+def test_kernels_that_were_computed_before():
+    kernel, gram = PairwiseKernel(metric="precomputed"), X @ X.T
+    model = GaussianProcessRegressor(kernel, alpha=0.1, optimizer=None).fit(gram, Y)
+    check_model(model, ROWS @ X.T)
+
+
+def test_compound_kernels_are_those_of_several_classes():
+    """No process is fitted with one: it stands for the kernels of the members of a classifier."""
+    model = GaussianProcessClassifier(1.0 * RBF(), optimizer=None).fit(X, THREE)
+    assert isinstance(model.kernel_, CompoundKernel)
+    scales = [p.expression for p in written(model).parameters.values() if p.attribute.endswith("length_scale")]
+    assert scales == [f"base_estimator_.estimators_[{i}].kernel_.k2.length_scale" for i in range(3)]
+    with pytest.raises(ValueError, match="CompoundKernel"):
+        GaussianProcessClassifier(model.kernel_).fit(X, THREE)
+
+
+@pytest.mark.parametrize("nu", [0.3, 0.8, 1.0, 3.5, 7.2])
+def test_lengths_of_matern_kernels_have_slopes(nu):
+    kernel = Matern(1.3, nu=nu)
+    model = GaussianProcessRegressor(kernel, alpha=0.5, optimizer=None).fit(X, Y)
+    graph = written(model)
+    (name,) = [name for name, p in graph.parameters.items() if p.attribute.endswith("length_scale")]
+    part = make_inputs_of(extract_model(graph.model, [graph.scores.score]), [name])
+    check_gradient_rule(part, ROWS, np.array(1.3), wrt=[1], rtol=1e-6, atol=1e-9)
 
 
 def test_names_and_reasons():

@@ -1,13 +1,18 @@
 """Support vector machines: what their definitions promise."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 from sklearn.linear_model import SGDOneClassSVM
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from sklearn.utils import get_tags
 
-from ortlearn.exceptions import ConversionError
+from ortlearn import OrtGradientOptimizer
+from ortlearn.exceptions import ConversionError, ObjectiveWarning
 from ortlearn.graphs import TensorType
+from ortlearn.learning_rates import LearningRateSGD
 from ortlearn.models import write_model, write_parameters
 from ortlearn.testing import check_model
 
@@ -112,8 +117,39 @@ def test_sums_keep_their_digits_in_float32(run):
     np.testing.assert_allclose(found.ravel(), model.predict(rows), atol=1e-6 * scale)
 
 
-@pytest.mark.parametrize("kernel", ["precomputed", lambda a, b: a @ b.T])
-def test_kernels_without_a_form_are_refused(kernel):
-    model = SVC(kernel=kernel).fit(X @ X.T if kernel == "precomputed" else X, THREE)
+def test_kernels_without_a_form_are_refused():
+    model = SVC(kernel=lambda a, b: a @ b.T).fit(X, THREE)
     with pytest.raises(ConversionError, match="has no form in ONNX"):
         write_model(model, {"X": TensorType(1, (None, X.shape[1]))})
+
+
+@pytest.mark.parametrize("y", [THREE > 0, THREE, TEXT], ids=["two", "three", "text"])
+@pytest.mark.parametrize("kind", [SVC, lambda **params: NuSVC(nu=0.2, **params)], ids=["SVC", "NuSVC"])
+def test_classifiers_of_kernels_that_were_computed_before(kind, y, run):
+    """A sample is its kernel with all samples of the fit, also those that are no support vectors."""
+    model = kind(kernel="precomputed").fit(X @ X.T, y)
+    assert len(model.support_) < len(X)
+    check_model(model, (X[:20] + 0.1) @ X.T, run=run)
+
+
+@pytest.mark.parametrize("kind", [SVR, NuSVR, OneClassSVM])
+def test_scores_of_kernels_that_were_computed_before(kind, run):
+    check_model(kind(kernel="precomputed").fit(X @ X.T, Y), (X[:20] + 0.1) @ X.T, run=run)
+
+
+@pytest.mark.parametrize("kind", [SVR, SVC])
+def test_a_computed_kernel_is_trained_as_the_same_kernel_is(kind):
+    """Weights of a linear kernel learn the same, whether it is computed in the graph or before."""
+    y = Y if kind is SVR else THREE
+    options = {"weights_to_train": ["dual_coef_", "intercept_"], "warm_start": True, "keep_better": False}
+    options |= {"learning_rate": LearningRateSGD(1e-3), "max_iter": 3, "shuffle": False, "dtype": "float64"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ObjectiveWarning)
+        inside = OrtGradientOptimizer(kind(kernel="linear").fit(X, y), **options).fit(X, y)
+        before = OrtGradientOptimizer(kind(kernel="precomputed").fit(X @ X.T, y), **options).fit(X @ X.T, y)
+    assert get_tags(before).input_tags.pairwise and not get_tags(inside).input_tags.pairwise
+    method = "predict" if kind is SVR else "decision_function"
+    found, expected = getattr(before, method)(X @ X.T), getattr(inside, method)(X)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
+    with pytest.raises(ValueError, match="features"):
+        before.predict(X)

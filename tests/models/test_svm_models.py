@@ -107,11 +107,10 @@ def test_one_against_others(run_onnx, iris, meta, n_classes):
     assert label.ravel().tolist() == model.predict(X).tolist()
 
 
-@pytest.mark.parametrize("kernel", ["precomputed", lambda a, b: a @ b.T])
 @pytest.mark.parametrize("kind", [SVC, SVR, OneClassSVM])
-def test_other_kernels_are_refused(kernel, kind):
+def test_other_kernels_are_refused(kind):
     X = np.eye(6)
-    model = kind(kernel=kernel).fit(X, [0, 1, 0, 1, 0, 1])
+    model = kind(kernel=lambda a, b: a @ b.T).fit(X, [0, 1, 0, 1, 0, 1])
     with pytest.raises(ConversionError, match=r"a kernel .* has no form in ONNX"):
         sklearn_to_onnx(model, 6)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ..rule_set import RuleSet
 
 __all__ = ["RULES"]
@@ -13,8 +15,10 @@ RULES = RuleSet("functions")
 
 @RULES.rule("Sin")
 def sin(op, node, grad):
-    # y = sin(x), dx = cos(x) dy
-    return op.Mul(grad, op.Cos(node.I(0)))
+    # y = sin(x), dx = cos(x) dy; of cosines, onnxruntime has no kernel in float64
+    x = node.I(0)
+    is_double = op.dtype(x) == np.float64
+    return op.Mul(grad, op.Sin(op.Add(x, math.pi / 2)) if is_double else op.Cos(x))
 
 
 @RULES.rule("Cos")

@@ -1,0 +1,104 @@
+"""Kernel densities: logarithms of means of kernels around the samples of a fit."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .base import ModelDefinition
+from .constraints.signs import Positive
+from .neighbors import METRICS, ordered_distances
+from .parameters import Access
+from .scores import Scores
+from .writer import ModelWriter
+
+IN_STEPS = "it only says which samples are within the bandwidth, which change in steps: no gradient passes"
+BANDWIDTH = "samples of the fit are the likelier, the smaller it is"
+#: Kernels of which no sample is out of reach, by logarithms of their values.
+ENDLESS = frozenset(("exponential", "gaussian"))
+
+
+class _Rows(Access):
+    """The samples of a fit, which are in a tree."""
+
+    def read(self, owner: Any) -> np.ndarray:
+        return np.array(owner.tree_.data)
+
+    def write(self, owner: Any, value: np.ndarray) -> None:
+        weights = owner.tree_.sample_weight
+        options = {"leaf_size": owner.leaf_size, "metric": owner.metric, **(owner.metric_params or {})}
+        weights = None if weights is None else np.array(weights)
+        owner.tree_ = type(owner.tree_)(value, sample_weight=weights, **options)
+
+
+class KernelDensityDefinition(ModelDefinition):
+    """KernelDensity: ``log(sum_j w_j k(d(x, x_j) / h) / (sum_j w_j h^n_features c))``.
+
+    The bandwidth is h, the weights of the fit are w, and c is the integral of the kernel k over the whole
+    space (Silverman, B. W., "Density estimation for statistics and data analysis", 1986, section 4.2). A
+    sample beyond the reach of all others has a density of zero; in training it counts as the smallest number
+    there is, and moves nothing.
+    """
+
+    untrained = "it counts samples within the bandwidth, which change in steps: no gradient passes"
+
+    def covers(self, model: Any) -> bool:
+        power = (model.metric_params or {}).get("p", 2)
+        return model.metric in METRICS and power >= 1
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        reason = IN_STEPS if model.kernel == "tophat" else ""
+        rows = op.parameter(model, "tree_.data", name="rows", role="intercept", reason=reason, access=_Rows())
+        width = op.parameter(model, "bandwidth_", role="scale", constraint=Positive(), reason=BANDWIDTH)
+        ordered, finished = ordered_distances(op, x, rows, model.metric, model.metric_params or {})
+        terms = KERNELS[model.kernel](op, op.Div(finished(ordered), width))
+        n_rows, n_columns = model.tree_.data.shape
+        weights = model.tree_.sample_weight
+        weights = np.full(n_rows, 1.0) if weights is None else np.array(weights)
+        shares = weights / weights.sum()
+        scale = op.Mul(op.Log(width), float(n_columns))
+        constant = op.Add(scale, _log_integral(op, model))
+        if model.kernel in ENDLESS:
+            with np.errstate(divide="ignore"):  # a sample of no weight
+                terms = op.Add(terms, np.log(shares).astype(op.float_dtype))
+            likelihood = op.Sub(op.ReduceLogSumExp(terms, [1], keepdims=1), constant)
+            return Scores("unsupervised", op.Neg(likelihood), 1, likelihood=likelihood)
+        density = op.MatMul(terms, shares[:, np.newaxis].astype(op.float_dtype))
+        tiny = float(np.finfo(op.float_dtype).tiny)
+        score = op.Sub(constant, op.Log(op.Max(density, tiny)))
+        return Scores("unsupervised", score, 1, likelihood=op.Sub(op.Log(density), constant))
+
+
+def _within(op: ModelWriter, ratio: str, values: str) -> str:
+    """Append values where a distance is below the bandwidth, zero elsewhere."""
+    return op.Where(op.Less(ratio, 1.0), values, 0.0)
+
+
+#: Kernels of a distance divided by the bandwidth; their logarithms, where no sample is out of reach.
+KERNELS: dict[str, Callable[[ModelWriter, str], str]] = {
+    "cosine": lambda op, u: _within(op, u, op.Sin(op.Mul(op.Sub(1.0, u), math.pi / 2))),
+    "epanechnikov": lambda op, u: _within(op, u, op.Sub(1.0, op.Mul(u, u))),
+    "exponential": lambda op, u: op.Neg(u),
+    "gaussian": lambda op, u: op.Mul(op.Mul(u, u), -0.5),
+    "linear": lambda op, u: _within(op, u, op.Sub(1.0, u)),
+    "tophat": lambda op, u: op.Cast(op.Less(u, 1.0), to=op.elem_type),
+}
+
+
+def _log_integral(op: ModelWriter, model: Any) -> float:
+    """Return the logarithm of the integral of a kernel of bandwidth one, as scikit-learn has it.
+
+    Its density around one sample is, where that sample lies, the reciprocal.
+    """
+    tree = model.tree_
+    place = np.zeros((1, tree.data.shape[1]))
+    one = type(tree)(place, metric=model.metric, **(model.metric_params or {}))
+    density = float(one.kernel_density(place, h=1.0, kernel=model.kernel, rtol=0, return_log=True)[0])
+    if not math.isfinite(density):
+        raise op.fail(
+            model,
+            f"scikit-learn has no constant for the kernel {model.kernel!r} of {place.size} features, and "
+            "scores no sample: use another kernel.",
+        )
+    return -density
