@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, get_tags
 
 from .. import conversion
 from ..models import find_definition, fitted_part
@@ -64,6 +64,7 @@ class Trainer:
         random_state = check_random_state(configuration.random_state)
         seed = draw_seed(random_state)
         if stopping.early_stopping and held_out is None:
+            _check_splits(configuration.source)
             parts = hold_out(samples, configuration, random_state)
             samples, held_out = samples.take(parts[0]), samples.take(parts[1])
         task = self.view.begin_task("fit", samples, stopping.max_iter)
@@ -159,6 +160,18 @@ class Trainer:
         check_lengths(samples.X, samples.y)
         data = data_of(problem, read_samples(problem, samples.X, start.features), samples)
         return Validation(self.configuration, problem, start.features, samples, data, self.view.with_model)
+
+
+def _check_splits(source: Any) -> None:
+    """Raise an error if samples cannot be held out of X before a model is fitted on the others."""
+    if conversion.is_onnx_source(source) or conversion.is_fitted(source):
+        return
+    if get_tags(source).input_tags.pairwise:
+        raise ValueError(
+            f"early_stopping holds samples out of X, and {type(source).__name__} takes a kernel with a "
+            "column for each sample that it is fitted on: pass X_val, the kernel of other samples with "
+            "those of X, or a fitted model."
+        )
 
 
 def draw_seed(random_state: np.random.RandomState) -> int:

@@ -144,8 +144,8 @@ class GaussianMixtureDefinition(ModelDefinition):
         densities = op.Add(op.Mul(squares, -0.5), op.Add(log_det, self._log_weights(op, model)))
         likelihood = op.ReduceLogSumExp(densities, [1], keepdims=1)
         outputs: dict[str, Any] = {"label": op.ArgMax(densities, axis=1, keepdims=0)}
-        outputs |= {"probabilities": op.Softmax(densities, axis=1), "likelihood": likelihood, "averaged": True}
-        return Scores("unsupervised", op.Neg(likelihood), 1, **outputs)
+        outputs |= {"probabilities": op.Softmax(densities, axis=1), "likelihood": likelihood}
+        return Scores("unsupervised", op.Neg(likelihood), 1, averaged=True, **outputs)
 
     def _log_weights(self, op: ModelWriter, model: Any) -> str:
         """Return the logarithms of the weights, less those of the factors that all densities share."""

@@ -1,4 +1,4 @@
-"""Label propagation: shares of classes of the samples of a fit, spread to others by a kernel or neighbours."""
+"""Label propagation: shares of classes of samples, spread to others by a kernel or neighbours."""
 
 from typing import Any
 

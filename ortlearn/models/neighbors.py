@@ -163,7 +163,7 @@ class NearestNeighborsDefinition(_Neighbors):
 
 
 class NeighborsTransformerDefinition(_Neighbors):
-    """KNeighborsTransformer, RadiusNeighborsTransformer: distances to samples that are near, zero to others."""
+    """KNeighborsTransformer and RadiusNeighborsTransformer: distances to near samples, zero to others."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         by_distance = model.mode == "distance"

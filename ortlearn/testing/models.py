@@ -40,11 +40,11 @@ def check_model(
     """Check that the definition of a fitted estimator keeps its promises.
 
     The graph is valid ONNX and computes in float64 what the estimator does: ``transform``,
-    ``predict_proba``, ``score_samples``, ``decision_function`` and ``predict``, whichever it has. Every trained parameter
-    has a gradient of the score that is that of finite differences. Parameters that are changed and
-    written back give an estimator that computes what the changed graph does, and whose own graph holds
-    them; the given estimator is not changed. The objective, where there is one, suits the scores;
-    :func:`~ortlearn.testing.check_objective` checks that it is the one that was minimised.
+    ``predict_proba``, ``score_samples``, ``decision_function`` and ``predict``, whichever it has. Every
+    trained parameter has a gradient of the score that is that of finite differences. Parameters that are
+    changed and written back give an estimator that computes what the changed graph does, and whose own
+    graph holds them; the given estimator is not changed. The objective, where there is one, suits the
+    scores; :func:`~ortlearn.testing.check_objective` checks that it is the one that was minimised.
 
     Parameters
     ----------

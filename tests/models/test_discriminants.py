@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import NearestCentroid
 from sklearn.pipeline import make_pipeline
 
+from ortlearn import OrtGradientOptimizer
 from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import TensorType
@@ -69,3 +72,55 @@ def test_names_and_constraints():
         **{f"scalings_[{i}]": "kept positive" for i in range(3)},
         "priors_": "kept on the simplex",
     }
+
+
+def written(model):
+    return write_model(model, {"X": TensorType(11, (None, 4))}, np.float64)
+
+
+SIZES = np.array([1.0, 5.0, 0.2, 30.0])
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan"])
+@pytest.mark.parametrize("priors", ["uniform", "empirical", "given"])
+@pytest.mark.parametrize("shrink_threshold", [None, 0.3])
+@pytest.mark.parametrize("y", [THREE > 0, THREE, TEXT], ids=["two", "three", "text"])
+def test_nearest_centroids(y, shrink_threshold, priors, metric, run):
+    """Features of several sizes: distances of those that are divided name other classes than the plain."""
+    shares = {"given": np.array([0.7, 0.2, 0.1])[: len(set(y))]}.get(priors, priors)
+    shares = shares if isinstance(shares, str) else list(shares / shares.sum())
+    model = NearestCentroid(metric=metric, shrink_threshold=shrink_threshold, priors=shares).fit(X * SIZES, y)
+    check_model(model, X * SIZES, run=run)
+    found = {p.attribute for p in written(model).parameters.values() if not p.reason}
+    deviations = {"within_class_std_dev_"} if metric == "euclidean" or priors != "uniform" else set()
+    assert found == {"centroids_", *deviations, *({"class_prior_"} if priors != "uniform" else ())}
+
+
+def test_centroids_of_a_feature_that_never_changes_in_a_class(run):
+    rows = np.column_stack([X, THREE])
+    with pytest.warns(UserWarning, match="zero standard deviation"):
+        model = NearestCentroid(priors="empirical").fit(rows, THREE)
+    assert model.within_class_std_dev_[-1] == 0
+    check_model(model, rows + 0.1, run=run)
+
+
+def test_centroids_of_sparse_samples(run):
+    check_model(NearestCentroid(priors="empirical").fit(csr_array(X), THREE), X, run=run)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan"])
+def test_methods_of_centroids(metric):
+    model = NearestCentroid(metric=metric).fit(X, THREE)
+    ours = OrtGradientOptimizer(model, warm_start=True, max_iter=5, random_state=0).fit(X, THREE)
+    for method in ("decision_function", "predict_proba"):
+        assert hasattr(ours, method) == hasattr(model, method) == (metric == "euclidean")
+    assert ours.score(X, THREE) >= model.score(X, THREE)
+    assert ours.predict(X).tolist() == ours.to_sklearn().predict(X).tolist()
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan"])
+def test_equal_distances_go_to_the_first_class(metric, run_onnx):
+    model = NearestCentroid(metric=metric).fit([[0.0], [0.2], [2.0], [1.8]], ["b", "b", "a", "a"])
+    graph = write_model(model, {"X": TensorType(11, (None, 1))}, np.float64).model
+    between = model.centroids_.mean(axis=0, keepdims=True)
+    assert run_onnx(graph, between)[0].tolist() == model.predict(between).tolist() == ["a"]

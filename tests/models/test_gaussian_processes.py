@@ -68,7 +68,7 @@ class Erf(OpRun):
 
 
 def run_exactly(model, feeds):
-    """Run a model in float64; onnxruntime has no Cos for it either, the slope of a periodic kernel."""
+    """Run a model with error functions in float64."""
     return ReferenceEvaluator(model, new_ops=[Erf]).run(None, feeds)
 
 
@@ -179,7 +179,9 @@ def test_compound_kernels_are_those_of_several_classes():
     """No process is fitted with one: it stands for the kernels of the members of a classifier."""
     model = GaussianProcessClassifier(1.0 * RBF(), optimizer=None).fit(X, THREE)
     assert isinstance(model.kernel_, CompoundKernel)
-    scales = [p.expression for p in written(model).parameters.values() if p.attribute.endswith("length_scale")]
+    scales = [
+        p.expression for p in written(model).parameters.values() if p.attribute.endswith("length_scale")
+    ]
     assert scales == [f"base_estimator_.estimators_[{i}].kernel_.k2.length_scale" for i in range(3)]
     with pytest.raises(ValueError, match="CompoundKernel"):
         GaussianProcessClassifier(model.kernel_).fit(X, THREE)

@@ -1,8 +1,11 @@
 """Kernel ridge regression and maps into spaces of kernels: what their definitions promise."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from sklearn.base import clone
 from sklearn.decomposition import KernelPCA
 from sklearn.kernel_approximation import (
     AdditiveChi2Sampler,
@@ -110,6 +113,21 @@ def test_kernels_that_were_computed_before(run):
         before.predict(X)
 
 
+def test_samples_of_a_kernel_are_not_held_out_before_the_fit():
+    gram, options = X @ X.T, {"early_stopping": True, "max_iter": 3, "random_state": 0}
+    for model in (
+        KernelRidge(kernel="precomputed"),
+        make_pipeline(KernelPCA(2, kernel="precomputed"), Ridge()),
+    ):
+        with pytest.raises(ValueError, match="pass X_val"):
+            OrtGradientOptimizer(model, **options).fit(gram, Y)
+        for start, others in ((model, {"X_val": NEW @ X.T, "y_val": Y[:9]}), (clone(model).fit(gram, Y), {})):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                ours = OrtGradientOptimizer(start, **options).fit(gram, Y, **others)
+            assert ours.predict(NEW @ X.T).shape == (9,)
+
+
 def test_functions_have_no_form():
     own = {"kernel": lambda a, b: float(a @ b)}
     for model in (KernelRidge(**own), Nystroem(n_components=3, **own)):
@@ -178,7 +196,11 @@ def test_random_waves(model, run):
     [
         *(AdditiveChi2Sampler(sample_steps=steps) for steps in (1, 2, 3)),
         AdditiveChi2Sampler(sample_steps=5, sample_interval=0.3),
-        *(PolynomialCountSketch(degree=d, n_components=n, random_state=d) for d in (1, 2, 4) for n in (1, 6, 7)),
+        *(
+            PolynomialCountSketch(degree=d, n_components=n, random_state=d)
+            for d in (1, 2, 4)
+            for n in (1, 6, 7)
+        ),
         PolynomialCountSketch(degree=3, gamma=0.4, coef0=1.5, n_components=9, random_state=0),
     ],
     ids=str,

@@ -49,7 +49,9 @@ def test_borders(nu, dtype, run_onnx):
     squares = np.array([[0.0, 1e8, 1e12, 1e30]], dtype=dtype)
     (found,) = run_onnx(graph_of(nu, dtype), squares=squares)
     at_zero = exact(nu, np.finfo(float).eps) if nu < 1 else 1.0
-    np.testing.assert_allclose(found[0], [at_zero, 0, 0, 0], rtol=1e-9 if dtype == np.float64 else 5e-5, atol=1e-20)
+    np.testing.assert_allclose(
+        found[0], [at_zero, 0, 0, 0], rtol=1e-9 if dtype == np.float64 else 5e-5, atol=1e-20
+    )
 
 
 @pytest.mark.parametrize("nu", SMOOTHNESS)

@@ -107,6 +107,16 @@ def test_a_graph_of_neighbours(mode):
     assert trained(model) == (["_fit_X"] if mode == "distance" else [])
 
 
+@pytest.mark.parametrize("mode", ["distance", "connectivity"])
+def test_a_graph_of_samples_within_a_radius(mode):
+    model = neighbors.RadiusNeighborsTransformer(mode=mode, radius=1.5).fit(X)
+    assert 0 < model.transform(NEW).nnz < 12 * 30
+    graph = write_model(model, {"X": TensorType(11, (None, 3))}, np.float64).model
+    found = make_session(graph, Device("cpu")).run(None, {"X": NEW})[0]
+    np.testing.assert_allclose(found, model.transform(NEW).toarray(), rtol=1e-10)
+    assert trained(model) == (["_fit_X"] if mode == "distance" else [])
+
+
 def test_local_outlier_factor():
     model = neighbors.LocalOutlierFactor(5, novelty=True, contamination=0.2).fit(X)
     check_model(model, NEW)
