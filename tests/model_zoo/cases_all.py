@@ -90,7 +90,9 @@ def _variants(name: str, cls: type) -> Iterator[tuple[str, str, str, bool]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # estimators that scikit-learn is about to drop
         tags = get_tags(construct(cls, by_class=_wraps_classifier(name, cls)))
-    kind = _KINDS.get(str(tags.estimator_type), "transformer" if hasattr(cls, "transform") else "other")
+    other = "transformer" if hasattr(cls, "transform") else "other"
+    other = "density" if name == "KernelDensity" else other  # its tags do not tell
+    kind = _KINDS.get(str(tags.estimator_type), other)
     variants = {"classifier": _classifier, "regressor": _regressor}.get(kind, _unsupervised)
     for variant, data in variants(name, cls, tags):
         yield variant, kind, data, kind == "classifier"

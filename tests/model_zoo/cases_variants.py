@@ -202,7 +202,7 @@ def _tables() -> Iterator[tuple[str, str, str, str, dict[str, Any]]]:
     for kernel in _KDE_KERNELS:
         # of an even number of features, scikit-learn's cosines have no constant
         data = "one_column" if kernel == "cosine" else "regression"
-        yield "KernelDensity", kernel, "other", data, {"kernel": kernel, "bandwidth": 4.0}
+        yield "KernelDensity", kernel, "density", data, {"kernel": kernel, "bandwidth": 4.0}
     for name in ("LabelPropagation", "LabelSpreading"):
         yield name, "knn", "classifier", "classes", {"kernel": "knn", "n_neighbors": 5}
     for name in ("GaussianMixture", "BayesianGaussianMixture"):
