@@ -149,7 +149,7 @@ def _outputs(scores: Scores, elem_type: int) -> dict[str, tuple[str, TensorType]
         return {**found, **columns}
     if scores.probabilities is not None:
         return {**found, "probabilities": (scores.probabilities, matrix)}
-    if scores.likelihood is not None:
+    if scores.likelihood is not None and scores.transformed is None:
         return {**found, "score_samples": (scores.likelihood, TensorType(elem_type, ("N", 1)))}
     return {**found, "scores": (scores.transformed or scores.decision or scores.score, matrix)}
 

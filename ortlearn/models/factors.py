@@ -44,7 +44,8 @@ class FactorAnalysisDefinition(ModelDefinition):
         determinants = op.ReduceSum(op.Log(op.Concat(*pivots, axis=0)), keepdims=0)
         determinants = op.Add(determinants, op.ReduceSum(op.Log(op.Mul(noise, 2 * np.pi)), keepdims=0))
         score = op.Mul(op.Add(squares, determinants), 0.5)
-        return Scores("unsupervised", score, 1, transformed=factors, likelihood=op.Neg(score))
+        outputs = {"transformed": factors, "likelihood": op.Neg(score)}
+        return Scores("unsupervised", score, 1, averaged=True, **outputs)
 
 
 class SparsePCADefinition(ModelDefinition):

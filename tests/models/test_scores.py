@@ -122,8 +122,10 @@ def expected(model, X, scores, found):
     if scores.task == "unsupervised" and hasattr(model, "inverse_transform"):
         missed = X - model.inverse_transform(model.transform(X))
         return 0.5 * np.square(missed).sum(axis=1), found
+    if name == "Birch":  # it predicts clusters of subclusters
+        return model.transform(X).min(axis=1) ** 2, found
     if scores.task == "unsupervised":
-        return model.transform(X)[np.arange(len(X)), model.predict(X)] ** 2, found
+        return np.square(X - model.cluster_centers_[model.predict(X)]).sum(axis=1), found
     if scores.task == "multilabel" and hasattr(model, "predict_proba"):
         shares = model.predict_proba(X)
         columns = [output[:, 1] for output in shares] if isinstance(shares, list) else shares.T
