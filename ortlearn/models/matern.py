@@ -58,7 +58,7 @@ def _by_table(op: GraphBuilder, squares: str, nu: float) -> str:
     """Return the kernel as the exponential of a piecewise polynomial in ``u = log z^2``.
 
     Polynomials pass through the logarithm of the kernel at the Chebyshev points of each interval of u. Their
-    error is below 1e-9, and that of the kernel relative to its size.
+    error is below 1e-11, and that of the kernel relative to its size.
     """
     # scikit-learn takes a distance of zero for the smallest difference from one; far away the kernel is zero
     nearest = 2 * nu * float(np.finfo(np.float64).eps) ** 2
