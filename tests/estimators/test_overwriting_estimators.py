@@ -30,7 +30,7 @@ OVERWRITING = {
     if any(word in name for word in WORDS)
 }
 #: Those without a form in ONNX: training refuses them, whatever the parameter.
-REFUSED = {"CCA", "HDBSCAN", "PLSCanonical", "PLSSVD"}
+REFUSED = {"HDBSCAN"}
 STEPS = {"max_iter": 2, "random_state": 0}
 
 
