@@ -4,14 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto, defs, helper, shape_inference
+import numpy as np
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    NodeProto,
+    TensorProto,
+    TypeProto,
+    defs,
+    helper,
+    numpy_helper,
+)
 
-from ..graphs import make_value_info, subgraphs, value_types
+from ..graphs import make_value_info, node_inputs, subgraphs, value_types
 from ..graphs.nodes import copy_node
 from .gradient_builder import GradientBuilder
+from .inference import infer_types
 from .registry import normalize_domain
 
-__all__ = ["expand_node"]
+__all__ = ["expand_node", "learn_types"]
+
+#: Constants up to this size take part in the inference of shapes.
+_LARGEST_SHAPE = 16
 
 
 def expand_node(op: GradientBuilder, node: NodeProto) -> list[NodeProto] | None:
@@ -46,7 +60,7 @@ def expand_node(op: GradientBuilder, node: NodeProto) -> list[NodeProto] | None:
     for opset in function.opset_import:
         if opset.domain and opset.domain != "ai.onnx":
             op.opsets.setdefault(opset.domain, opset.version)
-    _infer_types(op, body)
+    learn_types(op, body)
     return body
 
 
@@ -119,17 +133,36 @@ def _bind_attributes(node: NodeProto, attributes: dict[str, AttributeProto]) -> 
     node.attribute.extend(bound)
 
 
-def _infer_types(op: GradientBuilder, body: list[NodeProto]) -> None:
-    """Tell the builder the types of the body's tensors."""
+def learn_types(op: GradientBuilder, body: list[NodeProto]) -> None:
+    """Tell a builder the types of the tensors that some nodes make.
+
+    Parameters
+    ----------
+    op : GradientBuilder
+        Knows the types of what the nodes read.
+    body : list of onnx.NodeProto
+        Nodes in topological order.
+    """
     made = {name for node in body for name in node.output}
-    read = {name for node in body for name in node.input if name and name not in made}
-    inputs = [make_value_info(name, op.type(name)) for name in sorted(read) if op.type(name)]
-    graph = helper.make_graph(body, "body", inputs, [])
+    read = sorted({name for node in body for name in node_inputs(node)} - made)
+    inputs = [make_value_info(name, op.type(name)) for name in read if op.type(name)]
+    constants = [
+        numpy_helper.from_array(v, name) for name in read if (v := _shape_like(op, name)) is not None
+    ]
+    graph = helper.make_graph(body, "body", inputs, [], constants)
     opsets = [helper.make_opsetid(domain, version) for domain, version in op.opsets.items()]
-    model = shape_inference.infer_shapes(helper.make_model(graph, opset_imports=opsets), data_prop=True)
+    model = infer_types(helper.make_model(graph, opset_imports=opsets))
     for name, known in value_types(model, infer=False).items():
         if name in made:
             op.set_type(name, known.elem_type, known.shape)
     for node in body:
         if node.op_type == "Constant":
             op.learn_constant(node)
+
+
+def _shape_like(op: GradientBuilder, name: str) -> np.ndarray | None:
+    """Return the value of a constant that may say what shape something has, None for others."""
+    known, value = op.type(name), None
+    if known is not None and known.elem_type in (TensorProto.INT32, TensorProto.INT64):
+        value = op.value(name)
+    return value if value is not None and value.size <= _LARGEST_SHAPE else None

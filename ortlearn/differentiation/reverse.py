@@ -171,8 +171,8 @@ class Differentiator:
             raise context.error(reason) from error
         except Exception as error:  # of a plugin, or of shapes that contradict one another
             raise context.error(f"its rule raised {type(error).__name__}: {error}") from error
-        if context.replacement is not None:
-            nodes[step.index] = context.replacement
+        # From the last node to the first: indices of those to come stay right.
+        nodes[step.index : step.index + 1] = context.decomposition or [context.replacement or node]
         for name, grad in zip(node.input, results, strict=True):
             if grad is not None and name in needed:
                 if step.rule.broadcast:

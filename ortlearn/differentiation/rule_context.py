@@ -53,6 +53,8 @@ class RuleNode:
         Version of the default operator set.
     n_inputs, n_outputs : int
         Numbers of inputs and outputs, omitted ones in between included.
+    decomposition : list of onnx.NodeProto
+        Simpler nodes that take the node's place in the forward graph, set by its rule.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class RuleNode:
         self.backpropagate = backpropagate
         self.outer_gradients: dict[str, str] = {}
         self.replacement: NodeProto | None = None
+        self.decomposition: list[NodeProto] = []
         self._op = op
         self._output_grads = output_grads
         self._needed = needed
@@ -86,13 +89,14 @@ class RuleNode:
 
     def O(self, index: int) -> str:  # noqa: E743
         """Return the name of an output, "" where it is omitted, in the type of its gradient."""
-        return self._view(self._output_name(index))
+        return self._view(self.output_name(index))
 
     def input_name(self, index: int) -> str:
         """Return the name of an input as it is in the graph."""
         return self.proto.input[index] if index < self.n_inputs else ""
 
-    def _output_name(self, index: int) -> str:
+    def output_name(self, index: int) -> str:
+        """Return the name of an output as it is in the graph."""
         node = self.replacement or self.proto
         return node.output[index] if index < len(node.output) else ""
 
@@ -121,7 +125,7 @@ class RuleNode:
 
     def GO(self, index: int) -> str | None:
         """Return the name of the gradient of an output, None where nothing depends on it."""
-        return self._output_grads.get(self._output_name(index)) if self._output_name(index) else None
+        return self._output_grads.get(self.output_name(index)) if self.output_name(index) else None
 
     def needs(self, index: int) -> bool:
         """Return whether somebody asks for the gradient of an input."""
@@ -164,7 +168,7 @@ class RuleNode:
 
     def require_output(self, index: int) -> str:
         """Return an optional output, adding it to the node of the forward graph where it is missing."""
-        if not self._output_name(index):
+        if not self.output_name(index):
             node = copy_node(self.replacement or self.proto)
             node.output.extend([""] * (index + 1 - len(node.output)))
             node.output[index] = self._op.unique(f"{self.op_type}_output")

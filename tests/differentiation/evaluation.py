@@ -12,12 +12,14 @@ from onnx.reference.op_run import OpRun
 from onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidGraph, NotImplemented
 from scipy.special import erf
 
+from tests.differentiation.recurrent_layers import GRU, LSTM, RNN
+
 __all__ = ["run", "run_onnxruntime", "run_reference"]
 
 _SESSIONS: dict[bytes, object] = {}
 
-#: onnxruntime computes these in float32 whatever their type, from the bodies of their functions.
-_IMPRECISE = {"ReduceL2", "Shrink"}
+#: onnxruntime computes these in float32 whatever their type, or has them in float32 only.
+_IMPRECISE = {"ReduceL2", "Shrink", "RNN", "GRU", "LSTM"}
 
 
 def run_onnxruntime(model: ModelProto, feeds: dict[str, np.ndarray]) -> list:
@@ -152,6 +154,37 @@ class ConvTranspose(OpRun):
         return (result if b is None else result + b.reshape(-1, *[1] * space),)
 
 
+class Scan(OpRun):
+    """Scan with directions, along first axes."""
+
+    op_domain = ""
+
+    def need_context(self):
+        return True
+
+    def _run(self, *args, context=None, body=None, num_scan_inputs=None, scan_input_axes=None,
+             scan_input_directions=None, scan_output_axes=None, scan_output_directions=None, bindings=None,
+             attributes=None):  # fmt: skip
+        assert not any([*(scan_input_axes or ()), *(scan_output_axes or ())])
+        count = len(args) - num_scan_inputs
+        states, items = list(args[:count]), args[count:]
+        ways = scan_input_directions or [0] * num_scan_inputs
+        items = [item[::-1] if way else item for item, way in zip(items, ways, strict=True)]
+        stacks = [[] for _ in self.body.output_names[count:]]
+        for values in zip(*items, strict=True):
+            given = dict(zip(self.body.input_names, [*states, *values], strict=True))
+            found = self._run_body({**(context or {}), **given}, bindings=bindings)
+            states = found[:count]
+            for stack, value in zip(stacks, found[count:], strict=True):
+                stack.append(value)
+        ways = scan_output_directions or [0] * len(stacks)
+        stacks = [stack[::-1] if way else stack for stack, way in zip(stacks, ways, strict=True)]
+        return (*states, *map(np.stack, stacks))
+
+
 _MicrosoftGelu = type("Gelu", (Gelu,), {"op_domain": "com.microsoft"})
 
-NEW_OPS = [CDist, FusedMatMul, Erf, Gelu, _MicrosoftGelu, GlobalMaxPool, LpNormalization, ConvTranspose]
+NEW_OPS = [
+    CDist, FusedMatMul, Erf, Gelu, _MicrosoftGelu, GlobalMaxPool, LpNormalization, ConvTranspose, Scan,
+    RNN, GRU, LSTM,
+]  # fmt: skip

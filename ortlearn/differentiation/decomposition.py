@@ -1,0 +1,81 @@
+"""Rules of operators that are written with simpler operators, then differentiated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto
+
+from ..graphs.nodes import copy_node
+from .expand import learn_types
+from .gradient_builder import GradientBuilder
+from .rule_context import RuleNode
+
+__all__ = ["by_decomposition"]
+
+
+def by_decomposition(write: Callable[[GradientBuilder, RuleNode], Any]) -> Callable:
+    """Return the gradient rule of an operator from its definition by simpler operators.
+
+    These take the place of the node in the forward graph, so that nothing is computed twice.
+
+    Parameters
+    ----------
+    write : callable
+        ``write(op, node)`` writes the operator with the builder ``op`` and returns the name of its
+        output, or a list of names: "" or None for an output that is not written.
+
+    Returns
+    -------
+    callable
+        Rule.
+
+    Examples
+    --------
+    >>> from ortlearn.differentiation.decomposition import by_decomposition
+    >>> from ortlearn.differentiation.registry import gradient_rule, temporary_rules
+    >>> with temporary_rules():
+    ...     @gradient_rule("Cube", domain="mine")
+    ...     @by_decomposition
+    ...     def cube(op, node):
+    ...         # y = x^3
+    ...         return op.Pow(node.input_name(0), 3.0)
+    """
+
+    @wraps(write)
+    def rule(op: GradientBuilder, node: RuleNode, grad: str | None) -> list[str | None]:
+        body = decompose(op, node, write)
+        grads = {node.output_name(i): node.GO(i) for i in range(node.n_outputs)}
+        seeds = {name: found for name, found in grads.items() if found}
+        wanted = [node.input_name(i) for i in range(node.n_inputs) if node.needs(i)]
+        assert node.backpropagate is not None
+        found = node.backpropagate(op, body, seeds, wanted)
+        node.decomposition = body
+        # One tensor may be several inputs: its gradient is that of all of them.
+        return [found.pop(node.input_name(i), None) for i in range(node.n_inputs)]
+
+    return rule
+
+
+def decompose(op: GradientBuilder, node: RuleNode, write: Callable) -> list[NodeProto]:
+    """Return nodes that compute the outputs of a node; the builder learns the types of their tensors."""
+    inner = op.child({})
+    dtypes = [op.dtype(node.input_name(i)) for i in range(node.n_inputs) if node.input_name(i)]
+    inner.float_dtype = next((np.dtype(d) for d in dtypes if d is not None and d.kind == "f"), op.float_dtype)
+    found = write(inner, node)
+    results = [found] if isinstance(found, str) else list(found)
+    results += [""] * (node.n_outputs - len(results))
+    names = list(node.proto.output)
+    for i, (name, result) in enumerate(zip(names, results, strict=False)):
+        if result and name:
+            inner.node("Identity", result, outputs=[name])
+            names[i] = ""
+        elif node.GO(i):
+            raise node.error(f"its output {i} ({name!r}) has no gradient here")
+    # The operator itself computes what is left.
+    rest = [copy_node(node.proto, outputs=names)] if any(names) else []
+    learn_types(op, inner.nodes)
+    return [*rest, *inner.nodes]
