@@ -21,6 +21,7 @@ from tests.differentiation.records_base import (
     within,
 )
 from tests.differentiation.recurrent_records import RECURRENT
+from tests.differentiation.resampling_records import RESAMPLING
 
 ARITHMETIC = [
     *(
@@ -564,12 +565,12 @@ FEATURES = [
 
 RECORDS = [
     *ARITHMETIC, *FUNCTIONS, *ACTIVATIONS, *LINEAR_ALGEBRA, *REDUCTIONS, *SHAPES, *GATHER_SCATTER,
-    *NORMALIZATION, *LOSSES, *CONVOLUTIONS, *POOLING, *MICROSOFT, *FEATURES, *RECURRENT,
+    *NORMALIZATION, *LOSSES, *CONVOLUTIONS, *POOLING, *MICROSOFT, *FEATURES, *RECURRENT, *RESAMPLING,
 ]  # fmt: skip
 
 #: Operators tested in a file of their own.
 # ReverseSequence has its rule in the example distribution.
 ELSEWHERE = {
     ("", name)
-    for name in "If Loop Scan ReverseSequence QuantizeLinear DequantizeLinear MatMulInteger".split()
+    for name in "If Loop Scan ReverseSequence QuantizeLinear DequantizeLinear MatMulInteger Upsample".split()
 }

@@ -1,0 +1,166 @@
+"""Gradients of operators that resample space at fixed positions: Resize and Upsample."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..decomposition import by_decomposition
+from ..dimensions import is_static
+from ..rule_set import RuleSet
+
+__all__ = ["RULES"]
+
+RULES = RuleSet("resampling")
+
+#: Attributes that say where an axis is read; the others are about several axes.
+_READING = (
+    "antialias", "coordinate_transformation_mode", "cubic_coeff_a", "exclude_outside", "mode", "nearest_mode",
+)  # fmt: skip
+_COORDINATES = {
+    "align_corners": lambda i, scale, n, m: i * (n - 1) / max(m - 1, 1),
+    "asymmetric": lambda i, scale, n, m: i / scale,
+    "half_pixel": lambda i, scale, n, m: (i + 0.5) / scale - 0.5,
+    "pytorch_half_pixel": lambda i, scale, n, m: (i + 0.5) / scale - 0.5 if m > 1 else i * 0.0,
+    "tf_half_pixel_for_nn": lambda i, scale, n, m: (i + 0.5) / scale,
+}
+_NEAREST = {
+    "round_prefer_floor": lambda x: np.ceil(x - 0.5),
+    "round_prefer_ceil": lambda x: np.floor(x + 0.5),
+    "floor": np.floor,
+    "ceil": np.ceil,
+}
+
+
+class _Axes:
+    """Which axes a Resize changes, and by how much."""
+
+    def __init__(self, node):
+        self.node, self.rank = node, node.rank(node.I(0))
+        self.listed = [axis % self.rank for axis in node.attribute("axes") or range(self.rank)]
+        self.coordinates = node.attribute("coordinate_transformation_mode", "half_pixel")
+        self.mode = node.attribute("mode", "nearest")
+        self.scales, self.sizes = (node.I(i) if self._given(i) else "" for i in (2, 3))
+        self.roi = node.I(1) if self.coordinates == "tf_crop_and_resize" else ""
+        policy = node.attribute("keep_aspect_ratio_policy", "stretch")
+        if self.sizes and policy != "stretch":
+            raise node.error(f"keep_aspect_ratio_policy={policy!r} has no gradient here; give scales instead")
+
+    def _given(self, index):
+        name = self.node.I(index)
+        return bool(name) and (self.node.shape(name) != (0,))
+
+    def scale(self, axis):
+        """Return the scale of an axis, None where it is unknown."""
+        place = self.listed.index(axis)
+        values = self.node.constant(self.scales or self.sizes)
+        size = (self.node.shape(self.node.I(0)) or [None] * self.rank)[axis]
+        if values is None:
+            result = self.node.shape(self.node.O(0))
+            size_after = None if result is None or self.scales else result[axis]
+            same = size is not None and size == size_after
+            return 1.0 if same else None
+        if self.scales:
+            return float(values[place])
+        return int(values[place]) / size if isinstance(size, int) and size else None
+
+    def changed(self):
+        """Return the axes that are not read as they are."""
+        return [axis for axis in self.listed if self.scale(axis) != 1 or self._cropped(axis)]
+
+    def _cropped(self, axis):
+        if not self.roi or (self.mode != "nearest" and axis < self.rank - 2):
+            return False
+        roi, place = self.node.constant(self.roi), self.listed.index(axis)
+        return roi is None or (roi[place], roi[place + len(self.listed)]) != (0, 1)
+
+
+@RULES.rule("Resize")
+def resize(op, node, grad):
+    # y = M1 x M2' along two axes, and so on: dx = M1' dy M2. M is the operator itself, of the identity
+    axes = _Axes(node)
+    changed = axes.changed()
+    copies = [_copies(axes, axis) for axis in changed]
+    if changed and all(copies):
+        dx = _sum_copies(op, node, grad, dict(zip(changed, copies, strict=True)))
+    else:
+        dx = grad
+        for axis in changed:
+            dx = _apply(op, dx, _matrix(op, axes, axis), axis, axes.rank)
+    return [op.with_type(dx, node.I(0)), *[None] * (node.n_inputs - 1)]
+
+
+def _copies(axes, axis):
+    """Return how often every element along an axis is repeated, zero where that is not all there is to it."""
+    node = axes.node
+    shape, result, scale = node.shape(node.I(0)), node.shape(node.O(0)), axes.scale(axis)
+    if axes.mode != "nearest" or scale is None or axes.coordinates not in _COORDINATES:
+        return 0
+    if shape is None or result is None or [*map(type, (shape[axis], result[axis]))] != [int, int]:
+        return 0
+    n, m = shape[axis], result[axis]
+    places = _COORDINATES[axes.coordinates](np.arange(m), scale, n, m)
+    read = np.clip(_NEAREST[node.attribute("nearest_mode", "round_prefer_floor")](places), 0, n - 1)
+    plain = n > 0 and m % n == 0 and (read == np.arange(m) // (m // n)).all()
+    return m // n if plain else 0
+
+
+def _sum_copies(op, node, grad, copies):
+    shape = node.shape(node.I(0))
+    others = [dim for axis, dim in enumerate(shape) if axis not in copies]
+    if sum(not isinstance(dim, int) for dim in others) > 1 or 0 in others:
+        parts = [op.dim(node.I(0), axis) for axis in range(len(shape))]
+        parts = [[part, [copies[axis]]] if axis in copies else [part] for axis, part in enumerate(parts)]
+        split = op.Reshape(grad, op.Concat(*(p for part in parts for p in part), axis=0), **_allow_zero(op))
+    else:
+        parts = [[dim, copies[axis]] if axis in copies else [dim] for axis, dim in enumerate(shape)]
+        split = op.Reshape(grad, [p if isinstance(p, int) else -1 for part in parts for p in part])
+    summed = [axis + 1 + place for place, axis in enumerate(sorted(copies))]
+    return op.reduce("ReduceSum", split, summed, keepdims=0)
+
+
+def _allow_zero(op):
+    return {"allowzero": 1} if op.opset >= 14 else {}
+
+
+def _matrix(op, axes, axis):
+    """Return the matrix (n, m) of an axis: the operator applied to the rows of the identity."""
+    node, place = axes.node, axes.listed.index(axis)
+    size = op.dim(node.I(0), axis)
+    shape = op.shape(node.I(0))
+    square = [shape[axis]] * 2 if is_static((shape[axis],)) else op.Concat(size, size, axis=0)
+    identity = op.EyeLike(op.fill(op.constant(square) if isinstance(square, list) else square))
+    # In the middle of four axes, as kernels of onnxruntime want it.
+    image = op.Reshape(identity, op.Concat(size, [1], size, [1], axis=0), **_allow_zero(op))
+    options = {name: node.attribute(name) for name in _READING}
+    roi = scales = sizes = ""
+    if axes.roi:
+        ends = [op.Gather(axes.roi, np.array([p])) for p in (place, place + len(axes.listed))]
+        zero, one = (np.full(2, value, op.dtype(axes.roi) or np.float32) for value in (0, 1))
+        roi = op.Concat(zero, ends[0], zero[:1], one, ends[1], one[:1], axis=0)
+    if axes.scales:
+        ones = np.ones(2, np.float32)
+        scales = op.Concat(ones, op.Gather(axes.scales, np.array([place])), ones[:1], axis=0)
+    else:
+        sizes = op.Concat(size, [1], op.Gather(axes.sizes, np.array([place])), [1], axis=0)
+    read = op.Resize(image, roi, scales, sizes, extrapolation_value=0.0, **options)
+    return op.set_type(op.Squeeze(read, [1, 3]), op.elem_type(identity) or 1, (shape[axis], None))
+
+
+def _apply(op, grad, matrix, axis, rank):
+    """Multiply an axis of a gradient with a matrix (n, m): from length m to n."""
+    if axis == rank - 2:
+        return op.MatMul(matrix, grad)
+    if axis == rank - 1:
+        return op.MatMul(grad, op.Transpose(matrix, perm=[1, 0]))
+    last = [*range(axis), *range(axis + 1, rank), axis]
+    moved = op.MatMul(op.Transpose(grad, perm=last), op.Transpose(matrix, perm=[1, 0]))
+    return op.Transpose(moved, perm=[*range(axis), rank - 1, *range(axis, rank - 1)])
+
+
+@RULES.rule("Upsample")
+@by_decomposition
+def upsample(op, node):
+    # y = Resize(x) at the positions i / scale
+    scales = node.input_name(1) or op.constant(np.array(node.attribute("scales"), np.float32))
+    options = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    return op.Resize(node.input_name(0), "", scales, mode=node.attribute("mode", "nearest"), **options)
