@@ -9,6 +9,7 @@ import numpy as np
 from onnx import ModelProto, helper, numpy_helper
 
 from ..differentiation.gradient_model import gradient_model
+from ..differentiation.inference import infer_types
 from ..graphs import TensorType, make_value_info, value_types
 from .running import Run, check_graph, run_reference
 
@@ -239,9 +240,9 @@ def make_node_model(
 
 def _declare_outputs(model: ModelProto, outputs: list[str], feeds: dict, run: Run) -> None:
     """Add outputs, with the rank they have when the model runs where inference does not tell."""
-    types = value_types(model)
+    types = value_types(infer_types(model), infer=False)
     if not all(name in types and types[name].shape is not None for name in outputs):
-        default = next(iter(feeds.values())).dtype
+        default = max((value.dtype for value in feeds.values()), key=lambda dtype: dtype.kind == "f")
         guess = helper.np_dtype_to_tensor_dtype(default)
         untyped = ModelProto()
         untyped.CopyFrom(model)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tests.differentiation.fused_records import ATTENTION, FUSED
 from tests.differentiation.records_base import (
     ALL,
     ML,
@@ -565,7 +566,8 @@ FEATURES = [
 
 RECORDS = [
     *ARITHMETIC, *FUNCTIONS, *ACTIVATIONS, *LINEAR_ALGEBRA, *REDUCTIONS, *SHAPES, *GATHER_SCATTER,
-    *NORMALIZATION, *LOSSES, *CONVOLUTIONS, *POOLING, *MICROSOFT, *FEATURES, *RECURRENT, *RESAMPLING,
+    *NORMALIZATION, *LOSSES, *CONVOLUTIONS, *POOLING, *MICROSOFT, *FEATURES,
+    *ATTENTION, *FUSED, *RECURRENT, *RESAMPLING,
 ]  # fmt: skip
 
 #: Operators tested in a file of their own.

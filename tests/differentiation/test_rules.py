@@ -157,7 +157,9 @@ NEED_DIMENSIONS = {"SAME_UPPER", "SAME_LOWER"}
 def without_dimensions(model):
     """Return a model that knows the ranks of its inputs and outputs, and no dimension but of kernels."""
     model = copy_model(model)
-    kernels = model.graph.input[1:] if model.graph.node[0].op_type.startswith("Conv") else ()
+    (node,) = model.graph.node
+    has_weights = node.op_type.startswith("Conv") or node.domain == "com.microsoft"
+    kernels = model.graph.input[1:] if has_weights else ()
     for value in (*model.graph.input, *model.graph.output):
         for dim in value.type.tensor_type.shape.dim:
             if value not in kernels:
