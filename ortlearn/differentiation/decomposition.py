@@ -72,10 +72,15 @@ def decompose(op: GradientBuilder, node: RuleNode, write: Callable) -> list[Node
     for i, (name, result) in enumerate(zip(names, results, strict=False)):
         if result and name:
             inner.node("Identity", result, outputs=[name])
-            names[i] = ""
+            names[i] = op.unique("unused")
         elif node.GO(i):
             raise node.error(f"its output {i} ({name!r}) has no gradient here")
     # The operator itself computes what is left.
-    rest = [copy_node(node.proto, outputs=names)] if any(names) else []
+    left = set(filter(None, node.proto.output)) & set(names)
+    rest = [copy_node(node.proto, outputs=names)] if left else []
+    for name in {name for made in inner.nodes for name in made.output}:
+        known = inner.type(name)
+        if known is not None and op.type(name) is None:
+            op.set_type(name, *known)
     learn_types(op, inner.nodes)
     return [*rest, *inner.nodes]

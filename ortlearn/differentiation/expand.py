@@ -149,11 +149,12 @@ def learn_types(op: GradientBuilder, body: list[NodeProto]) -> None:
     constants = [
         numpy_helper.from_array(v, name) for name in read if (v := _shape_like(op, name)) is not None
     ]
-    graph = helper.make_graph(body, "body", inputs, [], constants)
+    noted = [make_value_info(name, op.type(name)) for name in sorted(made) if op.shape(name) is not None]
+    graph = helper.make_graph(body, "body", inputs, [], constants, value_info=noted)
     opsets = [helper.make_opsetid(domain, version) for domain, version in op.opsets.items()]
     model = infer_types(helper.make_model(graph, opset_imports=opsets))
     for name, known in value_types(model, infer=False).items():
-        if name in made:
+        if name in made and (known.shape is not None or op.type(name) is None):
             op.set_type(name, known.elem_type, known.shape)
     for node in body:
         if node.op_type == "Constant":

@@ -23,6 +23,7 @@ from tests.differentiation.records_base import (
 )
 from tests.differentiation.recurrent_records import RECURRENT
 from tests.differentiation.resampling_records import RESAMPLING
+from tests.differentiation.spatial_records import SPATIAL
 
 ARITHMETIC = [
     *(
@@ -567,7 +568,7 @@ FEATURES = [
 RECORDS = [
     *ARITHMETIC, *FUNCTIONS, *ACTIVATIONS, *LINEAR_ALGEBRA, *REDUCTIONS, *SHAPES, *GATHER_SCATTER,
     *NORMALIZATION, *LOSSES, *CONVOLUTIONS, *POOLING, *MICROSOFT, *FEATURES,
-    *ATTENTION, *FUSED, *RECURRENT, *RESAMPLING,
+    *ATTENTION, *FUSED, *RECURRENT, *RESAMPLING, *SPATIAL,
 ]  # fmt: skip
 
 #: Operators tested in a file of their own.

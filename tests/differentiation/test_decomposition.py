@@ -46,7 +46,7 @@ def test_outputs_that_are_not_decomposed():
         g (int32[2,3] ids, int32[2,3] mask, float[4,8] w, float[3,8] p, float[8] scale, float[8] shift)
             => (float[2,3,8] y) {{
             e, counts = com.microsoft.EmbedLayerNormalization (ids, , w, p, , scale, shift, mask)
-            c = Cast <to = 1> (counts) s = ReduceSum <keepdims = 0> (c) y = Mul (e, s) }}""".replace('""', "")
+            c = Cast <to = 1> (counts) s = ReduceSum <keepdims = 0> (c) y = Mul (e, s) }}"""
     )
     rng = np.random.default_rng(0)
     ids, mask = np.array([[0, 2, 1], [3, 3, 0]], np.int32), np.array([[1, 1, 1], [1, 1, 0]], np.int32)

@@ -186,13 +186,13 @@ def group_query_attention(op, node):
         interleaved, steps = node.attribute("rotary_interleaved", 0), _length(op, q, 2)
         tables = [op.Slice(t, [0], op.unsqueeze(steps, [0]), [0]) for t in (cos, sin)]
         width = 2 * _known(node, cos, 1)
-        q, k = (_rotate(op, name, *tables, width, interleaved) for name in (q, k))
-    repeated = [_repeat(op, name, count // kv) for name in (k, v)]
+        q, k = (_rotate(op, name, tables, width, interleaved) for name in (q, k))
+    every_k, every_v = (_repeat(op, name, count // kv) for name in (k, v))
     times = _numbers(op, _length(op, q, 2))
     column, row = op.unsqueeze(times, [1]), op.unsqueeze(times, [0])
     keep = op.LessOrEqual(row, column)
     masks = [_from_keep(op, keep, float(np.finfo(np.float32).min))]
-    return q_heads.join(_attend(op, node, q, *repeated, masks, size)), k, v
+    return q_heads.join(_attend(op, node, q, every_k, every_v, masks, size)), k, v
 
 
 def _repeat(op, name, times):
@@ -205,7 +205,7 @@ def _repeat(op, name, times):
     return op.Reshape(wide, op.Concat(batch, op.Mul(heads, times), rest, axis=0))
 
 
-def _rotate(op, x, cos, sin, width, interleaved):
+def _rotate(op, x, tables, width, interleaved):
     """Rotate pairs of the first columns of heads (batch, heads, steps, size) by angles (steps, width / 2)."""
     first = op.Slice(x, [0], [width], [3])
     rest = op.Slice(x, [width], [np.iinfo(np.int64).max], [3])
@@ -214,6 +214,7 @@ def _rotate(op, x, cos, sin, width, interleaved):
         a, b = (op.Gather(pairs, np.array(i), axis=4) for i in (0, 1))
     else:
         a, b = op.Split(first, [width // 2, width // 2], axis=3, n_outputs=2)
+    cos, sin = tables
     real = op.Sub(op.Mul(a, cos), op.Mul(b, sin))
     imaginary = op.Add(op.Mul(a, sin), op.Mul(b, cos))
     if interleaved:
@@ -238,5 +239,5 @@ def rotary_embedding(op, node):
     if node.rank(positions) == 1:  # of the first step
         positions = op.unsqueeze(op.Add(positions, _numbers(op, _length(op, apart, 2))), [0])
     tables = [op.Unsqueeze(op.Gather(table, positions, axis=0), [1]) for table in (cos, sin)]
-    turned = _rotate(op, apart, *tables, width, node.attribute("interleaved", 0))
+    turned = _rotate(op, apart, tables, width, node.attribute("interleaved", 0))
     return turned if wide else heads.join(turned)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..decomposition import by_decomposition
 from ..rule_set import RuleSet
 
 __all__ = ["RULES"]
@@ -27,7 +28,9 @@ def batch_normalization(op, node, grad):
     # y = s z + b with z = (x - m) / sqrt(v + e): dx = s dy / sqrt(v + e), ds = sum(z dy), db = sum(dy),
     # dm = -s db / sqrt(v + e), dv = -s ds / (2 (v + e))
     if node.attribute("training_mode", 0):
-        raise node.error("training_mode=1 has no gradient here; convert the model for inference")
+        return _training_gradient(op, node, grad)
+    if any(node.proto.output[1:]):
+        raise node.error("the form of opset 9 for training has no gradient here; convert it to opset 15")
     x, scale, mean, variance = (node.I(index) for index in (0, 1, 3, 4))
     axes = [axis for axis in range(node.rank(x)) if axis != 1]
     wide = list(range(1, len(axes)))
@@ -44,6 +47,26 @@ def batch_normalization(op, node, grad):
     if node.needs(3):
         dm = op.Neg(op.Mul(factor, total))
     return dx, ds, total, dm, dv
+
+
+@by_decomposition
+def _training_gradient(op, node):
+    # y = s (x - m) / sqrt(v + e) + b with m and v those of x; the running ones are r m0 + (1 - r) m.
+    # Builds of onnxruntime without training have no kernel for this.
+    x, scale, shift = (node.input_name(i) for i in range(3))
+    axes = [axis for axis in range(node.rank(x)) if axis != 1]
+    wide, momentum = list(range(1, len(axes))), node.attribute("momentum", 0.9)
+    mean = op.reduce("ReduceMean", x, axes)
+    centred = op.Sub(x, mean)
+    variance = op.reduce("ReduceMean", op.square(centred), axes)
+    divisor = op.Sqrt(op.Add(variance, node.attribute("epsilon", 1e-5)))
+    z = op.Div(centred, divisor)
+    y = op.Add(op.Mul(z, op.unsqueeze(scale, wide)), op.unsqueeze(shift, wide))
+    running = [
+        op.Add(op.Mul(node.input_name(i), momentum), op.Mul(op.Squeeze(new, axes), 1 - momentum))
+        for i, new in ((3, mean), (4, variance))
+    ]
+    return [y, *running][: node.n_outputs]
 
 
 def _normalized(op, x, axes, epsilon):
@@ -131,3 +154,17 @@ def norm_gradient(op, node, grad, axes, norm):
     slope = op.Sign(x) if norm == "ReduceL1" else y
     quotient = op.Div(op.Sub(grad, op.Mul(slope, weighted)), op.Where(nothing, 1.0, size))
     return op.Where(nothing, 0.0, quotient)
+
+
+@RULES.rule("LRN")
+@by_decomposition
+def lrn(op, node):
+    # y = x / (k + alpha / n (sum of x^2 over n channels around))^beta
+    x, size, rank = node.input_name(0), node.attribute("size"), node.rank(node.input_name(0))
+    pads = [0] * (2 * rank)
+    pads[1], pads[rank + 1] = (size - 1) // 2, size // 2
+    squares = op.Pad(op.square(x), pads)
+    channels = op.dim(x, 1)
+    parts = [op.Slice(squares, [i], op.Add(channels, i), [1]) for i in range(size)]
+    total = op.Mul(op.Sum(*parts), node.attribute("alpha", 1e-4) / size)
+    return op.Div(x, op.Pow(op.Add(total, node.attribute("bias", 1.0)), node.attribute("beta", 0.75)))

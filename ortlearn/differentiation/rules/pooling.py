@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from ..decomposition import by_decomposition
 from ..dimensions import is_static
 from ..rule_set import RuleSet
 from .convolutions import spread, window_of, with_space
@@ -14,6 +15,8 @@ from .gather_scatter import scatter_add_flat
 __all__ = ["RULES"]
 
 RULES = RuleSet("pooling")
+
+_INT_MAX = np.iinfo(np.int64).max
 
 
 @RULES.rule("GlobalAveragePool")
@@ -87,3 +90,42 @@ def max_pool(op, node, grad):
     else:
         positions = node.require_output(1)
     return scatter_add_flat(op, x, positions, grad)
+
+
+@RULES.rule("GlobalLpPool")
+@by_decomposition
+def global_lp_pool(op, node):
+    # y = (sum of |x|^p over space)^(1/p)
+    x, order = node.input_name(0), node.attribute("p", 2)
+    axes = list(range(2, node.rank(x)))
+    return _root(op, op.reduce("ReduceSum", op.Pow(op.Abs(x), float(order)), axes), order)
+
+
+@RULES.rule("LpPool")
+@by_decomposition
+def lp_pool(op, node):
+    # y = (sum of |x|^p under a window)^(1/p); a convolution of every channel with ones sums them
+    x, order, kernel = node.input_name(0), node.attribute("p", 2), node.attribute("kernel_shape")
+    if node.attribute("ceil_mode", 0):
+        raise node.error("ceil_mode=1 has no gradient here; write pads instead")
+    options = {name: node.attribute(name) for name in ("auto_pad", "dilations", "pads", "strides")}
+    powers = op.Pow(op.Abs(x), float(order))
+    single = op.Reshape(powers, with_space(op, x, [-1, 1]))
+    sums = op.Conv(single, op.constant(np.ones((1, 1, *kernel), dtype=op.float_dtype)), **options)
+    first = op.Slice(op.Shape(x), [0], [2])
+    sums = op.Reshape(sums, op.Concat(first, op.Slice(op.Shape(sums), [2], [_INT_MAX]), axis=0))
+    return _root(op, sums, order)
+
+
+def _root(op, sums, order):
+    """Write a root whose slope at zero is zero."""
+    if order == 1:
+        return sums
+    nothing = op.Equal(sums, 0.0)
+    return op.Where(nothing, 0.0, op.Pow(op.Where(nothing, 1.0, sums), 1 / order))
+
+
+@RULES.rule("MaxUnpool")
+def max_unpool(op, node, grad):
+    # y = zeros with x at the positions i, dx = dy at i
+    return [op.Gather(op.Reshape(grad, [-1]), node.I(1), axis=0), *[None] * (node.n_inputs - 1)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ..decomposition import by_decomposition
@@ -16,14 +18,14 @@ RULES = RuleSet("resampling")
 _READING = (
     "antialias", "coordinate_transformation_mode", "cubic_coeff_a", "exclude_outside", "mode", "nearest_mode",
 )  # fmt: skip
-_COORDINATES = {
+_COORDINATES: dict[str, Callable] = {
     "align_corners": lambda i, scale, n, m: i * (n - 1) / max(m - 1, 1),
     "asymmetric": lambda i, scale, n, m: i / scale,
     "half_pixel": lambda i, scale, n, m: (i + 0.5) / scale - 0.5,
     "pytorch_half_pixel": lambda i, scale, n, m: (i + 0.5) / scale - 0.5 if m > 1 else i * 0.0,
     "tf_half_pixel_for_nn": lambda i, scale, n, m: (i + 0.5) / scale,
 }
-_NEAREST = {
+_NEAREST: dict[str, Callable] = {
     "round_prefer_floor": lambda x: np.ceil(x - 0.5),
     "round_prefer_ceil": lambda x: np.floor(x + 0.5),
     "floor": np.floor,
