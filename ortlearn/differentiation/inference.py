@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, defs, helper, shape_inference
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, shape_inference
 
 from ..graphs import TensorType, make_value_info, node_inputs, opset_versions, subgraphs, value_types
 from ..graphs.editing import with_fields
-from ..graphs.nodes import attribute
 from .dimensions import broadcast_shapes
 from .einsum_terms import squeeze_operands
+from .fused_types import OTHER_TYPES
 
 __all__ = ["infer_body", "infer_types", "output_type"]
 
@@ -20,6 +20,7 @@ _UNARY = set(
     "Round Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Tan Tanh Relu Softmax LogSoftmax CumSum Trilu".split()
 )
 _BINARY = set("Add Sub Mul Div Pow Sum Max Min Mean Mod And Or".split())
+_KNOWN = {("", "Loop"), *OTHER_TYPES}
 _COMPARISONS = set("Equal Greater GreaterOrEqual Less LessOrEqual".split())
 
 
@@ -81,7 +82,7 @@ def infer_types(model: ModelProto) -> ModelProto:
     """
     model = _without_broadcast_operands(model)
     inferred = shape_inference.infer_shapes(model, data_prop=True)
-    missing = [n for n in model.graph.node if (n.domain, n.op_type) in _OTHERS]
+    missing = [n for n in model.graph.node if (n.domain, n.op_type) in _KNOWN]
     while missing:
         types = value_types(inferred, infer=False)
         found: dict[str, TensorType] = {}
@@ -173,7 +174,7 @@ def _other_types(node: NodeProto, types: Mapping[str, TensorType], opsets: Mappi
     elif not inputs or inputs[0] is None:
         return {}
     else:
-        results = _OTHERS[node.domain, node.op_type](node, inputs, opsets)
+        results = OTHER_TYPES[node.domain, node.op_type](node, inputs, opsets)
     return {
         name: known
         for name, known in zip(node.output, results, strict=False)
@@ -194,99 +195,3 @@ def _loop_types(node: NodeProto, inputs: Sequence, types: Mapping[str, TensorTyp
 
 def _is_named(known: TensorType | None) -> bool:
     return known is not None and known.shape is not None and None not in known.shape
-
-
-def _same(node: NodeProto, inputs: Sequence, opsets) -> list:
-    return [inputs[0]]
-
-
-def _with_sum(node: NodeProto, inputs: Sequence, opsets) -> list:
-    return [inputs[0], None, None, inputs[0]]
-
-
-def _float(node: NodeProto, inputs: Sequence, opsets) -> list:
-    return [TensorType(TensorProto.FLOAT, inputs[0].shape)]
-
-
-def _pairs(node: NodeProto, inputs: Sequence, opsets) -> list:
-    sizes = [None if known is None or known.shape is None else known.shape[0] for known in inputs]
-    return [TensorType(inputs[0].elem_type, tuple(sizes))]
-
-
-def _product(node: NodeProto, inputs: Sequence, opsets) -> list:
-    ranks = [0 if known is None or known.shape is None else len(known.shape) for known in inputs]
-    return [TensorType(inputs[0].elem_type, None if min(ranks) < 2 else (None,) * max(ranks))]
-
-
-def _rows(node: NodeProto, inputs: Sequence, opsets) -> list:
-    """Return the types of an embedding: two axes of numbers, then the columns of a table."""
-    table = inputs[2]
-    if table is None or table.shape is None or inputs[0].shape is None:
-        return []
-    y = TensorType(table.elem_type, (*inputs[0].shape, table.shape[1]))
-    return [y, TensorType(TensorProto.INT32, inputs[0].shape[:1]), y]
-
-
-def _attention(node: NodeProto, inputs: Sequence, opsets) -> list:
-    """Return the type of attention: that of the queries, with the columns of the values."""
-    x, sizes = inputs[0], attribute(node, "qkv_hidden_sizes")
-    if x.shape is None or len(x.shape) != 3:
-        return []
-    columns = x.shape[2]
-    if node.op_type == "Attention":
-        weights = inputs[1].shape if inputs[1] is not None else None
-        columns = weights[1] // 3 if weights is not None and isinstance(weights[1], int) else None
-        columns = sizes[2] if sizes else columns
-    elif node.op_type == "MultiHeadAttention" and len(inputs) > 2 and inputs[2] is not None:
-        value = inputs[2].shape
-        columns = value[2] if value is not None and len(value) == 3 else None
-    elif node.op_type == "GroupQueryAttention" and isinstance(columns, int) and inputs[1] is None:
-        heads, groups = attribute(node, "num_heads"), attribute(node, "kv_num_heads")
-        columns = columns // (heads + 2 * groups) * heads
-    return [TensorType(x.elem_type, (*x.shape[:2], columns))]
-
-
-def _standard(op_type: str) -> Callable:
-    """Return the types of a fused operator: those of the first part of it, a standard one."""
-
-    def infer(node: NodeProto, inputs: Sequence, opsets) -> list:
-        known = {a.name for a in defs.get_schema(op_type).attributes.values()}
-        plain = helper.make_node(op_type, node.input[:3], ["y"])
-        plain.attribute.extend(a for a in node.attribute if a.name in known)
-        read = {name: t for name, t in zip(node.input[:3], inputs, strict=False) if name and t is not None}
-        infos = [make_value_info(name, known_type) for name, known_type in read.items()]
-        graph = helper.make_graph([plain], "part", infos, [])
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opsets[""])])
-        return [value_types(shape_inference.infer_shapes(model), infer=False).get("y")]
-
-    return infer
-
-
-_MS = "com.microsoft"
-_OTHERS: dict[tuple[str, str], Callable] = {
-    ("", "Loop"): _same,
-    ("", "SimplifiedLayerNormalization"): _same,
-    (_MS, "Attention"): _attention,
-    (_MS, "BiasAdd"): _same,
-    (_MS, "BiasGelu"): _same,
-    (_MS, "BiasSoftmax"): _same,
-    (_MS, "CDist"): _pairs,
-    (_MS, "EmbedLayerNormalization"): _rows,
-    (_MS, "FastGelu"): _same,
-    (_MS, "FusedConv"): _standard("Conv"),
-    (_MS, "FusedGemm"): _standard("Gemm"),
-    (_MS, "FusedMatMul"): _product,
-    (_MS, "Gelu"): _same,
-    (_MS, "GemmFastGelu"): _standard("MatMul"),
-    (_MS, "GroupNorm"): _same,
-    (_MS, "GroupQueryAttention"): _attention,
-    (_MS, "MultiHeadAttention"): _attention,
-    (_MS, "QuickGelu"): _same,
-    (_MS, "RotaryEmbedding"): _same,
-    (_MS, "SkipLayerNormalization"): _with_sum,
-    (_MS, "SkipSimplifiedLayerNormalization"): _with_sum,
-    (_MS, "Trilu"): _same,
-    ("ai.onnx.ml", "Imputer"): _same,
-    ("ai.onnx.ml", "Normalizer"): _float,
-    ("ai.onnx.ml", "Scaler"): _float,
-}

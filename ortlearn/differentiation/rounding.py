@@ -22,8 +22,13 @@ _QUANTIZE = {"QuantizeLinear", "DynamicQuantizeLinear"}
 _CASTS = {"Cast", "CastLike"}
 #: Operators on quantised numbers, whose outputs have another type than their inputs.
 INTEGER_INPUTS = {"DequantizeLinear", "MatMulInteger", "ConvInteger", "QLinearMatMul", "QLinearConv"}
+INTEGER_INPUTS |= {"MatMulIntegerToFloat"}
 _TEXT = TensorProto.STRING
 _FLOATS = {TensorProto.FLOAT, TensorProto.DOUBLE, *LOW_PRECISION}
+_DYNAMIC = (
+    " Its scale follows from the values that it rounds, and so do gradients through it: a QuantizeLinear "
+    "with a scale that is stored, from calibration, trains more steadily."
+)
 
 
 class RoundingError(GradientError):
@@ -34,7 +39,7 @@ class RoundingError(GradientError):
             f"No gradient passes operator {node.op_type!r} (node {node.name!r} -> {', '.join(node.output)}): "
             "it rounds, so its derivative is zero, and what comes before would not be trained. Take it out "
             "of the graph, leave out the weights before it, or pass straight_through=True to differentiate "
-            "it as if it did not round."
+            "it as if it did not round." + (_DYNAMIC if node.op_type == "DynamicQuantizeLinear" else "")
         )
 
 

@@ -572,8 +572,11 @@ RECORDS = [
 ]  # fmt: skip
 
 #: Operators tested in a file of their own.
-# ReverseSequence has its rule in the example distribution.
-ELSEWHERE = {
-    ("", name)
-    for name in "If Loop Scan ReverseSequence QuantizeLinear DequantizeLinear MatMulInteger Upsample".split()
-}
+ELSEWHERE = (
+    {
+        ("", name)
+        for name in """If Loop Scan QuantizeLinear DequantizeLinear MatMulInteger QLinearMatMul QLinearConv
+        ConvInteger Upsample ReverseSequence""".split()  # ReverseSequence has its rule in the example distribution.
+    }
+    | {(MS, name) for name in "QuantizeLinear DequantizeLinear MatMulIntegerToFloat MatMulNBits".split()}
+)
