@@ -8,6 +8,7 @@ from onnx import NodeProto, TensorProto, defs, helper, shape_inference
 
 from ..graphs import TensorType, make_value_info, value_types
 from ..graphs.nodes import attribute
+from .dimensions import broadcast_shapes
 
 __all__ = ["OTHER_TYPES"]
 
@@ -37,6 +38,11 @@ def _product(node: NodeProto, inputs: Sequence, opsets) -> list:
 def _quantised(node: NodeProto, inputs: Sequence, opsets) -> list:
     zero = inputs[2] if len(inputs) > 2 else None
     return [TensorType(TensorProto.UINT8 if zero is None else zero.elem_type, inputs[0].shape)]
+
+
+def _broadcast(node: NodeProto, inputs: Sequence, opsets) -> list:
+    shapes = [None if known is None else known.shape for known in (inputs[0], inputs[3])]
+    return [TensorType(inputs[0].elem_type, broadcast_shapes(shapes))]
 
 
 def _columns(node: NodeProto, inputs: Sequence, opsets) -> list:
@@ -110,15 +116,21 @@ OTHER_TYPES: dict[tuple[str, str], Callable] = {
     (_MS, "Gelu"): _same,
     (_MS, "GemmFastGelu"): _standard("MatMul"),
     (_MS, "GroupNorm"): _same,
+    (_MS, "Inverse"): _same,
     (_MS, "GroupQueryAttention"): _attention,
     (_MS, "MatMulIntegerToFloat"): _float_product,
     (_MS, "MatMulNBits"): _columns,
     (_MS, "MultiHeadAttention"): _attention,
+    (_MS, "QLinearAdd"): _broadcast,
+    (_MS, "QLinearLeakyRelu"): _same,
+    (_MS, "QLinearMul"): _broadcast,
+    (_MS, "QLinearSigmoid"): _same,
     (_MS, "QuantizeLinear"): _quantised,
     (_MS, "QuickGelu"): _same,
     (_MS, "RotaryEmbedding"): _same,
     (_MS, "SkipLayerNormalization"): _with_sum,
     (_MS, "SkipSimplifiedLayerNormalization"): _with_sum,
+    (_MS, "TransposeMatMul"): _product,
     (_MS, "Trilu"): _same,
     ("ai.onnx.ml", "Imputer"): _same,
     ("ai.onnx.ml", "Normalizer"): _float,

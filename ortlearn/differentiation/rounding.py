@@ -22,7 +22,7 @@ _QUANTIZE = {"QuantizeLinear", "DynamicQuantizeLinear"}
 _CASTS = {"Cast", "CastLike"}
 #: Operators on quantised numbers, whose outputs have another type than their inputs.
 INTEGER_INPUTS = {"DequantizeLinear", "MatMulInteger", "ConvInteger", "QLinearMatMul", "QLinearConv"}
-INTEGER_INPUTS |= {"MatMulIntegerToFloat"}
+INTEGER_INPUTS |= {"MatMulIntegerToFloat", "QLinearAdd", "QLinearMul", "QLinearSigmoid", "QLinearLeakyRelu"}
 _TEXT = TensorProto.STRING
 _FLOATS = {TensorProto.FLOAT, TensorProto.DOUBLE, *LOW_PRECISION}
 _DYNAMIC = (

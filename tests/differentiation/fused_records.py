@@ -21,6 +21,8 @@ def int32(*values):
 
 
 FUSED = [
+    fused("Inverse", lambda rng: np.eye(3) * 3 + rng.normal(size=(2, 3, 3)) * 0.3, opsets=(13, 18)),
+    fused("TransposeMatMul", normal(3, 4), normal(3, 2), attributes={"transA": 1, "alpha": 0.5}),
     fused("BiasGelu", normal(4, 3), normal(3)),
     fused("FastGelu", normal(4, 3)),
     fused("FastGelu", normal(4, 3), normal(3)),

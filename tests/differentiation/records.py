@@ -309,6 +309,14 @@ GATHER_SCATTER = [
         {"axis": 0},
         empty=False,
     ),
+    *(
+        Record("Compress", (normal(4, 3), np.array(condition)), attributes, symbolic=False, empty=False)
+        for condition, attributes in (
+            ([True, False, True, True, False], {}),
+            ([True, False, False, True], {"axis": 0}),
+            ([False, True], {"axis": 1}),
+        )
+    ),
     Record("GatherElements", (normal(4, 3), np.array([[0, 1, 2], [3, 3, 0]])), {"axis": 0}, empty=False),
     Record("GatherElements", (normal(4, 3), np.array([[0, 1], [2, 2], [0, -1], [1, 1]])), {"axis": 1}),
     Record("GatherElements", (normal(4, 3), np.array([[0, 1], [2, 2]])), {"axis": 1}, empty=False),
@@ -571,12 +579,13 @@ RECORDS = [
     *ATTENTION, *FUSED, *RECURRENT, *RESAMPLING, *SPATIAL,
 ]  # fmt: skip
 
-#: Operators tested in a file of their own.
-ELSEWHERE = (
-    {
-        ("", name)
-        for name in """If Loop Scan QuantizeLinear DequantizeLinear MatMulInteger QLinearMatMul QLinearConv
-        ConvInteger Upsample ReverseSequence""".split()  # ReverseSequence has its rule in the example distribution.
-    }
-    | {(MS, name) for name in "QuantizeLinear DequantizeLinear MatMulIntegerToFloat MatMulNBits".split()}
-)
+#: Operators tested in a file of their own; ReverseSequence has its rule in the example distribution.
+ELSEWHERE = {
+    ("", name)
+    for name in """If Loop Scan QuantizeLinear DequantizeLinear MatMulInteger QLinearMatMul QLinearConv
+        ConvInteger Upsample ReverseSequence""".split()
+} | {
+    (MS, name)
+    for name in """QuantizeLinear DequantizeLinear MatMulIntegerToFloat MatMulNBits QLinearAdd QLinearMul
+        QLinearSigmoid QLinearLeakyRelu""".split()
+}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import parser
+from onnx import defs, parser
 
 from ortlearn.differentiation.gradient_model import gradient_model
 from ortlearn.differentiation.registry import load_rules
@@ -27,6 +27,25 @@ def test_function_bodies(op_type, inputs, attributes, opset):
     inputs = [value.astype(np.float32) if value.dtype.kind == "f" else value for value in inputs]
     options = {"step": 1e-2, "rtol": 5e-3, "atol": 1e-3, "run": run_reference}
     check_gradient_rule(op_type, *inputs, attributes=attributes, opset=opset, **options)
+
+
+@pytest.mark.skipif(defs.onnx_opset_version() < 23, reason="onnx knows no opset 23")
+@pytest.mark.parametrize(
+    "op_type, shapes, attributes",
+    [
+        ("RMSNormalization", [(2, 3, 4), (4,)], {}),
+        ("Attention", [(2, 3, 8), (2, 5, 8), (2, 5, 8)], {"q_num_heads": 2, "kv_num_heads": 2}),
+        ("Attention", [(2, 4, 3, 4), (2, 2, 3, 4), (2, 2, 3, 4)], {"is_causal": 1, "softcap": 2.0}),
+        ("Attention", [(2, 2, 3, 4), (2, 2, 5, 4), (2, 2, 5, 4), (3, 5)], {"scale": 0.3}),
+        ("RotaryEmbedding", [(2, 2, 3, 8), (2, 3, 4), (2, 3, 4)], {}),
+        ("RotaryEmbedding", [(2, 3, 16), (2, 3, 4), (2, 3, 4)], {"num_heads": 2, "interleaved": 1}),
+    ],
+)
+def test_function_bodies_of_opset_23(op_type, shapes, attributes):
+    rng = np.random.default_rng(0)
+    inputs = [rng.normal(size=shape).astype(np.float32) for shape in shapes]
+    options = {"step": 1e-2, "rtol": 5e-3, "atol": 2e-3, "run": run_reference}
+    check_gradient_rule(op_type, *inputs, attributes=attributes, opset=23, **options)
 
 
 def test_these_operators_have_no_rule():

@@ -63,6 +63,29 @@ def test_a_convolution(integers):
     np.testing.assert_allclose(loss, kernel, atol=0.06 * np.abs(w).max())
 
 
+@pytest.mark.parametrize(
+    "node, slope",
+    [
+        ("QLinearAdd (q, s, z, k, u, o, t, o)", lambda x, k: np.ones_like(x)),
+        ("QLinearMul (q, s, z, k, u, o, t, o)", lambda x, k: k * np.ones_like(x)),
+        ("QLinearLeakyRelu <alpha = 0.5> (q, s, z, t, o)", lambda x, k: np.where(x > 0, 1, 0.5)),
+        ("QLinearSigmoid (q, s, z, t, o)", lambda x, k: np.exp(-x) / (1 + np.exp(-x)) ** 2),
+    ],
+)
+def test_elementwise_operators(node, slope):
+    graph = f"""(float[N,3] x, float[N,3] w) => (float loss)
+        <float s = {{0.02}}, uint8 z = {{120}}, float t = {{0.05}}, uint8 o = {{128}}, float u = {{0.02}},
+         uint8[3] k = {{130, 100, 180}}> {{
+        q = QuantizeLinear (x, s, z) m = com.microsoft.{node} y = DequantizeLinear (m, t, o)
+        c = Mul (y, w) loss = ReduceSum <keepdims = 0> (c) }}"""
+    x = RNG.uniform(0.1, 2, size=(4, 3)).astype(np.float32) * [1, -1, 1]
+    x, w = x.astype(np.float32), RNG.normal(size=(4, 3)).astype(np.float32)
+    (loss, dx), model = differentiate(graph, {"x": x, "w": w})
+    stored = (np.array([130, 100, 180]) - 128.0) * 0.02
+    np.testing.assert_allclose(dx, w * slope(np.round(x / 0.02) * 0.02, stored), rtol=1e-4)
+    np.testing.assert_allclose(loss, run_onnxruntime(model, {"x": x, "w": w})[0], atol=0.11 * np.abs(w).sum())
+
+
 def test_a_product_to_floats():
     graph = """(float[N,3] x, float[2] b, float[N,2] w) => (float loss) <float s = {0.02}, uint8 z = {120},
         float[2] u = {0.02, 0.03}, int8[3,2] k = {10, -20, 30, 40, -50, 60}> {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from onnx import TensorProto
 
 from ..rule_set import RuleSet
 
@@ -112,6 +113,16 @@ def _gather_by_rows(op, node, grad, axis, index):
 
 def _allow_zero(op):
     return {"allowzero": 1} if op.opset >= 14 else {}
+
+
+@RULES.rule("Compress")
+def compress(op, node, grad):
+    # y = x at the positions i where a condition holds, dx at i = dy
+    places, axis = op.Reshape(op.NonZero(node.I(1)), [-1]), node.attribute("axis")
+    if axis is None:
+        return scatter_add_flat(op, node.I(0), places, grad, unique=True), None
+    op.set_type(places, TensorProto.INT64, (None,))
+    return gather_gradient(op, node, grad, axis, places), None
 
 
 @RULES.rule("GatherElements")

@@ -37,7 +37,7 @@ def cdist(op, node, grad):
     return da, db
 
 
-@RULES.rule("FusedMatMul", domain="com.microsoft")
+@RULES.rule("FusedMatMul", "TransposeMatMul", domain="com.microsoft")
 def fused_matmul(op, node, grad):
     # y = alpha A @ B with A = a or a', da = alpha dy @ B' (or its transpose)
     if node.attribute("transBatchA", 0) or node.attribute("transBatchB", 0):
@@ -54,3 +54,10 @@ def fused_matmul(op, node, grad):
         op.swap_last(op.with_type(name, operand)) if flag and name else name
         for name, operand, flag in zip(grads, (a, b), flags, strict=True)
     ]
+
+
+@RULES.rule("Inverse", domain="com.microsoft")
+def inverse(op, node, grad):
+    # y = inverse of x, dx = -y' @ dy @ y'
+    turned = op.swap_last(op.with_type(node.O(0), node.I(0)))
+    return op.Neg(op.MatMul(op.MatMul(turned, grad), turned))

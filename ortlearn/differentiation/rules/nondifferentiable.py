@@ -18,14 +18,31 @@ RULES.without_gradient("Ceil", "Floor", "Hardmax", "Round", "Sign")
 
 # Positions and shapes
 RULES.without_gradient("ArgMax", "ArgMin", "NonMaxSuppression", "NonZero", "Shape", "Size")
+RULES.without_gradient("OptionalHasElement", "SequenceLength")
 
 # Values that do not depend on those of the inputs
 RULES.without_gradient("Constant", "ConstantOfShape", "EyeLike")
 RULES.without_gradient("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
 RULES.without_gradient("Bernoulli", "Multinomial")
+RULES.without_gradient("BlackmanWindow", "HammingWindow", "HannWindow", "MelWeightMatrix", "SequenceEmpty")
 
-# Text
-RULES.without_gradient("StringNormalizer", "TfIdfVectorizer")
+# Text and pictures
+RULES.without_gradient("RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit", "TfIdfVectorizer")
+RULES.without_gradient("ImageDecoder")
+
+# Tokens, flags and hashes, in onnxruntime's domain
+RULES.without_gradient(
+    "BeamSearch",
+    "BifurcationDetector",
+    "GreedySearch",
+    "IsAllFinite",
+    "MurmurHash3",
+    "NGramRepeatBlock",
+    "Sampling",
+    "Tokenizer",
+    "WhisperBeamSearch",
+    domain="com.microsoft",
+)
 
 # Encoders, and decision trees: piecewise constant
 RULES.without_gradient(

@@ -85,6 +85,23 @@ def _three(node):
     return [node.input_name(i) for i in range(3)]
 
 
+@RULES.rule("QLinearAdd", "QLinearMul", domain=_MS)
+@by_decomposition
+def q_linear_binary(op, node):
+    # y = quantised a + b, or a b
+    y = op.node(node.op_type.removeprefix("QLinear"), _floats(op, node, 0), _floats(op, node, 3))
+    return op.QuantizeLinear(y, node.input_name(6), node.input_name(7))
+
+
+@RULES.rule("QLinearSigmoid", "QLinearLeakyRelu", domain=_MS)
+@by_decomposition
+def q_linear_unary(op, node):
+    # y = quantised f(x)
+    options = {"alpha": node.attribute("alpha")}
+    y = op.node(node.op_type.removeprefix("QLinear"), _floats(op, node, 0), **options)
+    return op.QuantizeLinear(y, node.input_name(3), node.input_name(4))
+
+
 @RULES.rule("MatMulNBits", domain=_MS)
 def mat_mul_n_bits(op, node, grad):
     # y = x @ w' + b with w packed: dx = dy @ w, where w' is the operator itself, of the identity
