@@ -80,6 +80,7 @@ bench:
 	$(BENCH_VENV)/bin/python -m benchmarks.install_peers
 	$(BENCH_VENV)/bin/python -m benchmarks.run $(BENCH)
 	$(BENCH_VENV)/bin/python -m benchmarks.bench_gradients
+	$(BENCH_VENV)/bin/python -m benchmarks.bench_recurrent
 
 # Measures every model of scikit-learn and writes docs/coverage.md; fails where a target is missed.
 coverage: $(STAMP)

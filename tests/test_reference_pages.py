@@ -9,10 +9,12 @@ import pytest
 from docs.reference_pages.docstrings import parse_docstring
 from docs.reference_pages.learning_rates import CURVATURE, STEPS, learning_rate_picture, schedule_picture
 from docs.reference_pages.losses import loss_picture
+from docs.reference_pages.operators import STATES, operator_states, operators_page, write_operators_page
 from docs.reference_pages.pages import KINDS, MADE, OURS, make_page, write_pages
 from docs.reference_pages.penalties import penalty_picture
 from docs.reference_pages.pictures import Line, Panel, Picture, draw
 from ortlearn import plugins
+from ortlearn.differentiation.rule_set import RuleSet
 from ortlearn.learning_rates import BaseSchedule, LearningRateSGD, PlateauSchedule
 from ortlearn.losses import BaseLoss, HuberLoss, LogLoss, PoissonLoss
 from ortlearn.penalties import L1Penalty
@@ -209,3 +211,36 @@ def test_a_class_without_a_docstring_has_its_parameters():
     doc = parse_docstring(Bare)
     assert doc.text == doc.references == ""
     assert [(parameter.name, parameter.default) for parameter in doc.parameters] == [("a", ""), ("b", "1")]
+
+
+def states_on_the_page():
+    """Return the state of every operator as the committed page has it."""
+    text = (DOCS / "reference/operators.md").read_text(encoding="utf-8")
+    sections = re.split(r"^## (.+)$", text, flags=re.MULTILINE)[1:]
+    return {
+        ("" if domain == "ai.onnx" else domain, name): state
+        for domain, section in zip(sections[::2], sections[1::2], strict=True)
+        for name, state in re.findall(r"^\| (\w+) \| ([a-z ]+) \|$", section, re.MULTILINE)
+        if state in STATES
+    }
+
+
+def test_the_page_of_operators():
+    """Versions of onnx differ in the operators they know, and in those they define by others."""
+    found, committed_states = operator_states(OURS), states_on_the_page()
+    assert set(found) <= set(committed_states), "run: make docs"
+    differ = {key for key, state in found.items() if committed_states[key] != state}
+    assert not {key for key in differ if {"rule", "no gradient"} & {found[key], committed_states[key]}}
+    assert committed_states["", "LSTM"] == committed_states["com.microsoft", "Attention"] == "rule"
+    assert committed_states["", "ArgMax"] == "no gradient"
+    assert committed_states["", "DFT"] == committed_states["com.microsoft", "MoE"] == "missing"
+
+
+def test_operators_of_others_are_not_on_the_page(tmp_path):
+    rules = RuleSet("theirs")
+    rules.without_gradient("Glue", domain="ai.onnx.ml")
+    with plugins.temporary(plugins.GRADIENTS, "theirs", rules):
+        path = write_operators_page(tmp_path, REGISTERED)
+        assert ("ai.onnx.ml", "Glue") not in operator_states(OURS)
+    assert "| Glue | no gradient |" in path.read_text(encoding="utf-8")
+    assert "| LSTM | missing |" in operators_page(operator_states(()))

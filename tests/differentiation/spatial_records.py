@@ -30,6 +30,8 @@ def grid(*shape):
 
 
 SAMPLING = [
+    spatial("AffineGrid", normal(2, 2, 3), ints(2, 1, 3, 4), opsets=(20, 21), wrt=(0,), constants=(1,)),
+    spatial("AffineGrid", normal(2, 3, 4), ints(2, 1, 3, 4, 2), opsets=(20, 21), wrt=(0,), align_corners=1),
     *(
         spatial(
             "GridSample",

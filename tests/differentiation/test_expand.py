@@ -9,7 +9,7 @@ from onnx import defs, parser
 from ortlearn.differentiation.gradient_model import gradient_model
 from ortlearn.differentiation.registry import load_rules
 from ortlearn.testing import check_gradient_rule
-from tests.differentiation.evaluation import run, run_reference
+from tests.differentiation.evaluation import run, run_onnxruntime, run_reference
 
 X = np.random.default_rng(0).normal(size=(2, 4, 3))
 
@@ -20,13 +20,19 @@ X = np.random.default_rng(0).normal(size=(2, 4, 3))
         ("MeanVarianceNormalization", (X[..., None],), {"axes": [0, 2, 3]}, 18),
         ("GroupNormalization", (X, np.arange(1.0, 5.0), np.ones(4)), {"num_groups": 2}, 21),
         ("NegativeLogLikelihoodLoss", (X[0], np.array([0, 2, 1, 1])), {"reduction": "sum"}, 18),
+        ("CenterCropPad", (X[0], np.array([3, 6])), {}, 18),
     ],
 )
 def test_function_bodies(op_type, inputs, attributes, opset):
     # Some bodies compute in float32 whatever the type of the inputs.
     inputs = [value.astype(np.float32) if value.dtype.kind == "f" else value for value in inputs]
-    options = {"step": 1e-2, "rtol": 5e-3, "atol": 1e-3, "run": run_reference}
+    options = {"step": 1e-2, "rtol": 5e-3, "atol": 1e-3, "run": run_onnxruntime}
     check_gradient_rule(op_type, *inputs, attributes=attributes, opset=opset, **options)
+
+
+def test_range():
+    values = [np.array(value, np.float32) for value in (0.5, 3.2, 0.7)]
+    check_gradient_rule("Range", *values, wrt=(0, 2), step=1e-2, rtol=5e-3, run=run_onnxruntime)
 
 
 @pytest.mark.skipif(defs.onnx_opset_version() < 23, reason="onnx knows no opset 23")

@@ -131,6 +131,20 @@ def _last(op, length):
     return op.Sub(length, 1.0)
 
 
+@RULES.rule("AffineGrid")
+def affine_grid(op, node, grad):
+    # y = (g, 1) theta' with g the grid of the identity, dtheta = dy' (g, 1)
+    theta = node.I(0)
+    space = (node.shape(theta) or (None, None))[1]
+    space = space if isinstance(space, int) else node.rank(node.O(0)) - 2
+    identity = np.eye(space, space + 1, dtype=op.float_dtype)
+    corners = node.attribute("align_corners", 0)
+    grid = op.AffineGrid(op.Expand(identity, op.Shape(theta)), node.I(1), align_corners=corners)
+    points, slopes = (op.Reshape(name, [0, -1, space]) for name in (grid, grad))
+    one = op.Add(op.Mul(op.Slice(points, [0], [1], [2]), 0.0), 1.0)
+    return op.MatMul(op.Transpose(slopes, perm=[0, 2, 1]), op.Concat(points, one, axis=2)), None
+
+
 @RULES.rule("RoiAlign")
 @by_decomposition
 def roi_align(op, node):
