@@ -52,9 +52,9 @@ Every operator of ai.onnx up to opset {LAST_OPSET}, of ai.onnx.ml, and of com.mi
 - **missing**: a gradient through it is an error that names the operator, the node and where it comes from.
   [Add a gradient rule](../tutorials/add-a-gradient-rule.md) for one process, or in a package.
 
-A rule may refuse a form of its operator, with the reason. Operators that round, such as `QuantizeLinear`, have
-a gradient with `straight_through=True` only ([limits](../limits.md#operators)). Before an ONNX file is trained,
-its operators of ai.onnx.ml are replaced by plain ones with named weights, whatever this page says of them.
+A rule may refuse a form of its operator, with the reason. Operators that round, such as `QuantizeLinear`,
+have a gradient with `straight_through=True` only ([limits](../limits.md#operators)). Before an ONNX file is
+trained, its operators of ai.onnx.ml are replaced by plain ones with named weights.
 """
 
 

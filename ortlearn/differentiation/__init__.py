@@ -11,6 +11,7 @@ from .backends import (
     check_straight_through,
     gradient_of_loss,
 )
+from .decomposition import by_decomposition
 from .derivative import DerivativeOptions, onnx_derivative
 from .gradient_model import gradient_model
 from .random_feed import random_feed
@@ -22,6 +23,7 @@ __all__ = [
     "STRAIGHT_THROUGH",
     "DerivativeOptions",
     "build_gradient",
+    "by_decomposition",
     "check_straight_through",
     "declare_without_gradient",
     "gradient_model",

@@ -196,11 +196,12 @@ _CHECKS: dict[str, Callable[[NodeProto, _Known, Mapping[str, Any]], str | None]]
     "Split": _split,
     "Where": _choice,
 }
-#: Operators whose gradient has no kernel on the CPU, or is made for one model or for several machines.
+#: Operators whose gradient has no kernel on the CPU, or one for few of their forms, or is made for one model
+#: or for several machines.
 _NO_KERNEL = set(
     "ATen BiasGelu BitmaskDropout ConcatTraining ConvTranspose FakeQuant FastGelu FlattenAndUnpad "
-    "GRUTraining LSTMTraining MatMulBnb4 MegatronF MegatronG PadAndUnflatten PythonOp QuickGelu Recv "
-    "Resize ScaledSum Send ShrunkenGather SimplifiedLayerNormalization SoftmaxCrossEntropy "
+    "GRU GRUTraining LSTM LSTMTraining MatMulBnb4 MegatronF MegatronG PadAndUnflatten PythonOp QuickGelu "
+    "Recv Resize ScaledSum Send ShrunkenGather SimplifiedLayerNormalization SoftmaxCrossEntropy "
     "SoftmaxCrossEntropyLossInternal SparseSoftmaxCrossEntropy".split()
 )
 #: Operators that the builder knows by name alone, whatever their domain.

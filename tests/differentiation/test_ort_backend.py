@@ -187,7 +187,7 @@ def test_equal_to_rules(record):
     try:
         ort = onnx_derivative(model, [], inputs, backend="ort")
     except GradientError:
-        assert record.op_type not in EVERYWHERE
+        assert record.domain or record.op_type not in EVERYWHERE
         return
     feeds = {**feeds, **seeds_of(rules, model, feeds, run)}
     found = make_session(ort, Device("cpu")).run(None, feeds)
