@@ -1,4 +1,4 @@
-"""Records of fused operators of onnxruntime, whose kernels compute in float32."""
+"""Records of fused operators of onnxruntime, most of whose kernels compute in float32."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ __all__ = ["ATTENTION", "FUSED"]
 
 def fused(op_type, *inputs, domain=MS, **options):
     """Return a record at one opset."""
-    attributes = options.pop("attributes", {})
-    chosen = {"opsets": (18,), "single": True, "empty": False, "second": False, **options}
+    attributes, kernel = options.pop("attributes", {}), options.get("kernel", True)
+    chosen = {"opsets": (18,), "single": kernel, "empty": False, "second": False, **options}
     return Record(op_type, inputs, attributes, domain, **chosen)
 
 
