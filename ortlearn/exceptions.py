@@ -24,6 +24,7 @@ __all__ = [
     "ObjectiveWarning",
     "PluginError",
     "PrecisionWarning",
+    "SourceError",
     "StartKeptWarning",
     "UnfittedStartWarning",
     "UnknownPluginError",
@@ -130,6 +131,10 @@ class PrecisionWarning(FidelityWarning):
 
 class PluginError(OrtlearnError, ValueError):
     """A plugin that cannot be used: broken, or two of one name."""
+
+
+class SourceError(OrtlearnError, OSError):
+    """Rows of a source that cannot be read; the message names the file and the row group, or the batch."""
 
 
 class UnknownPluginError(PluginError):

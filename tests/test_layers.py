@@ -36,7 +36,8 @@ ALLOWED = {
     "models": {"graphs", "losses", "penalties"},
     "conversion": {"graphs", "differentiation", "losses", "models", "preprocessing", "onnx_files", "quiet"},
     "training": BELOW_TRAINING,
-    "estimators": BELOW_ESTIMATORS,
+    "streams": set(),
+    "estimators": BELOW_ESTIMATORS | {"streams"},
     "inspection": {"graphs"},
     "callbacks": {"graphs"},
     "testing": BELOW_ESTIMATORS,
@@ -44,7 +45,7 @@ ALLOWED = {
     "__main__": {"cli"},
     "": {"estimators", "_version"},
 }
-NO_PLUGINS = {"exceptions", "_version", "graphs", "parameters", "plugins"}
+NO_PLUGINS = {"exceptions", "_version", "graphs", "parameters", "plugins", "streams"}
 #: What everything but plugins and exceptions may import besides the standard library.
 THIRD_PARTY = {"google", "joblib", "numpy", "onnx", "scipy", "sklearn"}
 STANDARD_ONLY = {"exceptions", "_version", "plugins", "", "__main__"}
@@ -56,6 +57,7 @@ RESTRICTED = {
     "graphviz": {"graphs.drawing"},
     "matplotlib": {"inspection.axes"},
     "pandas": {"cli.data_files", "cli.predictions", "cli.compare"},
+    "pyarrow": {"streams.tables", "streams.arrow"},
     "skops": {"cli.model_files", "cli.train"},
 }
 FORBIDDEN = ("torch", "onnxruntime.training")
@@ -212,6 +214,9 @@ def test_every_part_is_known():
         ("ortlearn.testing", "from .estimators import OrtGradientOptimizer"),
         ("ortlearn.estimators.base", "from ..cli import main"),
         ("ortlearn.cli.train", "import onnxruntime"),
+        ("ortlearn.streams.chunks", "from ..training import Data"),
+        ("ortlearn.streams.opening", "import polars"),
+        ("ortlearn.estimators.source_rows", "import pyarrow"),
     ],
 )
 def test_a_bad_import_is_caught(module, source):

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 
 from ..graphs import runtime_errors
+from ..streams import is_source
 from ..training.stream_progress import close_stream
 from .callbacks import CallbackSupportMixin, EstimatorView, with_callbacks
 from .export import ExportMethods
@@ -14,9 +15,22 @@ from .fitted_model import FittedModel
 from .fitting import Trainer
 from .prediction import PredictionMethods
 from .samples import Samples
+from .source_fitting import SourceRequest, fit_source
+from .training_run import InterruptedFit
 from .transformation import TransformerMethods
 
 __all__ = ["BaseOrtGradientEstimator"]
+
+
+def _named(own, of_training):
+    """Return the columns of another source: those of the first one where nothing else is said."""
+    return of_training if own is None and isinstance(of_training, str | list) else own
+
+
+def _refuse_source(X) -> None:
+    """Raise an error for what gives rows and holds none."""
+    if is_source(X):
+        raise ValueError(f"X is a {type(X).__name__}, which gives rows and holds none: use fit_stream.")
 
 
 class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMethods, TransformerMethods):
@@ -62,6 +76,7 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
         MissingRuntimeError
             If no suitable onnxruntime is installed.
         """
+        _refuse_source(X)
         samples = Samples(X, y, sample_weight)
         if X_val is None and (y_val is not None or sample_weight_val is not None):
             raise ValueError("X_val is missing: y_val and sample_weight_val belong to its rows.")
@@ -94,10 +109,110 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
         OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer
             This object, trained.
         """
+        _refuse_source(X)
         samples = Samples(X, y, sample_weight)
         if total_weight is not None and not 0 < total_weight < math.inf:
             raise ValueError(f"total_weight={total_weight!r} must be a number above 0.")
         return self._commit(lambda trainer: trainer.partial_fit(samples, classes, total_weight))
+
+    def fit_stream(
+        self,
+        source,
+        y=None,
+        sample_weight=None,
+        *,
+        features=None,
+        classes=None,
+        shuffle_buffer=262_144,
+        source_val=None,
+        y_val=None,
+        sample_weight_val=None,
+        resume=False,
+    ):
+        """Train on rows that do not fit in memory: an epoch is a pass over a source.
+
+        Labels and weights are counted in a pass of their own before; the learning rate ``"auto"`` measures
+        features in another one. With ``shuffle_buffer`` at least the number of rows, weights are those of
+        ``fit`` on the same rows, bit for bit; so they are with ``shuffle=False`` and a learning rate by name.
+
+        Parameters
+        ----------
+        source : path, dataset, reader, frame, array, iterable or callable
+            A parquet file or folder, a pyarrow dataset or record batch reader, an object with
+            ``__arrow_c_stream__`` (tables of polars, relations of duckdb), an array, memory map or sparse
+            matrix, an iterable of ``(X, y)`` or ``(X, y, sample_weight)`` that can be iterated over again, or
+            a function that returns an iterator of these, or a reader. It must give the same rows in the same
+            order at every pass. It is read in a thread.
+        y : str, list of str or array-like, default=None
+            Column of labels, or columns; an array of as many rows where the source is an array.
+        sample_weight : str or array-like, default=None
+            Column of weights of the rows, or an array of them.
+        features : list of str, default=None
+            Columns that are features, in this order; all other columns by default.
+        classes : array-like of shape (n_classes,), or sequence of one per output, default=None
+            All classes of a classifier; those that the counting pass finds by default.
+        shuffle_buffer : int, default=262144
+            Rows that are held at a time and shuffled among one another; blocks of the source (row groups,
+            slices of arrays) come in random order before. Two such buffers are in memory. An estimator that
+            is not fitted, and the steps of a pipeline in front of it, are fitted on the first of them.
+        source_val : as source, default=None
+            Rows on which loss and score are measured; ``early_stopping`` needs it.
+        y_val, sample_weight_val : str, list of str or array-like, default=None
+            Its labels and weights; columns of the same names by default.
+        resume : bool, default=False
+            Whether to go on where the last call ended because its source could not be read: at the same
+            batch, with the same result as without the interruption.
+
+        Returns
+        -------
+        OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer
+            This object, trained.
+
+        Raises
+        ------
+        SourceError
+            If rows cannot be read; the message names file and row group, or the batch. What was learned
+            before is kept, as after any other error that comes with a row once training has begun.
+        ValueError
+            If an argument or a parameter is invalid. The object stays as it was.
+
+        See Also
+        --------
+        partial_fit : One epoch on rows in memory, whenever they come.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from ortlearn import OrtGradientOptimizer
+        >>> def batches():
+        ...     rng = np.random.default_rng(0)
+        ...     for _ in range(10):
+        ...         X = rng.standard_normal((100, 3)).astype(np.float32)
+        ...         yield X, X[:, 0] > X[:, 1]
+        >>> model = OrtGradientOptimizer(LogisticRegression(), max_iter=5, random_state=0)
+        >>> model = model.fit_stream(batches, shuffle_buffer=300)
+        >>> bool(np.mean([model.score(X, y) for X, y in batches()]) > 0.95)
+        True
+        """
+        request = SourceRequest(
+            source=source,
+            labels=(y, sample_weight, features),
+            held_out=source_val,
+            held_out_labels=(_named(y_val, y), _named(sample_weight_val, sample_weight), features),
+            classes=classes,
+            shuffle_buffer=shuffle_buffer,
+        )
+        if source_val is None and (y_val is not None or sample_weight_val is not None):
+            raise ValueError("source_val is missing: y_val and sample_weight_val belong to its rows.")
+        close_stream(self)
+        try:
+            return self._commit(lambda trainer: fit_source(trainer, request, resume))
+        except InterruptedFit as interrupted:
+            self._fitted = interrupted.model
+            cause = interrupted.__cause__
+        assert cause is not None
+        raise cause
 
     def _commit(self, train: Callable[[Trainer], FittedModel]):
         """Train, and take the fitted model over once everything succeeded: an error changes nothing."""

@@ -14,7 +14,14 @@ from ..exceptions import ConversionError
 if TYPE_CHECKING:
     from .problem import Problem
 
-__all__ = ["ClassWeights", "check_no_balanced_weights", "class_weight_tables", "objective_weights"]
+__all__ = [
+    "ClassWeights",
+    "check_no_balanced_weights",
+    "class_weight_tables",
+    "objective_weights",
+    "times_class_weights",
+    "weights_with_classes",
+]
 
 #: The weight of each class, for each column of y.
 ClassWeights = Sequence[Mapping[Any, float]]
@@ -96,11 +103,7 @@ def weights_with_classes(
     """
     if tables is None or y is None:
         return sample_weight
-    columns = _columns(y)
-    weights = np.ones(len(columns[0])) if sample_weight is None else sample_weight.astype(np.float64)
-    for table, column in zip(tables, columns, strict=True):
-        classes, numbers = np.unique(column, return_inverse=True)
-        weights = weights * np.array([table.get(value, 1.0) for value in classes.tolist()])[numbers]
+    weights = times_class_weights(tables, y, sample_weight)
     if not weights.max() > 0:
         raise ValueError(
             "No row has a weight above 0: class_weight, or its product with sample_weight, is zero for all."
@@ -108,20 +111,39 @@ def weights_with_classes(
     return weights
 
 
+def times_class_weights(tables: ClassWeights, y: Any, sample_weight: np.ndarray | None) -> np.ndarray:
+    """Return the weights of samples, times those of their classes; all may be zero."""
+    columns = _columns(y)
+    weights = np.ones(len(columns[0])) if sample_weight is None else sample_weight.astype(np.float64)
+    for table, column in zip(tables, columns, strict=True):
+        classes, numbers = np.unique(column, return_inverse=True)
+        weights = weights * np.array([table.get(value, 1.0) for value in classes.tolist()])[numbers]
+    return weights
+
+
 def objective_weights(
-    problem: Problem, y: Any, sample_weight: np.ndarray | None, n_samples: int
+    problem: Problem,
+    y: Any,
+    sample_weight: np.ndarray | None,
+    n_samples: int,
+    scale: tuple[float, float] | None = None,
 ) -> np.ndarray | None:
     """Return the weights of samples as the objective of a problem takes them.
 
     Their mean is one, None stands for no weights. Those of a graph with its own loss are as they were given,
-    ones by default: only the graph knows whether their sum matters.
+    ones by default: only the graph knows whether their sum matters. ``scale`` is the largest weight of all
+    samples, and the mean of the weights divided by it, where these are some of them.
 
     Raises
     ------
     ConversionError
         If there are weights, and a graph with its own loss has no input for them.
     """
-    weights = weights_with_classes(problem.targets.class_weights, y, sample_weight)
+    tables = problem.targets.class_weights
+    if scale is None or tables is None:
+        weights = sample_weight if scale is not None else weights_with_classes(tables, y, sample_weight)
+    else:
+        weights = times_class_weights(tables, y, sample_weight)
     if problem.trainable.head is None:
         own = problem.trainable.own_loss
         if own is not None and own.row_weight is not None:
@@ -133,8 +155,9 @@ def objective_weights(
             )
     elif weights is not None:
         # Only their ratios count, and float32 holds no extreme ones.
-        weights = weights / weights.max()
-        weights = weights / weights.mean()
+        largest, mean = (weights.max(), None) if scale is None else scale
+        weights = weights / largest
+        weights = weights / (weights.mean() if mean is None else mean)
     return None if weights is None else weights.astype(problem.dtype)
 
 

@@ -53,7 +53,8 @@ class Trainer:
     owner: Any = None
 
     @property
-    def _is_automatic(self) -> bool:
+    def is_automatic(self) -> bool:
+        """Whether the learning rate is to be chosen."""
         return self.configuration.updates.learning_rate is None
 
     def fit(self, samples: Samples, held_out: Samples | None, classes: Any = None) -> FittedModel:
@@ -76,9 +77,9 @@ class Trainer:
             with suppress(ValueError):  # too few samples of a class: all are trained on
                 kept, others = hold_out(samples, configuration, random_state)
                 start, held_out = replace(start, data=start.data.take(kept)), samples.take(others)
-        if not adapts and held_out is not None and self._is_automatic and not stopping.early_stopping:
+        if not adapts and held_out is not None and self.is_automatic and not stopping.early_stopping:
             settings = replace(settings, watch="validation_loss", validation_every=1, tol=0.0)
-        validation = None if held_out is None else self._validation(start, held_out)
+        validation = None if held_out is None else self.validation(start, held_out)
         candidate = self._candidate(start, settings, validation, random_state) if adapts else None
         return train(configuration, start, settings, validation, task, candidate)
 
@@ -103,13 +104,13 @@ class Trainer:
         """Return whether training is held back towards a model's own weights, as the rate is automatic."""
         problem = start.problem
         compared = self.configuration.keep_better and start.is_own and problem.loss is not None
-        return self._is_automatic and problem.updates.is_solver and compared
+        return self.is_automatic and problem.updates.is_solver and compared
 
     def _needs_validation(self, start: Start) -> bool:
         """Return whether samples are to be held out: they say when to stop, or which weights are better."""
         compared = start.is_own and self.configuration.keep_better
         enough = len(start.data) >= FEWEST_SAMPLES
-        return start.problem.flexible and enough and (self._is_automatic or compared)
+        return start.problem.flexible and enough and (self.is_automatic or compared)
 
     def _candidate(
         self,
@@ -119,7 +120,7 @@ class Trainer:
         random_state: np.random.RandomState,
     ) -> Candidate:
         """Return how a training from a model's own weights is to be held back."""
-        problem, (step, data) = start.problem, new_step(self.configuration, start)
+        problem, (step, data, _) = start.problem, new_step(self.configuration, start)
         runner = LiveInference(problem, problem.trainable.model, self.configuration.runtime)
         encoder = problem.encoder
         if validation is not None:
@@ -152,7 +153,8 @@ class Trainer:
         definition = find_definition(fitted_part(start.problem.source))
         return definition is not None and bool(definition.not_in_objective)
 
-    def _validation(self, start: Start, samples: Samples) -> Validation:
+    def validation(self, start: Start, samples: Samples) -> Validation:
+        """Return what is measured on other samples."""
         problem = start.problem
         if problem.needs_labels and samples.y is None:
             raise ValueError("X_val and y_val go together: pass both or none.")

@@ -19,6 +19,7 @@ from ..training.hoisting import CHUNK_BYTES
 from ..training.step_graphs import SAMPLE_WEIGHT, row_loss_graph
 from .configuration import Runtime
 from .problem import Problem
+from .source_rows import SourceRows
 
 if TYPE_CHECKING:
     from ..models import Scores
@@ -162,7 +163,8 @@ class Inference:
     def mean_loss(self, rows: Any, labels: np.ndarray, sample_weight: np.ndarray | None) -> float:
         """Return the mean of the losses; a graph's own loss is taken of all samples at once."""
         if self.problem.loss is None:
-            whole = rows.toarray() if issparse(rows) else rows
+            dense = isinstance(rows, SourceRows) or issparse(rows)
+            whole = rows.toarray() if dense else rows
             return float(np.sum(self._loss_run(whole, labels, sample_weight)))
         return float(np.average(self.losses(rows, labels).astype(np.float64), weights=sample_weight))
 
@@ -214,6 +216,8 @@ class LiveInference(Inference):
 
 def _by_chunks(function: Callable[..., np.ndarray], rows: Any, *others: np.ndarray) -> np.ndarray:
     """Run a function on rows: sparse ones are made dense, columns of text encoded, a chunk at a time."""
+    if isinstance(rows, SourceRows):
+        return rows.by_chunks(function, others)
     if issparse(rows):
         size = max(1, CHUNK_BYTES // max(1, rows.shape[1] * rows.dtype.itemsize))
     elif isinstance(rows, Columns) and len(rows) > ROWS_OF_COLUMNS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +28,10 @@ from ..preprocessing.columns import (
     is_frame,
     with_readable_names,
 )
+from ..streams import Table
 from ..training import Columns
 from .problem import Problem
+from .source_rows import SourceRows
 
 if TYPE_CHECKING:
     from ..preprocessing.schema import InputSchema
@@ -135,7 +137,14 @@ def read_samples(problem: Problem, X: Any, features: InputFeatures, rows: Any = 
 
     ``rows`` is what :func:`read_before_fit` returned.
     """
+    if isinstance(X, SourceRows):
+        return X.reading(lambda part: read_samples(problem, part, features))
     front, schema = problem.trainable.entry.front, problem.trainable.entry.schema
+    if isinstance(X, Table):
+        if front is None and schema.is_number_matrix and X.holds_numbers:  # its columns are known by name
+            X, features = X.matrix(schema.float_dtype), replace(features, names=None)
+        else:
+            X = X.frame(schema.float_dtype)
     X = matrix_of(problem, X)
     if front is None and schema.is_number_matrix:
         return _read_numbers(problem, X, features, rows)

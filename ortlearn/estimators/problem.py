@@ -35,7 +35,7 @@ from .targets import TargetEncoder
 if TYPE_CHECKING:
     from ..conversion import TrainableModel
 
-__all__ = ["Problem", "Targets"]
+__all__ = ["Problem", "Targets", "label_spread"]
 
 #: Name of the label input of a graph without one.
 FREE_LABEL = "ortlearn_label"
@@ -167,13 +167,15 @@ class Problem:
         sample_weight: np.ndarray | None,
         n_samples: int | None = None,
         total_weight: float | None = None,
+        whole: bool = False,
     ) -> Problem:
         """Return the problem with class weights, learning rate and penalty of a configuration.
 
         ``total_weight`` is the sum of the weights of all samples that the penalty of a model is relative to,
-        those of the samples given by default; ``n_samples`` is None for a stream.
+        those of the samples given by default; ``n_samples`` is None for a stream, whose labels are ``whole``
+        where they stand for those of all its samples.
         """
-        problem = self.with_class_weights(configuration, y, sample_weight, n_samples is None)
+        problem = self.with_class_weights(configuration, y, sample_weight, n_samples is None and not whole)
         updates, rate = configuration.updates, configuration.updates.learning_rate
         if rate is None:
             rate = automatic_rate(configuration, self.loss, self.trainable, self.flexible, n_samples)
@@ -200,8 +202,7 @@ class Problem:
             return np.zeros(values.shape[1]), 1.0
         mean = np.average(values, axis=0, weights=data.sample_weight)
         squares = np.average((values - mean) ** 2, axis=0, weights=data.sample_weight)
-        spread = float(np.sqrt(squares.mean())) or float(np.abs(mean).max(initial=0.0))
-        return mean, spread or 1.0
+        return mean, label_spread(mean, squares)
 
     def total_weight(self, y: Any, sample_weight: np.ndarray | None) -> float:
         """Return the sum of the weights of samples, those of their classes included; one without samples."""
@@ -273,6 +274,11 @@ class Problem:
             output_type = TensorType(helper.np_dtype_to_tensor_dtype(head.dtype), (None, head.n_outputs))
         intercepts, features = _intercepts(trainable), _features(trainable, graph)
         return ScoreGraph(graph, features, output, output_type, intercepts, trainable.origin, self.dtype)
+
+
+def label_spread(mean: np.ndarray, variance: np.ndarray) -> float:
+    """Return the deviation of labels from their mean; their size where they are all the same."""
+    return float(np.sqrt(variance.mean())) or float(np.abs(mean).max(initial=0.0)) or 1.0
 
 
 def _link(loss: BaseLoss | None) -> str:

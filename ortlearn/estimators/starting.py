@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils import column_or_1d
@@ -24,10 +24,14 @@ from .input_validation import InputFeatures, matrix_of, read_before_fit, read_sa
 from .partial_fit_classes import PartialFitClasses
 from .problem import Problem
 from .samples import Samples, check_lengths
+from .source_counts import Whole
 from .targets import one_class
 from .training_state import TrainingState
 
-__all__ = ["Start", "begin", "data_of", "resume"]
+if TYPE_CHECKING:
+    from .source_samples import SourceSamples
+
+__all__ = ["Start", "begin", "data_of", "resume", "starts_with_own"]
 
 UNFITTED = (
     "warm_start=True, but {} is not fitted: it is fitted on these rows first, and trained from there. "
@@ -51,6 +55,8 @@ class Start:
         Whether these are a model's own, and none is drawn.
     fresh : dict of str to ndarray or None
         Weights that were drawn for standardised features, where the learning rate is automatic.
+    source : SourceSamples or None
+        All samples, where these are the first ones of a source.
     """
 
     problem: Problem
@@ -60,6 +66,17 @@ class Start:
     state: TrainingState
     is_own: bool = False
     fresh: dict[str, np.ndarray] | None = None
+    source: SourceSamples | None = None
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples."""
+        return len(self.data) if self.source is None else self.source.n_samples
+
+    def label_moments(self) -> tuple[np.ndarray, float]:
+        """Return mean and deviation of all labels, as ``Problem.label_moments`` does."""
+        measured = None if self.source is None else self.source.label_moments
+        return self.problem.label_moments(self.data) if measured is None else measured
 
     def others(self, task: TrainingTask) -> dict[str, dict[str, np.ndarray]]:
         """Return other weights to begin a training with, meant for standardised features."""
@@ -70,7 +87,7 @@ class Start:
         """Return fresh weights for scores of mean and spread of the labels, where scores are labels."""
         if not self.problem.predicts_labels:
             return fresh
-        found, (mean, spread) = dict(fresh), self.problem.label_moments(self.data)
+        found, (mean, spread) = dict(fresh), self.label_moments()
         for name in last_weights(task):
             array = fresh[name]
             if not self.problem.trainable.weights[name].drawn or name in self.problem.trainable.constraints:
@@ -91,11 +108,12 @@ def begin(
     expected: PartialFitClasses | None = None,
     stream: bool = False,
     total_weight: float | None = None,
+    whole: Whole | None = None,
 ) -> Start:
     """Convert the model, fit it before where it is not fitted, and check the samples.
 
     A warm start continues the ``last`` model; ``expected`` are the classes that may come. The samples of a
-    ``stream`` have weights of a sum that may be known.
+    ``stream`` have weights of a sum that may be known; those of a source are the first ones of the ``whole``.
     """
     classes = None if expected is None else expected.checked_classes(samples.y)
     X, y, name = samples.X, samples.y, configuration.name
@@ -122,19 +140,27 @@ def begin(
         Inference(problem, problem.trainable.model, configuration.runtime).decision_function(rows[:3])
     samples = samples.with_checked_weights()
     warn_of_terms_left_out(configuration, problem.source)
-    n_samples = None if stream else rows.shape[0]
-    problem = problem.with_objective_of(configuration, y, samples.sample_weight, n_samples, total_weight)
+    n_samples = None if stream or whole is not None else rows.shape[0]
+    labels, weights_of_labels = (y, samples.sample_weight) if whole is None else whole.summary(samples)
+    problem = problem.with_objective_of(
+        configuration, labels, weights_of_labels, n_samples, total_weight, whole is not None
+    )
     data = data_of(problem, rows, samples)
     warn_of_differences(problem, samples, rows, configuration.runtime)
     if expected is not None:
         expected.check_known(problem.targets.classes, "the model")
     weights = _starting_weights(configuration, problem, random_state, last)
     fresh = _fresh_weights(problem, random_state) if configuration.updates.learning_rate is None else None
-    seen = problem.total_weight(y, samples.sample_weight)
+    seen = problem.total_weight(labels, weights_of_labels)
     state = TrainingState(seed, total_weight=seen, penalty_weight=seen, anchor=weights)
-    trained = [problem.trainable.weights[name] for name in problem.trainable.trained]
-    is_own = not stream and (configuration.warm_start or not any(w.drawn for w in trained))
+    is_own = not stream and starts_with_own(configuration, problem)
     return Start(problem, features, data, weights, state, is_own, fresh)
+
+
+def starts_with_own(configuration: Configuration, problem: Problem) -> bool:
+    """Return whether training begins with a model's own weights, and none is drawn."""
+    trained = [problem.trainable.weights[name] for name in problem.trainable.trained]
+    return configuration.warm_start or not any(weight.drawn for weight in trained)
 
 
 def resume(

@@ -90,6 +90,13 @@ class TargetEncoder:
             return self._own(y)
         return ENCODERS[self.head.task](self, y)
 
+    def encode_known(self, y: Any, n_samples: int) -> np.ndarray:
+        """Return what :meth:`encode` returns of labels whose kind was checked before, as part of others."""
+        plain = isinstance(y, np.ndarray) and y.ndim == 1
+        if not plain or self.head is None or self.head.task != "classification" or self.classes is None:
+            return self.encode(y, n_samples)
+        return self._of_numbers(_numbers(y, self.classes, self.trainable))
+
     def _expected(self) -> str:
         """Say what y must be where scikit-learn needs none."""
         if self.head is not None and self.head.transformed is not None:
@@ -131,7 +138,10 @@ class TargetEncoder:
         values = column_or_1d(y, warn=True)
         if len(self.classes) < 2:
             raise ValueError("A classifier needs samples of at least 2 classes, y has 1 class.")
-        numbers = _numbers(values, self.classes, self.trainable)
+        return self._of_numbers(_numbers(values, self.classes, self.trainable))
+
+    def _of_numbers(self, numbers: np.ndarray) -> np.ndarray:
+        assert self.head is not None
         if self._as_numbers():
             return numbers
         if self.head.n_outputs == 1:
@@ -221,11 +231,16 @@ def one_class(y: Any) -> Any:
 
 def _numbers(values: np.ndarray, classes: np.ndarray, trainable: TrainableModel) -> np.ndarray:
     """Return the number of each class."""
-    unknown = np.setdiff1d(values, classes)
-    if len(unknown):
-        raise other_classes(unknown, classes, trainable.from_file, trainable.origin)
     order = np.argsort(classes)  # those of a file may come in any order
-    return order[np.searchsorted(classes, values, sorter=order)].astype(np.int64)
+    try:
+        places = np.searchsorted(classes, values, sorter=order)
+        numbers = order[np.minimum(places, len(classes) - 1)].astype(np.int64)
+        known = bool(np.all(np.asarray(classes)[numbers] == values))
+    except TypeError:  # labels of another kind than the classes
+        known = False
+    if not known:
+        raise other_classes(np.setdiff1d(values, classes), classes, trainable.from_file, trainable.origin)
+    return numbers
 
 
 def _numeric(y: Any, dtype: np.dtype) -> np.ndarray:

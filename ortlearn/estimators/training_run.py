@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,11 +14,19 @@ from ..differentiation import require_gradients
 from ..exceptions import StartKeptWarning, warn_user
 from ..learning_rates import LearningRateLBFGS
 from ..penalties.anchored import AnchoredPenalty
-from ..training import Data, LoopSettings, TrainingResult, TrainingTask, hoist, make_session, run_training
+from ..training import (
+    Data,
+    LoopSettings,
+    TrainingResult,
+    TrainingTask,
+    make_session,
+    run_training,
+)
 from ..training.averaging import begin_later
 from ..training.coordinates import Coordinates
 from ..training.full_batch import FullBatchStep
-from ..training.hoisting import needs_hoisting
+from ..training.hoisting import Prefix, needs_hoisting, split_prefix
+from ..training.passes import ReadingFailed
 from ..training.rescaling import unit_lengths
 from ..training.solver_loop import run_full_batch, standardised_weights
 from ..training.step_graphs import OBJECTIVE, objective_graph, penalty_graph
@@ -30,13 +39,27 @@ from .inference import Inference, LiveInference
 from .starting import Start
 from .validation import Validation
 
-__all__ = ["new_step", "train"]
+__all__ = ["InterruptedFit", "new_step", "train"]
 
 KEPT = (
     "Training did not make the model better, by samples that it was not trained on or else by its objective: "
     "it stays as it was (start_kept_ is True). Pass X_val and y_val to judge by other samples, or set "
     "keep_better=False to take the trained weights anyway."
 )
+
+
+class InterruptedFit(Exception):
+    """A source could not be read to the end of a training; the cause says why.
+
+    Parameters
+    ----------
+    model : FittedModel
+        What was learned before.
+    """
+
+    def __init__(self, model: FittedModel):
+        super().__init__(model)
+        self.model = model
 
 
 def train(
@@ -52,18 +75,29 @@ def train(
     ``candidate`` says how training from a model's own weights is held back, where that was chosen.
     """
     start = _in_coordinates(configuration, start)
-    step, data = new_step(configuration, start)
+    step, data, prepare = new_step(configuration, start)
     model_after = partial(_model_after, configuration, start, step)
     observer = None
     if task is not None:
         name = "iteration" if step.task.update.learning_rate.full_batch else "epoch"
         observer = task.observer(name, start.state.history, model_after)
     advice = partial(scale_advice, start.problem, start.features, start.data.X)
-    hooks = {"validate": None if validation is None else validation.measure, "observer": observer}
+    hooks: dict[str, Any] = {
+        "validate": None if validation is None else validation.measure,
+        "observer": observer,
+    }
+    if start.source is not None:
+        hooks["passes"] = start.source.passes(prepare, start.state.seed if configuration.shuffle else None)
     if candidate is not None and math.isinf(candidate.pull):
         result = TrainingResult.of_start(start.weights)
     else:
-        result = _run(start, step, data, replace(settings, advice=advice), candidate, hooks)
+        try:
+            result = _run(start, step, data, replace(settings, advice=advice), candidate, hooks)
+        except ReadingFailed as failed:
+            cause, found = failed.__cause__, failed.result
+            if not found.history and not found.unfinished.position.chunk and start.state.unfinished is None:
+                raise cause from None  # type: ignore[misc]
+            raise InterruptedFit(model_after(found)) from cause
     if candidate is None and start.is_own and configuration.keep_better:
         _keep_better(configuration, start, result, validation, (step.task, data))
     if result.start_kept:
@@ -84,7 +118,7 @@ def _run(
     hooks: dict[str, Any],
 ) -> TrainingResult:
     """Train on all samples at once, or on batches."""
-    learning_rate, weights = step.task.update.learning_rate, start.weights
+    learning_rate, weights, unfinished = step.task.update.learning_rate, start.weights, start.state.unfinished
     if learning_rate.full_batch:
         others = start.others(step.task)
         center = ("start" if start.is_own else "fresh") if candidate is None else candidate.center
@@ -93,10 +127,14 @@ def _run(
         pull = 0.0 if candidate is None else candidate.pull
         return run_full_batch(step, data, weights, settings, **hooks, pull=pull)
     states, coordinates = begin_later(start.state.states, learning_rate), start.state.coordinates
-    if coordinates is not None:
+    if unfinished is not None:
+        weights, states = unfinished.raw, start.state.states
+        hooks |= {"unfinished": unfinished, "past": start.state.history}
+    elif coordinates is not None:
         own = start.fresh is None or start.is_own
         weights = coordinates.as_points(weights) if own else start.others(step.task)["fresh"]
-        states = states or unit_lengths(step.task, weights, start.problem.label_moments(data)[1])
+        states = states or unit_lengths(step.task, weights, start.label_moments()[1])
+    if coordinates is not None:
         hooks["convert"] = coordinates.as_weights
     return run_training(step, data, weights, settings, start.state.seed, states=states, **hooks)
 
@@ -115,7 +153,8 @@ def _keep_better(
     problem, runtime = start.problem, configuration.runtime
     loss, penalised = problem.loss, _with_anchor(problem.task(False), start)
     in_onnx = loss is not None and not loss.in_python
-    if validation is None and trained[1].is_sparse and in_onnx and penalised.objective.penalty.smooth:
+    in_memory = validation is None and start.source is None
+    if in_memory and trained[1].is_sparse and in_onnx and penalised.objective.penalty.smooth:
         task = trained[0].changed(learning_rate=LearningRateLBFGS())
         judge = FullBatchStep(task, runtime.device, runtime.n_jobs)
         judge.start(trained[1], start.weights)
@@ -128,7 +167,11 @@ def _keep_better(
     session = None if penalty is None else make_session(penalty, runtime.device, runtime.n_jobs)
 
     def value(weights: dict[str, np.ndarray]) -> float:
-        loss = runner.holding(weights).mean_loss(data.X, data.y, data.sample_weight)
+        live = runner.holding(weights)
+        if validation is None and start.source is not None:
+            loss = start.source.mean_loss(live)
+        else:
+            loss = live.mean_loss(data.X, data.y, data.sample_weight)
         return loss if session is None else loss + float(session.run(None, weights)[0])
 
     if not value(result.weights) < value(start.weights):
@@ -140,7 +183,7 @@ def _model_after(
 ) -> FittedModel:
     """Return the model that a training leaves."""
     trained = start.problem.trainable.with_stable_weights(result.weights)
-    state = start.state.after(result, len(start.data))
+    state = start.state.after(result, start.n_samples)
     inference = Inference(start.problem, trained, configuration.runtime)
     return FittedModel(start.problem, start.features, trained, state, step, inference)
 
@@ -151,35 +194,53 @@ def _in_coordinates(configuration: Configuration, start: Start) -> Start:
         return replace(start, state=replace(start.state, coordinates=None))
     if start.state.coordinates is not None:
         return start
-    task, data = _task(configuration, start)
+    task, prefix = _task(configuration, start)
+
+    def apply(data: Data) -> Data:
+        return data if prefix is None else prefix.apply(data)
+
     shapes = {name: array.shape for name, array in start.weights.items()}
-    coordinates = Coordinates(task, data, shapes, of_features=True)
+    data, measured = apply(start.data), None
+    if start.source is not None:
+        measured = start.source.measure(lambda chunk: apply(chunk).inputs(task))
+    coordinates = Coordinates(task, data, shapes, of_features=True, measured=measured)
     return replace(start, state=replace(start.state, coordinates=coordinates))
 
 
-def new_step(configuration: Configuration, start: Start) -> tuple[Any, Data]:
-    """Return the training step, and the samples as it takes them."""
-    task, data = _task(configuration, start)
-    if start.state.coordinates is not None:
-        task, data = start.state.coordinates.standardised(task, data)
+def _preparation(configuration: Configuration, start: Start) -> tuple[TrainingTask, Callable[[Data], Data]]:
+    """Return what is trained, and what makes samples ready: frozen parts computed, features standardised."""
+    task, prefix = _task(configuration, start)
+    coordinates = start.state.coordinates
+
+    def prepare(data: Data) -> Data:
+        data = data if prefix is None else prefix.apply(data)
+        return data if coordinates is None else coordinates.standardised_data(task, data)
+
+    return task if coordinates is None else coordinates.of_points(task), prepare
+
+
+def new_step(configuration: Configuration, start: Start) -> tuple[Any, Data, Callable[[Data], Data]]:
+    """Return the training step, the samples as it takes them, and what makes others so."""
+    task, prepare = _preparation(configuration, start)
+    data = prepare(start.data)
     graph, loss = task.graph, task.objective.loss
     if loss is None or not loss.in_python:
         score, names = None if loss is None else graph.output, start.problem.trainable.original_names
         require_gradients(objective_graph(task), OBJECTIVE, graph.weights, graph.origin, names, score)
     step = configuration.runtime.new_step(task)
     if isinstance(step, FullBatchStep):
-        step.label_spread = start.problem.label_moments(data)[1]
-    return step, data
+        step.label_spread = start.label_moments()[1]
+    return step, data, prepare
 
 
-def _task(configuration: Configuration, start: Start) -> tuple[TrainingTask, Data]:
-    """Return what is trained, and the samples, the frozen part of the graph computed."""
-    problem, data, runtime = start.problem, start.data, configuration.runtime
-    task = problem.task(data.sample_weight is not None, len(data), start.state.n_seen)
+def _task(configuration: Configuration, start: Start) -> tuple[TrainingTask, Prefix | None]:
+    """Return what is trained, and the frozen part of the graph where it is computed before."""
+    runtime = configuration.runtime
+    task = start.problem.task(start.data.sample_weight is not None, start.n_samples, start.state.n_seen)
     task = _with_anchor(task, start)
     if configuration.hoist or needs_hoisting(task):
-        task, data = hoist(task, data, runtime.device, runtime.n_jobs)
-    return task, data
+        return split_prefix(task, start.data, runtime.device, runtime.n_jobs)
+    return task, None
 
 
 def _with_anchor(task: TrainingTask, start: Start) -> TrainingTask:

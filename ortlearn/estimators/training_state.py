@@ -9,6 +9,7 @@ import numpy as np
 
 from ..training import TrainingResult
 from ..training.coordinates import Coordinates
+from ..training.passes import Unfinished
 
 __all__ = ["Progress", "TrainingState"]
 
@@ -44,6 +45,8 @@ class TrainingState:
         Weights that a penalty ``toward="start"`` pulls to.
     coordinates : Coordinates or None
         Those in which batches are trained on, of the first samples of a stream.
+    unfinished : Unfinished or None
+        Epoch in which reading a source failed.
     """
 
     seed: int = 0
@@ -57,6 +60,7 @@ class TrainingState:
     start_kept: bool = False
     anchor: dict[str, np.ndarray] | None = None
     coordinates: Coordinates | None = None
+    unfinished: Unfinished | None = None
 
     def with_more(self, weight: float) -> TrainingState:
         """Return the state of a stream with more samples, of a sum of weights."""
@@ -78,6 +82,7 @@ class TrainingState:
             result.start_kept,
             self.anchor,
             self.coordinates,
+            result.unfinished,
         )
 
     @property

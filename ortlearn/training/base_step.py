@@ -36,6 +36,9 @@ class BaseStep:
     """
 
     checks_loss = False
+    #: Rows that are bound, and rows of an epoch.
+    _loaded: Data | None = None
+    n_samples = 0
 
     def __init__(self, task: TrainingTask, device: Device, n_jobs: int | None = None):
         self.task = task
@@ -59,7 +62,12 @@ class BaseStep:
         return make_session(model, self.device, self.n_jobs)
 
     def start(
-        self, data: Data, sizes: list[int], weights: dict[str, np.ndarray], states: dict | None = None
+        self,
+        data: Data,
+        sizes: list[int],
+        weights: dict[str, np.ndarray],
+        states: dict | None = None,
+        n_samples: int | None = None,
     ) -> CarriedBuffers:
         """Put weights and states on the device and bind them to the data.
 
@@ -73,12 +81,16 @@ class BaseStep:
             Initial weights.
         states : dict of (str, str) to ndarray, default=None
             States to go on from, those of names and shapes that the update has; fresh ones by default.
+        n_samples : int, default=None
+            Rows of an epoch, where these are the first of several chunks (see :meth:`load`); those of data
+            by default.
 
         Returns
         -------
         CarriedBuffers
             Weights and states of this training.
         """
+        self.sizes, self.n_samples = sizes, len(data) if n_samples is None else n_samples
         self.prepare(data, sizes)
         arrays: dict = {(name, None): array for name, array in weights.items()}
         for name, array in weights.items():
@@ -89,7 +101,22 @@ class BaseStep:
                 arrays[key] = value.astype(arrays[key].dtype)
         buffers = CarriedBuffers(self.carried, arrays, self.device)
         self.bind(data, sizes, buffers)
+        self._loaded = data
         return buffers
+
+    def load(self, data: Data, buffers: CarriedBuffers) -> None:
+        """Take other rows, the next chunk of an epoch; nothing happens where they are those of now.
+
+        Parameters
+        ----------
+        data : Data
+            Rows of the same columns.
+        buffers : CarriedBuffers
+            Weights and states, as they are.
+        """
+        if data is not self._loaded:
+            self.rebind(data, buffers)
+            self._loaded = data
 
     def run_epoch(self, order: np.ndarray, batch_size: int, buffers: CarriedBuffers) -> np.ndarray:
         """Update on every batch of an epoch, up to the first objective that is not finite.
@@ -135,6 +162,10 @@ class BaseStep:
     def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:
         """Bind data, weights and results."""
         raise NotImplementedError
+
+    def rebind(self, data: Data, buffers: CarriedBuffers) -> None:
+        """Bind other rows."""
+        self.bind(data, self.sizes, buffers)
 
     def release(self) -> None:
         """Let go of data and weights; graphs and sessions stay."""

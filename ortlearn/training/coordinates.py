@@ -10,7 +10,7 @@ from scipy.sparse import issparse
 
 from ..penalties import BasePenalty
 from .buffers import Data
-from .first_layers import FirstLayer, first_layers, moments
+from .first_layers import ROWS, FirstLayer, Moments, first_layers, moments
 from .task import TrainingTask
 
 __all__ = ["Coordinates"]
@@ -72,6 +72,8 @@ class Coordinates:
     of_features : bool, default=False
         Whether features are to be standardised, too: only those that nothing else reads, and sparse ones
         scaled alone.
+    measured : mapping of str to Moments, default=None
+        Moments of features that come in chunks; those of the samples by default.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class Coordinates:
         data: Data,
         shapes: Mapping[str, tuple[int, ...]],
         of_features: bool = False,
+        measured: Mapping[str, Moments] | None = None,
     ):
         self._scales: list[_Scale] = []
         self._names, self._dtype = task.graph.weights, task.graph.dtype
@@ -99,7 +102,10 @@ class Coordinates:
             size = None if layer.intercept is None else int(np.prod(shapes[layer.intercept]))
             centred = size == shape[1] and layer.intercept not in bounded
             centred = centred and not (of_features and issparse(features))  # it would fill the zeros
-            mean, spread = moments(features, data.sample_weight, centred)
+            if measured is None:
+                mean, spread = moments(features, data.sample_weight, centred)
+            else:
+                mean, spread = measured[layer.features].result(centred)
             parts = penalty.parts_for(task.graph.intercepts[layer.weight], layer.weight)
             curvature = 2 * sum(part.square_factor for part in parts)
             spread = np.sqrt(spread**2 + curvature)
@@ -188,19 +194,51 @@ class Coordinates:
         data : Data
             Samples with standardised features.
         """
+        return self.of_points(task), self.standardised_data(task, data)
+
+    def of_points(self, task: TrainingTask) -> TrainingTask:
+        """Return the same objective, of points: with the same penalty of W.
+
+        Parameters
+        ----------
+        task : TrainingTask
+            Graph, objective and update.
+
+        Returns
+        -------
+        TrainingTask
+            What is trained.
+        """
+        lengths = {scale.layer.weight: 1 / scale.spread[:, np.newaxis] for scale in self._scales}
+        return task.changed(penalty=_ScaledPenalty(task.objective.penalty, lengths))
+
+    def standardised_data(self, task: TrainingTask, data: Data) -> Data:
+        """Return samples with standardised features.
+
+        Parameters
+        ----------
+        task : TrainingTask
+            What is trained.
+        data : Data
+            Samples.
+
+        Returns
+        -------
+        Data
+            The same labels and weights.
+        """
         columns = dict(data.inputs(task))
         for scale in self._scales:
             features = columns[scale.layer.features]
             if issparse(features):
-                columns[scale.layer.features] = (
-                    features.multiply(1 / scale.spread).tocsr().astype(features.dtype)
-                )
+                found = features.multiply(1 / scale.spread).tocsr().astype(features.dtype)
             else:
-                found = (features - scale.mean) / scale.spread
-                columns[scale.layer.features] = np.ascontiguousarray(found, dtype=features.dtype)
-        lengths = {scale.layer.weight: 1 / scale.spread[:, np.newaxis] for scale in self._scales}
-        penalty = _ScaledPenalty(task.objective.penalty, lengths)
-        return task.changed(penalty=penalty), Data(data.X, data.y, data.sample_weight, columns)
+                found = np.empty(features.shape, dtype=features.dtype)
+                for start in range(0, len(features), ROWS):  # in float64, which is not kept of all rows
+                    rows = slice(start, start + ROWS)
+                    found[rows] = (features[rows] - scale.mean) / scale.spread
+            columns[scale.layer.features] = found
+        return Data(data.X, data.y, data.sample_weight, columns)
 
     def as_points(self, weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the arrays of a point, from those of weights.

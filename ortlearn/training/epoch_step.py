@@ -53,7 +53,7 @@ class EpochStep(BaseStep):
     def prepare(self, data: Data, sizes: list[int]) -> None:
         """Build the graph for the sizes of batch that will come."""
         self.size, self.rest = sizes[0], sizes[1] if len(sizes) > 1 else 0
-        self._long = is_long(len(data) // self.size)
+        self._long = is_long(self.n_samples // self.size)
         self._own: dict[int, tuple[EpochGraph, Any]] = {}
         self._graph, self.session = self._compiled(self.rest)
         self.carried = self._graph.carried
@@ -82,11 +82,18 @@ class EpochStep(BaseStep):
         if data.is_sparse:
             return
         self._columns = self._tensors(data.columns(self.task))
+        if self.n_samples != len(data):  # a chunk of an epoch: its calls differ in their rows
+            return
         self._values = self._inputs(np.arange(len(data), dtype=np.int64))
         compiled = self._compiled(self.rest)
         self._bindings = [
             self._binding(buffers, copy, self._values, compiled) for copy in range(buffers.COPIES)
         ]
+
+    def rebind(self, data: Data, buffers: CarriedBuffers) -> None:
+        """Bind other rows, those of the next calls."""
+        self._data = data
+        self._columns = {} if data.is_sparse else self._tensors(data.columns(self.task))
 
     def _tensors(self, columns: dict[str, np.ndarray]) -> dict[str, Any]:
         return {name: ort_value(array, self.device) for name, array in columns.items()}
@@ -106,7 +113,7 @@ class EpochStep(BaseStep):
 
     def release(self) -> None:
         """Let go of data and weights; graphs and sessions stay."""
-        self._data = self._ran = None
+        self._data = self._ran = self._loaded = None
         self._columns, self._values, self._bindings = {}, {}, []
         if self._single is not None:
             self._single.release()
@@ -159,7 +166,7 @@ class EpochStep(BaseStep):
     def _try_out(self, order: np.ndarray, n_batches: int, buffers: CarriedBuffers) -> None:
         """Measure some batches of a graph that never ran: its first epoch might be one long call."""
         assert self._graph is not None
-        if self._timer.is_known or n_batches == 1 or self._graph.draws:  # a trial would draw numbers
+        if self._timer.is_known or n_batches <= 1 or self._graph.draws:  # a trial would draw numbers
             return
         for count in (1, min(TRIAL, n_batches)):
             rows = np.append(order[: count * self.size], order[n_batches * self.size :])
@@ -195,9 +202,9 @@ class EpochStep(BaseStep):
         n_left, most = len(order) // self.size, self._most_batches()
         values: list[np.ndarray] = []
         start = 0
-        while n_left:
+        while start < len(order):
             count = min(self._timer.batches(n_left), most)
-            n_left -= count
+            n_left = max(0, n_left - count)
             stop = start + count * self.size if n_left else len(order)
             values.append(self._run_rows(order[start:stop], buffers))
             if not np.isfinite(values[-1]).all():
@@ -235,7 +242,7 @@ class EpochStep(BaseStep):
         buffers.step_back(1)
         if begun is not None:
             buffers.write(begun)
-        _, own = self._replay(order[: -(self.rest or self.size)], rate, buffers)
+        _, own = self._replay(order[: -(len(order) % self.size or self.size)], rate, buffers)
         buffers.write(own.read())
 
     def _replay(

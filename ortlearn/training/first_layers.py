@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 from ..graphs.view import GraphView
 from .task import TrainingTask
 
-__all__ = ["FirstLayer", "first_layers", "moments"]
+__all__ = ["FirstLayer", "Moments", "first_layers", "moments"]
 
 #: Columns whose standard deviation is below this share of their size are constant but for rounding.
 CONSTANT = 1e-6
@@ -105,13 +105,94 @@ def moments(features: Any, sample_weight: np.ndarray | None, centred: bool) -> t
     mean, spread : ndarray of shape (n_features,), float64
         Both of each column; a spread of zero for columns that are constant.
     """
+    mean, variance = _mean_and_variance(features, sample_weight, centred)
+    return mean, _spread(variance, mean)
+
+
+class Moments:
+    """Moments of columns whose rows come in chunks.
+
+    Those of two sets of rows are merged as in Chan, T. F., Golub, G. H. and LeVeque, R. J., "Algorithms for
+    computing the sample variance", The American Statistician 37 (1983), 242-247. Of one chunk they are those
+    of :func:`moments`, bit for bit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ortlearn.training.first_layers import Moments
+    >>> found = Moments()
+    >>> found.add(np.array([[1.0], [2.0]]), None)
+    >>> found.add(np.array([[6.0]]), None)
+    >>> [float(part[0]) for part in found.result(centred=True)] == [3.0, np.std([1, 2, 6])]
+    True
+    """
+
+    def __init__(self) -> None:
+        self._total = 0.0
+        self._centred: tuple[np.ndarray, np.ndarray] | None = None
+        self._around_zero: tuple[np.ndarray, np.ndarray] | None = None
+
+    def add(self, features: Any, sample_weight: np.ndarray | None) -> None:
+        """Take a chunk into account.
+
+        Parameters
+        ----------
+        features : ndarray or sparse matrix of shape (n_samples, n_features)
+            Columns.
+        sample_weight : ndarray of shape (n_samples,) or None
+            Weights of the rows.
+        """
+        added = float(features.shape[0] if sample_weight is None else sample_weight.sum(dtype=np.float64))
+        if not added > 0:
+            return
+        total = self._total + added
+        share = added / total
+        mean, variance = _mean_and_variance(features, sample_weight, True)
+        squares = _mean_and_variance(features, sample_weight, False)
+        if self._centred is None or self._around_zero is None:
+            self._centred, self._around_zero = (mean, variance), squares
+        else:
+            step = mean - self._centred[0]
+            merged = self._centred[1] + (variance - self._centred[1]) * share + step**2 * share * (1 - share)
+            self._centred = self._centred[0] + step * share, merged
+            before = self._around_zero[1]
+            self._around_zero = squares[0], before + (squares[1] - before) * share
+        self._total = total
+
+    @property
+    def mean_and_variance(self) -> tuple[np.ndarray, np.ndarray]:
+        """Both of each column."""
+        assert self._centred is not None
+        return self._centred
+
+    def result(self, centred: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Return what :func:`moments` returns of all rows.
+
+        Parameters
+        ----------
+        centred : bool
+            Whether the mean is subtracted.
+
+        Returns
+        -------
+        mean, spread : ndarray of shape (n_features,), float64
+            Both of each column.
+        """
+        found = self._centred if centred else self._around_zero
+        assert found is not None
+        return found[0], _spread(found[1], found[0])
+
+
+def _mean_and_variance(
+    features: Any, sample_weight: np.ndarray | None, centred: bool
+) -> tuple[np.ndarray, np.ndarray]:
     if issparse(features):
         n_samples = features.shape[0]
         shares = np.ones(n_samples) if sample_weight is None else sample_weight.astype(np.float64)
         shares = shares / shares.sum()
         squares = np.asarray(shares @ features.multiply(features).astype(np.float64)).ravel()
         mean = np.asarray(shares @ features.astype(np.float64)).ravel() if centred else np.zeros(len(squares))
-        return mean, _spread(squares - mean**2, mean)
+        return mean, squares - mean**2
     weights = np.ones(len(features)) if sample_weight is None else sample_weight.astype(np.float64)
     mean, chunks = np.zeros(features.shape[1]), range(0, len(features), ROWS)
     if centred:
@@ -121,7 +202,7 @@ def moments(features: Any, sample_weight: np.ndarray | None, centred: bool) -> t
     squares = np.zeros(features.shape[1])
     for rows in (slice(start, start + ROWS) for start in chunks):
         squares += weights[rows] @ (features[rows] - mean) ** 2
-    return mean, _spread(squares / weights.sum(), mean)
+    return mean, squares / weights.sum()
 
 
 def _spread(variance: np.ndarray, mean: np.ndarray) -> np.ndarray:

@@ -58,13 +58,19 @@ class ForwardBackwardStep(BaseStep):
         self.rate = ort_value(np.zeros((), dtype=self.task.graph.dtype), self.device)
         self._batches = {size: _BatchBuffers(self, data, size, buffers) for size in sizes}
 
+    def rebind(self, data: Data, buffers: CarriedBuffers) -> None:
+        """Read batches from other rows."""
+        columns = data.columns(self.task)
+        for batch in self._batches.values():
+            batch.columns = {name: (buffer, columns[name]) for name, (buffer, _) in batch.columns.items()}
+
     def set_rate(self, rate: float) -> None:
         """Set the learning rate of the next steps."""
         self.rate.update_inplace(np.array(rate, dtype=self.task.graph.dtype))
 
     def release(self) -> None:
         """Let go of data and weights; graphs and sessions stay."""
-        self._batches = {}
+        self._batches, self._loaded = {}, None
 
     def run(self, rows: np.ndarray, buffers: CarriedBuffers) -> float:
         """Update on a batch and return its objective."""

@@ -16,7 +16,7 @@ from .sessions import make_session
 from .step_graphs import SAMPLE_WEIGHT
 from .task import TrainingTask
 
-__all__ = ["hoist", "needs_hoisting"]
+__all__ = ["Prefix", "hoist", "needs_hoisting", "split_prefix"]
 
 #: Bytes of a chunk of rows, about: memory stays bounded whatever the number of rows.
 CHUNK_BYTES = 2**24
@@ -103,30 +103,107 @@ def hoist(task: TrainingTask, data: Data, device: Device, n_jobs: int | None) ->
     >>> [node.op_type for node in left.graph.model.graph.node], data.features["s"].ravel().tolist()
     (['MatMul'], [1.0, 1.0, 1.0, 1.0])
     """
+    left, prefix = split_prefix(task, data, device, n_jobs)
+    return left, data if prefix is None else prefix.apply(data)
+
+
+class Prefix:
+    """The frozen part of a graph, to compute on any rows.
+
+    Parameters
+    ----------
+    task : TrainingTask
+        What is trained, with this part.
+    session : onnxruntime.InferenceSession
+        The part.
+    read : list of str
+        Its inputs.
+    passed : list of str
+        Inputs of the graph that the rest reads, too.
+    bytes_of_row : int
+        Bytes of a row before or after it.
+    """
+
+    def __init__(
+        self, task: TrainingTask, session: Any, read: list[str], passed: list[str], bytes_of_row: int
+    ):
+        self._task, self._session, self._read, self._passed = task, session, read, passed
+        self._bytes_of_row = bytes_of_row
+
+    def apply(self, data: Data) -> Data:
+        """Return rows with what the rest of the graph reads.
+
+        Parameters
+        ----------
+        data : Data
+            Rows.
+
+        Returns
+        -------
+        Data
+            The same with features.
+        """
+        inputs = data.inputs(self._task)
+        feeds = {name: inputs[name] for name in self._read}
+        features = _run_in_chunks(self._session, feeds, self._bytes_of_row)
+        features.update({name: inputs[name] for name in self._passed})
+        return Data(data.X, data.y, data.sample_weight, features)
+
+
+def split_prefix(
+    task: TrainingTask, data: Data, device: Device, n_jobs: int | None
+) -> tuple[TrainingTask, Prefix | None]:
+    """Return the task without its frozen prefix, and the prefix; None if there is none.
+
+    Parameters
+    ----------
+    task : TrainingTask
+        What is trained.
+    data : Data
+        Rows on which the prefix is tried.
+    device : Device
+        Where to compute.
+    n_jobs : int or None
+        Threads of an operator.
+
+    Returns
+    -------
+    task : TrainingTask
+        What is left.
+    prefix : Prefix or None
+        What was taken away.
+
+    Raises
+    ------
+    ConversionError
+        If text would be left for the training loop.
+    """
     inputs = data.inputs(task)
     frontier = _frontier(task)
     own = [name for name in frontier if name not in inputs]
     if not own:
-        return _checked(task), data
+        return _checked(task), None
     prefix = _for_any_rows(extract_model(task.graph.model, own, inputs=list(inputs)))
     feeds = {value.name: inputs[value.name] for value in prefix.graph.input}
     session = make_session(prefix, device, n_jobs)
     some = _rows_one_by_one(session, feeds)
     if some is None:
-        return _checked(task), data
-    features = _run_in_chunks(session, feeds, max(row_bytes(feeds.values()), row_bytes(some)))
-    features.update({name: inputs[name] for name in frontier if name in inputs})
+        return _checked(task), None
+    passed = [name for name in frontier if name in inputs]
+    outputs = (value.name for value in session.get_outputs())
     known = {
         name: TensorType(helper.np_dtype_to_tensor_dtype(array.dtype), (None, *array.shape[1:]))
-        for name, array in features.items()
+        for name, array in (*zip(outputs, some, strict=True), *((name, inputs[name]) for name in passed))
     }
     others = [value.name for value in task.graph.model.graph.input if value.name not in inputs]
     rest = extract_model(task.graph.model, [task.graph.output], inputs=[*frontier, *others])
     for value in rest.graph.input:
         if value.name in known:
             value.CopyFrom(make_value_info(value.name, known[value.name]))
-    left = _checked(task.changed(model=rest, features=known))
-    return left, Data(data.X, data.y, data.sample_weight, features)
+    bytes_of_row = max(row_bytes(feeds.values()), row_bytes(some))
+    return _checked(task.changed(model=rest, features=known)), Prefix(
+        task, session, list(feeds), passed, bytes_of_row
+    )
 
 
 def _checked(task: TrainingTask) -> TrainingTask:

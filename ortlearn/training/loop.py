@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import closing
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -11,11 +12,12 @@ from sklearn.exceptions import ConvergenceWarning
 from ..exceptions import ConvergenceError, warn_user
 from ..learning_rates import Rates
 from .base_step import BaseStep
-from .batches import batch_sizes, epoch_order
+from .batches import batch_sizes
 from .buffers import CarriedBuffers, Data
 from .full_batch import FullBatchStep
 from .loop_records import LoopSettings, Observer, Snapshot, TrainingResult
 from .monitor import Monitor, Validate
+from .passes import MemoryPasses, Passes, Position, ReadingFailed, Unfinished, read_chunks
 from .progress import progress_bar
 from .solver_loop import run_full_batch
 
@@ -40,6 +42,9 @@ def run_training(
     seed: int,
     *,
     shard: int = 0,
+    passes: Passes | None = None,
+    unfinished: Unfinished | None = None,
+    past: Sequence[dict] = (),
     states: dict | None = None,
     validate: Validate | None = None,
     observer: Observer | None = None,
@@ -52,7 +57,7 @@ def run_training(
     step : BaseStep or FullBatchStep
         How a batch updates the weights, or the objective of all rows.
     data : Data
-        Rows.
+        Rows, or the first ones of passes.
     weights : dict of str to ndarray
         Initial weights.
     settings : LoopSettings
@@ -61,6 +66,12 @@ def run_training(
         Seed of the orders of the samples: that of an epoch depends on seed, shard and epoch alone.
     shard : int, default=0
         Number of the part of the data that these samples are.
+    passes : Passes, default=None
+        Where the rows of each epoch come from; seed and shard have no effect then.
+    unfinished : Unfinished, default=None
+        The first epoch, where it begins in its middle.
+    past : sequence of dict, default=()
+        Records of the epochs before it, where they are of the same training.
     states : dict, default=None
         States of the update to go on from.
     validate : callable, default=None
@@ -79,30 +90,42 @@ def run_training(
     ------
     ConvergenceError
         If a loss is not finite and ``settings.exc`` is True.
+    ReadingFailed
+        If a chunk of passes cannot be read; it has what was learned before.
     """
     if isinstance(step, FullBatchStep):
         return run_full_batch(step, data, weights, settings, validate, observer)
-    buffers = step.start(data, batch_sizes(len(data), settings.batch_size), weights, states)
+    rows: Passes = passes or MemoryPasses(data, seed if settings.shuffle else None, shard)
+    sizes = batch_sizes(rows.n_samples, settings.batch_size)
+    buffers = step.start(data, sizes, weights, states, rows.n_samples)
     step.checks_loss = settings.first_epoch == 0
     recent: deque[float] = deque(maxlen=10)
     rates, rate = Rates(step.task.update.learning_rate, settings.past_losses), float("nan")
     with progress_bar(
         settings.max_iter, settings.description, bool(settings.verbose), settings.stream
     ) as advance:
-        monitor = Monitor(settings, validate, observer, advance)
+        best = None if unfinished is None else unfinished.best
+        monitor = Monitor(settings, validate, observer, advance, past, best)
         try:
             for epoch in range(settings.first_epoch, settings.first_epoch + settings.max_iter):
                 monitor.begin()
                 rate = rates.of(epoch)
                 step.set_rate(rate)
-                order = epoch_order(len(data), seed if settings.shuffle else None, epoch, shard)
-                loss, last = _run_epoch(step, data, buffers, settings.batch_size, order, recent)
+                begun = _Epoch(epoch) if unfinished is None else _Epoch.after(unfinished)
+                unfinished = None
+                loss, last = begun.run(step, rows, buffers, settings.batch_size, recent)
                 rates.note(loss)
                 if monitor.end(loss, rate, lambda: _snapshot(buffers, convert)):
                     break
             _check_last(step, buffers, last)
         except _Diverged as diverged:
             _report(diverged.value, recent, rate, settings, monitor.result)
+        except ReadingFailed as failed:
+            failed.result = monitor.result
+            failed.result.keep(_snapshot(buffers, convert))
+            raw = _snapshot(buffers).raw
+            failed.result.unfinished = begun.unfinished(rows.n_samples, raw, monitor.best)
+            raise
         else:
             monitor.check_end()
     return monitor.finish(_snapshot(buffers, convert))
@@ -117,25 +140,65 @@ def _snapshot(buffers: CarriedBuffers, convert: Convert | None = None) -> Snapsh
     )
 
 
-def _run_epoch(
-    step: BaseStep,
-    data: Data,
-    buffers: CarriedBuffers,
-    batch_size: int,
-    order: np.ndarray,
-    recent: deque[float],
-) -> tuple[float, np.ndarray]:
-    """Visit the samples in an order; return the mean loss and the samples of the last batch."""
-    values = step.run_epoch(order, batch_size, buffers)
-    recent.extend(values[-10:].tolist())
-    if not np.isfinite(values[-1]):
-        raise _Diverged(float(values[-1]))
-    starts = np.arange(0, len(order), batch_size)
-    if data.sample_weight is None:
-        shares = np.diff(starts, append=len(order))
-    else:
-        shares = np.add.reduceat(data.sample_weight[order], starts, dtype=np.float64)
-    return float(np.dot(values, shares) / shares.sum()), order[starts[-1] :]
+class _Epoch:
+    """A pass over the rows of an epoch, and what it measured so far."""
+
+    def __init__(self, number: int):
+        self._position = Position(number)
+        self._values: list[np.ndarray] = []
+        self._shares: list[np.ndarray] = []
+
+    @classmethod
+    def after(cls, unfinished: Unfinished) -> _Epoch:
+        """Return the rest of an epoch."""
+        rest = cls(unfinished.position.epoch)
+        rest._position = unfinished.position
+        rest._values, rest._shares = [unfinished.values], [unfinished.shares]
+        return rest
+
+    def run(
+        self, step: BaseStep, passes: Passes, buffers: CarriedBuffers, size: int, recent: deque[float]
+    ) -> tuple[float, np.ndarray]:
+        """Update on all batches; return the mean loss and the samples of the last batch."""
+        last = np.empty(0, np.int64)
+        with closing(read_chunks(passes, self._position)) as chunks:
+            for data, order in chunks:
+                step.load(data, buffers)
+                last = order[-(len(order) % size or size) :]
+                # The weights before the last batch of a chunk are needed once its loss is not finite, which
+                # is seen in the next chunk.
+                parts = [order] if len(data) == passes.n_samples else [order[: -len(last)], last]
+                for part in filter(len, parts):
+                    self._run(step, data, part, buffers, size, recent)
+                self._position = Position(self._position.epoch, self._position.chunk + 1)
+        values, shares = np.concatenate(self._values), np.concatenate(self._shares)
+        return float(np.dot(values, shares) / shares.sum()), last
+
+    def _run(
+        self,
+        step: BaseStep,
+        data: Data,
+        order: np.ndarray,
+        buffers: CarriedBuffers,
+        size: int,
+        recent: deque[float],
+    ) -> None:
+        values = step.run_epoch(order, size, buffers)
+        recent.extend(values[-10:].tolist())
+        if not np.isfinite(values[-1]):
+            raise _Diverged(float(values[-1]))
+        self._values.append(values)
+        starts = np.arange(0, len(order), size)
+        if data.sample_weight is None:
+            self._shares.append(np.diff(starts, append=len(order)))
+        else:
+            self._shares.append(np.add.reduceat(data.sample_weight[order], starts, dtype=np.float64))
+
+    def unfinished(self, n_samples: int, raw: dict[str, np.ndarray], best: Snapshot | None) -> Unfinished:
+        """Return what is needed to go on with the epoch."""
+        values = np.concatenate([np.empty(0), *self._values])
+        shares = np.concatenate([np.empty(0), *self._shares])
+        return Unfinished(self._position, values, shares, n_samples, raw, best)
 
 
 def _check_last(step: BaseStep, buffers: CarriedBuffers, rows: np.ndarray) -> None:

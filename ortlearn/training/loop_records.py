@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from .averaging import averages, is_averaged
+from .passes import Unfinished
 
 __all__ = ["LoopSettings", "Measured", "Observer", "Snapshot", "TrainingResult"]
 
@@ -167,6 +168,8 @@ class TrainingResult:
         Epoch whose weights these are, where the best ones were kept.
     start_kept : bool
         Whether these are the weights that training started from.
+    unfinished : Unfinished or None
+        The epoch in which reading failed.
     """
 
     weights: dict[str, np.ndarray] = field(default_factory=dict)
@@ -175,6 +178,7 @@ class TrainingResult:
     history: list[dict[str, Any]] = field(default_factory=list)
     best_epoch: int | None = None
     start_kept: bool = False
+    unfinished: Unfinished | None = None
 
     @classmethod
     def of_start(cls, weights: dict[str, np.ndarray]) -> TrainingResult:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -30,6 +30,10 @@ class Monitor:
         Hears of every epoch.
     advance : callable, default=None
         Takes the record of each epoch, to show it.
+    past : sequence of dict, default=()
+        Records of earlier epochs of the same training, which count for its end.
+    best : Snapshot, default=None
+        The best weights of these.
 
     Attributes
     ----------
@@ -45,6 +49,8 @@ class Monitor:
         validate: Validate | None = None,
         observer: Observer | None = None,
         advance: Callable[[dict], None] | None = None,
+        past: Sequence[dict] = (),
+        best: Snapshot | None = None,
     ):
         self.result = TrainingResult()
         self.stopped = False
@@ -56,6 +62,8 @@ class Monitor:
         self._lowest, self._without_change = math.inf, 0
         self._best: Snapshot | None = None
         self._failed = False
+        for record in past:
+            self._watch(record, lambda: best)
 
     def begin(self, since: float | None = None) -> None:
         """Take note of the beginning of an epoch, now or at an earlier time of ``perf_counter``."""
@@ -90,7 +98,8 @@ class Monitor:
             return taken[0]
 
         measured = None
-        if self._validate is not None and number % self._settings.validation_every == 0:
+        due = (self._settings.first_epoch + number) % self._settings.validation_every == 0
+        if self._validate is not None and due:
             measured = self._validate(current().weights)
         record = {
             "epoch": self._settings.first_epoch + number,
@@ -108,7 +117,12 @@ class Monitor:
             self.stopped = True
         return self.stopped
 
-    def _watch(self, record: dict, current: Callable[[], Snapshot]) -> None:
+    @property
+    def best(self) -> Snapshot | None:
+        """The best weights so far, where they are to be kept."""
+        return self._best
+
+    def _watch(self, record: dict, current: Callable[[], Snapshot | None]) -> None:
         settings = self._settings
         if settings.watch is None or record[settings.watch] is None:
             return

@@ -14,14 +14,14 @@ __all__ = ["progress_bar"]
 
 @contextmanager
 def progress_bar(
-    total: int, description: str, enabled: bool, stream: Any = None
+    total: int | None, description: str, enabled: bool, stream: Any = None
 ) -> Iterator[Callable[[dict], None]]:
     """Show a bar while epochs pass, or the line of a stream, which stays open.
 
     Parameters
     ----------
-    total : int
-        Number of epochs.
+    total : int or None
+        Number of epochs; None where it is not known.
     description : str
         Shown before the bar.
     enabled : bool

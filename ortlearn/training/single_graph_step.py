@@ -59,7 +59,7 @@ class SingleGraphStep(BaseStep):
 
     def release(self) -> None:
         """Let go of data and weights; graphs and sessions stay."""
-        self._rows, self._bindings, self._sparse = {}, {}, None
+        self._rows, self._bindings, self._sparse, self._loaded = {}, {}, None, None
 
     def _binding(self, inputs: dict, names: set[str], buffers: CarriedBuffers, copy: int) -> Any:
         binding = self.session.io_binding()

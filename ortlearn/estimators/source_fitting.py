@@ -1,0 +1,190 @@
+"""Fitting from a source: a counting pass, the first rows, and passes of training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from ..exceptions import PluginError
+from ..streams import Rows, Source, Table, cut, open_source
+from ..training import Data
+from .class_weights import objective_weights
+from .fitted_model import FittedModel
+from .fitting import Trainer, draw_seed
+from .input_validation import read_samples
+from .partial_fit_classes import PartialFitClasses, expected_classes
+from .samples import Samples
+from .source_counts import Whole, count
+from .source_rows import SourceRows
+from .source_samples import SourceSamples
+from .starting import Start, begin, starts_with_own
+from .training_run import train
+from .validation import Validation
+
+__all__ = ["SourceRequest", "fit_source"]
+
+#: Rows that are kept of the first chunk, to try graphs on and for messages.
+KEPT = 10_000
+
+
+@dataclass(frozen=True)
+class SourceRequest:
+    """What is asked of ``fit_stream``.
+
+    Attributes
+    ----------
+    source, held_out : object
+        Rows to train on, and to validate on or None.
+    labels, held_out_labels : tuple
+        Labels, weights and features of each.
+    classes : array-like or None
+        All classes.
+    shuffle_buffer : int
+        Rows that are held at a time.
+    """
+
+    source: Any
+    labels: tuple[Any, Any, Any]
+    held_out: Any
+    held_out_labels: tuple[Any, Any, Any]
+    classes: Any
+    shuffle_buffer: int
+
+
+def fit_source(trainer: Trainer, request: SourceRequest, resume: bool) -> FittedModel:
+    """Return a model that is trained on a source; its end, where an earlier call was interrupted."""
+    _check(trainer, request)
+    source = open_source(request.source, *request.labels)
+    held_out = None if request.held_out is None else open_source(request.held_out, *request.held_out_labels)
+    try:
+        samples = _samples(trainer, source, request.shuffle_buffer)
+        start, task = _resumed(trainer, samples) if resume else _begun(trainer, samples, request.classes)
+        validation = None if held_out is None else _validation(trainer, start, held_out, samples.size)
+        configuration, done = trainer.configuration, start.state.train_losses
+        settings = configuration.loop_settings(configuration.stopping.max_iter, done, stream=False)
+        settings = replace(settings, max_iter=settings.max_iter - len(done))
+        if validation is not None and trainer.is_automatic and not configuration.stopping.early_stopping:
+            settings = replace(settings, watch="validation_loss", validation_every=1, tol=0.0)
+        return train(configuration, start, settings, validation, task)
+    finally:
+        source.close()
+        if held_out is not None:
+            held_out.close()
+
+
+def _check(trainer: Trainer, request: SourceRequest) -> None:
+    configuration = trainer.configuration
+    configuration.check_fit()
+    rate, buffer = configuration.updates.learning_rate, request.shuffle_buffer
+    if configuration.updates.is_solver:
+        raise PluginError(
+            f"{type(rate).__name__} trains on all rows at once: use fit, or another learning rate."
+        )
+    if not isinstance(buffer, Integral) or isinstance(buffer, bool) or buffer < 1:
+        raise ValueError(f"shuffle_buffer={buffer!r} must be a number of rows, at least 1.")
+    if configuration.stopping.early_stopping and request.held_out is None:
+        raise ValueError(
+            "early_stopping needs rows to validate on, and a source is not split: pass source_val, or set "
+            "early_stopping=False."
+        )
+
+
+def _samples(trainer: Trainer, source: Source, shuffle_buffer: int) -> SourceSamples:
+    configuration = trainer.configuration
+    is_classifier = configuration.estimator_type == "classifier"
+    whole = count(source, is_classifier, configuration.name, bool(configuration.verbose))
+    return SourceSamples(source, whole, configuration.updates.batch_size, int(shuffle_buffer))
+
+
+def _begun(trainer: Trainer, samples: SourceSamples, classes: Any) -> tuple[Start, Any]:
+    """Return the start of a training, and its task for callbacks."""
+    configuration = trainer.configuration
+    random_state = check_random_state(configuration.random_state)
+    seed = draw_seed(random_state)
+    first = _in_memory(trainer, samples.first())
+    expected = _expected(classes, samples.whole, first.y, configuration.estimator_type)
+    task = trainer.view.begin_task("fit", first, configuration.stopping.max_iter)
+    last = trainer.last if configuration.warm_start else None
+    start = begin(configuration, first, random_state, seed, last, expected, whole=samples.whole)
+    samples.understood_by(start.problem, start.features)
+    return _of_source(start, samples), task
+
+
+def _resumed(trainer: Trainer, samples: SourceSamples) -> tuple[Start, Any]:
+    """Return the rest of a training that was interrupted."""
+    last, configuration = trainer.last, trainer.configuration
+    unfinished = None if last is None else last.state.unfinished
+    if last is None or unfinished is None:
+        raise ValueError(
+            "resume=True goes on after a source that could not be read, and no fit_stream ended so."
+        )
+    batches = unfinished.position.chunk * (samples.size // configuration.updates.batch_size)
+    same = batches + unfinished.position.batches == len(unfinished.values)
+    if not same or samples.n_samples != unfinished.n_samples:
+        raise ValueError(
+            f"resume=True needs the same rows, batch_size and shuffle_buffer: the source had "
+            f"{unfinished.n_samples} rows and has {samples.n_samples}. Leave resume out to begin anew."
+        )
+    problem, state = last.problem, last.state
+    samples.understood_by(problem, last.features)
+    first = samples.first()
+    task = trainer.view.begin_task("fit", _in_memory(trainer, first), configuration.stopping.max_iter)
+    data = samples.read(first)
+    weights = state.anchor or last.next_weights(problem.trainable.trained)
+    own = starts_with_own(configuration, problem)
+    start = Start(problem, last.features, data, weights, replace(state, n_seen=0), own)
+    return _of_source(start, samples), task
+
+
+def _of_source(start: Start, samples: SourceSamples) -> Start:
+    """Return a start on all rows of a source, without most of the first ones where there are others."""
+    if samples.is_one_chunk:
+        return start
+    few = start.data.take(np.arange(min(len(start.data), KEPT)))
+    return replace(start, data=few, source=samples)
+
+
+def _in_memory(trainer: Trainer, rows: Rows) -> Samples:
+    dtype = np.dtype(trainer.configuration.conversion.dtype)
+    X = rows.X.frame(dtype) if isinstance(rows.X, Table) else rows.X
+    return Samples(X, rows.y, rows.sample_weight)
+
+
+def _expected(classes: Any, whole: Whole, y: Any, estimator_type: str | None) -> PartialFitClasses | None:
+    """Return all classes that occur, where the first rows lack some, or others that are named."""
+    if classes is not None:
+        expected = expected_classes(classes, y, estimator_type)
+        if expected is not None and whole.labels is not None:
+            expected.checked_classes(whole.labels)
+        return expected
+    columns = whole.classes
+    if columns is None or estimator_type != "classifier":
+        return None
+    own = np.asarray(y.toarray() if hasattr(y, "toarray") else y)
+    first = own.reshape(len(own), -1).T
+    if all(len(np.unique(part)) == len(known) for part, known in zip(first, columns, strict=True)):
+        return None
+    given = columns[0] if len(columns) == 1 else columns
+    return PartialFitClasses(given, columns)
+
+
+def _validation(trainer: Trainer, start: Start, source: Source, size: int) -> Validation:
+    """Return what is measured on another source: in memory where it is small, else read every time."""
+    configuration, problem = trainer.configuration, start.problem
+    whole = count(source, False, configuration.name, bool(configuration.verbose))
+    if whole.n_rows <= size:
+        return trainer.validation(start, _in_memory(trainer, Rows.join(list(source.blocks()))))
+    parts = [(part.y, part.sample_weight) for part in cut(source.blocks(features=False), size, Rows.join)]
+    labels = Rows.join([Rows(None, *part) for part in parts])
+    if problem.needs_labels and labels.y is None:
+        raise ValueError("source_val has no labels: pass y_val, or the name of their column as y.")
+    X = SourceRows(source, whole.n_rows, size)
+    samples = Samples(X, labels.y, labels.sample_weight).with_checked_weights()
+    y = problem.encoder.encode(samples.y, whole.n_rows)
+    weights = objective_weights(problem, samples.y, samples.sample_weight, whole.n_rows)
+    data = Data(read_samples(problem, X, start.features), y, weights)
+    return Validation(configuration, problem, start.features, samples, data, trainer.view.with_model)

@@ -1,0 +1,193 @@
+"""The samples of a source as training takes them: passes in chunks, shuffled, read ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+
+from ..exceptions import SourceError
+from ..streams import Rows, Source, chunk_size, cut, prefetched, whole_blocks
+from ..training import Data
+from ..training.batches import epoch_order
+from ..training.first_layers import Moments
+from ..training.passes import Position
+from .class_weights import objective_weights, times_class_weights
+from .input_validation import InputFeatures, read_samples
+from .problem import Problem, label_spread
+from .source_counts import Whole, checked_weights
+
+__all__ = ["SourceSamples"]
+
+#: Number of the shard that keys the order of blocks: no chunk has it.
+BLOCKS = 2**64 - 1
+
+
+class SourceSamples:
+    """All samples of a source.
+
+    Parameters
+    ----------
+    source : Source
+        Rows.
+    whole : Whole
+        What the counting pass found.
+    batch_size, shuffle_buffer : int
+        Rows of a batch, and rows that are held at a time.
+
+    Attributes
+    ----------
+    n_samples : int
+        Rows of a pass.
+    size : int
+        Rows of a chunk.
+    label_moments : tuple of ndarray and float, or None
+        Mean and deviation of encoded labels, once they are measured.
+    """
+
+    def __init__(self, source: Source, whole: Whole, batch_size: int, shuffle_buffer: int):
+        self.whole = whole
+        self.n_samples = whole.n_rows
+        self.size = chunk_size(whole.n_rows, batch_size, shuffle_buffer)
+        self.label_moments: tuple[np.ndarray, float] | None = None
+        self._source = source
+        self._batch_size = batch_size
+
+    @property
+    def is_one_chunk(self) -> bool:
+        """Whether the buffer holds all rows: they are read once, and trained on in memory."""
+        return self.size == self.n_samples
+
+    def first(self) -> Rows:
+        """Return the rows of the first chunk, in their own order."""
+        with closing(self._cut(self._source.blocks(), Rows.join)) as chunks:
+            return next(chunks)
+
+    def _cut(
+        self, blocks: Any, join: Callable[[Sequence[Any]], Any], skipped: int = 0
+    ) -> Generator[Any, None, None]:
+        return cut(blocks, self.size, join, skipped)
+
+    # As the graph takes them
+
+    def understood_by(self, problem: Problem, features: InputFeatures) -> None:
+        """Take note of how rows are read and labels are encoded."""
+        self._problem, self._features = problem, features
+        self._encoder, self._scale = problem.encoder, self._weight_scale(problem)
+
+    def _weight_scale(self, problem: Problem) -> tuple[float, float]:
+        """Return the largest weight, and the mean of the weights divided by it."""
+        tables, whole = problem.targets.class_weights, self.whole
+        if tables is None or whole.labels is None:
+            largest = whole.largest or 1.0
+            return largest, float(whole.weights.sum()) / largest / whole.n_rows
+        of_classes = times_class_weights(tables, whole.labels, None)
+        # A bound of the largest product: it keeps float32 within its range, and divides out again.
+        largest = (whole.largest or 1.0) * float(of_classes.max())
+        if not largest > 0:
+            raise ValueError("No row has a weight above 0: class_weight is zero for all classes that occur.")
+        return largest, float(whole.weights @ of_classes) / largest / whole.n_rows
+
+    def read(self, rows: Rows) -> Data:
+        """Return rows as the graph takes them."""
+        problem = self._problem
+        try:
+            X = read_samples(problem, rows.X, self._features)
+            labels = self._encoder.encode_known(rows.y, len(rows))
+            weights = checked_weights(rows.sample_weight, len(rows))
+            weights = objective_weights(problem, rows.y, weights, len(rows), self._scale)
+        except ValueError as error:
+            if not rows.where or isinstance(error, SourceError):
+                raise
+            raise ValueError(f"In {rows.where} of the source: {error}") from error
+        return Data(X, labels, weights)
+
+    def _chunks(self) -> Generator[Data, None, None]:
+        """Yield all rows in their own order, read ahead."""
+        return prefetched(lambda: self._cut(map(self.read, self._source.blocks()), Data.join))
+
+    def measure(self, prepare: Callable[[Data], dict[str, Any]]) -> dict[str, Moments]:
+        """Return the moments of features, by name, and take note of those of labels: a pass over all rows."""
+        found: dict[str, Moments] = {}
+        labels = Moments()
+        for data in self._chunks():
+            for name, features in prepare(data).items():
+                if getattr(features, "ndim", 0) == 2 and features.dtype.kind == "f":
+                    found.setdefault(name, Moments()).add(features, data.sample_weight)
+            labels.add(data.y.reshape(len(data), -1).astype(np.float64), data.sample_weight)
+        mean, variance = labels.mean_and_variance
+        self.label_moments = np.zeros(len(mean)), 1.0
+        if self._problem.predicts_labels:
+            self.label_moments = mean, label_spread(mean, variance)
+        return found
+
+    def mean_loss(self, runner: Any) -> float:
+        """Return the mean of the losses of all rows."""
+        total = weight = 0.0
+        for data in self._chunks():
+            share = float(
+                len(data) if data.sample_weight is None else data.sample_weight.sum(dtype=np.float64)
+            )
+            if share > 0:
+                total += share * runner.mean_loss(data.X, data.y, data.sample_weight)
+                weight += share
+        return total / weight
+
+    def passes(self, prepare: Callable[[Data], Data], seed: int | None) -> SourcePasses:
+        """Return the passes of a training, with what becomes of every chunk, and the seed of orders."""
+        return SourcePasses(self, prepare, seed)
+
+    def blocks_after(self, epoch: int, seed: int | None, skipped: int) -> tuple[Iterator[Rows], int]:
+        """Return the blocks of a pass after some rows, and the rows of them that are left out yet.
+
+        Blocks come in random order where sizes are known.
+        """
+        sizes = self._source.sizes
+        if sizes is None:
+            return self._source.blocks(), skipped
+        numbers = epoch_order(len(sizes), seed, epoch, BLOCKS).tolist()
+        numbers, skipped = whole_blocks(numbers, sizes, skipped)
+        return self._source.blocks(numbers), skipped
+
+
+class SourcePasses:
+    """Passes over a source.
+
+    Parameters
+    ----------
+    samples : SourceSamples
+        Samples.
+    prepare : callable
+        What becomes of a chunk before it is trained on.
+    seed : int or None
+        Seed of orders; None keeps rows in their own.
+    """
+
+    def __init__(self, samples: SourceSamples, prepare: Callable[[Data], Data], seed: int | None):
+        self.n_samples = samples.n_samples
+        self._samples, self._prepare, self._seed = samples, prepare, seed
+
+    def chunks(self, position: Position) -> Generator[tuple[Data, np.ndarray], None, None]:
+        """Yield the chunks of a pass."""
+        return prefetched(lambda: self._read(position))
+
+    def _read(self, position: Position) -> Iterator[tuple[Data, np.ndarray]]:
+        samples = self._samples
+        blocks, skipped = samples.blocks_after(position.epoch, self._seed, position.chunk * samples.size)
+        number, done = position.chunk, position.batches * samples._batch_size
+        for data in samples._cut(map(samples.read, blocks), Data.join, skipped):
+            if len(data) != min(samples.size, self.n_samples - number * samples.size):
+                self._say_that_rows_changed(number * samples.size + len(data))
+            order = epoch_order(len(data), self._seed, position.epoch, number)
+            yield self._prepare(data), order[done:]
+            number, done = number + 1, 0
+        if number * samples.size < self.n_samples:
+            self._say_that_rows_changed(number * samples.size)
+
+    def _say_that_rows_changed(self, found: int) -> None:
+        raise SourceError(
+            f"The source has given {found} rows in this pass, or more, and {self.n_samples} when they were "
+            "counted: it must give the same rows, in the same order, whenever it is read."
+        )

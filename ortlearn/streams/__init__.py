@@ -1,0 +1,20 @@
+"""Data larger than memory: sources of rows in blocks, chunks of equal size, and reading ahead."""
+
+from .chunks import chunk_size, cut, whole_blocks
+from .opening import is_source, open_source
+from .prefetch import prefetched
+from .rows import Rows
+from .sources import Source
+from .tables import Table
+
+__all__ = [
+    "Rows",
+    "Source",
+    "Table",
+    "chunk_size",
+    "cut",
+    "is_source",
+    "open_source",
+    "prefetched",
+    "whole_blocks",
+]

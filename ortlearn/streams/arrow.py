@@ -1,0 +1,200 @@
+"""Sources that speak Arrow: parquet files, datasets, tables, readers and streams of other libraries."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ..exceptions import SourceError
+from .rows import Rows
+from .sources import ROWS_OF_BLOCK, Source
+from .tables import Selection, pyarrow
+
+__all__ = ["BatchSource", "DatasetSource", "SpooledSource", "TableSource", "dataset_of"]
+
+#: Rows that are decoded at once: with some ten columns they stay in the cache until they are rows.
+ROWS_OF_BATCH = 16_384
+
+
+def dataset_of(path: str | os.PathLike) -> Any:
+    """Return the dataset of a parquet file or folder."""
+    pyarrow()
+    import pyarrow.dataset as datasets
+
+    return datasets.dataset(path, format="parquet", partitioning="hive")
+
+
+class _ArrowSource(Source):
+    """A source of columns."""
+
+    def __init__(self, schema: Any, features: Any, y: Any, sample_weight: Any):
+        self._selection = Selection.of(schema, features, y, sample_weight)
+        self.names = self._selection.names
+
+
+class DatasetSource(_ArrowSource):
+    """A dataset of pyarrow; of parquet files a block is a row group.
+
+    Parameters
+    ----------
+    dataset : pyarrow.dataset.Dataset
+        Files.
+    features, y, sample_weight : str, list of str or None
+        Columns.
+    """
+
+    def __init__(self, dataset: Any, features: Any, y: Any, sample_weight: Any):
+        super().__init__(dataset.schema, features, y, sample_weight)
+        self._dataset = dataset
+        self._groups = _row_groups(dataset)
+        if self._groups is not None:
+            self.sizes = [group.row_groups[0].num_rows for group in self._groups]
+
+    def blocks(self, numbers: Sequence[int] | None = None, features: bool = True) -> Iterator[Rows]:
+        """Yield row groups of parquet files, and batches of other files."""
+        columns = self._selection.columns(features)
+        if self._groups is None:
+            yield from _batches(self._dataset, columns, self._selection, "the dataset")
+            return
+        for number in range(len(self._groups)) if numbers is None else numbers:
+            group = self._groups[number]
+            where = f"row group {group.row_groups[0].id} of {group.path}"
+            n_rows = 0
+            for rows in _batches(group, columns, self._selection, where, schema=self._dataset.schema):
+                n_rows += len(rows)
+                yield rows
+            if n_rows != group.row_groups[0].num_rows:
+                raise SourceError(
+                    f"{where} has {n_rows} rows, and {group.row_groups[0].num_rows} by the end of the file: "
+                    "it was written anew since, or is damaged."
+                )
+
+
+def _row_groups(dataset: Any) -> list[Any] | None:
+    """Return a fragment for each row group; None where files are not parquet, or rows are filtered."""
+    try:
+        fragments = list(dataset.get_fragments())
+        if not all(hasattr(fragment, "split_by_row_group") for fragment in fragments):
+            return None
+        groups = [group for fragment in fragments for group in fragment.split_by_row_group()]
+        groups = [group for group in groups if group.row_groups[0].num_rows]
+        whole = sum(group.row_groups[0].num_rows for group in groups) == dataset.count_rows()
+    except (OSError, ValueError) as error:  # errors of Arrow are one of these
+        raise SourceError(f"The files of the source cannot be read: {error}") from error
+    return groups if whole else None
+
+
+def _batches(
+    data: Any, columns: list[str], selection: Selection, where: str, **options: Any
+) -> Iterator[Rows]:
+    """Yield the rows of a dataset or a fragment; an error of reading says where."""
+    batches = data.to_batches(
+        columns=columns, batch_size=ROWS_OF_BATCH, use_threads=False, batch_readahead=2, **options
+    )
+    while True:
+        try:
+            batch = next(batches, None)
+        except (OSError, ValueError) as error:
+            raise SourceError(
+                f"{where[0].upper()}{where[1:]} cannot be read: {error}. Write it again, or leave it out."
+            ) from error
+        if batch is None:
+            return
+        if batch.num_rows:
+            yield selection.rows(batch, where)
+
+
+class TableSource(_ArrowSource):
+    """Columns in memory.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        Columns.
+    features, y, sample_weight : str, list of str or None
+        Which columns are what.
+    """
+
+    def __init__(self, table: Any, features: Any, y: Any, sample_weight: Any):
+        super().__init__(table.schema, features, y, sample_weight)
+        self._table = table
+        starts = range(0, table.num_rows, ROWS_OF_BLOCK)
+        self.sizes = [min(ROWS_OF_BLOCK, table.num_rows - start) for start in starts]
+
+    def blocks(self, numbers: Sequence[int] | None = None, features: bool = True) -> Iterator[Rows]:
+        """Yield slices of the table."""
+        assert self.sizes is not None
+        table = self._table.select(self._selection.columns(features))
+        for number in range(len(self.sizes)) if numbers is None else numbers:
+            start = number * ROWS_OF_BLOCK
+            part = table.slice(start, self.sizes[number])
+            yield self._selection.rows(part, f"rows {start} to {start + self.sizes[number] - 1}")
+
+
+class BatchSource(_ArrowSource):
+    """Record batches in their own order, from a new reader at every pass.
+
+    Parameters
+    ----------
+    open_reader : callable
+        Returns a pyarrow.RecordBatchReader, or another iterator of record batches with a schema.
+    features, y, sample_weight : str, list of str or None
+        Columns.
+    """
+
+    def __init__(self, open_reader: Callable[[], Any], features: Any, y: Any, sample_weight: Any):
+        reader = open_reader()
+        super().__init__(reader.schema, features, y, sample_weight)
+        self._open, self._first = open_reader, reader
+
+    def blocks(self, numbers: Sequence[int] | None = None, features: bool = True) -> Iterator[Rows]:
+        """Yield the batches of a new reader."""
+        reader, self._first = self._first or self._open(), None
+        number = -1
+        try:
+            for number, batch in enumerate(reader):
+                if batch.num_rows:
+                    yield self._selection.rows(batch, f"record batch {number}")
+        except (OSError, ValueError) as error:
+            if isinstance(error, SourceError):
+                raise
+            raise SourceError(f"Record batch {number + 1} of the source cannot be read: {error}") from error
+
+
+class SpooledSource(_ArrowSource):
+    """A reader that can be read once: its rows are copied to a temporary file.
+
+    Parameters
+    ----------
+    reader : pyarrow.RecordBatchReader
+        Reader.
+    features, y, sample_weight : str, list of str or None
+        Columns.
+    """
+
+    def __init__(self, reader: Any, features: Any, y: Any, sample_weight: Any):
+        super().__init__(reader.schema, features, y, sample_weight)
+        pa, columns = pyarrow(), self._selection.columns()
+        handle, path = tempfile.mkstemp(suffix=".arrow", prefix="ortlearn-")
+        os.close(handle)
+        self.close = weakref.finalize(self, os.unlink, path)  # type: ignore[method-assign]
+        self.sizes = []
+        schema = pa.schema([reader.schema.field(name) for name in columns])
+        with pa.ipc.new_file(path, schema) as writer:
+            for batch in reader:
+                if batch.num_rows:
+                    writer.write_batch(batch.select(columns))
+                    self.sizes.append(batch.num_rows)
+        self._path = path
+
+    def blocks(self, numbers: Sequence[int] | None = None, features: bool = True) -> Iterator[Rows]:
+        """Yield the batches of the file."""
+        assert self.sizes is not None
+        pa = pyarrow()
+        with pa.memory_map(self._path) as file:
+            batches = pa.ipc.open_file(file)
+            for number in range(len(self.sizes)) if numbers is None else numbers:
+                yield self._selection.rows(batches.get_batch(number), f"record batch {number}")

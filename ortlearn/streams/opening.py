@@ -1,0 +1,151 @@
+"""From what a user passes to a source."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from scipy.sparse import issparse
+
+from ..exceptions import SourceError
+from .arrow import BatchSource, DatasetSource, SpooledSource, TableSource, dataset_of
+from .sources import ArraySource, IterableSource, Source
+from .tables import pyarrow
+
+__all__ = ["is_source", "open_source"]
+
+
+def is_source(data: Any) -> bool:
+    """Return whether an object is a source of rows, and no rows in memory.
+
+    Parameters
+    ----------
+    data : object
+        Anything.
+
+    Returns
+    -------
+    bool
+        True for paths, datasets, readers, iterators, functions, and streams of Arrow without a shape.
+
+    Examples
+    --------
+    >>> from ortlearn.streams import is_source
+    >>> is_source("folder"), is_source(iter([])), is_source([[1.0]])
+    (True, True, False)
+    """
+    if isinstance(data, str | os.PathLike | Iterator) or _is_dataset(data):
+        return True
+    if hasattr(data, "shape"):
+        return False
+    return callable(data) or hasattr(data, "__arrow_c_stream__")
+
+
+def open_source(data: Any, y: Any = None, sample_weight: Any = None, features: Any = None) -> Source:
+    """Return the source that an object is.
+
+    Parameters
+    ----------
+    data : path, dataset, reader, frame, array, iterable or callable
+        Where rows come from.
+    y, sample_weight : str, list of str, array-like or None
+        Names of columns, or arrays of as many rows as an array has.
+    features : list of str, default=None
+        Columns that are features; all others by default.
+
+    Returns
+    -------
+    Source
+        Source.
+
+    Raises
+    ------
+    ValueError
+        If names and source do not fit, or the source can be read only once.
+    SourceError
+        If it cannot be read.
+
+    Examples
+    --------
+    >>>     >>> from ortlearn.streams import open_source
+    >>> source = open_source(np.zeros((3, 2)), np.arange(3))
+    >>> [(len(rows), rows.y.tolist()) for rows in source.blocks()]
+    [(3, [0, 1, 2])]
+    """
+    if isinstance(features, str):
+        features = [features]
+    if isinstance(data, str | os.PathLike):
+        return DatasetSource(_dataset_at(data), features, y, sample_weight)
+    if _is_dataset(data):
+        return DatasetSource(data, features, y, sample_weight)
+    if callable(data) and not hasattr(data, "shape"):
+        return _of_function(data, features, y, sample_weight)
+    if isinstance(data, Iterator) and not hasattr(data, "__arrow_c_stream__"):
+        raise ValueError(
+            f"A {type(data).__name__} can be read once, and training reads its rows several times: pass the "
+            "function that returns it."
+        )
+    named = y is None or isinstance(y, str) or (isinstance(y, list | tuple) and y and isinstance(y[0], str))
+    if hasattr(data, "__arrow_c_stream__") and named:
+        return _of_arrow(data, features, y, sample_weight)
+    if issparse(data) or hasattr(data, "shape"):
+        _refuse_names(features, y, sample_weight)
+        return ArraySource(data, y, sample_weight)
+    if isinstance(data, Iterable):
+        _refuse_names(features, y, sample_weight)
+        if y is not None or sample_weight is not None:
+            raise ValueError("The batches of an iterable have their labels: pass (X, y), and leave out y.")
+        return IterableSource(data)
+    raise ValueError(
+        f"{type(data).__name__} is no source of rows: pass a folder of parquet files, a pyarrow dataset, "
+        "what has __arrow_c_stream__, an array, an iterable of (X, y), or a function that returns one."
+    )
+
+
+def _dataset_at(path: str | os.PathLike) -> Any:
+    try:
+        return dataset_of(path)
+    except (OSError, ValueError) as error:
+        raise SourceError(f"No parquet files can be read at {os.fspath(path)!r}: {error}") from error
+
+
+def _is_dataset(data: Any) -> bool:
+    return hasattr(data, "get_fragments") and hasattr(data, "schema")
+
+
+def _of_arrow(data: Any, features: Any, y: Any, sample_weight: Any) -> Source:
+    pa = pyarrow()
+    if isinstance(data, pa.RecordBatchReader):
+        return SpooledSource(data, features, y, sample_weight)
+    if hasattr(data, "shape") and not callable(
+        getattr(data, "fetchall", None)
+    ):  # a relation of duckdb is a query
+        return TableSource(pa.table(data), features, y, sample_weight)
+    return BatchSource(lambda: pa.RecordBatchReader.from_stream(data), features, y, sample_weight)
+
+
+def _of_function(data: Any, features: Any, y: Any, sample_weight: Any) -> Source:
+    """Return the source of a function: of record batches where these are named columns."""
+    if y is None and sample_weight is None and features is None:
+        return IterableSource(data)
+    return BatchSource(lambda: _reader(data()), features, y, sample_weight)
+
+
+def _reader(found: Any) -> Any:
+    if hasattr(found, "schema") and hasattr(found, "read_next_batch"):
+        return found
+    if hasattr(found, "__arrow_c_stream__"):
+        return pyarrow().RecordBatchReader.from_stream(found)
+    raise ValueError(
+        f"The function of the source returns {type(found).__name__}, which has no columns: leave out y, "
+        "features and sample_weight and yield (X, y), or return a reader of Arrow."
+    )
+
+
+def _refuse_names(features: Any, y: Any, sample_weight: Any) -> None:
+    names = {"y": y, "sample_weight": sample_weight}
+    wrong = [name for name, value in names.items() if isinstance(value, str)]
+    if features is not None or wrong:
+        what = " and ".join([*wrong, *(["features"] if features is not None else [])])
+        raise ValueError(f"{what} cannot name columns: the source has none with names. Pass arrays.")

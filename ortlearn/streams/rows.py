@@ -1,0 +1,105 @@
+"""Rows of a source: features, labels and weights of a block, or of a part of it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse, vstack
+
+__all__ = ["Rows", "joined", "part_of"]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows of a source.
+
+    Attributes
+    ----------
+    X : array, sparse matrix, frame, mapping of arrays, or Table
+        Features; None where they were not asked for.
+    y : ndarray, sparse matrix or None
+        Labels.
+    sample_weight : ndarray of shape (n,) or None
+        Weights.
+    where : str
+        Where they were read, for messages.
+    """
+
+    X: Any
+    y: Any = None
+    sample_weight: Any = None
+    where: str = ""
+
+    def __len__(self) -> int:
+        known = [part for part in (self.X, self.y, self.sample_weight) if part is not None]
+        return _length(known[0])
+
+    def part(self, start: int, stop: int) -> Rows:
+        """Return the rows from a number to another.
+
+        Parameters
+        ----------
+        start, stop : int
+            First number, and the one after the last.
+
+        Returns
+        -------
+        Rows
+            These rows.
+        """
+        X, y, weight = (part_of(values, start, stop) for values in (self.X, self.y, self.sample_weight))
+        return Rows(X, y, weight, self.where)
+
+    @classmethod
+    def join(cls, parts: Sequence[Rows]) -> Rows:
+        """Return some rows after one another.
+
+        Parameters
+        ----------
+        parts : sequence of Rows
+            At least one, of the same kind.
+
+        Returns
+        -------
+        Rows
+            All of them.
+        """
+        if len(parts) == 1:
+            return parts[0]
+        X, y, weight = (joined([getattr(p, name) for p in parts]) for name in ("X", "y", "sample_weight"))
+        return cls(X, y, weight, parts[0].where)
+
+
+def _length(values: Any) -> int:
+    if isinstance(values, Mapping):
+        return _length(next(iter(values.values())))
+    return values.shape[0] if hasattr(values, "shape") else len(values)
+
+
+def part_of(values: Any, start: int, stop: int) -> Any:
+    """Return rows of an array, a sparse matrix, a frame, or a mapping of arrays; None of None."""
+    if values is None:
+        return None
+    if isinstance(values, Mapping):
+        return {name: part_of(column, start, stop) for name, column in values.items()}
+    return values.iloc[start:stop] if hasattr(values, "iloc") else values[start:stop]
+
+
+def joined(parts: Sequence[Any]) -> Any:
+    """Return rows after one another, of the kind that they are."""
+    first = parts[0]
+    if first is None or len(parts) == 1:
+        return first
+    if isinstance(first, Mapping):
+        return {name: joined([part[name] for part in parts]) for name in first}
+    if issparse(first):
+        return vstack(parts, format="csr")
+    if hasattr(first, "join_parts"):
+        return first.join_parts(parts)
+    if hasattr(first, "columns"):  # pandas and polars have a function for it, and are loaded already
+        return sys.modules[type(first).__module__.partition(".")[0]].concat(parts)
+    return np.concatenate([np.asarray(part) for part in parts])
