@@ -137,6 +137,6 @@ def _shown(source: Source, description: str, verbose: bool) -> Iterator[Rows]:
     """Yield chunks of labels and weights while a progress bar shows how many have passed."""
     n_chunks = None if source.sizes is None else -(-sum(source.sizes) // COUNTED)
     with progress_bar(n_chunks, f"{description} counting", verbose) as advance:
-        for rows in cut(source.blocks(features=False), COUNTED, Rows.join):
+        for rows in cut(source.blocks(features=False), COUNTED):
             yield rows
             advance({})

@@ -178,7 +178,7 @@ def _validation(trainer: Trainer, start: Start, source: Source, size: int) -> Va
     whole = count(source, False, configuration.name, bool(configuration.verbose))
     if whole.n_rows <= size:
         return trainer.validation(start, _in_memory(trainer, Rows.join(list(source.blocks()))))
-    parts = [(part.y, part.sample_weight) for part in cut(source.blocks(features=False), size, Rows.join)]
+    parts = [(part.y, part.sample_weight) for part in cut(source.blocks(features=False), size)]
     labels = Rows.join([Rows(None, *part) for part in parts])
     if problem.needs_labels and labels.y is None:
         raise ValueError("source_val has no labels: pass y_val, or the name of their column as y.")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..streams import Rows, Source, cut, prefetched
+from ..streams import Source, cut, prefetched
 
 __all__ = ["SourceRows"]
 
@@ -50,7 +50,7 @@ class SourceRows:
         """Yield the features of chunks, read ahead."""
 
         def make() -> Iterator[Any]:
-            for rows in cut(self._source.blocks(), self._size, Rows.join):
+            for rows in cut(self._source.blocks(), self._size):
                 yield rows.X if self._read is None else self._read(rows.X)
 
         return prefetched(make)

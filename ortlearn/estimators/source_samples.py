@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from typing import Any
 
@@ -62,13 +62,12 @@ class SourceSamples:
 
     def first(self) -> Rows:
         """Return the rows of the first chunk, in their own order."""
-        with closing(self._cut(self._source.blocks(), Rows.join)) as chunks:
+        with closing(cut(self._source.blocks(), self.size)) as chunks:
             return next(chunks)
 
-    def _cut(
-        self, blocks: Any, join: Callable[[Sequence[Any]], Any], skipped: int = 0
-    ) -> Generator[Any, None, None]:
-        return cut(blocks, self.size, join, skipped)
+    def cut(self, blocks: Iterator[Rows], skipped: int = 0) -> Iterator[Rows]:
+        """Yield the rows of blocks in chunks, columns of numbers as a matrix where the graph takes one."""
+        return cut(blocks, self.size, self._matrix_dtype, skipped)
 
     # As the graph takes them
 
@@ -76,6 +75,9 @@ class SourceSamples:
         """Take note of how rows are read and labels are encoded."""
         self._problem, self._features = problem, features
         self._encoder, self._scale = problem.encoder, self._weight_scale(problem)
+        entry = problem.trainable.entry
+        takes_matrix = entry.front is None and entry.schema.is_number_matrix
+        self._matrix_dtype = entry.schema.float_dtype if takes_matrix else None
 
     def _weight_scale(self, problem: Problem) -> tuple[float, float]:
         """Return the largest weight, and the mean of the weights divided by it."""
@@ -106,7 +108,7 @@ class SourceSamples:
 
     def _chunks(self) -> Generator[Data, None, None]:
         """Yield all rows in their own order, read ahead."""
-        return prefetched(lambda: self._cut(map(self.read, self._source.blocks()), Data.join))
+        return prefetched(lambda: map(self.read, self.cut(self._source.blocks())))
 
     def measure(self, prepare: Callable[[Data], dict[str, Any]]) -> dict[str, Moments]:
         """Return the moments of features, by name, and take note of those of labels: a pass over all rows."""
@@ -177,7 +179,7 @@ class SourcePasses:
         samples = self._samples
         blocks, skipped = samples.blocks_after(position.epoch, self._seed, position.chunk * samples.size)
         number, done = position.chunk, position.batches * samples._batch_size
-        for data in samples._cut(map(samples.read, blocks), Data.join, skipped):
+        for data in map(samples.read, samples.cut(blocks, skipped)):
             if len(data) != min(samples.size, self.n_samples - number * samples.size):
                 self._say_that_rows_changed(number * samples.size + len(data))
             order = epoch_order(len(data), self._seed, position.epoch, number)

@@ -77,23 +77,26 @@ def _row_groups(dataset: Any) -> list[Any] | None:
     """Return a fragment for each row group; None where files are not parquet, or rows are filtered."""
     try:
         fragments = list(dataset.get_fragments())
-        if not all(hasattr(fragment, "split_by_row_group") for fragment in fragments):
-            return None
-        groups = [group for fragment in fragments for group in fragment.split_by_row_group()]
-        groups = [group for group in groups if group.row_groups[0].num_rows]
-        whole = sum(group.row_groups[0].num_rows for group in groups) == dataset.count_rows()
-    except (OSError, ValueError) as error:  # errors of Arrow are one of these
-        raise SourceError(f"The files of the source cannot be read: {error}") from error
-    return groups if whole else None
+    except ValueError:  # those of filtered datasets are refused
+        return None
+    if not all(hasattr(fragment, "split_by_row_group") for fragment in fragments):
+        return None
+    found = []
+    for fragment in fragments:
+        try:
+            found += [group for group in fragment.split_by_row_group() if group.row_groups[0].num_rows]
+        except (OSError, ValueError) as error:  # errors of Arrow are one of these
+            raise SourceError(
+                f"{fragment.path} cannot be read: {error}. Write it again, or leave it out."
+            ) from error
+    return found
 
 
 def _batches(
     data: Any, columns: list[str], selection: Selection, where: str, **options: Any
 ) -> Iterator[Rows]:
     """Yield the rows of a dataset or a fragment; an error of reading says where."""
-    batches = data.to_batches(
-        columns=columns, batch_size=ROWS_OF_BATCH, use_threads=False, batch_readahead=2, **options
-    )
+    batches = data.to_batches(columns=columns, batch_size=ROWS_OF_BATCH, batch_readahead=2, **options)
     while True:
         try:
             batch = next(batches, None)

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import Any
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ..exceptions import SourceError
+from .rows import Rows
+from .tables import Table
 
 __all__ = ["chunk_size", "cut", "whole_blocks"]
 
@@ -36,25 +42,66 @@ def chunk_size(n_rows: int, batch_size: int, shuffle_buffer: int) -> int:
     return max(batch_size, shuffle_buffer // batch_size * batch_size)
 
 
+class _Chunk:
+    """Rows of a chunk while it is filled: matrices lie in one array from the beginning."""
+
+    def __init__(self, size: int, dtype: np.dtype | None):
+        self._size, self._dtype = size, dtype
+        self._matrix: np.ndarray | None = None
+        self._parts: list[Rows] = []
+        self.n_rows = 0
+
+    def add(self, rows: Rows) -> None:
+        start, self.n_rows = self.n_rows, self.n_rows + len(rows)
+        X = rows.X
+        if isinstance(X, Table) and self._dtype is not None and X.holds_numbers:
+            X.write(self._array(X.width, self._dtype)[start : self.n_rows])
+            rows = replace(rows, X=None, n_rows=len(X))
+        elif isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f" and self._takes(X):
+            self._array(X.shape[1], X.dtype)[start : self.n_rows] = X
+            rows = replace(rows, X=None, n_rows=len(X))
+        self._parts.append(rows)
+
+    def _takes(self, X: np.ndarray) -> bool:
+        """Return whether a matrix is like those before it."""
+        known = self._matrix
+        return not self._parts if known is None else known.dtype == X.dtype and known.shape[1] == X.shape[1]
+
+    def _array(self, width: int, dtype: np.dtype) -> np.ndarray:
+        if self._matrix is None:
+            self._matrix = np.empty((self._size, width), dtype=dtype)
+        return self._matrix
+
+    def finish(self) -> Rows:
+        if self._matrix is None:
+            return Rows.join(self._parts)
+        if any(part.X is not None for part in self._parts):
+            raise SourceError(
+                f"Features between {self._parts[0].where} and {self._parts[-1].where} of the source are of "
+                "several types or widths: all rows must have the same."
+            )
+        return replace(Rows.join(self._parts), X=self._matrix[: self.n_rows])
+
+
 def cut(
-    blocks: Iterable[Any], size: int, join: Callable[[Sequence[Any]], Any], skipped: int = 0
-) -> Generator[Any, None, None]:
+    blocks: Iterable[Rows], size: int, dtype: np.dtype | None = None, skipped: int = 0
+) -> Generator[Rows, None, None]:
     """Yield what comes in blocks in chunks of one size; the last one may be smaller.
 
     Parameters
     ----------
-    blocks : iterable
-        What has a length and a method ``part(start, stop)``.
+    blocks : iterable of Rows
+        Rows.
     size : int
         Rows of a chunk.
-    join : callable
-        Makes one of several.
+    dtype : numpy.dtype, default=None
+        Type of the matrix that columns of numbers become; they stay columns by default.
     skipped : int, default=0
         Rows of the first blocks that are left out.
 
     Yields
     ------
-    object
+    Rows
         Chunks.
 
     Examples
@@ -62,24 +109,23 @@ def cut(
     >>> import numpy as np
     >>> from ortlearn.streams import Rows, cut
     >>> blocks = (Rows(np.arange(start, start + 4)) for start in (0, 4, 8))
-    >>> [chunk.X.tolist() for chunk in cut(blocks, 5, Rows.join)]
+    >>> [chunk.X.tolist() for chunk in cut(blocks, 5)]
     [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9], [10, 11]]
     """
-    kept: list[Any] = []
-    n_kept = 0
+    chunk = _Chunk(size, dtype)
     for block in blocks:
         start, n_rows = min(skipped, len(block)), len(block)
         skipped -= start
         while start < n_rows:
-            stop = min(n_rows, start + size - n_kept)
-            kept.append(block if stop - start == n_rows else block.part(start, stop))
-            n_kept += stop - start
+            stop = min(n_rows, start + size - chunk.n_rows)
+            chunk.add(block if stop - start == n_rows else block.part(start, stop))
             start = stop
-            if n_kept == size:
-                whole, kept, n_kept = join(kept), [], 0
+            if chunk.n_rows == size:
+                whole, chunk = chunk.finish(), _Chunk(size, dtype)
                 yield whole
-    if kept:
-        yield join(kept)
+                del whole  # it may be large
+    if chunk.n_rows:
+        yield chunk.finish()
 
 
 def whole_blocks(numbers: Sequence[int], sizes: Sequence[int], skipped: int) -> tuple[Sequence[int], int]:

@@ -27,14 +27,19 @@ class Rows:
         Weights.
     where : str
         Where they were read, for messages.
+    n_rows : int or None
+        Number of rows, where nothing else tells.
     """
 
     X: Any
     y: Any = None
     sample_weight: Any = None
     where: str = ""
+    n_rows: int | None = None
 
     def __len__(self) -> int:
+        if self.n_rows is not None:
+            return self.n_rows
         known = [part for part in (self.X, self.y, self.sample_weight) if part is not None]
         return _length(known[0])
 
@@ -71,7 +76,10 @@ class Rows:
         if len(parts) == 1:
             return parts[0]
         X, y, weight = (joined([getattr(p, name) for p in parts]) for name in ("X", "y", "sample_weight"))
-        return cls(X, y, weight, parts[0].where)
+        known = [part.n_rows for part in parts if part.n_rows is not None]
+        first, last = parts[0].where, parts[-1].where
+        where = first if first == last else f"{first} to {last}"
+        return cls(X, y, weight, where, sum(known) if known else None)
 
 
 def _length(values: Any) -> int:

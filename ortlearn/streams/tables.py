@@ -84,15 +84,31 @@ class Table:
         ndarray of shape (n, n_features)
             C-contiguous.
         """
-        if _are_lists(self._data.schema.types):
-            return _list_matrix(self._data.column(0), dtype)
-        found = np.empty(self.shape, dtype=dtype)
-        columns = [_numbers(self._data.column(place)) for place in range(self.shape[1])]
-        for start in range(0, len(found), ROWS):
-            rows = slice(start, start + ROWS)
-            for place, column in enumerate(columns):
-                found[rows, place] = column[rows]
+        found = np.empty((len(self), self.width), dtype=dtype)
+        self.write(found)
         return found
+
+    @property
+    def width(self) -> int:
+        """Columns of the matrix."""
+        kinds = self._data.schema.types
+        return kinds[0].list_size if _are_lists(kinds) else len(kinds)
+
+    def write(self, out: np.ndarray) -> None:
+        """Write the matrix into an array.
+
+        Parameters
+        ----------
+        out : ndarray of shape (n, width)
+            Where to.
+        """
+        pa, stop = pyarrow(), 0
+        for batch in [self._data] if isinstance(self._data, pa.RecordBatch) else self._data.to_batches():
+            start, stop = stop, stop + batch.num_rows
+            if _are_lists(batch.schema.types):
+                out[start:stop] = _list_matrix(batch.column(0))
+            else:
+                _write_rows([_numbers(column) for column in batch.columns], out[start:stop])
 
     def frame(self, dtype: np.dtype) -> Any:
         """Return the columns as a frame of pandas where it is installed, numbers as a matrix otherwise.
@@ -198,12 +214,21 @@ def _are_lists(kinds: Sequence[Any]) -> bool:
     return len(kinds) == 1 and types.is_fixed_size_list(kinds[0]) and _is_number(kinds[0].value_type)
 
 
-def _list_matrix(column: Any, dtype: np.dtype) -> np.ndarray:
-    column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+def _write_rows(columns: Sequence[np.ndarray], out: np.ndarray) -> None:
+    """Write columns side by side: some rows at a time, first one column after the other, then across."""
+    across = np.empty((len(columns), min(ROWS, len(out))), dtype=out.dtype)
+    for start in range(0, len(out), ROWS):
+        rows = out[start : start + ROWS]
+        part = across[:, : len(rows)]
+        np.stack([column[start : start + ROWS] for column in columns], out=part, casting="same_kind")
+        rows[:] = part.T
+
+
+def _list_matrix(column: Any) -> np.ndarray:
     values = _numbers(column.flatten())
     if len(values) != len(column) * column.type.list_size:
         raise SourceError("A list of features is missing: every row must have one.")
-    return np.ascontiguousarray(values.reshape(len(column), -1), dtype=dtype)
+    return values.reshape(len(column), -1)
 
 
 def _numbers(column: Any) -> np.ndarray:

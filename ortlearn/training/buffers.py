@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse, vstack
+from scipy.sparse import issparse
 
 from .columns import Columns
 from .devices import Device, ort_value
@@ -82,12 +82,12 @@ class Data:
             columns[SAMPLE_WEIGHT] = self.sample_weight
         return columns
 
-    def take(self, rows: np.ndarray | slice) -> Data:
+    def take(self, rows: np.ndarray) -> Data:
         """Return some of the rows.
 
         Parameters
         ----------
-        rows : ndarray of int, or slice
+        rows : ndarray of int
             Their numbers.
 
         Returns
@@ -99,41 +99,6 @@ class Data:
         features = self.features and {name: array[rows] for name, array in self.features.items()}
         return Data(self.X[rows], self.y[rows], weights, features)
 
-    def part(self, start: int, stop: int) -> Data:
-        """Return the rows from a number to another, not copied.
-
-        Parameters
-        ----------
-        start, stop : int
-            First number, and the one after the last.
-
-        Returns
-        -------
-        Data
-            These rows.
-        """
-        return self.take(slice(start, stop))
-
-    @classmethod
-    def join(cls, parts: Sequence[Data]) -> Data:
-        """Return rows after one another.
-
-        Parameters
-        ----------
-        parts : sequence of Data
-            At least one, of the same columns, without features that were computed before.
-
-        Returns
-        -------
-        Data
-            All rows.
-        """
-        if len(parts) == 1:
-            return parts[0]
-        weights = [part.sample_weight for part in parts if part.sample_weight is not None]
-        labels = np.concatenate([part.y for part in parts])
-        return cls(_joined([part.X for part in parts]), labels, np.concatenate(weights) if weights else None)
-
     @property
     def is_sparse(self) -> bool:
         """Whether features are sparse: they are then made dense a chunk of rows at a time."""
@@ -141,13 +106,6 @@ class Data:
 
     def __len__(self) -> int:
         return self.X.shape[0]
-
-
-def _joined(parts: Sequence[Any]) -> Any:
-    first = parts[0]
-    if isinstance(first, Columns):
-        return Columns({name: np.concatenate([part.arrays[name] for part in parts]) for name in first.arrays})
-    return vstack(parts, format="csr") if issparse(first) else np.concatenate(parts)
 
 
 class BatchBuffer:

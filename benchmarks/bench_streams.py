@@ -1,0 +1,196 @@
+"""Training from parquet against training in memory: the tables of docs/howto/out_of_core.md.
+
+``python -m benchmarks.bench_streams`` writes parquet files, and trains each model on them by ``fit_stream`` and
+on the same rows in memory by ``fit``, each in a process of its own, in turns. ``--rows 20000000`` are 4 GB on
+the disk, and the same in memory for ``fit``. ``--sorted`` writes rows sorted by label instead, and measures
+what ``shuffle_buffer`` does to the score. Linux only: memory is read from /proc.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ["OMP_NUM_THREADS"] = "1"
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+__all__ = ["generate", "rows_of_group", "train"]
+
+N_FEATURES, BATCH, EPOCHS = 50, 256, 2
+#: Rows of a row group, and of a file.
+GROUP, FILE = 100_000, 2_000_000
+MODELS = ("logistic regression", "network 50-50-10-1")
+SIDES = ("stream", "memory")
+
+
+def rows_of_group(number: int, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return features of one row group, and labels that a network and, less well, a linear model predict."""
+    rng = np.random.default_rng([0, number])
+    X = rng.standard_normal((n_rows, N_FEATURES), dtype=np.float32)
+    scores = X[:, :10].sum(axis=1) + np.sin(3 * X[:, 10]) + X[:, 11] * X[:, 12]
+    return X, (scores + rng.standard_normal(n_rows) > 0).astype(np.int8)
+
+
+def generate(folder: Path, n_rows: int, by_label: bool = False) -> None:
+    """Write parquet files of row groups of 100,000 rows, no more than one of them in memory.
+
+    ``by_label`` writes rows of one class first, as a file that is sorted by its label has them.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    names = [f"x{number}" for number in range(N_FEATURES)]
+    schema = pa.schema([*((name, pa.float32()) for name in names), ("label", pa.int8())])
+    sizes = np.diff([*range(0, n_rows, GROUP), n_rows]).tolist()
+    writer, written = None, 0
+    for wanted in (0, 1) if by_label else (None,):
+        for number, size in enumerate(sizes):
+            X, y = rows_of_group(number, size)
+            if wanted is not None:
+                X, y = X[y == wanted], y[y == wanted]
+            if writer is None or written >= FILE:
+                if writer is not None:
+                    writer.close()
+                path = folder / f"part-{len(list(folder.iterdir())):03}.parquet"
+                writer, written = pq.ParquetWriter(path, schema, use_dictionary=False), 0
+            columns = [*(np.ascontiguousarray(column) for column in X.T), y]
+            writer.write_table(pa.Table.from_arrays(list(map(pa.array, columns)), schema=schema), GROUP)
+            written += len(y)
+    if writer is not None:
+        writer.close()
+
+
+def _memory(key: str) -> float:
+    """Return a number of MiB that the system keeps of this process."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(key))
+
+
+def train(
+    folder: Path, model: str, side: str, options: dict[str, Any], bare: float = 0.0
+) -> dict[str, float]:
+    """Return rows per second of the best pass, the most memory above a bare interpreter, and the score."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.neural_network import MLPClassifier
+
+    from ortlearn import OrtGradientOptimizer
+
+    warnings.simplefilter("ignore")
+    estimator = LogisticRegression() if model == MODELS[0] else MLPClassifier((50, 10))
+    given = {"learning_rate": 0.05, "batch_size": BATCH, "max_iter": EPOCHS, "random_state": 0}
+    trainer = OrtGradientOptimizer(estimator, **given)
+    X_test, y_test = rows_of_group(10**6, 50_000)
+    imported, begun = _memory("VmRSS"), time.perf_counter()
+    if side == "stream":
+        trainer.fit_stream(folder, y="label", **options)
+    else:
+        trainer.fit(*_in_memory(folder))
+    seconds = time.perf_counter() - begun
+    top = _memory("VmHWM")
+    n_rows = _count(folder)
+    return {
+        "rows": n_rows / min(record["seconds"] for record in trainer.history_),
+        "whole": n_rows * EPOCHS / seconds,
+        "memory": top - bare,
+        "memory of fit": top - imported,
+        "score": float((trainer.predict(X_test) == y_test).mean()),
+    }
+
+
+def _count(folder: Path) -> int:
+    import pyarrow.dataset as datasets
+
+    return datasets.dataset(folder).count_rows()
+
+
+def _in_memory(folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Return all rows as arrays, filled group by group."""
+    import pyarrow.dataset as datasets
+
+    n_rows, start = _count(folder), 0
+    X, y = np.empty((n_rows, N_FEATURES), np.float32), np.empty(n_rows, np.int8)
+    for path in sorted(folder.iterdir()):
+        for batch in datasets.dataset(path).to_batches(use_threads=False):
+            stop = start + batch.num_rows
+            for place in range(N_FEATURES):
+                X[start:stop, place] = batch.column(place).to_numpy()
+            y[start:stop] = batch.column(N_FEATURES).to_numpy()
+            start = stop
+    return X, y
+
+
+def _asked(folder: Path, model: str, side: str, options: dict[str, Any]) -> dict[str, float]:
+    """Return what a new process measures."""
+    question = json.dumps([str(folder), model, side, options])
+    command = [sys.executable, "-m", "benchmarks.bench_streams", "--answer", question]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def _bare_interpreter() -> float:
+    code = "print(next(l.split()[1] for l in open('/proc/self/status') if l.startswith('VmRSS')))"
+    return int(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout) / 1024
+
+
+def compare_sides(folder: Path, rounds: int, models: list[str]) -> None:
+    """Print rows per second from files and in memory, medians of rounds in turns."""
+    print("| model | from parquet, rows/s | in memory, rows/s | ratio | memory above the interpreter |")
+    print("|---|---:|---:|---:|---:|")
+    for model in models:
+        found: dict[str, list[dict[str, float]]] = {side: [] for side in SIDES}
+        for _ in range(rounds):
+            for side in SIDES:
+                found[side].append(_asked(folder, model, side, {}))
+        rows = {side: statistics.median(answer["rows"] for answer in found[side]) for side in SIDES}
+        memory = max(answer["memory"] for answer in found["stream"])
+        ratio = rows["stream"] / rows["memory"]
+        print(f"| {model} | {rows['stream']:,.0f} | {rows['memory']:,.0f} | {ratio:.0%} | {memory:.0f} MiB |")
+
+
+def compare_buffers(folder: Path, model: str) -> None:
+    """Print the accuracy on other rows after training on rows that are sorted by label."""
+    n_rows = _count(folder)
+    print(f"| shuffle_buffer | accuracy of {model} |")
+    print("|---:|---:|")
+    for buffer in (BATCH, 10_000, GROUP, 2 * GROUP, 4 * GROUP, n_rows):
+        print(f"| {buffer:,} | {_asked(folder, model, 'stream', {'shuffle_buffer': buffer})['score']:.4f} |")
+
+
+def main() -> None:
+    """Write the files, measure, and remove them."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--sorted", action="store_true")
+    parser.add_argument("--model", choices=MODELS, action="append")
+    parser.add_argument("--folder", type=Path, help="where files of an earlier run are, or are to stay")
+    parser.add_argument("--answer", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.answer:
+        path, *question = json.loads(asked.answer)
+        print(json.dumps(train(Path(path), *question, _bare_interpreter())))
+        return
+    with TemporaryDirectory() as temporary:
+        folder = asked.folder or Path(temporary)
+        folder.mkdir(exist_ok=True)
+        if not any(folder.iterdir()):
+            generate(folder, asked.rows, asked.sorted)
+        if asked.sorted:
+            for model in asked.model or MODELS:
+                compare_buffers(folder, model)
+        else:
+            compare_sides(folder, asked.rounds, asked.model or list(MODELS))
+
+
+if __name__ == "__main__":
+    main()

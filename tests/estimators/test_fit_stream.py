@@ -1,0 +1,300 @@
+"""fit_stream: what it learns is what fit learns of the same rows, however they come."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from ortlearn.exceptions import PluginError, SourceError
+from ortlearn.learning_rates import LearningRateSGD
+
+OPTIONS = {"learning_rate": 0.1, "batch_size": 16, "max_iter": 3, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((501, 6)).astype(np.float32)
+    y = np.array(["a", "b", "c"])[np.digitize(X[:, 0] + X[:, 1], [-0.5, 0.8])]
+    return X, y, rng.uniform(0.1, 3.0, size=501)
+
+
+def cut(size, *arrays):
+    """Return a function that gives an iterator of batches."""
+    return lambda: (
+        tuple(array[start : start + size] for array in arrays) for start in range(0, arrays[0].shape[0], size)
+    )
+
+
+def same(first, second):
+    """Check that two estimators learned the same, bit for bit."""
+    assert first.trained_coef_.keys() == second.trained_coef_.keys()
+    for name, value in first.trained_coef_.items():
+        np.testing.assert_array_equal(value, second.trained_coef_[name])
+    assert first.train_losses_ == second.train_losses_
+    assert first.validation_losses_ == second.validation_losses_
+
+
+@pytest.mark.parametrize("size", [1, 7, 100, 501])
+@pytest.mark.parametrize("buffer", [40, 10_000])
+def test_without_shuffling_chunks_do_not_matter(optimizer, rows, size, buffer):
+    X, y, _ = rows
+    model = optimizer(LogisticRegression(), shuffle=False, **OPTIONS)
+    in_memory = optimizer(LogisticRegression(), shuffle=False, **OPTIONS).fit(X, y)
+    same(in_memory, model.fit_stream(cut(size, X, y), shuffle_buffer=buffer))
+    assert model.score(X, y) == in_memory.score(X, y) and model.n_features_in_ == 6
+
+
+@pytest.mark.parametrize("size", [7, 501])
+def test_a_buffer_that_holds_all_rows_is_as_in_memory(optimizer, rows, size):
+    X, y, weights = rows
+    for model in (MLPClassifier((4,)), make_pipeline(StandardScaler(), LogisticRegression())):
+        in_memory = optimizer(model, **OPTIONS).fit(X, y, weights)
+        same(in_memory, optimizer(model, **OPTIONS).fit_stream(cut(size, X, y, weights)))
+
+
+def test_weights_with_several_chunks(either, rows):
+    X, y, weights = rows
+    weights[100:150] = 0.0  # a chunk without any
+    model = Ridge(alpha=5.0)
+    target = X @ np.arange(6) + 1
+    in_memory = either(model, shuffle=False, **OPTIONS).fit(X, target, weights)
+    found = either(model, shuffle=False, **OPTIONS)
+    found.fit_stream(cut(30, X, target, weights), shuffle_buffer=32)
+    np.testing.assert_allclose(found.coef_, in_memory.coef_, rtol=1e-6)
+    unweighted = either(model, shuffle=False, **OPTIONS).fit(X, target)
+    assert np.abs(found.coef_ - unweighted.coef_).max() > 1e-4
+
+
+@pytest.mark.parametrize("class_weight", ["balanced", {"a": 1.0, "b": 2.0, "c": 0.5}])
+def test_class_weights_are_those_of_all_rows(either, rows, class_weight):
+    X, y, weights = rows
+    order = np.argsort(y)  # the first chunks know one class alone
+    X, y, weights = X[order], y[order], weights[order]
+    for extra in ((), (weights,)):
+        options = {**OPTIONS, "class_weight": class_weight, "shuffle": False}
+        in_memory = either(LogisticRegression(C=0.1), **options).fit(X, y, *extra)
+        found = either(LogisticRegression(C=0.1), **options)
+        found.fit_stream(cut(50, X, y, *extra), shuffle_buffer=64)
+        assert found.classes_.tolist() == ["a", "b", "c"]
+        np.testing.assert_allclose(found.coef_, in_memory.coef_, rtol=1e-5, atol=1e-6)
+    own = either(LogisticRegression(class_weight="balanced"), **OPTIONS, shuffle=False)
+    by_name = either(LogisticRegression(), **OPTIONS, shuffle=False, class_weight="balanced")
+    same(own.fit_stream(cut(50, X, y)), by_name.fit_stream(cut(50, X, y)))
+
+
+def test_every_row_once_in_random_order(rows):
+    """The order of a pass is another in every epoch, and the same under the same seed."""
+    from ortlearn.estimators.source_counts import count
+    from ortlearn.estimators.source_samples import SourcePasses, SourceSamples
+    from ortlearn.streams import open_source
+    from ortlearn.training import Data
+    from ortlearn.training.passes import Position
+
+    numbers = np.arange(200_000, dtype=np.float32).reshape(-1, 1)
+    source = open_source(numbers, numbers.ravel())
+    samples = SourceSamples(source, count(source, False, "", False), 64, 20_000)
+    samples.read = lambda rows: Data(rows.X, rows.y)
+    samples._matrix_dtype = None
+
+    def order(seed, epoch, chunk=0, batches=0):
+        passes = SourcePasses(samples, lambda data: data, seed)
+        chunks = passes.chunks(Position(epoch, chunk, batches))
+        return np.concatenate([data.y[order] for data, order in chunks])
+
+    first = order(0, 0)
+    assert sorted(first) == numbers.ravel().tolist()
+    np.testing.assert_array_equal(first, order(0, 0))
+    assert (first != order(0, 1)).mean() > 0.99 and (first != order(1, 0)).mean() > 0.99
+    # blocks come in random order, rows are shuffled across the buffer
+    assert not (first[:60_000] < 66_000).all() or not (order(0, 1)[:60_000] < 66_000).all()
+    assert np.abs(np.diff(first[:1000])).mean() > 1000
+    np.testing.assert_array_equal(order(None, 3), numbers.ravel())
+    for seed in (0, None):
+        np.testing.assert_array_equal(order(seed, 0)[3 * samples.size + 5 * 64 :], order(seed, 0, 3, 5))
+
+
+def test_memory_maps_and_sparse_rows(either, rows, tmp_path):
+    X, y, weights = rows
+    np.save(tmp_path / "X.npy", X)
+    in_memory = either(LogisticRegression(), **OPTIONS).fit(X, y, weights)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    same(in_memory, either(LogisticRegression(), **OPTIONS).fit_stream(mapped, y, weights))
+    sparse = scipy.sparse.csr_matrix(np.where(X > 1, X, 0))
+    options = {**OPTIONS, "shuffle": False}
+    in_memory = either(LogisticRegression(), **options).fit(sparse, y)
+    found = either(LogisticRegression(), **options)
+    same(in_memory, found.fit_stream(cut(33, sparse, y), shuffle_buffer=64))
+    same(in_memory, either(LogisticRegression(), **options).fit_stream(sparse, y, shuffle_buffer=100))
+
+
+def test_kinds_of_labels(either, rows):
+    X, _, _ = rows
+    one, two = X[:, 0] * 2 + 1, np.stack([X[:, 0], X[:, 1] - X[:, 2]], axis=1)
+    labels = (two > 0).astype(int)
+    for model, y in (
+        (LinearRegression(), one),
+        (MLPRegressor((3,)), two),
+        (MLPClassifier((3,)), labels),
+        (MultiOutputClassifier(LogisticRegression()), labels),
+        (MultiOutputClassifier(LogisticRegression()), np.array(["no", "yes"], dtype=object)[labels]),
+    ):
+        options = {**OPTIONS, "shuffle": False, "learning_penalty": None}
+        in_memory = either(model, **options).fit(X, y)
+        found = either(model, **options).fit_stream(cut(40, X, y), shuffle_buffer=80)
+        same(in_memory, found)
+        np.testing.assert_array_equal(found.predict(X), in_memory.predict(X))
+
+
+def test_a_pipeline_is_fitted_on_the_first_buffer(either, rows):
+    X, y, _ = rows
+    X = X * 3 + 5
+    scaler = StandardScaler().fit(X[:96])
+    found = either(make_pipeline(StandardScaler(), LogisticRegression()), shuffle=False, **OPTIONS)
+    found.fit_stream(cut(10, X, y), shuffle_buffer=100)  # six batches
+    np.testing.assert_allclose(found.to_sklearn()[0].mean_, scaler.mean_, rtol=1e-6)
+    scaled = scaler.transform(X).astype(np.float32)
+    in_memory = either(LogisticRegression(), shuffle=False, **OPTIONS).fit(scaled, y)
+    np.testing.assert_allclose(found.to_sklearn()[1].coef_, in_memory.coef_, rtol=1e-3, atol=1e-5)
+    whole = either(make_pipeline(StandardScaler(), LogisticRegression()), hoist=False, **OPTIONS)
+    same(whole.fit(X, y), whole.fit_stream(cut(10, X, y)))
+
+
+def test_automatic_rate_on_features_and_labels_of_any_scale(either, rows):
+    """Moments are those of all rows: features drift by 50 of their deviations from chunk to chunk."""
+    X, _, _ = rows
+    scales = np.array([1e-3, 1, 1e3, 1, 1, 1])
+    wide = X * scales + np.linspace(0, 50, len(X))[:, np.newaxis] * scales
+    y = (X @ np.arange(6) + 3) * 1e4 + wide[:, 0] * 1e7
+    options = {"batch_size": 16, "max_iter": 100, "random_state": 0}
+    found = either(LinearRegression(), **options).fit_stream(cut(20, wide, y), shuffle_buffer=200)
+    assert type(found.learning_rate_).__name__ == "LearningRateAdam"
+    assert found.score(wide, y) > 0.99
+    again = either(LinearRegression(), **options).fit_stream(cut(77, wide, y), shuffle_buffer=200)
+    same(found, again)
+
+
+def test_validation_on_another_source(either, rows):
+    X, y, _ = rows
+    train, test = (X[:400], y[:400]), (X[400:], y[400:])
+    options = {**OPTIONS, "max_iter": 12, "early_stopping": True, "n_iter_no_change": 2, "shuffle": False}
+    options["validation_every"] = 1
+    for scoring in ("loss", None, "balanced_accuracy"):
+        model = either(LogisticRegression(), **{**options, "scoring": scoring})
+        in_memory = either(LogisticRegression(), **{**options, "scoring": scoring}).fit(*train, None, *test)
+        source = cut(9, *test)
+        model.fit_stream(cut(50, *train), shuffle_buffer=32, source_val=source)
+        np.testing.assert_allclose(model.validation_losses_, in_memory.validation_losses_, rtol=1e-6)
+        np.testing.assert_allclose(model.validation_scores_, in_memory.validation_scores_)
+        assert model.best_epoch_ == in_memory.best_epoch_
+        held = either(LogisticRegression(), **{**options, "scoring": scoring})
+        held.fit_stream(cut(50, *train), source_val=test[0], y_val=test[1])
+        np.testing.assert_array_equal(held.trained_coef_["coef"], in_memory.trained_coef_["coef"])
+    with pytest.raises(ValueError, match="pass source_val"):
+        either(LogisticRegression(), early_stopping=True, **OPTIONS).fit_stream(cut(50, X, y))
+    with pytest.raises(ValueError, match="source_val is missing"):
+        either(LogisticRegression(), **OPTIONS).fit_stream(cut(50, X, y), y_val=y)
+
+
+def test_a_model_of_its_own_is_kept_where_training_is_worse(either, rows):
+    X, y, _ = rows
+    fitted = LogisticRegression(C=1e6, max_iter=1000).fit(X, y)
+    model = either(fitted, warm_start=True, **{**OPTIONS, "learning_rate": LearningRateSGD(eta0=50.0)})
+    with pytest.warns(UserWarning, match="did not make the model better"):
+        model.fit_stream(cut(50, X, y), shuffle_buffer=64)
+    assert model.start_kept_
+    np.testing.assert_allclose(model.coef_, fitted.coef_, rtol=1e-5)
+    drifted = either(fitted, warm_start=True, **OPTIONS).fit_stream(cut(50, -X, y), shuffle_buffer=64)
+    assert not drifted.start_kept_ and drifted.score(-X, y) > fitted.score(-X, y) + 0.3
+
+
+def test_columns_of_a_parquet_folder(either, rows, tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    X, y, weights = rows
+    names = [f"x{number}" for number in range(6)]
+    frame = pa.table([*X.T, y, weights], names=[*names, "label", "weight"]).to_pandas()
+    pq.write_table(pa.Table.from_pandas(frame), tmp_path / "x.parquet", row_group_size=90)
+    in_memory = either(LogisticRegression(), **OPTIONS).fit(frame[names], y, weights)
+    found = either(LogisticRegression(), **OPTIONS).fit_stream(tmp_path, "label", "weight")
+    same(in_memory, found)
+    assert found.feature_names_in_.tolist() == names
+    np.testing.assert_array_equal(found.predict(frame[names]), in_memory.predict(frame[names]))
+    options = {**OPTIONS, "shuffle": False}
+    several = either(LogisticRegression(), **options).fit_stream(tmp_path, "label", shuffle_buffer=100)
+    same(either(LogisticRegression(), **options).fit(frame[[*names, "weight"]], y), several)
+
+
+def test_columns_of_text(either, rows, tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    X, y, _ = rows
+    city = np.array(["Oslo", "Rome", "Bonn"])[np.arange(501) % 3]
+    columns = pa.table({"city": city, "x": X[:, 0], "z": X[:, 1], "label": y})
+    pq.write_table(columns, tmp_path / "x.parquet", row_group_size=90)
+    encoder = ColumnTransformer([("one", OneHotEncoder(), ["city"]), ("all", StandardScaler(), ["z", "x"])])
+    model = make_pipeline(encoder, LogisticRegression())
+    frame = columns.drop(["label"]).to_pandas()
+    same(either(model, **OPTIONS).fit(frame, y), either(model, **OPTIONS).fit_stream(tmp_path, "label"))
+    options = {**OPTIONS, "shuffle": False}
+    found = either(model, **options).fit_stream(tmp_path, "label", shuffle_buffer=100)
+    assert found.score(frame, y) > 0.7
+
+
+def test_a_reader_is_read_once(either, rows):
+    pa = pytest.importorskip("pyarrow")
+    X, y, _ = rows
+    columns = pa.table([*X.T, y], names=[*"abcdef", "label"])
+    in_memory = either(LogisticRegression(), **OPTIONS).fit(columns.drop(["label"]).to_pandas(), y)
+    same(in_memory, either(LogisticRegression(), **OPTIONS).fit_stream(columns.to_reader(50), "label"))
+
+
+@pytest.mark.parametrize(
+    "options, arguments, error, message",
+    [
+        ({"learning_rate": "LBFGS"}, {}, PluginError, "LearningRateLBFGS trains on all rows at once"),
+        ({}, {"shuffle_buffer": 0}, ValueError, "shuffle_buffer=0 must be"),
+        ({}, {"classes": ["a", "b"]}, ValueError, "must include all labels"),
+        ({}, {"resume": True}, ValueError, "none was"),
+    ],
+)
+def test_bad_arguments(either, rows, options, arguments, error, message):
+    X, y, _ = rows
+    model = either(LogisticRegression(), **{**OPTIONS, **options})
+    with pytest.raises(error, match=message):
+        model.fit_stream(cut(50, X, y), **arguments)
+    assert not hasattr(model, "trained_coef_")
+
+
+def test_bad_rows(either, rows):
+    X, y, _ = rows
+    model = either(LogisticRegression(), **OPTIONS)
+    with pytest.raises(SourceError, match="has no rows"):
+        model.fit_stream(lambda: iter(()))
+    calls = []
+
+    def fewer():
+        calls.append(None)
+        return iter(list(cut(50, X, y)())[: -1 if len(calls) > 3 else None])
+
+    with pytest.raises(SourceError, match="given 500 rows .* 501 when they were counted"):
+        model.fit_stream(fewer, shuffle_buffer=64)
+    with pytest.raises(ValueError, match="which gives rows and holds none: use fit_stream"):
+        model.fit(cut(50, X, y))
+    with pytest.raises(ValueError, match="use fit_stream"):
+        model.partial_fit("folder", y)
+    broken = X.copy()
+    broken[450, 2] = np.nan
+    with pytest.raises(ValueError, match="In batch 9 .* of the source: Input X contains NaN"):
+        either(LogisticRegression(), shuffle=False, **OPTIONS).fit_stream(
+            cut(50, broken, y), shuffle_buffer=48
+        )
+    unlabelled = y.astype(object)
+    unlabelled[300] = None
+    with pytest.raises(ValueError, match="no label"):
+        either(LogisticRegression(), **OPTIONS).fit_stream(cut(50, X, unlabelled), shuffle_buffer=64)
+    with pytest.raises(ValueError, match="zero for every row"):
+        either(LogisticRegression(), **OPTIONS).fit_stream(cut(50, X, y, np.zeros(501)))

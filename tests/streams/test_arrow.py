@@ -1,0 +1,214 @@
+"""Parquet files, datasets, tables, readers, and what speaks Arrow."""
+
+import os
+
+import numpy as np
+import pytest
+
+from ortlearn.exceptions import SourceError
+from ortlearn.streams import Rows, is_source, open_source
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+datasets = pytest.importorskip("pyarrow.dataset")
+
+FLOAT32 = np.dtype(np.float32)
+
+
+def table(n_rows=10, start=0):
+    numbers = np.arange(start, start + n_rows)
+    return pa.table(
+        {
+            "a": pa.array(numbers, pa.float32()),
+            "b": pa.array(-numbers, pa.int64()),
+            "label": pa.array(numbers % 3, pa.int8()),
+            "weight": pa.array(numbers + 0.5, pa.float64()),
+        }
+    )
+
+
+class Stream:
+    """What has columns of Arrow, and nothing else."""
+
+    def __init__(self, columns):
+        self.columns_of_arrow = columns
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.columns_of_arrow.to_reader(max_chunksize=3).__arrow_c_stream__(requested_schema)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    path = tmp_path / "data"
+    path.mkdir()
+    pq.write_table(table(10), path / "part-0.parquet", row_group_size=4)
+    pq.write_table(table(5, 10), path / "part-1.parquet", row_group_size=4)
+    return path
+
+
+def whole(source, **options):
+    return Rows.join(list(source.blocks(**options)))
+
+
+def check(source, n_rows=15):
+    """Check all rows, twice: a source can be read again."""
+    numbers = np.arange(n_rows)
+    for _ in range(2):
+        rows = whole(source)
+        np.testing.assert_array_equal(rows.X.matrix(FLOAT32), np.stack([numbers, -numbers], axis=1))
+        np.testing.assert_array_equal(rows.y, numbers % 3)
+        np.testing.assert_array_equal(rows.sample_weight, numbers + 0.5)
+    assert source.names == ["a", "b"]
+
+
+def every_form(folder):
+    both = pa.concat_tables([table(10), table(5, 10)])
+    polars = pytest.importorskip("polars")
+    return {
+        "folder": folder,
+        "text": str(folder),
+        "dataset": datasets.dataset(folder),
+        "table": both,
+        "polars": polars.from_arrow(both),
+        "pandas": both.to_pandas(),
+        "stream": Stream(both),
+        "reader": both.to_reader(max_chunksize=4),
+        "function": lambda: datasets.dataset(folder).scanner().to_reader(),
+        "function of a stream": lambda: Stream(both),
+    }
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "folder",
+        "text",
+        "dataset",
+        "table",
+        "polars",
+        "pandas",
+        "stream",
+        "reader",
+        "function",
+        "function of a stream",
+    ],
+)
+def test_every_form_gives_the_same_rows(folder, form):
+    source = open_source(every_form(folder)[form], "label", "weight")
+    check(source)
+    source.close()
+
+
+def test_a_block_of_parquet_is_a_row_group(folder):
+    source = open_source(folder, "label")
+    assert source.sizes == [4, 4, 2, 4, 1]
+    rows = whole(source, numbers=[3, 0])
+    assert rows.X.matrix(FLOAT32)[:, 0].tolist() == [10, 11, 12, 13, 0, 1, 2, 3]
+    assert "weight" in source.names
+
+
+def test_columns_are_selected_and_ordered(folder):
+    source = open_source(folder, "label", features=["b", "a"])
+    assert whole(source).X.matrix(FLOAT32)[1].tolist() == [-1.0, 1.0] and source.names == ["b", "a"]
+    several = whole(open_source(folder, ["label", "b"], features="a"))
+    assert several.y.shape == (15, 2) and several.X.shape == (15, 1)
+    assert whole(source, features=False).X is None
+    for arguments, message in (
+        (("missing",), "no columns \\['missing'\\]"),
+        (("label", None, ["c"]), "no columns \\['c'\\]"),
+        ((["a", "b", "label", "weight"],), "No column is left"),
+        ((np.arange(15),), "y must be the name of a column"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            open_source(folder, *arguments)
+
+
+def test_partitions_are_columns(tmp_path):
+    for year in (2001, 2002):
+        (tmp_path / f"year={year}").mkdir()
+        pq.write_table(table(3).select(["a", "label"]), tmp_path / f"year={year}" / "x.parquet")
+    source = open_source(tmp_path, "label")
+    found = whole(source).X.matrix(FLOAT32)
+    assert source.names == ["a", "year"] and found[:, 1].tolist() == [2001] * 3 + [2002] * 3
+
+
+def test_rows_of_a_filtered_dataset(folder):
+    filtered = datasets.dataset(folder).filter(datasets.field("a") >= 12)
+    source = open_source(filtered, "label", "weight")
+    assert source.sizes is None  # how many rows of a row group are left is not known
+    assert whole(source).X.matrix(FLOAT32)[:, 0].tolist() == [12, 13, 14]
+
+
+def test_lists_of_numbers_are_a_matrix():
+    values = np.arange(12, dtype=np.float32).reshape(4, 3)
+    columns = pa.table({"X": pa.FixedSizeListArray.from_arrays(values.ravel(), 3), "y": [0, 1, 0, 1]})
+    found = whole(open_source(columns, "y")).X
+    np.testing.assert_array_equal(found.matrix(FLOAT32), values)
+    np.testing.assert_array_equal(found[1:3].matrix(FLOAT32), values[1:3])
+
+
+def test_nulls_are_nan_in_features_and_errors_in_labels():
+    columns = pa.table({"a": [1, None], "b": [True, None], "y": [1, None]})
+    found = whole(open_source(columns.drop(["y"]))).X.matrix(FLOAT32)
+    np.testing.assert_array_equal(found, [[1, 1], [np.nan, np.nan]])
+    with pytest.raises(SourceError, match="'y' has 1 nulls in rows 0 to 1"):
+        whole(open_source(columns, "y"))
+
+
+def test_text_is_a_frame_of_pandas():
+    pandas = pytest.importorskip("pandas")
+    columns = pa.table({"city": ["Oslo", "Rome"], "y": pa.array(["x", "y"]).dictionary_encode()})
+    rows = whole(open_source(columns, "y"))
+    assert not rows.X.holds_numbers and rows.y.tolist() == ["x", "y"]
+    frame = rows.X.frame(FLOAT32)
+    assert isinstance(frame, pandas.DataFrame) and frame["city"].tolist() == ["Oslo", "Rome"]
+
+
+def test_a_corrupt_row_group_is_named(folder):
+    path = folder / "part-0.parquet"
+    group = pq.ParquetFile(path).metadata.row_group(1)
+    chunk = group.column(0)
+    content = bytearray(path.read_bytes())
+    begin = chunk.dictionary_page_offset or chunk.data_page_offset
+    content[begin : begin + chunk.total_compressed_size] = b"\xff" * chunk.total_compressed_size
+    path.write_bytes(content)
+    blocks = open_source(folder, "label", features=["a"]).blocks()
+    assert len(next(blocks)) == 4
+    with pytest.raises(SourceError, match=r"^Row group 1 of .*part-0.parquet cannot be read"):
+        next(blocks)
+
+
+def test_files_that_cannot_be_opened(tmp_path):
+    with pytest.raises(SourceError, match="No parquet files can be read at .*nowhere"):
+        open_source(tmp_path / "nowhere")
+    (tmp_path / "x.parquet").write_bytes(b"PAR1 this is none")
+    with pytest.raises(SourceError, match="x.parquet"):
+        open_source(tmp_path / "x.parquet")
+
+
+def test_a_reader_is_copied_to_a_file_that_goes(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    source = open_source(table(10).to_reader(max_chunksize=4), "label", "weight")
+    check(source, 10)
+    assert source.sizes == [4, 4, 2] and [n for n in os.listdir(tmp_path) if n.startswith("ortlearn-")]
+    rows = whole(source, numbers=[2, 0])
+    assert rows.X.matrix(FLOAT32)[:, 0].tolist() == [8, 9, 0, 1, 2, 3]
+    source.close()
+    assert not [name for name in os.listdir(tmp_path) if name.startswith("ortlearn-")]
+
+
+def test_what_counts_as_a_source(folder):
+    columns = table()
+    assert all(map(is_source, (folder, datasets.dataset(folder), columns.to_reader(), Stream(columns))))
+    assert not is_source(columns)
+
+
+def test_a_function_of_batches_without_columns():
+    with pytest.raises(ValueError, match="returns list, which has no columns"):
+        open_source(lambda: [np.ones((2, 2))], "label")
+
+
+def test_pyarrow_is_named_where_it_is_missing(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"ortlearn\[streams\]"):
+        open_source("folder")

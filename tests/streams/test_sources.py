@@ -1,0 +1,84 @@
+"""Arrays, memory maps, sparse matrices and iterables as sources."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from ortlearn.exceptions import SourceError
+from ortlearn.streams import Rows, is_source, open_source
+from ortlearn.streams.sources import ROWS_OF_BLOCK
+
+
+def whole(source, numbers=None):
+    return Rows.join(list(source.blocks(numbers)))
+
+
+def test_blocks_of_an_array_can_be_read_in_any_order():
+    n_rows = 2 * ROWS_OF_BLOCK + 5
+    X, y = np.arange(float(n_rows)).reshape(-1, 1), np.arange(n_rows)
+    source = open_source(X, y, y / 2)
+    assert list(source.sizes) == [ROWS_OF_BLOCK, ROWS_OF_BLOCK, 5]
+    rows = whole(source, [2, 0])
+    numbers = np.r_[np.arange(2 * ROWS_OF_BLOCK, n_rows), :ROWS_OF_BLOCK]
+    np.testing.assert_array_equal(rows.X.ravel(), numbers)
+    np.testing.assert_array_equal(rows.y, numbers)
+    np.testing.assert_array_equal(rows.sample_weight, numbers / 2)
+
+
+def test_a_memory_map_is_read_where_it_is(tmp_path):
+    path = tmp_path / "X.npy"
+    np.save(path, np.arange(12.0).reshape(6, 2))
+    X = np.load(path, mmap_mode="r")
+    rows = whole(open_source(X, np.arange(6)))
+    assert rows.X.tolist() == np.arange(12.0).reshape(6, 2).tolist() and np.shares_memory(rows.X, X)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
+def test_sparse_rows_stay_sparse(kind):
+    dense = np.eye(5)[:, :3]
+    X = scipy.sparse.coo_matrix(dense).asformat(kind)
+    for source in (open_source(X, np.arange(5)), open_source([(X, np.arange(5))])):
+        rows = whole(source)
+        assert rows.X.format == "csr" and rows.X.toarray().tolist() == dense.tolist()
+
+
+def test_functions_and_lists_are_read_again():
+    batches = [(np.ones((2, 1)), [0, 1]), (np.zeros((1, 1)), [1]), (np.empty((0, 1)), [])]
+    for source in (open_source(batches), open_source(lambda: iter(batches))):
+        for _ in range(2):
+            assert [len(rows) for rows in source.blocks()] == [2, 1]
+            assert whole(source).y.tolist() == [0, 1, 1]
+
+
+def test_items_are_features_labels_and_weights():
+    X = np.ones((2, 1))
+    assert whole(open_source([X])).y is None
+    assert whole(open_source([(X, [1, 2], [0.5, 1])])).sample_weight.tolist() == [0.5, 1]
+    with pytest.raises(SourceError, match="batch 0 .* 4 items"):
+        whole(open_source([(X, X, X, X)]))
+    with pytest.raises(SourceError, match="batch 1 .* 2 rows of X and 3 of y"):
+        whole(open_source([(X, [1, 2]), (X, [1, 2, 3])]))
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ((iter([]),), "can be read once"),
+        ((np.ones((2, 1)), [1, 2, 3]), "y has 3 rows, X has 2"),
+        ((np.ones((2, 1)), "label"), "y cannot name columns"),
+        ((np.ones((2, 1)), None, None, ["a"]), "features cannot name columns"),
+        (([np.ones((2, 1))], [1, 2]), "have their labels"),
+        ((3,), "int is no source of rows"),
+    ],
+)
+def test_what_is_no_source(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        open_source(*arguments)
+
+
+def test_is_source():
+    pandas = pytest.importorskip("pandas")
+    for rows in (np.ones((2, 1)), [[1.0]], pandas.DataFrame({"a": [1]}), scipy.sparse.eye(2), {"a": [1]}):
+        assert not is_source(rows)
+    for source in ("data", iter([]), lambda: [], (part for part in [1])):
+        assert is_source(source)
