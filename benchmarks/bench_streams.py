@@ -1,6 +1,6 @@
 """Training from parquet against training in memory: the tables of docs/howto/out_of_core.md.
 
-``python -m benchmarks.bench_streams`` writes parquet files, and trains each model on them by ``fit_stream`` and
+``python -m benchmarks.bench_streams`` writes parquet files, and trains models on them by ``fit_stream`` and
 on the same rows in memory by ``fit``, each in a process of its own, in turns. ``--rows 20000000`` are 4 GB on
 the disk, and the same in memory for ``fit``. ``--sorted`` writes rows sorted by label instead, and measures
 what ``shuffle_buffer`` does to the score. Linux only: memory is read from /proc.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils import check_array
 
 from ..exceptions import SourceError
 from ..preprocessing.columns import count_rows
@@ -94,7 +94,15 @@ def checked_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
     weights = flat_weights(sample_weight)
     if weights is None:
         return None
-    return _check_sample_weight(weights, np.empty((n_rows, 1)), dtype=np.float64, ensure_non_negative=True)
+    checked = check_array(weights, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    if checked.shape != (n_rows,) or checked.min() < 0:
+        fault = (
+            f"the shape {checked.shape} for {n_rows} rows"
+            if checked.shape != (n_rows,)
+            else "negative values"
+        )
+        raise ValueError(f"sample_weight has {fault}: it must be a number >= 0 for each row.")
+    return checked
 
 
 def count(source: Source, is_classifier: bool, description: str, verbose: bool) -> Whole:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -73,11 +74,13 @@ class SourceSamples:
 
     def understood_by(self, problem: Problem, features: InputFeatures) -> None:
         """Take note of how rows are read and labels are encoded."""
-        self._problem, self._features = problem, features
+        self._problem = problem
         self._encoder, self._scale = problem.encoder, self._weight_scale(problem)
         entry = problem.trainable.entry
         takes_matrix = entry.front is None and entry.schema.is_number_matrix
         self._matrix_dtype = entry.schema.float_dtype if takes_matrix else None
+        named = takes_matrix and self._source.names is not None  # the source has put columns in order
+        self._features = replace(features, names=None) if named else features
 
     def _weight_scale(self, problem: Problem) -> tuple[float, float]:
         """Return the largest weight, and the mean of the weights divided by it."""

@@ -11,7 +11,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from ortlearn.exceptions import PluginError, SourceError
-from ortlearn.learning_rates import LearningRateSGD
 
 OPTIONS = {"learning_rate": 0.1, "batch_size": 16, "max_iter": 3, "random_state": 0}
 
@@ -60,7 +59,7 @@ def test_a_buffer_that_holds_all_rows_is_as_in_memory(optimizer, rows, size):
 
 def test_weights_with_several_chunks(either, rows):
     X, y, weights = rows
-    weights[100:150] = 0.0  # a chunk without any
+    weights = np.where(np.arange(501) // 80 == 1, 0.0, weights)  # chunks without any
     model = Ridge(alpha=5.0)
     target = X @ np.arange(6) + 1
     in_memory = either(model, shuffle=False, **OPTIONS).fit(X, target, weights)
@@ -83,9 +82,6 @@ def test_class_weights_are_those_of_all_rows(either, rows, class_weight):
         found.fit_stream(cut(50, X, y, *extra), shuffle_buffer=64)
         assert found.classes_.tolist() == ["a", "b", "c"]
         np.testing.assert_allclose(found.coef_, in_memory.coef_, rtol=1e-5, atol=1e-6)
-    own = either(LogisticRegression(class_weight="balanced"), **OPTIONS, shuffle=False)
-    by_name = either(LogisticRegression(), **OPTIONS, shuffle=False, class_weight="balanced")
-    same(own.fit_stream(cut(50, X, y)), by_name.fit_stream(cut(50, X, y)))
 
 
 def test_every_row_once_in_random_order(rows):
@@ -139,7 +135,7 @@ def test_kinds_of_labels(either, rows):
     labels = (two > 0).astype(int)
     for model, y in (
         (LinearRegression(), one),
-        (MLPRegressor((3,)), two),
+        (MLPRegressor(hidden_layer_sizes=(3,)), two),
         (MLPClassifier((3,)), labels),
         (MultiOutputClassifier(LogisticRegression()), labels),
         (MultiOutputClassifier(LogisticRegression()), np.array(["no", "yes"], dtype=object)[labels]),
@@ -165,25 +161,11 @@ def test_a_pipeline_is_fitted_on_the_first_buffer(either, rows):
     same(whole.fit(X, y), whole.fit_stream(cut(10, X, y)))
 
 
-def test_automatic_rate_on_features_and_labels_of_any_scale(either, rows):
-    """Moments are those of all rows: features drift by 50 of their deviations from chunk to chunk."""
-    X, _, _ = rows
-    scales = np.array([1e-3, 1, 1e3, 1, 1, 1])
-    wide = X * scales + np.linspace(0, 50, len(X))[:, np.newaxis] * scales
-    y = (X @ np.arange(6) + 3) * 1e4 + wide[:, 0] * 1e7
-    options = {"batch_size": 16, "max_iter": 100, "random_state": 0}
-    found = either(LinearRegression(), **options).fit_stream(cut(20, wide, y), shuffle_buffer=200)
-    assert type(found.learning_rate_).__name__ == "LearningRateAdam"
-    assert found.score(wide, y) > 0.99
-    again = either(LinearRegression(), **options).fit_stream(cut(77, wide, y), shuffle_buffer=200)
-    same(found, again)
-
-
 def test_validation_on_another_source(either, rows):
     X, y, _ = rows
     train, test = (X[:400], y[:400]), (X[400:], y[400:])
     options = {**OPTIONS, "max_iter": 12, "early_stopping": True, "n_iter_no_change": 2, "shuffle": False}
-    options["validation_every"] = 1
+    options |= {"validation_every": 1, "tol": 0.05}
     for scoring in ("loss", None, "balanced_accuracy"):
         model = either(LogisticRegression(), **{**options, "scoring": scoring})
         in_memory = either(LogisticRegression(), **{**options, "scoring": scoring}).fit(*train, None, *test)
@@ -199,18 +181,6 @@ def test_validation_on_another_source(either, rows):
         either(LogisticRegression(), early_stopping=True, **OPTIONS).fit_stream(cut(50, X, y))
     with pytest.raises(ValueError, match="source_val is missing"):
         either(LogisticRegression(), **OPTIONS).fit_stream(cut(50, X, y), y_val=y)
-
-
-def test_a_model_of_its_own_is_kept_where_training_is_worse(either, rows):
-    X, y, _ = rows
-    fitted = LogisticRegression(C=1e6, max_iter=1000).fit(X, y)
-    model = either(fitted, warm_start=True, **{**OPTIONS, "learning_rate": LearningRateSGD(eta0=50.0)})
-    with pytest.warns(UserWarning, match="did not make the model better"):
-        model.fit_stream(cut(50, X, y), shuffle_buffer=64)
-    assert model.start_kept_
-    np.testing.assert_allclose(model.coef_, fitted.coef_, rtol=1e-5)
-    drifted = either(fitted, warm_start=True, **OPTIONS).fit_stream(cut(50, -X, y), shuffle_buffer=64)
-    assert not drifted.start_kept_ and drifted.score(-X, y) > fitted.score(-X, y) + 0.3
 
 
 def test_columns_of_a_parquet_folder(either, rows, tmp_path):
@@ -288,7 +258,7 @@ def test_bad_rows(either, rows):
         model.partial_fit("folder", y)
     broken = X.copy()
     broken[450, 2] = np.nan
-    with pytest.raises(ValueError, match="In batch 9 .* of the source: Input X contains NaN"):
+    with pytest.raises(ValueError, match="In batch 8 to batch 9 of the source: Input X contains NaN"):
         either(LogisticRegression(), shuffle=False, **OPTIONS).fit_stream(
             cut(50, broken, y), shuffle_buffer=48
         )
@@ -298,3 +268,6 @@ def test_bad_rows(either, rows):
         either(LogisticRegression(), **OPTIONS).fit_stream(cut(50, X, unlabelled), shuffle_buffer=64)
     with pytest.raises(ValueError, match="zero for every row"):
         either(LogisticRegression(), **OPTIONS).fit_stream(cut(50, X, y, np.zeros(501)))
+    for weights, message in ((np.full(501, -1.0), "negative"), (np.full((501, 2), 1.0), r"\(50, 2\) for 50")):
+        with pytest.raises(ValueError, match=message):
+            either(LogisticRegression(), **OPTIONS).fit_stream(cut(50, X, y, weights), shuffle_buffer=64)

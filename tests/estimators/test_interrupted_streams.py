@@ -1,0 +1,152 @@
+"""A source that cannot be read to its end: what was learned is kept, and training goes on exactly."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neural_network import MLPClassifier
+
+from ortlearn.exceptions import ConvergenceError, SourceError
+from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD
+
+OPTIONS = {"batch_size": 16, "max_iter": 4, "random_state": 0, "learning_rate": LearningRateAdam(eta0=0.01)}
+
+
+class Batches:
+    """Batches of rows, of which one cannot be read in some pass."""
+
+    def __init__(self, X, y, passes=(), number=None):
+        self.arrays, self.passes, self.number, self.count = (X, y), passes, number, 0
+
+    def __call__(self):
+        self.count += 1
+        for number, start in enumerate(range(0, len(self.arrays[0]), 20)):
+            if self.count in self.passes and number == self.number:
+                raise SourceError(f"batch {number} is gone")
+            yield tuple(array[start : start + 20] for array in self.arrays)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    X = np.random.default_rng(0).standard_normal((410, 5)).astype(np.float32)
+    return X, (X[:, 0] + X[:, 1] ** 2 > 1).astype(int)
+
+
+def same(first, second):
+    for name, value in first.trained_coef_.items():
+        np.testing.assert_array_equal(value, second.trained_coef_[name])
+    keys = ("epoch", "loss", "validation_loss", "rate")
+    records = [[tuple(r[key] for key in keys) for r in model.history_] for model in (first, second)]
+    assert records[0] == records[1]
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize(
+    "failing", [(5, 9), (4, 20), (6, 0)]
+)  # passes 1 to 3: a look, the count, a first chunk
+def test_a_training_goes_on_exactly(optimizer, rows, shuffle, failing):
+    options = {**OPTIONS, "shuffle": shuffle, "average": True}
+    whole = optimizer(MLPClassifier((4,)), **options).fit_stream(Batches(*rows), shuffle_buffer=64)
+    model = optimizer(MLPClassifier((4,)), **options)
+    with pytest.raises(SourceError, match=f"batch {failing[1]} is gone"):
+        model.fit_stream(Batches(*rows, failing[:1], failing[1]), shuffle_buffer=64)
+    done = failing[0] - 4
+    assert model.n_iter_ == done and len(model.predict(rows[0])) == 410
+    model = pickle.loads(pickle.dumps(model))
+    same(whole, model.fit_stream(Batches(*rows), shuffle_buffer=64, resume=True))
+    with pytest.raises(ValueError, match="none was"):
+        model.fit_stream(Batches(*rows), resume=True)
+
+
+def test_in_coordinates_with_early_stopping(optimizer, rows):
+    """The learning rate is automatic, and patience and the best weights go on, too."""
+    X, y = rows
+    target = X @ np.arange(1.0, 6.0) * 100 + np.random.default_rng(1).standard_normal(410)
+    train, test = (X[:300], target[:300]), (X[300:], target[300:])
+    options = {"batch_size": 8, "max_iter": 60, "random_state": 0, "early_stopping": True, "tol": 50.0}
+    options |= {"n_iter_no_change": 6, "learning_rate": "auto", "validation_every": 1}
+    arguments = {"shuffle_buffer": 64, "source_val": test[0], "y_val": test[1]}
+    whole = optimizer(LinearRegression(), **options).fit_stream(Batches(*train), **arguments)
+    assert whole.n_iter_ < 60
+    model = optimizer(LinearRegression(), **options)
+    with pytest.raises(SourceError):
+        model.fit_stream(Batches(*train, [3 + whole.n_iter_], 14), **arguments)
+    assert 0 < model.n_iter_ < whole.n_iter_
+    same(whole, model.fit_stream(Batches(*train), **arguments, resume=True))
+    assert model.best_epoch_ == whole.best_epoch_
+
+
+def test_it_goes_on_with_the_same_rows_only(either, rows):
+    X, y = rows
+    model = either(LogisticRegression(), **OPTIONS)
+    with pytest.raises(SourceError):
+        model.fit_stream(Batches(X, y, [5], 9), shuffle_buffer=64)
+    for arguments, changes in (
+        ((Batches(X[:400], y[:400]), 64), {}),
+        ((Batches(X, y), 48), {}),
+        ((Batches(X, y), 64), {"batch_size": 32}),
+    ):
+        model.set_params(**{**OPTIONS, **changes})
+        with pytest.raises(
+            ValueError, match="resume=True needs the same rows, batch_size and shuffle_buffer"
+        ):
+            model.fit_stream(arguments[0], shuffle_buffer=arguments[1], resume=True)
+
+
+def test_an_error_before_anything_was_learned_changes_nothing(either, rows):
+    model = either(LogisticRegression(), **OPTIONS)
+    with pytest.raises(SourceError):
+        model.fit_stream(Batches(*rows, [4], 0), shuffle_buffer=64)
+    assert not hasattr(model, "trained_coef_")
+    model.fit(*rows)
+    before = model.get_weights()
+    with pytest.raises(SourceError):
+        model.fit_stream(Batches(*rows, [2], 3), shuffle_buffer=64)
+    for name, value in model.get_weights().items():
+        np.testing.assert_array_equal(value, before[name])
+
+
+def test_a_corrupt_row_group_is_named_and_the_rest_is_learned(either, rows, tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    X, y = rows
+    path = tmp_path / "x.parquet"
+    pq.write_table(
+        pa.table([*X.T, y], names=[*"abcde", "label"]), path, row_group_size=100, compression="NONE"
+    )
+    whole = path.read_bytes()
+    chunk = pq.ParquetFile(path).metadata.row_group(3).column(2)
+    broken = bytearray(whole)
+    begin = chunk.dictionary_page_offset or chunk.data_page_offset
+    broken[begin : begin + chunk.total_compressed_size] = b"\xff" * chunk.total_compressed_size
+    path.write_bytes(broken)
+    options = {**OPTIONS, "shuffle": False}
+    model = either(LogisticRegression(), **options)
+    with pytest.raises(SourceError, match=r"Row group 3 of .*x\.parquet cannot be read"):
+        model.fit_stream(path, "label", shuffle_buffer=100)
+    assert model.n_iter_ == 0 and len(model.trained_coef_["coef"]) == 5
+    once = either(LogisticRegression(), **{**options, "max_iter": 1, "learning_penalty": None})
+    once.fit(X[:288], y[:288])  # three chunks of six batches
+    np.testing.assert_array_equal(model.trained_coef_["coef"], once.trained_coef_["coef"])
+    path.write_bytes(whole)
+    expected = either(LogisticRegression(), **options).fit_stream(path, "label", shuffle_buffer=100)
+    same(expected, model.fit_stream(path, "label", shuffle_buffer=100, resume=True))
+
+
+@pytest.mark.parametrize("size", [5, 64, 1000])
+def test_the_last_finite_weights_are_kept_across_chunks(optimizer, size):
+    """A loss that is not finite is seen in the chunk after the weights at fault."""
+    X = np.ones((160, 1), np.float32)
+    X[79] = 1e25  # the last row of a batch, and of a chunk of 16: the next one overflows
+    y = np.zeros(160)
+    options = {"learning_rate": LearningRateSGD(eta0=0.1, learning_rate="constant"), "batch_size": 16}
+    options |= {"max_iter": 2, "shuffle": False, "random_state": 0, "exc": False}
+    with pytest.warns(UserWarning, match="stopped being finite"):
+        in_memory = optimizer(LinearRegression(), **options).fit(X, y)
+    found = optimizer(LinearRegression(), **options)
+    with pytest.warns(UserWarning, match="stopped being finite"):
+        found.fit_stream([(X[a : a + 5], y[a : a + 5]) for a in range(0, 160, 5)], shuffle_buffer=size)
+    np.testing.assert_array_equal(found.trained_coef_["coef"], in_memory.trained_coef_["coef"])
+    assert np.isfinite(found.trained_coef_["coef"]).all()
+    with pytest.raises(ConvergenceError):
+        found.set_params(exc=True).fit_stream([(X, y)], shuffle_buffer=size)
