@@ -28,6 +28,7 @@ LABELS = {
     "parameters": "parameters of plugins",
     "penalties": "one file per penalty",
     "preprocessing": "X to inputs, steps that\nstay in scikit-learn",
+    "streams": "rows that do not fit\nin memory: blocks, chunks",
     "testing": "checkers for plugins",
     "training": "the loop, steps, fusions,\nsessions",
 }

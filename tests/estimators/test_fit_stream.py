@@ -268,6 +268,9 @@ def test_bad_rows(either, rows):
         either(LogisticRegression(), **OPTIONS).fit_stream(cut(50, X, unlabelled), shuffle_buffer=64)
     with pytest.raises(ValueError, match="zero for every row"):
         either(LogisticRegression(), **OPTIONS).fit_stream(cut(50, X, y, np.zeros(501)))
-    for weights, message in ((np.full(501, -1.0), "negative"), (np.full((501, 2), 1.0), r"\(50, 2\) for 50")):
+    for weights, message in (
+        (np.full(501, -1.0), "negative"),
+        (np.full((501, 2), 1.0), r"\(501, 2\) for 501"),
+    ):
         with pytest.raises(ValueError, match=message):
             either(LogisticRegression(), **OPTIONS).fit_stream(cut(50, X, y, weights), shuffle_buffer=64)
