@@ -22,9 +22,12 @@ from .transformation import TransformerMethods
 __all__ = ["BaseOrtGradientEstimator"]
 
 
-def _named(own, of_training):
-    """Return the columns of another source: those of the first one where nothing else is said."""
-    return of_training if own is None and isinstance(of_training, str | list) else own
+def _labels_of_held_out(source, own, of_training, features):
+    """Return labels, weights and features of another source: the columns of the first one by default."""
+    if own[0] is None and own[1] is None and isinstance(of_training[0], str | list):
+        return (*of_training, features)
+    named = isinstance(own[0], str) or hasattr(source, "columns")
+    return (*own, features if named else None)
 
 
 def _refuse_source(X) -> None:
@@ -199,7 +202,9 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
             source=source,
             labels=(y, sample_weight, features),
             held_out=source_val,
-            held_out_labels=(_named(y_val, y), _named(sample_weight_val, sample_weight), features),
+            held_out_labels=_labels_of_held_out(
+                source_val, (y_val, sample_weight_val), (y, sample_weight), features
+            ),
             classes=classes,
             shuffle_buffer=shuffle_buffer,
         )

@@ -90,6 +90,8 @@ def open_source(data: Any, y: Any = None, sample_weight: Any = None, features: A
     if hasattr(data, "__arrow_c_stream__") and named:
         return _of_arrow(data, features, y, sample_weight)
     if issparse(data) or hasattr(data, "shape"):
+        if features is not None and hasattr(data, "columns"):
+            data, features = data[list(features)], None
         _refuse_names(features, y, sample_weight)
         return ArraySource(data, y, sample_weight)
     if isinstance(data, Iterable):
