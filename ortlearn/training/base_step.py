@@ -164,7 +164,15 @@ class BaseStep:
         raise NotImplementedError
 
     def rebind(self, data: Data, buffers: CarriedBuffers) -> None:
-        """Bind other rows."""
+        """Bind other rows.
+
+        Parameters
+        ----------
+        data : Data
+            Rows of the same columns.
+        buffers : CarriedBuffers
+            Weights and states, as they are.
+        """
         self.bind(data, self.sizes, buffers)
 
     def release(self) -> None:
