@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..exceptions import SourceError
-from ..streams import Rows, Source, chunk_size, cut, prefetched, whole_blocks
+from ..streams import Rows, Source, Turns, chunk_size, cut, prefetched, whole_blocks
 from ..training import Data
 from ..training.batches import epoch_order
 from ..training.first_layers import Moments
@@ -55,6 +55,8 @@ class SourceSamples:
         self.label_moments: tuple[np.ndarray, float] | None = None
         self._source = source
         self._batch_size = batch_size
+        # What reads ahead begins a chunk once the one before the last is done with.
+        self._turns = Turns()
 
     @property
     def is_one_chunk(self) -> bool:
@@ -68,7 +70,7 @@ class SourceSamples:
 
     def cut(self, blocks: Iterator[Rows], skipped: int = 0) -> Iterator[Rows]:
         """Yield the rows of blocks in chunks, columns of numbers as a matrix where the graph takes one."""
-        return cut(blocks, self.size, self._matrix_dtype, skipped)
+        return cut(blocks, self.size, self._matrix_dtype, skipped, self._turns)
 
     # As the graph takes them
 

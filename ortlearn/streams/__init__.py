@@ -1,6 +1,6 @@
 """Data larger than memory: sources of rows in blocks, chunks of equal size, and reading ahead."""
 
-from .chunks import chunk_size, cut, whole_blocks
+from .chunks import Turns, chunk_size, cut, whole_blocks
 from .opening import is_source, open_source
 from .prefetch import prefetched
 from .rows import Rows
@@ -11,6 +11,7 @@ __all__ = [
     "Rows",
     "Source",
     "Table",
+    "Turns",
     "chunk_size",
     "cut",
     "is_source",

@@ -96,7 +96,9 @@ def _batches(
     data: Any, columns: list[str], selection: Selection, where: str, **options: Any
 ) -> Iterator[Rows]:
     """Yield the rows of a dataset or a fragment; an error of reading says where."""
-    batches = data.to_batches(columns=columns, batch_size=ROWS_OF_BATCH, batch_readahead=2, **options)
+    batches = data.to_batches(
+        columns=columns, batch_size=ROWS_OF_BATCH, use_threads=False, batch_readahead=2, **options
+    )
     while True:
         try:
             batch = next(batches, None)

@@ -11,7 +11,7 @@ from ..exceptions import SourceError
 from .rows import Rows
 from .tables import Table
 
-__all__ = ["chunk_size", "cut", "whole_blocks"]
+__all__ = ["Turns", "chunk_size", "cut", "whole_blocks"]
 
 
 def chunk_size(n_rows: int, batch_size: int, shuffle_buffer: int) -> int:
@@ -42,11 +42,49 @@ def chunk_size(n_rows: int, batch_size: int, shuffle_buffer: int) -> int:
     return max(batch_size, shuffle_buffer // batch_size * batch_size)
 
 
+class Turns:
+    """Two arrays that take turns: new memory costs more than what is written to it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ortlearn.streams import Turns
+    >>> turns = Turns()
+    >>> first, second, third = (turns.array((2, 1), np.float32) for _ in range(3))
+    >>> first is third, first is second
+    (True, False)
+    """
+
+    def __init__(self) -> None:
+        self._arrays: list[np.ndarray] = []
+
+    def array(self, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
+        """Return the array that was asked for before the last one, or a new one.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Its shape.
+        dtype : numpy.dtype
+            Its type.
+
+        Returns
+        -------
+        ndarray
+            Array, with any values.
+        """
+        found = self._arrays.pop(0) if len(self._arrays) == 2 else np.empty(0)
+        if found.shape != shape or found.dtype != dtype:
+            found = np.empty(shape, dtype=dtype)
+        self._arrays.append(found)
+        return found
+
+
 class _Chunk:
     """Rows of a chunk while it is filled: matrices lie in one array from the beginning."""
 
-    def __init__(self, size: int, dtype: np.dtype | None):
-        self._size, self._dtype = size, dtype
+    def __init__(self, size: int, dtype: np.dtype | None, turns: Turns | None):
+        self._size, self._dtype, self._turns = size, dtype, turns
         self._matrix: np.ndarray | None = None
         self._parts: list[Rows] = []
         self.n_rows = 0
@@ -69,7 +107,8 @@ class _Chunk:
 
     def _array(self, width: int, dtype: np.dtype) -> np.ndarray:
         if self._matrix is None:
-            self._matrix = np.empty((self._size, width), dtype=dtype)
+            shape = self._size, width
+            self._matrix = np.empty(shape, dtype) if self._turns is None else self._turns.array(shape, dtype)
         return self._matrix
 
     def finish(self) -> Rows:
@@ -84,7 +123,11 @@ class _Chunk:
 
 
 def cut(
-    blocks: Iterable[Rows], size: int, dtype: np.dtype | None = None, skipped: int = 0
+    blocks: Iterable[Rows],
+    size: int,
+    dtype: np.dtype | None = None,
+    skipped: int = 0,
+    turns: Turns | None = None,
 ) -> Generator[Rows, None, None]:
     """Yield what comes in blocks in chunks of one size; the last one may be smaller.
 
@@ -98,6 +141,8 @@ def cut(
         Type of the matrix that columns of numbers become; they stay columns by default.
     skipped : int, default=0
         Rows of the first blocks that are left out.
+    turns : Turns, default=None
+        Arrays for matrices, where a chunk is done with once the next but one is asked for.
 
     Yields
     ------
@@ -112,7 +157,7 @@ def cut(
     >>> [chunk.X.tolist() for chunk in cut(blocks, 5)]
     [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9], [10, 11]]
     """
-    chunk = _Chunk(size, dtype)
+    chunk = _Chunk(size, dtype, turns)
     for block in blocks:
         start, n_rows = min(skipped, len(block)), len(block)
         skipped -= start
@@ -121,7 +166,7 @@ def cut(
             chunk.add(block if stop - start == n_rows else block.part(start, stop))
             start = stop
             if chunk.n_rows == size:
-                whole, chunk = chunk.finish(), _Chunk(size, dtype)
+                whole, chunk = chunk.finish(), _Chunk(size, dtype, turns)
                 yield whole
                 del whole  # it may be large
     if chunk.n_rows:

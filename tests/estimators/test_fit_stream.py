@@ -96,12 +96,14 @@ def test_every_row_once_in_random_order(rows):
     source = open_source(numbers, numbers.ravel())
     samples = SourceSamples(source, count(source, False, "", False), 64, 20_000)
     samples.read = lambda rows: Data(rows.X, rows.y)
-    samples._matrix_dtype = None
+    samples._matrix_dtype = np.dtype(np.float32)
 
     def order(seed, epoch, chunk=0, batches=0):
         passes = SourcePasses(samples, lambda data: data, seed)
         chunks = passes.chunks(Position(epoch, chunk, batches))
-        return np.concatenate([data.y[order] for data, order in chunks])
+        found = [(data.y[order], data.X[order, 0]) for data, order in chunks]
+        assert all((labels == features).all() for labels, features in found)
+        return np.concatenate([labels for labels, _ in found])
 
     first = order(0, 0)
     assert sorted(first) == numbers.ravel().tolist()

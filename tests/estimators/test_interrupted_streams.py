@@ -146,7 +146,8 @@ def test_the_last_finite_weights_are_kept_across_chunks(optimizer, size):
     found = optimizer(LinearRegression(), **options)
     with pytest.warns(UserWarning, match="stopped being finite"):
         found.fit_stream([(X[a : a + 5], y[a : a + 5]) for a in range(0, 160, 5)], shuffle_buffer=size)
-    np.testing.assert_array_equal(found.trained_coef_["coef"], in_memory.trained_coef_["coef"])
+    # those in memory are found by going through the epoch again, batch by batch, in another graph
+    np.testing.assert_allclose(found.trained_coef_["coef"], in_memory.trained_coef_["coef"], rtol=1e-6)
     assert np.isfinite(found.trained_coef_["coef"]).all()
     with pytest.raises(ConvergenceError):
         found.set_params(exc=True).fit_stream([(X, y)], shuffle_buffer=size)
