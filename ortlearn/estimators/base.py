@@ -126,7 +126,7 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
         *,
         features=None,
         classes=None,
-        shuffle_buffer=131_072,
+        shuffle_buffer=65_536,
         source_val=None,
         y_val=None,
         sample_weight_val=None,
@@ -154,7 +154,7 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
             Columns that are features, in this order; all other columns by default.
         classes : array-like of shape (n_classes,), or sequence of one per output, default=None
             All classes of a classifier; those that the counting pass finds by default.
-        shuffle_buffer : int, default=131072
+        shuffle_buffer : int, default=65536
             Rows that are held at a time and shuffled among one another; blocks of the source (row groups,
             slices of arrays) come in random order before. Two such buffers are in memory. An estimator that
             is not fitted, and the steps of a pipeline in front of it, are fitted on the first of them.
