@@ -60,19 +60,22 @@ class DatasetSource(_ArrowSource):
         if self._groups is None:
             yield from _batches(self._dataset, columns, self._selection, "the dataset")
             return
-        for number in range(len(self._groups)) if numbers is None else numbers:
-            group = self._groups[number]
-            where = f"row group {group.row_groups[0].id} of {group.path}"
-            n_rows = 0
-            options = {"schema": self._dataset.schema, "fragment_scan_options": self._scan}
-            for rows in _batches(group, columns, self._selection, where, **options):
-                n_rows += len(rows)
-                yield rows
-            if n_rows != group.row_groups[0].num_rows:
-                raise SourceError(
-                    f"{where} has {n_rows} rows, and {group.row_groups[0].num_rows} by the end of the file: "
-                    "it was written anew since, or is damaged."
-                )
+        try:
+            for number in range(len(self._groups)) if numbers is None else numbers:
+                group = self._groups[number]
+                where = f"row group {group.row_groups[0].id} of {group.path}"
+                n_rows = 0
+                options = {"schema": self._dataset.schema, "fragment_scan_options": self._scan}
+                for rows in _batches(group, columns, self._selection, where, **options):
+                    n_rows += len(rows)
+                    yield rows
+                if n_rows != group.row_groups[0].num_rows:
+                    raise SourceError(
+                        f"{where} has {n_rows} rows, and {group.row_groups[0].num_rows} by its metadata: "
+                        "it was written anew since, or is damaged."
+                    )
+        finally:
+            pyarrow().default_memory_pool().release_unused()  # of the pass that ends
 
 
 def _buffered() -> Any:
