@@ -68,7 +68,8 @@ def open_source(data: Any, y: Any = None, sample_weight: Any = None, features: A
 
     Examples
     --------
-    >>>     >>> from ortlearn.streams import open_source
+    >>> import numpy as np
+    >>> from ortlearn.streams import open_source
     >>> source = open_source(np.zeros((3, 2)), np.arange(3))
     >>> [(len(rows), rows.y.tolist()) for rows in source.blocks()]
     [(3, [0, 1, 2])]
