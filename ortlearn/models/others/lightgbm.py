@@ -145,7 +145,7 @@ class BoosterDefinition(ModelDefinition):
         if model.get_params().get("linear_tree"):
             raise op.fail(
                 model,
-                "its leaves hold linear models, which LightGBM offers no way to set: fit it without linear_tree.",
+                "its leaves hold linear models, which LightGBM offers no way to set: leave out linear_tree.",
             )
         trees, n_scores = booster["tree_info"], booster["num_tree_per_iteration"]
         n_rounds = len(trees) // n_scores
@@ -215,8 +215,8 @@ def _categories(op: ModelWriter, model: Any, booster: dict[str, Any]) -> dict[in
     if known and len(places) != len(known):
         raise op.fail(
             model,
-            f"of {len(known)} columns of categories it splits on {len(places)} as such, and LightGBM does not "
-            "say which: leave out columns of a single category, and make ordered categories numbers.",
+            f"of {len(known)} columns of categories it splits on {len(places)} as such, and LightGBM does "
+            "not say which: leave out columns of a single category, and make ordered categories numbers.",
         )
     return dict(zip(places, known, strict=True)) if known else {}
 
