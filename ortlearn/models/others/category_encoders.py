@@ -6,7 +6,6 @@ is a table for each column; what ``fit_transform`` makes of the samples of the f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -201,14 +200,12 @@ class CountDefinition(FixedDefinition):
         return super().covers(model) and not getattr(model, "min_group_name", None)
 
     def table(self, model: Any, name: Any) -> tuple[list[Any], list[Any]]:
-        pairs: Iterator[tuple[Any, Any]] = zip(
-            model.mapping[name].index.tolist(), model.mapping[name].tolist(), strict=True
-        )
-        known, missing = [], 0.0
-        for category, count in pairs:
+        values = model.mapping[name]
+        unknown = np.nan if "return_nan" in (model.handle_unknown, model.handle_missing) else 0.0
+        known, missing = [], unknown
+        for category, count in zip(values.index.tolist(), values.tolist(), strict=True):
             if _is_missing(category):
                 missing = count
             else:
                 known.append((category, count))
-        unknown = np.nan if "return_nan" in (model.handle_unknown, model.handle_missing) else 0.0
         return [category for category, _ in known], [[unknown], *([count] for _, count in known), [missing]]
