@@ -101,5 +101,5 @@ def boosting_objective(
         penalty = ElasticPenalty(l1=l1, l2=l2)
     elif l1 or l2:
         penalty = L1Penalty(l1=l1) if l1 else L2Penalty(l2=l2)
-    reason = "reg_alpha and reg_lambda are of the leaves of one round after the other"
+    reason = "its strength is of the leaves of one round after the other"
     return Objective(loss, penalty, reason if l1 or l2 else "")
