@@ -1,8 +1,8 @@
 """CatBoost: sums of the values of the leaves of symmetric trees, on features that are numbers.
 
-The splits are read from the JSON that ``save_model`` writes ("Export a model to JSON" of its documentation).
-Leaves, scale and bias are read and set by ``get_leaf_values``, ``set_leaf_values``, ``get_scale_and_bias`` and
-``set_scale_and_bias``.
+The splits are read from the JSON that ``save_model`` writes ("Model export as JSON" of its documentation).
+Leaves, scale and bias are read and set by ``get_leaf_values``, ``set_leaf_values``, ``get_scale_and_bias``
+and ``set_scale_and_bias``.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class BoosterDefinition(ModelDefinition):
         if set(features) != {"float_features"}:
             raise op.fail(
                 model,
-                "it has features that are not numbers: encode categories before it, by an encoder in a pipeline.",
+                "it has features that are not numbers: encode them before it, by an encoder in a pipeline.",
             )
         if "oblivious_trees" not in document:
             raise op.fail(

@@ -1,7 +1,7 @@
 """category_encoders: a row of numbers for each category of a column.
 
-What is read are the attributes ``mapping`` and ``ordinal_encoder`` of fitted encoders. ``transform`` without y
-is a table for each column; what ``fit_transform`` makes of the samples of the fit may be something else.
+What is read are the attributes ``mapping`` and ``ordinal_encoder`` of fitted encoders. ``transform`` without
+y is a table for each column; what ``fit_transform`` makes of the samples of the fit may be something else.
 """
 
 from __future__ import annotations

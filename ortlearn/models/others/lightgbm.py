@@ -82,13 +82,19 @@ class Splits:
             return child["split_index"]
         return len(self.splits) + child["leaf_index"]
 
-    def nodes(self) -> Nodes:
-        """Return the splits as arrays; those on categories compare nothing yet."""
+    def nodes(self, zeros: dict[int, int]) -> Nodes:
+        """Return the splits as arrays; those on categories compare nothing yet.
+
+        ``zeros`` has the columns that are compared in the place of others where zeros are missing values.
+        """
         by_category = [split["decision_type"] == "==" for split in self.splits]
         return Nodes.of_splits(
             left=[self._number(split["left_child"]) for split in self.splits],
             right=[self._number(split["right_child"]) for split in self.splits],
-            feature=[split["split_feature"] for split in self.splits],
+            feature=[
+                zeros[split["split_feature"]] if _misses_zeros(split) else split["split_feature"]
+                for split in self.splits
+            ],
             threshold=[
                 0.0 if category else split["threshold"]
                 for category, split in zip(by_category, self.splits, strict=True)
@@ -120,6 +126,11 @@ class Splits:
 def _missing_left(split: dict[str, Any]) -> bool:
     """Return whether missing values go left; they count as zero where the fit knew of none."""
     return split["threshold"] >= 0 if split["missing_type"] == "None" else split["default_left"]
+
+
+def _misses_zeros(split: dict[str, Any]) -> bool:
+    """Return whether a split takes zeros for missing values."""
+    return split["missing_type"] == "Zero" and split["decision_type"] == "<="
 
 
 class BoosterDefinition(ModelDefinition):
@@ -159,12 +170,13 @@ class BoosterDefinition(ModelDefinition):
         )
         x = with_codes(op, model, x, _categories(op, model, booster))
         parts = [Splits(tree) for tree in trees]
-        nodes = Nodes.joined([part.nodes() for part in parts])
         splits = [split for part in parts for split in part.splits]
+        missing = sorted({split["split_feature"] for split in splits if _misses_zeros(split)})
         n_columns = model.n_features_in_
-        zeros = {split["split_feature"] for split in splits if split["missing_type"] == "Zero"}
+        zeros = {feature: n_columns + place for place, feature in enumerate(missing)}
+        nodes = Nodes.joined([part.nodes(zeros) for part in parts])
         if zeros:
-            x = _with_zeros_missing(op, x, zeros, n_columns)
+            x, n_columns = op.Concat(x, _without_zeros(op, x, missing), axis=1), n_columns + len(zeros)
         first = np.cumsum(nodes.sizes) - nodes.sizes
         on_categories = [
             split
@@ -199,12 +211,10 @@ def _truncated(op: ModelWriter, column: str) -> str:
     return op.Where(op.Less(column, 0.0), op.Ceil(column), op.Floor(column))
 
 
-def _with_zeros_missing(op: ModelWriter, x: str, columns: set[int], n_features: int) -> str:
-    """Append NaN in the place of zeros, in the columns where these are missing values."""
-    largest = np.full((1, n_features), -1.0, dtype=op.float_dtype)
-    largest[0, sorted(columns)] = ZERO
-    is_zero = op.LessOrEqual(op.Abs(x), largest)
-    return op.Where(is_zero, float("nan"), x)
+def _without_zeros(op: ModelWriter, x: str, columns: list[int]) -> str:
+    """Append some columns of X, with NaN in the place of zeros."""
+    values = op.columns(x, columns)
+    return op.Where(op.LessOrEqual(op.Abs(values), ZERO), float("nan"), values)
 
 
 def _categories(op: ModelWriter, model: Any, booster: dict[str, Any]) -> dict[int, list[Any]]:
