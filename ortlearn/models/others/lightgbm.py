@@ -7,6 +7,7 @@ Support" of its advanced topics.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -33,19 +34,19 @@ from .splits import CategorySplit, boosting_objective, with_category_columns, wi
 
 #: Numbers up to it count as zero.
 ZERO = 1e-35
-#: Losses of objectives by their names in a booster, from the parameters of the estimator.
+#: Losses of objectives by their names in a booster, from the parameters of the fit.
 LOSSES: dict[str, Callable[[dict[str, Any]], BaseLoss]] = {
     "binary": lambda params: LogLoss(),
     "cross_entropy": lambda params: CrossEntropyLoss(),
     "gamma": lambda params: GammaLoss(),
-    "huber": lambda params: HuberLoss(float(params.get("alpha", 0.9))),
+    "huber": lambda params: HuberLoss(params["alpha"]),
     "multiclass": lambda params: LogLoss(),
     "multiclassova": lambda params: LogLoss(),
     "poisson": lambda params: PoissonLoss(),
-    "quantile": lambda params: QuantileLoss(float(params.get("alpha", 0.9))),
+    "quantile": lambda params: QuantileLoss(params["alpha"]),
     "regression": lambda params: SquaredErrorLoss(),
     "regression_l1": lambda params: AbsoluteErrorLoss(),
-    "tweedie": lambda params: TweedieLoss(float(params.get("tweedie_variance_power", 1.5))),
+    "tweedie": lambda params: TweedieLoss(params["tweedie_variance_power"]),
 }
 #: Objectives of a number that no loss of ours is.
 WITHOUT_LOSS = {"fair", "lambdarank", "mape", "rank_xendcg", "custom"}
@@ -139,21 +140,19 @@ class BoosterDefinition(ModelDefinition):
     takes_columns = True
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        booster = model.booster_.dump_model(num_iteration=1)
-        name, params = _objective_name(booster), model.get_params()
+        booster, params = model.booster_.dump_model(num_iteration=1), _params(model)
+        name = _objective_name(booster)
         if name not in LOSSES or "sqrt" in booster["objective"].split() or _weighs_classes(params):
             return None
         # a random forest is a mean of trees, each of which minimises the objective alone
-        n_rounds = model.booster_.current_iteration()
         averages = booster["average_output"]
-        rate = 1.0 if averages else float(model.learning_rate)
-        l2 = float(model.reg_lambda) * (n_rounds if averages else 1)
-        loss = LOSSES[name](params)
-        return boosting_objective(loss, float(model.reg_alpha), l2, rate, total_weight)
+        rate = 1.0 if averages else params["learning_rate"]
+        l2 = params["lambda_l2"] * (model.booster_.current_iteration() if averages else 1)
+        return boosting_objective(LOSSES[name](params), params["lambda_l1"], l2, rate, total_weight)
 
     def raw_scores(self, op: ModelWriter, model: Any, booster: dict[str, Any], x: Any) -> str:
         """Append the sums of the values of leaves, of shape (n, number of trees in a round)."""
-        if model.get_params().get("linear_tree"):
+        if _params(model)["linear_tree"]:
             raise op.fail(
                 model,
                 "its leaves hold linear models, which LightGBM offers no way to set: leave out linear_tree.",
@@ -190,6 +189,11 @@ class BoosterDefinition(ModelDefinition):
         return leaf_sums(op, table, numbers, n_rounds, n_scores)
 
 
+def _params(model: Any) -> dict[str, Any]:
+    """Return the parameters of the fit by their main names; an estimator has them by others, too."""
+    return copy.deepcopy(model.booster_).params
+
+
 def _objective_name(booster: dict[str, Any]) -> str:
     """Return the first word of an objective such as ``"binary sigmoid:1"``; that of a function is custom."""
     return booster.get("objective", "custom").split()[0]
@@ -203,7 +207,7 @@ def _option(booster: dict[str, Any], name: str) -> float:
 
 def _weighs_classes(params: dict[str, Any]) -> bool:
     """Return whether the two classes have weights that are no parameter ``class_weight``."""
-    return bool(params.get("is_unbalance")) or float(params.get("scale_pos_weight") or 1) != 1
+    return bool(params["is_unbalance"]) or params["scale_pos_weight"] != 1
 
 
 def _truncated(op: ModelWriter, column: str) -> str:
@@ -246,7 +250,7 @@ class LGBMRegressorDefinition(BoosterDefinition):
             )
         if name in LOSSES and "sqrt" in booster["objective"].split():
             return regression(op, op.Mul(raw, op.Abs(raw)))
-        link = LOSSES[name](model.get_params()).link if name in LOSSES else "identity"
+        link = LOSSES[name](_params(model)).link if name in LOSSES else "identity"
         return regression(op, raw, link=link)
 
 

@@ -288,7 +288,8 @@ class BoosterDefinition(ModelDefinition):
             model, "base_score", role="intercept", name="base_values", access=BaseScore(), reason=reason
         )
         if booster.is_linear:
-            return op.Add(_linear(op, model, x), base)
+            # XGBoost adds the first one to all scores of a linear model
+            return op.Add(_linear(op, model, x), op.Gather(base, [0], axis=0))
         return op.Add(_sums_of_leaves(op, model, booster, x), base)
 
 

@@ -171,10 +171,11 @@ def test_objective(model, labels, loss, samples):
 
 
 def test_penalty_of_leaves(samples):
-    model = LGBMRegressor(reg_lambda=2.0, reg_alpha=3.0, learning_rate=0.5, **SMALL)
-    found = objective_of(model.fit(samples.X, samples.y), 100)
-    assert repr(found.loss) == repr(SquaredErrorLoss()) and found.approximate
-    assert repr(found.penalty) == repr(ElasticPenalty(l1=3.0 / 50, l2=2.0 / 50))
+    for names in (("reg_lambda", "reg_alpha", "learning_rate"), ("lambda_l2", "lambda_l1", "learning_rate")):
+        model = LGBMRegressor(**dict(zip(names, (2.0, 3.0, 0.5), strict=True)), **SMALL)
+        found = objective_of(model.fit(samples.X, samples.y), 100)
+        assert repr(found.loss) == repr(SquaredErrorLoss()) and found.approximate
+        assert repr(found.penalty) == repr(ElasticPenalty(l1=3.0 / 50, l2=2.0 / 50))
 
 
 def test_initial_scores_are_no_part_of_predictions(samples, run):
