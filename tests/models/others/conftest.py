@@ -4,10 +4,13 @@ import pickle
 
 import numpy as np
 import pytest
+from onnx import TensorProto
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import GridSearchCV
 
 from ortlearn import OrtGradientOptimizer
+from ortlearn.graphs import TensorType, extract_model
+from ortlearn.models import write_model
 
 
 class Samples:
@@ -41,7 +44,8 @@ def retrain():
     def train(model, X, y, atol=1e-5, **params):
         params = {"learning_rate": "Adam", "max_iter": 10, "keep_better": False, "random_state": 0} | params
         trainer = OrtGradientOptimizer(model, warm_start=True, **params)
-        trained = pickle.loads(pickle.dumps(clone(trainer).fit(X, y)))
+        assert clone(trainer).get_params().keys() == trainer.get_params().keys()
+        trained = pickle.loads(pickle.dumps(trainer.fit(X, y)))
         assert trained.train_losses_[-1] < trained.train_losses_[0]
         back = pickle.loads(pickle.dumps(trained.to_sklearn()))
         assert type(back) is type(model)
@@ -53,6 +57,17 @@ def retrain():
         return trained
 
     return train
+
+
+@pytest.fixture
+def scores_of(run):
+    """Return the scores that the loss of a fitted estimator compares with labels."""
+
+    def scores(model, X):
+        written = write_model(model, {"X": TensorType(TensorProto.DOUBLE, (None, X.shape[1]))}, np.float64)
+        return run(extract_model(written.model, [written.scores.score]), {"X": X})[0]
+
+    return scores
 
 
 @pytest.fixture

@@ -60,6 +60,14 @@ def test_two_classes(samples, run, retrain):
     retrain(model, samples.missing, y)
 
 
+def test_scores_are_raw_values(samples, scores_of):
+    for y in (samples.two, samples.three):
+        model = CatBoostClassifier(**SMALL).fit(samples.missing, y)
+        found = scores_of(model, samples.missing)
+        expected = model.predict(samples.missing, prediction_type="RawFormulaVal")
+        np.testing.assert_allclose(found.reshape(expected.shape), expected, rtol=1e-9)
+
+
 def test_several_labels(samples, run):
     y = np.column_stack([samples.two, samples.X[:, 0] > 0]).astype(int)
     model = CatBoostClassifier(loss_function="MultiLogloss", **SMALL).fit(samples.missing, y)

@@ -13,6 +13,7 @@ from ortlearn.models import all_covered, write_model
 from ortlearn.preprocessing.input_schema import input_schema
 
 ce = pytest.importorskip("category_encoders")
+pytestmark = pytest.mark.filterwarnings("ignore:.*no_silent_downcasting")
 LEARNED = [
     *(ce.TargetEncoder, ce.JamesSteinEncoder, ce.MEstimateEncoder, ce.QuantileEncoder, ce.WOEEncoder),
     *(ce.LeaveOneOutEncoder, ce.CatBoostEncoder),

@@ -98,6 +98,8 @@ def test_random_forests(kind, samples, run, retrain):
     model = kind(**SMALL).fit(samples.missing, y)
     check(model, samples.missing, run=run)
     retrain(model, samples.missing, y)
+    high = (y > np.median(y)) | (np.arange(len(y)) % 4 == 0)
+    retrain(model, samples.missing[high], y[high], weights_to_train="base_values")
 
 
 @pytest.mark.parametrize(
@@ -116,6 +118,17 @@ def test_classifier(params, labels, samples, run):
     check(XGBClassifier(**SMALL, **params).fit(samples.missing, y), samples.missing, run=run)
 
 
+@pytest.mark.parametrize("kind", [XGBClassifier, XGBRFClassifier])
+def test_scores_are_margins(kind, samples, scores_of):
+    for y in (samples.two, samples.three):
+        model = kind(**SMALL).fit(samples.missing, y)
+        found, expected = (
+            scores_of(model, samples.missing),
+            model.predict(samples.missing, output_margin=True),
+        )
+        np.testing.assert_allclose(found.reshape(expected.shape), expected, rtol=1e-5, atol=1e-6)
+
+
 def test_several_labels(samples, run, retrain):
     y = np.column_stack([samples.two, samples.X[:, 0] > 0]).astype(int)
     model = XGBClassifier(**SMALL).fit(samples.missing, y)
@@ -123,9 +136,10 @@ def test_several_labels(samples, run, retrain):
     retrain(model, samples.missing, y)
 
 
-def test_ranker(samples, run):
+def test_ranker(samples, run, retrain):
     model = XGBRanker(**SMALL).fit(samples.X, samples.three, qid=np.repeat(np.arange(10), 20))
     check(model, samples.missing, run=run)
+    retrain(model, samples.X, samples.y, weights_to_train="base_values")
 
 
 def test_missing_values_that_are_a_number(samples, run):
