@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 import ortlearn.models.others
+from ortlearn import plugins
+from ortlearn.models import find_definition, public_path
 from tests.test_layers import imports
 
 FILES = sorted(Path(ortlearn.models.others.__file__).parent.glob("[a-z]*.py"))
@@ -15,6 +17,22 @@ PUBLIC = {
     *("ortlearn.losses", "ortlearn.penalties", "ortlearn.models", "ortlearn.models.forms"),
     *("ortlearn.models.scores", "ortlearn.models.trees", "ortlearn.models.others.splits"),
 }
+
+
+DECLARED = [
+    info.name
+    for info in plugins.list_plugins(plugins.MODELS)
+    if info.distribution == "ortlearn" and not info.name.startswith("sklearn.")
+]
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_definitions_are_declared_for_classes_that_are_there(name):
+    module, _, kind = name.rpartition(".")
+    pytest.importorskip(module.partition(".")[0])
+    found = getattr(importlib.import_module(module), kind)
+    assert public_path(found) == name
+    assert type(find_definition(found.__new__(found))) is plugins.get(plugins.MODELS, name)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
