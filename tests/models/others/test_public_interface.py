@@ -16,6 +16,7 @@ FILES = sorted(Path(ortlearn.models.others.__file__).parent.glob("[a-z]*.py"))
 PUBLIC = {
     *("ortlearn.losses", "ortlearn.penalties", "ortlearn.models", "ortlearn.models.forms"),
     *("ortlearn.models.scores", "ortlearn.models.trees", "ortlearn.models.others.splits"),
+    "ortlearn.models.others.xgboost_json",
 }
 
 
