@@ -16,14 +16,15 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LINT_STAMP := $(VENV)/.installed-lint
 DOCS_STAMP := $(VENV)/.installed-docs
+OTHERS_STAMP := $(VENV)/.installed-others
 PLUGIN := $(shell find tests/example_plugin -name '*.py' -o -name '*.cfg' -o -name '*.toml' 2>/dev/null | grep -v build/)
 
 # Tests are handed out to a few processes, of one BLAS and OpenMP thread each: more of them wait for one another.
 PARALLEL := -q -n auto --maxprocesses 4 --dist worksteal
-test test-slow: export OMP_NUM_THREADS = 1
-test test-slow: export OPENBLAS_NUM_THREADS = 1
+test test-slow test-others: export OMP_NUM_THREADS = 1
+test test-slow test-others: export OPENBLAS_NUM_THREADS = 1
 
-.PHONY: demo test mutation test-slow test-all test-3.11 test-3.12 test-3.13 lint format bench against-torch coverage docs clean
+.PHONY: demo test mutation test-slow test-others test-all test-3.11 test-3.12 test-3.13 lint format bench against-torch coverage docs clean
 
 $(STAMP): setup.cfg pyproject.toml $(PLUGIN)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -44,6 +45,10 @@ $(DOCS_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet -e ".[docs]"
 	@touch $@
 
+$(OTHERS_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet -e ".[others]"
+	@touch $@
+
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
 
@@ -51,11 +56,15 @@ test: $(STAMP)
 	$(BIN)/python -m pytest -m "not slow" $(PARALLEL)
 
 # Changes plugins by 1 %, one at a time; fails where no test notices. MUTATION="'rule:*'" changes all rules.
-mutation: $(STAMP)
+mutation: $(OTHERS_STAMP)
 	$(BIN)/python -m tests.mutation $(or $(MUTATION),--sample 30 --seed 0)
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow $(PARALLEL)
+
+# Estimators of XGBoost, CatBoost, imbalanced-learn and category_encoders, which make test skips without them.
+test-others: $(OTHERS_STAMP)
+	$(BIN)/python -m pytest $(PARALLEL) tests/models/others
 
 # onnxruntime-training on Python 3.11 and 3.12, the newest plain onnxruntime on 3.13.
 test-all: test-3.11 test-3.12 test-3.13

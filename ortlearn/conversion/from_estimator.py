@@ -110,7 +110,7 @@ def sklearn_to_onnx(estimator: Any, n_features: int | None = None, dtype: Any = 
     >>> [node.op_type for node in model.graph.node]
     ['MatMul', 'Add', 'Identity']
     """
-    count = getattr(estimator, "n_features_in_", n_features)
+    count = getattr(estimator, "n_features_in_", 0) or n_features
     written = _write(Split(estimator, matrix_schema(count, dtype)), dtype, "identity")
     return prune(written.model)  # without what only training needs
 

@@ -100,7 +100,7 @@ def to_trainable(
             f"{type(source).__name__} is neither a scikit-learn estimator nor an ONNX model (ModelProto, "
             "bytes or path)."
         )
-    count = getattr(source, "n_features_in_", n_features)
+    count = getattr(source, "n_features_in_", 0) or n_features
     if count is None and X is None:
         name = type(source).__name__
         raise ConversionError(f"The number of features of {name} is unknown: fit it, or pass X.")

@@ -2,6 +2,7 @@
 
 from .absolute_error import AbsoluteErrorLoss
 from .base import BaseLoss
+from .cross_entropy import CrossEntropyLoss
 from .deviances import GammaLoss, PoissonLoss, TweedieLoss
 from .elastic import ElasticLoss
 from .epsilon_insensitive import EpsilonInsensitiveLoss, SquaredEpsilonInsensitiveLoss
@@ -22,6 +23,7 @@ from .squared_error import SquaredErrorLoss
 __all__ = [
     "AbsoluteErrorLoss",
     "BaseLoss",
+    "CrossEntropyLoss",
     "ElasticLoss",
     "EpsilonInsensitiveLoss",
     "FocalLoss",

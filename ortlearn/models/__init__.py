@@ -6,6 +6,7 @@ declared. Definitions are plugins of the group ``ortlearn.models``.
 
 from .base import ModelDefinition
 from .document import WrittenModel, write_model
+from .encoders import category_numbers
 from .objectives import Objective, is_flexible, objective_of
 from .parameters import Access, Parameter, write_parameters
 from .registry import all_covered, definition_of, find_definition, fitted_part, public_path, unwrapped
@@ -21,6 +22,7 @@ __all__ = [
     "Scores",
     "WrittenModel",
     "all_covered",
+    "category_numbers",
     "definition_of",
     "find_definition",
     "fitted_part",

@@ -13,6 +13,11 @@ from .writer import ModelWriter
 IDLE = (None, "passthrough")
 
 
+def is_idle(step: Any) -> bool:
+    """Return whether a step gives what it takes; samplers of imbalanced-learn act in a fit only."""
+    return step in IDLE or hasattr(step, "fit_resample")
+
+
 class PipelineDefinition(ModelDefinition):
     """Pipeline: each step takes what the one before gives."""
 
@@ -23,7 +28,7 @@ class PipelineDefinition(ModelDefinition):
 
     def fitted_part(self, model: Any) -> Any:
         last = model.steps[-1][1]
-        return model if last in IDLE else last
+        return model if is_idle(last) else last
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         scores: Scores | None = None
@@ -57,7 +62,7 @@ class PipelineDefinition(ModelDefinition):
 
 
 def _working_steps(model: Any) -> list[tuple[str, Any]]:
-    return [(name, step) for name, step in model.steps if step not in IDLE]
+    return [(name, step) for name, step in model.steps if not is_idle(step)]
 
 
 def _passes_through(step: Any) -> bool:

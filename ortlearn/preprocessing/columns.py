@@ -191,10 +191,21 @@ def with_new_columns(X: Any, change: Callable[[np.ndarray, str], Any]) -> Any:
 
     ``change`` takes the values of a column and their kind, and returns the new values.
     """
-    new = {key: change(values, column_kind(values)) for key, values in columns_of(X)}
+    old = dict(columns_of(X))
+    new = {key: change(values, column_kind(values)) for key, values in old.items()}
     if is_frame(X):
-        return type(X)(new)
+        return type(X)({key: _of_its_type(X[key], old[key], values) for key, values in new.items()})
     return new[0] if X.ndim == 1 else np.stack([np.asarray(v, dtype=X.dtype) for v in new.values()], axis=1)
+
+
+def _of_its_type(column: Any, old: np.ndarray, new: Any) -> Any:
+    """Return the new values of a column of a frame; pandas' categories where these are the old or missing."""
+    if str(column.dtype) != "category":
+        return new
+    if new is old:
+        return column
+    is_missing = len(missing_rows(np.asarray(new))) == len(old)
+    return type(column)(new, index=column.index, dtype=column.dtype) if is_missing else new
 
 
 class _NamedSamples:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_feature_names, _get_feature_names
 
 from ..exceptions import ConversionError
 from ..models import find_definition, unwrapped
-from ..models.pipelines import IDLE
+from ..models.pipelines import is_idle
 from ..quiet import quiet
 from .readers import selected_names
 
@@ -45,7 +45,7 @@ def check_is_a_model(estimator: Any) -> None:
     """
     while isinstance(estimator, Pipeline):
         estimator = estimator.steps[-1][1]
-        if estimator in IDLE:
+        if is_idle(estimator):
             raise ConversionError(
                 f"The pipeline ends with {estimator!r}, where nothing is trained: leave that step out, or "
                 "put a model in its place."
@@ -95,7 +95,7 @@ def target_tags(estimator: Any) -> TargetTags:
 def last_step(estimator: Any) -> Any:
     """Return the estimator at the end of pipelines, which may be nested; idle steps do not count."""
     while isinstance(estimator, Pipeline):
-        steps = [step for _, step in estimator.steps if step not in IDLE]
+        steps = [step for _, step in estimator.steps if not is_idle(step)]
         estimator = steps[-1] if steps else None
     return estimator
 
@@ -123,7 +123,7 @@ def check_feature_names(estimator: Any, X: Any) -> None:
     """
     first = estimator
     while isinstance(first, Pipeline):
-        first = next((step for _, step in first.steps if step not in IDLE), None)
+        first = next((step for _, step in first.steps if not is_idle(step)), None)
     known, own = getattr(first, "feature_names_in_", None), _get_feature_names(X)
     if known is None or own is None or np.array_equal(known, own):
         return

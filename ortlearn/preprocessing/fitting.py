@@ -147,6 +147,8 @@ def _weight_parameter(estimator: BaseEstimator) -> str | None:
     if get_config()["enable_metadata_routing"]:
         asked = get_routing_for_object(estimator).consumes("fit", ["sample_weight"])
         return "sample_weight" if asked else None
+    if any(hasattr(step, "fit_resample") for _, step in estimator.steps):
+        return None  # samples that a sampler draws have no weights
     name, last = estimator.steps[-1]
     inner = _weight_parameter(last) if hasattr(last, "fit") else None
     return None if inner is None else f"{name}__{inner}"

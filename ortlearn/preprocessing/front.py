@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from ..exceptions import ConversionError, FallbackWarning, warn_user
 from ..models import unwrapped, write_model
 from ..models.document import TextOutputError
-from ..models.pipelines import IDLE
+from ..models.pipelines import is_idle
 from ..models.registry import doubtful_part, inner_part
 from ..quiet import quiet
 from .comparison import Run, difference, probe_rows
@@ -120,7 +120,7 @@ def _flat_steps(estimator: Any) -> Steps:
 
 
 def _active_steps(pipeline: Pipeline) -> Steps:
-    return [step for step in pipeline.steps if step[1] not in IDLE] or [pipeline.steps[-1]]
+    return [step for step in pipeline.steps if not is_idle(step[1])] or [pipeline.steps[-1]]
 
 
 def rest_of(estimator: Any, front: Pipeline | None) -> Any:

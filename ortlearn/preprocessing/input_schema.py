@@ -75,7 +75,7 @@ def _inputs_of_columns(
 
 
 def _check_count(n_columns: int, estimator: Any) -> None:
-    expected = getattr(estimator, "n_features_in_", n_columns)
+    expected = getattr(estimator, "n_features_in_", 0) or n_columns  # CatBoost's are 0 after pickle
     if n_columns != expected:
         raise ValueError(
             f"X has {n_columns} features, but the model to train is expecting {expected} features as input."

@@ -123,7 +123,7 @@ def _check_outputs(
     label = written.scores.label
     if label is not None and hasattr(estimator, "predict"):
         found = np.asarray(run(extract_model(written.model, [label]), {"X": X})[0])
-        expected = np.asarray(estimator.predict(X))
+        expected = np.asarray(estimator.predict(X)).reshape(found.shape)
         same = np.array_equal(found.astype(str if expected.dtype.kind in "OUS" else expected.dtype), expected)
         assert same, f"{name}.predict: the graph gives other labels"
 

@@ -11,10 +11,18 @@ from skl2onnx.common.shape_calculator import (
 )
 from sklearn.metrics import log_loss
 
-from ortlearn import OrtGradientOptimizer
+from ortlearn import OrtGradientOptimizer, plugins
+from ortlearn.models import ModelDefinition, public_path
 
 SMALL = {"n_estimators": 5, "num_leaves": 6, "verbose": -1, "n_jobs": 1, "random_state": 0}
 BACKENDS = ["rules", pytest.param("ort", marks=pytest.mark.needs_training)]
+
+
+class CoversNothing(ModelDefinition):
+    """Stands in for the definition of a class, and leaves its models to converters."""
+
+    def covers(self, model):
+        return False
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -33,6 +41,11 @@ def _registered():
         convert_lightgbm,
         options={"split": None},
     )
+    with (
+        plugins.temporary(plugins.MODELS, public_path(LGBMClassifier), CoversNothing),
+        plugins.temporary(plugins.MODELS, public_path(LGBMRegressor), CoversNothing),
+    ):
+        yield
 
 
 def refined(fitted, X, y, gradient):

@@ -116,6 +116,15 @@ CASES = {
         Case(lambda f, y: 3 * ((f - y) ** 2).sum(1), params={"factor": 3.0}),
     ],
     "absolute_error": [Case(lambda f, y: np.abs(f - y).sum(1))],
+    "cross_entropy": [
+        Case(
+            lambda f, y: (
+                -(y * np.log(np.clip(f, 1e-6, 1)) + (1 - y) * np.log(np.clip(1 - f, 1e-6, 1))).sum(1)
+            ),
+            scipy.special.expit(SCORES),
+            scipy.special.expit(TARGETS),
+        )
+    ],
     "elastic": [
         Case(lambda f, y: (0.5 * np.abs(f - y) + 0.5 * (f - y) ** 2).sum(1)),
         Case(

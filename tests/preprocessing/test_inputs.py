@@ -303,6 +303,16 @@ def test_new_columns(frame):
         assert list(new["city"])[:2] == ["OSLO", "LIMA"] and list(X["city"])[0] == "Oslo"
 
 
+def test_new_columns_of_categories():
+    X = pd.DataFrame({"c": pd.Categorical(["u", "v"]), "i": pd.Categorical([3, 4])}, index=[7, 9])
+    same = with_new_columns(X, lambda values, kind: values)
+    pd.testing.assert_frame_equal(same, X)
+    gone = with_new_columns(X, lambda values, kind: np.full(len(values), np.nan))
+    assert list(gone.dtypes) == list(X.dtypes) and gone.isna().all(axis=None)
+    others = with_new_columns(X, lambda values, kind: ["w"] * len(values))
+    assert others["c"].tolist() == ["w", "w"]
+
+
 def test_inputs_of_graphs():
     model = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
         g (float[N,2] x, string[N] s, float[N] label) => (float[N,2] y) <float k = {1}>

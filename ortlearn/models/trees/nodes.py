@@ -123,7 +123,8 @@ def rounded_down(thresholds: np.ndarray) -> np.ndarray:
     """Return the largest float32 up to each threshold t: float32 samples are on the same side of it."""
     with np.errstate(over="ignore"):  # beyond float32 is infinite
         rounded = thresholds.astype(np.float32)
-    return np.where(rounded > thresholds, np.nextafter(rounded, np.float32(-np.inf)), rounded)
+    with np.errstate(over="ignore"):  # below the lowest number
+        return np.where(rounded > thresholds, np.nextafter(rounded, np.float32(-np.inf)), rounded)
 
 
 def rounded_like_rows(thresholds: np.ndarray) -> np.ndarray:

@@ -1,0 +1,1 @@
+"""Definitions of estimators of other packages, a file for each package; none of them imports its package."""
