@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from .data_errors import check_inputs_of_loss
 from .fidelity import warn_of_differences
 from .fitted_model import FittedModel
 from .inference import Inference
-from .input_validation import InputFeatures, matrix_of, read_before_fit, read_samples
+from .input_validation import InputFeatures, as_column, matrix_of, read_before_fit, read_samples
 from .partial_fit_classes import PartialFitClasses
 from .problem import Problem
 from .samples import Samples, check_lengths
@@ -98,6 +98,7 @@ def begin(
     ``stream`` have weights of a sum that may be known.
     """
     classes = None if expected is None else expected.checked_classes(samples.y)
+    samples = replace(samples, X=as_column(samples.X, configuration.source))
     X, y, name = samples.X, samples.y, configuration.name
     check_lengths(X, y)
     _check_order_of_features(configuration, X, last)
