@@ -141,12 +141,15 @@ class Increasing(Constraint):
         return np.diff(flat, prepend=self.low, append=self.high) / (self.high - self.low)
 
     def values(self, free: np.ndarray) -> np.ndarray:
-        return self.low + (self.high - self.low) * np.cumsum(Shares((len(free),)).values(free))[:-1]
+        sizes = np.abs(free.astype(np.float64))
+        return self.low + (self.high - self.low) * np.cumsum(sizes / (sizes.sum() + TINY))[:-1]
 
     def write(self, op: GraphBuilder, free: str) -> str:
         # CumSum has no gradient everywhere
         n = _size(op, free, 0)
-        shares = op.Reshape(Shares((n,)).write(op, free), [-1, 1])
+        # Abs itself has no slope at zero
+        sizes = op.Where(op.Less(free, 0.0), op.Neg(free), free)
+        shares = op.Reshape(op.Div(sizes, op.Add(op.ReduceSum(sizes, keepdims=1), TINY)), [-1, 1])
         triangle = (self.high - self.low) * np.tril(np.ones((n - 1, n)))
         table = op.Reshape(op.MatMul(triangle.astype(op.float_dtype), shares), [-1])
         return op.Add(table, self.low) if self.low else table
