@@ -43,18 +43,20 @@ def test_classifiers(strategy, y):
 
 @pytest.mark.parametrize("model", [*REGRESSORS[:3], DummyClassifier()], ids=str)
 def test_objectives(model):
-    check_objective(model, X, THREE if isinstance(model, DummyClassifier) else Y)
+    y = THREE if isinstance(model, DummyClassifier) else Y
+    check_objective(model.fit(X, y), X, y)
 
 
 def test_training_finds_what_the_other_strategy_does():
     """The constant of one fit becomes that of another: by the loss, not by the data alone."""
     start = DummyRegressor(strategy="constant", constant=0.0).fit(X, Y)
+    options = {"warm_start": True, "learning_rate": "LBFGS", "max_iter": 300}
     for loss, expected in (("squared_error", Y.mean()), ("absolute_error", np.median(Y))):
-        model = OrtGradientOptimizer(start, warm_start=True, learning_loss=loss, max_iter=300).fit(X, Y)
+        model = OrtGradientOptimizer(start, learning_loss=loss, **options).fit(X, Y)
         assert model.to_sklearn().constant_[0, 0] == pytest.approx(expected, abs=0.05)
     few = np.arange(60) < 6
     shares = DummyClassifier().fit(X[few], np.arange(6) % 3)
-    model = OrtGradientOptimizer(shares, warm_start=True, max_iter=300).fit(X, THREE)
+    model = OrtGradientOptimizer(shares, **options).fit(X, THREE)
     np.testing.assert_allclose(model.to_sklearn().class_prior_, np.bincount(THREE) / 60, atol=0.02)
 
 

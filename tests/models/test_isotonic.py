@@ -8,6 +8,7 @@ from ortlearn import OrtGradientOptimizer
 from ortlearn.conversion import to_trainable
 from ortlearn.testing import check_model, check_objective
 
+PLAIN = {"warm_start": True, "max_iter": 2000, "keep_better": False, "learning_rate": "Adam"}
 RNG = np.random.RandomState(0)
 X = RNG.uniform(-2, 2, size=(60, 1))
 Y = np.tanh(X[:, 0]) + 0.2 * RNG.normal(size=60)
@@ -46,7 +47,7 @@ def test_a_training_stays_in_order_and_in_bounds(increasing, bounds):
 
 
 def test_the_objective():
-    check_objective(IsotonicRegression(), X, Y)
+    check_objective(IsotonicRegression().fit(X, Y), X, Y)
 
 
 @pytest.mark.parametrize("bounds", [{}, {"y_min": -0.9, "y_max": 0.9}], ids=str)
@@ -94,4 +95,4 @@ def test_vectors_and_columns():
 def test_one_threshold():
     model = IsotonicRegression().fit(np.ones((5, 1)), [1.0, 2.0, 3.0, 4.0, 5.0])
     check_model(model, np.array([[1.0], [7.0]]))
-    assert to_trainable(model).origins() == {"I0_y_thresholds": "y_thresholds_"}
+    assert to_trainable(model, n_features=1).origins() == {"y_thresholds": "y_thresholds_"}

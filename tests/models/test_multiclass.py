@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn.svm import LinearSVC
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.conversion import to_trainable
+from ortlearn.conversion import sklearn_to_onnx, to_trainable
 from ortlearn.exceptions import ConversionError
 from ortlearn.testing import check_model
 
@@ -38,17 +39,17 @@ def test_output_codes(member):
     assert "code_book_" in to_trainable(model).origins().values()
 
 
-def test_distances_to_code_words():
-    """Scores are squared distances, but for what all classes share (see the definition's reference)."""
+def test_distances_to_code_words(run_onnx):
+    """Scores are squared distances, but for the size of what the members say, which all classes share."""
     model = OutputCodeClassifier(LogisticRegression(), random_state=0).fit(X, FOUR)
-    ours = OrtGradientOptimizer(model, warm_start=True, max_iter=1, learning_rate=1e-30, dtype="float64")
-    scores = ours.fit(X, FOUR).decision_function(X)
+    _, scores = run_onnx(sklearn_to_onnx(model, dtype=np.float64), X)
     said = np.column_stack([member.decision_function(X) for member in model.estimators_])
     distances = np.square(said[:, None] - model.code_book_).sum(axis=2)
     np.testing.assert_allclose(scores, np.square(said).sum(axis=1, keepdims=True) - distances, rtol=1e-9)
 
 
 @pytest.mark.parametrize("member", [MEMBERS[0], MEMBERS[1], Ridge()], ids=name_of)
+@pytest.mark.filterwarnings("ignore:Label 2 is present in all training examples")
 def test_one_against_the_rest_with_a_class_of_all_samples(member):
     model = OneVsRestClassifier(member).fit(X, LABELS)
     trained = to_trainable(model)
@@ -68,9 +69,12 @@ def test_self_training():
     y = np.where(X[:, 0] > 0.5, -1, np.digitize(Y, [-1.5, 0, 1.5]))
     model = SelfTrainingClassifier(LogisticRegression()).fit(X, y)
     check_model(model, X)
-    ours = OrtGradientOptimizer(model, warm_start=True, max_iter=2, learning_rate=0.01)
-    with pytest.raises(ValueError, match="leave out the rows of these labels"):
-        ours.fit(X, y)
-    ours.fit(X[y >= 0], y[y >= 0])
+    options = {"max_iter": 2, "learning_rate": 0.01, "random_state": 0}
+    ours = OrtGradientOptimizer(model, warm_start=True, **options).fit(X, y)
     assert set(ours.weights_to_train_.values()) == {"coef_", "intercept_"}
     np.testing.assert_array_equal(ours.to_sklearn().predict(X), ours.predict(X))
+    # samples without a label make no difference to the training, only to the fit before
+    known = OrtGradientOptimizer(model, warm_start=True, **options).fit(X[y >= 0], y[y >= 0])
+    np.testing.assert_array_equal(known.trained_coef_["coef"], ours.trained_coef_["coef"])
+    search = GridSearchCV(SelfTrainingClassifier(LogisticRegression()), {"threshold": [0.8]}, cv=2)
+    OrtGradientOptimizer(search, **options).fit(X, y).partial_fit(X, y)

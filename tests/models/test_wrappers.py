@@ -213,7 +213,7 @@ TARGETS = np.array([[0.5, 2.0], [1.5, -3.0], [4.0, 1.0]])
         QuantileTransformer(n_quantiles=3),
         QuantileTransformer(n_quantiles=3, output_distribution="normal"),
         PCA(),
-        PCA(1, whiten=True),
+        PCA(whiten=True),
         FunctionTransformer(np.arcsinh, inverse_func=np.sinh),
         FunctionTransformer(),
     ],

@@ -45,7 +45,7 @@ HELD = {
     "logarithms": (Simplex(0, logarithm=True), np.log([[0.2, 0.8], [0.8, 0.2]])),
     "log probability": (LogProbability(), np.log([[0.2, 0.9], [0.01, 0.5]])),
     "increasing": (Increasing(), np.array([0.1, 0.15, 0.6, 0.9])),
-    "between bounds": (Increasing(-2.0, 3.0), np.array([-1.5, 0.0, 0.0, 2.9])),
+    "between bounds": (Increasing(-2.0, 3.0), np.array([-1.5, 0.0, 0.4, 2.9])),
     "rising": (Rising(), np.array([[-3.0, 1.0], [0.5, 1.5], [0.75, 9.0]])),
     "rising vector": (Rising(), np.array([-3.0, 0.5, 0.75])),
     "rising above": (Rising(-4.0), np.array([-3.0, 0.5, 0.75])),
