@@ -11,7 +11,7 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn.svm import LinearSVC
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.conversion import sklearn_to_onnx, to_trainable
+from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import ConversionError
 from ortlearn.testing import check_model
 
@@ -37,15 +37,6 @@ def test_output_codes(member):
     model = OutputCodeClassifier(member, code_size=2, random_state=0).fit(X, FOUR)
     check_model(model, X, gradient_rtol=1e-4)
     assert "code_book_" in to_trainable(model).origins().values()
-
-
-def test_distances_to_code_words(run_onnx):
-    """Scores are squared distances, but for the size of what the members say, which all classes share."""
-    model = OutputCodeClassifier(LogisticRegression(), random_state=0).fit(X, FOUR)
-    _, scores = run_onnx(sklearn_to_onnx(model, dtype=np.float64), X)
-    said = np.column_stack([member.decision_function(X) for member in model.estimators_])
-    distances = np.square(said[:, None] - model.code_book_).sum(axis=2)
-    np.testing.assert_allclose(scores, np.square(said).sum(axis=1, keepdims=True) - distances, rtol=1e-9)
 
 
 @pytest.mark.parametrize("member", [MEMBERS[0], MEMBERS[1], Ridge()], ids=name_of)
