@@ -71,7 +71,7 @@ def _responses(op: ModelWriter, model: Any, members: list[Scores]) -> str:
 
 
 def _threshold(model: Any) -> float:
-    """Return the response from which on a sample is of the second class."""
+    """Return the response above which a sample is of the second class."""
     first = model.estimators_[0]
     return 0.0 if hasattr(first, "decision_function") and is_classifier(first) else 0.5
 
