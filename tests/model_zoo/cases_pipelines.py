@@ -46,7 +46,7 @@ from sklearn.model_selection import (
     RandomizedSearchCV,
     TunedThresholdClassifierCV,
 )
-from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier, MultiOutputRegressor, RegressorChain
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsRegressor
@@ -113,16 +113,6 @@ def _bins() -> KBinsDiscretizer:
 def _filled(imputer: Any) -> ColumnTransformer:
     numbers = make_pipeline(imputer, StandardScaler())
     return ColumnTransformer([("n", numbers, ["age", "size"]), ("kinds", OneHotEncoder(), ["kind"])])
-
-
-def _encoder() -> Any:
-    return OneHotEncoder(handle_unknown="ignore")
-
-
-def _of_frames(by_class: bool, vectorizer: Any = None) -> Any:
-    """Return a pipeline on columns of numbers and texts."""
-    words = ("words", vectorizer, "text") if vectorizer else ("kinds", _encoder(), ["kind"])
-    return make_pipeline(_kinds(words), LogisticRegression() if by_class else Ridge())
 
 
 #: Models by data set, then by name.
@@ -272,42 +262,6 @@ _PIPELINES: dict[str, dict[str, Callable[[], Any]]] = {
         "spline_in_columns+ridge": lambda: make_pipeline(
             _kinds(("bent", SplineTransformer(4), ["age", "size"]), ("kinds", OneHotEncoder(), ["kind"])),
             Ridge(),
-        ),
-        "fixed_threshold_of_frames": lambda: FixedThresholdClassifier(_of_frames(True), threshold=0.4),
-        "tuned_threshold_of_frames": lambda: TunedThresholdClassifierCV(_of_frames(True), cv=3),
-    },
-    "frame_classes": {
-        "voting_of_frames": lambda: VotingClassifier(
-            [("linear", _of_frames(True)), ("words", _of_frames(True, TfidfVectorizer()))], voting="soft"
-        ),
-        "stacking_of_frames": lambda: StackingClassifier([("linear", _of_frames(True))], cv=3),
-        "calibrated_frames": lambda: CalibratedClassifierCV(_of_frames(True), cv=2),
-        "bagging_of_frames": lambda: BaggingClassifier(
-            make_pipeline(
-                ColumnTransformer([("numbers", StandardScaler(), [0, 1]), ("kinds", _encoder(), [2])]),
-                LogisticRegression(),
-            ),
-            n_estimators=3,
-            random_state=0,
-        ),
-        "one_vs_rest_of_frames": lambda: OneVsRestClassifier(_of_frames(True)),
-        "code_of_frames": lambda: OutputCodeClassifier(_of_frames(True), random_state=0),
-        "search_of_frames": lambda: GridSearchCV(
-            _of_frames(True), {"logisticregression__C": [0.1, 1.0]}, cv=2
-        ),
-    },
-    "frame_outputs": {
-        "one_regressor_per_output_of_frames": lambda: MultiOutputRegressor(_of_frames(False)),
-    },
-    "frame_target": {
-        "voting_of_frames": lambda: VotingRegressor(
-            [
-                ("linear", _of_frames(False)),
-                ("tree", make_pipeline(_kinds(("kinds", OrdinalEncoder(), ["kind"])), _forest(False))),
-            ]
-        ),
-        "transformed_target_of_frames": lambda: TransformedTargetRegressor(
-            _of_frames(False), transformer=StandardScaler()
         ),
     },
     "frame_gaps": {
