@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.utils import check_array
+from sklearn.utils import check_array, get_tags
 from sklearn.utils.validation import (
     _check_feature_names,
     _check_n_features,
@@ -36,7 +36,7 @@ from .source_rows import SourceRows
 if TYPE_CHECKING:
     from ..preprocessing.schema import InputSchema
 
-__all__ = ["InputFeatures", "matrix_of", "read_before_fit", "read_samples"]
+__all__ = ["InputFeatures", "as_column", "matrix_of", "read_before_fit", "read_samples"]
 
 
 @lru_cache(maxsize=16)
@@ -111,9 +111,17 @@ class InputFeatures:
         return array
 
 
+def as_column(X: Any, source: Any) -> Any:
+    """Return a vector as a column where a scikit-learn model takes vectors, as IsotonicRegression does."""
+    if not hasattr(source, "__sklearn_tags__") or is_frame(X) or np.ndim(X) != 1:
+        return X
+    tags = get_tags(source).input_tags
+    return np.reshape(X, (-1, 1)) if tags.one_d_array and not tags.two_d_array and not tags.string else X
+
+
 def matrix_of(problem: Problem, X: Any) -> Any:
     """Return X, without the name of the input where a mapping has the matrix that a graph takes."""
-    X, schema = as_array_like(X), problem.trainable.entry.schema
+    X, schema = as_column(as_array_like(X), problem.source), problem.trainable.entry.schema
     if isinstance(X, Mapping) and schema.is_matrix and schema.inputs[0].name in X:
         return X[schema.inputs[0].name]
     return X

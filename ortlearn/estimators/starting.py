@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from sklearn.utils import column_or_1d
 
 from .. import conversion
 from ..exceptions import UnfittedStartWarning, warn_user
+from ..models.registry import unlabelled_label
 from ..training import Data, TrainingTask
 from ..training.first_layers import first_layers
 from ..training.rescaling import last_weights
@@ -20,7 +21,7 @@ from .data_errors import check_inputs_of_loss
 from .fidelity import warn_of_differences
 from .fitted_model import FittedModel
 from .inference import Inference
-from .input_validation import InputFeatures, matrix_of, read_before_fit, read_samples
+from .input_validation import InputFeatures, as_column, matrix_of, read_before_fit, read_samples
 from .partial_fit_classes import PartialFitClasses
 from .problem import Problem
 from .samples import Samples, check_lengths
@@ -116,6 +117,7 @@ def begin(
     ``stream`` have weights of a sum that may be known; those of a source are the first ones of the ``whole``.
     """
     classes = None if expected is None else expected.checked_classes(samples.y)
+    samples = replace(samples, X=as_column(samples.X, configuration.source))
     X, y, name = samples.X, samples.y, configuration.name
     check_lengths(X, y)
     _check_order_of_features(configuration, X, last)
@@ -128,6 +130,8 @@ def begin(
         if configuration.warm_start and last is None and not conversion.is_fitted(configuration.source):
             warn_user(UNFITTED.format(type(configuration.source).__name__), UnfittedStartWarning)
     problem = Problem.of(configuration, X, y, samples.sample_weight, random_state, classes)
+    samples, rows = _labelled(problem, samples, rows)
+    X, y = samples.X, samples.y
     _warn_of_one_column(configuration, problem, y)
     own, names = problem.trainable.own_loss, InputFeatures.of(X, name).names
     if own is not None and names is not None:
@@ -168,12 +172,22 @@ def resume(
 ) -> Start:
     """Go on from a model with more samples, of a stream whose weights have a sum that may be known."""
     check_lengths(samples.X, samples.y)
+    samples, _ = _labelled(last.problem, samples, None)
     samples = samples.with_checked_weights()
     state = last.state.with_more(last.problem.total_weight(samples.y, samples.sample_weight))
     total = state.penalty_weight if total_weight is None else total_weight
     problem = last.problem.reconfigured(configuration, samples.y, samples.sample_weight, total)
     data = data_of(problem, read_samples(problem, samples.X, last.features), samples)
     return Start(problem, last.features, data, last.next_weights(problem.trainable.trained), state)
+
+
+def _labelled(problem: Problem, samples: Samples, rows: Any) -> tuple[Samples, Any]:
+    """Return the samples without those that have no label, where the model knows such."""
+    label = None if problem.source is None else unlabelled_label(problem.source)
+    if label is None or samples.y is None:
+        return samples, rows
+    kept = np.flatnonzero(np.asarray(samples.y) != label)
+    return samples.take(kept), None if rows is None else rows[kept]
 
 
 def data_of(problem: Problem, rows: Any, samples: Samples) -> Data:

@@ -61,6 +61,8 @@ class ModelDefinition:
     #: Parameters under which a few samples fit the shapes of an estimator, whose weights are then drawn anew;
     #: None where the shapes depend on all samples.
     shape_parameters: Mapping[str, Any] | None = None
+    #: Label of the samples that have none: they are not trained on.
+    unlabelled: Any = None
     #: Attributes of which the first that is there has the estimator that a fitted one stands for.
     inner: Sequence[str] = ()
 

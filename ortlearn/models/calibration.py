@@ -3,13 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-from onnx import TensorProto
-
-from ..losses import LogLoss, SquaredErrorLoss
+from ..losses import LogLoss
 from .base import ModelDefinition, Route
-from .constraints.sets import Increasing
 from .constraints.signs import Positive
+from .isotonic import interpolated
 from .members import decision_of, given, mean
 from .objectives import Objective
 from .scores import (
@@ -20,7 +17,6 @@ from .scores import (
     difference,
     joined,
     of_two_classes,
-    regression,
 )
 from .writer import ModelWriter
 
@@ -92,20 +88,7 @@ def _sigmoid(op: ModelWriter, calibrator: Any, column: str) -> tuple[str | None,
 
 def _isotonic(op: ModelWriter, calibrator: Any, column: str) -> tuple[str | None, str]:
     """Append the line through the thresholds around a score."""
-    places = np.asarray(calibrator.X_thresholds_, dtype=np.float64)
-    # A table that rises from 0 to 1 is that of probabilities.
-    values = op.parameter(calibrator, "y_thresholds_", role="table", constraint=Increasing())
-    if len(places) == 1:
-        return None, op.Add(op.Mul(column, 0.0), values)
-    x = op.Max(op.Min(column, float(places[-1])), float(places[0]))
-    inner = op.constant(places[None, 1:-1].astype(op.float_dtype))
-    above = op.Cast(op.GreaterOrEqual(x, inner), to=op.elem_type)
-    number = op.Cast(op.ReduceSum(above, [1], keepdims=0), to=TensorProto.INT64)
-    low, width = places[:-1].astype(op.float_dtype), np.diff(places).astype(op.float_dtype)
-    begin, length = (op.Gather(op.constant(own), number, axis=0) for own in (low, width))
-    share = op.Div(op.Sub(op.Reshape(x, [-1]), begin), length)
-    left, right = op.Gather(values, number, axis=0), op.Gather(values, op.Add(number, 1), axis=0)
-    return None, op.Reshape(op.Add(left, op.Mul(op.Sub(right, left), share)), [-1, 1])
+    return None, interpolated(op, calibrator, column, 0.0, 1.0)  # probabilities
 
 
 def _tempered(op: ModelWriter, part: Any, scores: Scores, path: str) -> tuple[str, str]:
@@ -123,19 +106,3 @@ def _tempered(op: ModelWriter, part: Any, scores: Scores, path: str) -> tuple[st
 
 
 CALIBRATORS = {"sigmoid": _sigmoid, "isotonic": _isotonic}
-
-
-class IsotonicDefinition(ModelDefinition):
-    """IsotonicRegression: lines between thresholds."""
-
-    def covers(self, model: Any) -> bool:
-        return model.out_of_bounds == "clip"
-
-    def objective(self, model: Any, total_weight: float) -> Objective | None:
-        return Objective(SquaredErrorLoss())
-
-    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        return regression(op, _isotonic(op, model, x)[1])
-
-    def finish(self, model: Any) -> None:
-        model._build_f(model.X_thresholds_, model.y_thresholds_)

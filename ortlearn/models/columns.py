@@ -39,7 +39,8 @@ class SampleWriter(GraphBuilder):
         """
         wanted = [int(position) for position in positions]
         if isinstance(x, Columns):
-            return Columns(tuple(x.tensors[position] for position in wanted))
+            known = dict(enumerate(x.tensors))  # nothing reads columns after the last one
+            return Columns(tuple(known.get(position) for position in wanted))
         if wanted == list(range(n_columns or -1)):
             return x
         return self.set_type(self.Gather(x, wanted, axis=1), self.elem_type, (None, len(wanted)))
@@ -79,6 +80,20 @@ class SampleWriter(GraphBuilder):
     def ones_where(self, condition: str) -> str:
         """Return 1 where a condition holds, 0 elsewhere."""
         return self.Cast(condition, to=self.elem_type)
+
+    def for_each_sample(self, x: str | Columns, row: str) -> str:
+        """Return a row of numbers once for each sample, of shape (n, k)."""
+        column = next(own for own in x.tensors if own) if isinstance(x, Columns) else self.column(x, 0)
+        known = self.type(column)
+        elem_type = self.elem_type if known is None else known.elem_type
+        if elem_type == TensorProto.STRING:
+            options: dict[str, Any] = {"keys_strings": [""], "values_int64s": [0], "default_int64": 0}
+            zeros = self.node("LabelEncoder", column, domain="ai.onnx.ml", **options)
+        elif elem_type == TensorProto.INT64:
+            zeros = self.Mul(column, 0)
+        else:  # missing values are no number times zero
+            zeros = self.Mul(self.Cast(self.IsNaN(column), to=TensorProto.INT64), 0)
+        return self.Add(self.Cast(zeros, to=self.elem_type), row)
 
     def fail(self, estimator: Any, reason: str) -> ConversionError:
         """Return the error that an estimator has no form in ONNX: why, and what to do."""

@@ -29,7 +29,12 @@ def _mean_objective(model: Any, total_weight: float, weights: Any = None) -> Obj
 
 
 def _voted(
-    op: ModelWriter, members: list[Scores], weights: Any, classes: np.ndarray, has_probabilities: bool = False
+    op: ModelWriter,
+    members: list[Scores],
+    weights: Any,
+    classes: np.ndarray,
+    has_probabilities: bool = False,
+    decision: str = "",
 ) -> Scores:
     """Return the outputs of a vote; trained are shares in the proportion of the members' probabilities."""
     count = len(classes)
@@ -37,7 +42,8 @@ def _voted(
     shares = mean(op, [aligned(op, shares_of(op, m), m.classes, count) for m in members], weights)
     probabilities = votes if has_probabilities else None
     score = log_shares(op, shares)
-    return classification(op, score, "softmax", votes, classes, probabilities=probabilities, decision="")
+    outputs = {"probabilities": probabilities, "decision": decision}
+    return classification(op, score, "softmax", votes, classes, **outputs)
 
 
 class VotingDefinition(MembersDefinition):
@@ -74,13 +80,13 @@ class BaggingDefinition(MembersDefinition):
         members = write_members(op, model, x, model.estimators_features_)
         if not hasattr(model, "classes_"):
             return regression(op, mean(op, [m.predicted for m in members]), members[0].n_outputs)
-        if not hasattr(model.estimators_[0], "predict_proba"):
-            return _voted(op, members, None, model.classes_, has_probabilities=True)
-        count = len(model.classes_)
-        shares = mean(op, [aligned(op, shares_of(op, m), m.classes, count) for m in members])
         found = [decision_of(member) for member in members]
         has_decision = hasattr(model, "decision_function") and None not in found
         decision = mean(op, [str(name) for name in found]) if has_decision else ""
+        if not hasattr(model.estimators_[0], "predict_proba"):
+            return _voted(op, members, None, model.classes_, has_probabilities=True, decision=decision)
+        count = len(model.classes_)
+        shares = mean(op, [aligned(op, shares_of(op, m), m.classes, count) for m in members])
         return classes_of_probabilities(op, shares, model.classes_, decision=decision)
 
 

@@ -92,4 +92,5 @@ def given(op: ModelWriter, scores: Scores, method: str) -> str:
         return label_column(op, scores, op.elem_type)
     if method == "decision_function":
         return str(decision_of(scores))
-    return positive_probability(op, scores) if len(scores.classes) == 2 else str(scores.probabilities)
+    shares = positive_probability(op, scores) if len(scores.classes) == 2 else str(scores.probabilities)
+    return op.Log(shares) if method == "predict_log_proba" else shares

@@ -1,12 +1,18 @@
-"""One model per class, pair of classes or output."""
+"""One model per class, pair of classes, bit of a code or output."""
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 from onnx import TensorProto
+from sklearn.base import is_classifier, is_regressor
+from sklearn.dummy import DummyClassifier
+from sklearn.multiclass import OneVsRestClassifier, _ConstantPredictor
 
 from ..losses import LogLoss
+from .base import ModelDefinition
 from .coupling import pair_table
+from .forms import Transposed
 from .members import (
     MembersDefinition,
     decision_of,
@@ -17,21 +23,74 @@ from .members import (
     write_members,
 )
 from .objectives import Objective, common_objective
-from .scores import Scores, indicator, joined, label_of, of_two_classes, regression, several_outputs
+from .scores import (
+    LOWEST,
+    Scores,
+    classification,
+    decisions,
+    indicator,
+    joined,
+    label_of,
+    of_two_classes,
+    regression,
+    several_outputs,
+)
 from .writer import ModelWriter
 
 
-def _decisions(op: ModelWriter, members: list[Scores]) -> str:
+def _decisions(op: ModelWriter, model: Any, members: list[Scores]) -> str:
     """Return the decisions of members of two classes side by side; empty where one has none."""
     found = [decision_of(member) for member in members]
-    return "" if None in found else joined(op, [name for name in found if name is not None])
+    if None in found or not all(hasattr(member, "decision_function") for member in model.estimators_):
+        return ""
+    return joined(op, [name for name in found if name is not None])
 
 
 def _probabilities(op: ModelWriter, model: Any, members: list[Scores]) -> str | None:
-    """Return the probabilities of the second classes side by side; None where the model has none."""
-    if not hasattr(model, "predict_proba"):
+    """Return the probabilities of the second classes side by side; None where a member has none."""
+    if not all(hasattr(member, "predict_proba") for member in model.estimators_):
         return None
     return joined(op, [positive_probability(op, member) for member in members])
+
+
+def _responses(op: ModelWriter, model: Any, members: list[Scores]) -> str:
+    """Append what members of two classes say, as ``sklearn.multiclass._predict_binary`` has it, side by side.
+
+    These are predictions of regressors, decisions where there are some, and probabilities otherwise.
+    """
+    found = []
+    for member, scores in zip(model.estimators_, members, strict=True):
+        if is_regressor(member):
+            found.append(scores.predicted)
+            continue
+        by_decision = hasattr(member, "decision_function")
+        if by_decision and decision_of(scores) is None:
+            raise op.fail(member, "the graph does not have its decision_function.")
+        found.append(given(op, scores, "decision_function" if by_decision else "predict_proba"))
+    return joined(op, found)
+
+
+def _threshold(model: Any) -> float:
+    """Return the response above which a sample is of the second class."""
+    first = model.estimators_[0]
+    return 0.0 if hasattr(first, "decision_function") and is_classifier(first) else 0.5
+
+
+class ConstantPredictorDefinition(ModelDefinition):
+    """The member of a class, or of a bit of a code, that all samples of the fit have, or none."""
+
+    untrained = "it stands for a class that all samples had, or none: there was nothing to learn"
+    takes_columns = True
+
+    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
+        value = float(model.y_[0])
+        logit = np.log(LOWEST / (1 - LOWEST)) * (-1 if value > 0 else 1)
+        score, decision, shares = (
+            op.for_each_sample(x, op.constant(np.array(row, dtype=op.float_dtype)))
+            for row in ([logit], [value], [1 - value, value])
+        )
+        classes = np.array([0, 1])
+        return decisions(op, score, classes, decision=decision, probabilities=shares)
 
 
 class _Sums(MembersDefinition):
@@ -40,33 +99,60 @@ class _Sums(MembersDefinition):
     flexible = None
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        return common_objective(model.estimators_, total_weight)
+        members = [member for member in model.estimators_ if not isinstance(member, _ConstantPredictor)]
+        if not members or is_classifier(model) != is_classifier(members[0]):
+            return None  # classes, learned by regressors
+        return common_objective(members, total_weight)
+
+
+@cache
+def _ties_go_to_last() -> bool:
+    """Return whether OneVsRestClassifier predicts the last of the best classes, as it once did."""
+    model = OneVsRestClassifier(DummyClassifier(strategy="uniform")).fit([[0], [1], [2]], [0, 1, 2])
+    return bool(model.predict([[0]])[0] == 2)
 
 
 class OneVsRestDefinition(_Sums):
     """OneVsRestClassifier: a model of two classes for each class, or for each label."""
 
-    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         members, classes = write_members(op, model, x), model.classes_
-        score = joined(op, [logit_of(op, member) for member in members])
-        by_decision = hasattr(model.estimators_[0], "decision_function")
-        shares, decision = _probabilities(op, model, members), _decisions(op, members)
-        compared = decision if by_decision and decision else score
-        above = op.Cast(op.Greater(compared, 0.0), to=TensorProto.INT64)
+        responses = _responses(op, model, members)
+        if any(map(is_regressor, model.estimators_)):
+            score = op.Sub(responses, 0.5)
+        else:
+            score = joined(op, [logit_of(op, member) for member in members])
+        shares, decision = _probabilities(op, model, members), _decisions(op, model, members)
+        above = op.Cast(op.Greater(responses, _threshold(model)), to=TensorProto.INT64)
         if model.multilabel_:
             return indicator(op, score, classes, label=above, probabilities=shares, decision=decision)
         if len(members) == 1:
             number = op.Reshape(above, [-1])
             shares = None if shares is None else of_two_classes(op, shares)
         else:
-            # of equal decisions, the last one counts
-            number = op.ArgMax(compared, axis=1, keepdims=0, select_last_index=1)
+            number = op.ArgMax(responses, axis=1, keepdims=0, select_last_index=int(_ties_go_to_last()))
             if shares is not None:
                 total = op.ReduceSum(shares, [1], keepdims=1)
                 shares = op.Div(shares, op.Where(op.Equal(total, 0.0), 1.0, total))
         outputs: dict[str, Any] = {"label": label_of(op, number, classes), "probabilities": shares}
         outputs |= {"decision": decision, "classes": classes}
         return Scores("classification", score, len(members), "sigmoid", **outputs)
+
+
+class OutputCodeDefinition(MembersDefinition):
+    """OutputCodeClassifier: the class whose code word c is nearest to what the members say, r.
+
+    Trained are ``2 r c - |c|^2``, squared distances but for ``-|r|^2``, which all classes share (Dietterich,
+    T. G. and Bakiri, G., "Solving multiclass learning problems via error-correcting output codes", Journal of
+    Artificial Intelligence Research 2 (1995), 263-286).
+    """
+
+    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
+        responses = _responses(op, model, write_members(op, model, x))
+        words = op.parameter(model, "code_book_", form=Transposed(), role="weight")
+        squares = op.ReduceSum(op.Mul(words, words), [0], keepdims=1)
+        score = op.Sub(op.MatMul(responses, op.Mul(words, 2.0)), squares)
+        return classification(op, score, "softmax", score, model.classes_, decision="")
 
 
 def pair_decisions(op: ModelWriter, second: str, confidences: str, n_classes: int) -> tuple[str, str]:
@@ -93,15 +179,15 @@ class OneVsOneDefinition(MembersDefinition):
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         # trained are the sums of the confidences
+        if any(map(is_regressor, model.estimators_)):
+            raise op.fail(model, "its members are regressors, whose predictions are no votes.")
         members, classes = write_members(op, model, x), model.classes_
         numbers = joined(op, [label_column(op, member) for member in members])
-        by_decision = hasattr(model.estimators_[0], "decision_function")
-        method = "decision_function" if by_decision else "predict_proba"
-        confidences = joined(op, [given(op, member, method) for member in members])
+        confidences = _responses(op, model, members)
         decision, sums = pair_decisions(op, op.Equal(numbers, 1), confidences, len(classes))
         if len(classes) == 2:
             decision = op.Gather(decision, [1], axis=1)
-            above = op.Greater(decision, 0.0 if by_decision else 0.5)
+            above = op.Greater(decision, _threshold(model))
             number = op.Reshape(op.Cast(above, to=TensorProto.INT64), [-1])
             score, link, count = logit_of(op, members[0]), "sigmoid", 1
         else:
@@ -170,5 +256,8 @@ class ClassifierChainDefinition(_Sums):
         members = _chained(op, model, x)
         scores = [logit_of(op, member) for member in members]
         labels = [label_column(op, member) for member in members]
-        outputs = {"probabilities": _probabilities(op, model, members), "decision": _decisions(op, members)}
+        outputs = {
+            "probabilities": _probabilities(op, model, members),
+            "decision": _decisions(op, model, members),
+        }
         return several_outputs(op, scores, labels, model.classes_, **outputs)

@@ -68,6 +68,11 @@ class PCADefinition(LinearProjectionDefinition):
             deviation = op.Max(deviation, least)
         return transformation(op, op.Div(scores.score, deviation), scores.n_outputs)
 
+    def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
+        scale = np.sqrt(model.explained_variance_)[:, None] if model.whiten else 1.0
+        back = op.MatMul(y, (scale * model.components_).astype(op.float_dtype))
+        return op.Add(back, model.mean_.astype(op.float_dtype))
+
 
 class KernelPCADefinition(ModelDefinition):
     """KernelPCA: the centred kernel of a sample with those of the fit, projected.

@@ -103,6 +103,20 @@ class QuantileTransformerDefinition(ModelDefinition):
         result = _normal_quantiles(op, high, low) if normal else high
         return transformation(op, op.Add(result, op.Sub(x, x)), columns)  # not a number where x is none
 
+    def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
+        if model.output_distribution == "normal":  # onnxruntime has Erf in float32 only
+            argument = op.Cast(op.Mul(y, float(np.sqrt(0.5))), to=TensorProto.FLOAT)
+            y = op.Mul(op.Add(op.Cast(op.Erf(argument), to=op.elem_type), 1.0), 0.5)
+            y = op.Where(op.Less(y, NEAR), 0.0, op.Where(op.Greater(y, 1 - NEAR), 1.0, y))
+        last = len(model.quantiles_) - 1
+        quantiles = op.constant(model.quantiles_.astype(op.float_dtype))
+        position = op.Mul(op.Min(op.Max(y, 0.0), 1.0), float(last))
+        low = op.Min(op.Floor(position), float(max(last - 1, 0)))
+        number = op.Cast(low, to=TensorProto.INT64)
+        left = op.GatherElements(quantiles, number, axis=0)
+        right = op.GatherElements(quantiles, op.Min(op.Add(number, 1), last), axis=0)
+        return op.Add(left, op.Mul(op.Sub(right, left), op.Sub(position, low)))
+
 
 def _position(op: ModelWriter, quantiles: str, x: str, comparison: str, n: int) -> tuple[str, str]:
     """Append the steps from the first quantile up to a value, and from the value up to the last quantile."""

@@ -117,6 +117,15 @@ def fitted_part(estimator: Any) -> Any:
     return part if part is estimator else fitted_part(part)
 
 
+def unlabelled_label(estimator: Any) -> Any:
+    """Return the label of samples that a fitted estimator is not trained on, None where it has none."""
+    found = find_definition(estimator)
+    part = estimator if found is None else found.fitted_part(estimator)
+    if part is estimator or (found is not None and found.unlabelled is not None):
+        return None if found is None else found.unlabelled
+    return unlabelled_label(part)
+
+
 def shape_predictions(estimator: Any, n_dimensions: int) -> None:
     """Make a regressor of one output predict (n,) or (n, 1), where its attributes can tell which."""
     found = find_definition(estimator)

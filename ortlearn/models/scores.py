@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from onnx import TensorProto
 
+from ..exceptions import ConversionError
+
 if TYPE_CHECKING:
     from .writer import ModelWriter
 
@@ -215,6 +217,11 @@ def several_outputs(
     An output of two classes has one score, whose sigmoid is the probability of the second; one of more
     classes has a score for each, under a softmax of their own. Labels have the shape (n, 1).
     """
+    if min(map(len, classes)) < 2:
+        raise ConversionError(
+            "A classifier of several outputs cannot be written as ONNX where an output has one class only: "
+            "every output needs two classes at least. Leave that output out."
+        )
     groups = tuple(1 if len(own) == 2 else len(own) for own in classes)
     link = "sigmoid" if max(groups) == 1 else "softmax"
     label = None if None in labels else joined(op, [own for own in labels if own is not None])
@@ -223,12 +230,19 @@ def several_outputs(
 
 
 def classes_of_shares(
-    op: ModelWriter, shares: Sequence[str], classes: Sequence[np.ndarray], lowest: float = LOWEST
+    op: ModelWriter,
+    shares: Sequence[str],
+    classes: Sequence[np.ndarray],
+    lowest: float = LOWEST,
+    scored: Sequence[str] = (),
 ) -> Scores:
-    """Return the outputs of a classifier that computes the probabilities of each of several outputs."""
+    """Return the outputs of a classifier that computes the probabilities of each of several outputs.
+
+    Scores are the logarithms of other probabilities where ``scored`` has some.
+    """
     scores, labels = [], []
-    for own, known in zip(shares, classes, strict=True):
-        logarithms = log_shares(op, own, lowest)
+    for own, smooth, known in zip(shares, scored or shares, classes, strict=True):
+        logarithms = log_shares(op, smooth, lowest)
         scores.append(difference(op, logarithms) if len(known) == 2 else logarithms)
         labels.append(label_of(op, op.ArgMax(own, axis=1, keepdims=1), known))
     return several_outputs(op, scores, labels, classes, probabilities=tuple(shares))

@@ -10,7 +10,9 @@ from ..graphs import GraphBuilder
 from .base import ModelDefinition, Route
 from .columns import Columns
 from .constraints.signs import Positive
+from .inverses import undone_power
 from .kernels import unit_rows
+from .registry import definition_of
 from .scores import Scores, joined, transformation
 from .writer import ModelWriter
 
@@ -56,6 +58,11 @@ class PowerTransformerDefinition(ModelDefinition):
             scale = op.parameter(model, "_scaler.scale_", role="scale", constraint=Positive())
             result = op.Div(result, scale)
         return transformation(op, result, len(model.lambdas_))
+
+    def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
+        if model.standardize:
+            y = definition_of(model._scaler).write_inverse(op, model._scaler, y)
+        return undone_power(op, model, y)
 
     def finish(self, model: Any) -> None:
         if model.standardize:

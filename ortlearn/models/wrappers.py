@@ -40,6 +40,12 @@ class InnerDefinition(ModelDefinition):
         return _inside(model)[1]
 
 
+class SelfTrainingDefinition(InnerDefinition):
+    """SelfTrainingClassifier: a classifier of samples that it has labelled in part itself."""
+
+    unlabelled = -1
+
+
 class ConsensusDefinition(InnerDefinition):
     """RANSACRegressor: an estimator of the samples that agree."""
 

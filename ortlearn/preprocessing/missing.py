@@ -63,7 +63,8 @@ def accepts_missing(estimator: Any) -> bool:
     members = getattr(estimator, "estimators", None)
     parts = [item[1] for item in members if isinstance(item, tuple)] if isinstance(members, list) else []
     parts += [getattr(estimator, name, None) for name in ("estimator", "regressor")]
-    return bool(get_tags(estimator).input_tags.allow_nan) or any(map(accepts_missing, parts))
+    tags = get_tags(estimator)  # without validation, what X holds makes no difference
+    return tags.input_tags.allow_nan or tags.no_validation or any(map(accepts_missing, parts))
 
 
 def missing_columns(estimator: Any, X: Any) -> frozenset[int]:

@@ -44,11 +44,20 @@ def first_readers(estimator: Any, columns: Sequence[int], imputed: bool = False)
     """
     definition = find_definition(estimator)
     routes = [] if definition is None else list(definition.routes(estimator, columns))
-    if not routes or (routes[0].is_member and not any(_selects(route.part) for route in routes)):
+    followed = [route for route in routes if not route.is_member or _looks_at_columns(route.part)]
+    if len(followed) < len(routes) or not routes:
         yield from (Reader(column, estimator, index, imputed) for index, column in enumerate(columns))
-    for route in routes:
-        if not route.is_member or _selects(route.part):
-            yield from first_readers(route.part, route.columns, imputed or route.imputed)
+    for route in followed:
+        yield from first_readers(route.part, route.columns, imputed or route.imputed)
+
+
+def _looks_at_columns(estimator: Any) -> bool:
+    """Return whether an estimator, or a part of it, reads columns one by one rather than a matrix of them."""
+    definition = find_definition(estimator)
+    if definition is None or not definition.takes_columns:
+        return False
+    parts = [route.part for route in definition.routes(estimator, ())]
+    return definition.selects_columns or not parts or any(map(_looks_at_columns, parts))
 
 
 def _selects(estimator: Any) -> bool:

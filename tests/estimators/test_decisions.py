@@ -69,13 +69,13 @@ SAME = {
     "histograms": HistGradientBoostingClassifier(max_iter=3, min_samples_leaf=5),
     "boosting, against the rest": OneVsRestClassifier(boosting()),
     "bagged boosting": BaggingClassifier(boosting(), n_estimators=2, random_state=0),
+    "bagged decisions": BaggingClassifier(RidgeClassifier(), n_estimators=2, random_state=0),
     "discriminant": LinearDiscriminantAnalysis(),
     "sigmoids": SGDClassifier(loss="log_loss", random_state=0),
 }
-#: Whose graphs have votes, or calibrated scores, in the place of their members' decisions.
+#: Whose graphs have votes in the place of their members' decisions.
 WITHOUT = {
     "votes": VotingClassifier([("a", logistic()), ("b", RidgeClassifier())]),
-    "bagged decisions": BaggingClassifier(RidgeClassifier(), n_estimators=2, random_state=0),
 }
 
 

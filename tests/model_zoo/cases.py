@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 
 from tests.model_zoo.case import Case
 from tests.model_zoo.cases_all import NO_CASE, cases_of_all, estimator_classes
+from tests.model_zoo.cases_frames import cases_of_frames
 from tests.model_zoo.cases_pipelines import cases_of_pipelines
 from tests.model_zoo.cases_variants import cases_of_variants
 
@@ -22,7 +23,7 @@ def catalogue() -> dict[str, Case]:
         If two cases have one name.
     """
     cases: dict[str, Case] = {}
-    for case in (*cases_of_all(), *cases_of_variants(), *cases_of_pipelines()):
+    for case in (*cases_of_all(), *cases_of_variants(), *cases_of_pipelines(), *cases_of_frames()):
         if case.name in cases:
             raise ValueError(f"Two cases are called {case.name!r}.")
         cases[case.name] = case

@@ -40,6 +40,7 @@ OWN: dict[str, dict[str, Any]] = {
     "DecisionTreeClassifier": {"max_depth": 3},
     "DecisionTreeRegressor": {"max_depth": 3},
     "DictionaryLearning": {"n_components": 3, "max_iter": 20},
+    "DummyRegressor": {"strategy": "quantile", "quantile": 0.8},
     "ElasticNet": {"alpha": 0.05},
     "ElasticNetCV": {"alphas": [0.01, 0.1]},
     "ExtraTreeClassifier": {"max_depth": 3},

@@ -137,6 +137,27 @@ def frame() -> Rows:
     return Rows(pandas.DataFrame(columns), y)
 
 
+def frame_outputs() -> Rows:
+    """The same frame, two targets."""
+    rng, X = _numbers()
+    rows = frame()
+    return Rows(rows.X, _signal(rng, X, 2))
+
+
+def frame_classes() -> Rows:
+    """The same frame, three classes."""
+    X, y = frame_outputs()
+    return Rows(X, np.digitize(y[:, 0], [-0.5, 0.5]))
+
+
+def frame_with_categories() -> Rows:
+    """A frame with numbers and categories, some of which are missing; one target."""
+    X, y = frame_outputs()
+    X = X[["age", "kind"]].astype({"kind": "category"})
+    X.loc[::9, "kind"] = None
+    return Rows(X, y[:, 0])
+
+
 def sentences() -> Rows:
     """Texts of a few words; two classes."""
     rows = frame()
@@ -180,6 +201,10 @@ DATA: dict[str, Callable[[], Rows]] = {
     "counts": counts,
     "frame": frame,
     "frame_gaps": frame_gaps,
+    "frame_classes": frame_classes,
+    "frame_outputs": frame_outputs,
+    "frame_with_categories": frame_with_categories,
+    "frame_target": lambda: Rows(frame().X, frame_outputs().y[:, 0]),
     "sentences": sentences,
     "words": words,
 }

@@ -7,7 +7,12 @@ import pytest
 from onnx import checker
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.decomposition import PCA
-from sklearn.ensemble import StackingRegressor, VotingRegressor
+from sklearn.ensemble import (
+    BaggingRegressor,
+    HistGradientBoostingRegressor,
+    StackingRegressor,
+    VotingRegressor,
+)
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -15,6 +20,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, OrdinalEncoder, StandardScaler
 
+from ortlearn import OrtGradientOptimizer
 from ortlearn.conversion import to_trainable
 
 RNG = np.random.RandomState(0)
@@ -168,6 +174,7 @@ def test_parts_are_trained_where_they_are_named(pattern, found):
 
 
 SOME = [("e", ENCODE, ["city"]), ("n", SCALE, ["age"])]
+SOME_KINDS = [("e", ENCODE, ["kind"]), ("n", SCALE, ["age"])]
 OTHER = ColumnTransformer([("n", make_pipeline(FILL, SCALE), ["fare"])])
 MEMBERS = {
     "votes": lambda first, last: VotingRegressor(
@@ -184,6 +191,32 @@ def test_members_that_select_their_columns(name, check_graph):
     model.fit(FRAME, np.digitize(Y, [1, 3]) if name == "rest" else Y)
     trainable = check_graph(model, FRAME, FRAME[FRAME.columns[::-1]])
     assert set(trainable.entry.schema.types()) == {"city", "age"} | ({"fare"} if name == "votes" else set())
+
+
+def test_members_that_read_all_columns_beside_others_that_select(check_graph):
+    X = FRAME[["kind", "age", "fare"]]
+    boosting = HistGradientBoostingRegressor(max_iter=3, min_samples_leaf=3)
+    pipeline = make_pipeline(ColumnTransformer(SOME_KINDS), Ridge())
+    model = VotingRegressor([("a", boosting), ("b", pipeline), ("c", boosting)]).fit(X, Y)
+    kinds = X["kind"].cat.set_categories(["a", "b", "z"]).mask(np.arange(N) % 5 == 0, "z")
+    check_graph(model, X, X.assign(kind=kinds))
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_bagged_pipelines_that_select_by_position(check_graph):
+    columns = ColumnTransformer([("e", ENCODE, [0]), ("n", SCALE, [2])])
+    model = BaggingRegressor(make_pipeline(columns, Ridge()), n_estimators=3, random_state=0)
+    check_graph(model.fit(FRAME, Y), FRAME)
+
+
+def test_categories_that_the_encoder_of_a_member_refuses():
+    X = FRAME[["city", "kind"]]
+    members = [make_pipeline(OneHotEncoder(), Ridge()), make_pipeline(OrdinalEncoder(), Ridge())]
+    model = VotingRegressor(list(zip("ab", members, strict=True))).fit(X, Y)
+    ours = OrtGradientOptimizer(model, warm_start=True, max_iter=1, learning_rate=1e-9).fit(X, Y)
+    np.testing.assert_allclose(ours.predict(X), model.predict(X), rtol=1e-4)
+    with pytest.raises(ValueError, match=r"unknown categories \['Bonn'\] in column 'city'"):
+        ours.predict(X.assign(city="Bonn"))
 
 
 @pytest.mark.parametrize("last", [Ridge(), LogisticRegression()], ids=str)

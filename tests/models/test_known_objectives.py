@@ -13,14 +13,16 @@ from sklearn import (
     tree,
 )
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.dummy import DummyRegressor
+from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier, SGDRegressor
+from sklearn.multiclass import OneVsRestClassifier, OutputCodeClassifier
 from sklearn.multioutput import ClassifierChain, RegressorChain
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.semi_supervised import SelfTrainingClassifier
 
 from ortlearn import plugins
 from ortlearn.exceptions import PluginError
@@ -33,6 +35,7 @@ from ortlearn.losses import (
     LogLoss,
     PerceptronLoss,
     PoissonLoss,
+    QuantileLoss,
     SignedLabelLoss,
     SquaredErrorLoss,
     SquaredHingeLoss,
@@ -50,6 +53,7 @@ TWO, THREE = (Y > 0).astype(int), np.digitize(Y, [-1, 1])
 SEVERAL = np.column_stack([Y, X[:, 0] - Y / 2 + RNG.normal(size=80)])
 LABELS = np.column_stack([TWO, SEVERAL[:, 1] > 0]).astype(int)
 AMOUNTS = np.exp(Y / 3)
+HALF = np.where(X[:, 0] > 1, -1, TWO)
 
 
 def stacked(last):
@@ -106,7 +110,14 @@ KNOWN = [
     (GaussianNB(), TWO, None, None),
     (linear_model.RANSACRegressor(random_state=0), Y, None, None),
     (StandardScaler(), None, None, None),
-    (DummyRegressor(), Y, None, None),
+    (DummyRegressor(), Y, SquaredErrorLoss(), NoPenalty()),
+    (DummyRegressor(strategy="median"), Y, AbsoluteErrorLoss(), NoPenalty()),
+    (DummyRegressor(strategy="quantile", quantile=0.8), Y, QuantileLoss(0.8), NoPenalty()),
+    (DummyRegressor(strategy="constant", constant=1.0), Y, None, None),
+    (DummyClassifier(), THREE, LogLoss(), NoPenalty()),
+    (OneVsRestClassifier(Ridge(1.6)), THREE, None, None),
+    (OutputCodeClassifier(LogisticRegression()), THREE, None, None),
+    (SelfTrainingClassifier(LogisticRegression()), HALF, LogLoss(), L2Penalty(1 / 160)),
 ]
 
 

@@ -7,6 +7,7 @@ from scipy import special
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.datasets import load_iris
+from sklearn.decomposition import PCA
 from sklearn.ensemble import VotingRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
@@ -16,6 +17,8 @@ from sklearn.preprocessing import (
     FunctionTransformer,
     MaxAbsScaler,
     MinMaxScaler,
+    PolynomialFeatures,
+    PowerTransformer,
     QuantileTransformer,
     RobustScaler,
     StandardScaler,
@@ -105,6 +108,8 @@ TARGETS_OF = {
     "scaled": StandardScaler(),
     "of a unit interval": MinMaxScaler(),
     "logarithms": FunctionTransformer(np.log1p, inverse_func=np.expm1),
+    "powers": PowerTransformer(),
+    "quantiles": QuantileTransformer(n_quantiles=20),
     "in two steps": make_pipeline(FunctionTransformer(np.log, inverse_func=np.exp), RobustScaler()),
 }
 
@@ -203,6 +208,12 @@ TARGETS = np.array([[0.5, 2.0], [1.5, -3.0], [4.0, 1.0]])
         MaxAbsScaler(),
         MinMaxScaler((-1, 3)),
         make_pipeline(StandardScaler(), MinMaxScaler()),
+        PowerTransformer(),
+        PowerTransformer(standardize=False),
+        QuantileTransformer(n_quantiles=3),
+        QuantileTransformer(n_quantiles=3, output_distribution="normal"),
+        PCA(),
+        PCA(whiten=True),
         FunctionTransformer(np.arcsinh, inverse_func=np.sinh),
         FunctionTransformer(),
     ],
@@ -231,8 +242,20 @@ def test_every_inverse_function(function, run_onnx):
     np.testing.assert_allclose(_inverse(transformer, run_onnx, values), function(values), rtol=1e-5)
 
 
+@pytest.mark.parametrize("rates", [(0.0, 2.0), (0.5, -1.0), (2.0, 0.0), (0.0, 0.0), (2.0, 2.0)])
+def test_inverses_of_powers(rates, run_onnx):
+    transformer = PowerTransformer(standardize=False).fit(TARGETS)
+    transformer.lambdas_ = np.array(rates)
+    values = transformer.transform(TARGETS)
+    np.testing.assert_allclose(_inverse(transformer, run_onnx, values), TARGETS, rtol=1e-4)
+    positive = PowerTransformer(method="box-cox", standardize=False).fit(np.abs(TARGETS))
+    positive.lambdas_ = np.array(rates)
+    values = positive.transform(np.abs(TARGETS))
+    np.testing.assert_allclose(_inverse(positive, run_onnx, values), np.abs(TARGETS), rtol=1e-4)
+
+
 def test_an_inverse_that_no_graph_has():
-    quantiles = QuantileTransformer(n_quantiles=3).fit(TARGETS)
-    for transformer in (quantiles, FunctionTransformer(special.erf, inverse_func=special.erfinv)):
+    products = PolynomialFeatures().fit(TARGETS)
+    for transformer in (products, FunctionTransformer(special.erf, inverse_func=special.erfinv)):
         with pytest.raises(ConversionError, match="inverse .*is not"):
             definition_of(transformer).write_inverse(ModelWriter(), transformer, "y")

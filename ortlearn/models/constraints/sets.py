@@ -118,55 +118,80 @@ class LogProbability(Constraint):
 
 @dataclass(frozen=True)
 class Increasing(Constraint):
-    """Cumulative sums of shares: a table that rises from 0 to 1, as isotonic calibration has it.
+    """Cumulative sums of shares: a table that rises from one bound to another, from 0 to 1 by default.
 
-    There is one share more than numbers: what is left between the last one and 1.
+    There is one share more than numbers: what is left between the last one and the upper bound. Numbers that
+    are the same stay the same, until the loss falls where they part.
     """
 
-    text = "kept increasing, from 0 to 1"
+    low: float = 0.0
+    high: float = 1.0
+    projected = True
+
+    @property
+    def text(self) -> str:  # type: ignore[override]
+        return f"kept increasing, from {self.low:g} to {self.high:g}"
 
     def holds(self, values: np.ndarray) -> bool:
         flat = values.ravel()
-        return bool((np.diff(flat) >= 0).all() and flat[0] >= 0 and flat[-1] <= 1)
+        return bool((np.diff(flat) >= 0).all() and flat[0] >= self.low and flat[-1] <= self.high)
 
     def free(self, values: np.ndarray) -> np.ndarray:
-        steps = np.diff(values.ravel().astype(np.float64), prepend=0.0, append=1.0)
-        return np.log(np.maximum(steps, EDGE))
+        flat = values.ravel().astype(np.float64)
+        return np.diff(flat, prepend=self.low, append=self.high) / (self.high - self.low)
 
     def values(self, free: np.ndarray) -> np.ndarray:
-        return np.cumsum(Simplex().values(free))[:-1]
+        sizes = np.abs(free.astype(np.float64))
+        return self.low + (self.high - self.low) * np.cumsum(sizes / (sizes.sum() + TINY))[:-1]
 
     def write(self, op: GraphBuilder, free: str) -> str:
         # CumSum has no gradient everywhere
-        shares = op.Reshape(Simplex().write(op, free), [-1, 1])
         n = _size(op, free, 0)
-        triangle = np.tril(np.ones((n - 1, n), dtype=op.float_dtype))
-        return op.Reshape(op.MatMul(triangle, shares), [-1])
+        # Abs itself has no slope at zero
+        sizes = op.Where(op.Less(free, 0.0), op.Neg(free), free)
+        shares = op.Reshape(op.Div(sizes, op.Add(op.ReduceSum(sizes, keepdims=1), TINY)), [-1, 1])
+        triangle = (self.high - self.low) * np.tril(np.ones((n - 1, n)))
+        table = op.Reshape(op.MatMul(triangle.astype(op.float_dtype), shares), [-1])
+        return op.Add(table, self.low) if self.low else table
 
 
 @dataclass(frozen=True)
 class Rising(Constraint):
-    """Columns that rise: the first row is free, and every other one adds ``exp(t)`` to the one before."""
+    """Columns, or a vector, that rise: every number adds ``exp(t)`` to the one before.
 
+    The first one is free, or above a bound by ``exp(t)``.
+    """
+
+    low: float | None = None
     text = "kept rising"
 
     def holds(self, values: np.ndarray) -> bool:
-        return bool((np.diff(values, axis=0) >= 0).all())
+        above = self.low is None or values[0].min() >= self.low
+        return bool(above and (np.diff(values, axis=0) >= 0).all())
 
     def free(self, values: np.ndarray) -> np.ndarray:
         values = values.astype(np.float64)
-        steps = np.maximum(np.diff(values, axis=0), EDGE * np.maximum(np.ptp(values, axis=0), EDGE))
-        return np.concatenate([values[:1], np.log(steps)])
+        first = values[:1] if self.low is None else values[:1] - self.low
+        steps = np.concatenate([first, np.diff(values, axis=0)])
+        least = EDGE / len(values) * np.maximum(np.ptp(values, axis=0), EDGE)
+        begin = 1 if self.low is None else 0
+        steps[begin:] = np.log(np.maximum(steps[begin:], least))
+        return steps
 
     def values(self, free: np.ndarray) -> np.ndarray:
+        if self.low is not None:
+            return self.low + np.cumsum(np.exp(free), axis=0)
         return np.cumsum(np.concatenate([free[:1], np.exp(free[1:])]), axis=0)
 
     def write(self, op: GraphBuilder, free: str) -> str:
+        shape = op.shape(free) or ()
         n = _size(op, free, 0)
-        later = np.ones((n, 1), dtype=op.float_dtype)
+        triangle = np.tril(np.ones((n, n), dtype=op.float_dtype))
+        if self.low is not None:
+            return op.Add(op.MatMul(triangle, op.Exp(free)), self.low)
+        later = np.ones((n,) + (1,) * (len(shape) - 1), dtype=op.float_dtype)
         later[0] = 0
         steps = op.Mul(op.Exp(op.Mul(free, later)), later)
-        triangle = np.tril(np.ones((n, n), dtype=op.float_dtype))
         return op.MatMul(triangle, op.Add(op.Mul(free, 1 - later), steps))
 
 

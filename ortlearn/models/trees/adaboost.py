@@ -11,7 +11,16 @@ from ..base import ModelDefinition
 from ..constraints.signs import Positive
 from ..forms import Kept
 from ..members import one_hot, shares_of, write_members
-from ..scores import Scores, binary_classes, class_scores, difference, label_of, of_two_classes, regression
+from ..scores import (
+    Scores,
+    binary_classes,
+    class_scores,
+    classes_of_probabilities,
+    difference,
+    label_of,
+    of_two_classes,
+    regression,
+)
 from ..writer import ModelWriter
 
 
@@ -53,6 +62,9 @@ class AdaBoostClassifierDefinition(ModelDefinition):
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         classes, count = model.classes_, len(model.estimators_)
         k = len(classes)
+        if k == 1:  # votes of a single class come to nothing
+            one = op.for_each_sample(x, op.constant([1.0]))
+            return classes_of_probabilities(op, one, classes, decision=op.Sub(one, 1.0))
         # where the fit ended early, zeros are left over
         used = Kept(np.arange(len(model.estimator_weights_)) < count)
         weights = op.parameter(model, "estimator_weights_", form=used, constraint=Positive())

@@ -90,8 +90,6 @@ class TreeClassifierDefinition(_Trees):
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         several = model.n_outputs_ > 1
         sizes = list(model.n_classes_) if several else [model.n_classes_]
-        if several and min(sizes) < 2:
-            raise op.fail(model, "every output needs two classes at least.")
         n_trees = len(trees_of(model))
         shares = _leaves(
             op,

@@ -99,7 +99,9 @@ class Nodes:
         left, right, threshold, missing = (np.concatenate([getattr(t, n) for t in trees]) for n in names)
         features = [tree.feature for tree in trees]
         if columns is not None:
-            features = [np.asarray(own)[found] for own, found in zip(columns, features, strict=True)]
+            # leaves have negative ones
+            pairs = zip(columns, features, strict=True)
+            features = [np.asarray(own)[np.maximum(found, 0)] for own, found in pairs]
         sizes, depth = np.array([tree.node_count for tree in trees]), max(tree.max_depth for tree in trees)
         return cls(sizes, depth, left < 0, left, right, np.concatenate(features), threshold, missing != 0)
 

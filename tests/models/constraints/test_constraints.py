@@ -45,7 +45,10 @@ HELD = {
     "logarithms": (Simplex(0, logarithm=True), np.log([[0.2, 0.8], [0.8, 0.2]])),
     "log probability": (LogProbability(), np.log([[0.2, 0.9], [0.01, 0.5]])),
     "increasing": (Increasing(), np.array([0.1, 0.15, 0.6, 0.9])),
+    "between bounds": (Increasing(-2.0, 3.0), np.array([-1.5, 0.0, 0.4, 2.9])),
     "rising": (Rising(), np.array([[-3.0, 1.0], [0.5, 1.5], [0.75, 9.0]])),
+    "rising vector": (Rising(), np.array([-3.0, 0.5, 0.75])),
+    "rising above": (Rising(-4.0), np.array([-3.0, 0.5, 0.75])),
     "triangular": (Triangular(), np.triu(np.abs(RNG.randn(2, 3, 3)) + 0.1)),
 }
 
@@ -104,7 +107,9 @@ def test_any_free_numbers_give_an_array_of_the_set(kind, run_onnx):
         (Increasing(), [0.2, 0.1]),
         (Increasing(), [0.2, 1.1]),
         (Increasing(), [-0.1, 1.0]),
+        (Increasing(-2.0, 3.0), [-2.5, 1.0]),
         (Rising(), [[1.0], [0.0]]),
+        (Rising(0.5), [0.0, 1.0]),
         (Triangular(), [[1.0, 0.0], [0.1, 1.0]]),
         (Triangular(), [[1.0, 0.0], [0.0, -1.0]]),
     ],
@@ -119,7 +124,7 @@ def test_arrays_outside_of_the_set(constraint, values):
         (NotNegative(), [0.0, 2.0], 0),
         (Simplex(), [0.0, 1.0], 1e-12),
         (LogProbability(), [0.0, -40.0], 2e-6),
-        (Increasing(), [0.0, 0.3, 0.3, 1.0], 1e-5),
+        (Increasing(), [0.0, 0.3, 0.3, 1.0], 0),
         (Rising(), [[0.0], [0.0], [2.0]], 1e-5),
     ],
 )

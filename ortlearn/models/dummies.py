@@ -1,0 +1,92 @@
+"""Dummy estimators: the same prediction for every sample."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..losses import AbsoluteErrorLoss, BaseLoss, LogLoss, QuantileLoss, SquaredErrorLoss
+from .base import ModelDefinition
+from .constraints.sets import Simplex
+from .forms import Reshaped
+from .members import one_hot
+from .objectives import Objective
+from .scores import Scores, classes_of_shares, classification, log_shares, regression
+from .writer import ModelWriter
+
+#: Losses that the strategies of DummyRegressor are the minima of (Koenker, R. and Bassett, G., "Regression
+#: quantiles", Econometrica 46 (1978), 33-50, for the last two).
+STRATEGIES: dict[str, Callable[[Any], BaseLoss]] = {
+    "mean": lambda model: SquaredErrorLoss(),
+    "median": lambda model: AbsoluteErrorLoss(),
+    "quantile": lambda model: QuantileLoss(float(model.quantile)),
+}
+
+
+class DummyRegressorDefinition(ModelDefinition):
+    """DummyRegressor: a constant for each output."""
+
+    takes_columns = True
+    flexible = False
+
+    def objective(self, model: Any, total_weight: float) -> Objective | None:
+        loss = STRATEGIES.get(model.strategy)
+        return None if loss is None else Objective(loss(model))
+
+    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
+        constant = op.parameter(model, "constant_", form=Reshaped((-1,)), role="intercept")
+        return regression(op, op.for_each_sample(x, constant), model.n_outputs_)
+
+
+class DummyClassifierDefinition(ModelDefinition):
+    """DummyClassifier: the shares of the classes, or one class.
+
+    The shares of the samples are the probabilities that minimise the log loss (Bishop, "Pattern Recognition
+    and Machine Learning", 2006, equation 2.35).
+    """
+
+    takes_columns = True
+    flexible = False
+
+    def objective(self, model: Any, total_weight: float) -> Objective | None:
+        return Objective(LogLoss())
+
+    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
+        if model.strategy in ("stratified", "uniform"):
+            raise op.fail(
+                model,
+                f"strategy={model.strategy!r} draws predictions at random, and a graph computes the same ones"
+                " every time: fit with strategy='prior'.",
+            )
+        if model.n_outputs_ == 1:
+            prior, shares = self._shares(op, model, x, model.classes_)
+            score = log_shares(op, prior)
+            return classification(op, score, "softmax", shares, model.classes_, probabilities=shares)
+        priors, found = zip(*(self._shares(op, model, x, *own) for own in _outputs(model)), strict=True)
+        return classes_of_shares(op, found, model.classes_, scored=priors)
+
+    def _shares(
+        self, op: ModelWriter, model: Any, x: Any, classes: np.ndarray, output: int | None = None
+    ) -> tuple[str, str]:
+        """Append the prior probabilities of the classes of an output, and those that are predicted."""
+        prior = op.parameter(
+            model,
+            "class_prior_",
+            index=output,
+            role="intercept",
+            constraint=Simplex(),
+            reason="predictions do not depend on it" if model.strategy == "constant" else "",
+        )
+        prior = op.for_each_sample(x, prior)
+        if model.strategy == "prior":
+            return prior, prior
+        if model.strategy == "most_frequent":
+            return prior, one_hot(op, op.ArgMax(prior, axis=1, keepdims=1), len(classes))
+        constant = np.ravel(model.constant)[output or 0]
+        chosen = op.constant((np.asarray(classes) == constant).astype(op.float_dtype))
+        return prior, op.for_each_sample(x, chosen)
+
+
+def _outputs(model: Any) -> list[tuple[np.ndarray, int]]:
+    """Return the classes of each output, and its number."""
+    return [(classes, output) for output, classes in enumerate(model.classes_)]
