@@ -36,11 +36,12 @@ ALLOWED = {
     "models": {"graphs", "losses", "penalties"},
     "conversion": {"graphs", "differentiation", "losses", "models", "preprocessing", "onnx_files", "quiet"},
     "training": BELOW_TRAINING,
-    "estimators": BELOW_ESTIMATORS,
+    "saving": {"graphs"},
+    "estimators": BELOW_ESTIMATORS | {"saving", "_version"},
     "inspection": {"graphs"},
-    "callbacks": {"graphs"},
+    "callbacks": {"graphs", "saving"},
     "testing": BELOW_ESTIMATORS,
-    "cli": BELOW_ESTIMATORS | {"estimators", "inspection", "_version"},
+    "cli": BELOW_ESTIMATORS | {"estimators", "inspection", "saving", "_version"},
     "__main__": {"cli"},
     "": {"estimators", "_version"},
 }
@@ -56,7 +57,7 @@ RESTRICTED = {
     "graphviz": {"graphs.drawing"},
     "matplotlib": {"inspection.axes"},
     "pandas": {"cli.data_files", "cli.predictions", "cli.compare"},
-    "skops": {"cli.model_files", "cli.train"},
+    "skops": {"cli.model_files", "cli.train", "saving.sklearn_objects"},
 }
 FORBIDDEN = ("torch", "onnxruntime.training")
 
@@ -212,6 +213,8 @@ def test_every_part_is_known():
         ("ortlearn.testing", "from .estimators import OrtGradientOptimizer"),
         ("ortlearn.estimators.base", "from ..cli import main"),
         ("ortlearn.cli.train", "import onnxruntime"),
+        ("ortlearn.saving.codec", "from ..estimators.fitted_model import FittedModel"),
+        ("ortlearn.estimators.saved", "import skops.io"),
     ],
 )
 def test_a_bad_import_is_caught(module, source):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from .fitted_model import FittedModel
 from .inference import LiveInference
 from .input_validation import read_samples
 from .partial_fit_classes import expected_classes
+from .resuming import find_resumption
+from .resumption import Resumption, parameter_texts, resumptions
 from .samples import Samples, check_lengths, hold_out
 from .starting import Start, begin, data_of, resume
 from .training_run import new_step, train
@@ -45,30 +48,53 @@ class Trainer:
         The estimator in training, for callbacks and scorers.
     owner : object
         The estimator whose method was called: its calls of ``partial_fit`` share a line of progress.
+    parameters : dict
+        Its parameters, which a training that is resumed must have again.
     """
 
     configuration: Configuration
     last: FittedModel | None
     view: EstimatorView
     owner: Any = None
+    parameters: dict[str, Any] = field(default_factory=dict)
 
     @property
     def _is_automatic(self) -> bool:
         return self.configuration.updates.learning_rate is None
 
-    def fit(self, samples: Samples, held_out: Samples | None, classes: Any = None) -> FittedModel:
-        """Return a model trained for ``max_iter`` epochs; some samples may be held out."""
+    def fit(
+        self,
+        samples: Samples,
+        held_out: Samples | None,
+        classes: Any = None,
+        resumption: Resumption | None = None,
+    ) -> FittedModel:
+        """Return a model trained for ``max_iter`` epochs; some samples may be held out.
+
+        A training that is resumed makes its decisions again from the random state that it began with, but for
+        the choice of a candidate; the rest of it is where it was.
+        """
         configuration, stopping = self.configuration, self.configuration.stopping
         configuration.check_fit()
         expected = expected_classes(classes, samples.y, configuration.estimator_type)
-        random_state = check_random_state(configuration.random_state)
+        task = self.view.task("fit", stopping.max_iter, resumption is not None)
+        texts = parameter_texts(self.parameters)
+        if resumption is None and task is not None and task.path_to_resume is not None:
+            resumption = find_resumption(task.path_to_resume)
+        if resumption is None:
+            random_state = check_random_state(configuration.random_state)
+        else:
+            resumption.check_parameters(texts)
+            random_state = resumption.fresh_random_state()
+        begun = copy.deepcopy(random_state)
         seed = draw_seed(random_state)
         if stopping.early_stopping and held_out is None:
             _check_splits(configuration.source)
             parts = hold_out(samples, configuration, random_state)
             samples, held_out = samples.take(parts[0]), samples.take(parts[1])
-        task = self.view.begin_task("fit", samples, stopping.max_iter)
-        last = self.last if configuration.warm_start else None
+        if task is not None:
+            task.begin(samples)
+        last = self.last if configuration.warm_start and resumption is None else None
         start = begin(configuration, samples, random_state, seed, last, expected)
         settings = configuration.loop_settings(stopping.max_iter, (), stream=False)
         adapts = self._adapts(start)
@@ -79,8 +105,14 @@ class Trainer:
         if not adapts and held_out is not None and self._is_automatic and not stopping.early_stopping:
             settings = replace(settings, watch="validation_loss", validation_every=1, tol=0.0)
         validation = None if held_out is None else self._validation(start, held_out)
-        candidate = self._candidate(start, settings, validation, random_state) if adapts else None
-        return train(configuration, start, settings, validation, task, candidate)
+        if resumption is None:
+            candidate = self._candidate(start, settings, validation, random_state) if adapts else None
+            position = None
+        else:
+            start, candidate = resumption.applied(start), resumption.candidate
+            position = resumption.position
+        resumption_at = resumptions(start, begun, texts, candidate)
+        return train(configuration, start, settings, validation, task, candidate, resumption_at, position)
 
     def partial_fit(self, samples: Samples, classes: Any, total_weight: float | None) -> FittedModel:
         """Return a model trained for one epoch more than the last one."""
@@ -88,7 +120,9 @@ class Trainer:
         configuration.check_partial_fit()
         random_state = check_random_state(configuration.random_state)
         expected = expected_classes(classes, samples.y, configuration.estimator_type)
-        task = self.view.begin_task("partial_fit", samples, 1)
+        task = self.view.task("partial_fit", 1)
+        if task is not None:
+            task.begin(samples)
         if self.last is None:
             seed = draw_seed(random_state)
             start = begin(configuration, samples, random_state, seed, None, expected, True, total_weight)

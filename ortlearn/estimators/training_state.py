@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -104,8 +105,17 @@ class TrainingState:
         return [record[name] for record in self.history if record[name] is not None]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Progress:
-    """What hooks of callbacks find on an estimator in training, in the place of its fitted model."""
+    """What hooks of callbacks find on an estimator in training, in the place of its fitted model.
+
+    Attributes
+    ----------
+    state : TrainingState
+        Records of the epochs.
+    estimator : callable or None
+        Returns the estimator that the training would leave if it ended now; for hooks of callbacks.
+    """
 
     state: TrainingState
+    estimator: Callable[[], Any] | None = None

@@ -4,22 +4,31 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ..exceptions import ConvergenceError, warn_user
 from ..learning_rates import Rates
+from . import batch_timer
 from .base_step import BaseStep
 from .batches import batch_sizes, epoch_order
 from .buffers import CarriedBuffers, Data
 from .full_batch import FullBatchStep
 from .loop_records import LoopSettings, Observer, Snapshot, TrainingResult
 from .monitor import Monitor, Validate
+from .positions import Interrupted, Position
 from .progress import progress_bar
 from .solver_loop import run_full_batch
 
 __all__ = ["LoopSettings", "TrainingResult", "run_training"]
+
+#: Seconds between two times that an observer hears of an epoch in progress.
+PAUSE = 0.05
+#: Objectives of an epoch that has not begun.
+NONE = np.zeros(0)
 
 Convert = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
 
@@ -44,6 +53,7 @@ def run_training(
     validate: Validate | None = None,
     observer: Observer | None = None,
     convert: Convert | None = None,
+    position: Position | None = None,
 ) -> TrainingResult:
     """Train.
 
@@ -69,6 +79,9 @@ def run_training(
         Hears of every epoch, and may end the training.
     convert : callable, default=None
         Returns the weights of what is trained, where these are a point in other coordinates.
+    position : Position, default=None
+        Where to continue a training of the same step, data, settings and seed; ``weights`` and ``states`` are
+        those of its beginning.
 
     Returns
     -------
@@ -79,37 +92,33 @@ def run_training(
     ------
     ConvergenceError
         If a loss is not finite and ``settings.exc`` is True.
+    Interrupted
+        At a Ctrl-C, a KeyboardInterrupt with what the training has reached.
     """
     if isinstance(step, FullBatchStep):
-        return run_full_batch(step, data, weights, settings, validate, observer)
+        return run_full_batch(step, data, weights, settings, validate, observer, position=position)
+    if position is not None:
+        weights, states = position.weights, position.states
     buffers = step.start(data, batch_sizes(len(data), settings.batch_size), weights, states)
-    step.checks_loss = settings.first_epoch == 0
-    recent: deque[float] = deque(maxlen=10)
-    rates, rate = Rates(step.task.update.learning_rate, settings.past_losses), float("nan")
+    step.checks_loss = settings.first_epoch == 0 and position is None
     with progress_bar(
         settings.max_iter, settings.description, bool(settings.verbose), settings.stream
     ) as advance:
-        monitor = Monitor(settings, validate, observer, advance)
+        monitor = Monitor(settings, validate, observer, advance, position, convert)
+        run = _Run(step, data, buffers, settings, monitor, observer, convert, position)
         try:
-            for epoch in range(settings.first_epoch, settings.first_epoch + settings.max_iter):
-                monitor.begin()
-                rate = rates.of(epoch)
-                step.set_rate(rate)
-                order = epoch_order(len(data), seed if settings.shuffle else None, epoch, shard)
-                loss, last = _run_epoch(step, data, buffers, settings.batch_size, order, recent)
-                rates.note(loss)
-                if monitor.end(loss, rate, lambda: _snapshot(buffers, convert)):
-                    break
-            _check_last(step, buffers, last)
+            run.train(seed if settings.shuffle else None, shard)
         except _Diverged as diverged:
-            _report(diverged.value, recent, rate, settings, monitor.result)
+            _report(diverged.value, run.recent, run.rate, settings, monitor.result)
+        except KeyboardInterrupt as interrupt:
+            raise Interrupted(run.located()) from interrupt
         else:
             monitor.check_end()
     return monitor.finish(_snapshot(buffers, convert))
 
 
-def _snapshot(buffers: CarriedBuffers, convert: Convert | None = None) -> Snapshot:
-    values = buffers.read()
+def _snapshot(buffers: CarriedBuffers, convert: Convert | None = None, copy: int | None = None) -> Snapshot:
+    values = buffers.read(copy)
     return Snapshot(
         {weight: value for (weight, state), value in values.items() if state is None},
         {(weight, state): value for (weight, state), value in values.items() if state is not None},
@@ -117,33 +126,123 @@ def _snapshot(buffers: CarriedBuffers, convert: Convert | None = None) -> Snapsh
     )
 
 
-def _run_epoch(
-    step: BaseStep,
-    data: Data,
-    buffers: CarriedBuffers,
-    batch_size: int,
-    order: np.ndarray,
-    recent: deque[float],
-) -> tuple[float, np.ndarray]:
-    """Visit the samples in an order; return the mean loss and the samples of the last batch."""
-    values = step.run_epoch(order, batch_size, buffers)
-    recent.extend(values[-10:].tolist())
-    if not np.isfinite(values[-1]):
-        raise _Diverged(float(values[-1]))
-    starts = np.arange(0, len(order), batch_size)
-    if data.sample_weight is None:
-        shares = np.diff(starts, append=len(order))
-    else:
-        shares = np.add.reduceat(data.sample_weight[order], starts, dtype=np.float64)
-    return float(np.dot(values, shares) / shares.sum()), order[starts[-1] :]
+class _Place(NamedTuple):
+    """Where a loop is: number of the epoch, its objectives so far, and the copy of weights and states."""
+
+    epoch: int
+    before: np.ndarray
+    values: list[Any]
+    n_values: int
+    copy: int
+    recent: list[float]
+
+    def objectives(self) -> np.ndarray:
+        """Return the objectives of the batches of the epoch, those before it was resumed included."""
+        return np.concatenate([self.before, *map(np.atleast_1d, self.values[: self.n_values])])
 
 
-def _check_last(step: BaseStep, buffers: CarriedBuffers, rows: np.ndarray) -> None:
-    """Look at the weights after the last batch, whose loss nobody computed: once more on its rows."""
-    value = step.run(rows, buffers)  # what it writes is not kept
-    if not np.isfinite(value) or not all(np.isfinite(w).all() for w in _snapshot(buffers).raw.values()):
-        buffers.step_back(1)
-        raise _Diverged(value)
+class _Run:
+    """Epochs of batches, one after the other; its place is consistent whenever an interrupt comes."""
+
+    def __init__(
+        self,
+        step: BaseStep,
+        data: Data,
+        buffers: CarriedBuffers,
+        settings: LoopSettings,
+        monitor: Monitor,
+        observer: Observer | None,
+        convert: Convert | None,
+        position: Position | None,
+    ):
+        self.step, self.data, self.buffers = step, data, buffers
+        self.settings, self.monitor, self.convert = settings, monitor, convert
+        self.rate = float("nan")
+        known = position or Position()
+        self.recent: deque[float] = deque(known.recent, maxlen=10)
+        self._done = known.objectives
+        self._pause_of = getattr(observer, "pause", None)
+        self._paused = batch_timer.clock()
+        self._place = _Place(monitor.result.n_iter, self._done, [], 0, buffers.current, list(self.recent))
+        monitor.locate = self._with_position
+
+    def located(self) -> Snapshot:
+        """Return weights, states and position of the last place."""
+        place = self._place
+        if place.epoch < self.monitor.position().n_epochs:  # the interrupt came when an epoch had just ended
+            place = self.monitor.place  # type: ignore[assignment]
+        return self._with_position(_snapshot(self.buffers, self.convert, place.copy), place)
+
+    def _with_position(self, snapshot: Snapshot, place: _Place | None = None) -> Snapshot:
+        """Return a snapshot with its position: by default, that of the last epoch that was noted."""
+        found = cast(_Place, self.monitor.place) if place is None else place
+        position = replace(
+            self.monitor.position(),
+            objectives=found.objectives(),
+            recent=found.recent,
+            weights=snapshot.raw,
+            states=snapshot.states,
+        )
+        return replace(snapshot, position=position)
+
+    def train(self, seed: int | None, shard: int) -> None:
+        """Train up to the last epoch, or until the monitor stops; check what the last batch left."""
+        settings, monitor = self.settings, self.monitor
+        past = [*settings.past_losses, *monitor.result.train_losses]
+        rates = Rates(self.step.task.update.learning_rate, past)
+        first, end = settings.first_epoch + monitor.result.n_iter, settings.first_epoch + settings.max_iter
+        epochs = range(first, first if monitor.stopped else end)
+        for epoch in epochs:
+            monitor.begin()
+            self.rate = rates.of(epoch)
+            self.step.set_rate(self.rate)
+            loss = self._run_epoch(epoch_order(len(self.data), seed, epoch, shard))
+            rates.note(loss)
+            number = monitor.result.n_iter + 1
+            place = _Place(number, NONE, [], 0, self.buffers.current, list(self.recent))
+            stops = monitor.end(loss, self.rate, lambda: _snapshot(self.buffers, self.convert), place)
+            self._place = place
+            if stops:
+                break
+        last = max(settings.first_epoch + monitor.result.n_iter - 1, 0)
+        if not epochs:
+            self.step.set_rate(rates.of(last))
+        self._check_last(epoch_order(len(self.data), seed, last, shard))
+
+    def _run_epoch(self, order: np.ndarray) -> float:
+        """Visit the samples in an order, but for those that were visited before; return the mean loss."""
+        size, done = self.settings.batch_size, self._done
+        values = self.step.run_epoch(order[len(done) * size :], size, self.buffers, self._pause)
+        if len(done):
+            values, self._done = np.concatenate([done.astype(values.dtype), values]), NONE
+        self.recent.extend(values[-10:].tolist())
+        if not np.isfinite(values[-1]):
+            raise _Diverged(float(values[-1]))
+        starts = np.arange(0, len(order), size)
+        if self.data.sample_weight is None:
+            shares = np.diff(starts, append=len(order))
+        else:
+            shares = np.add.reduceat(self.data.sample_weight[order], starts, dtype=np.float64)
+        return float(np.dot(values, shares) / shares.sum())
+
+    def _pause(self, values: list[Any]) -> None:
+        """Take note that a part of an epoch is done, and tell the observer now and then."""
+        before = self._place
+        place = before.epoch, self._done, values, len(values), self.buffers.current, before.recent
+        self._place = _Place(*place)
+        now = batch_timer.clock()
+        if self._pause_of is not None and now - self._paused > PAUSE:
+            self._paused = now
+            self._pause_of(self.located)
+
+    def _check_last(self, order: np.ndarray) -> None:
+        """Look at the weights after the last batch, whose loss nobody computed: once more on its rows."""
+        first = (len(order) - 1) // self.settings.batch_size * self.settings.batch_size
+        value = self.step.run(order[first:], self.buffers)  # what it writes is not kept
+        weights = _snapshot(self.buffers).raw.values()
+        if not np.isfinite(value) or not all(np.isfinite(weight).all() for weight in weights):
+            self.buffers.step_back(1)
+            raise _Diverged(value)
 
 
 def _report(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -14,6 +15,7 @@ from .buffers import Data
 from .full_batch import FullBatchStep
 from .loop_records import LoopSettings, Observer, Snapshot, TrainingResult
 from .monitor import Monitor, Validate
+from .positions import EvaluationLog, Interrupted, Position
 from .progress import progress_bar
 
 __all__ = ["run_full_batch", "standardised_weights"]
@@ -46,9 +48,12 @@ class _Run:
         weights: dict[str, np.ndarray],
         pull: float,
         toward: dict[str, np.ndarray],
+        log: EvaluationLog,
     ):
         self.step = step
         self.monitor = monitor
+        self._log = log
+        monitor.locate = self._with_position
         self.coordinates = step.coordinates()
         self.units = step.units()
         self.best = self.start = self.coordinates.point(step.pack(weights)) / self.units
@@ -78,6 +83,14 @@ class _Run:
         """The last weights at which the objective was finite."""
         return Snapshot(self.step.unpack(self.coordinates.weights(self.best * self.units)), {})
 
+    def _with_position(self, snapshot: Snapshot) -> Snapshot:
+        position = replace(self.monitor.position(), evaluations=self._log.evaluations())
+        return replace(snapshot, position=position)
+
+    def located(self) -> Snapshot:
+        """Return the last weights, and where the training is."""
+        return self._with_position(self.snapshot)
+
     def __call__(self, point: np.ndarray) -> tuple[float, np.ndarray]:
         """Return objective and gradient; asking twice for the same point costs nothing."""
         if self._last is None or not np.array_equal(self._last[0], point):
@@ -86,7 +99,8 @@ class _Run:
         return value, gradient.copy()
 
     def _evaluate(self, point: np.ndarray, width: float = 0.0) -> tuple[float, np.ndarray]:
-        value, slopes = self.step.evaluate(self.coordinates.weights(point * self.units), width * self.scale)
+        weights = self.coordinates.weights(point * self.units)
+        value, slopes = self._log.evaluate(self.step.evaluate, weights, width * self.scale)
         value, gradient = value / self.scale, self.coordinates.gradient(slopes) * self.units / self.scale
         if self.pull:
             away = point - self.center
@@ -132,6 +146,7 @@ def run_full_batch(
     *,
     pull: float = 0.0,
     toward: dict[str, np.ndarray] | None = None,
+    position: Position | None = None,
 ) -> TrainingResult:
     """Train by a solver.
 
@@ -155,6 +170,9 @@ def run_full_batch(
         each iteration includes it.
     toward : dict of str to ndarray, default=None
         These weights, the initial ones by default.
+    position : Position, default=None
+        Where an earlier run of the same training ended: the solver is run again from the beginning, and told
+        what it was told then.
 
     Returns
     -------
@@ -165,14 +183,17 @@ def run_full_batch(
     ------
     ConvergenceError
         If the objective is not finite and ``settings.exc`` is True.
+    Interrupted
+        At a Ctrl-C, a KeyboardInterrupt with what the training has reached.
     """
     solver = step.task.update.learning_rate
     assert isinstance(solver, BaseSolver)
     step.start(data, weights)
     precision = float(np.finfo(step.task.graph.dtype).eps)
     with progress_bar(settings.max_iter, settings.description, bool(settings.verbose)) as advance:
-        monitor = Monitor(settings, validate, observer, advance)
-        run = _Run(step, monitor, weights, pull, weights if toward is None else toward)
+        monitor = Monitor(settings, validate, observer, advance, position)
+        log = EvaluationLog(None if position is None else position.evaluations)
+        run = _Run(step, monitor, weights, pull, weights if toward is None else toward, log)
         try:
             run.accept(run.start)
             found = solver.minimize(run, run.start, settings.max_iter, run.note, precision)
@@ -185,6 +206,8 @@ def run_full_batch(
                 )
         except _Stopped:
             pass
+        except KeyboardInterrupt as interrupt:
+            raise Interrupted(run.located()) from interrupt
         except _NotFinite as error:
             _report(f"{error}", monitor.result.train_losses, settings)
         monitor.check_best()
