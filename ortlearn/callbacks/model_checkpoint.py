@@ -19,7 +19,7 @@ __all__ = ["ModelCheckpoint"]
 MONITORED = {"validation_loss": False, "loss": False, "validation_score": True}
 #: State of the training between the files of two epochs.
 LAST = "last.zip"
-#: How many times as long as a file takes to write, training goes on before the next one, unless ``every`` asks.
+#: How many times as long as a file takes to write it takes at least until the next one, but for ``every``.
 SHARE = 50
 
 
@@ -31,16 +31,17 @@ class ModelCheckpoint:
     ``fit(..., resume_from=folder)`` resumes the training with the same bits. ``last.zip`` is the state in
     between, within long epochs, too. A file is there as a whole or not at all, and stays when the training
     fails or is killed. In a pipeline or a search every training has a folder of its own, named by the tasks
-    around it. Where nothing tells them apart, as in ``cross_validate`` and ensembles, the first training of an
-    estimator writes to the folder itself, that of the next clone to ``fit-2`` inside it, and so on.
+    around it. Where nothing tells them apart, as in ``cross_validate`` and ensembles, the first training of
+    an estimator writes to the folder itself, that of the next clone to ``fit-2`` inside it, and so on.
 
     Parameters
     ----------
     folder : str or os.PathLike
         Where; it is made if missing.
     every : int, default=None
-        Epochs between two files of epochs. None writes one where ``seconds`` have passed since the last one,
-        and one of the last epoch: at most 2 % of the time is spent on it.
+        Epochs between two files of epochs; 1 where ``save_best`` is given. Otherwise there is one where
+        ``seconds`` have passed since the last one, and one of the last epoch, which takes less than 2 % of
+        the time.
     keep_best : int, default=None
         Former name of ``save_best``.
 
@@ -56,8 +57,7 @@ class ModelCheckpoint:
         Time after which ``last.zip`` is written again, between epochs and within them, or longer where it
         takes more than 2 % of the time; None never writes it.
     keep : int, default=None
-        How many files of the last epochs to keep; None keeps all where ``every`` is given and nothing says
-        which are the best, and otherwise one.
+        How many files of the last epochs to keep; by default all where ``every`` is given, and otherwise one.
     save_best : int or bool, default=None
         How many files of the best epochs by ``monitor`` to keep. Without ``keep``, only these have files:
         epochs at which ``monitor`` was not measured have none.
@@ -120,7 +120,9 @@ class ModelCheckpoint:
             raise ValueError(f"monitor must be one of {sorted(MONITORED)}, not {monitor!r}.")
         if seconds is not None and not (isinstance(seconds, Real) and seconds >= 0):
             raise ValueError(f"seconds must be a number from 0 on, or None, not {seconds!r}.")
-        if every is None and keep is None and save_best is None:
+        if every is None and save_best is not None:
+            every = 1
+        if every is None and keep is None:
             keep = 1
         self.folder = Path(folder)
         self.every = every
