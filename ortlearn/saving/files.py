@@ -329,9 +329,10 @@ def _regular(path: Path, most: int) -> bytes:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     except OSError as error:
         raise SavedFileError(f"{path.name} cannot be read: {error.strerror}.") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise SavedFileError(f"{path.name} is not a regular file.")
     with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise SavedFileError(f"{path.name} is not a regular file.")
         return file.read(most + 1)
 
 

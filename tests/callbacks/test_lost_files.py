@@ -2,6 +2,7 @@
 
 import errno
 import itertools
+import json
 import os
 import shutil
 import tempfile
@@ -116,7 +117,7 @@ def test_a_real_limit_of_the_system(tmp_path):
     trainer = Trainer()
     trainer.history_.append({"epoch": 1, "loss": 3.0})
     model = trainer.get_trained_onnx()
-    write_checkpoint(path, model, trainer.history_[-1], "somebody", trainer)
+    write_checkpoint(path, model, trainer.history_[-1], "somebody", json.dumps(trainer.history_).encode())
     size, (soft, hard) = path.stat().st_size, resource.getrlimit(resource.RLIMIT_FSIZE)
     for limit in range(0, size, 7):
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
@@ -183,7 +184,7 @@ def test_a_fit_beside_a_damaged_file(content, position, tmp_path):
         train(ModelCheckpoint(tmp_path), NEW)
     assert messages[1:] == [f"{path} is damaged, or no checkpoint: it was moved to {path.name}.1."]
     assert losses_in(tmp_path) == NEW and outside.read_text() == "mine"
-    assert os.path.lexists(f"{path}.1") and (tmp_path / f"epoch-00000{position}.joblib.1").exists()
+    assert os.path.lexists(f"{path}.1") and (tmp_path / f"epoch-00000{position}.zip.1").exists()
 
 
 def test_files_of_the_user_stay(tmp_path):
