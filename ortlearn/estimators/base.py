@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
+from typing import Any
 
 from ..graphs import runtime_errors
 from ..training.positions import Interrupted
@@ -82,14 +83,22 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
             If no suitable onnxruntime is installed.
         """
         samples = Samples(X, y, sample_weight)
-        if X_val is None and (y_val is not None or sample_weight_val is not None):
-            raise ValueError("X_val is missing: y_val and sample_weight_val belong to its rows.")
-        held_out = None if X_val is None else Samples(X_val, y_val, sample_weight_val)
+        held_out = _validation_samples(X_val, y_val, sample_weight_val)
         resumption = None if resume_from is None else find_resumption(resume_from)
         close_stream(self)
         return self._commit(lambda trainer: trainer.fit(samples, held_out, classes, resumption))
 
-    def partial_fit(self, X, y=None, classes=None, sample_weight=None, total_weight=None):
+    def partial_fit(
+        self,
+        X,
+        y=None,
+        classes=None,
+        sample_weight=None,
+        total_weight=None,
+        X_val=None,
+        y_val=None,
+        sample_weight_val=None,
+    ):
         """Train one epoch on some rows, from the weights and the state of the last call.
 
         Parameters
@@ -108,6 +117,12 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
             Sum of the weights of all rows of the stream, to which the penalty of the model itself is
             relative (``alpha`` of Ridge, ``C``); that of the rows that came so far by default, every one as
             often as it came.
+        X_val, y_val : array-like, default=None
+            Rows on which loss and score are measured after this call. With ``early_stopping``, the same ones
+            each time: once ``n_iter_no_change`` calls in a row made nothing better by ``tol``, the weights
+            are those of the best call, and ``stopped_`` is True. A call after that begins a new window.
+        sample_weight_val : array-like of shape (n_validation_samples,), default=None
+            Weights of these rows.
 
         Returns
         -------
@@ -117,7 +132,8 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
         samples = Samples(X, y, sample_weight)
         if total_weight is not None and not 0 < total_weight < math.inf:
             raise ValueError(f"total_weight={total_weight!r} must be a number above 0.")
-        return self._commit(lambda trainer: trainer.partial_fit(samples, classes, total_weight))
+        held_out = _validation_samples(X_val, y_val, sample_weight_val)
+        return self._commit(lambda trainer: trainer.partial_fit(samples, classes, total_weight, held_out))
 
     def _commit(self, train: Callable[[Trainer], FittedModel]):
         """Train, and take the fitted model over once everything succeeded: an error changes nothing."""
@@ -135,3 +151,10 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
                 raise
         self.__dict__.update(vars(twin))
         return self
+
+
+def _validation_samples(X: Any, y: Any, sample_weight: Any) -> Samples | None:
+    """Return the samples to validate on, None without any."""
+    if X is None and (y is not None or sample_weight is not None):
+        raise ValueError("X_val is missing: y_val and sample_weight_val belong to its rows.")
+    return None if X is None else Samples(X, y, sample_weight)

@@ -149,6 +149,7 @@ class FitTask(_Task):
             resumed,
         )
         progress.estimator = lambda: EstimatorView(self._estimator).with_model(epochs.model())
+        self._epochs = epochs
         return epochs
 
     def _subtask(self, name: str) -> _Task:
@@ -165,6 +166,7 @@ class FitTask(_Task):
     def end(self, model: FittedModel) -> None:
         """Tell that the estimator is trained."""
         self._tell("on_training_over")
+        self._epochs.close()
         self._estimator._fitted = model
         self._end(lambda: model)
 
@@ -200,6 +202,10 @@ class _Epochs:
     def pause(self, snapshot: Callable[[], Snapshot]) -> None:
         self._snapshot = snapshot
         self._pause()
+
+    def close(self) -> None:
+        """Let go of weights and states."""
+        self._snapshot = None
 
     def model(self) -> FittedModel:
         """Return what the training would leave if it ended now, in sessions that all epochs share."""

@@ -12,11 +12,12 @@ import numpy as np
 from sklearn.utils import check_random_state, get_tags
 
 from .. import conversion
+from ..exceptions import ConvergenceError
 from ..models import find_definition, fitted_part
 from ..training import Data, LoopSettings
 from .adaptation import Candidate, choose, folds
 from .callbacks import EstimatorView
-from .configuration import Configuration
+from .configuration import TOL, Configuration
 from .fitted_model import FittedModel
 from .inference import LiveInference
 from .input_validation import read_samples
@@ -114,10 +115,16 @@ class Trainer:
         resumption_at = resumptions(start, begun, texts, candidate)
         return train(configuration, start, settings, validation, task, candidate, resumption_at, position)
 
-    def partial_fit(self, samples: Samples, classes: Any, total_weight: float | None) -> FittedModel:
+    def partial_fit(
+        self,
+        samples: Samples,
+        classes: Any,
+        total_weight: float | None,
+        held_out: Samples | None = None,
+    ) -> FittedModel:
         """Return a model trained for one epoch more than the last one."""
         configuration = self.configuration
-        configuration.check_partial_fit()
+        configuration.check_partial_fit(held_out is not None)
         random_state = check_random_state(configuration.random_state)
         expected = expected_classes(classes, samples.y, configuration.estimator_type)
         task = self.view.task("partial_fit", 1)
@@ -131,7 +138,9 @@ class Trainer:
             if expected is not None:
                 expected.check_known(start.problem.targets.classes, "the first call")
         settings = configuration.loop_settings(1, start.state.train_losses, stream=True)
-        return train(configuration, start, replace(settings, stream=self.owner), None, task)
+        settings = replace(settings, stream=self.owner)
+        validation = None if held_out is None else self._validation(start, held_out)
+        return _stopped(configuration, train(configuration, start, settings, validation, task))
 
     def _adapts(self, start: Start) -> bool:
         """Return whether training is held back towards a model's own weights, as the rate is automatic."""
@@ -206,6 +215,24 @@ def _check_splits(source: Any) -> None:
             "column for each sample that it is fitted on: pass X_val, the kernel of other samples with "
             "those of X, or a fitted model."
         )
+
+
+def _stopped(configuration: Configuration, model: FittedModel) -> FittedModel:
+    """Return a model of a stream, with the weights of its best call where early stopping ends it."""
+    watched, stopping = configuration.stopping.watched, configuration.stopping
+    if not stopping.early_stopping or watched is None:
+        return model
+    value = model.state.history[-1][watched]
+    if math.isnan(value):
+        raise ConvergenceError(f"The {watched} is nan: look at the rows to validate on and at scoring.")
+    sign = -1.0 if watched == "validation_score" else 1.0
+    tol = TOL if stopping.tol is None else stopping.tol
+    weights = model.stable_weights()
+    state = model.state.validated(weights, sign * value, tol, stopping.n_iter_no_change)
+    if not state.window.stopped:
+        return replace(model, state=state)
+    trained = model.problem.trainable.with_stable_weights(state.window.weights)
+    return replace(model, trained=trained, state=state, inference=None)
 
 
 def draw_seed(random_state: np.random.RandomState) -> int:

@@ -22,12 +22,12 @@ from .configuration import Updates
 from .input_validation import InputFeatures
 from .problem import Problem, Targets
 from .resumption import Resumption
-from .training_state import TrainingState
+from .training_state import TrainingState, Window
 
 __all__ = ["TYPES"]
 
 RECORDS = (
-    *(Problem, Targets, Updates, InputFeatures, TrainingState, Resumption, Candidate),
+    *(Problem, Targets, Updates, InputFeatures, TrainingState, Window, Resumption, Candidate),
     *(TrainableModel, OwnLoss, Weight, Reparametrisation, Input, InputSchema, TensorType),
     *(sets.Simplex, sets.Shares, sets.LogProbability, sets.Increasing, sets.Rising, sets.Triangular),
     *(signs.Positive, signs.NotNegative),

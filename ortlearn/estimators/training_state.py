@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,10 +12,37 @@ import numpy as np
 from ..training import TrainingResult
 from ..training.coordinates import Coordinates
 
-__all__ = ["Progress", "TrainingState"]
+__all__ = ["Progress", "TrainingState", "Window"]
 
 #: How much a stream must grow before the penalty of a model follows: each time, graphs are compiled again.
 STEP = 1.1
+
+
+@dataclass(frozen=True)
+class Window:
+    """Early stopping of a stream: what was best, and how many validations there were since.
+
+    Attributes
+    ----------
+    lowest : float
+        Best value of what is watched, losses as they are and scores with their sign changed.
+    without_change : int
+        Validations since it got better by ``tol``.
+    epoch : int or None
+        Call that was best.
+    weights, raw_weights, states : dict
+        What it left.
+    stopped : bool
+        Whether there were ``n_iter_no_change`` validations without it.
+    """
+
+    lowest: float = math.inf
+    without_change: int = 0
+    epoch: int | None = None
+    weights: dict[str, np.ndarray] = field(default_factory=dict)
+    raw_weights: dict[str, np.ndarray] | None = None
+    states: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
+    stopped: bool = False
 
 
 @dataclass(frozen=True)
@@ -45,6 +73,8 @@ class TrainingState:
         Weights that a penalty ``toward="start"`` pulls to.
     coordinates : Coordinates or None
         Those in which batches are trained on, of the first samples of a stream.
+    window : Window
+        Early stopping of a stream.
     """
 
     seed: int = 0
@@ -58,6 +88,7 @@ class TrainingState:
     start_kept: bool = False
     anchor: dict[str, np.ndarray] | None = None
     coordinates: Coordinates | None = None
+    window: Window = Window()
 
     def with_more(self, weight: float) -> TrainingState:
         """Return the state of a stream with more samples, of a sum of weights."""
@@ -79,6 +110,27 @@ class TrainingState:
             result.start_kept,
             self.anchor,
             self.coordinates,
+            self.window,
+        )
+
+    def validated(
+        self, weights: dict[str, np.ndarray], value: float, tol: float, n_iter_no_change: int
+    ) -> TrainingState:
+        """Return the state after a call of a stream that was validated, which may stop there.
+
+        A stream that had stopped begins with a new window.
+        """
+        before = Window() if self.window.stopped else self.window
+        count = 0 if value < before.lowest - tol else before.without_change + 1
+        if value < before.lowest:
+            best = Window(value, count, self.n_iter, weights, self.raw_weights, self.states)
+        else:
+            best = replace(before, without_change=count)
+        if count < n_iter_no_change:
+            return replace(self, window=best)
+        window = replace(best, stopped=True)
+        return replace(
+            self, window=window, best_epoch=best.epoch, raw_weights=best.raw_weights, states=best.states
         )
 
     @property

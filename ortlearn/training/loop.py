@@ -141,6 +141,18 @@ class _Place(NamedTuple):
         return np.concatenate([self.before, *map(np.atleast_1d, self.values[: self.n_values])])
 
 
+def _with_position(snapshot: Snapshot, position: Position, place: Any) -> Snapshot:
+    """Return a snapshot with its position, of which a monitor knows one part and a place the other."""
+    position = replace(
+        position,
+        objectives=place.objectives(),
+        recent=place.recent,
+        weights=snapshot.raw,
+        states=snapshot.states,
+    )
+    return replace(snapshot, position=position)
+
+
 class _Run:
     """Epochs of batches, one after the other; its place is consistent whenever an interrupt comes."""
 
@@ -164,26 +176,14 @@ class _Run:
         self._pause_of = getattr(observer, "pause", None)
         self._paused = batch_timer.clock()
         self._place = _Place(monitor.result.n_iter, self._done, [], 0, buffers.current, list(self.recent))
-        monitor.locate = self._with_position
+        monitor.locate = _with_position
 
     def located(self) -> Snapshot:
         """Return weights, states and position of the last place."""
-        place = self._place
-        if place.epoch < self.monitor.position().n_epochs:  # the interrupt came when an epoch had just ended
-            place = self.monitor.place  # type: ignore[assignment]
-        return self._with_position(_snapshot(self.buffers, self.convert, place.copy), place)
-
-    def _with_position(self, snapshot: Snapshot, place: _Place | None = None) -> Snapshot:
-        """Return a snapshot with its position: by default, that of the last epoch that was noted."""
-        found = cast(_Place, self.monitor.place) if place is None else place
-        position = replace(
-            self.monitor.position(),
-            objectives=found.objectives(),
-            recent=found.recent,
-            weights=snapshot.raw,
-            states=snapshot.states,
-        )
-        return replace(snapshot, position=position)
+        place, position = self._place, self.monitor.position()
+        if place.epoch < position.n_epochs:  # the interrupt came when an epoch had just ended
+            place = cast(_Place, self.monitor.place)
+        return _with_position(_snapshot(self.buffers, self.convert, place.copy), position, place)
 
     def train(self, seed: int | None, shard: int) -> None:
         """Train up to the last epoch, or until the monitor stops; check what the last batch left."""
@@ -196,7 +196,8 @@ class _Run:
             monitor.begin()
             self.rate = rates.of(epoch)
             self.step.set_rate(self.rate)
-            loss = self._run_epoch(epoch_order(len(self.data), seed, epoch, shard))
+            order = epoch_order(len(self.data), seed, epoch, shard)
+            loss = self._run_epoch(order)
             rates.note(loss)
             number = monitor.result.n_iter + 1
             place = _Place(number, NONE, [], 0, self.buffers.current, list(self.recent))
@@ -204,10 +205,11 @@ class _Run:
             self._place = place
             if stops:
                 break
-        last = max(settings.first_epoch + monitor.result.n_iter - 1, 0)
-        if not epochs:
+        if not epochs:  # it was resumed after its last one
+            last = max(first - 1, 0)
             self.step.set_rate(rates.of(last))
-        self._check_last(epoch_order(len(self.data), seed, last, shard))
+            order = epoch_order(len(self.data), seed, last, shard)
+        self._check_last(order)
 
     def _run_epoch(self, order: np.ndarray) -> float:
         """Visit the samples in an order, but for those that were visited before; return the mean loss."""

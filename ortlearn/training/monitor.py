@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -43,7 +44,8 @@ class Monitor:
     stopped : bool
         Whether the training ended by itself, or because the observer said so.
     locate : callable
-        Returns a snapshot of the end of an epoch with its position, which the loop knows.
+        Returns a snapshot of the end of an epoch with its position, of which the loop knows a part: it takes
+        the snapshot, what is known here, and the place that the loop gave.
     """
 
     def __init__(
@@ -57,7 +59,7 @@ class Monitor:
     ):
         self.result = TrainingResult()
         self.stopped = False
-        self.locate: Callable[[Snapshot], Snapshot] = _as_it_is
+        self.locate: Callable[[Snapshot, Position, Any], Snapshot] = _as_it_is
         self._replayed: list[dict] = []
         self._settings = settings
         self._validate = validate
@@ -188,7 +190,7 @@ class Monitor:
         self._mark(place)
         if was_replayed or self._observer is None:
             return self.stopped
-        if self._observer.end(record, lambda: self.locate(current())):
+        if self._observer.end(record, lambda: self.locate(current(), self.position(), place)):
             self.stopped = True
             self._mark(place)
         return self.stopped
@@ -244,5 +246,5 @@ class Monitor:
         return self.result
 
 
-def _as_it_is(snapshot: Snapshot) -> Snapshot:
+def _as_it_is(snapshot: Snapshot, position: Position, place: Any) -> Snapshot:
     return snapshot

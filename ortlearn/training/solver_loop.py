@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -35,6 +36,13 @@ class _Stopped(Exception):
     """The training is to end."""
 
 
+def _with_position(
+    log: EvaluationLog, snapshot: Snapshot, position: Position, place: object = None
+) -> Snapshot:
+    """Return a snapshot with its position: what the solver was told."""
+    return replace(snapshot, position=replace(position, evaluations=log.evaluations()))
+
+
 class _Run:
     """One training: the objective for a solver, and the last point at which it was finite.
 
@@ -53,7 +61,7 @@ class _Run:
         self.step = step
         self.monitor = monitor
         self._log = log
-        monitor.locate = self._with_position
+        monitor.locate = partial(_with_position, log)
         self.coordinates = step.coordinates()
         self.units = step.units()
         self.best = self.start = self.coordinates.point(step.pack(weights)) / self.units
@@ -83,13 +91,9 @@ class _Run:
         """The last weights at which the objective was finite."""
         return Snapshot(self.step.unpack(self.coordinates.weights(self.best * self.units)), {})
 
-    def _with_position(self, snapshot: Snapshot) -> Snapshot:
-        position = replace(self.monitor.position(), evaluations=self._log.evaluations())
-        return replace(snapshot, position=position)
-
     def located(self) -> Snapshot:
         """Return the last weights, and where the training is."""
-        return self._with_position(self.snapshot)
+        return _with_position(self._log, self.snapshot, self.monitor.position())
 
     def __call__(self, point: np.ndarray) -> tuple[float, np.ndarray]:
         """Return objective and gradient; asking twice for the same point costs nothing."""
