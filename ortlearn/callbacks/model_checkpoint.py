@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from ..exceptions import warn_user
+from .ranking import Ranking, check_monitor
 from .tasks import check_trainer, is_round, run_name
 
 __all__ = ["ModelCheckpoint"]
 
-#: What a model can be the best by, and whether it is the better the higher.
-MONITORED = {"validation_loss": False, "loss": False, "validation_score": True}
 #: State of the training between the files of two epochs.
 LAST = "last.zip"
 #: How many times as long as a file takes to write it takes at least until the next one, but for ``every``.
@@ -116,8 +115,7 @@ class ModelCheckpoint:
         for name, value in (("every", every), ("keep", keep), ("save_best", save_best)):
             if value is not None:
                 _check_positive(name, value)
-        if monitor not in MONITORED:
-            raise ValueError(f"monitor must be one of {sorted(MONITORED)}, not {monitor!r}.")
+        check_monitor(monitor)
         if seconds is not None and not (isinstance(seconds, Real) and seconds >= 0):
             raise ValueError(f"seconds must be a number from 0 on, or None, not {seconds!r}.")
         if every is None and save_best is not None:
@@ -134,7 +132,7 @@ class ModelCheckpoint:
         self.save_best = save_best
         self.resume = resume
         self._writer = uuid.uuid4().hex  # tells its files from those of others, also in other processes
-        self._known: dict[Path, dict[Path, float]] = {}
+        self._ranking = Ranking(monitor, keep, save_best)
         self._earlier: dict[Path, list[Path]] = {}
         self._resumed: dict[Path, bool] = {}
         self._by_skops: dict[int, Any] = {}
@@ -181,7 +179,8 @@ class ModelCheckpoint:
                 "folder to ModelCheckpoint, resume=True to resume that training, or overwrite=True to remove "
                 "them."
             )
-        self._known[folder], self._earlier[folder] = {}, earlier
+        self._earlier[folder] = earlier
+        self._ranking.forget(folder)
 
     def path_to_resume(self, context: Any) -> Path | None:
         """Return the folder of a training that is to be resumed.
@@ -242,9 +241,9 @@ class ModelCheckpoint:
             return
         record, folder = estimator.history_[-1], run_folders.held_folder(context.parent, self._writer)
         is_turn = self._is_due() if self.every is None else record["epoch"] % self.every == 0
-        if self._keeps_best_only and record[self.monitor] is None:
-            self._check_measured(estimator)
-        elif is_turn and self._is_wanted(folder, record):
+        if self._ranking.lacks(record):
+            self._ranking.check_measured(estimator)
+        elif is_turn and self._ranking.wants(folder, record):
             self._write(folder, record, estimator)
             return
         if self._is_due():
@@ -287,7 +286,7 @@ class ModelCheckpoint:
             return
         folder, record = run_folders.held_folder(context, self._writer), estimator.history_[-1]
         path = _epoch_path(folder, record)
-        if self.every is None and not path.exists() and self._is_wanted(folder, record):
+        if self.every is None and not path.exists() and self._ranking.wants(folder, record):
             self._write(folder, record, estimator)
         if path.exists():
             (folder / LAST).unlink(missing_ok=True)
@@ -299,29 +298,6 @@ class ModelCheckpoint:
         if self.seconds is None:
             return False
         return time.monotonic() - self._written >= max(self.seconds, SHARE * self._took)
-
-    @property
-    def _keeps_best_only(self) -> bool:
-        return self.save_best is not None and self.keep is None
-
-    def _check_measured(self, estimator: Any) -> None:
-        """Raise an error if there was a time for it, and nothing can be the best."""
-        due = estimator.validation_every
-        due = max(1, round(due * estimator.max_iter)) if isinstance(due, float) else due
-        values = [record[self.monitor] for record in estimator.history_]
-        if len(values) >= due and values.count(None) == len(values):
-            raise ValueError(
-                f"save_best={self.save_best} keeps the best by {self.monitor}, which is not measured: "
-                "pass X_val and y_val to fit, set early_stopping=True, or ModelCheckpoint(monitor='loss')."
-            )
-
-    def _is_wanted(self, folder: Path, record: dict[str, Any]) -> bool:
-        """Return whether an epoch is to be kept: as one of the last, or one of the best so far."""
-        if self.save_best is None or self.keep is not None:
-            return True
-        cost = self._cost(record[self.monitor])
-        kept = self._costs(folder)
-        return cost < math.inf and (len(kept) < self.save_best or cost < max(kept.values()))
 
     def _state_of(self, fitted: Any) -> bytes:
         """Return the content of the zip file of an estimator."""
@@ -343,24 +319,8 @@ class ModelCheckpoint:
         for old in earlier or ():
             if old != path:
                 checkpoint_files.remove_checkpoint(old)
-        self._remove_others(folder, path, record)
+        self._ranking.note(path, record)
         self._note(begun)
-
-    def _remove_others(self, folder: Path, path: Path, record: dict[str, Any]) -> None:
-        """Remove the files of epochs that are neither among the last nor among the best."""
-        from . import checkpoint_files
-
-        if self.keep is None and self.save_best is None:
-            return
-        kept = self._costs(folder)
-        kept[path] = self._cost(record[self.monitor])
-        wanted = set(sorted(kept)[-self.keep :] if self.keep else [])
-        if self.save_best:
-            best = sorted(kept, key=lambda one: kept[one])[: self.save_best]
-            wanted |= {one for one in best if kept[one] < math.inf}
-        for other in kept.keys() - wanted:
-            checkpoint_files.remove_checkpoint(other)
-            del kept[other]
 
     def _write_last(self, folder: Path, estimator: Any) -> None:
         from ..graphs.files import write_atomically
@@ -375,24 +335,6 @@ class ModelCheckpoint:
         """Take note of how long a file took."""
         self._written = time.monotonic()
         self._took = self._written - begun
-
-    def _cost(self, value: float | None) -> float:
-        """Return what is the lower the better; what was not measured is never kept."""
-        if value is None or math.isnan(value):
-            return math.inf
-        return -value if MONITORED[self.monitor] else value
-
-    def _costs(self, folder: Path) -> dict[Path, float]:
-        """Return the checkpoints in the folder of a run, and what each is ranked by."""
-        from . import checkpoint_files
-
-        if folder not in self._known:
-            paths = checkpoint_files.checkpoint_paths(folder, nested=False)
-            self._known[folder] = {
-                path: self._cost(checkpoint_files.read_value(path, self.monitor))
-                for path in filter(checkpoint_files.is_checkpoint, paths)
-            }
-        return self._known[folder]
 
     def paths(self) -> list[Path]:
         """Return the ONNX files in the folder, the epochs of a run in order.
@@ -421,16 +363,7 @@ class ModelCheckpoint:
         """
         from . import checkpoint_files
 
-        costs = {path: self._cost(checkpoint_files.read_value(path, self.monitor)) for path in self.paths()}
-        best = min(costs, key=lambda path: costs[path], default=None)
-        if best is None:
-            raise ValueError(f"There is no checkpoint in {self.folder}: fit first, or pass another folder.")
-        if costs[best] == math.inf:
-            raise ValueError(
-                f"None of the {len(costs)} checkpoints in {self.folder} has a {self.monitor}: fit with what "
-                "it needs, such as X_val and y_val, or set another monitor."
-            )
-        return best
+        return self._ranking.best(checkpoint_files.checkpoint_paths(self.folder), self.folder)
 
 
 def _epoch_path(folder: Path, record: dict[str, Any]) -> Path:
