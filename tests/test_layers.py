@@ -213,7 +213,7 @@ def test_every_part_is_known():
         ("ortlearn.testing", "from .estimators import OrtGradientOptimizer"),
         ("ortlearn.estimators.base", "from ..cli import main"),
         ("ortlearn.cli.train", "import onnxruntime"),
-        ("ortlearn.saving.codec", "from ..estimators.fitted_model import FittedModel"),
+        ("ortlearn.saving.encoder", "from ..estimators.fitted_model import FittedModel"),
         ("ortlearn.estimators.saved", "import skops.io"),
     ],
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..exceptions import OmittedWarning, WriteBackError
 from ..saving import load
-from ..saving.files import is_saved
+from ..saving.summaries import is_saved
 from .messages import check_installed, one_line, shown
 from .predictions import Model
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ..exceptions import SavedFileError
-from ..saving.codec import Decoder
-from ..saving.files import Content, by_progress, is_saved, read
+from ..saving.decoder import Decoder
+from ..saving.files import Content, read
+from ..saving.summaries import by_progress, is_saved
 from .fitted_model import FittedModel
 from .resumption import Resumption
 from .saved_types import TYPES

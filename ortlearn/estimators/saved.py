@@ -9,7 +9,7 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, load_model_from_string
+from onnx import ModelProto
 from sklearn.utils.validation import check_is_fitted
 
 from .. import conversion
@@ -17,7 +17,8 @@ from .._version import __version__
 from ..exceptions import OmittedWarning, SavedFileError, warn_user
 from ..graphs import initializer_arrays
 from ..onnx_files.loading import read_onnx
-from ..saving.codec import Decoder, Encoder
+from ..saving.decoder import Decoder, read_model
+from ..saving.encoder import Encoder
 from ..saving.files import Content
 from ..saving.record_types import Omitted
 from .base import BaseOrtGradientEstimator
@@ -144,7 +145,7 @@ def _without_source(values: dict[str, Any], fitted: FittedModel, content: Conten
 def _model(content: Content) -> ModelProto:
     if MODEL not in content.files:
         raise SavedFileError(f"The file lacks {MODEL}.")
-    return load_model_from_string(content.files[MODEL])
+    return read_model(content.files[MODEL])
 
 
 def _fitted_of(problem: Any, features: Any, weights: Any, state: Any, resumption: Any) -> FittedModel:

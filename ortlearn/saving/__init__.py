@@ -1,7 +1,7 @@
 """Save estimators, trained or in training, to a folder or a zip file, and load them without pickle."""
 
-from .files import read_summary
 from .public import load, save
 from .schema import FORMAT, SCHEMA
+from .summaries import read_summary
 
 __all__ = ["FORMAT", "SCHEMA", "load", "read_summary", "save"]

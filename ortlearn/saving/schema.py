@@ -15,7 +15,7 @@ FORMAT = 1
 
 _DIGEST: dict[str, Any] = {"type": "string", "pattern": "[0-9a-f]{64}"}
 _COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
-#: JSON schema of ``manifest.json``; ``record`` is a value as :mod:`ortlearn.saving.codec` writes it.
+#: JSON schema of ``manifest.json``; ``record`` is a value as :mod:`ortlearn.saving.encoder` writes it.
 SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "Saved estimator of ortlearn",

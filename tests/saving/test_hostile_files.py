@@ -18,7 +18,8 @@ from ortlearn import OrtGradientOptimizer
 from ortlearn.exceptions import SavedFileError
 from ortlearn.saving import SCHEMA, files, load, save
 from ortlearn.saving.arrays import pack_arrays, unpack_arrays
-from ortlearn.saving.codec import Decoder, Encoder
+from ortlearn.saving.decoder import Decoder
+from ortlearn.saving.encoder import Encoder
 from ortlearn.saving.files import Content, read, write
 
 X = np.random.default_rng(0).normal(size=(30, 2))
