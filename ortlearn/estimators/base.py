@@ -72,8 +72,8 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
         Raises
         ------
         KeyboardInterrupt
-            At a Ctrl-C: the object has what it has reached, predicts, and ``fit(..., resume_from=self)``
-            resumes its training.
+            At a Ctrl-C: the object has what it has reached, if that is anything, predicts, and
+            ``fit(..., resume_from=self)`` resumes its training.
         ValueError
             If an argument or a parameter is invalid (also PluginError, DeviceError,
             ConversionError, GradientError). The object stays as it was.

@@ -75,7 +75,8 @@ def train(
         try:
             result = _run(start, step, data, settings, candidate, {**hooks, "position": position})
         except Interrupted as interrupt:
-            if resumption_at is not None:
+            reached = interrupt.snapshot.position
+            if resumption_at is not None and (reached.n_epochs or len(reached.objectives)):
                 interrupt.model = model_after(TrainingResult.of_snapshot(interrupt.snapshot))
             raise
     if candidate is None and start.is_own and configuration.keep_better:

@@ -111,7 +111,7 @@ def run_training(
         except _Diverged as diverged:
             _report(diverged.value, run.recent, run.rate, settings, monitor.result)
         except KeyboardInterrupt as interrupt:
-            raise Interrupted(run.located()) from interrupt
+            raise Interrupted(run.located(), *interrupt.args) from interrupt
         else:
             monitor.check_end()
     return monitor.finish(_snapshot(buffers, convert))

@@ -85,7 +85,7 @@ class Position:
 
 
 class Interrupted(KeyboardInterrupt):
-    """An interrupt of a training.
+    """An interrupt of a training, with the arguments of the interrupt.
 
     Attributes
     ----------
@@ -95,8 +95,8 @@ class Interrupted(KeyboardInterrupt):
         What the caller makes of it.
     """
 
-    def __init__(self, snapshot: Any):
-        super().__init__("The training was interrupted; the estimator has what it has reached.")
+    def __init__(self, snapshot: Any, *arguments: Any):
+        super().__init__(*arguments)
         self.snapshot = snapshot
         self.model: Any = None
 

@@ -211,7 +211,7 @@ def run_full_batch(
         except _Stopped:
             pass
         except KeyboardInterrupt as interrupt:
-            raise Interrupted(run.located()) from interrupt
+            raise Interrupted(run.located(), *interrupt.args) from interrupt
         except _NotFinite as error:
             _report(f"{error}", monitor.result.train_losses, settings)
         monitor.check_best()

@@ -159,7 +159,8 @@ def test_a_real_interrupt_at_any_moment():
             timer.join()
             time.sleep(0.01)
         except KeyboardInterrupt:
-            source = trainer if trainer.__sklearn_is_fitted__() else None
+            if getattr(trainer._fitted, "resumption", None) is not None:  # it came within the training
+                source = trainer
         assert left(trainer.fit(X, Y, resume_from=source)) == left(whole)
 
 
