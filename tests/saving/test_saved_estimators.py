@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.mixture import GaussianMixture
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, SplineTransformer, StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
@@ -25,6 +25,7 @@ from ortlearn.learning_rates import LearningRateAdam, WarmUpSchedule
 from ortlearn.losses import FunctionLoss
 from ortlearn.penalties import L2Penalty
 from ortlearn.saving import FORMAT, load, read_summary, save
+from tests.curves import Curves
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 3))
@@ -35,7 +36,7 @@ COLUMNS = make_column_transformer(
     (OneHotEncoder(handle_unknown="ignore"), ["city"]), ("passthrough", ["size"])
 )
 OF_COLUMNS = make_pipeline(COLUMNS, StandardScaler(), LogisticRegression())
-PERIODIC = make_pipeline(SplineTransformer(extrapolation="periodic"), Ridge())
+OF_CURVES = make_pipeline(Curves(), Ridge())
 OF_LABELS = TransformedTargetRegressor(Ridge(), transformer=StandardScaler())
 MLP = MLPRegressor(hidden_layer_sizes=(3,))
 RATE = LearningRateAdam(eta0=0.01, learning_rate=WarmUpSchedule(epochs=2, then="cosine"))
@@ -70,7 +71,7 @@ CASES = {
         {"learning_rate": 0.1},
     ),
     "front": (
-        make_pipeline(SplineTransformer(extrapolation="periodic"), Ridge()),
+        make_pipeline(Curves(), Ridge()),
         X,
         Y,
         {"learning_rate": 1e-3},
@@ -110,7 +111,7 @@ def check_same(found, expected):
 def test_a_saved_estimator_is_the_same(kind, name, form, tmp_path):
     trained, samples, labels = fitted(name, kind)
     save(trained, tmp_path / form)
-    later = load(tmp_path / form)
+    later = load(tmp_path / form, trusted=["tests.curves.Curves"])
     assert type(later) is kind and str(later.get_params()) == str(trained.get_params())
     assert later.history_ == trained.history_ and later.onnx_ == trained.onnx_
     np.testing.assert_array_equal(later.predict(samples), trained.predict(samples), strict=True)
@@ -192,6 +193,10 @@ def test_without_skops_the_onnx_model_is_enough(name, tmp_path, monkeypatch):
 def test_steps_besides_the_graph_need_skops(tmp_path, monkeypatch):
     with pytest.warns(Warning, match="scikit-learn"):
         trained = fitted("front")[0]
+    save(trained, tmp_path / "whole.zip")
+    with pytest.raises(SavedFileError, match="needs FrontPipeline, which is not read: .*tests.curves.Curves"):
+        load(tmp_path / "whole.zip")
+    (tmp_path / "whole.zip").unlink()
     monkeypatch.setitem(sys.modules, "skops.io", None)
     with pytest.raises(SavedFileError, match="has steps besides its graph.*skops is not installed"):
         save(trained, tmp_path / "model.zip")
