@@ -1,4 +1,4 @@
-"""Kill trainings at random moments: ``python -m tests.callbacks.killed_trainings FOLDER TRIES``.
+"""Kill trainings at random moments: ``python -m tests.callbacks.killed_trainings FOLDER TRIES [KIND ...]``.
 
 One process forks, so that nothing is imported anew for every training. A training that was killed is resumed
 from what it left, and killed again, until one comes to its end; that has the bits of one that ran through.
@@ -107,11 +107,11 @@ def check_whole(folder):
     return len(paths)
 
 
-def main(root, n_tries):
+def main(root, n_tries, names):
     warnings.simplefilter("ignore")
     n_killed = n_within = 0
     draw = random.Random(0)
-    for name in KINDS:
+    for name in names or KINDS:
         begun = time.monotonic()
         assert run(fit, name, root / name, False)
         length = time.monotonic() - begun
@@ -129,4 +129,4 @@ def main(root, n_tries):
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
