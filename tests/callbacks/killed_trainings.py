@@ -116,8 +116,9 @@ def main(root, n_tries, names):
         assert run(fit, name, root / name, False)
         length = time.monotonic() - begun
         expected = (root / f"{name}.npz").read_bytes()
-        for number in range(n_tries):
-            folder = root / f"{name}-{number}"
+        number = done = 0
+        while done < n_tries:
+            folder, before, number = root / f"{name}-{number}", n_killed, number + 1
             while not run(fit, name, folder, seconds=draw.uniform(0, 1.3 * length)):
                 n_killed += 1
                 if folder.exists() and check_whole(folder):
@@ -125,6 +126,8 @@ def main(root, n_tries, names):
                     n_within += any(batches)
             found = Path(f"{folder}.npz").read_bytes()
             assert found == expected, f"{name}: another result after it was resumed"
+            done += n_killed > before
+            length = length if n_killed > before else length / 2  # it is faster than the first one was
     print(f"{n_killed} trainings killed, {n_within} within an epoch, all resumed to the same bits")
 
 
