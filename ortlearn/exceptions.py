@@ -22,8 +22,10 @@ __all__ = [
     "MissingRuntimeError",
     "NoTrainableWeightError",
     "ObjectiveWarning",
+    "OmittedWarning",
     "PluginError",
     "PrecisionWarning",
+    "SavedFileError",
     "SourceError",
     "StartKeptWarning",
     "UnfittedStartWarning",
@@ -93,6 +95,10 @@ class WeightOrderError(OrtlearnError, ValueError):
     """Weights that are not in the order onnxruntime requires (see onnx_rename_weights)."""
 
 
+class SavedFileError(OrtlearnError, ValueError):
+    """A file that is no saved estimator, is damaged or altered, or has what may not be read."""
+
+
 class WriteBackError(OrtlearnError, ValueError):
     """Trained weights that the attributes of the scikit-learn model cannot hold."""
 
@@ -115,6 +121,10 @@ class FidelityWarning(UserWarning):
 
 class ObjectiveWarning(UserWarning):
     """Part of what a model was fitted with is no part of its training."""
+
+
+class OmittedWarning(UserWarning):
+    """Part of an estimator cannot be saved without pickle, and is left out."""
 
 
 class UnfittedStartWarning(UserWarning):

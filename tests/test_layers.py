@@ -36,12 +36,13 @@ ALLOWED = {
     "models": {"graphs", "losses", "penalties"},
     "conversion": {"graphs", "differentiation", "losses", "models", "preprocessing", "onnx_files", "quiet"},
     "training": BELOW_TRAINING,
+    "saving": {"graphs"},
     "streams": set(),
-    "estimators": BELOW_ESTIMATORS | {"streams"},
+    "estimators": BELOW_ESTIMATORS | {"saving", "streams", "_version"},
     "inspection": {"graphs"},
-    "callbacks": {"graphs"},
+    "callbacks": {"graphs", "saving"},
     "testing": BELOW_ESTIMATORS,
-    "cli": BELOW_ESTIMATORS | {"estimators", "inspection", "_version"},
+    "cli": BELOW_ESTIMATORS | {"estimators", "inspection", "saving", "_version"},
     "__main__": {"cli"},
     "": {"estimators", "_version"},
 }
@@ -58,7 +59,7 @@ RESTRICTED = {
     "matplotlib": {"inspection.axes"},
     "pandas": {"cli.data_files", "cli.predictions", "cli.compare"},
     "pyarrow": {"streams.tables", "streams.arrow"},
-    "skops": {"cli.model_files", "cli.train"},
+    "skops": {"cli.model_files", "cli.train", "saving.sklearn_objects"},
 }
 FORBIDDEN = ("torch", "onnxruntime.training")
 
@@ -217,6 +218,8 @@ def test_every_part_is_known():
         ("ortlearn.streams.chunks", "from ..training import Data"),
         ("ortlearn.streams.opening", "import polars"),
         ("ortlearn.estimators.source_rows", "import pyarrow"),
+        ("ortlearn.saving.encoder", "from ..estimators.fitted_model import FittedModel"),
+        ("ortlearn.estimators.saved", "import skops.io"),
     ],
 )
 def test_a_bad_import_is_caught(module, source):

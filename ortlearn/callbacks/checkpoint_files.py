@@ -10,7 +10,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import joblib
 import onnx
 
 from ..exceptions import warn_user
@@ -27,7 +26,7 @@ __all__ = [
     "written_by",
 ]
 
-NAME = re.compile(r"epoch-(\d{6,})\.(?:onnx|joblib)")
+NAME = re.compile(r"epoch-(\d{6,})\.(?:onnx|zip)")
 #: Keys of the metadata of a checkpoint begin so.
 PREFIX = "ortlearn."
 #: Key of the callback that wrote a checkpoint.
@@ -45,7 +44,7 @@ def checkpoint_paths(folder: Path, nested: bool = True, suffix: str = ".onnx") -
         Where; it need not exist.
     nested : bool, default=True
         Whether to look into the folders inside it.
-    suffix : {".onnx", ".joblib"}, default=".onnx"
+    suffix : {".onnx", ".zip"}, default=".onnx"
         Models or estimators.
 
     Returns
@@ -71,11 +70,11 @@ def state_path(path: Path) -> Path:
     pathlib.Path
         It need not exist.
     """
-    return path.with_suffix(".joblib")
+    return path.with_suffix(".zip")
 
 
 def write_checkpoint(
-    path: Path, model: onnx.ModelProto, record: dict[str, Any], writer: str, estimator: Any = None
+    path: Path, model: onnx.ModelProto, record: dict[str, Any], writer: str, state: bytes | None = None
 ) -> None:
     """Write a model, with what was measured in its metadata, and the estimator beside it.
 
@@ -89,15 +88,15 @@ def write_checkpoint(
         Epoch, losses, score and rate; None where nothing was measured.
     writer : str
         Name of the callback.
-    estimator : estimator, default=None
-        Fitted, without callbacks, as a hook gets it; None writes the model alone.
+    state : bytes, default=None
+        Content of the file of the estimator; None writes the model alone.
     """
     for key, value in record.items():
         if value is not None:
             model.metadata_props.add(key=PREFIX + key, value=repr(value))
     model.metadata_props.add(key=WRITER, value=writer)  # after the others: a file cut off before has none
     content = model.SerializeToString()
-    write_state = None if estimator is None else lambda file: joblib.dump(estimator, file)
+    write_state = None if state is None else lambda file: file.write(state)
     write_together({state_path(path): write_state, path: lambda file: file.write(content + _seal(content))})
 
 

@@ -1,49 +1,68 @@
-"""The trained model of every epoch, as files to go on from."""
+"""Checkpoints of a training: its ONNX model, and what it takes to resume it."""
 
 from __future__ import annotations
 
 import math
 import os
+import time
 import uuid
-from numbers import Integral
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
+from ..exceptions import warn_user
+from .ranking import Ranking, check_monitor
 from .tasks import check_trainer, is_round, run_name
 
 __all__ = ["ModelCheckpoint"]
 
-#: What a model can be the best by, and whether it is the better the higher.
-MONITORED = {"validation_loss": False, "loss": False, "validation_score": True}
+#: State of the training between the files of two epochs.
+LAST = "last.zip"
+#: How many times as long as a file takes to write it takes at least until the next one, but for ``every``.
+SHARE = 50
 
 
 class ModelCheckpoint:
-    """Write the trained ONNX model of an epoch to a file, and go on from it another day.
+    """Write checkpoints of a training, and resume it from the last one.
 
-    The files are named ``epoch-000001.onnx`` and so on. A file is there as a whole or not at all, and stays
-    when the training fails later. What was measured at that epoch is in the metadata of the model. In a
-    pipeline or a search every training has a folder of its own, named by the tasks around it. Where nothing
-    tells them apart, as in ``cross_validate`` and ensembles, the first training of an estimator writes to the
-    folder itself, that of the next clone to ``fit-2`` inside it, and so on.
+    Of an epoch there are two files: ``epoch-000001.onnx``, the trained model with what was measured in its
+    metadata, and ``epoch-000001.zip``, the estimator as :func:`ortlearn.saving.save` writes it, from which
+    ``fit(..., resume_from=folder)`` resumes the training with the same bits. ``last.zip`` is the state in
+    between, within long epochs, too. A file is there as a whole or not at all, and stays when the training
+    fails or is killed. In a pipeline or a search every training has a folder of its own, named by the tasks
+    around it. Where nothing tells them apart, as in ``cross_validate`` and ensembles, the first training of
+    an estimator writes to the folder itself, that of the next clone to ``fit-2`` inside it, and so on.
 
     Parameters
     ----------
     folder : str or os.PathLike
         Where; it is made if missing.
-    every : int, default=1
-        Epochs between two files.
+    every : int, default=None
+        Epochs between two files of epochs; 1 where ``save_best`` is given. Otherwise there is one where
+        ``seconds`` have passed since the last one, and one of the last epoch, which takes less than 2 % of
+        the time.
     keep_best : int, default=None
-        How many of the files to keep, the best ones by ``monitor``; None keeps all of them. Epochs at
-        which ``monitor`` was not measured have no file then.
+        Former name of ``save_best``.
+
+        .. deprecated:: 0.2
     monitor : {"validation_loss", "loss", "validation_score"}, default="validation_loss"
         What the best is best by: the lowest loss, or the highest score.
-    with_estimator : bool, default=False
-        Whether to write the estimator too, by joblib, as ``epoch-000001.joblib``: it has the state of the
-        learning rate and the order of rows besides the weights, and its ``partial_fit`` goes on as if
-        nothing had happened. Like every pickle it runs code when it is loaded.
+    with_estimator : bool, default=True
+        Whether to write zip files beside the models; a training cannot be resumed without.
     overwrite : bool, default=False
         Whether ``fit`` may remove the checkpoints of an earlier ``fit`` of the same estimator, or of another
         ModelCheckpoint; otherwise finding some is an error.
+    seconds : float or None, default=60
+        Time after which ``last.zip`` is written again, between epochs and within them, or longer where it
+        takes more than 2 % of the time; None never writes it.
+    keep : int, default=None
+        How many files of the last epochs to keep; by default all where ``every`` is given, and otherwise one.
+    save_best : int or bool, default=None
+        How many files of the best epochs by ``monitor`` to keep. Without ``keep``, only these have files:
+        epochs at which ``monitor`` was not measured have none.
+    resume : bool, default=False
+        Whether ``fit`` resumes the training whose checkpoints are in the folder, if there are some: a search
+        that was killed is called again.
 
     Raises
     ------
@@ -66,8 +85,8 @@ class ModelCheckpoint:
     >>> trainer = OrtGradientOptimizer(Ridge(), max_iter=5, **options).set_callbacks(checkpoint).fit(X, y)
     >>> [path.name for path in checkpoint.paths()]
     ['epoch-000002.onnx', 'epoch-000004.onnx']
-    >>> later = OrtGradientOptimizer(checkpoint.paths()[-1], warm_start=True, max_iter=3, **options)
-    >>> later.fit(X, y).train_losses_[-1] < trainer.train_losses_[0]
+    >>> again = OrtGradientOptimizer(Ridge(), max_iter=5, **options).fit(X, y, resume_from=folder.name)
+    >>> again.train_losses_ == trainer.train_losses_
     True
     >>> folder.cleanup()
     """
@@ -75,28 +94,50 @@ class ModelCheckpoint:
     def __init__(
         self,
         folder: str | os.PathLike,
-        every: int = 1,
+        every: int | None = None,
         keep_best: int | None = None,
         monitor: str = "validation_loss",
-        with_estimator: bool = False,
+        with_estimator: bool = True,
         overwrite: bool = False,
+        *,
+        seconds: float | None = 60.0,
+        keep: int | None = None,
+        save_best: int | bool | None = None,
+        resume: bool = False,
     ):
         if not isinstance(folder, str | os.PathLike):
             raise TypeError(f"folder must be a path, as a str or a pathlib.Path, not {folder!r}.")
-        _check_positive("every", every)
         if keep_best is not None:
+            warn_user("keep_best of ModelCheckpoint is now save_best.", FutureWarning)
             _check_positive("keep_best", keep_best)
-        if monitor not in MONITORED:
-            raise ValueError(f"monitor must be one of {sorted(MONITORED)}, not {monitor!r}.")
+            save_best = keep_best if save_best is None else save_best
+        save_best = int(save_best) or None if isinstance(save_best, bool) else save_best
+        for name, value in (("every", every), ("keep", keep), ("save_best", save_best)):
+            if value is not None:
+                _check_positive(name, value)
+        check_monitor(monitor)
+        if seconds is not None and not (isinstance(seconds, Real) and seconds >= 0):
+            raise ValueError(f"seconds must be a number from 0 on, or None, not {seconds!r}.")
+        if every is None and save_best is not None:
+            every = 1
+        if every is None and keep is None:
+            keep = 1
         self.folder = Path(folder)
         self.every = every
-        self.keep_best = keep_best
         self.monitor = monitor
         self.with_estimator = with_estimator
         self.overwrite = overwrite
+        self.seconds = seconds
+        self.keep = keep
+        self.save_best = save_best
+        self.resume = resume
         self._writer = uuid.uuid4().hex  # tells its files from those of others, also in other processes
-        self._known: dict[Path, dict[Path, float]] = {}
+        self._ranking = Ranking(monitor, keep, save_best)
         self._earlier: dict[Path, list[Path]] = {}
+        self._resumed: dict[Path, bool] = {}
+        self._by_skops: dict[int, Any] = {}
+        self._written = -math.inf
+        self._took = 0.0
 
     def setup(self, estimator: Any, context: Any) -> None:
         """Make the folder of a training.
@@ -115,8 +156,8 @@ class ModelCheckpoint:
         OSError
             If the folder cannot be made, locked or written to.
         ValueError
-            If another training is writing there, or there are checkpoints of an earlier ``fit`` and
-            ``overwrite`` is False.
+            If another training is writing there, or there are checkpoints of an earlier ``fit`` and neither
+            ``overwrite`` nor ``resume`` is True.
         """
         from . import run_folders
 
@@ -125,15 +166,39 @@ class ModelCheckpoint:
         again = hasattr(estimator, "onnx_")
         lock = run_folders.reopen if again else run_folders.claim
         folder = lock(estimator, context, self.folder, folder, self._writer)
-        if again and context.task_name == "partial_fit":
+        if self._written == -math.inf or context.task_name == "fit":
+            self._written = time.monotonic()
+        is_fit = context.task_name != "partial_fit"
+        self._resumed[folder] = is_fit and (self.resume or getattr(estimator, "_is_resumed", False))
+        if self._resumed[folder] or (again and not is_fit):
             return
         earlier, has_states = run_folders.earlier_checkpoints(folder)
         if (earlier or has_states) and not self.overwrite:
             raise ValueError(
                 f"{folder} has {len(earlier) or 'estimators as'} checkpoints of an earlier fit: pass another "
-                "folder to ModelCheckpoint, or overwrite=True to remove them."
+                "folder to ModelCheckpoint, resume=True to resume that training, or overwrite=True to remove "
+                "them."
             )
-        self._known[folder], self._earlier[folder] = {}, earlier
+        self._earlier[folder] = earlier
+        self._ranking.forget(folder)
+
+    def path_to_resume(self, context: Any) -> Path | None:
+        """Return the folder of a training that is to be resumed.
+
+        Parameters
+        ----------
+        context : sklearn.callback.CallbackContext
+            Task of the call of ``fit``.
+
+        Returns
+        -------
+        pathlib.Path or None
+            None where there is nothing to resume.
+        """
+        from . import run_folders
+
+        folder = run_folders.held_folder(context, self._writer)
+        return folder if self.resume and any(folder.glob("*.zip")) else None
 
     def teardown(self, estimator: Any, context: Any) -> None:
         """Take note that it is over; what is written stays.
@@ -145,6 +210,7 @@ class ModelCheckpoint:
         """
         from . import run_folders
 
+        self._by_skops.clear()
         run_folders.release(context, self._writer)
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
@@ -156,15 +222,13 @@ class ModelCheckpoint:
             As in ``setup``.
         """
 
-    def on_fit_task_end(self, estimator: Any, context: Any, *, fitted_estimator: Any = None) -> None:
+    def on_fit_task_end(self, estimator: Any, context: Any) -> None:
         """Write the model of an epoch, if it is its turn.
 
         Parameters
         ----------
         estimator, context : object
             As in ``setup``; the task is that of the epoch.
-        fitted_estimator : estimator
-            The estimator as this epoch leaves it.
 
         Raises
         ------
@@ -176,65 +240,101 @@ class ModelCheckpoint:
         if not is_round(context):
             return
         record, folder = estimator.history_[-1], run_folders.held_folder(context.parent, self._writer)
-        if self.keep_best is not None and record[self.monitor] is None:
-            self._check_measured(estimator)
-        elif record["epoch"] % self.every == 0 and self._is_wanted(folder, record):
-            self._write(folder, record, fitted_estimator)
+        is_turn = self._is_due() if self.every is None else record["epoch"] % self.every == 0
+        if self._ranking.lacks(record):
+            self._ranking.check_measured(estimator)
+        elif is_turn and self._ranking.wants(folder, record):
+            self._write(folder, record, estimator)
+            return
+        if self._is_due():
+            self._write_last(folder, estimator)
 
-    def _check_measured(self, estimator: Any) -> None:
-        """Raise an error if there was a time for it, and nothing can be the best."""
-        due = estimator.validation_every
-        due = max(1, round(due * estimator.max_iter)) if isinstance(due, float) else due
-        values = [record[self.monitor] for record in estimator.history_]
-        if len(values) >= due and values.count(None) == len(values):
-            raise ValueError(
-                f"keep_best={self.keep_best} keeps the best by {self.monitor}, which is not measured: "
-                "pass X_val and y_val to fit, set early_stopping=True, or ModelCheckpoint(monitor='loss')."
-            )
+    def on_training_pause(self, estimator: Any, context: Any) -> None:
+        """Write the state of a training within an epoch, if it is time.
 
-    def _is_wanted(self, folder: Path, record: dict[str, Any]) -> bool:
-        """Return whether an epoch is among the best ones so far."""
-        if self.keep_best is None:
-            return True
-        cost = self._cost(record[self.monitor])
-        kept = self._costs(folder)
-        return cost < math.inf and (len(kept) < self.keep_best or cost < max(kept.values()))
+        Parameters
+        ----------
+        estimator, context : object
+            As in ``setup``.
 
-    def _write(self, folder: Path, record: dict[str, Any], fitted: Any) -> None:
+        Raises
+        ------
+        OSError
+            If it cannot be written; the checkpoints that are there stay.
+        """
+        from . import run_folders
+
+        if self._is_due():
+            self._write_last(run_folders.held_folder(context, self._writer), estimator)
+
+    def on_training_over(self, estimator: Any, context: Any) -> None:
+        """Write the last epoch where files come by time, and bring the state up to date.
+
+        Parameters
+        ----------
+        estimator, context : object
+            As in ``setup``.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written; the checkpoints that are there stay.
+        """
+        from . import run_folders
+
+        if context.task_name == "partial_fit" or not estimator.history_:
+            return
+        folder, record = run_folders.held_folder(context, self._writer), estimator.history_[-1]
+        path = _epoch_path(folder, record)
+        if self.every is None and not path.exists() and self._ranking.wants(folder, record):
+            self._write(folder, record, estimator)
+        if path.exists():
+            (folder / LAST).unlink(missing_ok=True)
+        elif self.resume or (folder / LAST).exists():
+            self._write_last(folder, estimator)
+
+    def _is_due(self) -> bool:
+        """Return whether it is time to write a state, at less than 2 % of the time."""
+        if self.seconds is None:
+            return False
+        return time.monotonic() - self._written >= max(self.seconds, SHARE * self._took)
+
+    def _state_of(self, fitted: Any) -> bytes:
+        """Return the content of the zip file of an estimator."""
+        from ..saving.public import packed_estimator
+
+        return packed_estimator(fitted, self._by_skops)
+
+    def _write(self, folder: Path, record: dict[str, Any], estimator: Any) -> None:
         from . import checkpoint_files
 
-        path = folder / f"epoch-{record['epoch']:06d}.onnx"
-        checkpoint_files.make_way(path, self.overwrite)
-        state = fitted if self.with_estimator else None
+        begun, path = time.monotonic(), _epoch_path(folder, record)
+        fitted = estimator._fitted.estimator()
+        checkpoint_files.make_way(path, self.overwrite or self._resumed.get(folder, False))
+        state = self._state_of(fitted) if self.with_estimator else None
         checkpoint_files.write_checkpoint(path, fitted.get_trained_onnx(), record, self._writer, state)
-        for old in self._earlier.pop(folder, ()):  # not before there is something in their place
+        earlier = self._earlier.pop(folder, None)
+        if earlier is not None:  # not before there is something in their place
+            (folder / LAST).unlink(missing_ok=True)
+        for old in earlier or ():
             if old != path:
                 checkpoint_files.remove_checkpoint(old)
-        if self.keep_best is None:
+        self._ranking.note(path, record)
+        self._note(begun)
+
+    def _write_last(self, folder: Path, estimator: Any) -> None:
+        from ..graphs.files import write_atomically
+
+        if not self.with_estimator:
             return
-        kept = self._costs(folder)
-        kept[path] = self._cost(record[self.monitor])
-        for worse in sorted(kept, key=lambda one: kept[one])[self.keep_best :]:
-            checkpoint_files.remove_checkpoint(worse)
-            del kept[worse]
+        begun, state = time.monotonic(), self._state_of(estimator._fitted.estimator())
+        write_atomically(folder / LAST, lambda file: file.write(state))
+        self._note(begun)
 
-    def _cost(self, value: float | None) -> float:
-        """Return what is the lower the better; what was not measured is never kept."""
-        if value is None or math.isnan(value):
-            return math.inf
-        return -value if MONITORED[self.monitor] else value
-
-    def _costs(self, folder: Path) -> dict[Path, float]:
-        """Return the checkpoints in the folder of a run, and what each is ranked by."""
-        from . import checkpoint_files
-
-        if folder not in self._known:
-            paths = checkpoint_files.checkpoint_paths(folder, nested=False)
-            self._known[folder] = {
-                path: self._cost(checkpoint_files.read_value(path, self.monitor))
-                for path in filter(checkpoint_files.is_checkpoint, paths)
-            }
-        return self._known[folder]
+    def _note(self, begun: float) -> None:
+        """Take note of how long a file took."""
+        self._written = time.monotonic()
+        self._took = self._written - begun
 
     def paths(self) -> list[Path]:
         """Return the ONNX files in the folder, the epochs of a run in order.
@@ -263,16 +363,11 @@ class ModelCheckpoint:
         """
         from . import checkpoint_files
 
-        costs = {path: self._cost(checkpoint_files.read_value(path, self.monitor)) for path in self.paths()}
-        best = min(costs, key=lambda path: costs[path], default=None)
-        if best is None:
-            raise ValueError(f"There is no checkpoint in {self.folder}: fit first, or pass another folder.")
-        if costs[best] == math.inf:
-            raise ValueError(
-                f"None of the {len(costs)} checkpoints in {self.folder} has a {self.monitor}: fit with what "
-                "it needs, such as X_val and y_val, or set another monitor."
-            )
-        return best
+        return self._ranking.best(checkpoint_files.checkpoint_paths(self.folder), self.folder)
+
+
+def _epoch_path(folder: Path, record: dict[str, Any]) -> Path:
+    return folder / f"epoch-{record['epoch']:06d}.onnx"
 
 
 def _check_positive(name: str, value: Any) -> None:

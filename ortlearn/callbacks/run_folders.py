@@ -142,7 +142,7 @@ def earlier_checkpoints(folder: Path) -> tuple[list[Path], bool]:
         Whether there are estimators without their models.
     """
     paths = checkpoint_paths(folder, nested=False)
-    states = checkpoint_paths(folder, nested=False, suffix=".joblib")
+    states = checkpoint_paths(folder, nested=False, suffix=".zip")
     models, whole = {path.stem for path in paths}, [path for path in paths if is_checkpoint(path)]
     for path in sorted({*paths} - {*whole}):
         warn_user(f"{path} is damaged, or no checkpoint: it is left as it is.", UserWarning)

@@ -21,11 +21,12 @@ from sklearn.base import is_classifier
 
 from ..estimators import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ..exceptions import ConversionError, FallbackWarning
+from ..saving.public import packed_estimator
 from .data_files import Table, column_options, read_table
 from .estimator_options import add_nested, add_parameters, check_parameters, given_parameters, set_nested
 from .messages import check_installed
 from .metrics import model_metrics, scores_of
-from .model_files import ONNX, SKOPS, load_model
+from .model_files import ONNX, SAVED, SKOPS, load_model
 from .onnx_model import OnnxModel, with_column_names
 from .output_files import OutputFile
 from .parser import add_data_options, add_model
@@ -76,7 +77,8 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
         "--out",
         required=True,
         metavar="FILE",
-        help="trained model: .onnx, or .skops for the scikit-learn model where MODEL is one",
+        help="trained model: .onnx, .skops for the scikit-learn model where MODEL is one, or .zip with "
+        "everything, to go on from",
     )
     parser.add_argument("--force", action="store_true", help="replace files that exist")
     parser.add_argument("--curve", metavar="FILE", help="picture of the loss per epoch, .png or .svg")
@@ -97,7 +99,7 @@ def run(options: argparse.Namespace) -> dict:
     out.write(content)
     if options.curve:
         curve.write(_picture(trainer, curve.suffix))
-    trained = _trained_model(trainer, content, options.out)
+    trained = _trained_model(trainer, model, content, options.out)
     after = None if model.task is None else _scores(trained, test, options.label)
     losses = trainer.train_losses_ or [None]  # none where the start was kept
     return {
@@ -117,7 +119,7 @@ def run(options: argparse.Namespace) -> dict:
 
 
 def _checked_output(options: argparse.Namespace) -> OutputFile:
-    out = OutputFile.checked(options.out, (ONNX, SKOPS), options.force, "--out")
+    out = OutputFile.checked(options.out, (ONNX, SKOPS, SAVED), options.force, "--out")
     if out.suffix == SKOPS:
         if Path(options.model).suffix.lower() == ONNX:
             raise ValueError(f"--out {options.out}: an ONNX file is trained to an ONNX file, not to {SKOPS}.")
@@ -193,9 +195,7 @@ def _fit(trainer: Any, model: Model, rows: Table, options: argparse.Namespace) -
     """Train, with what the training prints on stderr."""
     labels = None if rows.labels is None else match_labels(rows.labels, model, options.label)
     with contextlib.redirect_stdout(sys.stderr), name_text_columns(rows), warnings.catch_warnings():
-        if not options.out.lower().endswith(
-            SKOPS
-        ):  # the file would begin after a step that stays in scikit-learn
+        if options.out.lower().endswith(ONNX):  # it would begin after a step that stays in scikit-learn
             warnings.simplefilter("error", FallbackWarning)
         try:
             trainer.fit(model.features(rows), labels, sample_weight=rows.weights)
@@ -205,6 +205,8 @@ def _fit(trainer: Any, model: Model, rows: Table, options: argparse.Namespace) -
 
 def _content(trainer: Any, model: Model, suffix: str) -> bytes:
     """Return the trained model as the content of a file."""
+    if suffix == SAVED:
+        return packed_estimator(trainer)
     if suffix == ONNX:
         return with_column_names(trainer.get_trained_onnx(), model.column_names).SerializeToString()
     from skops import io
@@ -212,10 +214,13 @@ def _content(trainer: Any, model: Model, suffix: str) -> bytes:
     return io.dumps(trainer.to_sklearn())
 
 
-def _trained_model(trainer: Any, content: bytes, path: str) -> Model:
+def _trained_model(trainer: Any, model: Model, content: bytes, path: str) -> Model:
     """Return the trained model as a reader of the file gets it."""
-    if Path(path).suffix.lower() == SKOPS:
+    suffix = Path(path).suffix.lower()
+    if suffix == SKOPS or (suffix == SAVED and not isinstance(model, OnnxModel)):
         return SklearnModel(trainer.to_sklearn(), path)
+    if suffix == SAVED:
+        content = trainer.get_trained_onnx().SerializeToString()
     return OnnxModel(content, path, (trainer.loss_output_name, trainer.label_name, trainer.weight_name))
 
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
+from typing import Any
 
 from ..graphs import runtime_errors
 from ..streams import is_source
+from ..training.positions import Interrupted
 from ..training.stream_progress import close_stream
 from .callbacks import CallbackSupportMixin, EstimatorView, with_callbacks
 from .export import ExportMethods
 from .fitted_model import FittedModel
 from .fitting import Trainer
 from .prediction import PredictionMethods
+from .resuming import find_resumption
 from .samples import Samples
 from .source_fitting import SourceRequest, fit_source
 from .training_run import InterruptedFit
@@ -40,7 +43,15 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
     """Base class of the estimators; a subclass names its training step."""
 
     def fit(
-        self, X, y=None, sample_weight=None, X_val=None, y_val=None, sample_weight_val=None, classes=None
+        self,
+        X,
+        y=None,
+        sample_weight=None,
+        X_val=None,
+        y_val=None,
+        sample_weight_val=None,
+        classes=None,
+        resume_from=None,
     ):
         """Train.
 
@@ -63,6 +74,12 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
             All classes of a classifier, in any order, where y may lack some of them; those of y by default.
             The first fit of an estimator that is not fitted sees a copy of the first row for each class that
             y lacks. Those of a fitted model are known: passing others is an error.
+        resume_from : str, os.PathLike or estimator, default=None
+            Training to resume: a file or folder that :func:`ortlearn.saving.save` has written of an estimator
+            in training, the folder of a :class:`~ortlearn.callbacks.ModelCheckpoint`, or an estimator that
+            was interrupted. Parameters, model and samples must be those that it began with (``max_iter``,
+            ``tol`` and a few more may change); the result is bit for bit that of a training without
+            interruption.
 
         Returns
         -------
@@ -71,6 +88,9 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
 
         Raises
         ------
+        KeyboardInterrupt
+            At a Ctrl-C: the object has what it has reached, if that is anything, predicts, and
+            ``fit(..., resume_from=self)`` resumes its training.
         ValueError
             If an argument or a parameter is invalid (also PluginError, DeviceError,
             ConversionError, GradientError). The object stays as it was.
@@ -81,13 +101,22 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
         """
         _refuse_source(X)
         samples = Samples(X, y, sample_weight)
-        if X_val is None and (y_val is not None or sample_weight_val is not None):
-            raise ValueError("X_val is missing: y_val and sample_weight_val belong to its rows.")
-        held_out = None if X_val is None else Samples(X_val, y_val, sample_weight_val)
+        held_out = _validation_samples(X_val, y_val, sample_weight_val)
+        resumption = None if resume_from is None else find_resumption(resume_from)
         close_stream(self)
-        return self._commit(lambda trainer: trainer.fit(samples, held_out, classes))
+        return self._commit(lambda trainer: trainer.fit(samples, held_out, classes, resumption))
 
-    def partial_fit(self, X, y=None, classes=None, sample_weight=None, total_weight=None):
+    def partial_fit(
+        self,
+        X,
+        y=None,
+        classes=None,
+        sample_weight=None,
+        total_weight=None,
+        X_val=None,
+        y_val=None,
+        sample_weight_val=None,
+    ):
         """Train one epoch on some rows, from the weights and the state of the last call.
 
         Parameters
@@ -106,6 +135,12 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
             Sum of the weights of all rows of the stream, to which the penalty of the model itself is
             relative (``alpha`` of Ridge, ``C``); that of the rows that came so far by default, every one as
             often as it came.
+        X_val, y_val : array-like, default=None
+            Rows on which loss and score are measured after this call. With ``early_stopping``, the same ones
+            each time: once ``n_iter_no_change`` calls in a row made nothing better by ``tol``, the weights
+            are those of the best call, and ``stopped_`` is True. A call after that begins a new window.
+        sample_weight_val : array-like of shape (n_validation_samples,), default=None
+            Weights of these rows.
 
         Returns
         -------
@@ -116,7 +151,8 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
         samples = Samples(X, y, sample_weight)
         if total_weight is not None and not 0 < total_weight < math.inf:
             raise ValueError(f"total_weight={total_weight!r} must be a number above 0.")
-        return self._commit(lambda trainer: trainer.partial_fit(samples, classes, total_weight))
+        held_out = _validation_samples(X_val, y_val, sample_weight_val)
+        return self._commit(lambda trainer: trainer.partial_fit(samples, classes, total_weight, held_out))
 
     def fit_stream(
         self,
@@ -224,8 +260,21 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
         last = self._fitted if isinstance(self._fitted, FittedModel) else None
         twin = copy.copy(self)  # what callbacks see: they may set attributes, and fail
         with runtime_errors():
-            trainer = Trainer(self._configuration(), last, EstimatorView(twin), self)
-            twin._fitted = with_callbacks(lambda twin: train(trainer))(twin)
-        for name, value in vars(twin).items():
-            setattr(self, name, value)
+            parameters = self.get_params(deep=False)
+            trainer = Trainer(self._configuration(), last, EstimatorView(twin), self, parameters)
+            try:
+                twin._fitted = with_callbacks(lambda twin: train(trainer))(twin)
+            except Interrupted as interrupt:
+                if interrupt.model is not None:
+                    twin._fitted = interrupt.model
+                    self.__dict__.update(vars(twin))
+                raise
+        self.__dict__.update(vars(twin))
         return self
+
+
+def _validation_samples(X: Any, y: Any, sample_weight: Any) -> Samples | None:
+    """Return the samples to validate on, None without any."""
+    if X is None and (y is not None or sample_weight is not None):
+        raise ValueError("X_val is missing: y_val and sample_weight_val belong to its rows.")
+    return None if X is None else Samples(X, y, sample_weight)

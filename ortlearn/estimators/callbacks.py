@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from sklearn import __version__
@@ -51,6 +52,9 @@ DURING_FIT = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")
 #: What it keeps of callbacks, those set on the estimator and those around it.
 CALLBACKS = ("_skl_callbacks", "_parent_callback_ctx")
 
+#: Attribute of an estimator while callbacks are set up: whether its training is resumed.
+RESUMED = "_is_resumed"
+
 
 class EstimatorView:
     """An estimator in training, as scorers and callbacks see it.
@@ -70,25 +74,32 @@ class EstimatorView:
         fitted._fitted = model
         return fitted
 
-    def begin_task(self, name: str, samples: Samples, max_iter: int) -> FitTask | None:
-        """Begin the task of a call; None without callbacks here and around the estimator."""
+    def task(self, name: str, max_iter: int, is_resumed: bool = False) -> FitTask | None:
+        """Return the task of a call, before it begins; None without any callbacks."""
         if not any(hasattr(self._estimator, name) for name in CALLBACKS):
             return None
-        context = self._estimator._init_callback_context(task_name=name, max_subtasks=max_iter)
-        return FitTask(context, self._estimator, samples)
+        setattr(self._estimator, RESUMED, is_resumed)  # for setup hooks of callbacks
+        try:
+            context = self._estimator._init_callback_context(task_name=name, max_subtasks=max_iter)
+        finally:
+            delattr(self._estimator, RESUMED)
+        return FitTask(context, self._estimator)
 
 
 class _Task:
     """A task of an estimator, as callbacks hear of it."""
 
-    def __init__(self, context: Any, estimator: Any, samples: Samples):
-        weights = samples.sample_weight
+    def __init__(self, context: Any, estimator: Any):
         self._context = context
         self._estimator = estimator
+
+    def begin(self, samples: Samples) -> None:
+        """Tell that it begins, on these samples."""
+        weights = samples.sample_weight
         self._samples = samples
         metadata = None if weights is None else {"sample_weight": weights}
-        self._said = {"estimator": estimator, "X": samples.X, "y": samples.y, "metadata": metadata}
-        context.call_on_fit_task_begin(**self._said)
+        self._said = {"estimator": self._estimator, "X": samples.X, "y": samples.y, "metadata": metadata}
+        self._context.call_on_fit_task_begin(**self._said)
 
     def _end(self, model: Callable[[], FittedModel]) -> bool:
         """Tell that it ends; with this model a copy of the estimator predicts."""
@@ -99,8 +110,21 @@ class _Task:
 class FitTask(_Task):
     """A call of ``fit`` or ``partial_fit``."""
 
+    @property
+    def path_to_resume(self) -> Any:
+        """File of the training that a callback wants to be resumed; None without any."""
+        for callback in getattr(self._estimator, "_skl_callbacks", ()):
+            found = getattr(callback, "path_to_resume", lambda context: None)(self._context)
+            if found is not None:
+                return found
+        return None
+
     def observer(
-        self, name: str, history: list[dict[str, Any]], model_after: Callable[[TrainingResult], FittedModel]
+        self,
+        name: str,
+        history: list[dict[str, Any]],
+        model_after: Callable[[TrainingResult], FittedModel],
+        resumed: list[dict[str, Any]],
     ) -> Observer:
         """Return what makes a task ``name`` of every epoch.
 
@@ -112,17 +136,37 @@ class FitTask(_Task):
             Records of earlier epochs.
         model_after : callable
             Returns the fitted model that a result leaves.
+        resumed : list of dict
+            Records of the epochs of this call that another process has run.
         """
         # Hooks look here for what was measured; the list of an earlier call stays as it is.
-        self._estimator._fitted = Progress(TrainingState(history=list(history)))
-        return _Epochs(
-            lambda: _Task(self._context.subcontext(task_name=name), self._estimator, self._samples),
-            self._estimator._fitted.state.history,
+        progress = self._estimator._fitted = Progress(TrainingState(history=[*history, *resumed]))
+        epochs = _Epochs(
+            lambda: self._subtask(name),
+            progress.state.history,
             model_after,
+            partial(self._tell, "on_training_pause"),
+            resumed,
         )
+        progress.estimator = lambda: EstimatorView(self._estimator).with_model(epochs.model())
+        self._epochs = epochs
+        return epochs
+
+    def _subtask(self, name: str) -> _Task:
+        task = _Task(self._context.subcontext(task_name=name), self._estimator)
+        task.begin(self._samples)
+        return task
+
+    def _tell(self, hook: str) -> None:
+        """Call a hook of ours, of the callbacks that have it."""
+        for callback in getattr(self._estimator, "_skl_callbacks", ()):
+            if hasattr(callback, hook):
+                getattr(callback, hook)(self._estimator, self._context)
 
     def end(self, model: FittedModel) -> None:
         """Tell that the estimator is trained."""
+        self._tell("on_training_over")
+        self._epochs.close()
         self._estimator._fitted = model
         self._end(lambda: model)
 
@@ -130,12 +174,21 @@ class FitTask(_Task):
 class _Epochs:
     """Observer of a training: every epoch, or iteration of a solver, is a task."""
 
-    def __init__(self, make_task: Callable[[], _Task], history: list, model_after: Callable):
+    def __init__(
+        self,
+        make_task: Callable[[], _Task],
+        history: list,
+        model_after: Callable,
+        pause: Callable[[], None],
+        resumed: list[dict[str, Any]],
+    ):
         self._make_task = make_task
         self._history = history
         self._model_after = model_after
-        self._records: list[dict[str, Any]] = []
+        self._pause = pause
+        self._records: list[dict[str, Any]] = list(resumed)
         self._live: LiveInference | None = None
+        self._snapshot: Callable[[], Snapshot] | None = None
 
     def begin(self, epoch: int) -> None:
         self._task = self._make_task()
@@ -143,12 +196,22 @@ class _Epochs:
     def end(self, record: dict[str, Any], snapshot: Callable[[], Snapshot]) -> bool:
         self._records.append(record)
         self._history.append(record)
-        return self._task._end(lambda: self._model(snapshot()))
+        self._snapshot = snapshot
+        return self._task._end(self.model)
 
-    def _model(self, snapshot: Snapshot) -> FittedModel:
+    def pause(self, snapshot: Callable[[], Snapshot]) -> None:
+        self._snapshot = snapshot
+        self._pause()
+
+    def close(self) -> None:
+        """Let go of weights and states."""
+        self._snapshot = None
+
+    def model(self) -> FittedModel:
         """Return what the training would leave if it ended now, in sessions that all epochs share."""
+        assert self._snapshot is not None
         result = TrainingResult(history=list(self._records))
-        result.keep(snapshot)
+        result.keep(self._snapshot())
         model = self._model_after(result)
         if self._live is None:
             self._live = LiveInference(model.problem, model.trained, model.runner.runtime)

@@ -95,9 +95,9 @@ class Stopping:
             return "validation_loss" if self.scoring == "loss" else "validation_score"
         return None if self.tol is None else "loss"
 
-    def validation_period(self, max_iter: int) -> int:
-        """Return the number of epochs between two validations."""
-        every = self.validation_every
+    def validation_period(self, max_iter: int, stream: bool = False) -> int:
+        """Return the number of epochs between two validations; a stream validates at every call."""
+        every = 1 if stream else self.validation_every
         if isinstance(every, float):
             return 1 if self.early_stopping else max(1, round(every * max_iter))
         if self.early_stopping and every > max_iter:
@@ -206,11 +206,12 @@ class Configuration:
                 f"{' and '.join(wrong)} cannot be used with it."
             )
 
-    def check_partial_fit(self) -> None:
-        """Reject parameters that need all samples at once."""
-        if self.stopping.early_stopping:
+    def check_partial_fit(self, validates: bool) -> None:
+        """Reject parameters that need all samples at once, or samples to validate on that are not there."""
+        if self.stopping.early_stopping and not validates:
             raise ValueError(
-                "partial_fit does not support early_stopping=True: use fit, or losses and score."
+                "partial_fit with early_stopping=True validates at every call: pass X_val and y_val, the "
+                "same each time."
             )
         check_no_balanced_weights(self.class_weight)
         if self.updates.is_solver:
@@ -228,7 +229,7 @@ class Configuration:
             shuffle=self.shuffle,
             first_epoch=len(past_losses),
             past_losses=past_losses,
-            validation_every=stopping.validation_period(max_iter),
+            validation_every=stopping.validation_period(max_iter, stream),
             watch=None if stream else stopping.watched,
             tol=TOL if stopping.tol is None else stopping.tol,
             n_iter_no_change=stopping.n_iter_no_change,

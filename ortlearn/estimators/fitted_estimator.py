@@ -91,6 +91,7 @@ class FittedEstimator(Parameters):
     validation_losses_ = FittedAttribute("state.validation_losses")
     validation_scores_ = FittedAttribute("state.validation_scores")
     start_kept_ = FittedAttribute("state.start_kept")
+    stopped_ = FittedAttribute("state.window.stopped")
     coef_ = WrittenAttribute()
     intercept_ = WrittenAttribute()
     feature_importances_ = WrittenAttribute()

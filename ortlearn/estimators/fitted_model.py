@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from onnx import ModelProto
@@ -25,6 +25,9 @@ from .problem import Problem
 from .result_types import as_floats_of, probabilities_as_floats_of
 from .samples import check_weights, flat_weights
 from .training_state import TrainingState
+
+if TYPE_CHECKING:
+    from .resumption import Resumption
 
 __all__ = ["FittedModel"]
 
@@ -47,6 +50,8 @@ class FittedModel:
         Training step; None once pickled.
     inference : Inference or None
         Sessions; None once pickled.
+    resumption : Resumption or None
+        How to resume the training; None where it is over.
     """
 
     problem: Problem
@@ -55,6 +60,7 @@ class FittedModel:
     state: TrainingState
     step: Any = None
     inference: Inference | None = None
+    resumption: Resumption | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         kept = (item.name for item in fields(self) if item.name not in ("step", "inference"))

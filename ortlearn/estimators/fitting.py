@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state, get_tags
 
 from .. import conversion
+from ..exceptions import ConvergenceError
 from ..models import find_definition, fitted_part
 from ..training import Data, LoopSettings
 from .adaptation import Candidate, choose, folds
 from .callbacks import EstimatorView
-from .configuration import Configuration
+from .configuration import TOL, Configuration
 from .fitted_model import FittedModel
 from .inference import LiveInference
 from .input_validation import read_samples
 from .partial_fit_classes import expected_classes
+from .resuming import find_resumption
+from .resumption import Resumption, parameter_texts, resumptions
 from .samples import Samples, check_lengths, hold_out
 from .starting import Start, begin, data_of, resume
 from .training_run import new_step, train
@@ -45,31 +49,54 @@ class Trainer:
         The estimator in training, for callbacks and scorers.
     owner : object
         The estimator whose method was called: its calls of ``partial_fit`` share a line of progress.
+    parameters : dict
+        Its parameters, which a training that is resumed must have again.
     """
 
     configuration: Configuration
     last: FittedModel | None
     view: EstimatorView
     owner: Any = None
+    parameters: dict[str, Any] = field(default_factory=dict)
 
     @property
     def is_automatic(self) -> bool:
         """Whether the learning rate is to be chosen."""
         return self.configuration.updates.learning_rate is None
 
-    def fit(self, samples: Samples, held_out: Samples | None, classes: Any = None) -> FittedModel:
-        """Return a model trained for ``max_iter`` epochs; some samples may be held out."""
+    def fit(
+        self,
+        samples: Samples,
+        held_out: Samples | None,
+        classes: Any = None,
+        resumption: Resumption | None = None,
+    ) -> FittedModel:
+        """Return a model trained for ``max_iter`` epochs; some samples may be held out.
+
+        A training that is resumed makes its decisions again from the random state that it began with, but for
+        the choice of a candidate; the rest of it is where it was.
+        """
         configuration, stopping = self.configuration, self.configuration.stopping
         configuration.check_fit()
         expected = expected_classes(classes, samples.y, configuration.estimator_type)
-        random_state = check_random_state(configuration.random_state)
+        task = self.view.task("fit", stopping.max_iter, resumption is not None)
+        texts = parameter_texts(self.parameters)
+        if resumption is None and task is not None and task.path_to_resume is not None:
+            resumption = find_resumption(task.path_to_resume)
+        if resumption is None:
+            random_state = check_random_state(configuration.random_state)
+        else:
+            resumption.check_parameters(texts)
+            random_state = resumption.fresh_random_state()
+        begun = copy.deepcopy(random_state)
         seed = draw_seed(random_state)
         if stopping.early_stopping and held_out is None:
             _check_splits(configuration.source)
             parts = hold_out(samples, configuration, random_state)
             samples, held_out = samples.take(parts[0]), samples.take(parts[1])
-        task = self.view.begin_task("fit", samples, stopping.max_iter)
-        last = self.last if configuration.warm_start else None
+        if task is not None:
+            task.begin(samples)
+        last = self.last if configuration.warm_start and resumption is None else None
         start = begin(configuration, samples, random_state, seed, last, expected)
         settings = configuration.loop_settings(stopping.max_iter, (), stream=False)
         adapts = self._adapts(start)
@@ -80,16 +107,30 @@ class Trainer:
         if not adapts and held_out is not None and self.is_automatic and not stopping.early_stopping:
             settings = replace(settings, watch="validation_loss", validation_every=1, tol=0.0)
         validation = None if held_out is None else self.validation(start, held_out)
-        candidate = self._candidate(start, settings, validation, random_state) if adapts else None
-        return train(configuration, start, settings, validation, task, candidate)
+        if resumption is None:
+            candidate = self._candidate(start, settings, validation, random_state) if adapts else None
+            position = None
+        else:
+            start, candidate = resumption.applied(start), resumption.candidate
+            position = resumption.position
+        resumption_at = resumptions(start, begun, texts, candidate)
+        return train(configuration, start, settings, validation, task, candidate, resumption_at, position)
 
-    def partial_fit(self, samples: Samples, classes: Any, total_weight: float | None) -> FittedModel:
+    def partial_fit(
+        self,
+        samples: Samples,
+        classes: Any,
+        total_weight: float | None,
+        held_out: Samples | None = None,
+    ) -> FittedModel:
         """Return a model trained for one epoch more than the last one."""
         configuration = self.configuration
-        configuration.check_partial_fit()
+        configuration.check_partial_fit(held_out is not None)
         random_state = check_random_state(configuration.random_state)
         expected = expected_classes(classes, samples.y, configuration.estimator_type)
-        task = self.view.begin_task("partial_fit", samples, 1)
+        task = self.view.task("partial_fit", 1)
+        if task is not None:
+            task.begin(samples)
         if self.last is None:
             seed = draw_seed(random_state)
             start = begin(configuration, samples, random_state, seed, None, expected, True, total_weight)
@@ -98,7 +139,9 @@ class Trainer:
             if expected is not None:
                 expected.check_known(start.problem.targets.classes, "the first call")
         settings = configuration.loop_settings(1, start.state.train_losses, stream=True)
-        return train(configuration, start, replace(settings, stream=self.owner), None, task)
+        settings = replace(settings, stream=self.owner)
+        validation = None if held_out is None else self.validation(start, held_out)
+        return _stopped(configuration, train(configuration, start, settings, validation, task))
 
     def _adapts(self, start: Start) -> bool:
         """Return whether training is held back towards a model's own weights, as the rate is automatic."""
@@ -174,6 +217,24 @@ def _check_splits(source: Any) -> None:
             "column for each sample that it is fitted on: pass X_val, the kernel of other samples with "
             "those of X, or a fitted model."
         )
+
+
+def _stopped(configuration: Configuration, model: FittedModel) -> FittedModel:
+    """Return a model of a stream, with the weights of its best call where early stopping ends it."""
+    watched, stopping = configuration.stopping.watched, configuration.stopping
+    if not stopping.early_stopping or watched is None:
+        return model
+    value = model.state.history[-1][watched]
+    if math.isnan(value):
+        raise ConvergenceError(f"The {watched} is nan: look at the rows to validate on and at scoring.")
+    sign = -1.0 if watched == "validation_score" else 1.0
+    tol = TOL if stopping.tol is None else stopping.tol
+    weights = model.stable_weights()
+    state = model.state.validated(weights, sign * value, tol, stopping.n_iter_no_change)
+    if not state.window.stopped:
+        return replace(model, state=state)
+    trained = model.problem.trainable.with_stable_weights(state.window.weights)
+    return replace(model, trained=trained, state=state, inference=None)
 
 
 def draw_seed(random_state: np.random.RandomState) -> int:

@@ -138,6 +138,8 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
         Whether the last ``fit`` went back to the weights it started from.
     best_epoch_ : int
         Epoch whose weights were kept, from 1; with ``early_stopping`` only.
+    stopped_ : bool
+        Whether ``early_stopping`` says that the calls of ``partial_fit`` have come to their end.
     loss_, penalty_, learning_rate_ : BaseLoss, BasePenalty, BaseLearningRate
         Plugins that were used.
     classes_ : ndarray of shape (n_classes,)

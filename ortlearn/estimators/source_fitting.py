@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from ..exceptions import PluginError
 from ..streams import Rows, Source, Table, cut, open_source
 from ..training import Data
+from .callbacks import FitTask
 from .class_weights import objective_weights
 from .fitted_model import FittedModel
 from .fitting import Trainer, draw_seed
@@ -107,11 +108,18 @@ def _begun(trainer: Trainer, samples: SourceSamples, classes: Any) -> tuple[Star
     seed = draw_seed(random_state)
     first = _in_memory(trainer, samples.first())
     expected = _expected(classes, samples.whole, first.y, configuration.estimator_type)
-    task = trainer.view.begin_task("fit", first, configuration.stopping.max_iter)
+    task = _begun_task(trainer, first)
     last = trainer.last if configuration.warm_start else None
     start = begin(configuration, first, random_state, seed, last, expected, whole=samples.whole)
     samples.understood_by(start.problem, start.features)
     return _of_source(start, samples), task
+
+
+def _begun_task(trainer: Trainer, first: Samples) -> FitTask | None:
+    task = trainer.view.task("fit", trainer.configuration.stopping.max_iter)
+    if task is not None:
+        task.begin(first)
+    return task
 
 
 def _resumed(trainer: Trainer, samples: SourceSamples) -> tuple[Start, Any]:
@@ -130,7 +138,7 @@ def _resumed(trainer: Trainer, samples: SourceSamples) -> tuple[Start, Any]:
     problem, state = last.problem, last.state
     samples.understood_by(problem, last.features)
     first = samples.first()
-    task = trainer.view.begin_task("fit", _in_memory(trainer, first), configuration.stopping.max_iter)
+    task = _begun_task(trainer, _in_memory(trainer, first))
     data = samples.read(first)
     weights = state.anchor or last.next_weights(problem.trainable.trained)
     own = starts_with_own(configuration, problem)

@@ -14,7 +14,7 @@ from ..streams import Rows, Source, Turns, chunk_size, cut, prefetched, whole_bl
 from ..training import Data
 from ..training.batches import epoch_order
 from ..training.first_layers import Moments
-from ..training.passes import Position
+from ..training.passes import PassPosition
 from .class_weights import objective_weights, times_class_weights
 from .input_validation import InputFeatures, read_samples
 from .problem import Problem, label_spread
@@ -176,11 +176,11 @@ class SourcePasses:
         self.n_samples = samples.n_samples
         self._samples, self._prepare, self._seed = samples, prepare, seed
 
-    def chunks(self, position: Position) -> Generator[tuple[Data, np.ndarray], None, None]:
+    def chunks(self, position: PassPosition) -> Generator[tuple[Data, np.ndarray], None, None]:
         """Yield the chunks of a pass."""
         return prefetched(lambda: self._read(position))
 
-    def _read(self, position: Position) -> Iterator[tuple[Data, np.ndarray]]:
+    def _read(self, position: PassPosition) -> Iterator[tuple[Data, np.ndarray]]:
         samples = self._samples
         blocks, skipped = samples.blocks_after(position.epoch, self._seed, position.chunk * samples.size)
         number, done = position.chunk, position.batches * samples._batch_size

@@ -26,7 +26,9 @@ from ..training.averaging import begin_later
 from ..training.coordinates import Coordinates
 from ..training.full_batch import FullBatchStep
 from ..training.hoisting import Prefix, needs_hoisting, split_prefix
+from ..training.pass_loop import run_passes
 from ..training.passes import ReadingFailed
+from ..training.positions import Interrupted, Position
 from ..training.rescaling import unit_lengths
 from ..training.solver_loop import run_full_batch, standardised_weights
 from ..training.step_graphs import OBJECTIVE, objective_graph, penalty_graph
@@ -36,6 +38,7 @@ from .configuration import Configuration
 from .feature_scales import scale_advice
 from .fitted_model import FittedModel
 from .inference import Inference, LiveInference
+from .resumption import Resumption
 from .starting import Start
 from .validation import Validation
 
@@ -69,18 +72,23 @@ def train(
     validation: Validation | None = None,
     task: FitTask | None = None,
     candidate: Candidate | None = None,
+    resumption_at: Callable[[Position], Resumption] | None = None,
+    position: Position | None = None,
 ) -> FittedModel:
     """Return the model that a training leaves.
 
-    ``candidate`` says how training from a model's own weights is held back, where that was chosen.
+    ``candidate`` says how training from a model's own weights is held back, where that was chosen;
+    ``resumption_at`` makes of a position what it takes to resume a training that may be resumed, and
+    ``position`` is where one is resumed.
     """
     start = _in_coordinates(configuration, start)
     step, data, prepare = new_step(configuration, start)
-    model_after = partial(_model_after, configuration, start, step)
+    model_after = partial(_model_after, configuration, start, step, resumption_at)
     observer = None
     if task is not None:
         name = "iteration" if step.task.update.learning_rate.full_batch else "epoch"
-        observer = task.observer(name, start.state.history, model_after)
+        resumed = [] if position is None else position.history
+        observer = task.observer(name, start.state.history, model_after, resumed)
     advice = partial(scale_advice, start.problem, start.features, start.data.X)
     hooks: dict[str, Any] = {
         "validate": None if validation is None else validation.measure,
@@ -91,13 +99,21 @@ def train(
     if candidate is not None and math.isinf(candidate.pull):
         result = TrainingResult.of_start(start.weights)
     else:
+        settings = replace(settings, advice=advice)
+        if start.source is None:
+            hooks["position"] = position
         try:
-            result = _run(start, step, data, replace(settings, advice=advice), candidate, hooks)
+            result = _run(start, step, data, settings, candidate, hooks)
         except ReadingFailed as failed:
             cause, found = failed.__cause__, failed.result
             if not found.history and not found.unfinished.position.chunk and start.state.unfinished is None:
                 raise cause from None  # type: ignore[misc]
             raise InterruptedFit(model_after(found)) from cause
+        except Interrupted as interrupt:
+            reached = interrupt.snapshot.position
+            if resumption_at is not None and (reached.n_epochs or len(reached.objectives)):
+                interrupt.model = model_after(TrainingResult.of_snapshot(interrupt.snapshot))
+            raise
     if candidate is None and start.is_own and configuration.keep_better:
         _keep_better(configuration, start, result, validation, (step.task, data))
     if result.start_kept:
@@ -136,6 +152,8 @@ def _run(
         states = states or unit_lengths(step.task, weights, start.label_moments()[1])
     if coordinates is not None:
         hooks["convert"] = coordinates.as_weights
+    if start.source is not None:
+        return run_passes(step, data, weights, settings, states=states, **hooks)
     return run_training(step, data, weights, settings, start.state.seed, states=states, **hooks)
 
 
@@ -179,13 +197,20 @@ def _keep_better(
 
 
 def _model_after(
-    configuration: Configuration, start: Start, step: Any, result: TrainingResult
+    configuration: Configuration,
+    start: Start,
+    step: Any,
+    resumption_at: Callable[[Position], Resumption] | None,
+    result: TrainingResult,
 ) -> FittedModel:
-    """Return the model that a training leaves."""
+    """Return the model that a training leaves, or has reached."""
+    resumption = None
+    if result.position is not None and resumption_at is not None:
+        resumption = resumption_at(result.position)
     trained = start.problem.trainable.with_stable_weights(result.weights)
     state = start.state.after(result, start.n_samples)
     inference = Inference(start.problem, trained, configuration.runtime)
-    return FittedModel(start.problem, start.features, trained, state, step, inference)
+    return FittedModel(start.problem, start.features, trained, state, step, inference, resumption)
 
 
 def _in_coordinates(configuration: Configuration, start: Start) -> Start:

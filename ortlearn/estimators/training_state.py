@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,10 +13,37 @@ from ..training import TrainingResult
 from ..training.coordinates import Coordinates
 from ..training.passes import Unfinished
 
-__all__ = ["Progress", "TrainingState"]
+__all__ = ["Progress", "TrainingState", "Window"]
 
 #: How much a stream must grow before the penalty of a model follows: each time, graphs are compiled again.
 STEP = 1.1
+
+
+@dataclass(frozen=True)
+class Window:
+    """Early stopping of a stream: what was best, and how many validations there were since.
+
+    Attributes
+    ----------
+    lowest : float
+        Best value of what is watched, losses as they are and scores with their sign changed.
+    without_change : int
+        Validations since it got better by ``tol``.
+    epoch : int or None
+        Call that was best.
+    weights, raw_weights, states : dict
+        What it left.
+    stopped : bool
+        Whether there were ``n_iter_no_change`` validations without it.
+    """
+
+    lowest: float = math.inf
+    without_change: int = 0
+    epoch: int | None = None
+    weights: dict[str, np.ndarray] = field(default_factory=dict)
+    raw_weights: dict[str, np.ndarray] | None = None
+    states: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
+    stopped: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,6 +76,8 @@ class TrainingState:
         Those in which batches are trained on, of the first samples of a stream.
     unfinished : Unfinished or None
         Epoch in which reading a source failed.
+    window : Window
+        Early stopping of a stream.
     """
 
     seed: int = 0
@@ -61,6 +92,7 @@ class TrainingState:
     anchor: dict[str, np.ndarray] | None = None
     coordinates: Coordinates | None = None
     unfinished: Unfinished | None = None
+    window: Window = Window()
 
     def with_more(self, weight: float) -> TrainingState:
         """Return the state of a stream with more samples, of a sum of weights."""
@@ -83,6 +115,27 @@ class TrainingState:
             self.anchor,
             self.coordinates,
             result.unfinished,
+            self.window,
+        )
+
+    def validated(
+        self, weights: dict[str, np.ndarray], value: float, tol: float, n_iter_no_change: int
+    ) -> TrainingState:
+        """Return the state after a call of a stream that was validated, which may stop there.
+
+        A stream that had stopped begins with a new window.
+        """
+        before = Window() if self.window.stopped else self.window
+        count = 0 if value < before.lowest - tol else before.without_change + 1
+        if value < before.lowest:
+            best = Window(value, count, self.n_iter, weights, self.raw_weights, self.states)
+        else:
+            best = replace(before, without_change=count)
+        if count < n_iter_no_change:
+            return replace(self, window=best)
+        window = replace(best, stopped=True)
+        return replace(
+            self, window=window, best_epoch=best.epoch, raw_weights=best.raw_weights, states=best.states
         )
 
     @property
@@ -109,8 +162,17 @@ class TrainingState:
         return [record[name] for record in self.history if record[name] is not None]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Progress:
-    """What hooks of callbacks find on an estimator in training, in the place of its fitted model."""
+    """What hooks of callbacks find on an estimator in training, in the place of its fitted model.
+
+    Attributes
+    ----------
+    state : TrainingState
+        Records of the epochs.
+    estimator : callable or None
+        Returns the estimator that the training would leave if it ended now; for hooks of callbacks.
+    """
 
     state: TrainingState
+    estimator: Callable[[], Any] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,10 @@ from .sessions import make_session
 from .step_graphs import Carried
 from .task import TrainingTask
 
-__all__ = ["BaseStep"]
+__all__ = ["BaseStep", "Pause"]
+
+#: Takes the objectives of the batches so far, some arrays or numbers.
+Pause = Callable[[list[Any]], None]
 
 
 class BaseStep:
@@ -118,25 +122,31 @@ class BaseStep:
             self.rebind(data, buffers)
             self._loaded = data
 
-    def run_epoch(self, order: np.ndarray, batch_size: int, buffers: CarriedBuffers) -> np.ndarray:
+    def run_epoch(
+        self, order: np.ndarray, batch_size: int, buffers: CarriedBuffers, pause: Pause | None = None
+    ) -> np.ndarray:
         """Update on every batch of an epoch, up to the first objective that is not finite.
 
         Parameters
         ----------
         order : ndarray of shape (n_samples,), int64
-            Row numbers in the order they are visited.
+            Row numbers in the order they are visited: those of an epoch, or of its last batches.
         batch_size : int
             Rows of a batch.
         buffers : CarriedBuffers
             Weights and states; those of the last finite objective where one is not.
+        pause : callable, default=None
+            Called between two parts of the epoch with the objectives so far, in a list that grows.
 
         Returns
         -------
         ndarray of shape (n_batches,)
             Objective of each batch; the last one is the only one that may not be finite.
         """
-        values = []
+        values: list[Any] = []
         for rows in split_batches(order, batch_size):
+            if pause is not None and values:
+                pause(values)
             values.append(self.run(rows, buffers))
             if not np.isfinite(values[-1]):
                 buffers.step_back(1)  # the weights that gave this value are not the last good ones

@@ -210,9 +210,10 @@ class CarriedBuffers:
             if item.state is None
         }
 
-    def read(self) -> dict[tuple[str, str | None], np.ndarray]:
-        """Return the current values, copied to numpy arrays."""
+    def read(self, copy: int | None = None) -> dict[tuple[str, str | None], np.ndarray]:
+        """Return the values of a copy, by default the current one, copied to numpy arrays."""
+        values = self.values[self.current if copy is None else copy]
         return {
             (item.weight, item.state): np.array(value.numpy())
-            for item, value in zip(self.carried, self.values[self.current], strict=True)
+            for item, value in zip(self.carried, values, strict=True)
         }

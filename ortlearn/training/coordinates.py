@@ -13,12 +13,24 @@ from .buffers import Data
 from .first_layers import ROWS, FirstLayer, Moments, first_layers, moments
 from .task import TrainingTask
 
-__all__ = ["Coordinates"]
+__all__ = ["Coordinates", "Scale"]
 
 
 @dataclass(frozen=True)
-class _Scale:
-    """Where a first layer lies in the vector of all weights, and mean and spread of its features."""
+class Scale:
+    """Place of a first layer in the vector of all weights, and moments of its features.
+
+    Attributes
+    ----------
+    layer : FirstLayer
+        Layer.
+    weight, intercept : slice
+        Where they are in the vector; None for an intercept that stays.
+    shape : tuple of int
+        Shape of the weight.
+    mean, spread : ndarray of shape (n_features,)
+        Moments.
+    """
 
     layer: FirstLayer
     weight: slice
@@ -74,6 +86,15 @@ class Coordinates:
         scaled alone.
     measured : mapping of str to Moments, default=None
         Moments of features that come in chunks; those of the samples by default.
+
+    Attributes
+    ----------
+    scales : list of Scale
+        Layers, and the moments of their features.
+    names : list of str
+        Weights, in the order of the vector.
+    dtype : numpy.dtype
+        Type of the weights.
     """
 
     def __init__(
@@ -84,8 +105,8 @@ class Coordinates:
         of_features: bool = False,
         measured: Mapping[str, Moments] | None = None,
     ):
-        self._scales: list[_Scale] = []
-        self._names, self._dtype = task.graph.weights, task.graph.dtype
+        self.scales: list[Scale] = []
+        self.names, self.dtype = task.graph.weights, task.graph.dtype
         ends = np.cumsum([int(np.prod(shapes[name], dtype=np.int64)) for name in task.graph.weights])
         starts = np.concatenate([[0], ends[:-1]])
         slices = {
@@ -112,7 +133,29 @@ class Coordinates:
             spread[spread == 0] = 1.0
             intercept = slices[layer.intercept] if centred and layer.intercept is not None else None
             whole = (shape[0], shape[1])
-            self._scales.append(_Scale(layer, slices[layer.weight], whole, intercept, mean, spread))
+            self.scales.append(Scale(layer, slices[layer.weight], whole, intercept, mean, spread))
+
+    @classmethod
+    def of_parts(cls, scales: list[Scale], names: list[str], dtype: np.dtype) -> Coordinates:
+        """Return coordinates that were saved.
+
+        Parameters
+        ----------
+        scales : list of Scale
+            Layers and moments.
+        names : list of str
+            Weights, in the order of the vector.
+        dtype : numpy.dtype
+            Type of the weights.
+
+        Returns
+        -------
+        Coordinates
+            Change of variables.
+        """
+        found = cls.__new__(cls)
+        found.scales, found.names, found.dtype = scales, names, dtype
+        return found
 
     def weights(self, point: np.ndarray) -> np.ndarray:
         """Return the weights W and b of a point.
@@ -128,7 +171,7 @@ class Coordinates:
             All weights as one vector.
         """
         vector = np.array(point)
-        for scale in self._scales:
+        for scale in self.scales:
             layer = point[scale.weight].reshape(scale.shape) / scale.spread[:, np.newaxis]
             vector[scale.weight] = layer.ravel()
             if scale.intercept is not None:
@@ -149,7 +192,7 @@ class Coordinates:
             U, c and all other weights.
         """
         point = np.array(vector)
-        for scale in self._scales:
+        for scale in self.scales:
             layer = vector[scale.weight].reshape(scale.shape)
             point[scale.weight] = (layer * scale.spread[:, np.newaxis]).ravel()
             if scale.intercept is not None:
@@ -170,7 +213,7 @@ class Coordinates:
             Gradient by U, c and all other weights.
         """
         found = np.array(slopes)
-        for scale in self._scales:
+        for scale in self.scales:
             layer = slopes[scale.weight].reshape(scale.shape)
             if scale.intercept is not None:
                 layer = layer - np.outer(scale.mean, slopes[scale.intercept])
@@ -209,7 +252,7 @@ class Coordinates:
         TrainingTask
             What is trained.
         """
-        lengths = {scale.layer.weight: 1 / scale.spread[:, np.newaxis] for scale in self._scales}
+        lengths = {scale.layer.weight: 1 / scale.spread[:, np.newaxis] for scale in self.scales}
         return task.changed(penalty=_ScaledPenalty(task.objective.penalty, lengths))
 
     def standardised_data(self, task: TrainingTask, data: Data) -> Data:
@@ -228,7 +271,7 @@ class Coordinates:
             The same labels and weights.
         """
         columns = dict(data.inputs(task))
-        for scale in self._scales:
+        for scale in self.scales:
             features = columns[scale.layer.features]
             if issparse(features):
                 found = features.multiply(1 / scale.spread).tocsr().astype(features.dtype)
@@ -273,10 +316,10 @@ class Coordinates:
     def _apply(
         self, change: Callable[[np.ndarray], np.ndarray], arrays: Mapping[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
-        vector = change(np.concatenate([np.ravel(arrays[n]).astype(np.float64) for n in self._names]))
-        ends = np.cumsum([arrays[name].size for name in self._names])[:-1]
-        parts = zip(self._names, np.split(vector, ends), strict=True)
-        return {name: part.reshape(arrays[name].shape).astype(self._dtype) for name, part in parts}
+        vector = change(np.concatenate([np.ravel(arrays[n]).astype(np.float64) for n in self.names]))
+        ends = np.cumsum([arrays[name].size for name in self.names])[:-1]
+        parts = zip(self.names, np.split(vector, ends), strict=True)
+        return {name: part.reshape(arrays[name].shape).astype(self.dtype) for name, part in parts}
 
     def lengths(self, n_elements: int) -> np.ndarray:
         """Return how much of a weight one unit of its coordinate is.
@@ -292,6 +335,6 @@ class Coordinates:
             ``1 / spread`` for W, one for all others.
         """
         found = np.ones(n_elements)
-        for scale in self._scales:
+        for scale in self.scales:
             found[scale.weight] = np.repeat(1 / scale.spread, scale.shape[1])
         return found

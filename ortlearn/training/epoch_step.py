@@ -8,7 +8,7 @@ import numpy as np
 from onnx import ModelProto
 
 from . import batch_timer
-from .base_step import BaseStep
+from .base_step import BaseStep, Pause
 from .batch_loops import LOSSES, ORDER, is_long
 from .batch_timer import BatchTimer
 from .buffers import CarriedBuffers, Data, row_bytes, take_rows
@@ -146,12 +146,16 @@ class EpochStep(BaseStep):
         self._rate_value = rate
         self._rate.update_inplace(np.array(rate, dtype=self.task.graph.dtype))
 
-    def run_epoch(self, order: np.ndarray, batch_size: int, buffers: CarriedBuffers) -> np.ndarray:
+    def run_epoch(
+        self, order: np.ndarray, batch_size: int, buffers: CarriedBuffers, pause: Pause | None = None
+    ) -> np.ndarray:
         """Update on every batch of an epoch, up to the first objective that is not finite."""
         n_batches = len(order) // self.size
         self._try_out(order, n_batches, buffers)
-        if not self._bindings or self._timer.batches(n_batches) < n_batches:
-            return self._run_in_parts(order, buffers)
+        assert self._data is not None
+        is_whole = len(order) == len(self._data)
+        if not self._bindings or not is_whole or self._timer.batches(n_batches) < n_batches:
+            return self._run_in_parts(order, buffers, pause)
         full = n_batches * self.size
         self._values[ORDER].update_inplace(order[:full].reshape(-1, self.size))
         if self.rest:
@@ -196,7 +200,9 @@ class EpochStep(BaseStep):
         binding = self._binding(buffers, buffers.current, inputs, compiled)
         return self._call(compiled[1], binding, len(rows) // self.size, rest)
 
-    def _run_in_parts(self, order: np.ndarray, buffers: CarriedBuffers) -> np.ndarray:
+    def _run_in_parts(
+        self, order: np.ndarray, buffers: CarriedBuffers, pause: Pause | None = None
+    ) -> np.ndarray:
         """Run an epoch in several calls: none takes long, or has many sparse rows to make dense."""
         begun = buffers.read()
         n_left, most = len(order) // self.size, self._most_batches()
@@ -212,6 +218,8 @@ class EpochStep(BaseStep):
                 return self._go_through_again(order, buffers)
             buffers.advance()
             start = stop
+            if pause is not None and n_left:
+                pause(values)
         self._ran = order, self._rate_value, begun
         return np.concatenate(values)
 

@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from dataclasses import replace
+from typing import Any, NamedTuple, cast
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
-from ..exceptions import ConvergenceError, warn_user
 from ..learning_rates import Rates
+from . import batch_timer
 from .base_step import BaseStep
-from .batches import batch_sizes
+from .batches import batch_sizes, epoch_order
 from .buffers import CarriedBuffers, Data
+from .divergence import Convert, Diverged, check_last, report, snapshot_of
 from .full_batch import FullBatchStep
 from .loop_records import LoopSettings, Observer, Snapshot, TrainingResult
 from .monitor import Monitor, Validate
-from .passes import MemoryPasses, Passes, Position, ReadingFailed, Unfinished, read_chunks
+from .positions import Interrupted, Position
 from .progress import progress_bar
 from .solver_loop import run_full_batch
 
 __all__ = ["LoopSettings", "TrainingResult", "run_training"]
 
-Convert = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
-
-
-class _Diverged(Exception):
-    """A loss, or a weight after the last batch, was not finite."""
-
-    def __init__(self, value: float):
-        super().__init__(value)
-        self.value = value
+#: Seconds between two times that an observer hears of an epoch in progress.
+PAUSE = 0.05
+#: Objectives of an epoch that has not begun.
+NONE = np.zeros(0)
 
 
 def run_training(
@@ -42,13 +37,11 @@ def run_training(
     seed: int,
     *,
     shard: int = 0,
-    passes: Passes | None = None,
-    unfinished: Unfinished | None = None,
-    past: Sequence[dict] = (),
     states: dict | None = None,
     validate: Validate | None = None,
     observer: Observer | None = None,
     convert: Convert | None = None,
+    position: Position | None = None,
 ) -> TrainingResult:
     """Train.
 
@@ -57,7 +50,7 @@ def run_training(
     step : BaseStep or FullBatchStep
         How a batch updates the weights, or the objective of all rows.
     data : Data
-        Rows, or the first ones of passes.
+        Rows.
     weights : dict of str to ndarray
         Initial weights.
     settings : LoopSettings
@@ -66,12 +59,6 @@ def run_training(
         Seed of the orders of the samples: that of an epoch depends on seed, shard and epoch alone.
     shard : int, default=0
         Number of the part of the data that these samples are.
-    passes : Passes, default=None
-        Where the rows of each epoch come from; seed and shard have no effect then.
-    unfinished : Unfinished, default=None
-        The first epoch, where it begins in its middle.
-    past : sequence of dict, default=()
-        Records of the epochs before it, where they are of the same training.
     states : dict, default=None
         States of the update to go on from.
     validate : callable, default=None
@@ -80,6 +67,9 @@ def run_training(
         Hears of every epoch, and may end the training.
     convert : callable, default=None
         Returns the weights of what is trained, where these are a point in other coordinates.
+    position : Position, default=None
+        Where to continue a training of the same step, data, settings and seed; ``weights`` and ``states`` are
+        those of its beginning.
 
     Returns
     -------
@@ -90,138 +80,143 @@ def run_training(
     ------
     ConvergenceError
         If a loss is not finite and ``settings.exc`` is True.
-    ReadingFailed
-        If a chunk of passes cannot be read; it has what was learned before.
+    Interrupted
+        At a Ctrl-C, a KeyboardInterrupt with what the training has reached.
     """
     if isinstance(step, FullBatchStep):
-        return run_full_batch(step, data, weights, settings, validate, observer)
-    rows: Passes = passes or MemoryPasses(data, seed if settings.shuffle else None, shard)
-    sizes = batch_sizes(rows.n_samples, settings.batch_size)
-    buffers = step.start(data, sizes, weights, states, rows.n_samples)
-    step.checks_loss = settings.first_epoch == 0
-    recent: deque[float] = deque(maxlen=10)
-    rates, rate = Rates(step.task.update.learning_rate, settings.past_losses), float("nan")
+        return run_full_batch(step, data, weights, settings, validate, observer, position=position)
+    if position is not None:
+        weights, states = position.weights, position.states
+    buffers = step.start(data, batch_sizes(len(data), settings.batch_size), weights, states)
+    step.checks_loss = settings.first_epoch == 0 and position is None
     with progress_bar(
         settings.max_iter, settings.description, bool(settings.verbose), settings.stream
     ) as advance:
-        best = None if unfinished is None else unfinished.best
-        monitor = Monitor(settings, validate, observer, advance, past, best)
+        monitor = Monitor(settings, validate, observer, advance, position, convert)
+        run = _Run(step, data, buffers, settings, monitor, observer, convert, position)
         try:
-            for epoch in range(settings.first_epoch, settings.first_epoch + settings.max_iter):
-                monitor.begin()
-                rate = rates.of(epoch)
-                step.set_rate(rate)
-                begun = _Epoch(epoch) if unfinished is None else _Epoch.after(unfinished)
-                unfinished = None
-                loss, last = begun.run(step, rows, buffers, settings.batch_size, recent)
-                rates.note(loss)
-                if monitor.end(loss, rate, lambda: _snapshot(buffers, convert)):
-                    break
-            _check_last(step, buffers, last)
-        except _Diverged as diverged:
-            _report(diverged.value, recent, rate, settings, monitor.result)
-        except ReadingFailed as failed:
-            failed.result = monitor.result
-            failed.result.keep(_snapshot(buffers, convert))
-            raw = _snapshot(buffers).raw
-            failed.result.unfinished = begun.unfinished(rows.n_samples, raw, monitor.best)
-            raise
+            run.train(seed if settings.shuffle else None, shard)
+        except Diverged as diverged:
+            report(diverged.value, run.recent, run.rate, settings, monitor.result)
+        except KeyboardInterrupt as interrupt:
+            raise Interrupted(run.located(), *interrupt.args) from interrupt
         else:
             monitor.check_end()
-    return monitor.finish(_snapshot(buffers, convert))
+    return monitor.finish(snapshot_of(buffers, convert))
 
 
-def _snapshot(buffers: CarriedBuffers, convert: Convert | None = None) -> Snapshot:
-    values = buffers.read()
-    return Snapshot(
-        {weight: value for (weight, state), value in values.items() if state is None},
-        {(weight, state): value for (weight, state), value in values.items() if state is not None},
-        convert,
+class _Place(NamedTuple):
+    """Where a loop is: number of the epoch, its objectives so far, and the copy of weights and states."""
+
+    epoch: int
+    before: np.ndarray
+    values: list[Any]
+    n_values: int
+    copy: int
+    recent: list[float]
+
+    def objectives(self) -> np.ndarray:
+        """Return the objectives of the batches of the epoch, those before it was resumed included."""
+        return np.concatenate([self.before, *map(np.atleast_1d, self.values[: self.n_values])])
+
+
+def _with_position(snapshot: Snapshot, position: Position, place: Any) -> Snapshot:
+    """Return a snapshot with its position, of which a monitor knows one part and a place the other."""
+    position = replace(
+        position,
+        objectives=place.objectives(),
+        recent=place.recent,
+        weights=snapshot.raw,
+        states=snapshot.states,
     )
+    return replace(snapshot, position=position)
 
 
-class _Epoch:
-    """A pass over the rows of an epoch, and what it measured so far."""
+class _Run:
+    """Epochs of batches, one after the other; its place is consistent whenever an interrupt comes."""
 
-    def __init__(self, number: int):
-        self._position = Position(number)
-        self._values: list[np.ndarray] = []
-        self._shares: list[np.ndarray] = []
-
-    @classmethod
-    def after(cls, unfinished: Unfinished) -> _Epoch:
-        """Return the rest of an epoch."""
-        rest = cls(unfinished.position.epoch)
-        rest._position = unfinished.position
-        rest._values, rest._shares = [unfinished.values], [unfinished.shares]
-        return rest
-
-    def run(
-        self, step: BaseStep, passes: Passes, buffers: CarriedBuffers, size: int, recent: deque[float]
-    ) -> tuple[float, np.ndarray]:
-        """Update on all batches; return the mean loss and the samples of the last batch."""
-        last = np.empty(0, np.int64)
-        with closing(read_chunks(passes, self._position)) as chunks:
-            for data, order in chunks:
-                step.load(data, buffers)
-                last = order[-(len(order) % size or size) :]
-                # The weights before the last batch of a chunk are needed once its loss is not finite, which
-                # is seen in the next chunk.
-                parts = [order] if len(data) == passes.n_samples else [order[: -len(last)], last]
-                for part in filter(len, parts):
-                    self._run(step, data, part, buffers, size, recent)
-                self._position = Position(self._position.epoch, self._position.chunk + 1)
-        values, shares = np.concatenate(self._values), np.concatenate(self._shares)
-        return float(np.dot(values, shares) / shares.sum()), last
-
-    def _run(
+    def __init__(
         self,
         step: BaseStep,
         data: Data,
-        order: np.ndarray,
         buffers: CarriedBuffers,
-        size: int,
-        recent: deque[float],
-    ) -> None:
-        values = step.run_epoch(order, size, buffers)
-        recent.extend(values[-10:].tolist())
+        settings: LoopSettings,
+        monitor: Monitor,
+        observer: Observer | None,
+        convert: Convert | None,
+        position: Position | None,
+    ):
+        self.step, self.data, self.buffers = step, data, buffers
+        self.settings, self.monitor, self.convert = settings, monitor, convert
+        self.rate = float("nan")
+        known = position or Position()
+        self.recent: deque[float] = deque(known.recent, maxlen=10)
+        self._done = known.objectives
+        self._pause_of = getattr(observer, "pause", None)
+        self._paused = batch_timer.clock()
+        self._place = _Place(monitor.result.n_iter, self._done, [], 0, buffers.current, list(self.recent))
+        monitor.locate = _with_position
+
+    def located(self) -> Snapshot:
+        """Return weights, states and position of the last place."""
+        place, position = self._place, self.monitor.position()
+        if place.epoch < position.n_epochs:  # the interrupt came when an epoch had just ended
+            place = cast(_Place, self.monitor.place)
+        return _with_position(snapshot_of(self.buffers, self.convert, place.copy), position, place)
+
+    def train(self, seed: int | None, shard: int) -> None:
+        """Train up to the last epoch, or until the monitor stops; check what the last batch left."""
+        settings, monitor = self.settings, self.monitor
+        past = [*settings.past_losses, *monitor.result.train_losses]
+        rates = Rates(self.step.task.update.learning_rate, past)
+        first, end = settings.first_epoch + monitor.result.n_iter, settings.first_epoch + settings.max_iter
+        epochs = range(first, first if monitor.stopped else end)
+        for epoch in epochs:
+            monitor.begin()
+            self.rate = rates.of(epoch)
+            self.step.set_rate(self.rate)
+            order = epoch_order(len(self.data), seed, epoch, shard)
+            loss = self._run_epoch(order)
+            rates.note(loss)
+            number = monitor.result.n_iter + 1
+            place = _Place(number, NONE, [], 0, self.buffers.current, list(self.recent))
+            stops = monitor.end(loss, self.rate, lambda: snapshot_of(self.buffers, self.convert), place)
+            self._place = place
+            if stops:
+                break
+        if not epochs:  # it was resumed after its last one
+            last = max(first - 1, 0)
+            self.step.set_rate(rates.of(last))
+            order = epoch_order(len(self.data), seed, last, shard)
+        self._check_last(order)
+
+    def _run_epoch(self, order: np.ndarray) -> float:
+        """Visit the samples in an order, but for those that were visited before; return the mean loss."""
+        size, done = self.settings.batch_size, self._done
+        values = self.step.run_epoch(order[len(done) * size :], size, self.buffers, self._pause)
+        if len(done):
+            values, self._done = np.concatenate([done.astype(values.dtype), values]), NONE
+        self.recent.extend(values[-10:].tolist())
         if not np.isfinite(values[-1]):
-            raise _Diverged(float(values[-1]))
-        self._values.append(values)
+            raise Diverged(float(values[-1]))
         starts = np.arange(0, len(order), size)
-        if data.sample_weight is None:
-            self._shares.append(np.diff(starts, append=len(order)))
+        if self.data.sample_weight is None:
+            shares = np.diff(starts, append=len(order))
         else:
-            self._shares.append(np.add.reduceat(data.sample_weight[order], starts, dtype=np.float64))
+            shares = np.add.reduceat(self.data.sample_weight[order], starts, dtype=np.float64)
+        return float(np.dot(values, shares) / shares.sum())
 
-    def unfinished(self, n_samples: int, raw: dict[str, np.ndarray], best: Snapshot | None) -> Unfinished:
-        """Return what is needed to go on with the epoch."""
-        values = np.concatenate([np.empty(0), *self._values])
-        shares = np.concatenate([np.empty(0), *self._shares])
-        return Unfinished(self._position, values, shares, n_samples, raw, best)
+    def _pause(self, values: list[Any]) -> None:
+        """Take note that a part of an epoch is done, and tell the observer now and then."""
+        before = self._place
+        place = before.epoch, self._done, values, len(values), self.buffers.current, before.recent
+        self._place = _Place(*place)
+        now = batch_timer.clock()
+        if self._pause_of is not None and now - self._paused > PAUSE:
+            self._paused = now
+            self._pause_of(self.located)
 
-
-def _check_last(step: BaseStep, buffers: CarriedBuffers, rows: np.ndarray) -> None:
-    """Look at the weights after the last batch, whose loss nobody computed: once more on its rows."""
-    value = step.run(rows, buffers)  # what it writes is not kept
-    if not np.isfinite(value) or not all(np.isfinite(w).all() for w in _snapshot(buffers).raw.values()):
-        buffers.step_back(1)
-        raise _Diverged(value)
-
-
-def _report(
-    value: float, recent: deque[float], rate: float, settings: LoopSettings, result: TrainingResult
-) -> None:
-    epoch = settings.first_epoch + min(result.n_iter + 1, settings.max_iter)
-    message = (
-        f"The training stopped being finite (loss {value}) in epoch {epoch}, at learning rate {rate:.6g}; "
-        f"last losses: {', '.join(f'{loss:.6g}' for loss in recent)}. Lower the learning rate, scale the "
-        "features or the labels"
-    )
-    if settings.exc:
-        raise ConvergenceError(
-            message + ", or keep the last finite weights with exc=False." + settings.advice(),
-            losses=recent,
-            rate=rate,
-        )
-    warn_user(message + "; the last finite weights are kept." + settings.advice(), ConvergenceWarning)
+    def _check_last(self, order: np.ndarray) -> None:
+        """Look at the weights after the last batch, whose loss nobody computed: once more on its rows."""
+        first = (len(order) - 1) // self.settings.batch_size * self.settings.batch_size
+        check_last(self.step, self.buffers, order[first:])

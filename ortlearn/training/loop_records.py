@@ -11,6 +11,7 @@ import numpy as np
 
 from .averaging import averages, is_averaged
 from .passes import Unfinished
+from .positions import Position
 
 __all__ = ["LoopSettings", "Measured", "Observer", "Snapshot", "TrainingResult"]
 
@@ -100,11 +101,14 @@ class Snapshot:
         States of the update.
     convert : callable or None
         Returns the weights of a point.
+    position : Position or None
+        Where the training is, to continue it from there.
     """
 
     raw: dict[str, np.ndarray]
     states: dict[tuple[str, str], np.ndarray]
     convert: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] | None = None
+    position: Position | None = None
 
     @cached_property
     def weights(self) -> dict[str, np.ndarray]:
@@ -148,6 +152,15 @@ class Observer(Protocol):
             Whether to stop.
         """
 
+    def pause(self, snapshot: Callable[[], Snapshot]) -> None:
+        """Hear that a part of an epoch is done, at most a few times a second.
+
+        Parameters
+        ----------
+        snapshot : callable
+            Returns weights and states, read from the device when it is called.
+        """
+
 
 @dataclass
 class TrainingResult:
@@ -170,6 +183,8 @@ class TrainingResult:
         Whether these are the weights that training started from.
     unfinished : Unfinished or None
         The epoch in which reading failed.
+    position : Position or None
+        Where the training is; None once it is over.
     """
 
     weights: dict[str, np.ndarray] = field(default_factory=dict)
@@ -179,6 +194,7 @@ class TrainingResult:
     best_epoch: int | None = None
     start_kept: bool = False
     unfinished: Unfinished | None = None
+    position: Position | None = None
 
     @classmethod
     def of_start(cls, weights: dict[str, np.ndarray]) -> TrainingResult:
@@ -195,6 +211,24 @@ class TrainingResult:
             Result without epochs.
         """
         return cls(weights, {}, weights, start_kept=True)
+
+    @classmethod
+    def of_snapshot(cls, snapshot: Snapshot) -> TrainingResult:
+        """Return what a training has reached that is not over.
+
+        Parameters
+        ----------
+        snapshot : Snapshot
+            Weights, states and position.
+
+        Returns
+        -------
+        TrainingResult
+            Result of the epochs so far.
+        """
+        found = cls(history=[] if snapshot.position is None else snapshot.position.history)
+        found.keep(snapshot)
+        return found
 
     def go_back_to(self, weights: dict[str, np.ndarray]) -> None:
         """Make the weights those that training started from.
@@ -232,4 +266,5 @@ class TrainingResult:
             Weights and states after an epoch.
         """
         self.weights, self.states = snapshot.weights, snapshot.states
+        self.position = snapshot.position
         self.raw_weights = snapshot.next_weights if is_averaged(snapshot.states) else snapshot.weights

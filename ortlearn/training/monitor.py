@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ..exceptions import ConvergenceError, warn_user
 from .loop_records import LoopSettings, Measured, Observer, Snapshot, TrainingResult
+from .positions import Position
 
 __all__ = ["Monitor", "Validate"]
 
@@ -30,6 +32,10 @@ class Monitor:
         Hears of every epoch.
     advance : callable, default=None
         Takes the record of each epoch, to show it.
+    position : Position, default=None
+        Where an earlier training ended, which this one continues.
+    convert : callable, default=None
+        Returns the weights of a point of other coordinates.
     past : sequence of dict, default=()
         Records of earlier epochs of the same training, which count for its end.
     best : Snapshot, default=None
@@ -41,6 +47,9 @@ class Monitor:
         Records so far; ``finish`` puts in the weights.
     stopped : bool
         Whether the training ended by itself, or because the observer said so.
+    locate : callable
+        Returns a snapshot of the end of an epoch with its position, of which the loop knows a part: it takes
+        the snapshot, what is known here, and the place that the loop gave.
     """
 
     def __init__(
@@ -49,11 +58,15 @@ class Monitor:
         validate: Validate | None = None,
         observer: Observer | None = None,
         advance: Callable[[dict], None] | None = None,
+        position: Position | None = None,
+        convert: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] | None = None,
         past: Sequence[dict] = (),
         best: Snapshot | None = None,
     ):
         self.result = TrainingResult()
         self.stopped = False
+        self.locate: Callable[[Snapshot, Position, Any], Snapshot] = _as_it_is
+        self._replayed: list[dict] = []
         self._settings = settings
         self._validate = validate
         self._observer = observer
@@ -62,16 +75,80 @@ class Monitor:
         self._lowest, self._without_change = math.inf, 0
         self._best: Snapshot | None = None
         self._failed = False
+        if position is not None and position.evaluations is not None:
+            self._replayed = position.history  # a solver is run again, and told what it was told
+        elif position is not None:
+            self._continue_from(position, convert)
         for record in past:
             self._watch(record, lambda: best)
+        self._mark(None)
+
+    def _continue_from(
+        self,
+        position: Position,
+        convert: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] | None,
+    ) -> None:
+        self.result.history, self.result.best_epoch = list(position.history), position.best_epoch
+        self._lowest, self._without_change = position.lowest, position.without_change
+        self.stopped, self._failed = position.stopped, position.failed
+        if position.best_weights:
+            self._best = Snapshot(position.best_weights, position.best_states, convert)
+        for record in position.history if self._advance is not None else ():
+            self._advance(record)  # type: ignore[misc]
+
+    def _mark(self, place: object) -> None:
+        """Take note of all that an epoch has left, at once: an interrupt may come between two statements."""
+        result = self.result
+        self._marked = (
+            (result.n_iter, self._lowest, self._without_change, self._best, result.best_epoch),
+            (self.stopped, self._failed),
+            place,
+        )
+
+    @property
+    def place(self) -> object:
+        """Where the loop was when the last epoch had ended, in its own terms."""
+        return self._marked[2]
+
+    def position(self) -> Position:
+        """Return where the training was at the end of the last epoch, without weights and states.
+
+        Returns
+        -------
+        Position
+            Position.
+        """
+        (n_epochs, lowest, without_change, best, best_epoch), (stopped, failed), _ = self._marked
+        return Position(
+            n_epochs=n_epochs,
+            history=self.result.history[:n_epochs],
+            lowest=lowest,
+            without_change=without_change,
+            best_epoch=best_epoch,
+            best_weights={} if best is None else best.raw,
+            best_states={} if best is None else best.states,
+            stopped=stopped,
+            failed=failed,
+        )
+
+    @property
+    def _is_replayed(self) -> bool:
+        """Whether the epoch in progress was recorded by an earlier run."""
+        return self.result.n_iter < len(self._replayed)
 
     def begin(self, since: float | None = None) -> None:
         """Take note of the beginning of an epoch, now or at an earlier time of ``perf_counter``."""
-        if self._observer is not None:
+        if self._observer is not None and not self._is_replayed:
             self._observer.begin(self._settings.first_epoch + self.result.n_iter)
         self._begun = time.perf_counter() if since is None else since
 
-    def end(self, loss: float, rate: float | None, snapshot: Callable[[], Snapshot]) -> bool:
+    def end(
+        self,
+        loss: float,
+        rate: float | None,
+        snapshot: Callable[[], Snapshot],
+        place: object = None,
+    ) -> bool:
         """Take note of what an epoch has left.
 
         Parameters
@@ -82,6 +159,8 @@ class Monitor:
             Learning rate; None for a solver.
         snapshot : callable
             Returns weights and states; called where they are looked at.
+        place : object, default=None
+            Where the loop is then, in its own terms.
 
         Returns
         -------
@@ -97,9 +176,11 @@ class Monitor:
                 taken.append(snapshot())
             return taken[0]
 
-        measured = None
+        was_replayed, measured = self._is_replayed, None
         due = (self._settings.first_epoch + number) % self._settings.validation_every == 0
-        if self._validate is not None and due:
+        if was_replayed:
+            pass
+        elif self._validate is not None and due:
             measured = self._validate(current().weights)
         record = {
             "epoch": self._settings.first_epoch + number,
@@ -109,12 +190,18 @@ class Monitor:
             "rate": rate,
             "seconds": seconds,
         }
+        if was_replayed:
+            record = self._replayed[number - 1]
         self.result.history.append(record)
         if self._advance is not None:
             self._advance(record)
         self._watch(record, current)
-        if self._observer is not None and self._observer.end(record, current):
+        self._mark(place)
+        if was_replayed or self._observer is None:
+            return self.stopped
+        if self._observer.end(record, lambda: self.locate(current(), self.position(), place)):
             self.stopped = True
+            self._mark(place)
         return self.stopped
 
     @property
@@ -169,4 +256,9 @@ class Monitor:
     def finish(self, last: Snapshot) -> TrainingResult:
         """Return the records with the best weights, or the last ones."""
         self.result.keep(last if self._best is None else self._best)
+        self.result.position = None
         return self.result
+
+
+def _as_it_is(snapshot: Snapshot, position: Position, place: Any) -> Snapshot:
+    return snapshot

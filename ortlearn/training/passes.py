@@ -1,23 +1,22 @@
-"""Passes over the rows of an epoch: in memory, or in chunks that are read while others are trained on."""
+"""Passes over the rows of an epoch, in chunks that are read while others are trained on."""
 
 from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from .batches import epoch_order
 from .buffers import Data
 
-__all__ = ["MemoryPasses", "Passes", "Position", "ReadingFailed", "Unfinished", "read_chunks"]
+__all__ = ["Passes", "PassPosition", "ReadingFailed", "Unfinished", "read_chunks"]
 
 Chunk = tuple[Data, np.ndarray]
 
 
-class Position(NamedTuple):
+class PassPosition(NamedTuple):
     """Where a training stands inside of an epoch.
 
     Attributes
@@ -42,44 +41,16 @@ class Passes(Protocol):
     def n_samples(self) -> int:
         """Rows of an epoch."""
 
-    def chunks(self, position: Position) -> Generator[Chunk, None, None]:
+    def chunks(self, position: PassPosition) -> Generator[Chunk, None, None]:
         """Yield rows, and their numbers in the order they are visited.
 
         All chunks but the last have whole batches. Closing the iterator ends what reads ahead.
 
         Parameters
         ----------
-        position : Position
+        position : PassPosition
             Epoch, and the first batch to yield.
         """
-
-
-@dataclass(frozen=True)
-class MemoryPasses:
-    """Rows in memory: an epoch is one chunk.
-
-    Attributes
-    ----------
-    data : Data
-        Rows.
-    seed : int or None
-        Seed of their orders; None keeps them in their own.
-    shard : int
-        Number of the part of the data that these rows are.
-    """
-
-    data: Data
-    seed: int | None
-    shard: int = 0
-
-    @property
-    def n_samples(self) -> int:
-        """Rows of an epoch."""
-        return len(self.data)
-
-    def chunks(self, position: Position) -> Generator[Chunk, None, None]:
-        """Yield all rows, and their order in an epoch."""
-        yield self.data, epoch_order(len(self.data), self.seed, position.epoch, self.shard)
 
 
 @dataclass(frozen=True)
@@ -88,7 +59,7 @@ class Unfinished:
 
     Attributes
     ----------
-    position : Position
+    position : PassPosition
         First batch that was not trained on.
     values, shares : ndarray of shape (n_batches,)
         Objectives of the batches of the epoch so far, and the weights of their rows.
@@ -96,16 +67,17 @@ class Unfinished:
         Rows of an epoch.
     raw : dict of str to ndarray
         What the next batch would update.
-    best : Snapshot or None
-        Weights of the best validation so far.
+    best_weights, best_states : dict
+        What the epoch of the best validation so far left; empty where nothing is kept.
     """
 
-    position: Position
+    position: PassPosition
     values: np.ndarray
     shares: np.ndarray
     n_samples: int
     raw: dict[str, np.ndarray]
-    best: Any = None
+    best_weights: dict[str, np.ndarray] = field(default_factory=dict)
+    best_states: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
 
 
 class ReadingFailed(Exception):
@@ -122,14 +94,14 @@ class ReadingFailed(Exception):
         self.result = result
 
 
-def read_chunks(passes: Passes, position: Position) -> Generator[Chunk, None, None]:
+def read_chunks(passes: Passes, position: PassPosition) -> Generator[Chunk, None, None]:
     """Yield the chunks of an epoch; an error of reading becomes the cause of a ReadingFailed.
 
     Parameters
     ----------
     passes : Passes
         Rows.
-    position : Position
+    position : PassPosition
         First batch to yield.
 
     Yields

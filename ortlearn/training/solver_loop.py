@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -14,6 +16,7 @@ from .buffers import Data
 from .full_batch import FullBatchStep
 from .loop_records import LoopSettings, Observer, Snapshot, TrainingResult
 from .monitor import Monitor, Validate
+from .positions import EvaluationLog, Interrupted, Position
 from .progress import progress_bar
 
 __all__ = ["run_full_batch", "standardised_weights"]
@@ -33,6 +36,13 @@ class _Stopped(Exception):
     """The training is to end."""
 
 
+def _with_position(
+    log: EvaluationLog, snapshot: Snapshot, position: Position, place: object = None
+) -> Snapshot:
+    """Return a snapshot with its position: what the solver was told."""
+    return replace(snapshot, position=replace(position, evaluations=log.evaluations()))
+
+
 class _Run:
     """One training: the objective for a solver, and the last point at which it was finite.
 
@@ -46,9 +56,12 @@ class _Run:
         weights: dict[str, np.ndarray],
         pull: float,
         toward: dict[str, np.ndarray],
+        log: EvaluationLog,
     ):
         self.step = step
         self.monitor = monitor
+        self._log = log
+        monitor.locate = partial(_with_position, log)
         self.coordinates = step.coordinates()
         self.units = step.units()
         self.best = self.start = self.coordinates.point(step.pack(weights)) / self.units
@@ -78,6 +91,10 @@ class _Run:
         """The last weights at which the objective was finite."""
         return Snapshot(self.step.unpack(self.coordinates.weights(self.best * self.units)), {})
 
+    def located(self) -> Snapshot:
+        """Return the last weights, and where the training is."""
+        return _with_position(self._log, self.snapshot, self.monitor.position())
+
     def __call__(self, point: np.ndarray) -> tuple[float, np.ndarray]:
         """Return objective and gradient; asking twice for the same point costs nothing."""
         if self._last is None or not np.array_equal(self._last[0], point):
@@ -86,7 +103,8 @@ class _Run:
         return value, gradient.copy()
 
     def _evaluate(self, point: np.ndarray, width: float = 0.0) -> tuple[float, np.ndarray]:
-        value, slopes = self.step.evaluate(self.coordinates.weights(point * self.units), width * self.scale)
+        weights = self.coordinates.weights(point * self.units)
+        value, slopes = self._log.evaluate(self.step.evaluate, weights, width * self.scale)
         value, gradient = value / self.scale, self.coordinates.gradient(slopes) * self.units / self.scale
         if self.pull:
             away = point - self.center
@@ -132,6 +150,7 @@ def run_full_batch(
     *,
     pull: float = 0.0,
     toward: dict[str, np.ndarray] | None = None,
+    position: Position | None = None,
 ) -> TrainingResult:
     """Train by a solver.
 
@@ -155,6 +174,9 @@ def run_full_batch(
         each iteration includes it.
     toward : dict of str to ndarray, default=None
         These weights, the initial ones by default.
+    position : Position, default=None
+        Where an earlier run of the same training ended: the solver is run again from the beginning, and told
+        what it was told then.
 
     Returns
     -------
@@ -165,14 +187,17 @@ def run_full_batch(
     ------
     ConvergenceError
         If the objective is not finite and ``settings.exc`` is True.
+    Interrupted
+        At a Ctrl-C, a KeyboardInterrupt with what the training has reached.
     """
     solver = step.task.update.learning_rate
     assert isinstance(solver, BaseSolver)
     step.start(data, weights)
     precision = float(np.finfo(step.task.graph.dtype).eps)
     with progress_bar(settings.max_iter, settings.description, bool(settings.verbose)) as advance:
-        monitor = Monitor(settings, validate, observer, advance)
-        run = _Run(step, monitor, weights, pull, weights if toward is None else toward)
+        monitor = Monitor(settings, validate, observer, advance, position)
+        log = EvaluationLog(None if position is None else position.evaluations)
+        run = _Run(step, monitor, weights, pull, weights if toward is None else toward, log)
         try:
             run.accept(run.start)
             found = solver.minimize(run, run.start, settings.max_iter, run.note, precision)
@@ -185,6 +210,8 @@ def run_full_batch(
                 )
         except _Stopped:
             pass
+        except KeyboardInterrupt as interrupt:
+            raise Interrupted(run.located(), *interrupt.args) from interrupt
         except _NotFinite as error:
             _report(f"{error}", monitor.result.train_losses, settings)
         monitor.check_best()

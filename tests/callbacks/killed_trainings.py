@@ -1,7 +1,7 @@
-"""Kill trainings at random moments: ``python -m tests.callbacks.killed_trainings FOLDER TRIES``.
+"""Kill trainings at random moments: ``python -m tests.callbacks.killed_trainings FOLDER TRIES [KIND ...]``.
 
-One process forks, so that nothing is imported anew for every training. Each folder is used several times:
-a training finds what a killed one left.
+One process forks, so that nothing is imported anew for every training. A training that was killed is resumed
+from what it left, and killed again, until one comes to its end; that has the bits of one that ran through.
 """
 
 import os
@@ -12,42 +12,65 @@ import time
 import warnings
 from pathlib import Path
 
-import joblib
 import numpy as np
 import onnx
 import onnxruntime  # noqa: F401  # once, before the forks
 import skl2onnx  # noqa: F401
-from sklearn.linear_model import Ridge
+import skops.io  # noqa: F401
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.neural_network import MLPRegressor
 
-from ortlearn import OrtGradientOptimizer
+from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer, saving
 from ortlearn.callbacks import ModelCheckpoint
+from ortlearn.learning_rates import LearningRateAdam, LearningRateLBFGS, PlateauSchedule
+from ortlearn.training import batch_timer, loop
 
-N_EPOCHS, N_FOLDERS = 30, 5
 rng = np.random.default_rng(0)
-X = rng.normal(size=(64, 5)).astype(np.float32)
-y = (X @ rng.normal(size=5)).astype(np.float32)
+X = rng.normal(size=(400, 5)).astype(np.float32)
+y = np.sin(X @ rng.normal(size=5)).astype(np.float32)
+MLP = MLPRegressor(hidden_layer_sizes=(4,), max_iter=2)
+PLATEAU = LearningRateAdam(learning_rate=PlateauSchedule(patience=1))
+#: Estimator, model and parameters of the trainings, of about the same length.
+KINDS = {
+    "batches": (OrtGradientOptimizer, MLP, {"learning_rate": PLATEAU, "max_iter": 12, "average": 900}),
+    "two calls": (
+        OrtGradientForwardBackwardOptimizer,
+        MLP,
+        {"learning_rate": "SGDNesterov", "max_iter": 8, "early_stopping": True, "n_iter_no_change": 4},
+    ),
+    "solver": (
+        OrtGradientOptimizer,
+        LogisticRegression(C=100),
+        {"learning_rate": LearningRateLBFGS(gtol=1e-12), "max_iter": 60},
+    ),
+    "automatic": (OrtGradientOptimizer, Ridge().fit(X[:50], y[:50] - 3), {"warm_start": True}),
+}
 
 
-class Reporting(ModelCheckpoint):
-    """Writes a byte to a pipe at the beginning of every epoch's write."""
+def fit(name, folder, resumes=True):
+    kind, model, options = KINDS[name]
+    batch_timer.SECONDS, loop.PAUSE = 1e-3, 0.0  # epochs are cut, and every part is written
+    checkpoint = ModelCheckpoint(folder, every=1, keep=2, seconds=0, resume=resumes, overwrite=not resumes)
+    checkpoint._note = lambda begun: None  # as if writing took no time
+    trainer = kind(model, batch_size=4, random_state=3, **options)
+    labels = (y > 0).astype(int) if name == "solver" else y
+    trainer.set_callbacks(checkpoint).fit(X, labels)
+    write_result(trainer, Path(f"{folder}.npz"))
 
-    pipe: int
 
-    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
-        if context.task_name == "epoch":
-            os.write(self.pipe, b"x")
-        super().on_fit_task_end(estimator, context, fitted_estimator=fitted_estimator)
-
-
-def fit(folder, pipe=None):
-    checkpoint = Reporting(folder, with_estimator=True, overwrite=True)
-    checkpoint.pipe = os.open(os.devnull, os.O_WRONLY) if pipe is None else pipe
-    options = {"max_iter": N_EPOCHS, "learning_rate": "Adam", "batch_size": 16, "random_state": 0}
-    options["learning_penalty"] = None  # that of the model would follow the rows of partial_fit
-    trainer = OrtGradientOptimizer(Ridge(), **options).set_callbacks(checkpoint).fit(X, y)
-    if pipe is not None:
-        signal.pause()  # until it is killed
-    return trainer
+def write_result(trainer, path):
+    """Write all that a training leaves, as arrays."""
+    state = trainer._fitted.state
+    arrays = {f"weight {name}": array for name, array in trainer.trained_coef_.items()}
+    arrays |= {f"state {name}": array for name, array in state.states.items()}
+    arrays |= {f"raw {name}": array for name, array in (state.raw_weights or {}).items()}
+    measured = ("epoch", "loss", "validation_loss", "validation_score", "rate")
+    history = [
+        [np.nan if record[key] is None else record[key] for key in measured] for record in state.history
+    ]
+    arrays["history"] = np.array(history)
+    arrays["rest"] = np.array([state.best_epoch or -1, state.n_seen, state.start_kept])
+    np.savez(path, **arrays)
 
 
 def in_a_child(function, *args):
@@ -62,63 +85,51 @@ def in_a_child(function, *args):
     return pid
 
 
-def check_ends_well(function, *args):
-    assert os.waitpid(in_a_child(function, *args), 0)[1] == 0
+def run(function, *args, seconds=None):
+    """Return whether a child ended well, rather than being killed after some seconds."""
+    pid = in_a_child(function, *args)
+    if seconds is not None:
+        time.sleep(seconds)
+        os.kill(pid, signal.SIGKILL)
+    status = os.waitpid(pid, 0)[1]
+    assert status in (0, signal.SIGKILL), "the training ended with an error"
+    return status == 0
 
 
-def kill_one(folder, draw):
-    reading, writing = os.pipe()
-    pid = in_a_child(fit, folder, writing)
-    os.close(writing)
-    for _ in range(draw.randint(2, N_EPOCHS // 2)):
-        assert os.read(reading, 1), "the training ended with an error"
-    time.sleep(draw.uniform(0, 0.005))
-    os.kill(pid, signal.SIGKILL)
-    assert os.waitpid(pid, 0)[1] == signal.SIGKILL
-    os.close(reading)
-
-
-def check_whole(paths):
-    """Return the estimators; models are whole, and the estimator beside each is of the same epoch."""
-    states = [path.with_suffix(".joblib") for path in paths if path.with_suffix(".joblib").exists()]
+def check_whole(folder):
+    """Return how many files there are: all of them can be read, models and states of an epoch agree."""
+    paths = sorted(folder.glob("*.zip"))
     for path in paths:
-        onnx.checker.check_model(onnx.load(path))
-    for state in states:
-        trained = joblib.load(state)
-        assert trained.n_iter_ == int(state.stem[-6:])
-        assert onnx.load(state.with_suffix(".onnx")).graph.initializer == trained.onnx_.graph.initializer
-    assert len(states) >= len(paths) - 1
-    return states
+        trained = saving.load(path)
+        if path.stem != "last" and path.with_suffix(".onnx").exists():
+            assert trained.n_iter_ == int(path.stem[-6:])
+            assert onnx.load(path.with_suffix(".onnx")).graph.initializer == trained.onnx_.graph.initializer
+    return len(paths)
 
 
-def resume(state, reference):
-    trained, expected = joblib.load(state), joblib.load(reference)
-    while trained.n_iter_ < N_EPOCHS:
-        trained.partial_fit(X, y)
-    for name, array in trained.trained_coef_.items():
-        np.testing.assert_array_equal(array, expected[name])
-
-
-def main(root, n_tries):
-    warnings.simplefilter("error", UserWarning)
-    reference = root / "coefficients"
-    check_ends_well(lambda: joblib.dump(fit(root / "whole").trained_coef_, reference))
-    n_resumed = 0
-    for seed in range(n_tries):
-        folder, draw = root / f"run-{seed % N_FOLDERS}", random.Random(seed)
-        kill_one(folder, draw)
-        paths = ModelCheckpoint(folder).paths()
-        assert paths, "no checkpoint is left"
-        states = check_whole(paths)
-        if seed % 4 == 0:
-            check_ends_well(resume, states[-1], reference)
-            n_resumed += 1
-    for folder in root.glob("run-*"):
-        check_ends_well(fit, folder)
-        names = {f"epoch-{i:06d}{suffix}" for i in range(1, N_EPOCHS + 1) for suffix in (".joblib", ".onnx")}
-        assert {path.name for path in folder.iterdir()} == names
-    print(f"{n_tries} trainings killed, {n_resumed} resumed to the same weights")
+def main(root, n_tries, names):
+    warnings.simplefilter("ignore")
+    n_killed = n_within = 0
+    draw = random.Random(0)
+    for name in names or KINDS:
+        begun = time.monotonic()
+        assert run(fit, name, root / name, False)
+        length = time.monotonic() - begun
+        expected = (root / f"{name}.npz").read_bytes()
+        number = done = 0
+        while done < n_tries:
+            folder, before, number = root / f"{name}-{number}", n_killed, number + 1
+            while not run(fit, name, folder, seconds=draw.uniform(0, 1.3 * length)):
+                n_killed += 1
+                if folder.exists() and check_whole(folder):
+                    batches = [saving.read_summary(path)["batches"] for path in folder.glob("last.zip")]
+                    n_within += any(batches)
+            found = Path(f"{folder}.npz").read_bytes()
+            assert found == expected, f"{name}: another result after it was resumed"
+            done += n_killed > before
+            length = length if n_killed > before else length / 2  # it is faster than the first one was
+    print(f"{n_killed} trainings killed, {n_within} within an epoch, all resumed to the same bits")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from ortlearn.callbacks import ModelCheckpoint, locks
-from tests.callbacks.stand_ins import Run, losses_in, train
+from ortlearn.callbacks import locks
+from tests.callbacks.stand_ins import ModelCheckpoint, Run, losses_in, train
 
 WAITING = """
 import sys

@@ -2,6 +2,7 @@
 
 import errno
 import itertools
+import json
 import os
 import shutil
 import tempfile
@@ -12,12 +13,11 @@ from pathlib import Path
 import onnx
 import pytest
 
-from ortlearn.callbacks import ModelCheckpoint
 from ortlearn.callbacks.checkpoint_files import read_value, write_checkpoint
-from tests.callbacks.stand_ins import MODEL, Faults, Run, Trainer, kill, losses_in, train
+from tests.callbacks.stand_ins import MODEL, Faults, ModelCheckpoint, Run, Trainer, kill, losses_in, train
 
 OLD, NEW = [3.0, 2.0, 1.0], [6.0, 5.0, 4.0]
-KEPT = {"all": {}, "best": {"keep_best": 2, "monitor": "loss"}}
+KEPT = {"all": {}, "best": {"save_best": 2, "monitor": "loss"}}
 
 
 @contextmanager
@@ -44,7 +44,7 @@ def old(tmp_path):
         shutil.rmtree(tmp_path / "new", ignore_errors=True)
         shutil.copytree(tmp_path / "old", tmp_path / "new")
         for epoch in range(n_old + 1, 4):
-            for suffix in (".onnx", ".joblib"):
+            for suffix in (".onnx", ".zip"):
                 (tmp_path / "new" / f"epoch-00000{epoch}{suffix}").unlink()
         return tmp_path / "new"
 
@@ -53,7 +53,7 @@ def old(tmp_path):
 
 def survives(folder, n_old, options, done=()):
     """Check a folder after a failure, and that the next training clears it up."""
-    n_kept = options.get("keep_best", 3)
+    n_kept = options.get("save_best", 3)
     found = losses_in(folder)
     new = [loss for loss in found if loss in NEW]
     assert {*done[-n_kept:]} <= {*new}  # every epoch is better than the one before
@@ -87,7 +87,7 @@ def test_every_call_that_can_fail(number, lasting, n_old, with_estimator, kept, 
         if not faults.struck:
             break
         if not set(losses_in(folder)) & {*NEW}:
-            assert len(list(folder.glob("*.joblib"))) == n_old, "an estimator is lost"
+            assert len(list(folder.glob("*.zip"))) == n_old, "an estimator is lost"
         survives(folder, n_old, options, done)
     assert raised > 15
 
@@ -117,7 +117,7 @@ def test_a_real_limit_of_the_system(tmp_path):
     trainer = Trainer()
     trainer.history_.append({"epoch": 1, "loss": 3.0})
     model = trainer.get_trained_onnx()
-    write_checkpoint(path, model, trainer.history_[-1], "somebody", trainer)
+    write_checkpoint(path, model, trainer.history_[-1], "somebody", json.dumps(trainer.history_).encode())
     size, (soft, hard) = path.stat().st_size, resource.getrlimit(resource.RLIMIT_FSIZE)
     for limit in range(0, size, 7):
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
@@ -179,12 +179,12 @@ def test_a_fit_beside_a_damaged_file(content, position, tmp_path):
     assert [f"{path} is damaged, or no checkpoint" in message for message in messages] == [True]
     for other in {1, 2, 3} - {position}:
         (tmp_path / f"epoch-00000{other}.onnx").unlink()
-        (tmp_path / f"epoch-00000{other}.joblib").unlink()
+        (tmp_path / f"epoch-00000{other}.zip").unlink()
     with warned() as messages:
         train(ModelCheckpoint(tmp_path), NEW)
     assert messages[1:] == [f"{path} is damaged, or no checkpoint: it was moved to {path.name}.1."]
     assert losses_in(tmp_path) == NEW and outside.read_text() == "mine"
-    assert os.path.lexists(f"{path}.1") and (tmp_path / f"epoch-00000{position}.joblib.1").exists()
+    assert os.path.lexists(f"{path}.1") and (tmp_path / f"epoch-00000{position}.zip.1").exists()
 
 
 def test_files_of_the_user_stay(tmp_path):

@@ -2,7 +2,6 @@
 
 import pickle
 
-import joblib
 import numpy as np
 import onnx
 import pytest
@@ -14,7 +13,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
-from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
+from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer, saving
 from ortlearn.callbacks import ModelCheckpoint
 from ortlearn.callbacks.checkpoint_files import read_value, written_by
 from ortlearn.exceptions import ConvergenceError
@@ -46,7 +45,7 @@ def epochs(checkpoint):
 @pytest.mark.needs_callbacks
 @pytest.mark.parametrize("kind", OPTIMIZERS)
 def test_a_file_for_every_epoch(kind, rows, tmp_path, run_onnx):
-    checkpoint = ModelCheckpoint(tmp_path / "new" / "folder")
+    checkpoint = ModelCheckpoint(tmp_path / "new" / "folder", every=1)
     train(checkpoint, rows, OPTIMIZERS[kind])
     assert names(checkpoint) == [f"epoch-00000{i}.onnx" for i in (1, 2, 3, 4)]
     for epoch, path in enumerate(checkpoint.paths(), start=1):
@@ -61,7 +60,7 @@ def test_a_file_for_every_epoch(kind, rows, tmp_path, run_onnx):
 
 @pytest.mark.needs_callbacks
 def test_metadata_tell_what_was_measured(rows, tmp_path):
-    checkpoint = ModelCheckpoint(tmp_path)
+    checkpoint = ModelCheckpoint(tmp_path, every=1)
     trainer = train(checkpoint, rows, fit={"X_val": rows[0], "y_val": rows[1]}, validation_every=2)
     for record, path in zip(trainer.history_, checkpoint.paths(), strict=True):
         for key, value in record.items():
@@ -81,7 +80,7 @@ def test_every(rows, tmp_path):
 @pytest.mark.needs_callbacks
 @pytest.mark.parametrize("monitor", ["validation_loss", "validation_score", "loss"])
 def test_the_best_are_kept(monitor, rows, tmp_path):
-    checkpoint = ModelCheckpoint(tmp_path, keep_best=2, monitor=monitor, with_estimator=True)
+    checkpoint = ModelCheckpoint(tmp_path, save_best=2, monitor=monitor, with_estimator=True)
     fit = {"X_val": rows[0][:9], "y_val": rows[1][:9]}
     # A rate this high goes up and down.
     trainer = train(checkpoint, rows, fit=fit, validation_every=1, learning_rate=0.5, max_iter=12)
@@ -95,7 +94,7 @@ def test_the_best_are_kept(monitor, rows, tmp_path):
 
 @pytest.mark.needs_callbacks
 def test_epochs_without_a_validation_are_not_ranked(rows, tmp_path):
-    checkpoint = ModelCheckpoint(tmp_path, keep_best=3)
+    checkpoint = ModelCheckpoint(tmp_path, save_best=3)
     train(checkpoint, rows, fit={"X_val": rows[0], "y_val": rows[1]}, validation_every=3, max_iter=8)
     assert epochs(checkpoint) == [3, 6]
 
@@ -105,12 +104,12 @@ def test_nothing_to_rank_by_is_an_error_early(rows, tmp_path):
     seen = []
 
     class Counter(ModelCheckpoint):
-        def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+        def on_fit_task_end(self, estimator, context):
             seen.append(context.task_name)
-            super().on_fit_task_end(estimator, context, fitted_estimator=fitted_estimator)
+            super().on_fit_task_end(estimator, context)
 
     with pytest.raises(ValueError, match="best by validation_loss, which is not measured: pass X_val"):
-        train(Counter(tmp_path, keep_best=1), rows, max_iter=50)
+        train(Counter(tmp_path, save_best=1), rows, max_iter=50)
     assert seen == ["epoch"] * 5
     with pytest.raises(ValueError, match="There is no checkpoint in .*: fit first"):
         ModelCheckpoint(tmp_path).best_path()
@@ -126,7 +125,7 @@ def test_going_on_from_a_graph(kind, rows, tmp_path):
         "batch_size": 16,
         "warm_start": True,
     }
-    checkpoint = ModelCheckpoint(tmp_path)
+    checkpoint = ModelCheckpoint(tmp_path, every=1)
     model = Ridge().fit(rows[0], -rows[1])
     whole = OPTIMIZERS[kind](model, max_iter=6, **options).set_callbacks(checkpoint).fit(*rows)
     later = OPTIMIZERS[kind](checkpoint.paths()[3], max_iter=2, **options).fit(*rows)
@@ -137,7 +136,10 @@ def test_going_on_from_a_graph(kind, rows, tmp_path):
 @pytest.mark.needs_callbacks
 def test_what_was_measured_is_not_said_of_what_comes_of_it(rows, tmp_path):
     """A key twice would not be valid ONNX."""
-    first, second = ModelCheckpoint(tmp_path / "first"), ModelCheckpoint(tmp_path / "second")
+    first, second = (
+        ModelCheckpoint(tmp_path / "first", every=1),
+        ModelCheckpoint(tmp_path / "second", every=1),
+    )
     train(first, rows)
     later = train(second, rows, model=first.paths()[-1], warm_start=True)
     assert not later.get_trained_onnx().metadata_props
@@ -150,7 +152,7 @@ def test_what_was_measured_is_not_said_of_what_comes_of_it(rows, tmp_path):
 def test_a_classifier_goes_on_from_a_graph(tmp_path):
     X, y = load_wine(return_X_y=True)
     X = scale(X)
-    checkpoint = ModelCheckpoint(tmp_path)
+    checkpoint = ModelCheckpoint(tmp_path, every=1)
     first = train(
         checkpoint, (X, y), model=MLPClassifier(hidden_layer_sizes=(5,), random_state=0), max_iter=3
     )
@@ -165,7 +167,7 @@ def test_a_classifier_goes_on_from_a_graph(tmp_path):
 def test_an_estimator_goes_on_as_if_nothing_had_happened(kind, rows, tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, with_estimator=True, every=2)
     whole = train(checkpoint, rows, OPTIMIZERS[kind], learning_rate=LearningRateAdam(eta0=0.01), max_iter=6)
-    later = joblib.load(tmp_path / "epoch-000002.joblib")
+    later = saving.load(tmp_path / "epoch-000002.zip")
     assert later.n_iter_ == 2 and "_skl_callbacks" not in vars(later)
     for _ in range(4):
         later.partial_fit(*rows)
@@ -176,27 +178,27 @@ def test_an_estimator_goes_on_as_if_nothing_had_happened(kind, rows, tmp_path):
 
 @pytest.mark.needs_callbacks
 def test_partial_fit_adds_files(rows, tmp_path):
-    checkpoint = ModelCheckpoint(tmp_path, keep_best=2, monitor="loss")
+    checkpoint = ModelCheckpoint(tmp_path, save_best=2, monitor="loss")
     trainer = OrtGradientOptimizer(Ridge(), random_state=0, learning_rate=0.01).set_callbacks(checkpoint)
     for _ in range(4):
         trainer.partial_fit(*rows)
     assert epochs(checkpoint) == [3, 4]
-    again = ModelCheckpoint(tmp_path, keep_best=2, monitor="loss")  # on another day
+    again = ModelCheckpoint(tmp_path, save_best=2, monitor="loss")  # on another day
     trainer.set_callbacks(again).partial_fit(*rows)
     assert epochs(again) == [4, 5]
 
 
 @pytest.mark.needs_callbacks
 def test_files_of_an_earlier_fit(rows, tmp_path):
-    checkpoint = ModelCheckpoint(tmp_path)
+    checkpoint = ModelCheckpoint(tmp_path, every=1)
     trainer = train(checkpoint, rows)
     (tmp_path / "notes.txt").write_text("mine")
     before = {path: path.read_bytes() for path in checkpoint.paths()}
-    other_day = OrtGradientOptimizer(Ridge()).set_callbacks(ModelCheckpoint(tmp_path))
+    other_day = OrtGradientOptimizer(Ridge()).set_callbacks(ModelCheckpoint(tmp_path, every=1))
     for call in (trainer.fit, other_day.fit, other_day.partial_fit):
         with pytest.raises(ValueError, match="has 4 checkpoints of an earlier fit: pass another folder"):
             call(*rows)
-    again = ModelCheckpoint(tmp_path, overwrite=True)
+    again = ModelCheckpoint(tmp_path, overwrite=True, every=1)
     with pytest.raises(ValueError, match="NaN"):
         train(again, (rows[0] * np.nan, rows[1]))
     assert {path: path.read_bytes() for path in checkpoint.paths()} == before
@@ -207,7 +209,7 @@ def test_files_of_an_earlier_fit(rows, tmp_path):
 
 @pytest.mark.needs_callbacks
 def test_files_stay_when_the_training_fails_later(rows, tmp_path):
-    checkpoint = ModelCheckpoint(tmp_path)
+    checkpoint = ModelCheckpoint(tmp_path, every=1)
     trainer = OrtGradientOptimizer(Ridge(), max_iter=50, learning_rate=3.0, random_state=0)
     with pytest.raises(ConvergenceError):
         trainer.set_callbacks(checkpoint).fit(*rows)
@@ -218,7 +220,7 @@ def test_files_stay_when_the_training_fails_later(rows, tmp_path):
 
 @pytest.mark.needs_callbacks
 def test_a_pipeline_has_a_folder_for_its_step(rows, tmp_path):
-    checkpoint = ModelCheckpoint(tmp_path)
+    checkpoint = ModelCheckpoint(tmp_path, every=1)
     trainer = OrtGradientOptimizer(Ridge(), max_iter=2).set_callbacks(checkpoint)
     make_pipeline(StandardScaler(), trainer).fit(*rows)
     assert names(checkpoint) == [f"fit-final-estimator-1/epoch-00000{i}.onnx" for i in (1, 2)]
@@ -226,7 +228,7 @@ def test_a_pipeline_has_a_folder_for_its_step(rows, tmp_path):
 
 @pytest.mark.needs_callbacks
 def test_a_search_has_a_folder_for_every_training(rows, tmp_path):
-    checkpoint = ModelCheckpoint(tmp_path, keep_best=1, monitor="loss")
+    checkpoint = ModelCheckpoint(tmp_path, save_best=1, monitor="loss")
     trainer = OrtGradientOptimizer(Ridge(), max_iter=3, random_state=0).set_callbacks(checkpoint)
     search = GridSearchCV(trainer, {"learning_rate": [0.01, 1e-5]}, cv=2).fit(*rows)
     folders = [f"search-0/candidate-split-evaluation-{i}" for i in range(4)]
@@ -241,19 +243,19 @@ def test_a_search_has_a_folder_for_every_training(rows, tmp_path):
 def test_only_trainers_have_models(rows, tmp_path):
     pipeline = make_pipeline(StandardScaler(), OrtGradientOptimizer(Ridge()))
     with pytest.raises(TypeError, match="ModelCheckpoint listens to OrtGradientOptimizer .* not to Pipeline"):
-        pipeline.set_callbacks(ModelCheckpoint(tmp_path)).fit(*rows)
+        pipeline.set_callbacks(ModelCheckpoint(tmp_path, every=1)).fit(*rows)
 
 
 @pytest.mark.needs_callbacks
 def test_a_solver_has_checkpoints(rows, tmp_path):
-    checkpoint = ModelCheckpoint(tmp_path)
+    checkpoint = ModelCheckpoint(tmp_path, every=1)
     trainer = train(checkpoint, rows, learning_rate="LBFGS", max_iter=30, model=Ridge())
     assert epochs(checkpoint) == list(range(1, trainer.n_iter_ + 1))
 
 
 @pytest.mark.needs_callbacks
 def test_it_is_pickled_with_its_estimator(rows, tmp_path):
-    checkpoint = ModelCheckpoint(tmp_path, keep_best=1, monitor="loss")
+    checkpoint = ModelCheckpoint(tmp_path, save_best=1, monitor="loss")
     trainer = pickle.loads(pickle.dumps(train(checkpoint, rows, model=Ridge())))
     trainer.partial_fit(*rows)
     assert epochs(checkpoint) == [5]
@@ -265,7 +267,9 @@ def test_it_is_pickled_with_its_estimator(rows, tmp_path):
         ({"every": 0}, "every must be a whole number from 1 on, not 0"),
         ({"every": 1.5}, "every must be"),
         ({"every": True}, "every must be"),
-        ({"keep_best": 0}, "keep_best must be"),
+        ({"save_best": 0}, "save_best must be"),
+        ({"keep": 0}, "keep must be"),
+        ({"seconds": -1}, "seconds must be a number from 0 on"),
         ({"monitor": "accuracy"}, "monitor must be one of .*'validation_score'.*not 'accuracy'"),
     ],
     ids=lambda value: None if isinstance(value, str) else str(value),
@@ -280,18 +284,18 @@ def test_bad_parameters(options, message, tmp_path):
 def test_a_folder_that_cannot_be_made(name, rows, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match=f"cannot make the folder .*{name}: there is a file of that name"):
-        train(ModelCheckpoint(tmp_path / name), rows)
+        train(ModelCheckpoint(tmp_path / name, every=1), rows)
 
 
 @pytest.mark.parametrize("folder", [None, 3])
 def test_a_folder_is_a_path(folder):
     with pytest.raises(TypeError, match=f"folder must be a path, .*, not {folder}"):
-        ModelCheckpoint(folder)
+        ModelCheckpoint(folder, every=1)
 
 
 @pytest.mark.needs_callbacks
 def test_trainings_of_clones_have_folders_of_their_own(rows, tmp_path):
-    checkpoint = ModelCheckpoint(tmp_path, keep_best=1, monitor="loss")
+    checkpoint = ModelCheckpoint(tmp_path, save_best=1, monitor="loss")
     trainer = OrtGradientOptimizer(Ridge(), max_iter=3, random_state=0, learning_rate=0.01)
     ensemble = BaggingRegressor(trainer.set_callbacks(checkpoint), n_estimators=3, random_state=0).fit(*rows)
     epoch = "epoch-000003.onnx"
@@ -310,7 +314,7 @@ def test_trainings_of_clones_have_folders_of_their_own(rows, tmp_path):
 @pytest.mark.needs_callbacks
 def test_overwriting_leaves_the_trainings_of_clones_alone(rows, tmp_path):
     for _ in range(2):  # the second time over the files of the first
-        checkpoint = ModelCheckpoint(tmp_path, overwrite=True)
+        checkpoint = ModelCheckpoint(tmp_path, overwrite=True, every=1)
         trainer = OrtGradientOptimizer(Ridge(), max_iter=1, random_state=0).set_callbacks(checkpoint)
         cross_validate(trainer, *rows, cv=2, error_score="raise")
         assert names(checkpoint) == ["epoch-000001.onnx", "fit-2/epoch-000001.onnx"]
@@ -319,7 +323,7 @@ def test_overwriting_leaves_the_trainings_of_clones_alone(rows, tmp_path):
 
 @pytest.mark.needs_callbacks
 def test_a_training_that_wrote_nothing_leaves_its_folder(rows, tmp_path):
-    checkpoint = ModelCheckpoint(tmp_path)
+    checkpoint = ModelCheckpoint(tmp_path, every=1)
     with pytest.raises(ValueError, match="NaN"):
         train(checkpoint, (rows[0] * np.nan, rows[1]))
     train(checkpoint, rows, max_iter=1)
@@ -328,7 +332,7 @@ def test_a_training_that_wrote_nothing_leaves_its_folder(rows, tmp_path):
 
 @pytest.mark.needs_callbacks
 def test_searches_inside_a_cross_validation(rows, tmp_path):
-    checkpoint = ModelCheckpoint(tmp_path)
+    checkpoint = ModelCheckpoint(tmp_path, every=1)
     trainer = OrtGradientOptimizer(Ridge(), max_iter=1, random_state=0).set_callbacks(checkpoint)
     search = GridSearchCV(trainer, {"learning_rate": [0.01]}, cv=2)
     cross_validate(search, *rows, cv=2, error_score="raise")
@@ -341,7 +345,7 @@ def test_searches_inside_a_cross_validation(rows, tmp_path):
 def test_a_classifier_keeps_the_highest_score(tmp_path):
     X, y = load_wine(return_X_y=True)
     X = scale(X)
-    checkpoint = ModelCheckpoint(tmp_path, keep_best=1, monitor="validation_score")
+    checkpoint = ModelCheckpoint(tmp_path, save_best=1, monitor="validation_score")
     fit = {"X_val": X[::5], "y_val": y[::5]}
     trainer = train(checkpoint, (X, y), model=LogisticRegression(), fit=fit, validation_every=1, max_iter=15)
     best = int(np.argmax(trainer.validation_scores_)) + 1

@@ -35,7 +35,7 @@ def searched(kind, n_jobs, folder):
 
     X, y = load_diabetes(return_X_y=True)
     scores, rates = ScoringMonitor(scoring="r2"), LearningRateMonitor()
-    checkpoint = ModelCheckpoint(folder, keep_best=1, monitor="loss")
+    checkpoint = ModelCheckpoint(folder, save_best=1, monitor="loss")
     trainer = kind(Ridge(), max_iter=9, random_state=0).set_callbacks(scores, rates, checkpoint, OfThree())
     search = GridSearchCV(trainer, {"learning_rate": [0.01, 1e-5]}, cv=2, n_jobs=n_jobs)
     search.set_callbacks(ProgressBar(max_propagation_depth=None)).fit(scale(X)[:80], scale(y)[:80])
@@ -59,7 +59,7 @@ def test_two_processes_are_as_one(tmp_path, capsys, monkeypatch):
 def test_the_folds_of_a_cross_validation_write_apart(n_jobs, tmp_path):
     X, y = load_diabetes(return_X_y=True)
     X, y = scale(X)[:80], scale(y)[:80]
-    checkpoint = ModelCheckpoint(tmp_path, keep_best=1, monitor="loss")
+    checkpoint = ModelCheckpoint(tmp_path, save_best=1, monitor="loss")
     trainer = OrtGradientOptimizer(Ridge(), max_iter=2, random_state=0).set_callbacks(checkpoint)
     found = cross_validate(trainer, X, y, cv=4, n_jobs=n_jobs, return_estimator=True, error_score="raise")
     files = [str(path.relative_to(tmp_path)) for path in checkpoint.paths()]

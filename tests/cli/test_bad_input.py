@@ -34,7 +34,7 @@ def nothing_is_written(files):
         (("nothing.skops", *WINE), "nothing.skops: No such file"),
         (("model.pkl", *WINE), "skops.io.dump"),
         (("model.joblib", *WINE), "runs the code that it holds"),
-        (("model.h5", *WINE), "must be an .onnx or a .skops file"),
+        (("model.h5", *WINE), "must be an .onnx, .skops or .zip file"),
         (("wine.skops", "nothing.csv", "--label", "kind"), "nothing.csv: No such file"),
         (("wine.skops", "wine.xlsx", "--label", "kind"), "data must be a .csv"),
         (("wine.skops", "wine.csv", "--label", "Kind"), "no column 'Kind', but ['alcohol'"),

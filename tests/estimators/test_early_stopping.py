@@ -322,7 +322,7 @@ def test_errors_of_scorers_say_where_they_come_from(wine):
 
 def test_streams_do_not_stop(diabetes_units):
     X, y = diabetes_units
-    with pytest.raises(ValueError, match="partial_fit does not support early_stopping"):
+    with pytest.raises(ValueError, match="early_stopping=True validates at every call"):
         OrtGradientOptimizer(LinearRegression(), early_stopping=True).partial_fit(X, y)
     model = OrtGradientOptimizer(LinearRegression(), tol=10.0, n_iter_no_change=1, random_state=0)
     for _ in range(4):

@@ -48,9 +48,17 @@ class Scorer:
 ERRORS = [ValueError, KeyboardInterrupt, SystemExit, MemoryError, StopIteration]
 
 
-@pytest.mark.parametrize("method", ["fit", "partial_fit"])
-@pytest.mark.parametrize("error", ERRORS)
-@pytest.mark.parametrize("call", [1, 5])  # the second and third check the gradient, and may fail
+#: But for an interrupt of fit once it has reached something, which the estimator keeps.
+CALLS = [
+    (call, error, method)
+    for call in (1, 5)  # the second and third check the gradient, and may fail
+    for error in ERRORS
+    for method in ("fit", "partial_fit")
+    if (call, error, method) != (5, KeyboardInterrupt, "fit")
+]
+
+
+@pytest.mark.parametrize("call, error, method", CALLS)
 def test_an_error_in_a_loss(call, error, method, unchanged):
     settings = {"max_iter": 4, "random_state": 0, "batch_size": 8}
     fitted = OrtGradientForwardBackwardOptimizer(LinearRegression(), learning_loss=Loss(), **settings).fit(
@@ -106,3 +114,16 @@ def test_a_loss_that_computes_in_place(gradient):
     np.testing.assert_allclose(found[1].validation_losses_, found[0].validation_losses_, rtol=1e-4)
     np.testing.assert_array_equal(X, X_before)
     np.testing.assert_array_equal(y, y_before)
+
+
+def test_an_interrupt_keeps_what_was_reached():
+    settings = {"max_iter": 4, "random_state": 0, "batch_size": 8}
+    kind = OrtGradientForwardBackwardOptimizer
+    whole = kind(LinearRegression(), learning_loss=Loss(), **settings).fit(X, Y)
+    trainer = kind(LinearRegression(), learning_loss=Loss(KeyboardInterrupt, 5), **settings)
+    with pytest.raises(KeyboardInterrupt, match="in the middle"):
+        trainer.fit(X, Y)
+    assert np.isfinite(trainer.predict(X)).all()
+    trainer.set_params(learning_loss=Loss()).fit(X, Y, resume_from=trainer)
+    for name, array in whole.trained_coef_.items():
+        np.testing.assert_array_equal(trainer.trained_coef_[name], array)

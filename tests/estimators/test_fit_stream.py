@@ -90,7 +90,7 @@ def test_every_row_once_in_random_order(rows):
     from ortlearn.estimators.source_samples import SourcePasses, SourceSamples
     from ortlearn.streams import open_source
     from ortlearn.training import Data
-    from ortlearn.training.passes import Position
+    from ortlearn.training.passes import PassPosition
 
     numbers = np.arange(200_000, dtype=np.float32).reshape(-1, 1)
     source = open_source(numbers, numbers.ravel())
@@ -100,7 +100,7 @@ def test_every_row_once_in_random_order(rows):
 
     def order(seed, epoch, chunk=0, batches=0):
         passes = SourcePasses(samples, lambda data: data, seed)
-        chunks = passes.chunks(Position(epoch, chunk, batches))
+        chunks = passes.chunks(PassPosition(epoch, chunk, batches))
         found = [(data.y[order], data.X[order, 0]) for data, order in chunks]
         assert all((labels == features).all() for labels, features in found)
         return np.concatenate([labels for labels, _ in found])

@@ -41,8 +41,9 @@ def coefficients(model):
 
 def test_requests_of_its_own(either):
     requests = either(LogisticRegression()).get_metadata_routing()
-    assert set(requests.fit.requests) == {"sample_weight", "X_val", "y_val", "sample_weight_val", "classes"}
-    assert set(requests.partial_fit.requests) == {"sample_weight", "classes", "total_weight"}
+    validation = {"X_val", "y_val", "sample_weight_val"}
+    assert set(requests.fit.requests) == {"sample_weight", *validation, "classes", "resume_from"}
+    assert set(requests.partial_fit.requests) == {"sample_weight", *validation, "classes", "total_weight"}
     assert set(requests.score.requests) == {"sample_weight"}
     assert not any(requests.fit.requests.values())
 

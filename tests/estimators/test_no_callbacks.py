@@ -3,7 +3,6 @@
 import importlib.util
 import sys
 
-import numpy as np
 import pytest
 import sklearn
 from sklearn.base import BaseEstimator
@@ -11,7 +10,6 @@ from sklearn.linear_model import Ridge
 
 from ortlearn.callbacks import LearningRateMonitor
 from ortlearn.estimators import callbacks
-from ortlearn.estimators.samples import Samples
 
 
 @pytest.fixture
@@ -42,8 +40,8 @@ def test_training_goes_on_without(without):
     seen = []
     without.with_callbacks(seen.append)("trained")
     assert seen == ["trained"]
-    assert without.EstimatorView(Ridge()).begin_task("fit", Samples(np.eye(2), np.ones(2)), 3) is None
+    assert without.EstimatorView(Ridge()).task("fit", 3) is None
 
 
 def test_nobody_listens_to_an_estimator_without_callbacks():
-    assert callbacks.EstimatorView(Ridge()).begin_task("fit", Samples(np.eye(2), np.ones(2)), 3) is None
+    assert callbacks.EstimatorView(Ridge()).task("fit", 3) is None

@@ -1,0 +1,171 @@
+"""Contents of the files of saved estimators: estimators into records, and back."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from importlib.metadata import version
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+from sklearn.utils.validation import check_is_fitted
+
+from .. import conversion
+from .._version import __version__
+from ..exceptions import OmittedWarning, SavedFileError, warn_user
+from ..graphs import initializer_arrays
+from ..onnx_files.loading import read_onnx
+from ..saving.decoder import Decoder, read_model
+from ..saving.encoder import Encoder
+from ..saving.files import Content
+from ..saving.record_types import Omitted
+from .base import BaseOrtGradientEstimator
+from .fitted_model import FittedModel
+from .forward_backward_optimizer import OrtGradientForwardBackwardOptimizer
+from .gradient_optimizer import OrtGradientOptimizer
+from .problem import Problem
+from .resuming import record_of
+from .saved_types import TYPES
+
+__all__ = ["content_of", "estimator_of"]
+
+#: Our own classes in scikit-learn models.
+OWN = ("ortlearn.preprocessing.front.FrontPipeline",)
+#: Parameters that are plugins.
+PLUGINS = ("learning_loss", "learning_rate", "learning_penalty")
+CLASSES = {cls.__name__: cls for cls in (OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer)}
+PACKAGES = ("numpy", "onnx", "scikit-learn", "scipy")
+#: File with the trained model, for any onnxruntime.
+MODEL = "model.onnx"
+
+
+def content_of(estimator: BaseOrtGradientEstimator, written: dict | None = None) -> Content:
+    """Return the content of the file of an estimator.
+
+    ``written`` keeps what skops has written, for estimators of the same training.
+
+    Raises
+    ------
+    NotFittedError
+        If it is not fitted.
+    SavedFileError
+        If steps in front of the graph, or transformers of labels, cannot be written by skops.
+    """
+    check_is_fitted(estimator)
+    fitted, encoder = estimator._fitted, Encoder(TYPES, written={} if written is None else written)
+    assert isinstance(fitted, FittedModel)
+    encoder.files[MODEL] = fitted.onnx.SerializeToString()
+    _check_steps(encoder, fitted.problem)
+    parameters = _parameters(estimator)
+    record = {
+        "parameters": {name: encoder.encode(value) for name, value in parameters.items()},
+        "problem": encoder.encode(fitted.problem),
+        "features": encoder.encode(fitted.features),
+        "weights": encoder.encode(fitted.stable_weights()),
+        "state": encoder.encode(fitted.state),
+        "resumption": encoder.encode(fitted.resumption),
+    }
+    position = None if fitted.resumption is None else fitted.resumption.position
+    summary = {
+        "estimator": type(estimator).__name__,
+        "epochs": fitted.state.n_iter,
+        "batches": 0 if position is None else len(position.objectives),
+        "finished": position is None,
+    }
+    versions = {"ortlearn": __version__, "python": platform.python_version()}
+    versions |= {name: version(name) for name in PACKAGES}
+    manifest = {"versions": versions, "summary": summary, "omitted": encoder.omitted, "record": record}
+    return Content(manifest, encoder.all_files())
+
+
+def _check_steps(encoder: Encoder, problem: Problem) -> None:
+    """Raise an error if what predictions or labels go through besides the graph cannot be written."""
+    head, front = problem.trainable.head, problem.trainable.entry.front
+    for step in (front, *(() if head is None else head.target_transformers)):
+        if step is not None and encoder.encode(step)["$"] == "omitted":
+            raise SavedFileError(
+                f"This model has steps besides its graph, which are scikit-learn's: {encoder.omitted[-1]}."
+            )
+
+
+def _parameters(estimator: BaseOrtGradientEstimator) -> dict[str, Any]:
+    """Return parameters as they are saved: for an ONNX model the model itself."""
+    parameters = estimator.get_params(deep=False)
+    if conversion.is_onnx_source(parameters["estimator"]):
+        parameters["estimator"] = read_onnx(parameters["estimator"])[0]
+    return parameters
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value.lower() == "auto"
+
+
+def estimator_of(content: Content, trusted: Sequence[str] = ()) -> BaseOrtGradientEstimator:
+    """Return the estimator of a file.
+
+    Raises
+    ------
+    SavedFileError
+        If its record is not one of an estimator.
+    """
+    decoder, record = Decoder(TYPES, content.files, (*trusted, *OWN)), record_of(content)
+    parts = {name: decoder.decode(value) for name, value in record.items() if name != "parameters"}
+    fitted = _fitted_of(**parts)
+    values = {name: decoder.decode(value) for name, value in record["parameters"].items()}
+    cls = CLASSES[content.manifest["summary"]["estimator"]]
+    known = signature(cls.__init__).parameters
+    if not values.keys() <= known.keys():
+        raise SavedFileError(f"It has unknown parameters {sorted(values.keys() - known.keys())}.")
+    if fitted.problem.source is None and not isinstance(values.get("estimator"), ModelProto):
+        values |= _without_source(values, fitted, content)
+    for name, value in values.items():
+        if isinstance(value, Omitted):  # a name tells what is missing where it is needed for training
+            values[name] = value.name if name in PLUGINS else known[name].default
+    if decoder.omitted:
+        warn_user(f"It is loaded without {'; '.join(decoder.omitted)}.", OmittedWarning)
+    estimator = cls(**values)
+    estimator._fitted = fitted
+    return estimator
+
+
+def _without_source(values: dict[str, Any], fitted: FittedModel, content: Content) -> dict[str, Any]:
+    """Return parameters where the scikit-learn model is not there: nothing else tells what "auto" means."""
+    tables = fitted.problem.targets.class_weights
+    own = {
+        "learning_loss": fitted.problem.loss,
+        "learning_penalty": fitted.penalty,
+        "class_weight": tables[0] if tables and len(tables) == 1 else tables,
+    }
+    found = {name: value for name, value in own.items() if _is_auto(values.get(name))}
+    return {**found, "estimator": _model(content)} if isinstance(values["estimator"], Omitted) else found
+
+
+def _model(content: Content) -> ModelProto:
+    if MODEL not in content.files:
+        raise SavedFileError(f"The file lacks {MODEL}.")
+    return read_model(content.files[MODEL])
+
+
+def _fitted_of(problem: Any, features: Any, weights: Any, state: Any, resumption: Any) -> FittedModel:
+    """Return a fitted model, its parts checked against each other."""
+    for name, value in (("problem", problem), ("features", features), ("state", state)):
+        if type(value).__name__ not in KINDS[name]:
+            raise SavedFileError(f"Its {name} is a {type(value).__name__}.")
+    trainable = problem.trainable
+    arrays = initializer_arrays(trainable.model, trainable.trained)
+    same = isinstance(weights, dict) and {n: _form(a) for n, a in weights.items()} == {
+        name: _form(array) for name, array in arrays.items()
+    }
+    if not same:
+        raise SavedFileError("Its weights are not those of its graph.")
+    trained = trainable.with_stable_weights(weights)
+    return FittedModel(problem, features, trained, state, resumption=resumption)
+
+
+KINDS = {"problem": ("Problem",), "features": ("InputFeatures",), "state": ("TrainingState",)}
+
+
+def _form(array: Any) -> tuple:
+    return (array.shape, array.dtype) if isinstance(array, np.ndarray) else ()

@@ -1,0 +1,94 @@
+"""Arrays as the bytes of an npz file, which numpy reads, and back without pickle."""
+
+from __future__ import annotations
+
+import io
+import math
+import zipfile
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..exceptions import SavedFileError
+
+__all__ = ["pack_arrays", "unpack_arrays"]
+
+#: Kinds of numpy types that are stored: numbers, truth values, texts and bytes of a fixed width.
+KINDS = "biufcUS"
+#: A date of all members, so that the same arrays give the same bytes.
+DATE = (1980, 1, 1, 0, 0, 0)
+
+
+def pack_arrays(arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Return the bytes of an npz file, not compressed.
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+        Arrays of numbers, truth values or texts by name.
+
+    Returns
+    -------
+    bytes
+        Content of the file.
+    """
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for name, array in arrays.items():
+            part = io.BytesIO()
+            np.lib.format.write_array(part, np.asarray(array), allow_pickle=False)
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy", DATE), part.getvalue())
+    return file.getvalue()
+
+
+def unpack_arrays(content: bytes) -> dict[str, np.ndarray]:
+    """Return the arrays of an npz file that is not compressed.
+
+    Nothing is allocated by a size that the file only declares: an array is as large as its bytes are.
+
+    Parameters
+    ----------
+    content : bytes
+        Content of the file.
+
+    Returns
+    -------
+    dict of str to ndarray
+        Arrays by name; each has its own memory.
+
+    Raises
+    ------
+    SavedFileError
+        If it is no such file, has arrays of objects, or declares other sizes than it has.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            members = archive.infolist()
+            if any(item.compress_type != zipfile.ZIP_STORED for item in members):
+                raise SavedFileError("an array is compressed")
+            if sum(item.file_size for item in members) > len(content):
+                raise SavedFileError("the arrays declare more bytes than there are")
+            return {item.filename.removesuffix(".npy"): _array(archive.read(item)) for item in members}
+    except Exception as error:  # zipfile, struct and numpy raise many kinds of errors for damaged files
+        raise SavedFileError(f"The arrays cannot be read: {error}.") from error
+
+
+def _array(content: bytes) -> np.ndarray:
+    """Return the array of an npy file of version 1.0 or 2.0."""
+    file = io.BytesIO(content)
+    version = np.lib.format.read_magic(file)
+    readers = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    if version not in readers:
+        raise SavedFileError(f"an array has version {version}")
+    shape, by_columns, dtype = readers[version](file)
+    rest = content[file.tell() :]
+    if dtype.kind not in KINDS or dtype.hasobject:
+        raise SavedFileError(f"an array is of type {dtype}")
+    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != len(rest):
+        raise SavedFileError(f"an array of shape {shape} and type {dtype} has {len(rest)} bytes")
+    if not dtype.itemsize:
+        return np.zeros(shape, dtype=dtype)
+    return np.frombuffer(rest, dtype=dtype).reshape(shape, order="F" if by_columns else "C").copy(order="A")

@@ -1,0 +1,240 @@
+"""Values of JSON, arrays, graphs and scikit-learn models, made without running code of a file.
+
+Objects are made of plugins that installed packages declare, and of record types that the caller lists: a file
+only names them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, TensorProto, load_model_from_string
+from scipy import sparse
+
+from .. import plugins
+from ..exceptions import OrtlearnError, SavedFileError
+from . import sklearn_objects
+from .arrays import unpack_arrays
+from .encoder import ARRAYS, GROUPS
+from .record_types import Omitted, RecordType
+
+__all__ = ["Decoder", "read_model"]
+
+#: Levels of nesting that a value may have.
+DEEPEST = 60
+
+
+class Decoder:
+    """Makes values of what :class:`~ortlearn.saving.encoder.Encoder` gave.
+
+    Parameters
+    ----------
+    types : mapping of str to RecordType
+        Record types by name: no other class is made an object of.
+    files : mapping of str to bytes
+        Files by name.
+    trusted : sequence of str
+        Types that scikit-learn models may hold besides those that skops trusts.
+
+    Attributes
+    ----------
+    omitted : list of str
+        scikit-learn models that were not read, and why.
+    """
+
+    def __init__(self, types: Mapping[str, RecordType], files: Mapping[str, bytes], trusted: Sequence[str]):
+        self._types = types
+        self._files = files
+        self._trusted = trusted
+        self._arrays = unpack_arrays(files[ARRAYS]) if ARRAYS in files else {}
+        self._objects: dict[str, Any] = {}
+        self.omitted: list[str] = []
+        self._depth = 0
+        self._makers: dict[str, Callable[[dict[str, Any]], Any]] = {
+            "float": lambda parts: _number(parts["value"]),
+            "tuple": lambda parts: tuple(self._items(parts)),
+            "set": lambda parts: set(self._items(parts)),
+            "frozenset": lambda parts: frozenset(self._items(parts)),
+            "dict": lambda parts: dict(self._items(parts)),
+            "slice": lambda parts: slice(*_three(self._items(parts))),
+            "objects": self._object_array,
+            "array": self._stored_array,
+            "bytes": lambda parts: self._stored(parts).tobytes(),
+            "dtype": lambda parts: _dtype(parts["value"]),
+            "random_state": self._random_state,
+            "csr": self._csr,
+            "model": lambda parts: read_model(self._file(parts, "onnx")),
+            "sklearn": self._sklearn,
+            "omitted": lambda parts: Omitted(_text(parts["name"])),
+            "plugin": self._plugin,
+            "record": self._record,
+        }
+
+    def decode(self, value: Any) -> Any:
+        """Return the value of JSON that an encoder gave.
+
+        Parameters
+        ----------
+        value : object
+            Value of JSON.
+
+        Returns
+        -------
+        object
+            Value.
+
+        Raises
+        ------
+        SavedFileError
+            If it is not of that form, or names a record type, a plugin or a file that is unknown.
+        """
+        if value is None or isinstance(value, bool | int | float | str):
+            return value
+        if self._depth > DEEPEST:
+            raise SavedFileError("The record is nested too deeply.")
+        self._depth += 1
+        try:
+            if isinstance(value, list):
+                return [self.decode(item) for item in value]
+            maker = self._makers.get(value.get("$"))
+            if maker is None:
+                raise SavedFileError(f"The record has a value of unknown kind {value.get('$')!r}.")
+            return maker(value)
+        except OrtlearnError as error:
+            raise error if isinstance(error, SavedFileError) else SavedFileError(f"{error}") from error
+        except Exception as error:  # constructors of plugins and numpy raise many kinds of errors
+            raise SavedFileError(f"The record is invalid: {type(error).__name__}: {error}") from error
+        finally:
+            self._depth -= 1
+
+    def _items(self, parts: dict[str, Any]) -> list[Any]:
+        if not isinstance(parts["items"], list):
+            raise SavedFileError("The record has items that are no list.")
+        return [self.decode(item) for item in parts["items"]]
+
+    def _pairs(self, values: Any) -> dict[str, Any]:
+        return {_text(name): self.decode(value) for name, value in values.items()}
+
+    def _stored(self, parts: dict[str, Any]) -> np.ndarray:
+        if parts["key"] not in self._arrays:
+            raise SavedFileError(f"The file lacks the array {parts['key']!r}.")
+        return self._arrays[parts["key"]]
+
+    def _stored_array(self, parts: dict[str, Any]) -> Any:
+        array = self._stored(parts)
+        return array[()] if parts["scalar"] else array.copy()
+
+    def _object_array(self, parts: dict[str, Any]) -> np.ndarray:
+        items = self._items(parts)
+        array = np.empty(len(items), dtype=object)
+        array[:] = items
+        return array.reshape([int(size) for size in parts["shape"]])
+
+    def _random_state(self, parts: dict[str, Any]) -> np.random.RandomState:
+        found = np.random.RandomState()
+        found.set_state(self.decode(parts["state"]))
+        return found
+
+    def _csr(self, parts: dict[str, Any]) -> Any:
+        data, indices, pointers = _three([self.decode(part) for part in parts["parts"]])
+        found = sparse.csr_matrix((data, indices, pointers), shape=[int(size) for size in parts["shape"]])
+        found.check_format(full_check=True)
+        return found
+
+    def _file(self, parts: dict[str, Any], suffix: str) -> bytes:
+        name = _text(parts["file"])
+        if name not in self._files or not name.endswith(f".{suffix}"):
+            raise SavedFileError(f"The file lacks {name}.")
+        return self._files[name]
+
+    def _sklearn(self, parts: dict[str, Any]) -> Any:
+        content, name = self._file(parts, "skops"), parts["file"]
+        if name not in self._objects:
+            try:
+                self._objects[name] = sklearn_objects.load(content, self._trusted)
+            except sklearn_objects.NotTrusted as error:
+                self._objects[name] = Omitted(_text(parts["name"]), str(error))
+                self.omitted.append(f"{parts['name']}: {error}")
+        return self._objects[name]
+
+    def _plugin(self, parts: dict[str, Any]) -> Any:
+        group = _text(parts["group"])
+        if group not in GROUPS:
+            raise SavedFileError(f"The record has a plugin of the group {group!r}.")
+        cls = plugins.get(group, _text(parts["name"]))
+        if "parameters" not in parts:
+            return cls
+        values = self._pairs(parts["parameters"])
+        lost = any(isinstance(value, Omitted) for value in values.values())
+        return Omitted(cls.__name__) if lost else cls(**values)
+
+    def _record(self, parts: dict[str, Any]) -> Any:
+        kind = self._types.get(_text(parts["name"]))
+        if kind is None:
+            raise SavedFileError(f"The record has a value of unknown type {parts['name']!r}.")
+        return kind.make(self._pairs(parts["fields"]))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise SavedFileError(f"The record has {value!r} where a name is expected.")
+    return value
+
+
+def _three(items: list[Any]) -> tuple[Any, Any, Any]:
+    first, second, third = items
+    return first, second, third
+
+
+def _number(text: Any) -> float:
+    if text not in ("inf", "-inf", "nan"):
+        raise SavedFileError(f"The record has the number {text!r}.")
+    return float(text)
+
+
+def _dtype(text: Any) -> np.dtype:
+    dtype = np.dtype(_text(text))
+    if dtype.hasobject and text != "|O":
+        raise SavedFileError(f"The record has the type {text!r}.")
+    return dtype
+
+
+def read_model(content: bytes) -> ModelProto:
+    """Return the graph of a file.
+
+    Parameters
+    ----------
+    content : bytes
+        Content of an ONNX file.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Graph.
+
+    Raises
+    ------
+    SavedFileError
+        If it has numbers in other files, which nothing may make us read.
+    """
+    model = load_model_from_string(content)
+    for part in (model.graph, *model.functions):
+        for name in _external(part):
+            raise SavedFileError(f"The graph has numbers outside of the file ({name!r}), which are not read.")
+    return model
+
+
+def _external(graph: Any) -> Iterator[str]:
+    """Yield the names of tensors whose numbers are in other files, those of graphs inside included."""
+    for tensor in getattr(graph, "initializer", ()):
+        if tensor.data_location == TensorProto.EXTERNAL:
+            yield tensor.name
+    for node in graph.node:
+        for attribute in node.attribute:
+            for tensor in (attribute.t, *attribute.tensors):
+                if tensor.data_location == TensorProto.EXTERNAL:
+                    yield tensor.name
+            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+                yield from _external(inner)

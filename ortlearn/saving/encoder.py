@@ -1,0 +1,174 @@
+"""Values as JSON, arrays, graphs and scikit-learn models.
+
+A value that JSON has no form for is an object with the key ``"$"``, its kind. A plugin is its group, its name
+and its parameters, a record the name of its type and its values; what is neither is left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+from scipy import sparse
+
+from .. import plugins
+from . import sklearn_objects
+from .arrays import pack_arrays
+from .record_types import RecordType
+
+__all__ = ["ARRAYS", "GROUPS", "Encoder"]
+
+#: File with all arrays.
+ARRAYS = "arrays.npz"
+#: Groups of plugins that are objects with parameters.
+GROUPS = (plugins.LOSSES, plugins.PENALTIES, plugins.LEARNING_RATES, plugins.SCHEDULES)
+
+
+def _plugin_name(cls: type) -> tuple[str, str] | None:
+    """Return group and name of a plugin by its class, None for other classes."""
+    for group in GROUPS:
+        for info in plugins.list_plugins(group):
+            named = info.value.rpartition(":")[2] == cls.__qualname__ and not info.broken
+            if named and plugins.get(group, info.name) is cls:
+                return group, info.name
+    return None
+
+
+@dataclass
+class Encoder:
+    """Takes values, and gathers the files that they are in.
+
+    Attributes
+    ----------
+    types : mapping of str to RecordType
+        Record types by name.
+    files : dict of str to bytes
+        Graphs and scikit-learn models.
+    omitted : list of str
+        What was left out, and why.
+    written : dict
+        scikit-learn objects that skops has written before, by id: a training that is saved often writes
+        those that it does not change once.
+    """
+
+    types: Mapping[str, RecordType]
+    files: dict[str, bytes] = field(default_factory=dict)
+    omitted: list[str] = field(default_factory=list)
+    written: dict[int, tuple[Any, bytes | None, str]] = field(default_factory=dict)
+    _arrays: dict[str, np.ndarray] = field(default_factory=dict)
+    _known: dict[int, tuple[Any, Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._names = {kind.cls: name for name, kind in self.types.items()}
+        self._plugin_name = cache(_plugin_name)
+
+    def all_files(self) -> dict[str, bytes]:
+        """Return graphs, scikit-learn models and arrays.
+
+        Returns
+        -------
+        dict of str to bytes
+            Files by name.
+        """
+        return {**self.files, ARRAYS: pack_arrays(self._arrays)}
+
+    def encode(self, value: Any) -> Any:
+        """Return a value as JSON; what is large goes to files, an object that comes again only once.
+
+        Parameters
+        ----------
+        value : object
+            Value.
+
+        Returns
+        -------
+        object
+            Value of JSON.
+        """
+        if value is None or isinstance(value, bool | str) and type(value) in (bool, str):
+            return value
+        if type(value) is int:
+            return value
+        if type(value) is float:
+            return value if math.isfinite(value) else {"$": "float", "value": repr(value)}
+        if type(value) is list:
+            return [self.encode(item) for item in value]
+        if id(value) not in self._known:
+            self._known[id(value)] = value, self._encode_object(value)  # kept alive: it is known by its id
+        return self._known[id(value)][1]
+
+    def _encode_object(self, value: Any) -> Any:
+        own = self._names.get(type(value))
+        if own is not None:
+            return {"$": "record", "name": own, "fields": self._pairs(self.types[own].take(value))}
+        for kinds, kind, listed in COLLECTIONS:
+            if type(value) in kinds:
+                return {"$": kind, "items": [self.encode(item) for item in listed(value)]}
+        if isinstance(value, np.ndarray) and value.dtype.kind == "O":
+            items = [self.encode(item) for item in value.ravel().tolist()]
+            return {"$": "objects", "shape": list(value.shape), "items": items}
+        if isinstance(value, np.ndarray | np.generic):
+            return {"$": "array", "scalar": isinstance(value, np.generic), "key": self._array(value)}
+        if isinstance(value, np.dtype):
+            return {"$": "dtype", "value": value.str}
+        if isinstance(value, np.random.RandomState):
+            return {"$": "random_state", "state": self.encode(value.get_state(legacy=True))}
+        if sparse.issparse(value):
+            triple = value.tocsr()
+            parts = [triple.data, triple.indices, triple.indptr]
+            return {"$": "csr", "shape": list(value.shape), "parts": [self.encode(part) for part in parts]}
+        if isinstance(value, ModelProto):
+            return {"$": "model", "file": self._file("graph", "onnx", value.SerializeToString())}
+        if isinstance(value, bytes):
+            return {"$": "bytes", "key": self._array(np.frombuffer(value, dtype=np.uint8))}
+        return self._encode_instance(value)
+
+    def _encode_instance(self, value: Any) -> Any:
+        """Return a plugin, a class of plugins, or a scikit-learn object; what is none of them is omitted."""
+        cls = value if isinstance(value, type) else type(value)
+        plugin = self._plugin_name(cls)
+        if plugin is not None:
+            head = {"$": "plugin", "group": plugin[0], "name": plugin[1]}
+            return head if cls is value else {**head, "parameters": self._pairs(value.get_params(deep=False))}
+        reason = "it is no plugin of an installed package, and reading it back would run code"
+        if not isinstance(value, type) and hasattr(value, "get_params") and hasattr(value, "fit"):
+            if id(value) not in self.written:
+                self.written[id(value)] = value, *sklearn_objects.dump(value)
+            _, content, reason = self.written[id(value)]
+            if content is not None:
+                name = self._file("estimator", "skops", content)
+                return {"$": "sklearn", "name": cls.__qualname__, "file": name}
+        name = getattr(value, "__qualname__", cls.__qualname__)
+        self.omitted.append(f"{name}: {reason}")
+        return {"$": "omitted", "name": name}
+
+    def _pairs(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: self.encode(value) for name, value in values.items()}
+
+    def _array(self, array: Any) -> str:
+        key = f"a{len(self._arrays)}"
+        self._arrays[key] = np.asarray(array)
+        return key
+
+    def _file(self, stem: str, suffix: str, content: bytes) -> str:
+        for name, known in self.files.items():
+            if known == content and name.endswith(suffix):
+                return name
+        name = f"{stem}-{len(self.files)}.{suffix}"
+        self.files[name] = content
+        return name
+
+
+#: Types, their kind, and the items that stand for a value.
+COLLECTIONS: tuple[tuple[tuple[type, ...], str, Callable[[Any], Any]], ...] = (
+    ((tuple,), "tuple", list),
+    ((dict,), "dict", lambda value: [list(pair) for pair in value.items()]),
+    ((set,), "set", lambda value: sorted(value, key=repr)),
+    ((frozenset,), "frozenset", lambda value: sorted(value, key=repr)),
+    ((slice,), "slice", lambda value: [value.start, value.stop, value.step]),
+)

@@ -1,0 +1,285 @@
+"""Files of saved estimators: written as a whole, and read with every byte checked."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import stat
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from ..exceptions import SavedFileError
+from ..graphs.files import write_atomically
+from .arrays import DATE
+from .schema import FORMAT, check_manifest
+
+__all__ = ["MANIFEST", "SUFFIX", "Content", "packed", "read", "read_manifest", "write"]
+
+MANIFEST = "manifest.json"
+#: Bytes that a manifest may have: it is parsed before anything of it is known.
+MOST = 1 << 28
+SUFFIX = ".zip"
+
+
+@dataclass(frozen=True)
+class Content:
+    """A manifest, and the files that it lists.
+
+    Attributes
+    ----------
+    manifest : dict
+        Everything but arrays, graphs and scikit-learn models.
+    files : dict of str to bytes
+        Those, by the names in the manifest.
+    """
+
+    manifest: dict[str, Any]
+    files: dict[str, bytes]
+
+
+def write(path: str | os.PathLike, content: Content) -> None:
+    """Write a zip file where the path ends with ``.zip``, a folder otherwise.
+
+    What was there before stays until everything is written: a zip file is renamed as a whole, and a folder
+    has files of new names, which count once its manifest is renamed.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        File or folder; the folder that it is in must exist.
+    content : Content
+        What to write; sizes and digests are added to the manifest.
+
+    Raises
+    ------
+    SavedFileError
+        If the path is a folder with other files than those of a saved estimator.
+    OSError
+        If it cannot be written.
+    """
+    path = Path(path)
+    if path.suffix.lower() == SUFFIX:
+        data = packed(content)
+        write_atomically(path, lambda file: file.write(data))
+        return
+    manifest = _sealed(content)
+    if path.is_dir() and not (path / MANIFEST).exists() and any(path.iterdir()):
+        raise SavedFileError(
+            f"{path} is a folder with other files: pass an empty folder, a new one, or a name that ends with "
+            f"{SUFFIX}."
+        )
+    path.mkdir(exist_ok=True)
+    old = _names_in(path)
+    new = {_name_in_folder(name, manifest["files"][name]): data for name, data in content.files.items()}
+    for name, data in new.items():
+        write_atomically(path / name, partial(_put, data))
+    write_atomically(path / MANIFEST, lambda file: file.write(_as_json(manifest)))
+    for name in old - new.keys():
+        (path / name).unlink(missing_ok=True)
+
+
+def packed(content: Content) -> bytes:
+    """Return the bytes of a zip file.
+
+    Parameters
+    ----------
+    content : Content
+        What to write; sizes and digests are added to the manifest.
+
+    Returns
+    -------
+    bytes
+        Content of the file.
+    """
+    return _zipped({MANIFEST: _as_json(_sealed(content)), **content.files})
+
+
+def read(path: str | os.PathLike) -> Content:
+    """Read a zip file or a folder that :func:`write` has written.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        File or folder.
+
+    Returns
+    -------
+    Content
+        Manifest and files, their sizes and digests checked.
+
+    Raises
+    ------
+    SavedFileError
+        If it is no saved estimator, of a later format, damaged or altered.
+    OSError
+        If it cannot be read.
+    """
+    return Content(*_read(Path(path), whole=True))
+
+
+def read_manifest(path: str | os.PathLike) -> dict[str, Any]:
+    """Read the manifest alone.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        File or folder.
+
+    Returns
+    -------
+    dict
+        Manifest, checked against its schema and its own digest.
+
+    Raises
+    ------
+    SavedFileError, OSError
+        As :func:`read`.
+    """
+    return _read(Path(path), whole=False)[0]
+
+
+def _put(data: bytes, file: BinaryIO) -> None:
+    file.write(data)
+
+
+def _sealed(content: Content) -> dict[str, Any]:
+    """Return the manifest with sizes and digests of the files, and its own digest."""
+    files = {
+        name: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+        for name, data in content.files.items()
+    }
+    manifest = {"kind": "ortlearn", "format": FORMAT, **content.manifest, "files": files}
+    manifest["sha256"] = _digest(manifest)
+    return manifest
+
+
+def _as_json(manifest: Mapping[str, Any]) -> bytes:
+    return json.dumps(manifest, indent=1, allow_nan=False).encode()
+
+
+def _digest(manifest: Mapping[str, Any]) -> str:
+    """Return the digest of a manifest without its own."""
+    rest = {key: value for key, value in manifest.items() if key != "sha256"}
+    text = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _zipped(files: Mapping[str, bytes]) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for name, data in files.items():
+            archive.writestr(zipfile.ZipInfo(name, DATE), data)
+    return file.getvalue()
+
+
+def _name_in_folder(name: str, entry: Mapping[str, Any]) -> str:
+    """Return the name of a file in a folder: those of two manifests do not meet, unless they are equal."""
+    stem, _, suffix = name.rpartition(".")
+    return f"{stem}-{entry['sha256'][:16]}.{suffix}"
+
+
+def _names_in(folder: Path) -> set[str]:
+    """Return the files that the manifest of a folder lists, none where it has no valid one."""
+    try:
+        files = read_manifest(folder)["files"]
+    except (OSError, SavedFileError):
+        return set()
+    return {_name_in_folder(name, entry) for name, entry in files.items()}
+
+
+def _read(path: Path, whole: bool) -> tuple[dict[str, Any], dict[str, bytes]]:
+    try:
+        if path.is_dir():
+            return _read_folder(path, whole)
+        with open(path, "rb") as file:
+            return _read_zip(file, os.fstat(file.fileno()).st_size, whole)
+    except SavedFileError as error:
+        raise SavedFileError(f"{path} is not a saved estimator, or is damaged. {error}") from error
+
+
+def _read_zip(file: BinaryIO, size: int, whole: bool) -> tuple[dict[str, Any], dict[str, bytes]]:
+    try:
+        with zipfile.ZipFile(file) as archive:
+            return _read_members(archive, size, whole)
+    except SavedFileError:
+        raise
+    except Exception as error:  # zipfile and struct raise many kinds of errors for damaged files
+        raise SavedFileError(f"It cannot be read as a zip file: {error}.") from error
+
+
+def _read_members(
+    archive: zipfile.ZipFile, size: int, whole: bool
+) -> tuple[dict[str, Any], dict[str, bytes]]:
+    members = archive.infolist()
+    names = [item.filename for item in members]
+    if len({*names}) < len(names) or MANIFEST not in names:
+        raise SavedFileError(f"It must have each name once, {MANIFEST} among them.")
+    if any(item.compress_type != zipfile.ZIP_STORED or item.flag_bits & 1 for item in members):
+        raise SavedFileError("It is compressed or encrypted: only zip files that are neither are read.")
+    if sum(item.file_size for item in members) > size:
+        raise SavedFileError("It declares more bytes than it has.")
+    manifest = _checked_manifest(archive.read(MANIFEST))
+    unknown = sorted({*names} - {MANIFEST, *manifest["files"]})
+    if unknown:
+        raise SavedFileError(f"It has files that its manifest does not list: {unknown[:5]}.")
+    if not whole:
+        return manifest, {}
+    missing = sorted({*manifest["files"]} - {*names})
+    if missing:
+        raise SavedFileError(f"It lacks {missing}.")
+    return manifest, {
+        name: _checked_file(name, archive.read(name), entry) for name, entry in manifest["files"].items()
+    }
+
+
+def _read_folder(folder: Path, whole: bool) -> tuple[dict[str, Any], dict[str, bytes]]:
+    manifest = _checked_manifest(_regular(folder / MANIFEST, MOST))
+    if not whole:
+        return manifest, {}
+    return manifest, {
+        name: _checked_file(name, _regular(folder / _name_in_folder(name, entry), entry["bytes"]), entry)
+        for name, entry in manifest["files"].items()
+    }
+
+
+def _regular(path: Path, most: int) -> bytes:
+    """Return the content of a file, which is no link and no pipe, up to one byte more than a number."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    except OSError as error:
+        raise SavedFileError(f"{path.name} cannot be read: {error.strerror}.") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise SavedFileError(f"{path.name} is not a regular file.")
+    with open(descriptor, "rb") as file:
+        return file.read(most + 1)
+
+
+def _checked_manifest(data: bytes) -> dict[str, Any]:
+    if len(data) > MOST:
+        raise SavedFileError(f"Its manifest has more than {MOST} bytes.")
+    try:
+        manifest = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise SavedFileError(f"Its manifest is no JSON: {error}.") from error
+    if isinstance(manifest, dict) and isinstance(manifest.get("format"), int) and manifest["format"] > FORMAT:
+        raise SavedFileError(
+            f"It has format {manifest['format']}, and this version of ortlearn reads formats up to {FORMAT}: "
+            "install a newer one."
+        )
+    check_manifest(manifest)
+    if _digest(manifest) != manifest["sha256"]:
+        raise SavedFileError("Its manifest is not what was written.")
+    return manifest
+
+
+def _checked_file(name: str, data: bytes, entry: Mapping[str, Any]) -> bytes:
+    if len(data) != entry["bytes"] or hashlib.sha256(data).hexdigest() != entry["sha256"]:
+        raise SavedFileError(f"{name} is not what was written.")
+    return data

@@ -1,0 +1,140 @@
+"""``save`` and ``load``: the two functions that users call."""
+
+from __future__ import annotations
+
+import os
+import pkgutil
+from collections.abc import Sequence
+from typing import Any
+
+from ..exceptions import OmittedWarning, SavedFileError, warn_user
+from .files import Content, packed, read, write
+
+__all__ = ["load", "packed_estimator", "save"]
+
+#: Where the objects of a kind are made into contents, and back; a file only says which kind it is.
+KINDS = {
+    "OrtGradientOptimizer": "ortlearn.estimators.saved",
+    "OrtGradientForwardBackwardOptimizer": "ortlearn.estimators.saved",
+}
+
+
+def save(estimator: Any, path: str | os.PathLike) -> None:
+    """Write an estimator to a zip file or a folder.
+
+    It has the trained ONNX model, weights and the state of the learning rate, parameters, history and random
+    state, and what a training that is not finished needs to be resumed by ``fit(resume_from=path)``. The
+    scikit-learn model is written by skops, where it is installed. What was there before stays until
+    everything is written.
+
+    Parameters
+    ----------
+    estimator : OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer
+        Fitted, or stopped by an interrupt.
+    path : str or os.PathLike
+        A zip file if it ends with ``.zip``, a folder otherwise.
+
+    Raises
+    ------
+    NotFittedError
+        If there is nothing to save but parameters.
+    SavedFileError
+        If the path is a folder with other files, or steps in front of the graph need skops, which is not
+        installed or cannot write them.
+    OSError
+        If it cannot be written.
+
+    Warns
+    -----
+    OmittedWarning
+        If a part cannot be written without pickle, such as a loss in Python, and is left out.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sklearn.linear_model import Ridge
+    >>> from ortlearn import OrtGradientOptimizer
+    >>> from ortlearn.saving import load, save
+    >>> trained = OrtGradientOptimizer(Ridge(), random_state=0).fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(trained, folder + "/model.zip")
+    ...     later = load(folder + "/model.zip")
+    >>> (later.predict([[3.0]]) == trained.predict([[3.0]])).all()
+    np.True_
+    """
+    kind = type(estimator).__name__
+    if kind not in KINDS:
+        raise TypeError(f"save takes {' or '.join(KINDS)}, not {kind}.")
+    content = _module(kind).content_of(estimator)
+    warn_of_omissions(content, "It is saved without")
+    write(path, content)
+
+
+def packed_estimator(estimator: Any, written: dict | None = None) -> bytes:
+    """Return the bytes of the zip file of an estimator, without a warning of what they do not have.
+
+    Parameters
+    ----------
+    estimator : OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer
+        Fitted, or in training.
+    written : dict, default=None
+        Keeps what skops has written of models that a training does not change, for the next call.
+
+    Returns
+    -------
+    bytes
+        Content of the file.
+    """
+    kind = next(cls.__name__ for cls in type(estimator).__mro__ if cls.__name__ in KINDS)
+    return packed(_module(kind).content_of(estimator, written))
+
+
+def load(path: str | os.PathLike, trusted: Sequence[str] = ()) -> Any:
+    """Read an estimator from a zip file or a folder; no code of the file is run.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        File or folder that :func:`save` or ``ModelCheckpoint`` has written.
+    trusted : sequence of str, default=()
+        Types that the scikit-learn model may hold besides those that skops trusts. Making objects of them can
+        run their code: name those only that you know to be safe.
+
+    Returns
+    -------
+    OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer
+        Estimator; its ``partial_fit`` and warm starts continue, and predictions are bit for bit the same.
+
+    Raises
+    ------
+    SavedFileError
+        If it is no saved estimator, of a later format, damaged or altered, or needs an object of types that
+        are not trusted.
+    OSError
+        If it cannot be read.
+
+    Warns
+    -----
+    OmittedWarning
+        If the scikit-learn model is not read, as skops is not installed or types in it are not trusted: the
+        estimator predicts and goes on by its graph, and ``to_sklearn`` is an error.
+    """
+    content = read(path)
+    kind = content.manifest["summary"]["estimator"]
+    if kind not in KINDS:
+        raise SavedFileError(f"{path} has an estimator of the unknown class {kind!r}.")
+    warn_of_omissions(content, "It was saved without")
+    try:
+        return _module(kind).estimator_of(content, trusted)
+    except SavedFileError as error:
+        raise SavedFileError(f"{path} cannot be loaded. {error}") from error
+
+
+def warn_of_omissions(content: Content, what: str) -> None:
+    """Warn of what a file does not have."""
+    if content.manifest["omitted"]:
+        warn_user(f"{what} {'; '.join(content.manifest['omitted'])}.", OmittedWarning)
+
+
+def _module(kind: str) -> Any:
+    return pkgutil.resolve_name(KINDS[kind])

@@ -1,0 +1,192 @@
+"""Record types: classes whose objects may be saved, and made again of checked values."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable, Mapping
+from collections.abc import Mapping as AbstractMapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import cached_property
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from ..exceptions import SavedFileError
+
+__all__ = ["Omitted", "RecordType", "check_type", "parameters_type"]
+
+
+@dataclass(frozen=True)
+class Omitted:
+    """What a file does not have, as loading it would run code: a function, or an object of an unknown class.
+
+    Attributes
+    ----------
+    name : str
+        What it was.
+    reason : str
+        Why it is not there.
+    """
+
+    name: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class RecordType:
+    """A class whose objects are records.
+
+    Attributes
+    ----------
+    cls : type
+        A dataclass or a named tuple; another class with ``names``.
+    hidden : mapping of str to type
+        Names that annotations of the class use and its module imports for type checkers only.
+    names : tuple of str or None
+        Parameters of the constructor, which are attributes, too; the fields by default.
+    build : callable or None
+        What takes the place of the constructor.
+    needed : tuple of str
+        Values without which an object would not compute what it should: they may not be omitted.
+    """
+
+    cls: type
+    hidden: Mapping[str, Any] | None = None
+    names: tuple[str, ...] | None = None
+    build: Callable[..., Any] | None = None
+    needed: tuple[str, ...] = ()
+
+    @cached_property
+    def _fields(self) -> dict[str, bool]:
+        """Names of the values, and whether each must be there."""
+        if self.names is not None:
+            return dict.fromkeys(self.names, True)
+        if is_dataclass(self.cls):
+            return {
+                item.name: item.default is MISSING and item.default_factory is MISSING
+                for item in fields(self.cls)
+                if item.init
+            }
+        return dict.fromkeys(self.cls._fields, True)  # type: ignore[attr-defined]
+
+    @cached_property
+    def _hints(self) -> dict[str, Any]:
+        if self.names is not None:
+            return {}
+        return get_type_hints(self.cls, vars(sys.modules[self.cls.__module__]), dict(self.hidden or {}))
+
+    def take(self, value: Any) -> dict[str, Any]:
+        """Return the values that an object is made of.
+
+        Parameters
+        ----------
+        value : object
+            Object of the class.
+
+        Returns
+        -------
+        dict of str to object
+            Values by name.
+        """
+        return {name: getattr(value, name) for name in self._fields}
+
+    def make(self, values: Mapping[str, Any]) -> Any:
+        """Return an object made of values; those that a file of an earlier version lacks have their default.
+
+        Parameters
+        ----------
+        values : mapping of str to object
+            Values by name.
+
+        Returns
+        -------
+        object
+            Object of the class.
+
+        Raises
+        ------
+        SavedFileError
+            If a value is missing, unknown or of another type than the class declares.
+        """
+        name = self.cls.__name__
+        unknown = sorted(values.keys() - self._fields.keys())
+        missing = sorted(key for key, needed in self._fields.items() if needed and key not in values)
+        if unknown or missing:
+            raise SavedFileError(f"A record {name} has unknown values {unknown}, or lacks {missing}.")
+        for key, value in values.items():
+            if key in self._hints and not check_type(value, self._hints[key]):
+                raise SavedFileError(f"A record {name} has {key} of type {type(value).__name__}.")
+        for key in self.needed:
+            parts = values[key] if isinstance(values[key], tuple) else (values[key],)
+            for lost in (part for part in parts if isinstance(part, Omitted)):
+                raise SavedFileError(f"The model needs {lost.name}, which is not read: {lost.reason}.")
+        if self.names is not None and any(isinstance(value, Omitted) for value in values.values()):
+            return Omitted(name)
+        kept = {key: None if isinstance(value, Omitted) else value for key, value in values.items()}
+        return (self.build or self.cls)(**kept)
+
+
+def parameters_type(cls: type) -> RecordType:
+    """Return the type of a class of scikit-learn's kind, whose constructor takes its parameters.
+
+    Parameters
+    ----------
+    cls : type
+        Class with ``get_params``.
+
+    Returns
+    -------
+    RecordType
+        Its record type.
+    """
+    return RecordType(cls, names=tuple(sorted(cls._get_param_names())))  # type: ignore[attr-defined]
+
+
+def check_type(value: Any, hint: Any) -> bool:
+    """Return whether a value is what an annotation says, as far as annotations of records go.
+
+    Parameters
+    ----------
+    value : object
+        Value.
+    hint : object
+        Annotation: a class, a union, a container of these, or anything.
+
+    Returns
+    -------
+    bool
+        True for annotations of other kinds.
+    """
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint is Any or origin is Callable or isinstance(value, Omitted):
+        return True
+    if hint is None or hint is type(None):
+        return value is None
+    if origin in (Union, types.UnionType):
+        return any(check_type(value, part) for part in arguments)
+    if origin is tuple:
+        if not isinstance(value, tuple):
+            return False
+        if arguments and arguments[-1] is Ellipsis:
+            return all(check_type(item, arguments[0]) for item in value)
+        return len(value) == len(arguments) and all(map(check_type, value, arguments))
+    if origin in (dict, AbstractMapping):
+        if not isinstance(value, AbstractMapping):
+            return False
+        return all(check_type(k, arguments[0]) and check_type(v, arguments[1]) for k, v in value.items())
+    if origin in (list, set, frozenset):
+        return isinstance(value, origin) and all(check_type(item, arguments[0]) for item in value)
+    return _is_instance(value, origin or hint)
+
+
+def _is_instance(value: Any, cls: Any) -> bool:
+    if not isinstance(cls, type):
+        return True
+    if cls is float:
+        return isinstance(value, float | int | np.floating | np.integer) and not isinstance(value, bool)
+    if cls is int:
+        return isinstance(value, int | np.integer)
+    if cls is bool:
+        return isinstance(value, bool | np.bool_)
+    return isinstance(value, cls)

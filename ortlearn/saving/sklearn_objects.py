@@ -1,0 +1,114 @@
+"""scikit-learn objects as the bytes of a skops file, which is read without running code of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from ..exceptions import SavedFileError
+
+__all__ = ["NotTrusted", "dump", "load"]
+
+#: Parts of fitted scikit-learn models that skops asks about: classes that hold numbers and parameters, and
+#: functions of numbers. Not among them are those that keep raw memory, as trees and neighbour searches do:
+#: made of altered numbers, they read where nothing is.
+TRUSTED = (
+    "numpy.dtype",
+    "scipy.interpolate._bsplines.BSpline",
+    "scipy.interpolate._bsplines._BSpline",
+    "scipy.sparse._csr.csr_matrix",
+    *(f"sklearn.calibration.{name}" for name in ("_CalibratedClassifier", "_SigmoidCalibration")),
+    "sklearn.calibration._TemperatureScaling",
+    "sklearn.cluster._bisect_k_means._BisectingTree",
+    "sklearn.feature_selection._univariate_selection.f_classif",
+    "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
+    *(
+        f"sklearn.gaussian_process.kernels.{name}"
+        for name in ("ConstantKernel", "DotProduct", "ExpSineSquared", "Matern", "Product", "RBF")
+    ),
+    *(f"sklearn.gaussian_process.kernels.{name}" for name in ("RationalQuadratic", "Sum", "WhiteKernel")),
+    *(f"sklearn.metrics._scorer.{name}" for name in ("_CurveScorer", "_PassthroughScorer", "_Scorer")),
+    "sklearn.metrics._classification.balanced_accuracy_score",
+    *(f"sklearn.model_selection._split.{name}" for name in ("KFold", "StratifiedKFold")),
+    "sklearn.multiclass._ConstantPredictor",
+    *(f"sklearn.neural_network._stochastic_optimizers.{name}" for name in ("AdamOptimizer", "SGDOptimizer")),
+    "sklearn.utils._bunch.Bunch",
+    *(f"sklearn.utils._metadata_requests.{name}" for name in ("MetadataRequest", "MethodMetadataRequest")),
+)
+
+
+class NotTrusted(Exception):
+    """A model has types that neither skops nor the caller trusts, or skops is not installed."""
+
+
+def _skops() -> ModuleType | None:
+    try:
+        return import_module("skops.io")
+    except ImportError:
+        return None
+
+
+def dump(estimator: Any) -> tuple[bytes | None, str]:
+    """Return an object as skops writes it, or None and why it cannot be written.
+
+    Parameters
+    ----------
+    estimator : object
+        Estimator or transformer.
+
+    Returns
+    -------
+    content : bytes or None
+        Content of a skops file.
+    reason : str
+        Why there is none.
+    """
+    skops = _skops()
+    if skops is None:
+        return None, "skops is not installed (pip install skops)"
+    try:
+        return skops.dumps(estimator), ""
+    except Exception as error:  # skops raises what the object's own methods raise
+        return None, f"skops cannot write it ({type(error).__name__}: {error})"
+
+
+def load(content: bytes, trusted: Sequence[str] = ()) -> Any:
+    """Return the object of a skops file.
+
+    Parameters
+    ----------
+    content : bytes
+        Content of the file.
+    trusted : sequence of str, default=()
+        Types that it may hold besides those that skops trusts.
+
+    Returns
+    -------
+    object
+        Estimator or transformer.
+
+    Raises
+    ------
+    NotTrusted
+        If skops is not installed, or types in it are not trusted.
+    SavedFileError
+        If the content is damaged.
+    """
+    skops = _skops()
+    if skops is None:
+        raise NotTrusted("it needs skops to be read (pip install skops)")
+    try:
+        found = skops.get_untrusted_types(data=content)
+        unknown = sorted({*found} - {*trusted, *TRUSTED})
+        if unknown:
+            raise NotTrusted(
+                "it has types of which objects are made only where you say that they are safe: "
+                f"load(path, trusted={unknown!r})"
+            )
+        return skops.loads(content, trusted=found)
+    except NotTrusted:
+        raise
+    except Exception as error:  # whatever a damaged archive leads to
+        raise SavedFileError(f"A scikit-learn model in the file cannot be read: {error}") from error

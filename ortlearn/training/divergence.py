@@ -1,0 +1,65 @@
+"""Snapshots of what a training has reached, and what to do when a loss is not finite."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ..exceptions import ConvergenceError, warn_user
+from .base_step import BaseStep
+from .buffers import CarriedBuffers
+from .loop_records import LoopSettings, Snapshot, TrainingResult
+
+__all__ = ["Convert", "Diverged", "check_last", "report", "snapshot_of"]
+
+#: Returns the weights of what is trained, where these are a point in other coordinates.
+Convert = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
+
+
+class Diverged(Exception):
+    """A loss, or a weight after the last batch, was not finite."""
+
+    def __init__(self, value: float):
+        super().__init__(value)
+        self.value = value
+
+
+def snapshot_of(buffers: CarriedBuffers, convert: Convert | None = None, copy: int | None = None) -> Snapshot:
+    """Return weights and states of a copy of the buffers, of the current one by default."""
+    values = buffers.read(copy)
+    return Snapshot(
+        {weight: value for (weight, state), value in values.items() if state is None},
+        {(weight, state): value for (weight, state), value in values.items() if state is not None},
+        convert,
+    )
+
+
+def check_last(step: BaseStep, buffers: CarriedBuffers, rows: np.ndarray) -> None:
+    """Look at the weights after the last batch, whose loss nobody computed: once more on its rows."""
+    value = step.run(rows, buffers)  # what it writes is not kept
+    weights = snapshot_of(buffers).raw.values()
+    if not np.isfinite(value) or not all(np.isfinite(weight).all() for weight in weights):
+        buffers.step_back(1)
+        raise Diverged(value)
+
+
+def report(
+    value: float, recent: deque[float], rate: float, settings: LoopSettings, result: TrainingResult
+) -> None:
+    """Raise an error, or warn where the settings say so, that a loss is not finite."""
+    epoch = settings.first_epoch + min(result.n_iter + 1, settings.max_iter)
+    message = (
+        f"The training stopped being finite (loss {value}) in epoch {epoch}, at learning rate {rate:.6g}; "
+        f"last losses: {', '.join(f'{loss:.6g}' for loss in recent)}. Lower the learning rate, scale the "
+        "features or the labels"
+    )
+    if settings.exc:
+        raise ConvergenceError(
+            message + ", or keep the last finite weights with exc=False." + settings.advice(),
+            losses=recent,
+            rate=rate,
+        )
+    warn_user(message + "; the last finite weights are kept." + settings.advice(), ConvergenceWarning)

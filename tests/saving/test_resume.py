@@ -1,0 +1,311 @@
+"""Trainings that are resumed, from wherever they were, end with the bits of those that ran through."""
+
+import os
+import pickle
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+from sklearn.linear_model import LogisticRegression, Ridge, SGDRegressor
+from sklearn.model_selection import GridSearchCV
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer, saving
+from ortlearn.callbacks import ModelCheckpoint
+from ortlearn.exceptions import SavedFileError
+from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, PlateauSchedule
+from ortlearn.losses import FunctionLoss
+from ortlearn.training import batch_timer, loop
+
+pytestmark = [pytest.mark.needs_callbacks, pytest.mark.filterwarnings("ignore")]
+
+KINDS = {"one_graph": OrtGradientOptimizer, "two_calls": OrtGradientForwardBackwardOptimizer}
+rng = np.random.default_rng(0)
+X = rng.normal(size=(90, 4))
+Y = np.sin(X @ [1.0, -2.0, 0.5, 0.1])
+CLASSES = (Y > 0).astype(int)
+WEIGHTS = rng.uniform(0.5, 2, size=90)
+MLP = MLPRegressor(hidden_layer_sizes=(3,), max_iter=2, random_state=0)
+
+
+def in_python(expected, predicted):
+    """The squared error."""
+    return ((predicted - expected) ** 2).sum(axis=1) / 2, predicted - expected
+
+
+#: Model, parameters and arguments of fit.
+CASES = {
+    "sgd": (MLP, {"learning_rate": LearningRateSGD(eta0=0.01, learning_rate="exponential")}, {}),
+    **{name: (MLP, {"learning_rate": name}, {}) for name in ("SGDNesterov", "Adam", "AdamW", "RMSprop")},
+    **{name: (MLP, {"learning_rate": name}, {}) for name in ("Adagrad", "Adadelta", "Lion")},
+    "plateau": (MLP, {"learning_rate": LearningRateAdam(learning_rate=PlateauSchedule(patience=0))}, {}),
+    "one_cycle": (MLP, {"learning_rate": LearningRateAdam(learning_rate="one_cycle")}, {}),
+    "average": (MLP, {"learning_rate": "Adam", "average": 150}, {}),
+    "clipping": (MLP, {"learning_rate": 0.1, "clip_norm": 0.5}, {"sample_weight": WEIGHTS}),
+    "proximal": (Ridge(), {"learning_rate": 0.01, "learning_penalty": "l1"}, {}),
+    "early_stopping": (MLP, {"learning_rate": 0.1, "early_stopping": True, "n_iter_no_change": 2}, {}),
+    "stops": (MLP, {"learning_rate": 0.05, "tol": 1.0, "n_iter_no_change": 2}, {}),
+    "validation": (MLP, {"learning_rate": "Adam"}, {"X_val": X[:9], "y_val": Y[:9]}),
+    "solver": (MLP, {"learning_rate": "LBFGS"}, {}),
+    "rounded": (MLP, {"learning_rate": "LBFGS", "learning_loss": "absolute_error"}, {}),
+    "automatic": (Ridge(), {}, {}),
+    "automatic_mlp": (MLP, {}, {}),
+    "automatic_adam": (Ridge(), {"clip_norm": 1.0}, {}),
+    "adapted": (Ridge().fit(X[:20], Y[:20] - 1), {"warm_start": True}, {}),
+    "unfitted_warm": (SGDRegressor(random_state=None), {"warm_start": True, "learning_rate": "Adam"}, {}),
+    "pipeline": (make_pipeline(StandardScaler(), MLP), {"learning_rate": "Adam", "shuffle": False}, {}),
+}
+
+
+def make(case, kind, **more):
+    model, options, _ = CASES[case]
+    return kind(model, **{"max_iter": 6, "random_state": 0, "batch_size": 16, **options, **more})
+
+
+def data(case):
+    return (csr_matrix(X), Y) if case == "sparse" else (X, Y)
+
+
+def left(trained):
+    """Return all that a training leaves."""
+    state = trained._fitted.state
+    history = [{key: value for key, value in record.items() if key != "seconds"} for record in state.history]
+    arrays = {**trained.trained_coef_, **state.states, **(state.raw_weights or {})}
+    rest = history, state.best_epoch, state.n_seen, state.start_kept, state.seed
+    return {key: array.tobytes() for key, array in arrays.items()}, rest
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_checkpoint_leads_to_the_same_end(kind, case, tmp_path):
+    rows, labels = data(case)
+    checkpoint = ModelCheckpoint(tmp_path / "whole", every=1)
+    whole = make(case, KINDS[kind]).set_callbacks(checkpoint).fit(rows, labels, **CASES[case][2])
+    files = sorted((tmp_path / "whole").glob("epoch-*.zip"))
+    assert len(files) == whole.n_iter_ > 1
+    for path in [files[0], files[len(files) // 2], files[-1]]:
+        resumed = make(case, KINDS[kind]).fit(rows, labels, **CASES[case][2], resume_from=path)
+        assert left(resumed) == left(whole), path.name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("case", ["Adam", "average", "plateau", "sparse"])
+def test_within_an_epoch(kind, case, tmp_path, monkeypatch):
+    """Calls are cut as short as they can be, and each of them leaves a file."""
+    monkeypatch.setattr(batch_timer, "SECONDS", 1e-9)
+    monkeypatch.setattr(loop, "PAUSE", -1.0)
+    monkeypatch.setitem(CASES, "sparse", (Ridge(), {"learning_rate": "Adam"}, {}))
+    kept = []
+
+    class All(ModelCheckpoint):
+        def _write_last(self, folder, estimator):
+            super()._write_last(folder, estimator)
+            os.replace(folder / "last.zip", folder / f"state-{len(kept)}.zip")
+            kept.append(folder / f"state-{len(kept)}.zip")
+
+        def _note(self, begun):
+            pass  # every file is due
+
+    rows, labels = data(case)
+    whole = (
+        make(case, KINDS[kind], max_iter=3).set_callbacks(All(tmp_path, every=9, seconds=0)).fit(rows, labels)
+    )
+    batches = [saving.read_summary(path)["batches"] for path in kept]
+    assert {*range(6)} - {5} <= {*batches} and len(kept) >= 15
+    for path in kept[:: 4 if kind == "one_graph" else 5]:
+        resumed = make(case, KINDS[kind], max_iter=3).fit(rows, labels, resume_from=path)
+        assert left(resumed) == left(whole), path.name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("case", ["Adam", "solver"])
+def test_an_interrupt_leaves_an_estimator_to_resume(kind, case, tmp_path):
+    whole = make(case, KINDS[kind], max_iter=8).fit(X, Y)
+
+    class Interrupt(ModelCheckpoint):
+        def on_fit_task_end(self, estimator, context):
+            if context.task_name != "fit" and len(estimator.history_) == 3:
+                signal.raise_signal(signal.SIGINT)
+
+    trainer = make(case, KINDS[kind], max_iter=8).set_callbacks(Interrupt(tmp_path / "own"))
+    with pytest.raises(KeyboardInterrupt):
+        trainer.fit(X, Y)
+    assert trainer.n_iter_ == 3 and np.isfinite(trainer.predict(X)).all()
+    trainer.set_callbacks()
+    saving.save(trainer, tmp_path / "interrupted.zip")
+    assert saving.read_summary(tmp_path / "interrupted.zip")["finished"] is False
+    later = saving.load(tmp_path / "interrupted.zip")
+    np.testing.assert_array_equal(later.predict(X), trainer.predict(X))
+    for source in (tmp_path / "interrupted.zip", later, pickle.loads(pickle.dumps(trainer)), trainer):
+        resumed = make(case, KINDS[kind], max_iter=8).fit(X, Y, resume_from=source)
+        assert left(resumed) == left(whole)
+    assert left(trainer.fit(X, Y, resume_from=trainer)) == left(whole)
+
+
+def test_a_real_interrupt_at_any_moment():
+    options = {"learning_rate": "Adam", "batch_size": 2, "random_state": 0, "max_iter": 150}
+    whole = OrtGradientOptimizer(MLP, **options).fit(X, Y)
+    for delay in (0.05, 0.1, 0.2, 0.4):
+        trainer, source = OrtGradientOptimizer(MLP, **options), None
+        timer = threading.Timer(delay, signal.raise_signal, [signal.SIGINT])
+        try:
+            timer.start()
+            trainer.fit(X, Y)
+            timer.join()
+            time.sleep(0.01)
+        except KeyboardInterrupt:
+            if getattr(trainer._fitted, "resumption", None) is not None:  # it came within the training
+                source = trainer
+        assert left(trainer.fit(X, Y, resume_from=source)) == left(whole)
+
+
+def test_an_interrupted_stream_is_as_it_was(tmp_path):
+    model = OrtGradientOptimizer(MLP, learning_rate="Adam", random_state=0).partial_fit(X, Y)
+    before = left(model)
+
+    class Interrupt(ModelCheckpoint):
+        def on_fit_task_end(self, estimator, context):
+            signal.raise_signal(signal.SIGINT)
+
+    model.set_callbacks(Interrupt(tmp_path))
+    with pytest.raises(KeyboardInterrupt):
+        model.partial_fit(X, Y)
+    assert left(model) == before
+
+
+def test_random_states_are_those_of_the_beginning(tmp_path):
+    """Whatever they are made of: the training goes on with what it had drawn."""
+    for state in (None, np.random.RandomState(5)):
+        options = {"random_state": state, "max_iter": 5, "early_stopping": True}
+        checkpoint = ModelCheckpoint(tmp_path / f"{state is None}", every=2)
+        whole = make("Adam", OrtGradientOptimizer, **options).set_callbacks(checkpoint).fit(X, Y)
+        resumed = make("Adam", OrtGradientOptimizer, **options).fit(X, Y, resume_from=checkpoint.folder)
+        assert left(resumed) == left(whole)
+
+
+def test_a_second_fit_of_a_warm_start(tmp_path):
+    trainer = make("Adam", OrtGradientOptimizer, warm_start=True).fit(X, Y)
+    checkpoint = ModelCheckpoint(tmp_path, every=2)
+    whole = left(trainer.set_callbacks(checkpoint).fit(X, Y))
+    resumed = make("Adam", OrtGradientOptimizer, warm_start=True).fit(X, Y, resume_from=tmp_path)
+    assert left(resumed) == whole
+
+
+def test_a_loss_in_python_comes_from_the_estimator(tmp_path):
+    loss = {"learning_loss": FunctionLoss(in_python), "learning_penalty": None}
+    kind = OrtGradientForwardBackwardOptimizer
+    checkpoint = ModelCheckpoint(tmp_path, every=2)
+    whole = make("Adam", kind, **loss).set_callbacks(checkpoint).fit(X, Y)
+    assert left(make("Adam", kind, **loss).fit(X, Y, resume_from=tmp_path / "epoch-000002.zip")) == left(
+        whole
+    )
+
+
+def test_more_epochs_than_it_began_with(tmp_path):
+    checkpoint = ModelCheckpoint(tmp_path, every=1)
+    make("Adam", OrtGradientOptimizer).set_callbacks(checkpoint).fit(X, Y)
+    longer = make("Adam", OrtGradientOptimizer, max_iter=9)
+    assert left(longer.fit(X, Y, resume_from=tmp_path)) == left(
+        make("Adam", OrtGradientOptimizer, max_iter=9).fit(X, Y)
+    )
+
+
+def test_what_must_be_the_same(tmp_path):
+    checkpoint = ModelCheckpoint(tmp_path, every=2)
+    make("Adam", OrtGradientOptimizer).set_callbacks(checkpoint).fit(X, Y)
+    with pytest.raises(SavedFileError, match=r"other parameters: batch_size=8 instead of 16"):
+        make("Adam", OrtGradientOptimizer, batch_size=8).fit(X, Y, resume_from=tmp_path)
+    other = Y.copy()
+    other[-1] += 1e-3
+    for arguments in ((X, other), (X[:-1], Y[:-1]), (X + 1e-6, Y), (X, Y, WEIGHTS)):
+        with pytest.raises(SavedFileError, match="another model or other samples"):
+            make("Adam", OrtGradientOptimizer).fit(*arguments, resume_from=tmp_path)
+    wider = make("Adam", OrtGradientOptimizer)
+    wider.set_params(estimator=MLPRegressor(hidden_layer_sizes=(5,), max_iter=2, random_state=0))
+    with pytest.raises(SavedFileError, match="another model or other samples"):
+        wider.fit(X, Y, resume_from=tmp_path)
+
+
+def test_what_cannot_be_resumed(tmp_path):
+    trained = make("Adam", OrtGradientOptimizer).fit(X, Y)
+    saving.save(trained, tmp_path / "over.zip")
+    for source in (tmp_path / "over.zip", trained):
+        with pytest.raises(SavedFileError, match="training that is over"):
+            make("Adam", OrtGradientOptimizer).fit(X, Y, resume_from=source)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SavedFileError, match="has no training that can be resumed"):
+        make("Adam", OrtGradientOptimizer).fit(X, Y, resume_from=tmp_path / "empty")
+    with pytest.raises(SavedFileError, match="neither a path nor an estimator"):
+        make("Adam", OrtGradientOptimizer).fit(X, Y, resume_from=3)
+
+
+def test_a_damaged_file_gives_way_to_the_one_before(tmp_path):
+    checkpoint = ModelCheckpoint(tmp_path, every=1)
+    whole = make("Adam", OrtGradientOptimizer).set_callbacks(checkpoint).fit(X, Y)
+    path = tmp_path / "epoch-000006.zip"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    assert left(make("Adam", OrtGradientOptimizer).fit(X, Y, resume_from=tmp_path)) == left(whole)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_search_is_called_again(n_jobs, tmp_path):
+    """Its trainings find what they left, each in a folder of its own."""
+
+    def search(folder, max_iter, **options):
+        checkpoint = ModelCheckpoint(folder, every=1, **options)
+        trainer = make("Adam", OrtGradientOptimizer, max_iter=max_iter).set_callbacks(checkpoint)
+        return GridSearchCV(trainer, {"batch_size": [8, 16]}, cv=2, n_jobs=n_jobs).fit(X, Y)
+
+    whole = search(tmp_path / "whole", 5)
+    search(tmp_path / "killed", 3)  # as if it had come no further
+    epochs = sorted((tmp_path / "killed").rglob("epoch-*.zip"))
+    assert len(epochs) == 5 * 3
+    for path in (*epochs[2::6], *epochs[1::6]):
+        path.unlink()
+    stamps = {path: path.stat().st_mtime_ns for path in (tmp_path / "killed").rglob("epoch-*.zip")}
+    again = search(tmp_path / "killed", 5, resume=True)
+    assert left(again.best_estimator_) == left(whole.best_estimator_)
+    for name in ("split0_test_score", "split1_test_score"):
+        np.testing.assert_array_equal(again.cv_results_[name], whole.cv_results_[name])
+    assert len(list((tmp_path / "killed").rglob("epoch-000005.zip"))) == 5
+    assert all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items()), "an epoch ran twice"
+
+
+def test_resume_begins_anew_in_an_empty_folder(tmp_path):
+    whole = make("Adam", OrtGradientOptimizer).fit(X, Y)
+    for _ in range(2):
+        checkpoint = ModelCheckpoint(tmp_path, every=2, resume=True)
+        assert left(make("Adam", OrtGradientOptimizer).set_callbacks(checkpoint).fit(X, Y)) == left(whole)
+    assert [path.name for path in checkpoint.paths()] == [f"epoch-00000{i}.onnx" for i in (2, 4, 6)]
+
+
+def test_the_same_callback_while_a_training_is_resumed(tmp_path):
+    first = ModelCheckpoint(tmp_path, every=1)
+    make("Adam", OrtGradientOptimizer, max_iter=3).set_callbacks(first).fit(X, Y)
+    again = ModelCheckpoint(tmp_path, every=1)
+    resumed = make("Adam", OrtGradientOptimizer).set_callbacks(again).fit(X, Y, resume_from=tmp_path)
+    assert left(resumed) == left(make("Adam", OrtGradientOptimizer).fit(X, Y))
+    assert len(again.paths()) == 6
+
+
+def test_classes_and_class_weights(tmp_path):
+    model = MLPClassifier(hidden_layer_sizes=(3,), max_iter=2)
+    options = {"learning_rate": "Adam", "class_weight": "balanced", "early_stopping": True, "random_state": 0}
+    checkpoint = ModelCheckpoint(tmp_path, every=1)
+    whole = OrtGradientOptimizer(model, max_iter=4, **options).set_callbacks(checkpoint).fit(X, CLASSES)
+    resumed = OrtGradientOptimizer(model, max_iter=4, **options)
+    assert left(resumed.fit(X, CLASSES, resume_from=tmp_path / "epoch-000002.zip")) == left(whole)
+    solver = OrtGradientOptimizer(LogisticRegression(), random_state=0).set_callbacks(
+        ModelCheckpoint(tmp_path / "solver", every=1)
+    )
+    whole = solver.fit(X, CLASSES)
+    for path in sorted((tmp_path / "solver").glob("*.zip")):
+        resumed = OrtGradientOptimizer(LogisticRegression(), random_state=0).fit(X, CLASSES, resume_from=path)
+        assert left(resumed) == left(whole)
