@@ -9,7 +9,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, LearningRateSGDNesterov
-from ortlearn.training import passes
+from ortlearn.training import loop
 from ortlearn.training.batches import epoch_order
 
 RATES = [
@@ -129,7 +129,7 @@ def test_epochs_are_numbered_within_a_training(optimizer, diabetes_units, monkey
         asked.append((seed, epoch))
         return epoch_order(n_samples, seed, epoch, shard)
 
-    monkeypatch.setattr(passes, "epoch_order", noted)
+    monkeypatch.setattr(loop, "epoch_order", noted)
     options = {"learning_rate": 0.01, "max_iter": 2, "warm_start": True}
     model = optimizer(LinearRegression(), random_state=np.random.RandomState(0), **options)
     model.fit(X, y).partial_fit(X, y).partial_fit(X, y).set_params(max_iter=3).fit(X, y)

@@ -251,8 +251,8 @@ def test_unknown_and_missing_weights(mlp):
     "gradient, operator",
     [
         pytest.param("ort", "Hardmax", marks=pytest.mark.needs_training),
-        ("rules", "GlobalLpPool"),
-        ("auto", "GlobalLpPool"),
+        ("rules", "Det"),
+        ("auto", "Det"),
     ],
 )
 def test_operator_without_gradient(gradient, operator):

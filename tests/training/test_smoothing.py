@@ -41,6 +41,8 @@ def test_which_losses_have_kinks(name, run_onnx):
         return
     step = 1e-5
     centres = np.array([-1.0, -0.1, 0.0, 0.1, 0.25, 0.75, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0])
+    if name == "cross_entropy":  # of probabilities
+        centres = centres[(centres > 0) & (centres < 1)]
     scores = (centres[:, None] + step * np.array([-1.5, -0.5, 0.5, 1.5])).ravel()
     jumps = [
         np.abs(np.diff(slopes(loss, label, scores, run_onnx).reshape(-1, 4), axis=1)).max()
