@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sklearn.utils import get_tags
 
 from .. import conversion
-from ..models import Scores
-from .fitted_model import FittedModel
+from .fitted_estimator import is_final
+
+if TYPE_CHECKING:
+    from ..models import Scores
 
 __all__ = ["has_decisions", "has_densities", "has_probabilities", "predicts", "wraps"]
 
 
 def _type(estimator: Any) -> str | None:
     fitted = estimator._fitted
-    if isinstance(fitted, FittedModel):  # tags cost more than a prediction
+    if is_final(fitted):  # tags cost more than a prediction
         return fitted.problem.estimator_type
     return get_tags(estimator).estimator_type
 
@@ -24,7 +26,7 @@ def _type(estimator: Any) -> str | None:
 def _head(estimator: Any) -> Scores | None:
     """Return the scores of a graph; None before the fit, and for a graph with its own loss."""
     fitted = estimator._fitted
-    return fitted.problem.trainable.head if isinstance(fitted, FittedModel) else None
+    return fitted.problem.trainable.head if is_final(fitted) else None
 
 
 def has_decisions(estimator: Any) -> bool:

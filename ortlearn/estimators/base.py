@@ -5,22 +5,18 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..graphs import runtime_errors
-from ..streams import is_source
-from ..training.positions import Interrupted
-from ..training.stream_progress import close_stream
-from .callbacks import CallbackSupportMixin, EstimatorView, with_callbacks
+from .callback_support import CallbackSupportMixin, with_callbacks
 from .export import ExportMethods
-from .fitted_model import FittedModel
-from .fitting import Trainer
+from .fitted_estimator import is_final
 from .prediction import PredictionMethods
-from .resuming import find_resumption
-from .samples import Samples
-from .source_fitting import SourceRequest, fit_source
-from .training_run import InterruptedFit
 from .transformation import TransformerMethods
+
+if TYPE_CHECKING:
+    from .fitted_model import FittedModel
+    from .fitting import Trainer
+    from .samples import Samples
 
 __all__ = ["BaseOrtGradientEstimator"]
 
@@ -35,6 +31,8 @@ def _labels_of_held_out(source, own, of_training, features):
 
 def _refuse_source(X) -> None:
     """Raise an error for what gives rows and holds none."""
+    from ..streams import is_source
+
     if is_source(X):
         raise ValueError(f"X is a {type(X).__name__}, which gives rows and holds none: use fit_stream.")
 
@@ -99,6 +97,10 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
         MissingRuntimeError
             If no suitable onnxruntime is installed.
         """
+        from ..training.stream_progress import close_stream
+        from .resuming import find_resumption
+        from .samples import Samples
+
         _refuse_source(X)
         samples = Samples(X, y, sample_weight)
         held_out = _validation_samples(X_val, y_val, sample_weight_val)
@@ -147,6 +149,8 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
         OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer
             This object, trained.
         """
+        from .samples import Samples
+
         _refuse_source(X)
         samples = Samples(X, y, sample_weight)
         if total_weight is not None and not 0 < total_weight < math.inf:
@@ -234,6 +238,10 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
         >>> bool(np.mean([model.score(X, y) for X, y in batches()]) > 0.95)
         True
         """
+        from ..training.stream_progress import close_stream
+        from .source_fitting import SourceRequest, fit_source
+        from .training_run import InterruptedFit
+
         request = SourceRequest(
             source=source,
             labels=(y, sample_weight, features),
@@ -257,7 +265,12 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
 
     def _commit(self, train: Callable[[Trainer], FittedModel]):
         """Train, and take the fitted model over once everything succeeded: an error changes nothing."""
-        last = self._fitted if isinstance(self._fitted, FittedModel) else None
+        from ..graphs import runtime_errors
+        from ..training.positions import Interrupted
+        from .callbacks import EstimatorView
+        from .fitting import Trainer
+
+        last = self._fitted if is_final(self._fitted) else None
         twin = copy.copy(self)  # what callbacks see: they may set attributes, and fail
         with runtime_errors():
             parameters = self.get_params(deep=False)
@@ -275,6 +288,8 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
 
 def _validation_samples(X: Any, y: Any, sample_weight: Any) -> Samples | None:
     """Return the samples to validate on, None without any."""
+    from .samples import Samples
+
     if X is None and (y is not None or sample_weight is not None):
         raise ValueError("X_val is missing: y_val and sample_weight_val belong to its rows.")
     return None if X is None else Samples(X, y, sample_weight)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from google.protobuf.message import DecodeError
-from onnx import ModelProto
 from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
 from .. import conversion
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
 
 __all__ = ["DisplayMixin"]
 
@@ -49,7 +50,8 @@ class _Description:
 def _described(estimator: Any) -> Any:
     """Return the same parameters with words in place of an ONNX model, the object itself without one."""
     source = estimator.estimator
-    if not isinstance(source, ModelProto | bytes | bytearray):
+    is_model = type(source).__module__.partition(".")[0] == "onnx"
+    if not (is_model or isinstance(source, bytes | bytearray)):
         return estimator
     twin = copy.copy(estimator)
     twin.estimator = _Description(_describe(source))
@@ -57,6 +59,9 @@ def _described(estimator: Any) -> Any:
 
 
 def _describe(source: ModelProto | bytes | bytearray) -> str:
+    from google.protobuf.message import DecodeError
+    from onnx import ModelProto
+
     if isinstance(source, ModelProto):
         return f"<ONNX model: {_summary(source)}>"
     size = f"{len(source)} bytes"

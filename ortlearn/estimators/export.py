@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import copy
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from onnx import ModelProto
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 
 from .. import conversion
-from ..graphs.files import save_model
-from .configuration import Configuration
 from .fitted_estimator import FittedEstimator
-from .problem import Problem
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+    from .configuration import Configuration
 
 __all__ = ["ExportMethods"]
 
@@ -125,6 +126,8 @@ class ExportMethods(FittedEstimator):
         models = self._model().graphs() if fitted else _graphs_before_training(self._configuration())
         if folder is None:
             return {name: model.SerializeToString() for name, model in models.items()}
+        from ..graphs.files import save_model
+
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         paths = {name: folder / f"{name}.onnx" for name in models}
@@ -135,6 +138,8 @@ class ExportMethods(FittedEstimator):
 
 def _graphs_before_training(configuration: Configuration) -> dict[str, ModelProto]:
     """Return the model, and the graphs of its training step for samples of any number."""
+    from .problem import Problem
+
     source = configuration.source
     if not conversion.is_onnx_source(source) and not conversion.is_fitted(source):
         raise NotFittedError(

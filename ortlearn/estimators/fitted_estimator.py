@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..exceptions import WriteBackError
-from ..training import parse_device
-from ..training.base_step import BaseStep
-from .callbacks import CALLBACKS, DURING_FIT
-from .configuration import Configuration, Runtime, check_source
-from .fitted_model import FittedModel
+from .callback_support import CALLBACKS, DURING_FIT
 from .parameters import Parameters
-from .training_state import Progress
 
-__all__ = ["FittedEstimator"]
+if TYPE_CHECKING:
+    from typing import TypeGuard
+
+    from ..training.base_step import BaseStep
+    from .configuration import Configuration
+    from .fitted_model import FittedModel
+    from .training_state import Progress
+
+__all__ = ["FittedEstimator", "is_final"]
+
+
+def is_final(fitted: FittedModel | Progress | None) -> TypeGuard[FittedModel]:
+    """Return whether an estimator has been trained, and is not in training."""
+    return fitted is not None and fitted.is_final
 
 
 class FittedAttribute:
@@ -43,7 +51,7 @@ class FittedAttribute:
         if instance is None:
             return self
         fitted = instance._fitted
-        if isinstance(fitted, FittedModel) or (fitted is not None and self._during_fit):
+        if is_final(fitted) or (fitted is not None and self._during_fit):
             value = self._value(fitted)
             if value is not None or not self._optional:
                 return value
@@ -60,7 +68,7 @@ class WrittenAttribute:
         if instance is None:
             return self
         fitted = instance._fitted
-        if not isinstance(fitted, FittedModel) or not hasattr(fitted.problem.source, self._name):
+        if not is_final(fitted) or not hasattr(fitted.problem.source, self._name):
             raise AttributeError(f"{type(instance).__name__!r} object has no attribute {self._name!r}")
         try:
             written = fitted.written
@@ -72,7 +80,8 @@ class WrittenAttribute:
 class FittedEstimator(Parameters):
     """Parameters, and the fitted model that a training leaves."""
 
-    _step_class: ClassVar[type[BaseStep]]
+    #: Class of the training step, in ``ortlearn.training``.
+    _step_name: ClassVar[str]
     #: All that fit changes. While it runs, hooks of callbacks get a copy with the progress in its place.
     _fitted: FittedModel | Progress | None = None
 
@@ -97,16 +106,28 @@ class FittedEstimator(Parameters):
     feature_importances_ = WrittenAttribute()
     best_epoch_ = FittedAttribute("state.best_epoch", optional=True)
 
+    @property
+    def _step_class(self) -> type[BaseStep]:
+        from .. import training
+
+        return getattr(training, self._step_name)
+
     def __sklearn_is_fitted__(self) -> bool:
-        return isinstance(self._fitted, FittedModel)
+        return is_final(self._fitted)
 
     def __getstate__(self):
         # A training inside a hook would call that hook again, if copies of what is trained kept callbacks.
-        left_out = (*DURING_FIT, *CALLBACKS) if isinstance(self._fitted, Progress) else DURING_FIT
+        left_out = (
+            (*DURING_FIT, *CALLBACKS)
+            if self._fitted is not None and not self._fitted.is_final
+            else DURING_FIT
+        )
         return {key: value for key, value in super().__getstate__().items() if key not in left_out}
 
     def _configuration(self) -> Configuration:
         """Return the configuration that the parameters ask for, after their checks."""
+        from .configuration import Configuration, check_source
+
         self._validate_params()
         check_source(self.estimator)
         parameters, name = self.get_params(deep=False), type(self).__name__
@@ -115,10 +136,13 @@ class FittedEstimator(Parameters):
     def _model(self) -> FittedModel:
         """Return the fitted model, its sessions on the device that the parameters name where it has none."""
         model = self._fitted
-        if not isinstance(model, FittedModel):
+        if not is_final(model):
             check_is_fitted(self)
             raise AssertionError  # for type checkers
         if model.inference is None:
+            from ..training import parse_device
+            from .configuration import Runtime
+
             model.open(Runtime(parse_device(self.device), self.n_jobs, self._step_class))
         return model
 

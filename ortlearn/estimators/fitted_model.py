@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from onnx import ModelProto
@@ -53,6 +53,9 @@ class FittedModel:
     resumption : Resumption or None
         How to resume the training; None where it is over.
     """
+
+    #: Whether a training left it, which a record of one in progress is not.
+    is_final: ClassVar[bool] = True
 
     problem: Problem
     features: InputFeatures

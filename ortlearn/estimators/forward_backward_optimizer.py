@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from inspect import cleandoc, getdoc
 
-from ..training import ForwardBackwardStep
 from .base import BaseOrtGradientEstimator
 from .gradient_optimizer import OrtGradientOptimizer
 
@@ -46,4 +45,4 @@ def _documented() -> str:
 class OrtGradientForwardBackwardOptimizer(BaseOrtGradientEstimator):
     __doc__ = _documented()
 
-    _step_class = ForwardBackwardStep
+    _step_name = "ForwardBackwardStep"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..training import EpochStep
 from .base import BaseOrtGradientEstimator
 
 __all__ = ["OrtGradientOptimizer"]
@@ -170,4 +169,4 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
     True
     """
 
-    _step_class = EpochStep
+    _step_name = "EpochStep"

@@ -13,9 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .. import conversion, plugins
 from ..exceptions import PluginError
-from .configuration import requested_loss
 from .display import DisplayMixin
-from .objectives import is_for_classes_only
 
 __all__ = ["Parameters"]
 
@@ -200,6 +198,9 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _asks_for_classes(self) -> bool:
         """Return whether the loss is for classification alone."""
+        from .configuration import requested_loss
+        from .objectives import is_for_classes_only
+
         try:
             return is_for_classes_only(requested_loss(self.learning_loss))
         except PluginError:  # fit will say so

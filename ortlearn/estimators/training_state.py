@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -173,6 +173,8 @@ class Progress:
     estimator : callable or None
         Returns the estimator that the training would leave if it ended now; for hooks of callbacks.
     """
+
+    is_final: ClassVar[bool] = False
 
     state: TrainingState
     estimator: Callable[[], Any] | None = None
