@@ -92,7 +92,8 @@ def _report(fault: Fault, number: int, folder: Path, reading: int, writing: int)
     """Make the attempt, and write its end to a pipe that no child of it inherits."""
     os.close(reading)
     os.setsid()
-    os.register_at_fork(after_in_child=lambda: os.close(writing))
+    held = [writing]
+    os.register_at_fork(after_in_child=lambda: held and os.close(held.pop()))
     try:
         report = str(fault.attempt(Random(number), number, folder).value).encode()
     except Lost:
