@@ -49,4 +49,4 @@ def _check_whole(folder: Path) -> None:
             raise Lost(f"{path.name} is damaged") from error
 
 
-FAULT = Fault("process killed twice (`SIGKILL`) while it trains, and resumed", _attempt, tries=20)
+FAULT = Fault("process killed (`SIGKILL`) while it trains, up to twice, and resumed", _attempt, tries=20)

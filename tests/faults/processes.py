@@ -20,7 +20,10 @@ _LOST, _FAILED = b"lost", b"failed"
 
 
 def forked(function: Callable[[], object]) -> int:
-    """Return the id of a forked process that calls a function, and exits with 0 where nothing was raised."""
+    """Return the id of a forked process that calls a function.
+
+    It exits with 0 where nothing was raised, with the code of a SystemExit, and with 1 after other errors.
+    """
     pid = os.fork()
     if pid:
         return pid
@@ -28,6 +31,8 @@ def forked(function: Callable[[], object]) -> int:
     try:
         function()
         status = 0
+    except SystemExit as error:
+        status = error.code
     except BaseException:
         traceback.print_exc()
     finally:

@@ -12,7 +12,7 @@ ROOT = Path(ortlearn.__file__).parent
 BUILTINS = {"eval", "exec", "compile", "__import__"}
 #: Modules whose formats hold code, and those that start programs or open connections.
 MODULES = {
-    *("pickle", "cPickle", "_pickle", "pickletools", "cloudpickle", "dill", "marshal", "shelve", "jsonpickle"),
+    *("pickle", "cPickle", "_pickle", "pickletools", "cloudpickle", "dill", "marshal", "shelve"),
     *("code", "codeop", "runpy", "subprocess", "socket", "ssl", "http", "urllib", "ftplib", "requests"),
 }
 #: Functions of other modules that do, by their last two names.
