@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import signal
 import sys
@@ -36,26 +35,28 @@ def _save(estimator, path: Path, at: int, sent: signal.Signals) -> None:
 
 
 def _attempt(draw: Random, number: int, folder: Path) -> End:
-    """Go through all calls, one after the other: each time the old file is there, or the new one."""
-    path = folder / ("model.zip" if number % 2 else "model")
+    name = ("model.zip", "model")[number % 2]
     sent = (signal.SIGKILL, signal.SIGINT)[number // 2 % 2]
+    path = folder / name
     old, new = trainer(max_iter=1).fit(X, Y), trainer(max_iter=2).fit(X, Y)
     saving.save(old, path)
-    for at in itertools.count(1):
-        code = wait(forked(lambda at=at: _save(new, path, at, sent)))
-        if code == 0:
-            break
-        assert code in (INTERRUPTED, -signal.SIGKILL), code
-        try:
-            found = weights(saving.load(path))
-        except ValueError as error:
-            raise Lost(f"{path.name} is damaged") from error
-        if found not in (weights(old), weights(new)):
-            raise Lost(f"{path.name} is neither the old one nor the new one")
-        saving.save(old, path)
-    assert at > 5, "nothing was interrupted"
+    (folder / "elsewhere").mkdir()
+    saving.save(old, folder / "elsewhere" / name)
+    with pytest.MonkeyPatch.context() as patch:
+        counted = Faults(patch, 10**9, lambda name, path: None)
+        saving.save(new, folder / "elsewhere" / name)
+    at = draw.randint(1, 10**9 - counted.left)
+    code = wait(forked(lambda: _save(new, path, at, sent)))
+    assert code == (-signal.SIGKILL if sent == signal.SIGKILL else INTERRUPTED), code
+    try:
+        found = weights(saving.load(path))
+    except ValueError as error:
+        raise Lost(f"{path.name} is damaged") from error
+    if found not in (weights(old), weights(new)):
+        raise Lost(f"{path.name} is neither the old one nor the new one")
+    saving.save(new, path)
     check_same(saving.load(path), new)
     return End.RIGHT
 
 
-FAULT = Fault("save killed or interrupted at every call of the system", _attempt, tries=4)
+FAULT = Fault("save killed or interrupted (Ctrl-C) at a call of the system", _attempt, tries=80)
