@@ -24,7 +24,7 @@ PARALLEL := -q -n auto --maxprocesses 4 --dist worksteal
 test test-slow test-others: export OMP_NUM_THREADS = 1
 test test-slow test-others: export OPENBLAS_NUM_THREADS = 1
 
-.PHONY: demo test mutation test-slow test-others test-all test-3.11 test-3.12 test-3.13 lint format bench against-torch coverage docs clean
+.PHONY: demo test mutation faults audit test-slow test-others test-all test-3.11 test-3.12 test-3.13 lint format bench against-torch coverage docs clean
 
 $(STAMP): setup.cfg pyproject.toml $(PLUGIN)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -58,6 +58,18 @@ test: $(STAMP)
 # Changes plugins by 1 %, one at a time; fails where no test notices. MUTATION="'rule:*'" changes all rules.
 mutation: $(OTHERS_STAMP)
 	$(BIN)/python -m tests.mutation $(or $(MUTATION),--sample 30 --seed 0)
+
+# Kills trainings, fills disks, alters files, trains in threads and processes at once: at most ten minutes.
+# Writes the table of docs/reliability.md; fails where state is lost, a process hangs, or an error is unclear.
+faults: $(STAMP)
+	$(BIN)/python -m tests.faults --write docs/reliability.md
+
+# Asks a public database for advisories about the installed versions: run it by hand, with a network.
+audit: $(STAMP)
+	@test -x .venv-audit/bin/pip-audit || { $(PYTHON) -m venv .venv-audit && \
+	    .venv-audit/bin/python -m pip install --quiet pip-audit; }
+	$(BIN)/python -m pip freeze --exclude-editable | grep -v ' @ ' > .venv-audit/requirements.txt
+	.venv-audit/bin/pip-audit --strict --disable-pip --no-deps -r .venv-audit/requirements.txt
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow $(PARALLEL)

@@ -140,6 +140,10 @@ def _exchange(hidden: dict[Path, Path], paths: list[Path], spares: dict[Path, Pa
     """
     *first, last = paths
     try:
+        if first and last.is_file() and not last.is_symlink():
+            with suppress(OSError):  # a disk without hard links: from the last rename on there is no way back
+                os.link(last, spare := _hidden_name(last.parent))
+                spares[last] = spare
         for path in first:
             if os.path.lexists(path):
                 spares[path] = _hidden_name(path.parent)
@@ -148,7 +152,10 @@ def _exchange(hidden: dict[Path, Path], paths: list[Path], spares: dict[Path, Pa
             if path in hidden:
                 os.replace(hidden[path], path)
     except BaseException:
-        if hidden[last].exists():
+        if hidden[last].exists() or last in spares:
+            for path in hidden.keys() - spares.keys():
+                if not hidden[path].exists():  # it has its name, which nothing had before
+                    _remove(path)
             for path, spare in spares.items():
                 with suppress(FileNotFoundError):
                     os.replace(spare, path)

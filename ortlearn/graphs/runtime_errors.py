@@ -35,7 +35,7 @@ _ADVICE = {
         "This onnxruntime has no kernel for the operator and its types: use dtype='float32', or, in an ONNX "
         "model, cast to float32 before this node."
     ),
-    "MEMORY": "Pass fewer samples or a smaller batch_size, or look for a size in the model that is wrong.",
+    "MEMORY": "Memory is not enough: pass fewer samples, a smaller batch_size, or a model of smaller sizes.",
 }
 
 
@@ -89,7 +89,7 @@ def _explained(error: Exception, library: str) -> str:
     text = _COPIES.sub("", str(error).strip()) or type(error).__name__
     found = _CODE.match(text)
     code = found["code"] if found else ""
-    if isinstance(error, MemoryError) or "allocat" in text:
+    if isinstance(error, MemoryError) or "alloc" in text:  # also std::bad_alloc
         code = "MEMORY"
     matches = [match for pattern in _NODES for match in pattern.finditer(text)]
     where = ""

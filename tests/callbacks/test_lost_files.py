@@ -88,6 +88,7 @@ def test_every_call_that_can_fail(number, lasting, n_old, with_estimator, kept, 
             break
         if not set(losses_in(folder)) & {*NEW}:
             assert len(list(folder.glob("*.zip"))) == n_old, "an estimator is lost"
+        assert not with_estimator or list(folder.glob("*.zip")), "no training can be resumed"
         survives(folder, n_old, options, done)
     assert raised > 15
 

@@ -1,0 +1,42 @@
+"""Eight threads fit at once."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tests.faults.fault import End, Fault
+from tests.faults.subjects import KINDS, X, Y, check_same, trainer
+
+__all__ = ["FAULT", "at_once"]
+
+
+def at_once(functions: Sequence[Callable[[], Any]]) -> list[Any]:
+    """Return what functions return, each called in a thread of its own from the same moment on."""
+    start = threading.Barrier(len(functions))
+
+    def call(function):
+        start.wait()
+        return function()
+
+    sys.setswitchinterval(1e-5)  # threads take turns as often as possible
+    with ThreadPoolExecutor(len(functions)) as pool:
+        return list(pool.map(call, functions))
+
+
+def _attempt(draw: Random, number: int, folder: Path) -> End:
+    """Half of the fits are the same one, so that they share what is cached."""
+    kind = KINDS[number % 2]
+    seeds = [draw.randrange(4) for _ in range(8)]
+    fits = [lambda seed=seed: trainer(kind, random_state=seed).fit(X, Y) for seed in seeds]
+    for found, seed in zip(at_once(fits), seeds, strict=True):
+        check_same(found, trainer(kind, random_state=seed).fit(X, Y))
+    return End.RIGHT
+
+
+FAULT = Fault("8 threads that fit at once", _attempt, tries=20)

@@ -1,0 +1,52 @@
+"""Trainings are killed at random moments, and resumed from their checkpoints."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from random import Random
+
+from ortlearn import saving
+from ortlearn.callbacks import ModelCheckpoint
+from tests.faults.fault import End, Fault, Lost
+from tests.faults.processes import forked, wait
+from tests.faults.subjects import KINDS, X, Y, check_same, trainer
+
+__all__ = ["FAULT"]
+
+
+def _train(kind, folder: Path) -> None:
+    checkpoint = ModelCheckpoint(folder / "run", every=1, keep=2, seconds=0, resume=True)
+    trained = trainer(kind, max_iter=8).set_callbacks(checkpoint).fit(X, Y)
+    saving.save(trained.set_callbacks(), folder / "result.zip")
+
+
+def _attempt(draw: Random, number: int, folder: Path) -> End:
+    kind = KINDS[number % 2]
+    (folder / "whole").mkdir()
+    begun = time.monotonic()
+    assert wait(forked(lambda: _train(kind, folder / "whole"))) == 0, "it fails without the fault"
+    length = time.monotonic() - begun
+    n_killed = 0
+    while n_killed < 2 and not (folder / "result.zip").exists():
+        pid = forked(lambda: _train(kind, folder))
+        time.sleep(draw.uniform(0, length))
+        os.kill(pid, signal.SIGKILL)
+        n_killed += wait(pid) == -signal.SIGKILL
+        _check_whole(folder / "run")
+    assert wait(forked(lambda: _train(kind, folder))) == 0, "it is not resumed"
+    check_same(saving.load(folder / "result.zip"), saving.load(folder / "whole" / "result.zip"))
+    return End.RIGHT
+
+
+def _check_whole(folder: Path) -> None:
+    for path in folder.glob("*.zip"):
+        try:
+            saving.load(path)
+        except ValueError as error:
+            raise Lost(f"{path.name} is damaged") from error
+
+
+FAULT = Fault("process killed (`SIGKILL`) while it trains, up to twice, and resumed", _attempt, tries=20)

@@ -1,0 +1,34 @@
+"""One fitted estimator predicts in eight threads, while another thread fits a clone of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import numpy as np
+from sklearn.base import clone
+
+from tests.faults.fault import End, Fault
+from tests.faults.fits_in_threads import at_once
+from tests.faults.subjects import KINDS, X, Y, check_same, trainer
+
+__all__ = ["FAULT"]
+
+
+def _attempt(draw: Random, number: int, folder: Path) -> End:
+    kind = KINDS[number % 2]
+    expected = trainer(kind).fit(X, Y)
+    predicted = expected.predict(X)
+    found = trainer(kind).fit(X, Y)  # its first predictions come at the same time
+
+    def predict():
+        return [found.predict(X) for _ in range(20)]
+
+    *results, trained = at_once([predict] * 8 + [lambda: clone(found).fit(X, Y)])
+    for result in results:
+        np.testing.assert_array_equal(result, [predicted] * 20)
+    check_same(trained, expected)
+    return End.RIGHT
+
+
+FAULT = Fault("8 threads that predict with one estimator while a clone is fitted", _attempt, tries=20)

@@ -1,0 +1,53 @@
+"""Many fits in one process: it has no more memory, threads and open files after them than before."""
+
+from __future__ import annotations
+
+import gc
+import os
+from pathlib import Path
+from random import Random
+
+from tests.faults.fault import End, Fault
+from tests.faults.subjects import KINDS, X, Y, check_same, trainer
+
+__all__ = ["FAULT"]
+
+N_FITS = 500
+#: Bytes that memory may differ by: a leak of 10 KB a fit is more.
+MEMORY = 4 << 20
+
+
+def _used() -> tuple[int, int, int]:
+    """Return the memory in bytes, the number of threads and that of open files."""
+    gc.collect()
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return (
+        pages * os.sysconf("SC_PAGE_SIZE"),
+        len(os.listdir("/proc/self/task")),
+        len(os.listdir("/proc/self/fd")),
+    )
+
+
+def _attempt(draw: Random, number: int, folder: Path) -> End:
+    expected = [trainer(kind, max_iter=2).fit(X, Y) for kind in KINDS]
+
+    def fit(count):
+        for index in range(count):
+            found = trainer(KINDS[index % 2], max_iter=2).fit(X, Y)
+            check_same(found, expected[index % 2])
+
+    fit(60)
+    before = _used()
+    fit(N_FITS)
+    memory, threads, files = (after - first for after, first in zip(_used(), before, strict=True))
+    assert memory < MEMORY and threads <= 0 and files <= 0, (memory, threads, files)
+    return End.RIGHT
+
+
+FAULT = Fault(
+    f"{N_FITS} fits in one process: memory (within {MEMORY >> 20} MB), threads and open files stay",
+    _attempt,
+    tries=1,
+    seconds=240,
+    repeats=N_FITS,
+)

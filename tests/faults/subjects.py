@@ -1,0 +1,63 @@
+"""Small trainings that all faults befall, and comparisons of what is left of them."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import onnxruntime  # noqa: F401  # once, before the forks
+import skl2onnx  # noqa: F401
+import skops.io  # noqa: F401
+from sklearn.neural_network import MLPRegressor
+from sklearn.preprocessing import scale
+
+from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
+from tests.faults.fault import Lost
+
+__all__ = ["KINDS", "X", "Y", "check_same", "check_unchanged", "snapshot", "trainer", "weights"]
+
+_rng = np.random.default_rng(0)
+X = _rng.normal(size=(200, 5)).astype(np.float32)
+Y = scale(np.sin(X @ _rng.normal(size=5))).astype(np.float32)
+KINDS = (OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer)
+
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    # It is fitted already: scikit-learn's own training of a network swallows interrupts.
+    _MODEL = MLPRegressor(hidden_layer_sizes=(4,), max_iter=2, random_state=0).fit(X, Y)
+
+
+def trainer(kind: Any = OrtGradientOptimizer, **options: Any) -> Any:
+    """Return an estimator of a small network that was not trained."""
+    given = {"learning_rate": "Adam", "learning_penalty": None, "keep_better": False}
+    given |= {"max_iter": 5, "batch_size": 20, "random_state": 0}
+    return kind(_MODEL, **given | options)
+
+
+def weights(trained: Any) -> dict[str, bytes]:
+    """Return the bits of the trained weights."""
+    return {name: array.tobytes() for name, array in trained.trained_coef_.items()}
+
+
+def check_same(found: Any, expected: Any) -> None:
+    """Raise AssertionError where weights or losses of two trainings differ by a bit."""
+    assert weights(found) == weights(expected), "other weights"
+    assert found.train_losses_ == expected.train_losses_, "other losses"
+
+
+def snapshot(estimator: Any) -> dict[str, Any]:
+    """Return what a fault must not change of an estimator."""
+    found = {"parameters": repr(estimator.get_params()), "attributes": sorted(vars(estimator))}
+    if hasattr(estimator, "trained_coef_"):
+        found |= {"weights": weights(estimator), "predictions": estimator.predict(X).tobytes()}
+        found["losses"] = list(estimator.train_losses_)
+    return found
+
+
+def check_unchanged(estimator: Any, before: dict[str, Any]) -> None:
+    """Raise Lost where an estimator is not what it was."""
+    for name, value in snapshot(estimator).items():
+        if before.get(name) != value:
+            raise Lost(f"{name} of the estimator changed")
