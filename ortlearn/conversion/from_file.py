@@ -12,7 +12,7 @@ from ..graphs import graph_names, map_names, name_nodes, value_types
 from ..onnx_files.interface import holds_weights, with_interface, without_tensors
 from ..onnx_files.loading import without_record
 from ..onnx_files.scores import attach_scores
-from ..onnx_files.versions import IR_VERSION, with_free_rows
+from ..onnx_files.versions import with_free_rows
 from ..onnx_files.weights import find_weights
 from ..preprocessing.schema import graph_inputs, schema_of_graph
 from .selection import select_weights, with_trained_weights
@@ -103,9 +103,7 @@ def _exported(found: TrainableModel, file: ModelProto, own_nodes: Collection[str
         file = without_tensors(file, [own.output], [own.label, own.row_weight or ""])
     is_as_given = all(node.name in own_nodes for node in graph.graph.node)
     kept = file if is_as_given and holds_weights(file, graph, weights) else with_interface(graph, file)
-    kept = without_record(kept)
-    kept.ir_version = min(kept.ir_version, IR_VERSION)
-    return kept
+    return without_record(kept)
 
 
 def _without_reserved_names(model: ModelProto) -> tuple[ModelProto, dict[str, str]]:

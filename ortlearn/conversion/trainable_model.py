@@ -26,6 +26,7 @@ from ..models.weight import Weight
 from ..onnx_files.decompositions import exact_couplings
 from ..onnx_files.scores import APPENDED
 from ..onnx_files.simplify import remove_idle_nodes
+from ..onnx_files.weight_places import with_values
 from ..preprocessing.schema import InputSchema
 from .sample_weights import with_weight_vector
 from .weight_names import restored_names
@@ -239,7 +240,7 @@ class TrainableModel:
         if self.exported is not None:
             every = {**self.initial_weights(), **arrays}
             new = {self.original_names[name]: array for name, array in every.items()}
-            return set_initializers(self.exported, new)
+            return with_values(self.exported, new)
         model = self.reparametrisation.undone(set_initializers(self.model, arrays))
         if self.own_loss is not None:
             rest = [value.name for value in model.graph.output if value.name != self.own_loss.output]

@@ -54,6 +54,10 @@ def pin_versions(model: ModelProto) -> ModelProto:
     pinned = copy_model(model)
     del pinned.opset_import[:]
     pinned.opset_import.extend(helper.make_opsetid(*item) for item in versions.items())
+    pinned.ir_version = max(min(pinned.ir_version or IR_VERSION, IR_VERSION), MIN_IR_VERSION)
+    constants = {tensor.name for tensor in pinned.graph.initializer}
+    for value in [value for value in pinned.graph.input if value.name in constants]:
+        pinned.graph.input.remove(value)
     version = versions.get("")
     if version is not None and not MIN_OPSET <= version <= MAX_OPSET:
         try:
@@ -63,10 +67,6 @@ def pin_versions(model: ModelProto) -> ModelProto:
                 f"The model has opset {version}; training needs {MIN_OPSET} to {MAX_OPSET}, and onnx could "
                 f"not convert it to {OPSET}: {error}. Export the model again with opset {OPSET}."
             ) from error
-    pinned.ir_version = max(min(pinned.ir_version or IR_VERSION, IR_VERSION), MIN_IR_VERSION)
-    constants = {tensor.name for tensor in pinned.graph.initializer}
-    for value in [value for value in pinned.graph.input if value.name in constants]:
-        pinned.graph.input.remove(value)
     return pinned
 
 
