@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from onnx import ModelProto, helper, version_converter
+from onnx import ModelProto, helper
 
-from ..exceptions import ConversionError
 from ..graphs import copy_model
+from .newer_opsets import with_older_opset
+from .older_opsets import with_newer_opset
 
 __all__ = ["IR_VERSION", "MAX_OPSET", "MIN_OPSET", "OPSET", "pin_versions", "with_free_rows"]
 
@@ -33,7 +34,7 @@ def pin_versions(model: ModelProto) -> ModelProto:
     -------
     onnx.ModelProto
         The same model, with opset 13 to 21 and IR version 4 to 10, without the inputs that only repeat an
-        initializer, as IR version 3 required. A ConversionError says that onnx cannot convert it.
+        initializer, as IR version 3 required. A ConversionError names what has no form there.
 
     Examples
     --------
@@ -58,16 +59,10 @@ def pin_versions(model: ModelProto) -> ModelProto:
     constants = {tensor.name for tensor in pinned.graph.initializer}
     for value in [value for value in pinned.graph.input if value.name in constants]:
         pinned.graph.input.remove(value)
-    version = versions.get("")
-    if version is not None and not MIN_OPSET <= version <= MAX_OPSET:
-        try:
-            pinned = version_converter.convert_version(pinned, OPSET)
-        except Exception as error:
-            raise ConversionError(
-                f"The model has opset {version}; training needs {MIN_OPSET} to {MAX_OPSET}, and onnx could "
-                f"not convert it to {OPSET}: {error}. Export the model again with opset {OPSET}."
-            ) from error
-    return pinned
+    version = versions.get("", MIN_OPSET)
+    if version < MIN_OPSET:
+        return with_newer_opset(pinned, version, OPSET)
+    return with_older_opset(pinned, MAX_OPSET) if version > MAX_OPSET else pinned
 
 
 def with_free_rows(model: ModelProto) -> ModelProto:

@@ -70,8 +70,8 @@ class Place:
             own = np.asarray(array).astype(dtype)
         if not np.array_equal(np.isfinite(own.astype(np.float64)), np.isfinite(array)):
             raise WriteBackError(
-                f"Weight {self.name!r} has values up to {np.abs(array).max():.3g}, which {dtype} cannot hold: "
-                "train with a penalty, or get the file in float32 by keep_upgrade=True."
+                f"Weight {self.name!r} has values up to {np.abs(array).max():.3g}, and {dtype} holds none as "
+                "large: train with a penalty, or get the model in float32 by keep_upgrade=True."
             )
         tensor = numpy_helper.from_array(np.ascontiguousarray(own).reshape(self.shape), self.inner_name)
         if isinstance(self.holder, TensorProto):
@@ -109,9 +109,9 @@ def _set_constant(node: NodeProto, tensor: TensorProto, values: np.ndarray) -> N
 def weight_places(model: ModelProto) -> dict[str, Place]:
     """Return the places that hold floating-point numbers, under names that are unique in the model.
 
-    A weight is named by its tensor. One of a branch or body whose name other tensors of the model have too gets
-    a number behind it. Constants that are outputs of the main graph are no weights, nor what ConstantOfShape
-    makes of a computed shape.
+    A weight is named by its tensor. One of a branch or body whose name other tensors of the model have too
+    gets a number behind it. Constants that are outputs of the main graph are no weights, nor what
+    ConstantOfShape makes of a computed shape.
 
     Parameters
     ----------

@@ -12,7 +12,6 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.exceptions import (
-    ConversionError,
     GradientError,
     NoTrainableWeightError,
     UnfittedStartWarning,
@@ -134,12 +133,6 @@ def test_names_that_training_graphs_use(kind, iris):
     onx = trained.get_trained_onnx()
     names = [value.name for value in (*onx.graph.input, *onx.graph.output)]
     assert names == ["ortlearn_label", "ortlearn_rows"]
-
-
-def test_float16_weights_are_named():
-    text = "g (float16[N,1] x) => (float16[N,1] y) <float16[1,1] w = {1}> { y = MatMul (x, w) }"
-    with pytest.raises(ConversionError, match="float16"):
-        load_onnx(model_of(text))
 
 
 def test_no_intercept_stays_none(kind, iris):
