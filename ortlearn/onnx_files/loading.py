@@ -14,6 +14,7 @@ from ..differentiation.inference import infer_types
 from ..exceptions import ConversionError
 from ..graphs import inline_functions, runtime_errors, value_types
 from ..graphs.editing import copy_model
+from .branches import with_chosen_branches
 from .half_precision import with_float32
 from .model_checks import check_sizes, check_structure
 from .operator_checks import check_operators
@@ -63,7 +64,8 @@ def prepare_onnx(model: ModelProto, label: str) -> ModelProto:
         raise ConversionError(f"{label} are not a valid ONNX model: {error}") from error
     model = inline_functions(model)  # no more nodes than check_structure allows
     model = with_float32(with_named_weights(model))
-    model = with_free_rows(_without_zipmap(without_record(pin_versions(model))))
+    model = with_chosen_branches(_without_zipmap(without_record(pin_versions(model))))
+    model = with_free_rows(model)
     check_operators(model, {}, label)  # onnx itself stops at some of these forms
     check_sizes(value_types(shape_inference.infer_shapes(model), infer=False), label)
     types = value_types(infer_types(model), infer=False)
