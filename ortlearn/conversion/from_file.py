@@ -9,10 +9,10 @@ from typing import Any
 from onnx import ModelProto
 
 from ..graphs import graph_names, map_names, name_nodes, value_types
+from ..onnx_files.free_rows import check_free_rows, with_free_rows
 from ..onnx_files.interface import holds_weights, with_interface, without_tensors
 from ..onnx_files.loading import without_record
 from ..onnx_files.scores import attach_scores
-from ..onnx_files.versions import with_free_rows
 from ..onnx_files.weights import find_weights
 from ..preprocessing.schema import graph_inputs, schema_of_graph
 from .selection import select_weights, with_trained_weights
@@ -62,7 +62,9 @@ def trainable_from_graph(
     TrainableModel
         Graph, weights and scores.
     """
-    model, reserved = _without_reserved_names(with_free_rows(model))
+    model = with_free_rows(model)
+    check_free_rows(model)
+    model, reserved = _without_reserved_names(model)
     model, original_names = renamed_weights(name_nodes(model))
     original_names = {new: reserved.get(old, old) for new, old in original_names.items()}
     types, weights = value_types(model), find_weights(model)

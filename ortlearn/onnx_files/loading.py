@@ -15,10 +15,11 @@ from ..exceptions import ConversionError
 from ..graphs import inline_functions, runtime_errors, value_types
 from ..graphs.editing import copy_model
 from .branches import with_chosen_branches
+from .free_rows import with_free_rows
 from .half_precision import with_float32
 from .model_checks import check_sizes, check_structure
 from .operator_checks import check_operators
-from .versions import pin_versions, with_free_rows
+from .versions import pin_versions
 from .weight_places import with_named_weights
 
 __all__ = ["is_onnx_source", "load_onnx", "prepare_onnx", "read_onnx", "without_record"]

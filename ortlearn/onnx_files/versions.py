@@ -8,7 +8,7 @@ from ..graphs import copy_model
 from .newer_opsets import with_older_opset
 from .older_opsets import with_newer_opset
 
-__all__ = ["IR_VERSION", "MAX_OPSET", "MIN_OPSET", "OPSET", "pin_versions", "with_free_rows"]
+__all__ = ["IR_VERSION", "MAX_OPSET", "MIN_OPSET", "OPSET", "pin_versions"]
 
 #: Opset at conversion: earlier ones lose some scikit-learn models, later ones give the same graphs.
 OPSET = 18
@@ -63,18 +63,3 @@ def pin_versions(model: ModelProto) -> ModelProto:
     if version < MIN_OPSET:
         return with_newer_opset(pinned, version, OPSET)
     return with_older_opset(pinned, MAX_OPSET) if version > MAX_OPSET else pinned
-
-
-def with_free_rows(model: ModelProto) -> ModelProto:
-    """Return the model for any number of samples: exporters often fix the number they were shown.
-
-    Types of inner tensors, which repeat that number, are removed.
-    """
-    model = copy_model(model)
-    weights = {tensor.name for tensor in model.graph.initializer}
-    for value in (*model.graph.input, *model.graph.output):
-        dims = value.type.tensor_type.shape.dim
-        if dims and dims[0].HasField("dim_value") and value.name not in weights:
-            dims[0].dim_param = "rows"
-    del model.graph.value_info[:]
-    return model

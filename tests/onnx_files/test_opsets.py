@@ -113,7 +113,7 @@ def test_every_opset_trains_and_comes_back(opset):
         (27, "r = Range <stash_type = 1> (s, s, s) y = Add (x, r)", r"Range\(stash_type=...\)"),
         (8, "y = BatchNormalization <spatial = 0> (x, s, s, s, s)", r"opset 8, and .*\['Batch.*spatial"),
         (9, "y, a, b, c, d = BatchNormalization (x, s, s, s, s)", r"\['BatchNormalization'\]"),
-        (8, "y = Scan <num_scan_inputs = 1, body = b (float i) => (float o) { o = Neg (i) }> (, x)", "'Scan'"),
+        (8, "y = Scan <num_scan_inputs = 1, body = b (float i) => (float o) { o = Neg (i) }> (, x)", "Scan"),
     ],
 )  # fmt: skip
 def test_what_has_no_form_is_named(opset, body, words):

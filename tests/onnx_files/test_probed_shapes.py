@@ -15,7 +15,8 @@ X = np.random.RandomState(0).normal(size=(30, 4)).astype(np.float32)
 y = X @ np.array([[1], [2], [0], [-1]], np.float32)
 HEAD = '<ir_version: 8, opset_import: ["": 18]> g (float[N,4] x) => (float[N,K] y)'
 #: As torch exports squeeze(1) of a tensor whose second axis has an unknown length.
-SQUEEZE = f"""{HEAD} <int64[1] one = {{1}}, int64 first = {{1}}, int64 unit = {{1}}, float[4,1] w = {{1, 1, 1, 1}}>
+SQUEEZE = f"""{HEAD}
+    <int64[1] one = {{1}}, int64 first = {{1}}, int64 unit = {{1}}, float[4,1] w = {{1, 1, 1, 1}}>
     {{ u = Unsqueeze (x, one) s = Shape (u) d = Gather (s, first) c = Equal (d, unit)
       q = If (c) <then_branch = yes () => (float[] a) {{ a = Squeeze (u, one) }},
                   else_branch = no () => (float[] b) {{ b = Identity (u) }}>
