@@ -84,7 +84,7 @@ def _licence(text: str) -> str:
 def _onnx() -> Iterator[Source]:
     """Yield the models in onnx's own wheel whose inputs are numbers."""
     folder = Path(onnx.__file__).parent / "backend" / "test" / "data"
-    licence = _licence(str(metadata.metadata("onnx")))
+    licence = _licence(metadata.distribution("onnx").read_text("METADATA") or "")
     for path in [*sorted(folder.glob("light/*.onnx")), *sorted(folder.glob("pytorch-*/*/model.onnx"))]:
         name = path.stem if path.stem != "model" else path.parent.name
         yield Source(path, f"{path.relative_to(folder).parts[0]}/{name}", "onnx", licence)
@@ -93,13 +93,13 @@ def _onnx() -> Iterator[Source]:
 def _exported(folder: Path) -> Iterator[Source]:
     """Yield models of scikit-learn, as converters write them at some opsets."""
     from onnxmltools.convert import convert_sklearn
-    from onnxmltools.convert.common.data_types import FloatTensorType
     from skl2onnx import to_onnx
+    from skl2onnx.common.data_types import FloatTensorType
     from sklearn.linear_model import LogisticRegression
     from sklearn.neural_network import MLPRegressor
 
     X = np.random.RandomState(0).normal(size=(100, 4)).astype(np.float32)
-    network = MLPRegressor((8,), max_iter=20, random_state=0).fit(X, X[:, 0])
+    network = MLPRegressor(hidden_layer_sizes=(8,), max_iter=500, tol=0.01, random_state=0).fit(X, X[:, 0])
     classifier = LogisticRegression().fit(X, X[:, 0] > 0)
     for opset in EXPORTED:
         versions = {"": opset, "ai.onnx.ml": 1 if opset < 13 else 3}

@@ -13,7 +13,8 @@ from ..graphs.nodes import all_nodes, attribute
 __all__ = ["with_newer_opset"]
 
 #: Opsets that took the batch axis from Scan, gave Resize a choice of coordinates, and Hardmax a single axis.
-ONE_SCAN, COORDINATES, ONE_AXIS = 9, 11, 13
+#: The first one made operators broadcast as NumPy does.
+BROADCASTING, ONE_SCAN, COORDINATES, ONE_AXIS = 7, 9, 11, 13
 
 
 def with_newer_opset(model: ModelProto, version: int, opset: int) -> ModelProto:
@@ -54,6 +55,8 @@ def with_newer_opset(model: ModelProto, version: int, opset: int) -> ModelProto:
             f"The model has opset {version}, and {culprits} could not be converted to {opset}: {error}. "
             f"Export the model again with opset {opset}."
         ) from error
+    if version < BROADCASTING:
+        converted = replace_nodes(converted, {("", "PRelu"): _channel_slopes})
     if version < COORDINATES:
         for node in all_nodes(converted.graph):
             if node.op_type == "Resize" and node.domain in ("", "ai.onnx"):
@@ -75,6 +78,16 @@ def _hardmax(node: NodeProto, op: GraphBuilder) -> bool:
     x, axis = node.input[0], attribute(node, "axis", 1)
     matrix = op.Hardmax(op.Flatten(x, axis=axis), axis=1)
     op.Reshape(matrix, op.Shape(x), outputs=[node.output[0]])
+    return True
+
+
+def _channel_slopes(node: NodeProto, op: GraphBuilder) -> bool:
+    """Write slopes of channels, one for each, in the shape that broadcasts to them."""
+    x, slopes = (op.shape(name) for name in node.input)
+    if x is None or slopes is None or len(slopes) != 1 or slopes[0] == 1 or len(x) < 3:
+        return False
+    wide = op.Reshape(node.input[1], [-1, *[1] * (len(x) - 2)])
+    op.PRelu(node.input[0], wide, outputs=[node.output[0]])
     return True
 
 
