@@ -1,1 +1,1 @@
-"""ONNX files that ship inside of packages: differentiated, checked, trained, and told on a page of the docs."""
+"""ONNX files that ship inside of packages: differentiated, checked, trained, and listed on a page."""

@@ -15,19 +15,22 @@ __all__ = ["page", "shortfalls"]
 RIGHT, TRAINED = 0.9, 8
 INTRODUCTION = """# ONNX files of other origin
 
-This page is written by `make real-files`. It downloads the wheels of {wheels}, takes the models inside, the models and
-test graphs in onnx's own wheel, models that skl2onnx and onnxmltools export at several opsets, and graphs of every
-opset from 7 to 25. Each one is read, differentiated with respect to its weights and inputs, and trained where it has a
-batch dimension.
+This page is written by `make real-files`. It downloads the wheels of {wheels}, and takes the models
+inside, the models and test graphs in onnx's own wheel, models that skl2onnx and onnxmltools export at
+several opsets, and graphs of every opset from 7 to 25. Each one is read, differentiated with respect to
+its weights and inputs, and trained where it has a batch dimension.
 
-**Derivative.** The gradient of a random sum of the outputs is compared with differences of outputs along random
-directions, in float32: right within 2 %. The smallest step counts whose difference agrees with that of half the
-step, and only where it does: the slope is then clearly not zero. Where a file holds placeholders, one number repeated,
-weights are drawn. **Trained** means: five epochs through `OrtGradientOptimizer`, and the file that comes
-back has its own inputs, outputs and types, and other numbers. **Step** is the time of forward and backward over the time
-of a forward, for {rows} rows.
+**Derivative.** The gradient of a random sum of the outputs is compared with differences of outputs along
+random directions, in float32, and is right within 2 %. The smallest step counts whose difference agrees
+with that of half the step, and only where one does: the slope is then clearly not zero. Where a file
+holds placeholders, one number repeated, weights are drawn.
 
-{machine}
+**Trained** means five epochs through `OrtGradientOptimizer`, and that the file which comes back has its
+own inputs, outputs and types, and other numbers.
+
+**Step** is the time of forward and backward over the time of a forward, for one or two rows.
+
+{machine}.
 
 {summary}
 
@@ -41,9 +44,7 @@ HEADER = (
 def page(found: Sequence[tuple[Source, Attempt]]) -> str:
     """Return the text of the page."""
     rows = [_row(source, attempt) for source, attempt in found]
-    text = INTRODUCTION.format(
-        wheels=" and ".join(WHEELS), rows=2, machine=describe(), summary=_summary(found)
-    )
+    text = INTRODUCTION.format(wheels=" and ".join(WHEELS), machine=describe(), summary=_summary(found))
     return text + "\n".join([*HEADER, *rows]) + "\n"
 
 
