@@ -102,8 +102,8 @@ def _train(path: Path, file: onnx.ModelProto) -> str:
     options = {"max_iter": EPOCHS, "learning_rate": 1e-3, "random_state": 0, "keep_better": False}
     trained = OrtGradientOptimizer(str(path), warm_start=True, **options).fit(X, y)
     given = trained.get_trained_onnx()
-    for name in ("input", "output", "doc_string"):
-        assert getattr(given.graph, name) == getattr(file.graph, name), f"{name} differs"
+    for part in ("input", "output", "doc_string"):
+        assert getattr(given.graph, part) == getattr(file.graph, part), f"{part} differs"
     after = run(load_onnx(given), {name: X})
     np.testing.assert_allclose(after, before, atol=1e6)  # the same shape, and finite
     if before.dtype.kind == "f" and np.array_equal(after, before):
