@@ -62,7 +62,7 @@ def test_domains_declared_twice():
     del model.opset_import[:]
     versions = [("ai.onnx.ml", 1), ("", 22), ("ai.onnx", 22)]
     model.opset_import.extend(helper.make_opsetid(domain, version) for domain, version in versions)
-    assert opset_versions(load_onnx(model)) == {"": 18, "ai.onnx.ml": 1}
+    assert opset_versions(load_onnx(model)) == {"": 21, "ai.onnx.ml": 1}
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,8 @@ def test_branches_train_by_rules_and_never_reach_the_cpp_builder(kind, iris):
 def test_branches_are_refused_by_ort(kind, iris):
     X, *_ = iris
     model = model_of(
-        f"g (float[N,4] x) => (float[N,1] y) <{W4}, bool c = {{1}}> {{ z = MatMul (x, w) y = If (c)"
+        f"g (float[N,4] x) => (float[N,1] y) <{W4}, float zero = {{0}}> {{ z = MatMul (x, w)"
+        " s = ReduceSum <keepdims = 0> (x) c = Greater (s, zero) y = If (c)"
         " <then_branch = a () => (float[N,1] p) { p = Tanh (z) }, else_branch = b () => (float[N,1] q)"
         " { q = Neg (z) }> }"
     )
