@@ -43,7 +43,7 @@ def with_free_rows(model: ModelProto) -> ModelProto:
         return model
     (number,) = declared
     free = _reshaped(_named(model), number)
-    return model if _culprit(free, number) is not None else free
+    return model if _culprit(free) is not None else free
 
 
 def check_free_rows(model: ModelProto) -> None:
@@ -61,7 +61,7 @@ def check_free_rows(model: ModelProto) -> None:
             "them is the number of samples is not known. Export the model with a free first dimension."
         )
     (number,) = declared
-    node = _culprit(_reshaped(_named(model), number), number)
+    node = _culprit(_reshaped(_named(model), number))
     if node is not None:
         raise ConversionError(
             f"The model takes {number} sample(s) at a time, and {node.op_type} (node {node.name!r}, output "
@@ -126,7 +126,7 @@ def _first(types: Mapping[str, TensorType], name: str) -> int | str | None:
     return known.shape[0] if known is not None and known.shape else None
 
 
-def _culprit(model: ModelProto, number: int) -> NodeProto | None:
+def _culprit(model: ModelProto) -> NodeProto | None:
     """Return the first node that makes a tensor with a fixed number of rows of one with any number."""
     bare = copy_model(model)
     for value in bare.graph.output:
@@ -135,24 +135,22 @@ def _culprit(model: ModelProto, number: int) -> NodeProto | None:
     types = value_types(bare)
     needed: set[str] = set()
     for value in model.graph.output:
-        if _dims(value) and _first(types, value.name) == number and _dims(value)[0].dim_param == ROWS:
+        if _dims(value) and _dims(value)[0].dim_param == ROWS and isinstance(_first(types, value.name), int):
             needed.add(value.name)
     found = None
     for node in reversed(model.graph.node):
         if needed.isdisjoint(node.output):
             continue
         needed |= node_inputs(node)
-        if _makes_fixed(types, node.input, node.output, number):
+        if _makes_fixed(types, node.input, node.output):
             found = node
     return found
 
 
-def _makes_fixed(
-    types: Mapping[str, TensorType], inputs: Iterable[str], outputs: Iterable[str], number: int
-) -> bool:
+def _makes_fixed(types: Mapping[str, TensorType], inputs: Iterable[str], outputs: Iterable[str]) -> bool:
     """Return whether an input has named dimensions and an output, of a fixed first one, has none."""
     read = [types[name].shape or () for name in inputs if name in types]
     made = [types[name].shape or () for name in outputs if name in types]
     return any(ROWS in shape for shape in read) and any(
-        shape[:1] == (number,) and ROWS not in shape for shape in made
+        shape and isinstance(shape[0], int) and ROWS not in shape for shape in made
     )
