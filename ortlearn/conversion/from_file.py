@@ -9,10 +9,11 @@ from typing import Any
 from onnx import ModelProto
 
 from ..graphs import graph_names, map_names, name_nodes, value_types
+from ..onnx_files.free_rows import check_free_rows, with_free_rows
+from ..onnx_files.half_precision import with_float32
 from ..onnx_files.interface import holds_weights, with_interface, without_tensors
 from ..onnx_files.loading import without_record
 from ..onnx_files.scores import attach_scores
-from ..onnx_files.versions import IR_VERSION, with_free_rows
 from ..onnx_files.weights import find_weights
 from ..preprocessing.schema import graph_inputs, schema_of_graph
 from .selection import select_weights, with_trained_weights
@@ -62,7 +63,9 @@ def trainable_from_graph(
     TrainableModel
         Graph, weights and scores.
     """
-    model, reserved = _without_reserved_names(with_free_rows(model))
+    model = with_free_rows(model)
+    check_free_rows(model)
+    model, reserved = _without_reserved_names(model)
     model, original_names = renamed_weights(name_nodes(model))
     original_names = {new: reserved.get(old, old) for new, old in original_names.items()}
     types, weights = value_types(model), find_weights(model)
@@ -87,11 +90,11 @@ def trainable_from_graph(
         link=link,
     )
     found = with_trained_weights(candidate, weights_to_train, fitted)
-    return found if file is None else replace(found, exported=_exported(found, file, own_nodes))
+    return found if file is None else _with_exports(found, file, own_nodes)
 
 
-def _exported(found: TrainableModel, file: ModelProto, own_nodes: Collection[str]) -> ModelProto:
-    """Return the file to write trained weights into: the one given, wherever it has them.
+def _with_exports(found: TrainableModel, file: ModelProto, own_nodes: Collection[str]) -> TrainableModel:
+    """Return a model with the file to write trained weights into: the one given, wherever it has them.
 
     Where it does not, as fused operators were decomposed, or where its outputs are computed otherwise, it is
     the graph that was trained, with the interface of the file. ``own_nodes`` are the nodes that come from the
@@ -102,10 +105,9 @@ def _exported(found: TrainableModel, file: ModelProto, own_nodes: Collection[str
     if own is not None and len(file.graph.output) > 1:
         file = without_tensors(file, [own.output], [own.label, own.row_weight or ""])
     is_as_given = all(node.name in own_nodes for node in graph.graph.node)
-    kept = file if is_as_given and holds_weights(file, graph, weights) else with_interface(graph, file)
-    kept = without_record(kept)
-    kept.ir_version = min(kept.ir_version, IR_VERSION)
-    return kept
+    upgraded = with_interface(graph, with_float32(file))
+    kept = file if is_as_given and holds_weights(file, graph, weights) else upgraded
+    return replace(found, exported=without_record(kept), upgraded=without_record(upgraded))
 
 
 def _without_reserved_names(model: ModelProto) -> tuple[ModelProto, dict[str, str]]:

@@ -15,6 +15,7 @@ from ..graphs import runtime_errors
 from ..models import unwrapped
 from ..onnx_files.decompositions import decompose_operators
 from ..onnx_files.loading import is_onnx_source, load_onnx, prepare_onnx, read_onnx
+from ..onnx_files.probed_shapes import with_probed_shapes
 from ..onnx_files.scores.outputs import computed_outputs
 from ..preprocessing.comparison import Run
 from ..preprocessing.estimator_checks import check_is_a_model
@@ -91,7 +92,8 @@ def to_trainable(
     names = (loss_output_name, label_name, weight_name)
     if is_onnx_source(source):
         file, label = read_onnx(source)
-        model = with_computed_shapes(decompose_operators(prepare_onnx(file, label)))
+        model = decompose_operators(prepare_onnx(file, label))
+        model = with_computed_shapes(model if run is None else with_probed_shapes(model, run))
         return trainable_from_graph(
             model, weights_to_train, own_loss_names=names, task=forced_task, link=link, file=file
         )

@@ -26,6 +26,7 @@ from ..models.weight import Weight
 from ..onnx_files.decompositions import exact_couplings
 from ..onnx_files.scores import APPENDED
 from ..onnx_files.simplify import remove_idle_nodes
+from ..onnx_files.weight_places import with_values
 from ..preprocessing.schema import InputSchema
 from .sample_weights import with_weight_vector
 from .weight_names import restored_names
@@ -104,6 +105,8 @@ class TrainableModel:
         Whether model definitions wrote the graph and declared its weights.
     exported : onnx.ModelProto or None
         For an ONNX file, the model that takes its place, without the values of the trained weights.
+    upgraded : onnx.ModelProto or None
+        For an ONNX file, the graph that was trained in its place, with its inputs and outputs.
     """
 
     model: ModelProto
@@ -119,6 +122,7 @@ class TrainableModel:
     reparametrisation: Reparametrisation = Reparametrisation()
     declared: bool = False
     exported: ModelProto | None = None
+    upgraded: ModelProto | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # Without what is computed from the fields: the same object always pickles the same.
@@ -222,13 +226,15 @@ class TrainableModel:
         """
         return set_initializers(self.model, arrays)
 
-    def with_weights(self, arrays: dict[str, np.ndarray]) -> ModelProto:
+    def with_weights(self, arrays: dict[str, np.ndarray], keep_upgrade: bool = False) -> ModelProto:
         """Return the graph for inference with new weights, under the names it came with.
 
         Parameters
         ----------
         arrays : dict of str to ndarray
             New values of the trained weights, by their stable names.
+        keep_upgrade : bool, default=False
+            Whether that of an ONNX file stays as it was trained: at the opset and in the types of training.
 
         Returns
         -------
@@ -236,10 +242,11 @@ class TrainableModel:
             Graph without the nodes that only training needs. That of an ONNX file has the inputs and the
             outputs of the file.
         """
-        if self.exported is not None:
+        exported = self.upgraded if keep_upgrade else self.exported
+        if exported is not None:
             every = {**self.initial_weights(), **arrays}
             new = {self.original_names[name]: array for name, array in every.items()}
-            return set_initializers(self.exported, new)
+            return with_values(exported, new)
         model = self.reparametrisation.undone(set_initializers(self.model, arrays))
         if self.own_loss is not None:
             rest = [value.name for value in model.graph.output if value.name != self.own_loss.output]

@@ -56,16 +56,23 @@ class ExportMethods(FittedEstimator):
         """
         return self._model().to_sklearn()
 
-    def get_trained_onnx(self, zipmap: bool = False) -> ModelProto:
+    def get_trained_onnx(self, zipmap: bool = False, *, keep_upgrade: bool = False) -> ModelProto:
         """Return a copy of the trained ONNX model, its weights under the names they came with.
 
-        That of an ONNX file has the inputs, outputs and metadata of the file, ``ZipMap`` included.
+        That of an ONNX file is the file with other numbers: nodes, names, types, metadata and opset are as
+        they came, where the file holds its weights in initializers or constants. A ``ConstantOfShape`` whose
+        numbers are trained becomes a ``Constant``. Where they were attributes of fused operators, or in
+        functions, it is the graph that was trained, with inputs, outputs and metadata of the file, ``ZipMap``
+        included.
 
         Parameters
         ----------
         zipmap : bool, default=False
             Whether a scikit-learn classifier has the outputs that skl2onnx writes by default:
             ``output_label``, and ``output_probability``, one map from class to probability per sample.
+        keep_upgrade : bool, default=False
+            Whether a trained ONNX file stays at the opset that it was brought to for training, and in float32
+            where it came in float16 or bfloat16.
 
         Returns
         -------
@@ -76,7 +83,7 @@ class ExportMethods(FittedEstimator):
         ------
         ValueError
             If ``zipmap`` is True for an ONNX file, or for a model that does not predict the probabilities of
-            one column of classes.
+            one column of classes; if ``keep_upgrade`` is True for a scikit-learn model.
 
         Examples
         --------
@@ -90,6 +97,8 @@ class ExportMethods(FittedEstimator):
         ['output_label', 'output_probability']
         """
         model = self._model()
+        if keep_upgrade:
+            return model.upgraded_onnx()
         return model.with_zipmap() if zipmap else copy.deepcopy(model.onnx)
 
     def save_onnx_graph(self, folder=None):

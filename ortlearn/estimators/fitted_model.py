@@ -87,6 +87,14 @@ class FittedModel:
         """Trained model, for inference, its weights under the names they came with."""
         return self.problem.trainable.with_weights(self.stable_weights())
 
+    def upgraded_onnx(self) -> ModelProto:
+        """Return the trained model of an ONNX file as it was trained; a ValueError for other models."""
+        if not self.problem.trainable.from_file:
+            raise ValueError(
+                "keep_upgrade=True is for ONNX files: a scikit-learn model has none to go back to."
+            )
+        return self.problem.trainable.with_weights(self.stable_weights(), keep_upgrade=True)
+
     @cached_property
     def trained_coef(self) -> dict[str, np.ndarray]:
         """Trained weights by name."""

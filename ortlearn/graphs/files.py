@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import onnx
+import onnx.external_data_helper
 
 __all__ = ["remove_hidden_files", "save_model", "write_atomically", "write_together"]
 
@@ -20,6 +21,8 @@ Write = Callable[[BinaryIO], object]
 #: A name that nobody can guess, and a new file: what is there already, be it a link, is an error.
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 HIDDEN = ".ortlearn-"
+#: Bytes that a protobuf message can have, and some for the graph.
+MAX_MESSAGE = 2**31 - 2**24
 #: What file systems answer that cannot sync a folder.
 CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES)
 
@@ -32,11 +35,35 @@ def save_model(model: onnx.ModelProto, path: str | Path) -> None:
     model : onnx.ModelProto
         Model.
     path : str or pathlib.Path
-        File; its suffix chooses the format, as for ``onnx.save``.
+        File; its suffix chooses the format, as for ``onnx.save``. Weights of 2 GiB and more, which no file of
+        ONNX holds, go into a file of their own beside it, with ``.data`` behind its name.
     """
+    if sum(len(tensor.raw_data) for tensor in model.graph.initializer) > MAX_MESSAGE:
+        _save_apart(model, Path(os.path.realpath(path)))
+        return
     kind = onnx.serialization.registry.get_format_from_file_extension(Path(path).suffix) or "protobuf"
     content = onnx.serialization.registry.get(kind).serialize_proto(model)
     write_atomically(path, lambda file: file.write(content))
+
+
+def _save_apart(model: onnx.ModelProto, path: Path) -> None:
+    """Write a model and the values of its initializers as two files."""
+    data = path.with_name(f"{path.name}.data")
+    small = onnx.ModelProto()
+    small.CopyFrom(model)
+    contents, offset = [], 0
+    for tensor in small.graph.initializer:
+        if tensor.raw_data:
+            contents.append(tensor.raw_data)
+            onnx.external_data_helper.set_external_data(tensor, data.name, offset, len(tensor.raw_data))
+            tensor.ClearField("raw_data")
+            offset += len(contents[-1])
+    write_together(
+        {
+            data: lambda file: file.writelines(contents),
+            path: lambda file: file.write(small.SerializeToString()),
+        }
+    )
 
 
 def write_atomically(path: str | Path, write: Write) -> None:

@@ -11,23 +11,24 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 from ..graphs import GraphBuilder, append_nodes, graph_names, map_names, node_inputs, opset_versions, prune
 from ..graphs.editing import renamed_node, with_fields
 from ..graphs.nodes import copy_node
-from .versions import MAX_OPSET
+from .weight_places import weight_places
 
 __all__ = ["holds_weights", "with_interface", "with_zipmap", "without_tensors"]
 
 
 def holds_weights(file: ModelProto, model: ModelProto, names: Collection[str]) -> bool:
-    """Return whether some weights of a graph are initializers of the file that the graph was made from.
+    """Return whether the file that a graph was made from holds some of its weights.
 
-    Those of operators that were decomposed are not, nor those of a file of an opset that is not supported.
+    It does not hold those of operators that were decomposed, nor those of functions.
     """
-    of_file, of_model = (
-        {t.name: (t.data_type, tuple(t.dims)) for t in each.graph.initializer} for each in (file, model)
-    )
+    of_file = weight_places(file)
+    of_model = {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
     read = set().union(*map(node_inputs, file.graph.node))
-    if opset_versions(file).get("", 1) > MAX_OPSET:
-        return False  # no supported onnxruntime would read it
-    return all(name in read and of_file.get(name) == of_model[name] for name in names)
+    inner = {name for name, place in of_file.items() if place.graph is not file.graph}
+    return all(
+        name in of_file and (name in read or name in inner) and of_file[name].shape == of_model[name]
+        for name in names
+    )
 
 
 def without_tensors(file: ModelProto, outputs: Collection[str], inputs: Collection[str]) -> ModelProto:

@@ -14,9 +14,13 @@ from ..differentiation.inference import infer_types
 from ..exceptions import ConversionError
 from ..graphs import inline_functions, runtime_errors, value_types
 from ..graphs.editing import copy_model
+from .branches import with_chosen_branches
+from .free_rows import with_free_rows
+from .half_precision import with_float32
 from .model_checks import check_sizes, check_structure
 from .operator_checks import check_operators
-from .versions import pin_versions, with_free_rows
+from .versions import pin_versions
+from .weight_places import with_named_weights
 
 __all__ = ["is_onnx_source", "load_onnx", "prepare_onnx", "read_onnx", "without_record"]
 
@@ -60,13 +64,9 @@ def prepare_onnx(model: ModelProto, label: str) -> ModelProto:
     except onnx.checker.ValidationError as error:
         raise ConversionError(f"{label} are not a valid ONNX model: {error}") from error
     model = inline_functions(model)  # no more nodes than check_structure allows
-    halves = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
-    found = [tensor.name for tensor in model.graph.initializer if tensor.data_type in halves]
-    if found:
-        raise ConversionError(
-            f"{label} have float16 weights, {found[:3]}: training needs float32 or float64."
-        )
-    model = with_free_rows(_without_zipmap(without_record(pin_versions(model))))
+    model = with_float32(with_named_weights(model))
+    model = with_chosen_branches(_without_zipmap(without_record(pin_versions(model))))
+    model = with_free_rows(model)
     check_operators(model, {}, label)  # onnx itself stops at some of these forms
     check_sizes(value_types(shape_inference.infer_shapes(model), infer=False), label)
     types = value_types(infer_types(model), infer=False)

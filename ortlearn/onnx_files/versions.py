@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from onnx import ModelProto, helper, version_converter
+from onnx import ModelProto, helper
 
-from ..exceptions import ConversionError
 from ..graphs import copy_model
+from .newer_opsets import with_older_opset
+from .older_opsets import with_newer_opset
 
-__all__ = ["IR_VERSION", "MAX_OPSET", "MIN_OPSET", "OPSET", "pin_versions", "with_free_rows"]
+__all__ = ["IR_VERSION", "MAX_OPSET", "MIN_OPSET", "OPSET", "pin_versions"]
 
 #: Opset at conversion: earlier ones lose some scikit-learn models, later ones give the same graphs.
 OPSET = 18
@@ -33,7 +34,7 @@ def pin_versions(model: ModelProto) -> ModelProto:
     -------
     onnx.ModelProto
         The same model, with opset 13 to 21 and IR version 4 to 10, without the inputs that only repeat an
-        initializer, as IR version 3 required. A ConversionError says that onnx cannot convert it.
+        initializer, as IR version 3 required. A ConversionError names what has no form there.
 
     Examples
     --------
@@ -54,32 +55,11 @@ def pin_versions(model: ModelProto) -> ModelProto:
     pinned = copy_model(model)
     del pinned.opset_import[:]
     pinned.opset_import.extend(helper.make_opsetid(*item) for item in versions.items())
-    version = versions.get("")
-    if version is not None and not MIN_OPSET <= version <= MAX_OPSET:
-        try:
-            pinned = version_converter.convert_version(pinned, OPSET)
-        except Exception as error:
-            raise ConversionError(
-                f"The model has opset {version}; training needs {MIN_OPSET} to {MAX_OPSET}, and onnx could "
-                f"not convert it to {OPSET}: {error}. Export the model again with opset {OPSET}."
-            ) from error
     pinned.ir_version = max(min(pinned.ir_version or IR_VERSION, IR_VERSION), MIN_IR_VERSION)
     constants = {tensor.name for tensor in pinned.graph.initializer}
     for value in [value for value in pinned.graph.input if value.name in constants]:
         pinned.graph.input.remove(value)
-    return pinned
-
-
-def with_free_rows(model: ModelProto) -> ModelProto:
-    """Return the model for any number of samples: exporters often fix the number they were shown.
-
-    Types of inner tensors, which repeat that number, are removed.
-    """
-    model = copy_model(model)
-    weights = {tensor.name for tensor in model.graph.initializer}
-    for value in (*model.graph.input, *model.graph.output):
-        dims = value.type.tensor_type.shape.dim
-        if dims and dims[0].HasField("dim_value") and value.name not in weights:
-            dims[0].dim_param = "rows"
-    del model.graph.value_info[:]
-    return model
+    version = versions.get("", MIN_OPSET)
+    if version < MIN_OPSET:
+        return with_newer_opset(pinned, version, OPSET)
+    return with_older_opset(pinned, MAX_OPSET) if version > MAX_OPSET else pinned

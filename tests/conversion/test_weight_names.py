@@ -113,10 +113,10 @@ def test_a_trained_model_comes_back_under_its_own_names(run_onnx):
     text = NESTED.replace(", bool condition", "").replace("{\n  z", "{\n  condition = Not (no)\n  z")
     model = parser.parse_model(text.replace("float[1] b = {3}", "float[1] b = {3}, bool no = {0}"))
     trainable = to_trainable(model)
-    assert trainable.trained == ["I0_w", "I1_b"]
+    assert trainable.trained == ["I0_w", "I1_b", "I4_b_2"]
     back = trainable.with_weights({"I0_w": np.zeros((2, 1), np.float32)})
     checker.check_model(back, full_check=True)
     assert list(initializer_arrays(back)) == ["w", "b", "no"]
     branches = [attribute.g for node in back.graph.node for attribute in node.attribute if attribute.g.node]
     assert [[tensor.name for tensor in graph.initializer] for graph in branches] == [["c"], ["b"]]
-    np.testing.assert_allclose(run_onnx(back, X)[0], [[15], [15]])
+    np.testing.assert_allclose(run_onnx(back, X)[0], [[15], [15]])  # the branch has a b of its own

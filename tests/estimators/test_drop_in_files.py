@@ -316,9 +316,12 @@ def test_a_link_that_the_file_does_not_have():
 def test_newer_versions_than_are_supported():
     file = network(opset=22, ir_version=11)
     trained = OrtGradientOptimizer(file, learning_loss="log_loss", **MOVING).fit(X, CLASSES)
-    model = trained.get_trained_onnx()
-    assert model.opset_import[0].version == 18 and model.ir_version == 10
-    assert model.graph.input == file.graph.input and model.graph.output == file.graph.output
+    given = trained.get_trained_onnx()
+    assert given.opset_import[0].version == 22 and given.ir_version == 11
+    model = trained.get_trained_onnx(keep_upgrade=True)
+    assert model.opset_import[0].version == 21 and model.ir_version == 10
+    for result in (given, model):
+        assert result.graph.input == file.graph.input and result.graph.output == file.graph.output
     np.testing.assert_allclose(
         open_session(model).run(None, {"features": X})[0], trained.predict_proba(X), atol=1e-6
     )

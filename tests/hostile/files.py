@@ -50,6 +50,22 @@ TEXTS = {
          float[4,1] w = {1, 2, 3, 4}>
         { a = Reshape (x, shape)  c = Conv (a, k)  r = Relu (c)  f = Reshape (r, flat)
           y = MatMul (f, w) }""",
+    "constants": """<ir_version: 3, opset_import: ["": 9]>
+        g (float[N,3] x) => (float[N,1] y) <int64[2] shape = {3, 1}>
+        { w = ConstantOfShape <value = float[1] {0.5}> (shape)
+          b = Constant <value = float[1] {1}> ()
+          z = MatMul (x, w)  u = Unsqueeze <axes = [1]> (z)  c = Clip <min = -1.0> (u)
+          s = Squeeze <axes = [1]> (c)  y = Add (s, b) }""",
+    "branch": """<ir_version: 8, opset_import: ["": 18]>
+        g (float[N,3] x) => (float[N,1] y) <int64[1] axis = {1}, int64 second = {1}, int64 unit = {1}>
+        { u = Unsqueeze (x, axis)  s = Shape (u)  d = Gather (s, second)  c = Equal (d, unit)
+          q = If (c) <then_branch = yes () => (float[] p) { p = Squeeze (u, axis) },
+                      else_branch = no () => (float[] r) { r = Identity (u) }>
+          w = Constant <value = float[3,1] {1, 2, 3}> ()
+          y = MatMul (q, w) }""",
+    "half": """<ir_version: 8, opset_import: ["": 18]>
+        g (float16[N,3] x) => (float16[N,1] y) <float16[3,1] w = {1, 2, 3}>
+        { z = MatMul (x, w)  f = Cast <to = 1> (z)  t = Tanh (f)  y = Cast <to = 10> (t) }""",
 }
 
 

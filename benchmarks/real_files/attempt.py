@@ -1,0 +1,119 @@
+"""What becomes of one file: read, differentiated, checked, trained, and given back."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+from ortlearn import OrtGradientOptimizer
+from ortlearn.differentiation.random_feed import random_feed
+from ortlearn.estimators.model_sources import _GraphRunner
+from ortlearn.exceptions import NoTrainableWeightError
+from ortlearn.graphs.nodes import all_nodes
+from ortlearn.onnx_files.decompositions import decompose_operators
+from ortlearn.onnx_files.loading import load_onnx
+from ortlearn.onnx_files.probed_shapes import with_probed_shapes
+from ortlearn.onnx_files.weight_places import weight_places
+
+from .derivatives import check_derivative
+
+__all__ = ["Attempt", "attempt"]
+
+#: Rows that are trained on, epochs, and numbers of a file that is trained: larger ones take minutes.
+ROWS, EPOCHS, LARGEST = 32, 5, 2_000_000
+
+
+@dataclass
+class Attempt:
+    """What became of a file.
+
+    Attributes
+    ----------
+    opset : int
+        Version of the operators of ONNX.
+    operators : dict of str to int
+        How often each operator is in it.
+    derivative : str
+        ``"right"``, ``"wrong"``, or why there is none.
+    error : float
+        Largest relative error of the derivative.
+    ratio : float
+        Time of forward and backward over the time of a forward.
+    trained : str
+        ``"yes"``, or why not.
+    """
+
+    opset: int = 0
+    operators: dict[str, int] = field(default_factory=dict)
+    derivative: str = ""
+    error: float = float("nan")
+    ratio: float = float("nan")
+    trained: str = ""
+
+
+def attempt(path: Path) -> Attempt:
+    """Read, differentiate and train a file."""
+    file = onnx.load(str(path))
+    found = Attempt(
+        max((item.version for item in file.opset_import if item.domain in ("", "ai.onnx")), default=0),
+        dict(Counter(node.op_type for node in all_nodes(file.graph))),
+    )
+    try:
+        model = with_probed_shapes(decompose_operators(load_onnx(file)), _GraphRunner())
+        derivative = check_derivative(model, file)
+        found.derivative, found.error, found.ratio = derivative.verdict, derivative.error, derivative.ratio
+    except Exception as error:
+        found.derivative = _told(error)
+    try:
+        found.trained = _train(path, file)
+    except NoTrainableWeightError:
+        found.trained = "has no weights"
+    except Exception as error:
+        found.trained = _told(error)
+    return found
+
+
+def _train(path: Path, file: onnx.ModelProto) -> str:
+    """Train a file on random numbers, and return "yes" where the file given back predicts what it learned."""
+    if sum(int(np.prod(place.shape)) for place in weight_places(file).values()) > LARGEST:
+        return "left out for its size"
+    model = load_onnx(file)
+    feeds = random_feed(model, ROWS, 8)
+    if len(feeds) != 1:
+        return f"has {len(feeds)} inputs"
+    (X,) = feeds.values()
+    if X.size > LARGEST:
+        return "left out for the size of its input"
+    rng = np.random.default_rng(0)
+    X = X + rng.normal(size=X.shape).astype(X.dtype) if X.dtype.kind == "f" else X
+    run = _GraphRunner()
+    (name,) = feeds
+    before = run(model, {name: X})
+    if before.dtype.kind == "f":
+        y = before + 0.1 * rng.normal(size=before.shape).astype(before.dtype)
+    else:
+        y = rng.permutation(np.resize(np.unique(before), len(before)))
+    options = {"max_iter": EPOCHS, "learning_rate": 1e-3, "random_state": 0, "keep_better": False}
+    trained = OrtGradientOptimizer(str(path), warm_start=True, **options).fit(X, y)
+    given = trained.get_trained_onnx()
+    for part in ("input", "output", "doc_string"):
+        assert getattr(given.graph, part) == getattr(file.graph, part), f"{part} differs"
+    after = run(load_onnx(given), {name: X})
+    np.testing.assert_allclose(after, before, atol=1e6)  # the same shape, and finite
+    if before.dtype.kind == "f" and np.array_equal(after, before):
+        return "no weight moved"
+    return "yes"
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).splitlines()[0][:160]}"
+
+
+if __name__ == "__main__":
+    print("RESULT " + json.dumps(asdict(attempt(Path(sys.argv[1])))))

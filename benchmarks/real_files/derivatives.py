@@ -1,0 +1,166 @@
+"""A derivative against differences along random directions, in float32."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import ModelProto
+
+from ortlearn.conversion import find_weights
+from ortlearn.differentiation import onnx_derivative
+from ortlearn.differentiation.random_feed import random_feed
+from ortlearn.graphs import initializer_arrays, make_inputs_of
+from ortlearn.training import Device, make_session
+
+__all__ = ["Derivative", "check_derivative"]
+
+#: Directions, and relative sizes of a step.
+DIRECTIONS, STEPS = 2, tuple(10.0**-k for k in (5, 4.5, 4, 3.5, 3, 2.5, 2, 1))
+#: Two steps that agree so well tell a slope, and a derivative is right within the second number.
+AGREE, RIGHT = 0.01, 0.02
+#: How much more of a slope the part along the gradient makes than the random one, at most.
+ALONG = 30
+#: Rows, and other lengths that inputs leave open, to try in turn; one row where inputs are large.
+SIZES = ((2, 8), (2, 64), (1, 64), (1, 256))
+LARGE = 50_000
+
+
+@dataclass(frozen=True)
+class Derivative:
+    """What became of a derivative.
+
+    Attributes
+    ----------
+    verdict : str
+        ``"right"``, ``"wrong"``, or why it could not be told.
+    error : float
+        Largest relative error of a direction.
+    ratio : float
+        Time of forward and backward over the time of a forward.
+    """
+
+    verdict: str
+    error: float = float("nan")
+    ratio: float = float("nan")
+
+
+def check_derivative(model: ModelProto, file: ModelProto) -> Derivative:
+    """Compare the gradient of a random sum of outputs with differences along random directions.
+
+    Directions have a part along the gradient, so that the slope is clearly not zero. The smallest step counts
+    whose difference agrees with that of half the step: a smaller one is lost in the rounding of float32, a
+    larger one leaves the linear part. ``file`` has the sizes that its inputs are given.
+    """
+    rng = np.random.default_rng(0)
+    weights = [name for name, weight in find_weights(model).items() if weight.learned]
+    gradient = onnx_derivative(model, weights=weights)
+    forward, backward = (
+        make_session(graph, Device("cpu")) for graph in (make_inputs_of(model, weights), gradient)
+    )
+    outputs = [
+        value.name for value in forward.get_outputs() if value.type in ("tensor(float)", "tensor(double)")
+    ]
+    values, point = None, _weights(model, weights, rng)
+    for rows, length in SIZES:
+        point.update(_inputs(model, file, rows, length, rng))
+        if rows > 1 and sum(array.size for array in _inputs(model, file, 1, 8, rng).values()) > LARGE:
+            continue
+        with suppress(Exception):
+            values = forward.run(outputs, _kept(point, forward))
+            break
+    if values is None:
+        values = forward.run(outputs, _kept(point, forward))  # its error says why
+    if not all(np.isfinite(value).all() for value in values):  # as of powers of negative numbers
+        point.update({name: abs(value) for name, value in point.items() if value.dtype.kind == "f"})
+        values = forward.run(outputs, _kept(point, forward))
+    seeds = {
+        f"{name}_grad": rng.normal(size=value.shape).astype(value.dtype)
+        for name, value in zip(outputs, values, strict=True)
+    }
+    feed = _kept({**point, **seeds}, backward)
+    names = [value.name.removesuffix("_grad") for value in backward.get_outputs()]
+    slopes = dict(zip(names, backward.run(None, feed), strict=True))
+
+    def total(step: float, direction: dict[str, np.ndarray]) -> float:
+        moved = {
+            name: v + v.dtype.type(step) * direction[name] if name in direction else v
+            for name, v in point.items()
+        }
+        found = forward.run(outputs, _kept(moved, forward))
+        pairs = zip(outputs, found, strict=True)
+        return sum(float(np.vdot(seeds[f"{name}_grad"].astype(float), value)) for name, value in pairs)
+
+    errors = [_error(total, _direction(slopes, point, rng), slopes) for _ in range(DIRECTIONS)]
+    clear = [error for error in errors if error is not None]
+    ratio = _seconds(backward, feed) / _seconds(forward, _kept(point, forward))
+    if not clear:
+        flat = all(not np.any(slope) for slope in slopes.values())
+        return Derivative("zero everywhere" if flat else "no clear slope in float32", ratio=ratio)
+    return Derivative("right" if max(clear) < RIGHT else "wrong", float(max(clear)), ratio)
+
+
+def _weights(model: ModelProto, names: list[str], rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Return the values of weights, drawn where a file holds placeholders."""
+    found, roles = initializer_arrays(model, names), find_weights(model)
+    for name, array in found.items():
+        if array.size > 1 and np.ptp(array) == 0:
+            fan_in = array.size // array.shape[0]
+            spread = np.sqrt(2 / fan_in) if array.ndim > 1 else 0.1
+            drawn = rng.normal(0, spread, array.shape) + (roles[name].role == "scale")
+            found[name] = np.asarray(drawn, dtype=array.dtype)
+    return found
+
+
+def _inputs(
+    model: ModelProto, file: ModelProto, rows: int, length: int, rng: np.random.Generator
+) -> dict[str, np.ndarray]:
+    """Return random inputs of the sizes that the file declares, of the types that the model takes."""
+    given = random_feed(file, rows, length)
+    types = {name: array.dtype for name, array in random_feed(model, rows, length).items()}
+    return {
+        name: (array + rng.normal(size=array.shape)).astype(types[name]) if types[name].kind == "f" else array
+        for name, array in given.items()
+        if name in types
+    }
+
+
+def _direction(slopes, point, rng) -> dict[str, np.ndarray]:
+    """Return a random direction with a part along the gradient, in the scale of each tensor.
+
+    That part is less where numbers are many: they would all push the same way, beyond what is linear.
+    """
+    found = {}
+    for name, slope in slopes.items():
+        scale = np.sqrt(np.mean(np.square(point[name]))) or 1.0
+        along = slope / (np.sqrt(np.mean(np.square(slope))) or 1.0) * min(1, ALONG / np.sqrt(slope.size))
+        found[name] = np.asarray(scale * (along + rng.normal(size=slope.shape)), dtype=slope.dtype)
+    return found
+
+
+def _error(total, direction, slopes) -> float | None:
+    """Return the relative error of the slope along a direction, None where differences do not tell one."""
+    expected = sum(np.vdot(slopes[name].astype(float), direction[name]) for name in direction)
+    for step in STEPS:
+        wide, narrow = ((total(h, direction) - total(-h, direction)) / (2 * h) for h in (step, step / 2))
+        largest = max(abs(wide), abs(narrow))
+        if largest and abs(wide - narrow) < AGREE * largest:
+            return abs(narrow - expected) / max(abs(narrow), abs(expected))
+    return None
+
+
+def _kept(values: dict[str, np.ndarray], session) -> dict[str, np.ndarray]:
+    names = {value.name for value in session.get_inputs()}
+    return {name: array for name, array in values.items() if name in names}
+
+
+def _seconds(session, feed) -> float:
+    """Return the shortest of three runs."""
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        session.run(None, feed)
+        times.append(time.perf_counter() - start)
+    return min(times)

@@ -1,0 +1,271 @@
+"""Weights of a file wherever it keeps them: initializers, constants, and those of branches and bodies."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+from ..exceptions import WriteBackError
+from ..graphs import GraphBuilder, copy_model, subgraphs
+from ..graphs.editing import map_node
+from ..graphs.nodes import attribute, constant_value
+
+__all__ = ["HALVES", "weight_places", "with_named_weights", "with_values"]
+
+#: Types that are trained in float32.
+HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, *HALVES)
+#: Bytes of the numbers that nodes ConstantOfShape may become together: a model of 2 GiB cannot be stored.
+MAX_FILLED = 2**30
+
+
+@dataclass
+class Place:
+    """An initializer or a node of a graph that holds floating-point numbers.
+
+    Attributes
+    ----------
+    name : str
+        Name of the weight, unique in the whole model.
+    graph : onnx.GraphProto
+        Graph that it is in.
+    holder : onnx.TensorProto or onnx.NodeProto
+        Initializer, Constant or ConstantOfShape.
+    elem_type : int
+        Type of its elements.
+    shape : tuple of int
+        Its shape.
+    """
+
+    name: str
+    graph: GraphProto
+    holder: TensorProto | NodeProto
+    elem_type: int
+    shape: tuple[int, ...]
+
+    @property
+    def inner_name(self) -> str:
+        """Name of its tensor in the graph that it is in."""
+        return self.holder.name if isinstance(self.holder, TensorProto) else self.holder.output[0]
+
+    def value(self) -> np.ndarray:
+        """Return its numbers."""
+        if isinstance(self.holder, TensorProto):
+            return numpy_helper.to_array(self.holder)
+        if self.holder.op_type == "Constant":
+            value = constant_value(self.holder)
+            assert value is not None
+            return value
+        return np.full(self.shape, numpy_helper.to_array(_fill(self.holder)).item())
+
+    def set(self, array: np.ndarray) -> None:
+        """Write other numbers into the graph, in the type that it has there."""
+        dtype = helper.tensor_dtype_to_np_dtype(self.elem_type)
+        with np.errstate(over="ignore"):
+            own = np.asarray(array).astype(dtype)
+        if not np.array_equal(np.isfinite(own.astype(np.float64)), np.isfinite(array)):
+            raise WriteBackError(
+                f"Weight {self.name!r} has values up to {np.abs(array).max():.3g}, and {dtype} holds none as "
+                "large: train with a penalty, or get the model in float32 by keep_upgrade=True."
+            )
+        tensor = numpy_helper.from_array(np.ascontiguousarray(own).reshape(self.shape), self.inner_name)
+        if isinstance(self.holder, TensorProto):
+            _keep_description(self.holder, tensor)
+        else:
+            _set_constant(self.holder, tensor, own)
+
+
+def _keep_description(old: TensorProto, new: TensorProto) -> None:
+    """Replace the values of a tensor, not what describes it."""
+    new.doc_string = old.doc_string
+    new.metadata_props.extend(old.metadata_props)
+    if not old.HasField("doc_string"):
+        new.ClearField("doc_string")
+    old.CopyFrom(new)
+
+
+def _set_constant(node: NodeProto, tensor: TensorProto, values: np.ndarray) -> None:
+    """Write numbers into a Constant, which a ConstantOfShape becomes."""
+    if node.op_type == "ConstantOfShape":
+        node.op_type = "Constant"
+        del node.input[:], node.attribute[:]
+        node.attribute.append(helper.make_attribute("value", tensor))
+        return
+    (own,) = (a for a in node.attribute if a.name.startswith("value"))
+    if own.name == "value":
+        tensor.name = own.t.name
+        _keep_description(own.t, tensor)
+    elif own.name == "value_float":
+        own.f = float(values.item())
+    else:
+        own.floats[:] = values.tolist()
+
+
+def weight_places(model: ModelProto) -> dict[str, Place]:
+    """Return the places that hold floating-point numbers, under names that are unique in the model.
+
+    A weight is named by its tensor. One of a branch or body whose name other tensors of the model have too
+    gets a number behind it. Constants that are outputs of the main graph are no weights, nor what
+    ConstantOfShape makes of a computed shape.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Model, its functions inlined.
+
+    Returns
+    -------
+    dict of str to Place
+        Places by name, the initializers of the main graph first. They refer to the model: :meth:`Place.set`
+        changes it.
+    """
+    outputs, budget = {value.name for value in model.graph.output}, [MAX_FILLED]
+    counts = Counter(_defined_names(model.graph))
+    found: dict[str, Place] = {}
+    for place in _places(model.graph, {}, budget):
+        name, number, is_outer = place.inner_name, 1, place.graph is model.graph
+        if is_outer and isinstance(place.holder, NodeProto) and name in outputs:
+            continue
+        while not is_outer and (name in found or counts[name] > (name == place.inner_name)):
+            number += 1
+            name = f"{place.inner_name}_{number}"
+        place.name = name
+        found[name] = place
+    return found
+
+
+def _defined_names(graph: GraphProto) -> Iterator[str]:
+    """Yield the tensors of a graph and of those inside, as often as they are defined.
+
+    An initializer that is an input too counts once.
+    """
+    yield from {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+    for node in graph.node:
+        yield from filter(None, node.output)
+        for inner in subgraphs(node):
+            yield from _defined_names(inner)
+
+
+def _places(graph: GraphProto, outer: Mapping[str, np.ndarray], budget: list[int]) -> Iterator[Place]:
+    """Yield the places of a graph and of those inside.
+
+    ``outer`` are the shapes that are known around it, ``budget`` the bytes left for repeated numbers.
+    """
+    for tensor in graph.initializer:
+        if tensor.data_type in FLOATS:
+            yield Place("", graph, tensor, tensor.data_type, tuple(tensor.dims))
+    shapes = {**outer, **{t.name: numpy_helper.to_array(t) for t in graph.initializer if _is_shape(t)}}
+    for node in graph.node:
+        if node.domain not in ("", "ai.onnx") or not node.output:
+            continue
+        if node.op_type == "Constant":
+            tensor = _constant_tensor(node)
+            if tensor is not None and _is_shape(tensor):
+                shapes[node.output[0]] = numpy_helper.to_array(tensor)
+            if tensor is not None and tensor.data_type in FLOATS:
+                yield Place("", graph, node, tensor.data_type, tuple(tensor.dims))
+        elif node.op_type == "ConstantOfShape" and node.input and node.input[0] in shapes:
+            shape, kind = tuple(shapes[node.input[0]].tolist()), _fill(node).data_type
+            n_bytes = math.prod(shape) * 4 if shape and min(shape) > 0 and kind in FLOATS else 0
+            if 0 < n_bytes <= budget[0]:
+                budget[0] -= n_bytes
+                yield Place("", graph, node, kind, shape)
+    for node in graph.node:
+        for inner in subgraphs(node):
+            yield from _places(inner, shapes, budget)
+
+
+def _is_shape(tensor: TensorProto) -> bool:
+    return tensor.data_type == TensorProto.INT64 and len(tensor.dims) == 1
+
+
+def _constant_tensor(node: NodeProto) -> TensorProto | None:
+    """Return the value of a Constant, where it is a tensor of numbers."""
+    value = attribute(node, "value")
+    if value is not None:
+        return value
+    array = constant_value(node)
+    return None if array is None or array.dtype == object else numpy_helper.from_array(array)
+
+
+def _fill(node: NodeProto) -> TensorProto:
+    """Return what a ConstantOfShape repeats."""
+    value = attribute(node, "value")
+    return numpy_helper.from_array(np.zeros(1, np.float32)) if value is None else value
+
+
+def with_named_weights(model: ModelProto) -> ModelProto:
+    """Return a model with all its floating-point constants as initializers of the main graph.
+
+    A constant keeps the name of its tensor, see :func:`weight_places`. What another node of the same graph
+    reads is read from there; outputs of branches and bodies are copies.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Model, its functions inlined.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Model that computes the same.
+    """
+    result = copy_model(model)
+    unique = GraphBuilder(existing_names={*_defined_names(result.graph)}).unique
+    for name, place in weight_places(result).items():
+        graph, inner = place.graph, place.inner_name
+        if graph is result.graph and isinstance(place.holder, TensorProto):
+            continue
+        array = place.value().reshape(place.shape)
+        dtype = helper.tensor_dtype_to_np_dtype(place.elem_type)
+        result.graph.initializer.append(numpy_helper.from_array(array.astype(dtype), name))
+        holders = graph.initializer if isinstance(place.holder, TensorProto) else graph.node
+        holders.remove(place.holder)
+        if name != inner:
+            for node in graph.node:
+                map_node(node, {inner: name})
+        if graph is not result.graph and any(value.name == inner for value in graph.output):
+            copied = unique(f"{name}_copy")
+            graph.node.append(helper.make_node("Identity", [name], [copied]))
+            for value in graph.output:
+                value.name = copied if value.name == inner else value.name
+    return result
+
+
+def with_values(file: ModelProto, arrays: Mapping[str, np.ndarray]) -> ModelProto:
+    """Return a file with other numbers in some of its weights, wherever it keeps them.
+
+    Parameters
+    ----------
+    file : onnx.ModelProto
+        Model.
+    arrays : mapping of str to ndarray
+        New values by the names of :func:`weight_places`. They are rounded to the type that the file has.
+
+    Returns
+    -------
+    onnx.ModelProto
+        The same model, but for these numbers. A ConstantOfShape becomes a Constant of the same name.
+
+    Raises
+    ------
+    KeyError
+        If the file has no such weight.
+    ValueError
+        If a shape changes.
+    WriteBackError
+        If a finite value is infinite in the type of the file.
+    """
+    result = copy_model(file)
+    places = weight_places(result)
+    for name, array in arrays.items():
+        place = places[name]
+        if place.shape != array.shape:
+            raise ValueError(f"Weight {name!r} has the shape {place.shape}, got {array.shape}.")
+        place.set(array)
+    return result

@@ -1,0 +1,131 @@
+"""A trained file is the file that came with other numbers, whatever its opset, types and graphs."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper, parser
+
+from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
+from ortlearn.exceptions import ConversionError
+from ortlearn.graphs import opset_versions
+from ortlearn.graphs.files import save_model
+from ortlearn.onnx_files.loading import load_onnx
+from ortlearn.onnx_files.weight_places import weight_places, with_values
+
+X = np.random.RandomState(0).normal(size=(20, 3)).astype(np.float32)
+y = X.sum(axis=1, keepdims=True)
+BODY = """g (float[N,3] x) => (float[N,1] y, float[N,4] hidden)
+    <float[3,4] w = {WEIGHTS}, float[4] unused = {1, 2, 3, 4}>
+    { b = Constant <value = float[4] {0.1, 0.2, 0.3, 0.4}> ()
+      z = MatMul (x, w) a = Add (z, b) hidden = Tanh (a)
+      v = Constant <value = float[4,1] {1, -1, 0.5, 2}> () y = MatMul (hidden, v) }""".replace(
+    "WEIGHTS", ", ".join(["0.3", "-0.2"] * 6)
+)
+
+
+def described(opset, ir_version=8):
+    """Return a file with everything that describes it."""
+    model = parser.parse_model(f'<ir_version: {ir_version}, opset_import: ["": {opset}]> {BODY}')
+    model.producer_name, model.producer_version, model.domain = "elsewhere", "1.2", "org.example"
+    model.model_version, model.doc_string, model.graph.doc_string = 7, "a model", "a graph"
+    helper.set_model_props(model, {"author": "somebody"})
+    model.graph.initializer[0].doc_string = "weights"
+    if ir_version < 4:  # initializers are inputs too
+        model.graph.input.extend(
+            helper.make_tensor_value_info(t.name, t.data_type, t.dims) for t in model.graph.initializer
+        )
+    for index, node in enumerate(model.graph.node):
+        node.name, node.doc_string = f"node {index}", "a node"
+    model.graph.value_info.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, ["N", 4]))
+    return model
+
+
+def without_numbers(model):
+    """Return a model whose weights are zero."""
+    return with_values(
+        model, {name: np.zeros(p.shape, np.float32) for name, p in weight_places(model).items()}
+    )
+
+
+def fields(message, path=""):
+    """Yield the fields of a message, those inside included, with their values."""
+    for field, value in message.ListFields():
+        values = value if field.is_repeated else [value]
+        for index, item in enumerate(values):
+            name = f"{path}.{field.name}[{index}]"
+            if hasattr(item, "ListFields"):
+                yield from fields(item, name)
+            else:
+                yield name, item
+
+
+@pytest.mark.parametrize("cls", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
+@pytest.mark.parametrize(
+    "opset, ir_version", [(7, 3), (9, 4), (12, 7), (18, 8), (21, 10), (23, 11), (25, 13)]
+)
+def test_every_field_comes_back(cls, opset, ir_version):
+    model = described(opset, ir_version)
+    before = model.SerializeToString()
+    trained = cls(model, max_iter=2, warm_start=True, keep_better=False, random_state=0).fit(X, y)
+    given = trained.get_trained_onnx()
+    assert model.SerializeToString() == before
+    assert dict(fields(without_numbers(given))) == dict(fields(without_numbers(model)))
+    moved = {
+        n
+        for n, p in weight_places(given).items()
+        if not np.array_equal(p.value(), weight_places(model)[n].value())
+    }
+    assert moved == {"w", "b", "v"} == set(trained.trained_coef_)
+    assert opset_versions(given) == {"": opset} and given.ir_version == ir_version
+    upgraded = trained.get_trained_onnx(keep_upgrade=True)
+    assert 13 <= opset_versions(upgraded)[""] <= 21 and dict(fields(upgraded.graph.input[0])) == dict(
+        fields(model.graph.input[0])
+    )
+    for name, array in trained.trained_coef_.items():
+        np.testing.assert_array_equal(weight_places(upgraded)[name].value(), array)
+
+
+def test_an_upgrade_of_halves_is_in_float32(run_onnx):
+    model = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
+        g (float16[N,3] x) => (float16[N,1] y) <float16[3,1] w = {1, 2, 3}> { y = MatMul (x, w) }""")
+    trained = OrtGradientOptimizer(model, max_iter=2, warm_start=True).fit(X, y)
+    upgraded = trained.get_trained_onnx(keep_upgrade=True)
+    np.testing.assert_allclose(run_onnx(upgraded, X)[0], trained.predict(X), rtol=1e-5)
+    assert trained.get_trained_onnx().graph.input[0].type.tensor_type.elem_type == TensorProto.FLOAT16
+
+
+def test_scikit_learn_models_have_no_upgrade():
+    from sklearn.linear_model import Ridge
+
+    with pytest.raises(ValueError, match="keep_upgrade=True is for ONNX files"):
+        OrtGradientOptimizer(Ridge(), max_iter=1).fit(X, y).get_trained_onnx(keep_upgrade=True)
+
+
+@pytest.mark.parametrize("location", ["../secret.bin", "/etc/hostname", "link.bin"])
+def test_no_file_outside_of_the_folder_is_read(tmp_path, location):
+    (tmp_path / "secret.bin").write_bytes(np.ones(12, np.float32).tobytes())
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "link.bin").symlink_to(tmp_path / "secret.bin")
+    model = described(18)
+    tensor = model.graph.initializer[0]
+    tensor.ClearField("float_data")
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value=location)
+    (folder / "model.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(ConversionError, match=r"model.onnx' lack the file of some weights"):
+        load_onnx(folder / "model.onnx")
+
+
+def test_large_models_are_written_in_two_files(tmp_path, monkeypatch):
+    model = described(18)
+    for tensor in model.graph.initializer:
+        tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor), tensor.name))
+    monkeypatch.setattr("ortlearn.graphs.files.MAX_MESSAGE", 10)
+    save_model(model, tmp_path / "model.onnx")
+    assert {path.name for path in tmp_path.iterdir()} == {"model.onnx", "model.onnx.data"}
+    assert onnx.load(tmp_path / "model.onnx").graph.node == model.graph.node
+    before = {name: place.value() for name, place in weight_places(model).items()}
+    for name, place in weight_places(load_onnx(tmp_path / "model.onnx")).items():
+        np.testing.assert_array_equal(place.value(), before[name])

@@ -1,0 +1,126 @@
+"""Files of opset 7 to 25 compute at the opset of training what they computed at their own."""
+
+import numpy as np
+import pytest
+from onnx import defs, parser, reference
+
+from ortlearn import OrtGradientOptimizer
+from ortlearn.exceptions import ConversionError
+from ortlearn.graphs import opset_versions
+from ortlearn.onnx_files.versions import MAX_OPSET, MIN_OPSET, OPSET, pin_versions
+
+X = np.random.RandomState(0).rand(1, 3, 4, 4).astype(np.float32)
+SCALES = "float[4] s = {1, 1, 2, 2}"
+CHANNELS = (
+    "float[3] s = {1, 2, 3}, float[3] b = {0, 1, 2}, float[3] m = {0.1, 0.2, 0.3}, float[3] v = {1, 2, 3}"
+)
+#: Operators whose specification changed after opset 7, as older files have them.
+OLDER = [
+    (7, 'y = Upsample <mode = "nearest", scales = [1.0, 1.0, 2.0, 2.0]> (x)', ""),
+    (8, 'y = Upsample <mode = "linear", scales = [1.0, 1.0, 2.0, 2.0]> (x)', ""),
+    (9, 'y = Upsample <mode = "linear"> (x, s)', SCALES),
+    (10, 'y = Resize <mode = "nearest"> (x, s)', "float[4] s = {1, 1, 1.5, 1.5}"),
+    (10, 'y = Resize <mode = "linear"> (x, s)', "float[4] s = {1, 1, 1.5, 1.5}"),
+    (9, "y = Slice <axes = [2], starts = [1], ends = [3]> (x)", ""),
+    (9, 'y = Pad <mode = "constant", pads = [0, 0, 1, 1, 0, 0, 1, 1], value = 2.0> (x)', ""),
+    (9, 'y = Pad <mode = "reflect", pads = [0, 0, 1, 1, 0, 0, 1, 1]> (x)', ""),
+    (7, "y = Clip <min = 0.2, max = 0.6> (x)", ""),
+    (10, "y = Clip <max = 0.6> (x)", ""),
+    (7, "y = Dropout <ratio = 0.4> (x)", ""),
+    (10, "y = Dropout <ratio = 0.4> (x)", ""),
+    (7, "y = BatchNormalization (x, s, b, m, v)", CHANNELS),
+    (8, "y = BatchNormalization <momentum = 0.8> (x, s, b, m, v)", CHANNELS),
+    (9, "y, i = TopK <axis = 1, k = 2> (x)", ""),
+    (11, "y, z = Split <axis = 2, split = [1, 3]> (x)", ""),
+    (11, "y, z = Split <axis = 2> (x)", ""),
+    (11, "u = Unsqueeze <axes = [1]> (x) y = Squeeze <axes = [1]> (u)", ""),
+    (11, "y = ReduceSum <axes = [1, 2], keepdims = 0> (x)", ""),
+    (12, "y = ReduceMean <axes = [1, 2], keepdims = 0> (x)", ""),
+    (7, "y = ReduceL2 (x)", ""),
+    (7, "y = Softmax (x)", ""),
+    (11, "y = LogSoftmax <axis = 2> (x)", ""),
+    (11, "y = Hardmax <axis = 2> (x)", ""),
+    (9, "y = Scatter <axis = 1> (x, i, u)", "int64[1,1,1,1] i = {2}, float[1,1,1,1] u = {9}"),
+    (7, "y = PRelu (x, s)", "float[3,1,1] s = {1, 2, 3}"),
+    (7, "d = Cast <to = 11> (x) y = Cast <to = 1> (d)", ""),
+    (
+        7,
+        "y = Loop (n, go, x) <body = b (int64 i, bool c, float[N,3,4,4] s) => (bool d, float[N,3,4,4] t) "
+        "{ d = Identity (c) q = Clip <min = 0.1, max = 0.7> (s) u = Unsqueeze <axes = [1]> (q) "
+        "t = Squeeze <axes = [1]> (u) }>",
+        "int64 n = {2}, bool go = {1}",
+    ),
+]
+#: Operators that newer opsets have or change, and the ones that take their place.
+NEWER = [
+    (22, "y = HardSwish (x)", ""),
+    (23, "y = Identity (x)", ""),
+    (23, "y = RMSNormalization (x, s)", "float[4] s = {1, 2, 3, 4}"),
+    (23, "y = Attention (x, x, x)", ""),
+    (24, "y = Swish <alpha = 2.0> (x)", ""),
+    (25, "t = Exp (x) y = Neg (t)", ""),
+]
+
+
+def model_of(opset, body, initializers=""):
+    constants = f"<{initializers}>" if initializers else ""
+    text = f'<ir_version: 8, opset_import: ["": {opset}]> g (float[N,3,4,4] x) => (float y) {constants}'
+    model = parser.parse_model(f"{text} {{ {body} }}")
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    return model
+
+
+@pytest.mark.parametrize("opset, body, initializers", OLDER)
+def test_older_opsets(run_onnx, opset, body, initializers):
+    model = model_of(opset, body, initializers)
+    pinned = pin_versions(model)
+    assert opset_versions(pinned) == {"": OPSET}
+    np.testing.assert_allclose(run_onnx(pinned, X)[0], run_onnx(model, X)[0], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("opset, body, initializers", NEWER)
+def test_newer_opsets(run_onnx, opset, body, initializers):
+    if opset > defs.onnx_opset_version():
+        pytest.fail(f"onnx has no opset {opset}: take this case out of the list")
+    model = model_of(opset, body, initializers)
+    pinned = pin_versions(model)
+    assert opset_versions(pinned)[""] == MAX_OPSET
+    (expected,) = reference.ReferenceEvaluator(model).run(["y"], {"x": X})
+    np.testing.assert_allclose(run_onnx(pinned, X)[0], expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("opset", [*range(7, 26)])
+def test_every_opset_trains_and_comes_back(opset):
+    model = parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": {opset}]> g (float[N,2] x) => (float[N,1] y)
+        <float[2,1] w = {{1, 2}}, float[1] b = {{3}}> {{ z = MatMul (x, w) y = Add (z, b) }}"""
+    )
+    rows = X.reshape(-1, 2)
+    trained = OrtGradientOptimizer(model, max_iter=2, warm_start=True).fit(rows, rows.sum(1, keepdims=True))
+    given = trained.get_trained_onnx()
+    for name, array in trained.trained_coef_.items():
+        (tensor,) = (t for t in given.graph.initializer if t.name == name)
+        assert tensor.raw_data == array.tobytes()
+    del given.graph.initializer[:]
+    del model.graph.initializer[:]
+    assert given == model
+
+
+@pytest.mark.parametrize(
+    "opset, body, words",
+    [
+        (26, "a = CumProd (x, s) y = Identity (a)", r"opset 26.* lacks CumProd"),
+        (27, "r = Range <stash_type = 1> (s, s, s) y = Add (x, r)", r"Range\(stash_type=...\)"),
+        (8, "y = BatchNormalization <spatial = 0> (x, s, s, s, s)", r"opset 8, and .*\['Batch.*spatial"),
+        (9, "y, a, b, c, d = BatchNormalization (x, s, s, s, s)", r"\['BatchNormalization'\]"),
+        (8, "y = Scan <num_scan_inputs = 1, body = b (float i) => (float o) { o = Neg (i) }> (, x)", "Scan"),
+    ],
+)  # fmt: skip
+def test_what_has_no_form_is_named(opset, body, words):
+    with pytest.raises(ConversionError, match=words):
+        pin_versions(model_of(opset, body, "float s = {1}"))
+
+
+@pytest.mark.parametrize("opset", [MIN_OPSET, 17, MAX_OPSET])
+def test_opsets_in_the_range_stay(opset):
+    assert opset_versions(pin_versions(model_of(opset, "y = Neg (x)"))) == {"": opset}
