@@ -24,8 +24,7 @@ PARALLEL := -q -n auto --maxprocesses 4 --dist worksteal
 test test-slow test-others: export OMP_NUM_THREADS = 1
 test test-slow test-others: export OPENBLAS_NUM_THREADS = 1
 
-.PHONY: demo test mutation faults audit test-slow test-others test-all test-3.11 test-3.12 test-3.13 lint format bench against-torch coverage docs clean
-.PHONY: demo test mutation test-slow test-others test-all test-3.11 test-3.12 test-3.13 lint format bench against-torch coverage real-files docs clean
+.PHONY: demo test mutation faults audit test-slow test-others test-all test-3.11 test-3.12 test-3.13 lint format bench against-torch coverage real-files docs clean
 
 $(STAMP): setup.cfg pyproject.toml $(PLUGIN)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

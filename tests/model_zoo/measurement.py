@@ -56,7 +56,7 @@ class Measurement:
         self.slopes: Slopes | None = None
         self.target: Any = None
         self.trained: dict[str, Any] = {}
-        self.rate = 0.0
+        self.rates: dict[str, float] = {}
 
     def fits(self) -> Fact:
         """Fit with scikit-learn."""
@@ -239,7 +239,7 @@ class Measurement:
                     continue
             losses = ours.train_losses_
             if losses[-1] < losses[0]:
-                self.trained[gradient], self.rate = ours, rate
+                self.trained[gradient], self.rates[gradient] = ours, rate
                 origins = ours.weights_to_train_
                 return {
                     "ok": True,
@@ -254,7 +254,14 @@ class Measurement:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             ours = train_from(
-                self.model, self.rows.X, self.target, self.point, self.rate, EPOCHS, "auto", apart=True
+                self.model,
+                self.rows.X,
+                self.target,
+                self.point,
+                self.rates["rules"],
+                EPOCHS,
+                "auto",
+                apart=True,
             )
         expected = self.trained["rules"].train_losses_
         if np.allclose(ours.train_losses_, expected, rtol=SAME_LOSS):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
+from ortlearn import training
 from ortlearn.estimators import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.exceptions import OrtlearnError
 from ortlearn.learning_rates import LearningRateSGD
@@ -145,7 +146,7 @@ def train_from(
     """Return our estimator of a fitted model after a few steps on all rows from given weights."""
     kind: type = OrtGradientForwardBackwardOptimizer if apart else OrtGradientOptimizer
 
-    class Step(kind._step_class):
+    class Step(getattr(training, kind._step_name)):
         def start(self, data, sizes, _, states=None):
             return super().start(data, sizes, weights, states)
 
