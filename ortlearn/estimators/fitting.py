@@ -25,7 +25,7 @@ from .partial_fit_classes import expected_classes
 from .resuming import find_resumption
 from .resumption import Resumption, parameter_texts, resumptions
 from .samples import Samples, check_lengths, hold_out
-from .starting import Start, begin, data_of, resume
+from .starting import Start, begin, data_of, labelled, resume
 from .training_run import new_step, train
 from .validation import Validation
 
@@ -98,6 +98,7 @@ class Trainer:
             task.begin(samples)
         last = self.last if configuration.warm_start and resumption is None else None
         start = begin(configuration, samples, random_state, seed, last, expected)
+        samples, _ = labelled(start.problem, samples)
         settings = configuration.loop_settings(stopping.max_iter, (), stream=False)
         adapts = self._adapts(start)
         if not adapts and held_out is None and self._needs_validation(start):
@@ -201,7 +202,7 @@ class Trainer:
         problem = start.problem
         if problem.needs_labels and samples.y is None:
             raise ValueError("X_val and y_val go together: pass both or none.")
-        samples = samples.with_checked_weights()
+        samples = labelled(problem, samples.with_checked_weights())[0]
         check_lengths(samples.X, samples.y)
         data = data_of(problem, read_samples(problem, samples.X, start.features), samples)
         return Validation(self.configuration, problem, start.features, samples, data, self.view.with_model)

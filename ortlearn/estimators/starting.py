@@ -32,7 +32,7 @@ from .training_state import TrainingState
 if TYPE_CHECKING:
     from .source_samples import SourceSamples
 
-__all__ = ["Start", "begin", "data_of", "resume", "starts_with_own"]
+__all__ = ["Start", "begin", "data_of", "labelled", "resume", "starts_with_own"]
 
 UNFITTED = (
     "warm_start=True, but {} is not fitted: it is fitted on these rows first, and trained from there. "
@@ -130,7 +130,7 @@ def begin(
         if configuration.warm_start and last is None and not conversion.is_fitted(configuration.source):
             warn_user(UNFITTED.format(type(configuration.source).__name__), UnfittedStartWarning)
     problem = Problem.of(configuration, X, y, samples.sample_weight, random_state, classes)
-    samples, rows = _labelled(problem, samples, rows)
+    samples, rows = labelled(problem, samples, rows)
     X, y = samples.X, samples.y
     _warn_of_one_column(configuration, problem, y)
     own, names = problem.trainable.own_loss, InputFeatures.of(X, name).names
@@ -172,7 +172,7 @@ def resume(
 ) -> Start:
     """Go on from a model with more samples, of a stream whose weights have a sum that may be known."""
     check_lengths(samples.X, samples.y)
-    samples, _ = _labelled(last.problem, samples, None)
+    samples, _ = labelled(last.problem, samples)
     samples = samples.with_checked_weights()
     state = last.state.with_more(last.problem.total_weight(samples.y, samples.sample_weight))
     total = state.penalty_weight if total_weight is None else total_weight
@@ -181,7 +181,7 @@ def resume(
     return Start(problem, last.features, data, last.next_weights(problem.trainable.trained), state)
 
 
-def _labelled(problem: Problem, samples: Samples, rows: Any) -> tuple[Samples, Any]:
+def labelled(problem: Problem, samples: Samples, rows: Any = None) -> tuple[Samples, Any]:
     """Return the samples without those that have no label, where the model knows such."""
     label = None if problem.source is None else unlabelled_label(problem.source)
     if label is None or samples.y is None:

@@ -23,6 +23,8 @@ class LabelPropagationDefinition(ModelDefinition):
     far from all others, it has the shares of the nearest. Training takes samples with labels only.
     """
 
+    unlabelled = -1
+
     def covers(self, model: Any) -> bool:
         if model.kernel != "knn":
             return model.kernel == "rbf"

@@ -1,9 +1,12 @@
 """Label propagation: what its definition promises."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
-from sklearn.semi_supervised import LabelPropagation, LabelSpreading
+from sklearn.neural_network import MLPClassifier
+from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTrainingClassifier
 
 from ortlearn import OrtGradientOptimizer
 from ortlearn.graphs import TensorType
@@ -78,5 +81,16 @@ def test_training_on_samples_that_have_labels():
     back = ours.to_sklearn()
     np.testing.assert_allclose(ours.predict_proba(NEW), back.predict_proba(NEW), atol=1e-5)
     np.testing.assert_allclose(back.label_distributions_.sum(axis=1), 1)
-    with pytest.raises(ValueError, match="-1"):
-        ours.partial_fit(X, SOME)
+
+
+@pytest.mark.parametrize("options", [{}, {"early_stopping": True}, {"learning_rate": "Adam", "max_iter": 3}])
+@pytest.mark.parametrize(
+    "source", [LabelSpreading(gamma=1.5), SelfTrainingClassifier(MLPClassifier(max_iter=5))]
+)
+def test_samples_without_a_label_are_left_out(source, options):
+    ours = OrtGradientOptimizer(source, random_state=0, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ours.fit(X, SOME)
+        ours.set_params(early_stopping=False).partial_fit(X, SOME)
+    assert ours.classes_.tolist() == [0, 1, 2] and ours.predict(X).min() == 0
