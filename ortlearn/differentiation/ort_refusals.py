@@ -200,7 +200,8 @@ _CHECKS: dict[str, Callable[[NodeProto, _Known, Mapping[str, Any]], str | None]]
 #: or for several machines.
 _NO_KERNEL = set(
     "ATen BiasGelu BitmaskDropout ConcatTraining ConvTranspose FakeQuant FastGelu FlattenAndUnpad "
-    "GRU GRUTraining LSTM LSTMTraining MatMulBnb4 MegatronF MegatronG PadAndUnflatten PythonOp QuickGelu "
+    "GRU GRUTraining LSTM LSTMTraining MatMulBnb4 MegatronF MegatronG MultiHeadAttention PadAndUnflatten "
+    "PythonOp QuickGelu "
     "Recv Resize ScaledSum Send ShrunkenGather SimplifiedLayerNormalization SoftmaxCrossEntropy "
     "SoftmaxCrossEntropyLossInternal SparseSoftmaxCrossEntropy".split()
 )

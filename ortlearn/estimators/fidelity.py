@@ -94,8 +94,12 @@ def _spread(y: Any) -> float:
     """Return the standard deviation of labels that are numbers, 0 for others."""
     if y is None or issparse(y) or np.asarray(y).dtype.kind not in "fiu":
         return 0.0
+    values = np.asarray(y, dtype=np.float64)
     with np.errstate(over="ignore"):
-        return float(np.max(np.std(np.asarray(y, dtype=np.float64), axis=0), initial=0.0))
+        deviations = np.where(
+            np.ptp(values, axis=0) > 0, np.std(values, axis=0), 0.0
+        )  # not what rounding leaves
+    return float(np.max(deviations, initial=0.0))
 
 
 def _differences(ours: Any, theirs: Any, scale: float) -> np.ndarray:

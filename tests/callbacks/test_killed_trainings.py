@@ -8,7 +8,7 @@ import pytest
 
 
 @pytest.mark.needs_callbacks
-@pytest.mark.parametrize("n_tries, kinds", [(2, ["batches"]), pytest.param(12, [], marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_tries, kinds", [(2, ["batches"]), pytest.param(3, [], marks=pytest.mark.slow)])
 def test_kills_at_random_moments(n_tries, kinds, tmp_path):
     command = [sys.executable, "-m", "tests.callbacks.killed_trainings", str(tmp_path), str(n_tries), *kinds]
     result = subprocess.run(command, capture_output=True, text=True, timeout=580)
