@@ -12,7 +12,14 @@ from onnx.reference.op_run import OpRun
 from onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidGraph, NotImplemented
 from scipy.special import erf
 
-from tests.differentiation.fused_operators import BiasAdd, BiasSoftmax, BiasSplitGelu, GemmFastGelu, GroupNorm
+from tests.differentiation.fused_operators import (
+    Attention,
+    BiasAdd,
+    BiasSoftmax,
+    BiasSplitGelu,
+    GemmFastGelu,
+    GroupNorm,
+)
 from tests.differentiation.recurrent_layers import GRU, LSTM, RNN
 
 __all__ = ["run", "run_onnxruntime", "run_reference"]
@@ -187,5 +194,5 @@ _MicrosoftGelu = type("Gelu", (Gelu,), {"op_domain": "com.microsoft"})
 
 NEW_OPS = [
     CDist, FusedMatMul, Erf, Gelu, _MicrosoftGelu, GlobalMaxPool, LpNormalization, ConvTranspose, Scan,
-    RNN, GRU, LSTM, BiasAdd, BiasSoftmax, BiasSplitGelu, GemmFastGelu, GroupNorm,
+    RNN, GRU, LSTM, Attention, BiasAdd, BiasSoftmax, BiasSplitGelu, GemmFastGelu, GroupNorm,
 ]  # fmt: skip

@@ -6,7 +6,7 @@ import numpy as np
 from onnx.reference.op_run import OpRun
 from scipy.special import erf, softmax
 
-__all__ = ["BiasAdd", "BiasSoftmax", "BiasSplitGelu", "GemmFastGelu", "GroupNorm"]
+__all__ = ["Attention", "BiasAdd", "BiasSoftmax", "BiasSplitGelu", "GemmFastGelu", "GroupNorm"]
 
 
 class Fused(OpRun):
@@ -42,3 +42,23 @@ class GroupNorm(Fused):
         z = (z / np.sqrt((z**2).mean(axis=(1, 3), keepdims=True) + epsilon)).reshape(x.shape)
         y = z * scale + shift
         return ((y / (1 + np.exp(-y)) if activation else y).astype(x.dtype),)
+
+
+class Attention(Fused):
+    """Attention of projected samples, with keys and values of the past, as onnxruntime documents it.
+
+    The evaluator hands over attributes of ONNX's own operator of that name, too.
+    """
+
+    def _run(self, x, weights, bias=None, mask=None, past=None, num_heads=1, unidirectional=0, **others):
+        projected = x @ weights + (0 if bias is None else bias)
+        heads = projected.reshape(*x.shape[:2], 3, num_heads, -1)
+        query, key, value = (heads[:, :, part].swapaxes(1, 2) for part in range(3))
+        if past is not None:
+            key, value = (np.concatenate(both, axis=2) for both in zip(past, (key, value), strict=True))
+        scores = query @ key.swapaxes(2, 3) * query.shape[-1] ** -0.5
+        if unidirectional:
+            later = np.triu(np.ones(scores.shape[2:], dtype=bool), 1 + scores.shape[3] - scores.shape[2])
+            scores = np.where(later, -np.inf, scores)
+        result = (softmax(scores, axis=-1) @ value).swapaxes(1, 2).reshape(*x.shape[:2], -1)
+        return result.astype(x.dtype), np.stack([key, value])

@@ -87,12 +87,16 @@ _QUERIES = (normal(2, 3, 8), normal(2, 5, 8), normal(2, 5, 8))
 
 def heads(op_type, *inputs, **attributes):
     """Return a record of attention with two heads."""
-    outputs = attributes.pop("n_outputs", 1)
-    return fused(op_type, *inputs, attributes={"num_heads": 2, **attributes}, n_outputs=outputs)
+    options = {"n_outputs": attributes.pop("n_outputs", 1), "kernel": attributes.pop("kernel", True)}
+    return fused(op_type, *inputs, attributes={"num_heads": 2, **attributes}, **options)
 
 
 ATTENTION = [
     heads("Attention", *_PROJECTION),
+    heads("Attention", *_PROJECTION, kernel=False),
+    heads(
+        "Attention", *_PROJECTION, None, normal(2, 2, 2, 3, 3), n_outputs=2, unidirectional=1, kernel=False
+    ),
     heads("Attention", *_PROJECTION, unidirectional=1),
     heads("Attention", *_PROJECTION, scale=0.3),
     heads("Attention", *_PROJECTION, int32(4, 2)),
