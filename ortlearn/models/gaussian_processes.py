@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import helper
 from sklearn.gaussian_process import _gpc, kernels
 from sklearn.metrics.pairwise import KERNEL_PARAMS
 
@@ -32,6 +32,7 @@ from .scores import (
     of_two_classes,
     regression,
 )
+from .special_functions import erf
 from .writer import FITTED, ModelWriter
 
 HYPER = "fitted hyper-parameter of the kernel"
@@ -256,13 +257,6 @@ def _process(op: ModelWriter, process: Any, x: str) -> tuple[str, str]:
     variance = op.Max(op.Sub(diagonal, op.ReduceSumSquare(v, [1])), 0.0)
     slopes, shares = (np.ravel(c).astype(op.float_dtype) for c in (_gpc.LAMBDAS, _gpc.COEFS))
     spread = op.Sqrt(op.Add(op.Mul(variance, 2 * slopes * slopes), 1.0))
-    terms = op.Mul(_erf(op, op.Div(op.Mul(latent, slopes), spread)), shares)
+    terms = op.Mul(erf(op, op.Div(op.Mul(latent, slopes), spread)), shares)
     total = op.Add(op.ReduceSum(terms, [1]), float(_gpc.COEFS.sum()))
     return latent, op.Mul(total, 0.5)
-
-
-def _erf(op: ModelWriter, x: str) -> str:
-    if op.float_dtype == np.float32:
-        return op.Erf(x)
-    # onnxruntime has it in float32 only
-    return op.Cast(op.Erf(op.Cast(x, to=TensorProto.FLOAT)), to=TensorProto.DOUBLE)

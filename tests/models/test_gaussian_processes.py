@@ -2,9 +2,6 @@
 
 import numpy as np
 import pytest
-from onnx.reference import ReferenceEvaluator
-from onnx.reference.op_run import OpRun
-from scipy.special import erf
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import (
     RBF,
@@ -25,7 +22,7 @@ from ortlearn import OrtGradientOptimizer
 from ortlearn.conversion import explain
 from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import TensorType, extract_model, make_inputs_of
-from ortlearn.models import gaussian_processes, write_model, write_parameters
+from ortlearn.models import write_model, write_parameters
 from ortlearn.testing import check_gradient_rule, check_model
 
 RNG = np.random.default_rng(0)
@@ -58,30 +55,10 @@ def written(model, dtype=np.float64):
     return write_model(model, {"X": TensorType(11 if dtype == np.float64 else 1, (None, 3))}, dtype)
 
 
-class Erf(OpRun):
-    """The error function in float64, which neither onnxruntime nor onnx's own evaluator has."""
-
-    op_domain = ""
-
-    def _run(self, x):
-        return (erf(x),)
-
-
-def run_exactly(model, feeds):
-    """Run a model with error functions in float64."""
-    return ReferenceEvaluator(model, new_ops=[Erf]).run(None, feeds)
-
-
-@pytest.fixture
-def exact_erf(monkeypatch):
-    """Leave the error function in float64."""
-    monkeypatch.setattr(gaussian_processes, "_erf", lambda op, x: op.Erf(x))
-
-
 @pytest.mark.parametrize("name", KERNELS)
-def test_regressors(name):
+def test_regressors(name, run):
     model = GaussianProcessRegressor(KERNELS[name], alpha=0.05, optimizer=None, normalize_y=True)
-    check_model(model.fit(X, Y + 3), ROWS, run=run_exactly)
+    check_model(model.fit(X, Y + 3), ROWS, run=run)
 
 
 def test_several_targets(run):
@@ -90,19 +67,15 @@ def test_several_targets(run):
 
 
 @pytest.mark.parametrize("name", KERNELS)
-@pytest.mark.usefixtures("exact_erf")
-def test_classifiers_of_two(name):
+def test_classifiers_of_two(name, run):
     labels = np.where(Y > 0, "yes", "no")
-    check_model(
-        GaussianProcessClassifier(KERNELS[name], optimizer=None).fit(X, labels), ROWS, run=run_exactly
-    )
+    check_model(GaussianProcessClassifier(KERNELS[name], optimizer=None).fit(X, labels), ROWS, run=run)
 
 
 @pytest.mark.parametrize("classes", [[0, 1, 2], [5, -3, 8], ["a", "b", "c"]], ids=str)
-@pytest.mark.usefixtures("exact_erf")
-def test_classifiers_of_three(classes):
+def test_classifiers_of_three(classes, run):
     model = GaussianProcessClassifier(1.0 * RBF(), optimizer=None).fit(X, np.array(classes)[THREE])
-    check_model(model, ROWS, run=run_exactly)
+    check_model(model, ROWS, run=run)
 
 
 def test_classifiers_in_float32(run):
@@ -136,11 +109,10 @@ def test_kernels_without_a_form(kernel, said):
         written(model)
 
 
-@pytest.mark.usefixtures("exact_erf")
-def test_classifiers_of_pairs():
+def test_classifiers_of_pairs(run):
     four = np.array(list("dbac"))[np.digitize(Y, [-0.6, 0.2, 0.9])]
     model = GaussianProcessClassifier(1.0 * RBF(), optimizer=None, multi_class="one_vs_one").fit(X, four)
-    check_model(model, ROWS, run=run_exactly)
+    check_model(model, ROWS, run=run)
 
 
 def test_classifiers_of_pairs_have_no_probabilities():
@@ -159,14 +131,13 @@ def test_classifiers_of_pairs_have_no_probabilities():
 
 
 @pytest.mark.parametrize("metric", ["chi2", "additive_chi2"])
-@pytest.mark.usefixtures("exact_erf")
 def test_kernels_of_histograms(metric):
     rows, new = np.abs(X), np.abs(ROWS)
     rows[0, 0] = 0.0
     kernel = PairwiseKernel(metric=metric, gamma=0.4) + 40.0 * RBF()
     check_model(GaussianProcessRegressor(kernel, alpha=0.05, optimizer=None).fit(rows, Y), new)
     classifier = GaussianProcessClassifier(kernel, optimizer=None).fit(rows, Y > 0)
-    check_model(classifier, new, run=run_exactly)
+    check_model(classifier, new)
 
 
 def test_kernels_that_were_computed_before():

@@ -181,7 +181,7 @@ def test_scores_and_outputs_are_those_of_scikit_learn(name):
     score, *others = run(written, [written.scores.score, *tensors.values()], X)
     right, found = expected(model, X, written.scores, score)
     # the error function of a Gaussian process is an approximation in scikit-learn too
-    near = {"rtol": 1e-6, "atol": 2e-4 if name == "GaussianProcessClassifier" else 2e-5}
+    near = {"rtol": 1e-6, "atol": 2e-5}
     assert np.size(right) > 0
     np.testing.assert_allclose(np.reshape(found, np.shape(right)), right, **near)
     for method, found in zip(tensors, others, strict=True):
