@@ -203,7 +203,7 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
         y_val, sample_weight_val : str, list of str or array-like, default=None
             Its labels and weights; columns of the same names by default.
         resume : bool, default=False
-            Whether to go on where the last call ended because its source could not be read: at the same
+            Whether to continue where the last call ended because its source could not be read: at the same
             batch, with the same result as without the interruption.
 
         Returns

@@ -127,7 +127,7 @@ def _resumed(trainer: Trainer, samples: SourceSamples) -> tuple[Start, Any]:
     last, configuration = trainer.last, trainer.configuration
     unfinished = None if last is None else last.state.unfinished
     if last is None or unfinished is None:
-        raise ValueError("resume=True goes on after a source that could not be read: none was.")
+        raise ValueError("resume=True continues after a source that could not be read: none was.")
     batches = unfinished.position.chunk * (samples.size // configuration.updates.batch_size)
     same = batches + unfinished.position.batches == len(unfinished.values)
     if not same or samples.n_samples != unfinished.n_samples:

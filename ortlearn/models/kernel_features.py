@@ -85,7 +85,7 @@ class AdditiveChi2SamplerDefinition(ModelDefinition):
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         steps = int(model.sample_steps)
         length = INTERVALS[steps] if model.sample_interval is None else float(model.sample_interval)
-        # a one stands for each zero, whose logarithm is none: its terms are zero
+        # a one stands for each zero, which has no logarithm: its terms are zero
         is_zero = op.Equal(x, 0.0)
         positive = op.Where(is_zero, 1.0, x)
         roots = op.Where(is_zero, 0.0, op.Sqrt(op.Mul(positive, length)))

@@ -9,6 +9,7 @@ from ..graphs import GraphBuilder
 from .base import ModelDefinition
 from .constraints.sets import Rising
 from .scores import Scores, transformation
+from .special_functions import erf
 from .writer import ModelWriter
 
 #: How far from the first and the last quantile a value counts as one of them, under a normal distribution;
@@ -101,12 +102,11 @@ class QuantileTransformerDefinition(ModelDefinition):
                 for shares, end in zip(zip(*ends, strict=True), (high, low), strict=True)
             )
         result = _normal_quantiles(op, high, low) if normal else high
-        return transformation(op, op.Add(result, op.Sub(x, x)), columns)  # not a number where x is none
+        return transformation(op, op.Add(result, op.Sub(x, x)), columns)  # NaN where x is NaN
 
     def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
-        if model.output_distribution == "normal":  # onnxruntime has Erf in float32 only
-            argument = op.Cast(op.Mul(y, float(np.sqrt(0.5))), to=TensorProto.FLOAT)
-            y = op.Mul(op.Add(op.Cast(op.Erf(argument), to=op.elem_type), 1.0), 0.5)
+        if model.output_distribution == "normal":
+            y = op.Mul(op.Add(erf(op, op.Mul(y, float(np.sqrt(0.5)))), 1.0), 0.5)
             y = op.Where(op.Less(y, NEAR), 0.0, op.Where(op.Greater(y, 1 - NEAR), 1.0, y))
         last = len(model.quantiles_) - 1
         quantiles = op.constant(model.quantiles_.astype(op.float_dtype))

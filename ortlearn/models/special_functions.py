@@ -1,5 +1,7 @@
 """Special functions that ONNX lacks, in its operators."""
 
+from functools import cache
+
 import numpy as np
 from numpy.polynomial.hermite import hermval
 from onnx import TensorProto
@@ -39,6 +41,7 @@ def erf(op: GraphBuilder, x: str) -> str:
     return op.Where(op.Less(x, 0.0), op.Neg(result), result)
 
 
+@cache
 def _series_of_erf() -> np.ndarray:
     """Return the coefficients of the error function around each point, of shape (n_points, TERMS)."""
     points = np.arange(LAST_POINT * POINTS + 1) / POINTS

@@ -117,7 +117,7 @@ def load(path: str | os.PathLike, trusted: Sequence[str] = ()) -> Any:
     -----
     OmittedWarning
         If the scikit-learn model is not read, as skops is not installed or types in it are not trusted: the
-        estimator predicts and goes on by its graph, and ``to_sklearn`` is an error.
+        estimator predicts and trains by its graph, and ``to_sklearn`` is an error.
     """
     content = read(path)
     kind = content.manifest["summary"]["estimator"]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-__all__ = ["batch_sizes", "epoch_batches", "epoch_order", "split_batches"]
+__all__ = ["batch_shares", "batch_sizes", "epoch_batches", "epoch_order", "split_batches"]
 
 
 def epoch_order(n_samples: int, seed: int | None, epoch: int = 0, shard: int = 0) -> np.ndarray:
@@ -121,3 +121,26 @@ def batch_sizes(n_rows: int, batch_size: int) -> list[int]:
     full = min(batch_size, n_rows)
     rest = n_rows % full
     return [full, rest] if rest else [full]
+
+
+def batch_shares(order: np.ndarray, batch_size: int, sample_weight: np.ndarray | None) -> np.ndarray:
+    """Return what each batch counts in the mean loss of an epoch: its samples, or their weights.
+
+    Parameters
+    ----------
+    order : ndarray of shape (n_samples,), int64
+        Numbers of the samples in the order they are visited.
+    batch_size : int
+        Samples of a full batch.
+    sample_weight : ndarray of shape (n_samples,) or None
+        Weights of the samples.
+
+    Returns
+    -------
+    ndarray of shape (n_batches,)
+        Shares, which do not sum to one.
+    """
+    starts = np.arange(0, len(order), batch_size)
+    if sample_weight is None:
+        return np.diff(starts, append=len(order))
+    return np.add.reduceat(sample_weight[order], starts, dtype=np.float64)

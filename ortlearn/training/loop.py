@@ -11,7 +11,7 @@ import numpy as np
 from ..learning_rates import Rates
 from . import batch_timer
 from .base_step import BaseStep
-from .batches import batch_sizes, epoch_order
+from .batches import batch_shares, batch_sizes, epoch_order
 from .buffers import CarriedBuffers, Data
 from .divergence import Convert, Diverged, check_last, report, snapshot_of
 from .full_batch import FullBatchStep
@@ -199,11 +199,7 @@ class _Run:
         self.recent.extend(values[-10:].tolist())
         if not np.isfinite(values[-1]):
             raise Diverged(float(values[-1]))
-        starts = np.arange(0, len(order), size)
-        if self.data.sample_weight is None:
-            shares = np.diff(starts, append=len(order))
-        else:
-            shares = np.add.reduceat(self.data.sample_weight[order], starts, dtype=np.float64)
+        shares = batch_shares(order, size, self.data.sample_weight)
         return float(np.dot(values, shares) / shares.sum())
 
     def _pause(self, values: list[Any]) -> None:

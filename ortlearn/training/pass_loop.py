@@ -10,7 +10,7 @@ import numpy as np
 
 from ..learning_rates import Rates
 from .base_step import BaseStep
-from .batches import batch_sizes
+from .batches import batch_shares, batch_sizes
 from .buffers import CarriedBuffers, Data
 from .divergence import Convert, Diverged, check_last, report, snapshot_of
 from .loop_records import LoopSettings, Observer, Snapshot, TrainingResult
@@ -159,14 +159,10 @@ class _Epoch:
         if not np.isfinite(values[-1]):
             raise Diverged(float(values[-1]))
         self._values.append(values)
-        starts = np.arange(0, len(order), size)
-        if data.sample_weight is None:
-            self._shares.append(np.diff(starts, append=len(order)))
-        else:
-            self._shares.append(np.add.reduceat(data.sample_weight[order], starts, dtype=np.float64))
+        self._shares.append(batch_shares(order, size, data.sample_weight))
 
     def unfinished(self, n_samples: int, raw: dict[str, np.ndarray], best: Snapshot | None) -> Unfinished:
-        """Return what is needed to go on with the epoch."""
+        """Return what is needed to continue the epoch."""
         values = np.concatenate([np.empty(0), *self._values])
         shares = np.concatenate([np.empty(0), *self._shares])
         kept = ({}, {}) if best is None else (best.raw, best.states)

@@ -179,7 +179,7 @@ def test_an_interrupted_stream_is_as_it_was(tmp_path):
 
 
 def test_random_states_are_those_of_the_beginning(tmp_path):
-    """Whatever they are made of: the training goes on with what it had drawn."""
+    """Whatever they are made of: the training continues with what it had drawn."""
     for state in (None, np.random.RandomState(5)):
         options = {"random_state": state, "max_iter": 5, "early_stopping": True}
         checkpoint = ModelCheckpoint(tmp_path / f"{state is None}", every=2)

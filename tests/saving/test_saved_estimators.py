@@ -1,4 +1,4 @@
-"""Saved estimators predict and continue as they were; what they cannot hold is told."""
+"""Saved estimators predict and continue as they were; what they cannot hold is named in a warning."""
 
 import json
 import sys
