@@ -119,15 +119,17 @@ def main(root, n_tries, names):
         number = done = 0
         while done < n_tries:
             folder, before, number = root / f"{name}-{number}", n_killed, number + 1
-            while not run(fit, name, folder, seconds=draw.uniform(0, 1.3 * length)):
+            longest = 1.3 * length
+            while not run(fit, name, folder, seconds=draw.uniform(0, longest)):
                 n_killed += 1
+                longest *= 1.25  # a child that is killed before its first file gets longer
                 if folder.exists() and check_whole(folder):
                     batches = [saving.read_summary(path)["batches"] for path in folder.glob("last.zip")]
                     n_within += any(batches)
             found = Path(f"{folder}.npz").read_bytes()
             assert found == expected, f"{name}: another result after it was resumed"
             done += n_killed > before
-            length = length if n_killed > before else length / 2  # it is faster than the first one was
+            length *= 1 if n_killed > before else 0.75  # it is faster than the first one was
     print(f"{n_killed} trainings killed, {n_within} within an epoch, all resumed to the same bits")
 
 
