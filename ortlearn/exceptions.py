@@ -11,6 +11,7 @@ import warnings
 
 __all__ = [
     "OrtlearnError",
+    "PackageError",
     "ConversionError",
     "ConvergenceError",
     "DeviceError",
@@ -97,6 +98,10 @@ class WeightOrderError(OrtlearnError, ValueError):
 
 class SavedFileError(OrtlearnError, ValueError):
     """A file that is no saved estimator, is damaged or altered, or has what may not be read."""
+
+
+class PackageError(OrtlearnError, ValueError):
+    """A training that cannot leave Python, for a training package."""
 
 
 class WriteBackError(OrtlearnError, ValueError):

@@ -55,6 +55,7 @@ TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
     "boolean": (bool,),
     "integer": (int,),
+    "number": (int, float),
 }
 
 
@@ -75,6 +76,8 @@ def check_manifest(value: Any, schema: Mapping[str, Any] = SCHEMA, where: str = 
     SavedFileError
         If the value does not meet it.
     """
+    if not schema:  # any value
+        return
     kind: str = schema["type"]
     if not _is_a(value, kind):
         raise SavedFileError(f"The {where} must be of type {kind}, and is {type(value).__name__}.")
@@ -90,7 +93,7 @@ def check_manifest(value: Any, schema: Mapping[str, Any] = SCHEMA, where: str = 
 
 
 def _is_a(value: Any, kind: str) -> bool:
-    return isinstance(value, TYPES[kind]) and not (kind == "integer" and isinstance(value, bool))
+    return isinstance(value, TYPES[kind]) and not (kind in ("integer", "number") and isinstance(value, bool))
 
 
 def _check_object(value: dict[str, Any], schema: Mapping[str, Any], where: str) -> None:

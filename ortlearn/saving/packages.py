@@ -1,0 +1,289 @@
+"""Training packages: a folder of graphs, tensors and a manifest that any ONNX Runtime trains from."""
+
+from __future__ import annotations
+
+import json
+import os
+import pkgutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import ModelProto, numpy_helper
+
+from ..exceptions import SavedFileError
+from ..graphs.files import write_together
+from .public import load, packed_estimator
+from .schema import check_manifest
+from .tensors import pack_tensors, unpack_tensors
+
+__all__ = [
+    "EPOCH",
+    "FORMAT",
+    "PACKAGE_SCHEMA",
+    "PREDICT",
+    "STATE",
+    "WEIGHTS",
+    "export_training",
+    "load_training",
+    "merge_weights",
+]
+
+#: Number of the format; a package with another one is refused.
+FORMAT = 1
+MANIFEST, ESTIMATOR = "training.json", "estimator.zip"
+#: Tensor among the states: the number of epochs that a program has trained.
+EPOCH = "ortlearn_epoch"
+PREDICT, WEIGHTS, STATE = "predict.onnx", "weights.safetensors", "state.safetensors"
+CONTENT = "ortlearn.estimators.packaged"
+
+_TEXT: dict[str, Any] = {"type": "string"}
+_COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
+_TENSOR: dict[str, Any] = {
+    "type": "object",
+    "required": ["name", "type", "shape"],
+    "properties": {"name": _TEXT, "type": _TEXT, "shape": {"type": "array", "items": {}}},
+}
+_ENDS: dict[str, Any] = {
+    "type": "object",
+    "required": ["input", "output"],
+    "properties": {"input": _TEXT, "output": _TEXT},
+}
+#: JSON schema of ``training.json``.
+PACKAGE_SCHEMA: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "Training package of ortlearn",
+    "type": "object",
+    "required": [
+        "kind",
+        "format",
+        "tensors",
+        "batch_size",
+        "dtype",
+        "features",
+        "label",
+        "step",
+        "epoch",
+        "evaluate",
+        "predict",
+        "carried",
+        "schedule",
+        "record",
+    ],
+    "properties": {
+        "kind": {"type": "string", "pattern": "ortlearn training package"},
+        "format": {"type": "integer", "minimum": 1},
+        "versions": {"type": "object", "additionalProperties": _TEXT},
+        "runtime": {"type": "object"},
+        "tensors": {"type": "array", "items": _TEXT},
+        "batch_size": {"type": "integer", "minimum": 1},
+        "dtype": {"type": "string", "pattern": "float(32|64)"},
+        "features": {"type": "array", "items": _TENSOR},
+        "label": {},
+        "penalty_in_objective": {"type": "boolean"},
+        "step": {
+            "type": "object",
+            "required": ["rows", "rate", "objective"],
+            "properties": {"rows": _TEXT, "rate": _TEXT, "objective": _TEXT},
+        },
+        "epoch": {
+            "type": "object",
+            "required": ["rows", "rate", "objective"],
+            "properties": {"rows": _TEXT, "rate": _TEXT, "objective": _TEXT},
+        },
+        "evaluate": {
+            "type": "object",
+            "required": ["loss", "score", "inputs"],
+            "properties": {"loss": _TEXT, "score": {}, "inputs": {"type": "array", "items": _TEXT}},
+        },
+        "predict": {"type": "array", "items": _TEXT},
+        "carried": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["name", "type", "shape", "weight", "state", "step", "epoch"],
+                "properties": {
+                    **_TENSOR["properties"],
+                    "weight": _TEXT,
+                    "original": _TEXT,
+                    "state": {},
+                    "step": _ENDS,
+                    "epoch": _ENDS,
+                },
+            },
+        },
+        "schedule": {
+            "type": "object",
+            "required": ["learning_rate", "rates"],
+            "properties": {
+                "learning_rate": _TEXT,
+                "parameters": {"type": "object"},
+                "rates": {"type": "array", "items": {"type": "number"}},
+            },
+        },
+        "record": {},
+    },
+}
+
+
+def export_training(
+    estimator: Any,
+    folder: str | os.PathLike,
+    *,
+    batch_size: int | None = None,
+    example: tuple[Any, Any] | None = None,
+    learning_rate: Any = None,
+) -> None:
+    """Write a training package: what a program in any language trains with, by ONNX Runtime alone.
+
+    The folder has the graphs ``step.onnx`` (a batch), ``epoch.onnx`` (full batches), ``evaluate.onnx`` (mean
+    loss and score), ``infer.onnx`` (predictions, with the weights as inputs) and ``predict.onnx`` (with those
+    of ``weights.safetensors``), weights, states of the update (``state.safetensors``), a record by which a
+    program checks itself (``record.safetensors``), the manifest ``training.json``, and the estimator for
+    :func:`load_training`.
+
+    Parameters
+    ----------
+    estimator : OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer
+        Fitted: training continues from its weights.
+    folder : str or os.PathLike
+        Where; it is made if missing. Files of an earlier package are replaced.
+    batch_size : int, default=None
+        Rows of a batch; those of the estimator by default.
+    example : (array-like, array-like), default=None
+        X and y for the record. By default X is drawn from a normal distribution, and y are classes in turn,
+        or predictions; a model of other inputs than one matrix of numbers then has no record.
+    learning_rate : str or BaseLearningRate, default=None
+        Update and schedule; those of the estimator by default.
+
+    Raises
+    ------
+    NotFittedError
+        If the estimator is not fitted.
+    PackageError
+        If its training cannot leave Python: a loss in Python, steps that run in scikit-learn, a solver, a
+        schedule that follows the losses, averages of weights, weights of classes, text.
+    OSError
+        If the folder cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sklearn.linear_model import SGDClassifier
+    >>> from ortlearn import OrtGradientOptimizer
+    >>> from ortlearn.saving import export_training, load_training
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], ["low", "low", "high", "high"]
+    >>> trained = OrtGradientOptimizer(SGDClassifier(), learning_rate="Adam", random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     export_training(trained, folder, batch_size=2)
+    ...     names = sorted(path.name for path in Path(folder).glob("*.onnx"))
+    ...     later = load_training(folder)
+    >>> names
+    ['epoch.onnx', 'evaluate.onnx', 'infer.onnx', 'predict.onnx', 'step.onnx']
+    >>> bool((later.predict(X) == trained.predict(X)).all())
+    True
+    """
+    manifest, files = pkgutil.resolve_name(CONTENT).package_of(estimator, batch_size, example, learning_rate)
+    check_manifest(manifest, PACKAGE_SCHEMA)
+    files[ESTIMATOR] = packed_estimator(estimator)
+    files[MANIFEST] = json.dumps(manifest, indent=1, allow_nan=False).encode()
+    root = Path(folder)
+    root.mkdir(parents=True, exist_ok=True)
+    write_together({root / name: _writing(content) for name, content in files.items()})
+
+
+def load_training(folder: str | os.PathLike, trusted: Any = ()) -> Any:
+    """Return the estimator of a package, with the weights and states that a program has left in it.
+
+    Parameters
+    ----------
+    folder : str or os.PathLike
+        Package.
+    trusted : sequence of str, default=()
+        As of :func:`ortlearn.saving.load`.
+
+    Returns
+    -------
+    OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer
+        Estimator; ``partial_fit`` continues the training where its learning rate is that of the package.
+
+    Raises
+    ------
+    SavedFileError
+        If it is no package, of another format, or damaged.
+    OSError
+        If it cannot be read.
+    """
+    root, manifest = Path(folder), read_package_manifest(folder)
+    weights, _ = unpack_tensors((root / WEIGHTS).read_bytes())
+    state, _ = unpack_tensors((root / STATE).read_bytes())
+    estimator = load(root / ESTIMATOR, trusted)
+    return pkgutil.resolve_name(CONTENT).continued(estimator, manifest, weights, state)
+
+
+def merge_weights(
+    folder: str | os.PathLike, weights: Mapping[str, np.ndarray] | str | os.PathLike | None = None
+) -> ModelProto:
+    """Write weights into a package, and return its predicting graph as one model that holds them.
+
+    Parameters
+    ----------
+    folder : str or os.PathLike
+        Package.
+    weights : mapping of str to ndarray, or path, default=None
+        Weights by the names in ``weights.safetensors``, or such a file; those of the package by default.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Model that needs no other file.
+
+    Raises
+    ------
+    SavedFileError
+        If names, shapes or types are not those of the package.
+    """
+    root = Path(folder)
+    read_package_manifest(folder)
+    known, _ = unpack_tensors((root / WEIGHTS).read_bytes())
+    if isinstance(weights, str | os.PathLike):
+        weights, _ = unpack_tensors(Path(weights).read_bytes())
+    new = known if weights is None else {name: np.asarray(array) for name, array in weights.items()}
+    for name in known.keys() | new.keys():
+        forms = [(d[name].shape, d[name].dtype) if name in d else "missing" for d in (known, new)]
+        if forms[0] != forms[1]:
+            raise SavedFileError(f"Weight {name!r} must be {forms[0]}, and is {forms[1]}.")
+    if weights is not None:
+        content = pack_tensors({name: new[name] for name in known})
+        write_together({root / WEIGHTS: _writing(content)})
+    model = onnx.load(root / PREDICT, load_external_data=False)
+    for tensor in model.graph.initializer:
+        if tensor.name in new:
+            tensor.CopyFrom(numpy_helper.from_array(new[tensor.name], tensor.name))
+    return model
+
+
+def read_package_manifest(folder: str | os.PathLike) -> dict[str, Any]:
+    """Return the manifest of a package, checked."""
+    try:
+        manifest = json.loads((Path(folder) / MANIFEST).read_bytes())
+    except ValueError as error:
+        raise SavedFileError(f"{MANIFEST} in {folder} is not JSON: {error}.") from error
+    if (
+        isinstance(manifest, dict)
+        and isinstance(manifest.get("format"), int)
+        and manifest["format"] != FORMAT
+    ):
+        raise SavedFileError(
+            f"The package in {folder} has format {manifest['format']}, this ortlearn reads {FORMAT}: export it "
+            "again, or use the ortlearn that wrote it."
+        )
+    check_manifest(manifest, PACKAGE_SCHEMA, MANIFEST)
+    return manifest
+
+
+def _writing(content: bytes) -> Any:
+    return lambda file: file.write(content)

@@ -1,0 +1,150 @@
+"""Files of named arrays in the safetensors format, which any language reads in a few lines."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..exceptions import SavedFileError
+
+__all__ = ["pack_tensors", "tensor_offsets", "unpack_tensors"]
+
+#: Names of the types in a header.
+DTYPES = {
+    "F64": np.float64,
+    "F32": np.float32,
+    "F16": np.float16,
+    "I64": np.int64,
+    "I32": np.int32,
+    "I16": np.int16,
+    "I8": np.int8,
+    "U8": np.uint8,
+    "BOOL": np.bool_,
+}
+NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
+METADATA = "__metadata__"
+#: Bytes that a header may have.
+MOST_BYTES = 10**8
+#: Arrays begin at multiples of it, as the format advises.
+ALIGNMENT = 8
+
+
+def pack_tensors(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str] | None = None) -> bytes:
+    """Return the content of a file of arrays.
+
+    It begins with the length of the header, 8 bytes, little endian. The header is JSON: type, shape and place
+    in the bytes after it of each array, in C order and little endian.
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+        Arrays of numbers or truth values, by name.
+    metadata : mapping of str to str, default=None
+        Texts to keep with them.
+
+    Returns
+    -------
+    bytes
+        Content.
+
+    Raises
+    ------
+    TypeError
+        If the format has no name for the type of an array.
+
+    References
+    ----------
+    The format: https://github.com/huggingface/safetensors#format
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ortlearn.saving.tensors import pack_tensors, unpack_tensors
+    >>> content = pack_tensors({"coef": np.array([1.0, 2.0])}, {"epoch": "3"})
+    >>> unpack_tensors(content)
+    ({'coef': array([1., 2.])}, {'epoch': '3'})
+    """
+    header, contents, end = {}, [], 0
+    for name, array in arrays.items():
+        if array.dtype not in NAMES:
+            raise TypeError(f"Array {name!r} is of type {array.dtype}: the file has {sorted(DTYPES)}.")
+        content = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+        start, end = end, end + len(content)
+        header[name] = {"dtype": NAMES[array.dtype], "shape": array.shape, "data_offsets": [start, end]}
+        contents.append(content)
+    text = json.dumps(({METADATA: dict(metadata)} if metadata else {}) | header).encode()
+    text += b" " * (-len(text) % ALIGNMENT)
+    return b"".join([len(text).to_bytes(8, "little"), text, *contents])
+
+
+def unpack_tensors(content: bytes) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """Return the arrays and the metadata of a file.
+
+    Parameters
+    ----------
+    content : bytes
+        Content that :func:`pack_tensors`, or another program, has written.
+
+    Returns
+    -------
+    arrays : dict of str to ndarray
+        Arrays by name.
+    metadata : dict of str to str
+        Texts.
+
+    Raises
+    ------
+    SavedFileError
+        If it is not of this format.
+    """
+    header, start = _header(content)
+    arrays, metadata = {}, header.pop(METADATA, {})
+    for name, known in header.items():
+        try:
+            dtype, shape = np.dtype(DTYPES[known["dtype"]]), tuple(known["shape"])
+            begin, end = known["data_offsets"]
+            fits = all(type(n) is int and n >= 0 for n in (*shape, begin, end))
+            fits = fits and end - begin == math.prod(shape) * dtype.itemsize and start + end <= len(content)
+        except (KeyError, TypeError, ValueError):
+            fits = False
+        if not fits:
+            raise SavedFileError(f"Tensor {name!r} does not have the type, shape and bytes that it declares.")
+        own = np.frombuffer(content, dtype.newbyteorder("<"), math.prod(shape), start + begin)
+        arrays[name] = own.reshape(shape).astype(dtype)
+    return arrays, metadata
+
+
+def tensor_offsets(content: bytes) -> dict[str, tuple[int, int]]:
+    """Return where each array begins in a file, and how many bytes it has.
+
+    Parameters
+    ----------
+    content : bytes
+        Content that :func:`pack_tensors` has returned.
+
+    Returns
+    -------
+    dict of str to (int, int)
+        First byte, counted from the begin of the file, and number of bytes.
+    """
+    header, start = _header(content)
+    header.pop(METADATA, None)
+    places = {name: known["data_offsets"] for name, known in header.items()}
+    return {name: (start + begin, end - begin) for name, (begin, end) in places.items()}
+
+
+def _header(content: bytes) -> tuple[dict[str, Any], int]:
+    length = int.from_bytes(content[:8], "little")
+    if len(content) < 8 or length > min(MOST_BYTES, len(content) - 8):
+        raise SavedFileError("This is not a file of tensors, or its end is missing.")
+    try:
+        header = json.loads(content[8 : 8 + length])
+    except ValueError:
+        header = None
+    if not isinstance(header, dict):
+        raise SavedFileError("The file of tensors has no header in JSON.")
+    return header, 8 + length

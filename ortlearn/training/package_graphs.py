@@ -1,0 +1,182 @@
+"""The graphs of a training package: a step, an epoch and an evaluation, for any ONNX Runtime."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import ModelProto, TensorProto
+
+from ..graphs import (
+    GraphBuilder,
+    TensorType,
+    append_nodes,
+    extract_model,
+    graph_names,
+    make_inputs_of,
+    make_value_info,
+    map_names,
+    opset_versions,
+    value_types,
+    with_loop_limits,
+)
+from .epoch_graph import epoch_graph
+from .objective import mean_loss
+from .sessions import CONDITION
+from .step_graphs import SAMPLE_WEIGHT, Carried, elem_type, row_loss_graph, step_graph
+from .task import TrainingTask
+
+__all__ = ["EVALUATED", "SCORE", "PackageGraphs", "evaluation_graph", "package_graphs"]
+
+EVALUATED = "ortlearn_mean_loss"
+SCORE = "ortlearn_score"
+PREDICTED = "ortlearn_predicted_{}"
+
+
+@dataclass(frozen=True)
+class PackageGraphs:
+    """Graphs that train.
+
+    Attributes
+    ----------
+    step, epoch : onnx.ModelProto
+        A batch of any number of rows; a whole number of full batches. Both take all rows, and the numbers of
+        those to train on.
+    carried : dict of str to (Carried, Carried)
+        Weights and states by the name that the step reads them under, in both graphs.
+    """
+
+    step: ModelProto
+    epoch: ModelProto
+    carried: dict[str, tuple[Carried, Carried]]
+
+
+def package_graphs(task: TrainingTask, batch_size: int) -> PackageGraphs:
+    """Return the graphs that train.
+
+    Parameters
+    ----------
+    task : TrainingTask
+        What is trained.
+    batch_size : int
+        Rows of a full batch.
+
+    Returns
+    -------
+    PackageGraphs
+        Graphs.
+    """
+    step, epoch = step_graph(task), epoch_graph(task, batch_size, 0)
+    in_epoch = {(item.weight, item.state): item for item in epoch.carried}
+    carried = {item.source: (item, in_epoch[item.weight, item.state]) for item in step.carried}
+    return PackageGraphs(step.model, with_loop_limits(epoch.model, CONDITION), carried)
+
+
+def evaluation_graph(
+    task: TrainingTask, model: ModelProto, predicted: str | None, classes: np.ndarray | None
+) -> ModelProto:
+    """Return the graph of the mean loss of some rows, without penalty, and of their score.
+
+    Parameters
+    ----------
+    task : TrainingTask
+        What is trained.
+    model : onnx.ModelProto
+        Model for inference, its trained weights under the names that the task knows.
+    predicted : str or None
+        Tensor of the model with classes, or with values in the units of the labels; None for no score.
+    classes : ndarray or None
+        Classes, whose numbers are the labels; None for a regression.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Graph of the inputs of the step but for row numbers and rate. Outputs are ``ortlearn_mean_loss`` and,
+        where there is one, ``ortlearn_score``: the accuracy, or the coefficient of determination R2 of all
+        outputs together, as ``sklearn.metrics.r2_score`` of raveled labels.
+    """
+    graph, losses = row_loss_graph(task)
+    weighted = SAMPLE_WEIGHT if task.objective.weighted else None
+    scalar = TensorType(elem_type(task), ())
+    outputs = [make_value_info(EVALUATED, scalar)]
+    op = GraphBuilder(
+        opset_versions(graph)[""],
+        dtype=task.graph.dtype,
+        existing_names=graph_names(graph.graph),
+        types=value_types(graph),
+        prefix="evaluation_",
+    )
+    op.node("Identity", mean_loss(op, losses, weighted), outputs=[EVALUATED])
+    if predicted is not None:
+        name = _append_predictions(task, op, model, predicted)
+        label = op.Cast(task.objective.label, to=elem_type(task))
+        measure = _determination if classes is None else _accuracy
+        found = measure(op, name, label, classes, weighted)
+        op.node("Identity", found, outputs=[SCORE])
+        outputs.append(make_value_info(SCORE, scalar))
+    inputs = []
+    if weighted is not None:
+        inputs.append(make_value_info(SAMPLE_WEIGHT, TensorType(elem_type(task), ("batch",))))
+    whole = append_nodes(graph, op, inputs=inputs, outputs=outputs)
+    return extract_model(whole, [value.name for value in outputs])
+
+
+def _append_predictions(task: TrainingTask, op: GraphBuilder, model: ModelProto, predicted: str) -> str:
+    """Append a part of a model to nodes that read the same inputs and weights; return its result."""
+    part = make_inputs_of(extract_model(model, [predicted]), task.graph.weights)
+    shared = {value.name for value in part.graph.input}
+    own = graph_names(part.graph) - shared
+    renamed = map_names(part, {name: PREDICTED.format(name) for name in own})
+    for node in renamed.graph.node:
+        if node.name:
+            node.name = PREDICTED.format(node.name)
+    op.nodes.extend(renamed.graph.node)
+    op.initializers.extend(renamed.graph.initializer)
+    for domain, version in opset_versions(renamed).items():
+        op.opsets.setdefault(domain, version)
+    return PREDICTED.format(predicted) if predicted in own else predicted
+
+
+def _accuracy(
+    op: GraphBuilder, predicted: str, label: str, classes: np.ndarray | None, weights: str | None
+) -> str:
+    """Append the share of rows whose class is that of the label: its number, a truth value, or one-hot."""
+    assert classes is not None
+    numbers, known = np.arange(len(classes)), op.type(label)
+    column = op.Reshape(predicted, np.array([-1, 1]))
+    if classes.dtype.kind in "OUS":
+        texts = [str(name) for name in classes]
+        column = op.node(
+            "LabelEncoder",
+            column,
+            domain="ai.onnx.ml",
+            domain_version=2,
+            keys_strings=texts,
+            values_int64s=numbers.tolist(),
+            default_int64=-1,
+        )
+        hits = op.Equal(column, numbers.reshape(1, -1))
+    else:
+        hits = op.Equal(op.Cast(column, to=TensorProto.INT64), classes.astype(np.int64).reshape(1, -1))
+    if known is not None and known.shape is not None and len(known.shape) == 2 and known.shape[1] != 1:
+        expected = op.Greater(label, 0.5)
+    else:
+        flat = op.Cast(op.Reshape(label, np.array([-1, 1])), to=TensorProto.INT64)
+        expected = op.Equal(flat, numbers.reshape(1, -1))
+    right = op.Cast(op.And(hits, expected), to=TensorProto.FLOAT if op.float_dtype == np.float32 else 11)
+    return mean_loss(op, op.ReduceSum(right, np.array([1]), keepdims=0), weights)
+
+
+def _determination(op: GraphBuilder, predicted: str, label: str, _: None, weights: str | None) -> str:
+    """Append R2 = 1 - sum (y - f)^2 / sum (y - mean y)^2, weighted."""
+    label, predicted = op.Reshape(label, np.array([0, -1])), op.Reshape(predicted, np.array([0, -1]))
+
+    def total(values: str) -> str:
+        if weights is not None:
+            values = op.Mul(values, op.Reshape(weights, np.array([-1, 1])))
+        return op.ReduceSum(values, keepdims=0)
+
+    ones = op.Add(op.Mul(label, 0.0), 1.0)
+    mean = op.Div(total(label), total(ones))
+    wrong, off = op.Sub(label, predicted), op.Sub(label, mean)
+    return op.Sub(1.0, op.Div(total(op.Mul(wrong, wrong)), total(op.Mul(off, off))))

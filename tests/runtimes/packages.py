@@ -1,0 +1,45 @@
+"""Training packages that every runner is tested on."""
+
+import numpy as np
+from sklearn.ensemble import GradientBoostingRegressor
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ortlearn import OrtGradientOptimizer
+from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD
+from ortlearn.saving import export_training
+
+rng = np.random.default_rng(0)
+X = (rng.normal(size=(230, 5)) * [1, 10, 0.1, 5, 1] + 3).astype(np.float32)
+WIDE = rng.normal(size=(200, 100)).astype(np.float32)
+y = np.sin(X[:, 0]) + X[:, 3] / 5
+TEXTS = np.array(["low", "middle", "high"])[np.digitize(y, [0.3, 1.0])]
+COSINE = LearningRateAdam(learning_rate="cosine")
+
+#: Model, learning rate, rows and labels, batch size.
+PACKAGES = {
+    "logistic": (
+        make_pipeline(StandardScaler(), LogisticRegression()),
+        LearningRateSGD(eta0=0.1),
+        X,
+        TEXTS,
+        32,
+    ),
+    "network": (MLPRegressor(hidden_layer_sizes=(50, 10), max_iter=2), COSINE, WIDE, WIDE[:, 0], 64),
+    "boosting": (GradientBoostingRegressor(n_estimators=5, max_depth=3), "Adam", X, y, 50),
+}
+
+
+def trained_model(name):
+    model, rate, features, labels, size = PACKAGES[name]
+    trainer = OrtGradientOptimizer(model, learning_rate=rate, batch_size=size, max_iter=4, random_state=0)
+    return trainer.fit(features, labels)
+
+
+def write_package(name, folder):
+    _, _, features, labels, _ = PACKAGES[name]
+    trained = trained_model(name)
+    export_training(trained, folder, example=(features, labels))
+    return trained

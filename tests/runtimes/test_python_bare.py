@@ -1,0 +1,104 @@
+"""The reference runner, which needs numpy and onnxruntime alone."""
+
+import ast
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+from sklearn.metrics import accuracy_score, r2_score
+
+from ortlearn.saving import export_training, load_training, merge_weights
+from ortlearn.saving.tensors import unpack_tensors
+
+from .packages import PACKAGES, write_package
+
+SOURCE = Path(__file__).parents[2] / "runtimes" / "python_bare" / "ortlearn_trainer.py"
+
+
+def runner():
+    spec = importlib.util.spec_from_file_location("ortlearn_trainer", SOURCE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+Trainer = runner().Trainer
+
+
+@pytest.fixture(params=PACKAGES)
+def package(request, tmp_path):
+    return request.param, tmp_path, write_package(request.param, tmp_path)
+
+
+def record_of(folder):
+    return unpack_tensors((folder / "record.safetensors").read_bytes())[0]
+
+
+def test_it_is_short_and_needs_nothing_else():
+    source = SOURCE.read_text()
+    imported = {
+        name.name if isinstance(node, ast.Import) else node.module
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in node.names
+    }
+    assert imported == {"json", "pathlib", "numpy", "onnxruntime"}
+    assert len(source.splitlines()) <= 100
+
+
+def test_it_ends_with_the_bits_of_the_record(package):
+    _, folder, _ = package
+    trainer, record = Trainer(folder), record_of(folder)
+    columns = {name.removeprefix("column "): a for name, a in record.items() if name.startswith("column ")}
+    orders = [record[f"order {n}"] for n in range(trainer.manifest["record"]["epochs"])]
+    objectives = [value for order in orders for value in trainer.train_epoch(columns, order)]
+    assert objectives == trainer.manifest["record"]["objectives"]
+    for item in trainer.carried:
+        assert np.array_equal(trainer.values[item["name"]], record[f"result {item['name']}"]), item["name"]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_it_trains_as_the_estimator_does(package):
+    name, folder, trained = package
+    _, _, X, y, _ = PACKAGES[name]
+    trained.set_weights(trained.get_weights())  # which forgets the states of the update
+    export_training(trained, folder)
+    trainer = Trainer(folder)
+    trainer.train_epoch(trainer.columns(X, y), np.arange(len(X)))
+    trained.set_params(warm_start=True, max_iter=1, shuffle=False, keep_better=False).fit(X, y)
+    for key, array in trained._fitted.stable_weights().items():
+        assert np.abs(trainer.values[key] - array).max() <= 1e-5 * np.abs(array).max(), key
+
+
+def test_training_continues_in_python(package):
+    name, folder, trained = package
+    _, _, X, y, _ = PACKAGES[name]
+    trainer = Trainer(folder)
+    trainer.fit(X, y, epochs=2)
+    found = trainer.predict(X)
+    trainer.save()
+    later = load_training(folder, trusted=["sklearn.tree._tree.Tree"])
+    session = onnxruntime.InferenceSession(folder / "predict.onnx")
+    kind = "label" if "label" in found else "prediction"
+    deployed = session.run([kind], {session.get_inputs()[0].name: X})[0]
+    merged = onnxruntime.InferenceSession(merge_weights(folder).SerializeToString())
+    assert np.array_equal(merged.run([kind], {session.get_inputs()[0].name: X})[0], deployed)
+    if kind == "label":
+        assert np.array_equal(found[kind], deployed) and np.array_equal(deployed, later.predict(X))
+    else:
+        np.testing.assert_allclose(deployed, found[kind], rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(later.predict(X), np.ravel(deployed), rtol=1e-4, atol=1e-6)
+    assert any(not np.array_equal(a, later.trained_coef_[n]) for n, a in trained.trained_coef_.items())
+    assert Trainer(folder).values["ortlearn_epoch"] == 2
+    assert len(later.partial_fit(X, y).history_) == len(trained.history_) + 1
+
+
+def test_evaluation(package):
+    name, folder, trained = package
+    _, _, X, y, _ = PACKAGES[name]
+    found = Trainer(folder).evaluate(X, y)
+    score = accuracy_score if name == "logistic" else r2_score
+    assert found["ortlearn_score"] == pytest.approx(score(y, trained.predict(X)), abs=1e-5)
+    assert found["ortlearn_mean_loss"] > 0
