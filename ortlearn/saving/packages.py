@@ -272,14 +272,11 @@ def read_package_manifest(folder: str | os.PathLike) -> dict[str, Any]:
         manifest = json.loads((Path(folder) / MANIFEST).read_bytes())
     except ValueError as error:
         raise SavedFileError(f"{MANIFEST} in {folder} is not JSON: {error}.") from error
-    if (
-        isinstance(manifest, dict)
-        and isinstance(manifest.get("format"), int)
-        and manifest["format"] != FORMAT
-    ):
+    number = manifest.get("format") if isinstance(manifest, dict) else None
+    if isinstance(number, int) and number != FORMAT:
         raise SavedFileError(
-            f"The package in {folder} has format {manifest['format']}, this ortlearn reads {FORMAT}: export it "
-            "again, or use the ortlearn that wrote it."
+            f"The package in {folder} has format {number}, this ortlearn reads {FORMAT}: export it again, or "
+            "use the ortlearn that wrote it."
         )
     check_manifest(manifest, PACKAGE_SCHEMA, MANIFEST)
     return manifest

@@ -27,41 +27,37 @@ class Trainer:
     """A package: its manifest, the epoch it has reached, and weights and states by name (``values``)."""
 
     def __init__(self, folder):
-        self.folder, self.sessions = Path(folder), {}
+        self.folder, graphs = Path(folder), ("step", "epoch", "evaluate", "infer")
         self.manifest = json.loads((self.folder / "training.json").read_text())
         if self.manifest["format"] != FORMAT:
-            raise ValueError(
-                f"The package has format {self.manifest['format']}, not {FORMAT}: export it again."
-            )
+            raise ValueError(f"The package has format {self.manifest['format']}, this reads {FORMAT}.")
         self.files = {name: read_tensors(self.folder / name) for name in self.manifest["tensors"]}
         self.values = {name: array for arrays, _ in self.files.values() for name, array in arrays.items()}
         self.carried = self.manifest["carried"]
+        self.sessions = {g: ort.InferenceSession(self.folder / f"{g}.onnx", OPTIONS) for g in graphs}
 
     def run(self, graph, feeds):
         """Run a graph of the package, and return its outputs by name."""
-        if graph not in self.sessions:
-            self.sessions[graph] = ort.InferenceSession(self.folder / f"{graph}.onnx", OPTIONS)
         session = self.sessions[graph]
         known = feeds.keys() & {value.name for value in session.get_inputs()}
-        results = session.run(None, {name: feeds[name] for name in known})
-        return {value.name: result for value, result in zip(session.get_outputs(), results, strict=True)}
+        names = [value.name for value in session.get_outputs()]
+        return dict(zip(names, session.run(names, {name: feeds[name] for name in known}), strict=True))
 
     def columns(self, X, y=None):
         """Return rows and labels by input; X is an array, or a dictionary of arrays by input."""
         known = {item["name"]: item for item in self.manifest["features"]}
         values = {name: X[name] if isinstance(X, dict) else X for name in known}
-        label = self.manifest["label"]
-        if y is not None and label is not None:
-            if label["encoding"] != "values":
-                if unknown := set(np.unique(y).tolist()) - set(label["classes"]):
-                    raise ValueError(f"y has {sorted(unknown)}, the classes are {label['classes']}.")
-                y = np.array([label["classes"].index(name) for name in np.ravel(y).tolist()])
-                y = np.eye(len(label["classes"]))[y] if label["encoding"] == "one_hot" else y
+        if y is not None and (label := self.manifest["label"]):
+            if classes := label["classes"]:
+                if unknown := set(np.unique(y).tolist()) - set(classes):
+                    raise ValueError(f"y has {sorted(unknown)}, the classes are {classes}.")
+                y = np.array([classes.index(name) for name in np.ravel(y).tolist()])
+                y = np.eye(len(classes))[y] if label["encoding"] == "one_hot" else y
             known[label["name"]], values[label["name"]] = label, np.reshape(y, (len(y), *label["shape"][1:]))
         for name, array in values.items():
             values[name] = np.asarray(array, known[name]["type"], "C")
             found, shape = values[name].shape, known[name]["shape"]
-            if [n if k is not None else k for n, k in zip(found, shape, strict=False)] != shape:
+            if len(found) != len(shape) or any(k not in (None, n) for n, k in zip(found, shape, strict=True)):
                 raise ValueError(f"{name} must be of shape {shape} (None: any number), not {found}.")
         return values
 
@@ -78,18 +74,15 @@ class Trainer:
                 objectives += np.ravel(found[names["objective"]]).tolist()
                 values = {item["name"]: found[item[graph]["output"]] for item in self.carried}
         if not np.isfinite(objectives).all():
-            raise FloatingPointError(
-                "The loss is not finite: lower the learning rate, or scale the features."
-            )
+            raise FloatingPointError("The loss is not finite: lower the rate, or scale the features.")
         self.values = {**values, "ortlearn_epoch": np.array(epoch + 1)}
         return objectives
 
-    def fit(self, X, y, epochs=1, seed=0, on_epoch=lambda epoch, objective: None):
-        """Train for some epochs on rows in random order."""
+    def fit(self, X, y, epochs=1, seed=0, on_epoch=print):
+        """Train for some epochs on rows in random order; ``on_epoch`` gets the mean objective of each."""
         columns, generator = self.columns(X, y), np.random.default_rng(seed)
         for _ in range(epochs):
-            objectives = self.train_epoch(columns, generator.permutation(len(y)))
-            on_epoch(int(self.values["ortlearn_epoch"]), np.mean(objectives))
+            on_epoch(np.mean(self.train_epoch(columns, generator.permutation(len(y)))))
 
     def evaluate(self, X, y):
         """Return the mean loss without penalty, and the score: accuracy, or R2."""
