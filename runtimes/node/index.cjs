@@ -1,0 +1,1 @@
+exports.load = async (...args) => (await import("./index.mjs")).load(...args);

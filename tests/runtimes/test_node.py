@@ -1,0 +1,92 @@
+"""The runner for Node: the record of a package, training, files, and what goes wrong."""
+
+import json
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from ortlearn.saving import load_training
+
+from .conftest import modules_of, node
+from .packages import PACKAGES
+
+ERRORS = """
+import { load } from "./index.mjs";
+const [folder, X, y] = process.argv.slice(1);
+try {
+  const trainer = await load(folder);
+  await trainer.fit(JSON.parse(X), JSON.parse(y));
+  console.log("no error");
+} catch (error) {
+  console.log(error.message);
+}
+"""
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_it_trains_as_python_does(name, packages, tmp_path):
+    folder = modules_of("node")
+    found = json.loads(node("test/run.mjs", packages[name], tmp_path / "trained", folder=folder))
+    assert max(found["differences"].values()) < 1e-4
+    assert found["epoch"] == 3 and [event["epoch"] for event in found["events"]] == [1, 2, 3]
+    assert found["after"]["loss"] < found["before"]["loss"]
+    # Python continues with what Node has saved.
+    later = load_training(tmp_path / "trained", trusted=["sklearn.tree._tree.Tree"])
+    _, _, X, y, _ = PACKAGES[name]
+    expected = later.predict(X)
+    if expected.dtype.kind == "U":
+        assert list(expected) == found["predictions"]
+    else:
+        np.testing.assert_allclose(found["predictions"], expected, rtol=1e-4, atol=1e-5)
+    assert len(later.partial_fit(X, y).history_) == 5
+
+
+def message(folder, X, y):
+    return node("--input-type=module", "-e", ERRORS, folder, json.dumps(X), json.dumps(y), folder=modules_of("node"))
+
+
+def broken(packages, tmp_path, name="logistic"):
+    return shutil.copytree(packages[name], tmp_path / "broken")
+
+
+def test_a_wrong_class_is_named(packages):
+    assert "y has tall, the classes are high,low,middle" in message(packages["logistic"], [[1, 2, 3, 4, 5]], ["tall"])
+
+
+def test_a_wrong_shape_is_told(packages):
+    assert "must be of shape [,5]" in message(packages["logistic"], [[1, 2]], ["low"])
+
+
+def test_another_format_is_refused(packages, tmp_path):
+    folder = broken(packages, tmp_path)
+    manifest = json.loads((folder / "training.json").read_text())
+    (folder / "training.json").write_text(json.dumps({**manifest, "format": 9}))
+    assert "format 9" in message(folder, [[1, 2, 3, 4, 5]], ["low"])
+
+
+def test_a_missing_file_is_named(packages, tmp_path):
+    folder = broken(packages, tmp_path)
+    (folder / "step.onnx").unlink()
+    assert "step.onnx" in message(folder, [[1, 2, 3, 4, 5]], ["low"])
+
+
+def test_a_file_without_its_end_is_an_error(packages, tmp_path):
+    folder = broken(packages, tmp_path)
+    content = (folder / "weights.safetensors").read_bytes()
+    (folder / "weights.safetensors").write_bytes(content[:-4])
+    assert "is not complete" in message(folder, [[1, 2, 3, 4, 5]], ["low"])
+
+
+def test_a_loss_that_is_not_finite_is_an_error(packages):
+    assert "not finite" in message(packages["boosting"], [[1, 2, 3, 4, 5]] * 60, [1e38] * 60)
+
+
+def test_types_are_right():
+    folder = modules_of("node")
+    compiler = folder / "node_modules" / ".bin" / "tsc"
+    if not compiler.exists():
+        pytest.skip("TypeScript is not installed: make test-runtimes does that")
+    found = subprocess.run([compiler, "--project", "test"], cwd=folder, capture_output=True, text=True)
+    assert found.returncode == 0, found.stdout
