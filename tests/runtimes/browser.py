@@ -1,0 +1,71 @@
+"""A headless browser on pages of a server on this machine."""
+
+import functools
+import http.server
+import re
+import shutil
+import subprocess
+import threading
+from contextlib import contextmanager
+from html import unescape
+
+import pytest
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+OPTIONS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE localhost",
+    "--virtual-time-budget=60000",
+    "--timeout=60000",
+]
+
+
+def browser():
+    """Return the program; skip the test where there is none."""
+    found = next(filter(None, map(shutil.which, NAMES)), None)
+    if found is None:
+        pytest.skip("Chromium is not installed")
+    return found
+
+
+class Handler(http.server.SimpleHTTPRequestHandler):
+    extensions_map = {
+        **http.server.SimpleHTTPRequestHandler.extensions_map,
+        ".mjs": "text/javascript",
+        ".wasm": "application/wasm",
+    }
+
+    def __init__(self, *args, mounts, **kwargs):
+        self.mounts = mounts
+        super().__init__(*args, **kwargs)
+
+    def translate_path(self, path):
+        first, _, rest = path.partition("?")[0].lstrip("/").partition("/")
+        return f"{self.mounts.get(first, '/nowhere')}/{rest}"
+
+    def log_message(self, *args):
+        pass
+
+
+@contextmanager
+def served(**mounts):
+    """Yield the address at which folders are served under their names."""
+    server = http.server.ThreadingHTTPServer(("localhost", 0), functools.partial(Handler, mounts=mounts))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://localhost:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def text_of(url, tmp_path):
+    """Return the text that a page leaves in its element ``result``."""
+    command = [browser(), *OPTIONS, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", url]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=180)
+    match = re.search(r'<pre id="result">(.*?)</pre>', found.stdout, re.DOTALL)
+    assert match, found.stdout + found.stderr
+    return unescape(match[1])
