@@ -24,7 +24,7 @@ PARALLEL := -q -n auto --maxprocesses 4 --dist worksteal
 test test-slow test-others: export OMP_NUM_THREADS = 1
 test test-slow test-others: export OPENBLAS_NUM_THREADS = 1
 
-.PHONY: demo test mutation faults audit test-slow test-others test-all test-3.11 test-3.12 test-3.13 lint format bench against-torch coverage real-files docs clean
+.PHONY: demo test mutation faults audit test-slow test-others test-runtimes test-all test-3.11 test-3.12 test-3.13 lint format bench against-torch coverage real-files docs clean
 
 $(STAMP): setup.cfg pyproject.toml $(PLUGIN)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -53,7 +53,7 @@ demo: $(STAMP)
 	$(BIN)/python examples/demo.py
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow" $(PARALLEL)
+	$(BIN)/python -m pytest -m "not slow and not runtimes" $(PARALLEL)
 
 # Changes plugins by 1 %, one at a time; fails where no test notices. MUTATION="'rule:*'" changes all rules.
 mutation: $(OTHERS_STAMP)
@@ -73,6 +73,13 @@ audit: $(STAMP)
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow $(PARALLEL)
+
+# Training packages in Node and, where Chromium is installed, in a browser; what is missing is skipped by name.
+test-runtimes: $(STAMP)
+	@if command -v npm >/dev/null; then for runner in node web; do \
+	    (cd runtimes/$$runner && npm install --ignore-scripts --no-audit --no-fund --no-package-lock --loglevel=error) || exit 1; \
+	    done; else echo "npm is not installed: tests in Node and in a browser are skipped."; fi
+	$(BIN)/python -m pytest tests/runtimes
 
 # Estimators of XGBoost, CatBoost, imbalanced-learn and category_encoders, which make test skips without them.
 test-others: $(OTHERS_STAMP)
@@ -129,4 +136,5 @@ docs: $(DOCS_STAMP)
 	@echo "The pages are in build/docs/index.html."
 
 clean:
+	rm -rf runtimes/*/node_modules
 	rm -rf .venv .venv-* build dist docs/gallery docs/reference/api *.egg-info demo-output bench-output .pytest_cache .mypy_cache .ruff_cache

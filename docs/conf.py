@@ -11,7 +11,7 @@ from docutils import nodes
 from sphinx.pycode import ModuleAnalyzer
 
 import ortlearn
-from docs import layout_picture
+from docs import browser_training, layout_picture
 
 project = "ortlearn"
 author = "The ortlearn developers"
@@ -28,7 +28,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_build", "reference_pages", "**/*.py.md5"]
+exclude_patterns = ["_build", "reference_pages", "browser_training", "**/*.py.md5"]
 templates_path = ["_templates"]
 default_role = "code"
 nitpicky = False
@@ -134,7 +134,14 @@ def draw_layout(app):
     layout_picture.draw(Path(app.srcdir) / "images" / "layout.png")
 
 
+def write_browser_page(app, error):
+    """Write the page that trains in the browser beside the others."""
+    if error is None and app.builder.name == "html":
+        browser_training.write(Path(app.outdir) / "browser_training")
+
+
 def setup(app):
+    app.connect("build-finished", write_browser_page)
     app.connect("builder-inited", draw_layout)
     app.connect("doctree-read", tidy)
     app.connect("autodoc-process-docstring", describe_constant, priority=900)  # after numpydoc

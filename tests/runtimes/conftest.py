@@ -32,6 +32,8 @@ def modules_of(name):
 
 def node(*command, folder):
     """Run Node and return what it prints."""
-    found = subprocess.run(["node", *map(str, command)], cwd=folder, capture_output=True, text=True, timeout=120)
+    found = subprocess.run(
+        ["node", *map(str, command)], cwd=folder, capture_output=True, text=True, timeout=120
+    )
     assert found.returncode == 0, found.stderr
     return found.stdout

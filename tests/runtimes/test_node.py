@@ -24,6 +24,8 @@ try {
 }
 """
 
+pytestmark = pytest.mark.runtimes
+
 
 @pytest.mark.parametrize("name", PACKAGES)
 def test_it_trains_as_python_does(name, packages, tmp_path):
@@ -44,7 +46,9 @@ def test_it_trains_as_python_does(name, packages, tmp_path):
 
 
 def message(folder, X, y):
-    return node("--input-type=module", "-e", ERRORS, folder, json.dumps(X), json.dumps(y), folder=modules_of("node"))
+    return node(
+        "--input-type=module", "-e", ERRORS, folder, json.dumps(X), json.dumps(y), folder=modules_of("node")
+    )
 
 
 def broken(packages, tmp_path, name="logistic"):
@@ -52,7 +56,9 @@ def broken(packages, tmp_path, name="logistic"):
 
 
 def test_a_wrong_class_is_named(packages):
-    assert "y has tall, the classes are high,low,middle" in message(packages["logistic"], [[1, 2, 3, 4, 5]], ["tall"])
+    assert "y has tall, the classes are high,low,middle" in message(
+        packages["logistic"], [[1, 2, 3, 4, 5]], ["tall"]
+    )
 
 
 def test_a_wrong_shape_is_told(packages):

@@ -1,12 +1,17 @@
 """The runner for the browser, in a headless one, with no network."""
 
 import json
+import re
 
 import pytest
+
+from docs import browser_training
 
 from .browser import served, text_of
 from .conftest import RUNTIMES, modules_of
 from .packages import PACKAGES
+
+pytestmark = pytest.mark.runtimes
 
 
 @pytest.fixture(scope="module")
@@ -26,3 +31,13 @@ def test_it_trains_as_python_does(name, found):
     assert max(own["differences"].values()) < 1e-4
     assert own["epoch"] == 3
     assert own["after"]["loss"] < own["before"]["loss"]
+
+
+def test_the_page_of_the_documentation_learns(tmp_path):
+    """It shows two half moons, and separates them."""
+    modules_of("web")
+    assert browser_training.write(tmp_path / "page")
+    with served(page=tmp_path / "page") as address:
+        told = text_of(f"{address}/page/index.html", tmp_path, milliseconds=5000)
+    epoch, loss, share = map(float, re.match(r"Epoch (\d+): mean loss ([\d.]+), ([\d.]+) %", told).groups())
+    assert epoch >= 50 and loss < 0.4 and share > 90, told
