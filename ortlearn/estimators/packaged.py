@@ -62,6 +62,7 @@ def package_of(
     """
     fitted, configuration = estimator._model(), estimator._configuration()
     rule = fitted.problem.updates.learning_rate
+    assert rule is not None
     if learning_rate is not None:
         rule = resolve_learning_rate(learning_rate)
         rule.check()

@@ -110,8 +110,10 @@ def evaluation_graph(
     if predicted is not None:
         name = _append_predictions(task, op, model, predicted)
         label = op.Cast(task.objective.label, to=elem_type(task))
-        measure = _determination if classes is None else _accuracy
-        found = measure(op, name, label, classes, weighted)
+        if classes is None:
+            found = _determination(op, name, label, weighted)
+        else:
+            found = _accuracy(op, name, label, classes, weighted)
         op.node("Identity", found, outputs=[SCORE])
         outputs.append(make_value_info(SCORE, scalar))
     inputs = []
@@ -137,11 +139,8 @@ def _append_predictions(task: TrainingTask, op: GraphBuilder, model: ModelProto,
     return PREDICTED.format(predicted) if predicted in own else predicted
 
 
-def _accuracy(
-    op: GraphBuilder, predicted: str, label: str, classes: np.ndarray | None, weights: str | None
-) -> str:
+def _accuracy(op: GraphBuilder, predicted: str, label: str, classes: np.ndarray, weights: str | None) -> str:
     """Append the share of rows whose class is that of the label: its number, a truth value, or one-hot."""
-    assert classes is not None
     numbers, known = np.arange(len(classes)), op.type(label)
     column = op.Reshape(predicted, np.array([-1, 1]))
     if classes.dtype.kind in "OUS":
@@ -167,7 +166,7 @@ def _accuracy(
     return mean_loss(op, op.ReduceSum(right, np.array([1]), keepdims=0), weights)
 
 
-def _determination(op: GraphBuilder, predicted: str, label: str, _: None, weights: str | None) -> str:
+def _determination(op: GraphBuilder, predicted: str, label: str, weights: str | None) -> str:
     """Append R2 = 1 - sum (y - f)^2 / sum (y - mean y)^2, weighted."""
     label, predicted = op.Reshape(label, np.array([0, -1])), op.Reshape(predicted, np.array([0, -1]))
 

@@ -2,6 +2,7 @@
 
 import functools
 import http.server
+import queue
 import re
 import shutil
 import subprocess
@@ -44,17 +45,33 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         first, _, rest = path.partition("?")[0].lstrip("/").partition("/")
         return f"{self.mounts.get(first, '/nowhere')}/{rest}"
 
+    def do_POST(self):
+        length = int(self.headers["Content-Length"])
+        self.server.answers.put(self.rfile.read(length).decode())
+        self.send_response(204)
+        self.end_headers()
+
     def log_message(self, *args):
         pass
+
+
+class Address(str):
+    """Address of a server, and what pages have posted to it."""
+
+    def __new__(cls, text, answers):
+        found = super().__new__(cls, text)
+        found.answers = answers
+        return found
 
 
 @contextmanager
 def served(**mounts):
     """Yield the address at which folders are served under their names."""
     server = http.server.ThreadingHTTPServer(("localhost", 0), functools.partial(Handler, mounts=mounts))
+    server.answers = queue.Queue()
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield f"http://localhost:{server.server_port}"
+        yield Address(f"http://localhost:{server.server_port}", server.answers)
     finally:
         server.shutdown()
         server.server_close()
@@ -74,3 +91,14 @@ def text_of(url, tmp_path, milliseconds=60000):
     match = re.search(r'<pre id="result">(.*?)</pre>', found.stdout, re.DOTALL)
     assert match, found.stdout + found.stderr
     return unescape(match[1])
+
+
+def posted_by(address, page, tmp_path):
+    """Return the text that a page posts, by the clock of this machine."""
+    command = [browser(), *OPTIONS, f"--user-data-dir={tmp_path / 'profile'}", f"{address}{page}"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        return address.answers.get(timeout=180)
+    finally:
+        process.terminate()
+        process.wait()

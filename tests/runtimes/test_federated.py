@@ -1,0 +1,19 @@
+"""Ten Node processes whose rows never meet learn together."""
+
+import importlib.util
+
+import pytest
+
+from .conftest import modules_of
+
+pytestmark = pytest.mark.runtimes
+
+
+def test_averages_learn_what_no_device_has(tmp_path):
+    source = modules_of("node") / "federated" / "coordinator.py"
+    spec = importlib.util.spec_from_file_location("coordinator", source)
+    coordinator = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(coordinator)
+    scores, pooled = coordinator.federated_scores(tmp_path, rounds=6)
+    assert scores[-1] > scores[0] + 0.2 and scores[-1] > 0.7
+    assert pooled > scores[-1]

@@ -1,0 +1,183 @@
+"""Training packages: what is written, what cannot leave Python, and what a package must be."""
+
+import json
+
+import numpy as np
+import onnxruntime
+import pytest
+from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDRegressor
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
+from ortlearn.exceptions import PackageError, SavedFileError
+from ortlearn.learning_rates import LearningRateAdam
+from ortlearn.losses import FunctionLoss
+from ortlearn.saving import export_training, load_training, merge_weights
+from ortlearn.saving.tensors import pack_tensors, unpack_tensors
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(60, 3)).astype(np.float32)
+y = X @ [1.0, 2.0, 3.0]
+
+
+def fitted(model, labels=y, features=X, **options):
+    settings = {"learning_rate": "Adam", "max_iter": 2, "random_state": 0, **options}
+    return OrtGradientOptimizer(model, **settings).fit(features, labels)
+
+
+def squares(labels, scores):
+    return ((scores - labels) ** 2).ravel(), 2 * (scores - labels)
+
+
+def manifest_of(folder):
+    return json.loads((folder / "training.json").read_text())
+
+
+@pytest.mark.parametrize("kind", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_both_estimators_and_types(kind, dtype, tmp_path):
+    trained = kind(Ridge(), learning_rate="Adam", max_iter=2, random_state=0, dtype=dtype).fit(X, y)
+    export_training(trained, tmp_path)
+    assert manifest_of(tmp_path)["dtype"] == dtype
+    np.testing.assert_array_equal(load_training(tmp_path).predict(X), trained.predict(X))
+
+
+@pytest.mark.parametrize(
+    "model, labels",
+    [
+        (LogisticRegression(), y > 0),
+        (LogisticRegression(), np.digitize(y, [-1, 1])),
+        (MultiOutputClassifier(LogisticRegression()), np.column_stack([y > 0, y > 1]).astype(int)),
+        (LinearRegression(), np.column_stack([y, -y])),
+        (StandardScaler(), X),
+    ],
+    ids=["two classes", "three classes", "labels", "outputs", "transformer"],
+)
+def test_kinds_of_models(model, labels, tmp_path):
+    trained = fitted(model, labels)
+    export_training(trained, tmp_path, example=(X, labels))
+    record, _ = unpack_tensors((tmp_path / "record.safetensors").read_bytes())
+    manifest = manifest_of(tmp_path)
+    assert np.isfinite(manifest["record"]["objectives"]).all()
+    session = onnxruntime.InferenceSession(tmp_path / "predict.onnx")
+    assert {value.name for value in session.get_outputs()} == set(manifest["predict"])
+    assert {f"column {item['name']}" for item in manifest["features"]} <= record.keys()
+
+
+def test_schedule_and_batch_size(tmp_path):
+    rate = LearningRateAdam(eta0=0.5, learning_rate="cosine")
+    export_training(fitted(Ridge(), learning_rate=rate, max_iter=4), tmp_path, batch_size=7)
+    manifest = manifest_of(tmp_path)
+    assert manifest["batch_size"] == 7
+    spanning = rate.for_epochs(4)
+    assert manifest["schedule"]["rates"] == pytest.approx([spanning.rate(i) for i in range(4)])
+
+
+def test_the_state_of_the_update_continues(tmp_path):
+    trained = fitted(Ridge())
+    export_training(trained, tmp_path / "own")
+    export_training(trained, tmp_path / "other", learning_rate="SGDNesterov")
+    own, _ = unpack_tensors((tmp_path / "own" / "state.safetensors").read_bytes())
+    other, _ = unpack_tensors((tmp_path / "other" / "state.safetensors").read_bytes())
+    assert any(array.any() for array in own.values()) and not any(a.any() for a in other.values())
+
+
+@pytest.mark.parametrize(
+    "trained, cure",
+    [
+        (lambda: fitted(Ridge(), learning_rate="LBFGS", max_iter=200), 'learning_rate="Adam"'),
+        (lambda: fitted(Ridge(), learning_rate="auto", max_iter=200), 'learning_rate="Adam"'),
+        (lambda: fitted(Ridge(), average=True), "average=False"),
+        (lambda: fitted(LogisticRegression(class_weight="balanced"), y > 0), "class_weight=None"),
+        (
+            lambda: fitted(Ridge(), learning_rate=LearningRateAdam(learning_rate="adaptive")),
+            "choose another one",
+        ),
+        (
+            lambda: OrtGradientForwardBackwardOptimizer(
+                Ridge(), learning_rate="Adam", max_iter=2, random_state=0, learning_loss=FunctionLoss(squares)
+            ).fit(X, y),
+            "loss plugin",
+        ),
+        (
+            lambda: fitted(TransformedTargetRegressor(SGDRegressor(), transformer=StandardScaler())),
+            "transform y",
+        ),
+        (
+            lambda: fitted(
+                make_pipeline(TfidfVectorizer(), Ridge()), y[:4], ["one two", "two six", "six ten", "ten one"]
+            ),
+            "encode it",
+        ),
+    ],
+)
+def test_what_cannot_leave_python(trained, cure, tmp_path):
+    with pytest.raises(PackageError, match=cure):
+        export_training(trained(), tmp_path / "package")
+    assert not (tmp_path / "package").exists()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_steps_in_scikit_learn_are_named(tmp_path):
+    model = make_pipeline(FunctionTransformer(np.cbrt), Ridge())
+    with pytest.raises(PackageError, match="FunctionTransformer"):
+        export_training(fitted(model), tmp_path)
+
+
+def test_other_arguments(tmp_path):
+    with pytest.raises(NotFittedError):
+        export_training(clone(fitted(Ridge())), tmp_path)
+    with pytest.raises(ValueError, match="batch_size"):
+        export_training(fitted(Ridge()), tmp_path, batch_size=0)
+    with pytest.raises(ValueError, match="X has 2 features"):
+        export_training(fitted(Ridge()), tmp_path, example=(X[:, :2], y))
+
+
+def test_weights_are_merged(tmp_path):
+    trained = fitted(Ridge())
+    export_training(trained, tmp_path)
+    weights, _ = unpack_tensors((tmp_path / "weights.safetensors").read_bytes())
+    doubled = {name: 2 * array for name, array in weights.items()}
+    (tmp_path / "sent").write_bytes(pack_tensors(doubled))
+    model = merge_weights(tmp_path, tmp_path / "sent")
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    found = session.run(None, {"X": X})[0].ravel()
+    np.testing.assert_allclose(found, 2 * trained.predict(X), rtol=1e-5)
+    np.testing.assert_array_equal(load_training(tmp_path).predict(X), found)
+    with pytest.raises(SavedFileError, match="missing"):
+        merge_weights(tmp_path, {})
+    name = next(iter(weights))
+    with pytest.raises(SavedFileError, match=name):
+        merge_weights(tmp_path, {**weights, name: np.zeros((9, 9), dtype=np.float32)})
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"format": 2}, "format 2"),
+        ({"carried": 1}, "carried"),
+        ({"schedule": {}}, "lacks"),
+        ({"kind": "a list"}, "kind"),
+    ],
+)
+def test_other_manifests_are_refused(change, message, tmp_path):
+    export_training(fitted(Ridge()), tmp_path)
+    (tmp_path / "training.json").write_text(json.dumps({**manifest_of(tmp_path), **change}))
+    with pytest.raises(SavedFileError, match=message):
+        load_training(tmp_path)
+
+
+def test_weights_of_another_model_are_refused(tmp_path):
+    export_training(fitted(Ridge()), tmp_path)
+    (tmp_path / "weights.safetensors").write_bytes(pack_tensors({"other": np.zeros(3)}))
+    with pytest.raises(SavedFileError, match="not those of its estimator"):
+        load_training(tmp_path)
+    (tmp_path / "training.json").write_text("{")
+    with pytest.raises(SavedFileError, match="not JSON"):
+        load_training(tmp_path)
