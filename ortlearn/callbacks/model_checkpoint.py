@@ -250,7 +250,7 @@ class ModelCheckpoint:
             self._write_last(folder, estimator)
 
     def on_training_pause(self, estimator: Any, context: Any) -> None:
-        """Write the state of a training within an epoch, if it is time.
+        """Write the state of a training within an epoch, if it is time; a call of ``partial_fit`` has none.
 
         Parameters
         ----------
@@ -264,7 +264,7 @@ class ModelCheckpoint:
         """
         from . import run_folders
 
-        if self._is_due():
+        if context.task_name != "partial_fit" and self._is_due():
             self._write_last(run_folders.held_folder(context, self._writer), estimator)
 
     def on_training_over(self, estimator: Any, context: Any) -> None:

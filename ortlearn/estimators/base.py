@@ -170,7 +170,7 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
         source_val=None,
         y_val=None,
         sample_weight_val=None,
-        resume=False,
+        resume_from=None,
     ):
         """Train on rows that do not fit in memory: an epoch is a pass over a source.
 
@@ -202,9 +202,10 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
             Rows on which loss and score are measured; ``early_stopping`` needs it.
         y_val, sample_weight_val : str, list of str or array-like, default=None
             Its labels and weights; columns of the same names by default.
-        resume : bool, default=False
-            Whether to continue where the last call ended because its source could not be read: at the same
-            batch, with the same result as without the interruption.
+        resume_from : str, os.PathLike or estimator, default=None
+            Training to resume, as in ``fit``: this object after an error of the source or a Ctrl-C, or the
+            folder of a :class:`~ortlearn.callbacks.ModelCheckpoint`. The pass is read up to the next batch,
+            blocks of known size are skipped. Source and ``shuffle_buffer`` must be the same.
 
         Returns
         -------
@@ -214,8 +215,11 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
         Raises
         ------
         SourceError
-            If rows cannot be read; the message names file and row group, or the batch. What was learned
-            before is kept, as after any other error that comes with a row once training has begun.
+            If rows cannot be read; the message names file and row group, or the batch. The object has what it
+            has reached, if that is anything, as after any other error that comes with a row once training has
+            begun, and ``fit_stream(..., resume_from=self)`` resumes its training.
+        KeyboardInterrupt
+            At a Ctrl-C, likewise.
         ValueError
             If an argument or a parameter is invalid. The object stays as it was.
 
@@ -239,8 +243,8 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
         True
         """
         from ..training.stream_progress import close_stream
+        from .resuming import find_resumption
         from .source_fitting import SourceRequest, fit_source
-        from .training_run import InterruptedFit
 
         request = SourceRequest(
             source=source,
@@ -251,22 +255,17 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
             ),
             classes=classes,
             shuffle_buffer=shuffle_buffer,
+            resumption=None if resume_from is None else find_resumption(resume_from),
         )
         if source_val is None and (y_val is not None or sample_weight_val is not None):
             raise ValueError("source_val is missing: y_val and sample_weight_val belong to its rows.")
         close_stream(self)
-        try:
-            return self._commit(lambda trainer: fit_source(trainer, request, resume))
-        except InterruptedFit as interrupted:
-            self._fitted = interrupted.model
-            cause = interrupted.__cause__
-        assert cause is not None
-        raise cause
+        return self._commit(lambda trainer: fit_source(trainer, request))
 
     def _commit(self, train: Callable[[Trainer], FittedModel]):
-        """Train, and take the fitted model over once everything succeeded: an error changes nothing."""
+        """Train, and take over what that leaves, or had reached at an interrupt; errors change nothing."""
         from ..graphs import runtime_errors
-        from ..training.positions import Interrupted
+        from ..training.positions import Interrupted, ReadingFailed
         from .callbacks import EstimatorView
         from .fitting import Trainer
 
@@ -275,13 +274,16 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
         with runtime_errors():
             parameters = self.get_params(deep=False)
             trainer = Trainer(self._configuration(), last, EstimatorView(twin), self, parameters)
+            ended: BaseException | None = None
             try:
                 twin._fitted = with_callbacks(lambda twin: train(trainer))(twin)
-            except Interrupted as interrupt:
-                if interrupt.model is not None:
-                    twin._fitted = interrupt.model
+            except (Interrupted, ReadingFailed) as error:
+                ended = error if isinstance(error, Interrupted) else error.__cause__
+                if error.model is not None:
+                    twin._fitted = error.model
                     self.__dict__.update(vars(twin))
-                raise
+            if ended is not None:  # out here, where it has no other error as its context
+                raise ended
         self.__dict__.update(vars(twin))
         return self
 

@@ -16,7 +16,7 @@ from ..exceptions import ConvergenceError
 from ..models import find_definition, fitted_part
 from ..training import Data, LoopSettings
 from .adaptation import Candidate, choose, folds
-from .callbacks import EstimatorView
+from .callbacks import EstimatorView, FitTask
 from .configuration import TOL, Configuration
 from .fitted_model import FittedModel
 from .inference import LiveInference
@@ -29,10 +29,53 @@ from .starting import Start, begin, data_of, labelled, resume
 from .training_run import new_step, train
 from .validation import Validation
 
-__all__ = ["Trainer", "draw_seed"]
+__all__ = ["Opening", "Trainer"]
 
 #: Samples from which on some are held out, to know when to stop.
 FEWEST_SAMPLES = 20
+
+
+@dataclass(frozen=True)
+class Opening:
+    """A call of ``fit`` or ``fit_stream`` before anything is trained: a new training, or one that is resumed.
+
+    Attributes
+    ----------
+    task : FitTask or None
+        Task of the call, for callbacks.
+    resumption : Resumption or None
+        Training to resume.
+    random_state : numpy.random.RandomState
+        What the decisions of the training are drawn from.
+    begun : numpy.random.RandomState
+        The same before anything was drawn.
+    seed : int
+        Seed of the orders of the samples, which is drawn first.
+    parameters : dict of str to str
+        Texts of the parameters that it must be resumed with.
+    """
+
+    task: FitTask | None
+    resumption: Resumption | None
+    random_state: np.random.RandomState
+    begun: np.random.RandomState
+    seed: int
+    parameters: dict[str, str]
+
+    def train(
+        self,
+        configuration: Configuration,
+        start: Start,
+        settings: LoopSettings,
+        validation: Validation | None,
+        candidate: Candidate | None = None,
+    ) -> FittedModel:
+        """Return the model that the training leaves, its end where it is resumed."""
+        resumption_at = resumptions(start, self.begun, self.parameters, candidate)
+        position = None if self.resumption is None else self.resumption.position
+        return train(
+            configuration, start, settings, validation, self.task, candidate, resumption_at, position
+        )
 
 
 @dataclass(frozen=True)
@@ -79,25 +122,16 @@ class Trainer:
         configuration, stopping = self.configuration, self.configuration.stopping
         configuration.check_fit()
         expected = expected_classes(classes, samples.y, configuration.estimator_type)
-        task = self.view.task("fit", stopping.max_iter, resumption is not None)
-        texts = parameter_texts(self.parameters)
-        if resumption is None and task is not None and task.path_to_resume is not None:
-            resumption = find_resumption(task.path_to_resume)
-        if resumption is None:
-            random_state = check_random_state(configuration.random_state)
-        else:
-            resumption.check_parameters(texts)
-            random_state = resumption.fresh_random_state()
-        begun = copy.deepcopy(random_state)
-        seed = draw_seed(random_state)
+        opening = self.open(resumption)
+        resumption, random_state = opening.resumption, opening.random_state
         if stopping.early_stopping and held_out is None:
             _check_splits(configuration.source)
             parts = hold_out(samples, configuration, random_state)
             samples, held_out = samples.take(parts[0]), samples.take(parts[1])
-        if task is not None:
-            task.begin(samples)
+        if opening.task is not None:
+            opening.task.begin(samples)
         last = self.last if configuration.warm_start and resumption is None else None
-        start = begin(configuration, samples, random_state, seed, last, expected)
+        start = begin(configuration, samples, random_state, opening.seed, last, expected)
         samples, _ = labelled(start.problem, samples)
         settings = configuration.loop_settings(stopping.max_iter, (), stream=False)
         adapts = self._adapts(start)
@@ -110,12 +144,27 @@ class Trainer:
         validation = None if held_out is None else self.validation(start, held_out)
         if resumption is None:
             candidate = self._candidate(start, settings, validation, random_state) if adapts else None
-            position = None
         else:
             start, candidate = resumption.applied(start), resumption.candidate
-            position = resumption.position
-        resumption_at = resumptions(start, begun, texts, candidate)
-        return train(configuration, start, settings, validation, task, candidate, resumption_at, position)
+        return opening.train(configuration, start, settings, validation, candidate)
+
+    def open(self, resumption: Resumption | None, **others: Any) -> Opening:
+        """Return the training of a call, which is resumed where a callback finds one to resume, too.
+
+        ``others`` must be the same when it is resumed, besides the parameters.
+        """
+        configuration = self.configuration
+        task = self.view.task("fit", configuration.stopping.max_iter, resumption is not None)
+        texts = parameter_texts({**self.parameters, **others})
+        if resumption is None and task is not None and task.path_to_resume is not None:
+            resumption = find_resumption(task.path_to_resume)
+        if resumption is None:
+            random_state = check_random_state(configuration.random_state)
+        else:
+            resumption.check_parameters(texts)
+            random_state = resumption.fresh_random_state()
+        begun = copy.deepcopy(random_state)
+        return Opening(task, resumption, random_state, begun, _draw_seed(random_state), texts)
 
     def partial_fit(
         self,
@@ -133,7 +182,7 @@ class Trainer:
         if task is not None:
             task.begin(samples)
         if self.last is None:
-            seed = draw_seed(random_state)
+            seed = _draw_seed(random_state)
             start = begin(configuration, samples, random_state, seed, None, expected, True, total_weight)
         else:
             start = resume(configuration, samples, self.last, total_weight)
@@ -238,6 +287,6 @@ def _stopped(configuration: Configuration, model: FittedModel) -> FittedModel:
     return replace(model, trained=trained, state=state, inference=None)
 
 
-def draw_seed(random_state: np.random.RandomState) -> int:
+def _draw_seed(random_state: np.random.RandomState) -> int:
     """Return the seed of the orders of a training's samples, from 0 to 2**63 - 1."""
     return int(random_state.randint(np.iinfo(np.int64).max, dtype=np.int64))

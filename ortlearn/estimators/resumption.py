@@ -79,8 +79,8 @@ class Resumption:
         """
         if digest_of(start) != self.digest:
             raise SavedFileError(
-                "The training to resume has another model or other samples: pass the estimator, X, y and "
-                "sample_weight that it began with, and use the same versions of packages."
+                "The training to resume has another model or other samples: pass the estimator, samples, "
+                "labels and weights that it began with, and use the same versions of packages."
             )
         return replace(start, weights=self.weights, state=replace(start.state, anchor=self.weights))
 
@@ -115,11 +115,11 @@ def resumptions(
 
 
 def digest_of(start: Start) -> int:
-    """Return a checksum of the graph and the samples of a training."""
+    """Return a checksum of the graph and the samples of a training, the first ones of a source."""
     found = zlib.crc32(start.problem.trainable.model.SerializeToString(deterministic=True))
     for array in _arrays(start.data):
         found = zlib.crc32(array, found)
-    return found
+    return found if start.source is None else zlib.crc32(start.source.summary, found)
 
 
 def _arrays(data: Data) -> Iterable[bytes | memoryview]:

@@ -16,7 +16,6 @@ from ..preprocessing.schema import Input, InputSchema
 from ..saving.record_types import RecordType, parameters_type
 from ..training.coordinates import Coordinates, Scale
 from ..training.first_layers import FirstLayer
-from ..training.passes import PassPosition, Unfinished
 from ..training.positions import Evaluations, Position
 from .adaptation import Candidate
 from .configuration import Updates
@@ -32,7 +31,7 @@ RECORDS = (
     *(TrainableModel, OwnLoss, Weight, Reparametrisation, Input, InputSchema, TensorType),
     *(sets.Simplex, sets.Shares, sets.LogProbability, sets.Increasing, sets.Rising, sets.Triangular),
     *(signs.Positive, signs.NotNegative),
-    *(Position, Evaluations, PassPosition, Unfinished, Scale, FirstLayer),
+    *(Position, Evaluations, Scale, FirstLayer),
 )
 PARAMETERS = (PerOutputLoss, RowObjective, SignedLabelLoss, PerWeightPenalty)
 TYPES: Mapping[str, RecordType] = {

@@ -7,23 +7,21 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from ..exceptions import PluginError
 from ..streams import Rows, Source, Table, cut, open_source
 from ..training import Data
-from .callbacks import FitTask
 from .class_weights import objective_weights
 from .fitted_model import FittedModel
-from .fitting import Trainer, draw_seed
+from .fitting import Opening, Trainer
 from .input_validation import read_samples
 from .partial_fit_classes import PartialFitClasses, expected_classes
+from .resumption import Resumption
 from .samples import Samples
 from .source_counts import Whole, count
 from .source_rows import SourceRows
 from .source_samples import SourceSamples
-from .starting import Start, begin, starts_with_own
-from .training_run import train
+from .starting import Start, begin
 from .validation import Validation
 
 __all__ = ["SourceRequest", "fit_source"]
@@ -46,6 +44,8 @@ class SourceRequest:
         All classes.
     shuffle_buffer : int
         Rows that are held at a time.
+    resumption : Resumption or None
+        Training to resume.
     """
 
     source: Any
@@ -54,23 +54,24 @@ class SourceRequest:
     held_out_labels: tuple[Any, Any, Any]
     classes: Any
     shuffle_buffer: int
+    resumption: Resumption | None
 
 
-def fit_source(trainer: Trainer, request: SourceRequest, resume: bool) -> FittedModel:
-    """Return a model that is trained on a source; its end, where an earlier call was interrupted."""
+def fit_source(trainer: Trainer, request: SourceRequest) -> FittedModel:
+    """Return a model that is trained on a source."""
     _check(trainer, request)
     source = open_source(request.source, *request.labels)
     held_out = None if request.held_out is None else open_source(request.held_out, *request.held_out_labels)
     try:
         samples = _samples(trainer, source, request.shuffle_buffer)
-        start, task = _resumed(trainer, samples) if resume else _begun(trainer, samples, request.classes)
+        opening = trainer.open(request.resumption, shuffle_buffer=samples.size)
+        start = _begin(trainer, opening, samples, request.classes)
         validation = None if held_out is None else _validation(trainer, start, held_out, samples.size)
-        configuration, done = trainer.configuration, start.state.train_losses
-        settings = configuration.loop_settings(configuration.stopping.max_iter, done, stream=False)
-        settings = replace(settings, max_iter=settings.max_iter - len(done))
+        configuration = trainer.configuration
+        settings = configuration.loop_settings(configuration.stopping.max_iter, (), stream=False)
         if validation is not None and trainer.is_automatic and not configuration.stopping.early_stopping:
             settings = replace(settings, watch="validation_loss", validation_every=1, tol=0.0)
-        return train(configuration, start, settings, validation, task)
+        return opening.train(configuration, start, settings, validation)
     finally:
         source.close()
         if held_out is not None:
@@ -101,49 +102,19 @@ def _samples(trainer: Trainer, source: Source, shuffle_buffer: int) -> SourceSam
     return SourceSamples(source, whole, configuration.updates.batch_size, int(shuffle_buffer))
 
 
-def _begun(trainer: Trainer, samples: SourceSamples, classes: Any) -> tuple[Start, Any]:
-    """Return the start of a training, and its task for callbacks."""
-    configuration = trainer.configuration
-    random_state = check_random_state(configuration.random_state)
-    seed = draw_seed(random_state)
+def _begin(trainer: Trainer, opening: Opening, samples: SourceSamples, classes: Any) -> Start:
+    """Return what a training begins with: the first rows, and what is known of all."""
+    configuration, resumption = trainer.configuration, opening.resumption
     first = _in_memory(trainer, samples.first())
     expected = _expected(classes, samples.whole, first.y, configuration.estimator_type)
-    task = _begun_task(trainer, first)
-    last = trainer.last if configuration.warm_start else None
+    if opening.task is not None:
+        opening.task.begin(first)
+    last = trainer.last if configuration.warm_start and resumption is None else None
+    random_state, seed = opening.random_state, opening.seed
     start = begin(configuration, first, random_state, seed, last, expected, whole=samples.whole)
     samples.understood_by(start.problem, start.features)
-    return _of_source(start, samples), task
-
-
-def _begun_task(trainer: Trainer, first: Samples) -> FitTask | None:
-    task = trainer.view.task("fit", trainer.configuration.stopping.max_iter)
-    if task is not None:
-        task.begin(first)
-    return task
-
-
-def _resumed(trainer: Trainer, samples: SourceSamples) -> tuple[Start, Any]:
-    """Return the rest of a training that was interrupted."""
-    last, configuration = trainer.last, trainer.configuration
-    unfinished = None if last is None else last.state.unfinished
-    if last is None or unfinished is None:
-        raise ValueError("resume=True continues after a source that could not be read: none was.")
-    batches = unfinished.position.chunk * (samples.size // configuration.updates.batch_size)
-    same = batches + unfinished.position.batches == len(unfinished.values)
-    if not same or samples.n_samples != unfinished.n_samples:
-        raise ValueError(
-            f"resume=True needs the same rows, batch_size and shuffle_buffer: the source had "
-            f"{unfinished.n_samples} rows and has {samples.n_samples}. Leave resume out to begin anew."
-        )
-    problem, state = last.problem, last.state
-    samples.understood_by(problem, last.features)
-    first = samples.first()
-    task = _begun_task(trainer, _in_memory(trainer, first))
-    data = samples.read(first)
-    weights = state.anchor or last.next_weights(problem.trainable.trained)
-    own = starts_with_own(configuration, problem)
-    start = Start(problem, last.features, data, weights, replace(state, n_seen=0), own)
-    return _of_source(start, samples), task
+    start = _of_source(start, samples)
+    return start if resumption is None else resumption.applied(start)
 
 
 def _of_source(start: Start, samples: SourceSamples) -> Start:

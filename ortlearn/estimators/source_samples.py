@@ -14,7 +14,7 @@ from ..streams import Rows, Source, Turns, chunk_size, cut, prefetched, whole_bl
 from ..training import Data
 from ..training.batches import epoch_order
 from ..training.first_layers import Moments
-from ..training.passes import PassPosition
+from ..training.passes import Chunk
 from .class_weights import objective_weights, times_class_weights
 from .input_validation import InputFeatures, read_samples
 from .problem import Problem, label_spread
@@ -54,9 +54,15 @@ class SourceSamples:
         self.size = chunk_size(whole.n_rows, batch_size, shuffle_buffer)
         self.label_moments: tuple[np.ndarray, float] | None = None
         self._source = source
-        self._batch_size = batch_size
         # What reads ahead begins a chunk once the one before the last is done with.
         self._turns = Turns()
+
+    @property
+    def summary(self) -> bytes:
+        """Text of what is known of all rows, to tell other ones by."""
+        whole = self.whole
+        labels = None if whole.labels is None else whole.labels.tolist()
+        return repr((whole.n_rows, whole.largest, whole.weights.tolist(), labels)).encode()
 
     @property
     def is_one_chunk(self) -> bool:
@@ -176,18 +182,18 @@ class SourcePasses:
         self.n_samples = samples.n_samples
         self._samples, self._prepare, self._seed = samples, prepare, seed
 
-    def chunks(self, position: PassPosition) -> Generator[tuple[Data, np.ndarray], None, None]:
-        """Yield the chunks of a pass."""
-        return prefetched(lambda: self._read(position))
+    def chunks(self, epoch: int, n_rows: int) -> Generator[Chunk, None, None]:
+        """Yield the chunks of a pass after some rows of it."""
+        return prefetched(lambda: self._read(epoch, n_rows))
 
-    def _read(self, position: PassPosition) -> Iterator[tuple[Data, np.ndarray]]:
+    def _read(self, epoch: int, n_rows: int) -> Iterator[Chunk]:
         samples = self._samples
-        blocks, skipped = samples.blocks_after(position.epoch, self._seed, position.chunk * samples.size)
-        number, done = position.chunk, position.batches * samples._batch_size
+        number, done = divmod(n_rows, samples.size)
+        blocks, skipped = samples.blocks_after(epoch, self._seed, number * samples.size)
         for data in map(samples.read, samples.cut(blocks, skipped)):
             if len(data) != min(samples.size, self.n_samples - number * samples.size):
                 self._say_that_rows_changed(number * samples.size + len(data))
-            order = epoch_order(len(data), self._seed, position.epoch, number)
+            order = epoch_order(len(data), self._seed, epoch, number)
             yield self._prepare(data), order[done:]
             number, done = number + 1, 0
         if number * samples.size < self.n_samples:

@@ -32,7 +32,7 @@ from .training_state import TrainingState
 if TYPE_CHECKING:
     from .source_samples import SourceSamples
 
-__all__ = ["Start", "begin", "data_of", "labelled", "resume", "starts_with_own"]
+__all__ = ["Start", "begin", "data_of", "labelled", "resume"]
 
 UNFITTED = (
     "warm_start=True, but {} is not fitted: it is fitted on these rows first, and trained from there. "
@@ -157,11 +157,11 @@ def begin(
     fresh = _fresh_weights(problem, random_state) if configuration.updates.learning_rate is None else None
     seen = problem.total_weight(labels, weights_of_labels)
     state = TrainingState(seed, total_weight=seen, penalty_weight=seen, anchor=weights)
-    is_own = not stream and starts_with_own(configuration, problem)
+    is_own = not stream and _starts_with_own(configuration, problem)
     return Start(problem, features, data, weights, state, is_own, fresh)
 
 
-def starts_with_own(configuration: Configuration, problem: Problem) -> bool:
+def _starts_with_own(configuration: Configuration, problem: Problem) -> bool:
     """Return whether training begins with a model's own weights, and none is drawn."""
     trained = [problem.trainable.weights[name] for name in problem.trainable.trained]
     return configuration.warm_start or not any(weight.drawn for weight in trained)

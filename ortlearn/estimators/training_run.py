@@ -26,9 +26,7 @@ from ..training.averaging import begin_later
 from ..training.coordinates import Coordinates
 from ..training.full_batch import FullBatchStep
 from ..training.hoisting import Prefix, needs_hoisting, split_prefix
-from ..training.pass_loop import run_passes
-from ..training.passes import ReadingFailed
-from ..training.positions import Interrupted, Position
+from ..training.positions import Interrupted, Position, ReadingFailed
 from ..training.rescaling import unit_lengths
 from ..training.solver_loop import run_full_batch, standardised_weights
 from ..training.step_graphs import OBJECTIVE, objective_graph, penalty_graph
@@ -42,27 +40,13 @@ from .resumption import Resumption
 from .starting import Start
 from .validation import Validation
 
-__all__ = ["InterruptedFit", "new_step", "train"]
+__all__ = ["new_step", "train"]
 
 KEPT = (
     "Training did not make the model better, by samples that it was not trained on or else by its objective: "
     "it stays as it was (start_kept_ is True). Pass X_val and y_val to judge by other samples, or set "
     "keep_better=False to take the trained weights anyway."
 )
-
-
-class InterruptedFit(Exception):
-    """A source could not be read to the end of a training; the cause says why.
-
-    Parameters
-    ----------
-    model : FittedModel
-        What was learned before.
-    """
-
-    def __init__(self, model: FittedModel):
-        super().__init__(model)
-        self.model = model
 
 
 def train(
@@ -93,6 +77,7 @@ def train(
     hooks: dict[str, Any] = {
         "validate": None if validation is None else validation.measure,
         "observer": observer,
+        "position": position,
     }
     if start.source is not None:
         hooks["passes"] = start.source.passes(prepare, start.state.seed if configuration.shuffle else None)
@@ -100,19 +85,11 @@ def train(
         result = TrainingResult.of_start(start.weights)
     else:
         settings = replace(settings, advice=advice)
-        if start.source is None:
-            hooks["position"] = position
         try:
             result = _run(start, step, data, settings, candidate, hooks)
-        except ReadingFailed as failed:
-            cause, found = failed.__cause__, failed.result
-            if not found.history and not found.unfinished.position.chunk and start.state.unfinished is None:
-                raise cause from None  # type: ignore[misc]
-            raise InterruptedFit(model_after(found)) from cause
-        except Interrupted as interrupt:
-            reached = interrupt.snapshot.position
-            if resumption_at is not None and (reached.n_epochs or len(reached.objectives)):
-                interrupt.model = model_after(TrainingResult.of_snapshot(interrupt.snapshot))
+        except (Interrupted, ReadingFailed) as ended:
+            if resumption_at is not None and ended.snapshot.position.has_updates:
+                ended.model = model_after(TrainingResult.of_snapshot(ended.snapshot))
             raise
     if candidate is None and start.is_own and configuration.keep_better:
         _keep_better(configuration, start, result, validation, (step.task, data))
@@ -134,7 +111,7 @@ def _run(
     hooks: dict[str, Any],
 ) -> TrainingResult:
     """Train on all samples at once, or on batches."""
-    learning_rate, weights, unfinished = step.task.update.learning_rate, start.weights, start.state.unfinished
+    learning_rate, weights = step.task.update.learning_rate, start.weights
     if learning_rate.full_batch:
         others = start.others(step.task)
         center = ("start" if start.is_own else "fresh") if candidate is None else candidate.center
@@ -143,17 +120,11 @@ def _run(
         pull = 0.0 if candidate is None else candidate.pull
         return run_full_batch(step, data, weights, settings, **hooks, pull=pull)
     states, coordinates = begin_later(start.state.states, learning_rate), start.state.coordinates
-    if unfinished is not None:
-        weights, states = unfinished.raw, start.state.states
-        hooks |= {"unfinished": unfinished, "past": start.state.history}
-    elif coordinates is not None:
+    if coordinates is not None:
         own = start.fresh is None or start.is_own
         weights = coordinates.as_points(weights) if own else start.others(step.task)["fresh"]
         states = states or unit_lengths(step.task, weights, start.label_moments()[1])
-    if coordinates is not None:
         hooks["convert"] = coordinates.as_weights
-    if start.source is not None:
-        return run_passes(step, data, weights, settings, states=states, **hooks)
     return run_training(step, data, weights, settings, start.state.seed, states=states, **hooks)
 
 

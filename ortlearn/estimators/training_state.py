@@ -11,7 +11,6 @@ import numpy as np
 
 from ..training import TrainingResult
 from ..training.coordinates import Coordinates
-from ..training.passes import Unfinished
 
 __all__ = ["Progress", "TrainingState", "Window"]
 
@@ -74,8 +73,6 @@ class TrainingState:
         Weights that a penalty ``toward="start"`` pulls to.
     coordinates : Coordinates or None
         Those in which batches are trained on, of the first samples of a stream.
-    unfinished : Unfinished or None
-        Epoch in which reading a source failed.
     window : Window
         Early stopping of a stream.
     """
@@ -91,7 +88,6 @@ class TrainingState:
     start_kept: bool = False
     anchor: dict[str, np.ndarray] | None = None
     coordinates: Coordinates | None = None
-    unfinished: Unfinished | None = None
     window: Window = Window()
 
     def with_more(self, weight: float) -> TrainingState:
@@ -114,7 +110,6 @@ class TrainingState:
             result.start_kept,
             self.anchor,
             self.coordinates,
-            result.unfinished,
             self.window,
         )
 

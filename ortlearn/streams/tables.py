@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ __all__ = ["Selection", "Table", "pyarrow"]
 
 #: Rows of which columns are put side by side at once: they and the result are in the cache.
 ROWS = 4096
+#: Elements between two columns there: at a power of two bytes they would share the same sets of the cache.
+PADDING = 48
 
 
 def pyarrow() -> Any:
@@ -39,6 +42,7 @@ class Table:
 
     def __init__(self, data: Any):
         self._data = data
+        self._kinds = data.schema.types
         self.shape = (data.num_rows, data.num_columns)
 
     def __len__(self) -> int:
@@ -68,8 +72,7 @@ class Table:
     @property
     def holds_numbers(self) -> bool:
         """Whether all columns are numbers, or one of lists of numbers is."""
-        kinds = self._data.schema.types
-        return all(map(_is_number, kinds)) or _are_lists(kinds)
+        return _are_numbers(tuple(self._kinds))
 
     def matrix(self, dtype: np.dtype) -> np.ndarray:
         """Return numbers as a matrix, NaN for nulls.
@@ -91,8 +94,7 @@ class Table:
     @property
     def width(self) -> int:
         """Columns of the matrix."""
-        kinds = self._data.schema.types
-        return kinds[0].list_size if _are_lists(kinds) else len(kinds)
+        return self._kinds[0].list_size if _are_lists(self._kinds) else len(self._kinds)
 
     def write(self, out: np.ndarray) -> None:
         """Write the matrix into an array.
@@ -105,7 +107,7 @@ class Table:
         pa, stop = pyarrow(), 0
         for batch in [self._data] if isinstance(self._data, pa.RecordBatch) else self._data.to_batches():
             start, stop = stop, stop + batch.num_rows
-            if _are_lists(batch.schema.types):
+            if _are_lists(self._kinds):
                 out[start:stop] = _list_matrix(batch.column(0))
             else:
                 _write_rows([_numbers(column) for column in batch.columns], out[start:stop])
@@ -123,7 +125,7 @@ class Table:
         DataFrame or ndarray
             Features.
         """
-        if _are_lists(self._data.schema.types):
+        if _are_lists(self._kinds):
             return self.matrix(dtype)
         try:
             return self._data.to_pandas()
@@ -147,11 +149,14 @@ class Selection:
         Columns of labels.
     sample_weight : str or None
         Column of weights.
+    width : int
+        Numbers of a row of features.
     """
 
     features: list[str]
     y: Any
     sample_weight: str | None
+    width: int
 
     @classmethod
     def of(cls, schema: Any, features: Any, y: Any, sample_weight: Any) -> Selection:
@@ -170,7 +175,8 @@ class Selection:
             raise ValueError(f"The source has no columns {missing}: it has {schema.names}.")
         if not chosen:
             raise ValueError(f"No column is left for features: the source has {schema.names}.")
-        return cls(chosen, y if isinstance(y, str) or y is None else labels, sample_weight)
+        width = sum(getattr(schema.field(name).type, "list_size", 1) for name in chosen)
+        return cls(chosen, y if isinstance(y, str) or y is None else labels, sample_weight, width)
 
     def columns(self, features: bool = True) -> list[str]:
         """Return the names of all columns that are read; at least one."""
@@ -209,6 +215,12 @@ def _is_number(kind: Any) -> bool:
     return types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind)
 
 
+@lru_cache(maxsize=8)
+def _are_numbers(kinds: tuple[Any, ...]) -> bool:
+    """Return whether columns are numbers; most tables of a source have the same kinds."""
+    return all(map(_is_number, kinds)) or _are_lists(kinds)
+
+
 def _are_lists(kinds: Sequence[Any]) -> bool:
     types = pyarrow().types
     return len(kinds) == 1 and types.is_fixed_size_list(kinds[0]) and _is_number(kinds[0].value_type)
@@ -216,12 +228,12 @@ def _are_lists(kinds: Sequence[Any]) -> bool:
 
 def _write_rows(columns: Sequence[np.ndarray], out: np.ndarray) -> None:
     """Write columns side by side: some rows at a time, first one column after the other, then across."""
-    across = np.empty((len(columns), min(ROWS, len(out))), dtype=out.dtype)
+    across = np.empty((len(columns), min(ROWS, len(out)) + PADDING), dtype=out.dtype)
     for start in range(0, len(out), ROWS):
         rows = out[start : start + ROWS]
-        part = across[:, : len(rows)]
-        np.stack([column[start : start + ROWS] for column in columns], out=part, casting="same_kind")
-        rows[:] = part.T
+        for column, target in zip(columns, across, strict=True):
+            target[: len(rows)] = column[start : start + ROWS]
+        rows[:] = across[:, : len(rows)].T
 
 
 def _list_matrix(column: Any) -> np.ndarray:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -47,7 +46,7 @@ def check_last(step: BaseStep, buffers: CarriedBuffers, rows: np.ndarray) -> Non
 
 
 def report(
-    value: float, recent: deque[float], rate: float, settings: LoopSettings, result: TrainingResult
+    value: float, recent: Sequence[float], rate: float, settings: LoopSettings, result: TrainingResult
 ) -> None:
     """Raise an error, or warn where the settings say so, that a loss is not finite."""
     epoch = settings.first_epoch + min(result.n_iter + 1, settings.max_iter)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Generator
+from contextlib import closing
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
@@ -11,13 +12,14 @@ import numpy as np
 from ..learning_rates import Rates
 from . import batch_timer
 from .base_step import BaseStep
-from .batches import batch_shares, batch_sizes, epoch_order
+from .batches import batch_shares, batch_sizes
 from .buffers import CarriedBuffers, Data
 from .divergence import Convert, Diverged, check_last, report, snapshot_of
 from .full_batch import FullBatchStep
 from .loop_records import LoopSettings, Observer, Snapshot, TrainingResult
 from .monitor import Monitor, Validate
-from .positions import Interrupted, Position
+from .passes import Chunk, Passes, PassesInMemory
+from .positions import Interrupted, Position, ReadingFailed
 from .progress import progress_bar
 from .solver_loop import run_full_batch
 
@@ -25,8 +27,8 @@ __all__ = ["LoopSettings", "TrainingResult", "run_training"]
 
 #: Seconds between two times that an observer hears of an epoch in progress.
 PAUSE = 0.05
-#: Objectives of an epoch that has not begun.
-NONE = np.zeros(0)
+#: Objectives that a message about a loss that is not finite names.
+RECENT = 10
 
 
 def run_training(
@@ -42,6 +44,7 @@ def run_training(
     observer: Observer | None = None,
     convert: Convert | None = None,
     position: Position | None = None,
+    passes: Passes | None = None,
 ) -> TrainingResult:
     """Train.
 
@@ -50,7 +53,7 @@ def run_training(
     step : BaseStep or FullBatchStep
         How a batch updates the weights, or the objective of all rows.
     data : Data
-        Rows.
+        Rows; some of them where ``passes`` are given.
     weights : dict of str to ndarray
         Initial weights.
     settings : LoopSettings
@@ -70,6 +73,8 @@ def run_training(
     position : Position, default=None
         Where to continue a training of the same step, data, settings and seed; ``weights`` and ``states`` are
         those of its beginning.
+    passes : Passes, default=None
+        Rows of every epoch, with seed and shard of their own; ``data`` by default.
 
     Returns
     -------
@@ -82,22 +87,27 @@ def run_training(
         If a loss is not finite and ``settings.exc`` is True.
     Interrupted
         At a Ctrl-C, a KeyboardInterrupt with what the training has reached.
+    ReadingFailed
+        If the next rows of ``passes`` cannot be read, with what the training has reached.
     """
     if isinstance(step, FullBatchStep):
         return run_full_batch(step, data, weights, settings, validate, observer, position=position)
     if position is not None:
         weights, states = position.weights, position.states
-    buffers = step.start(data, batch_sizes(len(data), settings.batch_size), weights, states)
+    if passes is None:
+        passes = PassesInMemory(data, seed if settings.shuffle else None, shard)
+    sizes = batch_sizes(passes.n_samples, settings.batch_size)
+    buffers = step.start(data, sizes, weights, states, passes.n_samples)
     step.checks_loss = settings.first_epoch == 0 and position is None
     with progress_bar(
         settings.max_iter, settings.description, bool(settings.verbose), settings.stream
     ) as advance:
         monitor = Monitor(settings, validate, observer, advance, position, convert)
-        run = _Run(step, data, buffers, settings, monitor, observer, convert, position)
+        run = _Run(step, passes, buffers, settings, monitor, observer, convert, position)
         try:
-            run.train(seed if settings.shuffle else None, shard)
+            run.train()
         except Diverged as diverged:
-            report(diverged.value, run.recent, run.rate, settings, monitor.result)
+            report(diverged.value, run.recent(), run.rate, settings, monitor.result)
         except KeyboardInterrupt as interrupt:
             raise Interrupted(run.located(), *interrupt.args) from interrupt
         else:
@@ -105,26 +115,60 @@ def run_training(
     return monitor.finish(snapshot_of(buffers, convert))
 
 
+class _Epoch:
+    """Objectives of an epoch, in arrays of some batches each, and what these count in the mean."""
+
+    def __init__(self, position: Position | None = None):
+        known = position or Position()
+        self.objectives = [known.objectives.astype(np.float64)]
+        self._shares = [known.shares]
+        self.n_batches = len(known.objectives)
+
+    def begin_part(self, shares: np.ndarray) -> None:
+        """Take note of what the next batches count."""
+        self._shares.append(shares)
+
+    def end_part(self, objectives: np.ndarray) -> None:
+        """Take note of their objectives."""
+        self.objectives.append(objectives)
+        self.n_batches += len(objectives)
+
+    def measured(self, n_parts: int, others: list[Any]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the objectives of some parts, and then of others, with their shares."""
+        values = np.concatenate([*self.objectives[:n_parts], *map(np.atleast_1d, others)])
+        return values, np.concatenate(self._shares)[: len(values)]
+
+    def mean(self) -> float:
+        values, shares = self.measured(len(self.objectives), [])
+        return float(np.dot(values, shares) / shares.sum())
+
+
 class _Place(NamedTuple):
-    """Where a loop is: number of the epoch, its objectives so far, and the copy of weights and states."""
+    """Where a loop is: complete epochs and their last objectives, the epoch in progress, the copy to update.
 
-    epoch: int
-    before: np.ndarray
-    values: list[Any]
-    n_values: int
-    copy: int
+    Of the epoch, some parts are complete, and of the next one as many batches as there are values.
+    """
+
+    n_epochs: int
     recent: list[float]
+    epoch: _Epoch
+    copy: int
+    n_parts: int = 1
+    values: list[Any] | None = None
+    n_values: int = 0
 
-    def objectives(self) -> np.ndarray:
-        """Return the objectives of the batches of the epoch, those before it was resumed included."""
-        return np.concatenate([self.before, *map(np.atleast_1d, self.values[: self.n_values])])
+    def measured(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the objectives of the epoch and their shares."""
+        return self.epoch.measured(self.n_parts, (self.values or [])[: self.n_values])
 
 
 def _with_position(snapshot: Snapshot, position: Position, place: Any) -> Snapshot:
     """Return a snapshot with its position, of which a monitor knows one part and a place the other."""
+    objectives, shares = place.measured()
     position = replace(
         position,
-        objectives=place.objectives(),
+        objectives=objectives,
+        shares=shares,
         recent=place.recent,
         weights=snapshot.raw,
         states=snapshot.states,
@@ -138,7 +182,7 @@ class _Run:
     def __init__(
         self,
         step: BaseStep,
-        data: Data,
+        passes: Passes,
         buffers: CarriedBuffers,
         settings: LoopSettings,
         monitor: Monitor,
@@ -146,25 +190,29 @@ class _Run:
         convert: Convert | None,
         position: Position | None,
     ):
-        self.step, self.data, self.buffers = step, data, buffers
+        self.step, self.passes, self.buffers = step, passes, buffers
         self.settings, self.monitor, self.convert = settings, monitor, convert
         self.rate = float("nan")
-        known = position or Position()
-        self.recent: deque[float] = deque(known.recent, maxlen=10)
-        self._done = known.objectives
+        self._n_batches = -(-passes.n_samples // settings.batch_size)
         self._pause_of = getattr(observer, "pause", None)
         self._paused = batch_timer.clock()
-        self._place = _Place(monitor.result.n_iter, self._done, [], 0, buffers.current, list(self.recent))
+        self._epoch, recent = _Epoch(position), [] if position is None else position.recent
+        self._place = _Place(monitor.result.n_iter, recent, self._epoch, buffers.current)
         monitor.locate = _with_position
 
     def located(self) -> Snapshot:
         """Return weights, states and position of the last place."""
         place, position = self._place, self.monitor.position()
-        if place.epoch < position.n_epochs:  # the interrupt came when an epoch had just ended
+        if place.n_epochs < position.n_epochs:  # the interrupt came when an epoch had just ended
             place = cast(_Place, self.monitor.place)
         return _with_position(snapshot_of(self.buffers, self.convert, place.copy), position, place)
 
-    def train(self, seed: int | None, shard: int) -> None:
+    def recent(self) -> list[float]:
+        """Return the last objectives."""
+        values = np.concatenate(self._epoch.objectives)
+        return [*self._place.recent, *values[-RECENT:].tolist()][-RECENT:]
+
+    def train(self) -> None:
         """Train up to the last epoch, or until the monitor stops; check what the last batch left."""
         settings, monitor = self.settings, self.monitor
         past = [*settings.past_losses, *monitor.result.train_losses]
@@ -175,44 +223,70 @@ class _Run:
             monitor.begin()
             self.rate = rates.of(epoch)
             self.step.set_rate(self.rate)
-            order = epoch_order(len(self.data), seed, epoch, shard)
-            loss = self._run_epoch(order)
+            rows = self._run_epoch(epoch)
+            loss = self._epoch.mean()
             rates.note(loss)
-            number = monitor.result.n_iter + 1
-            place = _Place(number, NONE, [], 0, self.buffers.current, list(self.recent))
+            place = _Place(monitor.result.n_iter + 1, self.recent(), _Epoch(), self.buffers.current)
             stops = monitor.end(loss, self.rate, lambda: snapshot_of(self.buffers, self.convert), place)
-            self._place = place
+            self._place, self._epoch = place, place.epoch
             if stops:
                 break
         if not epochs:  # it was resumed after its last one
             last = max(first - 1, 0)
             self.step.set_rate(rates.of(last))
-            order = epoch_order(len(self.data), seed, last, shard)
-        self._check_last(order)
+            rows = self._last_batch(last)
+        check_last(self.step, self.buffers, rows)  # its loss, which nobody computed
 
-    def _run_epoch(self, order: np.ndarray) -> float:
-        """Visit the samples in an order, but for those that were visited before; return the mean loss."""
-        size, done = self.settings.batch_size, self._done
-        values = self.step.run_epoch(order[len(done) * size :], size, self.buffers, self._pause)
-        if len(done):
-            values, self._done = np.concatenate([done.astype(values.dtype), values]), NONE
-        self.recent.extend(values[-10:].tolist())
+    def _run_epoch(self, number: int) -> np.ndarray:
+        """Update on the batches of an epoch that are left; return the rows of the last one."""
+        size, rows = self.settings.batch_size, np.empty(0, np.int64)
+        with closing(self._chunks(number, self._epoch.n_batches)) as chunks:
+            for data, order in chunks:
+                self.step.load(data, self.buffers)
+                rows = order[-(len(order) % size or size) :]
+                # The weights before the last batch of a chunk are needed once its loss is not finite, which
+                # is seen in the next chunk.
+                is_whole = len(data) == self.passes.n_samples
+                for part in [order] if is_whole else [order[: -len(rows)], rows]:
+                    if len(part):
+                        self._run_part(data, part)
+        return rows
+
+    def _run_part(self, data: Data, order: np.ndarray) -> None:
+        """Update on some batches."""
+        epoch, size = self._epoch, self.settings.batch_size
+        epoch.begin_part(batch_shares(order, size, data.sample_weight))
+        values = self.step.run_epoch(order, size, self.buffers, self._pause)
+        epoch.end_part(values)
         if not np.isfinite(values[-1]):
             raise Diverged(float(values[-1]))
-        shares = batch_shares(order, size, self.data.sample_weight)
-        return float(np.dot(values, shares) / shares.sum())
+        if epoch.n_batches < self._n_batches:
+            self._pause([])
 
     def _pause(self, values: list[Any]) -> None:
-        """Take note that a part of an epoch is done, and tell the observer now and then."""
-        before = self._place
-        place = before.epoch, self._done, values, len(values), self.buffers.current, before.recent
-        self._place = _Place(*place)
+        """Take note that some batches are done, and tell the observer now and then."""
+        place, n_parts = self._place, len(self._epoch.objectives)
+        self._place = _Place(*place[:3], self.buffers.current, n_parts, values, len(values))
         now = batch_timer.clock()
         if self._pause_of is not None and now - self._paused > PAUSE:
             self._paused = now
             self._pause_of(self.located)
 
-    def _check_last(self, order: np.ndarray) -> None:
-        """Look at the weights after the last batch, whose loss nobody computed: once more on its rows."""
-        first = (len(order) - 1) // self.settings.batch_size * self.settings.batch_size
-        check_last(self.step, self.buffers, order[first:])
+    def _chunks(self, epoch: int, n_batches: int) -> Generator[Chunk, None, None]:
+        """Yield the chunks of an epoch after some batches."""
+        with closing(self.passes.chunks(epoch, n_batches * self.settings.batch_size)) as chunks:
+            while True:
+                try:
+                    chunk = next(chunks)
+                except StopIteration:
+                    return
+                except Exception as error:
+                    raise ReadingFailed(self.located()) from error
+                yield chunk
+
+    def _last_batch(self, epoch: int) -> np.ndarray:
+        """Return the rows of the last batch of an epoch, which the step then holds."""
+        with closing(self._chunks(epoch, self._n_batches - 1)) as chunks:
+            data, rows = next(chunks)
+            self.step.load(data, self.buffers)
+        return rows

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from .averaging import averages, is_averaged
-from .passes import Unfinished
 from .positions import Position
 
 __all__ = ["LoopSettings", "Measured", "Observer", "Snapshot", "TrainingResult"]
@@ -181,8 +180,6 @@ class TrainingResult:
         Epoch whose weights these are, where the best ones were kept.
     start_kept : bool
         Whether these are the weights that training started from.
-    unfinished : Unfinished or None
-        The epoch in which reading failed.
     position : Position or None
         Where the training is; None once it is over.
     """
@@ -193,7 +190,6 @@ class TrainingResult:
     history: list[dict[str, Any]] = field(default_factory=list)
     best_epoch: int | None = None
     start_kept: bool = False
-    unfinished: Unfinished | None = None
     position: Position | None = None
 
     @classmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -36,10 +36,6 @@ class Monitor:
         Where an earlier training ended, which this one continues.
     convert : callable, default=None
         Returns the weights of a point of other coordinates.
-    past : sequence of dict, default=()
-        Records of earlier epochs of the same training, which count for its end.
-    best : Snapshot, default=None
-        The best weights of these.
 
     Attributes
     ----------
@@ -60,8 +56,6 @@ class Monitor:
         advance: Callable[[dict], None] | None = None,
         position: Position | None = None,
         convert: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] | None = None,
-        past: Sequence[dict] = (),
-        best: Snapshot | None = None,
     ):
         self.result = TrainingResult()
         self.stopped = False
@@ -79,8 +73,6 @@ class Monitor:
             self._replayed = position.history  # a solver is run again, and told what it was told
         elif position is not None:
             self._continue_from(position, convert)
-        for record in past:
-            self._watch(record, lambda: best)
         self._mark(None)
 
     def _continue_from(
@@ -203,11 +195,6 @@ class Monitor:
             self.stopped = True
             self._mark(place)
         return self.stopped
-
-    @property
-    def best(self) -> Snapshot | None:
-        """The best weights so far, where they are to be kept."""
-        return self._best
 
     def _watch(self, record: dict, current: Callable[[], Snapshot | None]) -> None:
         settings = self._settings

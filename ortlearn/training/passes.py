@@ -1,37 +1,19 @@
-"""Passes over the rows of an epoch, in chunks that are read while others are trained on."""
+"""Passes over the rows of a training: in memory, or in chunks that are read while others are trained on."""
 
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import closing
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
+from .batches import epoch_order
 from .buffers import Data
 
-__all__ = ["Passes", "PassPosition", "ReadingFailed", "Unfinished", "read_chunks"]
+__all__ = ["Chunk", "PassesInMemory", "Passes"]
 
+#: Rows, and their numbers in the order they are visited.
 Chunk = tuple[Data, np.ndarray]
-
-
-class PassPosition(NamedTuple):
-    """Where a training stands inside of an epoch.
-
-    Attributes
-    ----------
-    epoch : int
-        Number of the epoch, counted from 0.
-    chunk : int
-        Number of the chunk of the epoch, counted from 0.
-    batches : int
-        Batches of the chunk that are done.
-    """
-
-    epoch: int
-    chunk: int = 0
-    batches: int = 0
 
 
 class Passes(Protocol):
@@ -41,82 +23,61 @@ class Passes(Protocol):
     def n_samples(self) -> int:
         """Rows of an epoch."""
 
-    def chunks(self, position: PassPosition) -> Generator[Chunk, None, None]:
-        """Yield rows, and their numbers in the order they are visited.
+    def chunks(self, epoch: int, n_rows: int) -> Generator[Chunk, None, None]:
+        """Yield the rows of an epoch in chunks, from a row on.
 
         All chunks but the last have whole batches. Closing the iterator ends what reads ahead.
 
         Parameters
         ----------
-        position : PassPosition
-            Epoch, and the first batch to yield.
+        epoch : int
+            Number of the epoch, counted from 0.
+        n_rows : int
+            Rows to leave out: whole batches, or none.
+
+        Yields
+        ------
+        data : Data
+            Rows of a chunk, those to leave out included.
+        order : ndarray of int64
+            Numbers of the rows to visit, in their order.
         """
 
 
-@dataclass(frozen=True)
-class Unfinished:
-    """An epoch that could not be read to its end, and what its end is trained from.
-
-    Attributes
-    ----------
-    position : PassPosition
-        First batch that was not trained on.
-    values, shares : ndarray of shape (n_batches,)
-        Objectives of the batches of the epoch so far, and the weights of their rows.
-    n_samples : int
-        Rows of an epoch.
-    raw : dict of str to ndarray
-        What the next batch would update.
-    best_weights, best_states : dict
-        What the epoch of the best validation so far left; empty where nothing is kept.
-    """
-
-    position: PassPosition
-    values: np.ndarray
-    shares: np.ndarray
-    n_samples: int
-    raw: dict[str, np.ndarray]
-    best_weights: dict[str, np.ndarray] = field(default_factory=dict)
-    best_states: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
-
-
-class ReadingFailed(Exception):
-    """The next chunk cannot be read; the cause says why.
+class PassesInMemory:
+    """All rows as one chunk.
 
     Parameters
     ----------
-    result : TrainingResult, default=None
-        What was learned before, with its field ``unfinished``.
-    """
-
-    def __init__(self, result: Any = None):
-        super().__init__(result)
-        self.result = result
-
-
-def read_chunks(passes: Passes, position: PassPosition) -> Generator[Chunk, None, None]:
-    """Yield the chunks of an epoch; an error of reading becomes the cause of a ReadingFailed.
-
-    Parameters
-    ----------
-    passes : Passes
-        Rows.
-    position : PassPosition
-        First batch to yield.
-
-    Yields
-    ------
     data : Data
         Rows.
-    order : ndarray of int64
-        Their numbers in the order they are visited.
+    seed : int or None
+        Seed of the orders; None keeps the rows in their own.
+    shard : int, default=0
+        Number of the part of the data that these rows are.
     """
-    with closing(passes.chunks(position)) as chunks:
-        while True:
-            try:
-                chunk = next(chunks)
-            except StopIteration:
-                return
-            except Exception as error:
-                raise ReadingFailed from error
-            yield chunk
+
+    def __init__(self, data: Data, seed: int | None, shard: int = 0):
+        self._data, self._seed, self._shard = data, seed, shard
+
+    @property
+    def n_samples(self) -> int:
+        """Rows of an epoch."""
+        return len(self._data)
+
+    def chunks(self, epoch: int, n_rows: int) -> Generator[Chunk, None, None]:
+        """Yield all rows, and the order of those to visit.
+
+        Parameters
+        ----------
+        epoch, n_rows : int
+            As in :class:`Passes`.
+
+        Yields
+        ------
+        data : Data
+            All rows.
+        order : ndarray of int64
+            Numbers of the rows to visit.
+        """
+        yield self._data, epoch_order(len(self._data), self._seed, epoch, self._shard)[n_rows:]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["EvaluationLog", "Evaluations", "Interrupted", "Position"]
+__all__ = ["EvaluationLog", "Evaluations", "Interrupted", "Position", "ReadingFailed"]
 
 #: Bytes of gradients that are kept of a solver; evaluations after them are computed again.
 MOST_BYTES = 1 << 26
@@ -44,8 +44,10 @@ class Position:
         Epochs, or iterations of a solver, that are complete.
     objectives : ndarray of shape (n_batches,)
         Objectives of the batches of the epoch in progress.
+    shares : ndarray of shape (n_batches,)
+        Weights of these batches in the mean loss of the epoch.
     recent : list of float
-        Objectives of the last batches.
+        Objectives of the last batches before the epoch.
     weights : dict of str to ndarray
         What the next batch updates: weights, or points of other coordinates.
     states : dict of (str, str) to ndarray
@@ -70,6 +72,7 @@ class Position:
 
     n_epochs: int = 0
     objectives: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    shares: np.ndarray = field(default_factory=lambda: np.zeros(0))
     recent: list[float] = field(default_factory=list)
     weights: dict[str, np.ndarray] = field(default_factory=dict)
     states: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
@@ -82,6 +85,11 @@ class Position:
     stopped: bool = False
     failed: bool = False
     evaluations: Evaluations | None = None
+
+    @property
+    def has_updates(self) -> bool:
+        """Whether a batch or an iteration is complete."""
+        return self.n_epochs > 0 or len(self.objectives) > 0
 
 
 class Interrupted(KeyboardInterrupt):
@@ -97,6 +105,23 @@ class Interrupted(KeyboardInterrupt):
 
     def __init__(self, snapshot: Any, *arguments: Any):
         super().__init__(*arguments)
+        self.snapshot = snapshot
+        self.model: Any = None
+
+
+class ReadingFailed(Exception):
+    """The next rows of a training cannot be read; the cause says why.
+
+    Attributes
+    ----------
+    snapshot : Snapshot
+        What the training has reached, and its position.
+    model : object
+        What the caller makes of it.
+    """
+
+    def __init__(self, snapshot: Any):
+        super().__init__()
         self.snapshot = snapshot
         self.model: Any = None
 

@@ -44,7 +44,12 @@ KINDS = {
         {"learning_rate": LearningRateLBFGS(gtol=1e-12), "max_iter": 60},
     ),
     "automatic": (OrtGradientOptimizer, Ridge().fit(X[:50], y[:50] - 3), {"warm_start": True}),
+    "source": (OrtGradientOptimizer, MLP, {"learning_rate": PLATEAU, "max_iter": 3, "average": 200}),
+    "source by two calls": (OrtGradientForwardBackwardOptimizer, MLP, {"max_iter": 3}),
+    "partial_fit": (OrtGradientOptimizer, MLP, {"learning_rate": "Adam", "average": 50}),
 }
+#: Rows of a block of a source, and of a call of partial_fit.
+SIZE = 40
 
 
 def fit(name, folder, resumes=True):
@@ -54,8 +59,24 @@ def fit(name, folder, resumes=True):
     checkpoint._note = lambda begun: None  # as if writing took no time
     trainer = kind(model, batch_size=4, random_state=3, **options)
     labels = (y > 0).astype(int) if name == "solver" else y
-    trainer.set_callbacks(checkpoint).fit(X, labels)
+    if name.startswith("source"):
+        trainer.set_callbacks(checkpoint).fit_stream(blocks, shuffle_buffer=64)
+    elif name == "partial_fit":
+        checkpoint.overwrite = True  # a kill may leave the model of the first call alone
+        paths = {saving.read_summary(path)["epochs"]: path for path in folder.glob("*.zip")}
+        trainer = saving.load(paths[max(paths)]) if paths else trainer
+        trainer.set_callbacks(checkpoint)
+        for rows in list(blocks())[getattr(trainer, "n_iter_", 0) :]:
+            trainer.partial_fit(*rows)
+    else:
+        trainer.set_callbacks(checkpoint).fit(X, labels)
     write_result(trainer, Path(f"{folder}.npz"))
+
+
+def blocks():
+    """Yield all rows in blocks."""
+    for start in range(0, len(X), SIZE):
+        yield X[start : start + SIZE], y[start : start + SIZE]
 
 
 def write_result(trainer, path):

@@ -90,7 +90,6 @@ def test_every_row_once_in_random_order(rows):
     from ortlearn.estimators.source_samples import SourcePasses, SourceSamples
     from ortlearn.streams import open_source
     from ortlearn.training import Data
-    from ortlearn.training.passes import PassPosition
 
     numbers = np.arange(200_000, dtype=np.float32).reshape(-1, 1)
     source = open_source(numbers, numbers.ravel())
@@ -98,9 +97,9 @@ def test_every_row_once_in_random_order(rows):
     samples.read = lambda rows: Data(rows.X, rows.y)
     samples._matrix_dtype = np.dtype(np.float32)
 
-    def order(seed, epoch, chunk=0, batches=0):
+    def order(seed, epoch, n_rows=0):
         passes = SourcePasses(samples, lambda data: data, seed)
-        chunks = passes.chunks(PassPosition(epoch, chunk, batches))
+        chunks = passes.chunks(epoch, n_rows)
         found = [(data.y[order], data.X[order, 0]) for data, order in chunks]
         assert all((labels == features).all() for labels, features in found)
         return np.concatenate([labels for labels, _ in found])
@@ -114,7 +113,8 @@ def test_every_row_once_in_random_order(rows):
     assert np.abs(np.diff(first[:1000])).mean() > 1000
     np.testing.assert_array_equal(order(None, 3), numbers.ravel())
     for seed in (0, None):
-        np.testing.assert_array_equal(order(seed, 0)[3 * samples.size + 5 * 64 :], order(seed, 0, 3, 5))
+        done = 3 * samples.size + 5 * 64
+        np.testing.assert_array_equal(order(seed, 0)[done:], order(seed, 0, done))
 
 
 def test_memory_maps_and_sparse_rows(either, rows, tmp_path):
@@ -230,7 +230,7 @@ def test_a_reader_is_read_once(either, rows):
         ({"learning_rate": "LBFGS"}, {}, PluginError, "LearningRateLBFGS trains on all rows at once"),
         ({}, {"shuffle_buffer": 0}, ValueError, "shuffle_buffer=0 must be"),
         ({}, {"classes": ["a", "b"]}, ValueError, "must include all labels"),
-        ({}, {"resume": True}, ValueError, "none was"),
+        ({}, {"resume_from": LogisticRegression()}, ValueError, "neither a path nor an estimator"),
     ],
 )
 def test_bad_arguments(either, rows, options, arguments, error, message):

@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
-from ortlearn.exceptions import ConvergenceError, SourceError
+from ortlearn.exceptions import ConvergenceError, SavedFileError, SourceError
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD
 
 OPTIONS = {"batch_size": 16, "max_iter": 4, "random_state": 0, "learning_rate": LearningRateAdam(eta0=0.01)}
@@ -54,9 +54,9 @@ def test_a_training_goes_on_exactly(optimizer, rows, shuffle, failing):
     done = failing[0] - 4
     assert model.n_iter_ == done and len(model.predict(rows[0])) == 410
     model = pickle.loads(pickle.dumps(model))
-    same(whole, model.fit_stream(Batches(*rows), shuffle_buffer=64, resume=True))
-    with pytest.raises(ValueError, match="none was"):
-        model.fit_stream(Batches(*rows), resume=True)
+    same(whole, model.fit_stream(Batches(*rows), shuffle_buffer=64, resume_from=model))
+    with pytest.raises(ValueError, match="training that is over"):
+        model.fit_stream(Batches(*rows), resume_from=model)
 
 
 def test_in_coordinates_with_early_stopping(optimizer, rows):
@@ -73,7 +73,7 @@ def test_in_coordinates_with_early_stopping(optimizer, rows):
     with pytest.raises(SourceError):
         model.fit_stream(Batches(*train, [3 + whole.n_iter_], 14), **arguments)
     assert 0 < model.n_iter_ < whole.n_iter_
-    same(whole, model.fit_stream(Batches(*train), **arguments, resume=True))
+    same(whole, model.fit_stream(Batches(*train), **arguments, resume_from=model))
     assert model.best_epoch_ == whole.best_epoch_
 
 
@@ -82,16 +82,20 @@ def test_it_goes_on_with_the_same_rows_only(either, rows):
     model = either(LogisticRegression(), **OPTIONS)
     with pytest.raises(SourceError):
         model.fit_stream(Batches(X, y, [5], 9), shuffle_buffer=64)
-    for arguments, changes in (
-        ((Batches(X[:400], y[:400]), 64), {}),
-        ((Batches(X, y), 48), {}),
-        ((Batches(X, y), 64), {"batch_size": 32}),
+    before = model.get_weights()
+    for source, size, changes, message in (
+        (Batches(X[:400], y[:400]), 64, {}, "another model or other samples"),
+        (Batches(X, 1 - y), 64, {}, "another model or other samples"),
+        (Batches(X, y), 48, {}, "shuffle_buffer=48 instead of 64"),
+        (Batches(X, y), 64, {"batch_size": 32}, "batch_size=32 instead of 16"),
     ):
         model.set_params(**{**OPTIONS, **changes})
-        with pytest.raises(
-            ValueError, match="resume=True needs the same rows, batch_size and shuffle_buffer"
-        ):
-            model.fit_stream(arguments[0], shuffle_buffer=arguments[1], resume=True)
+        with pytest.raises(SavedFileError, match=message):
+            model.fit_stream(source, shuffle_buffer=size, resume_from=model)
+    with pytest.raises(SavedFileError, match="shuffle_buffer=None instead of 64"):
+        model.set_params(**OPTIONS).fit(X, y, resume_from=model)
+    for name, value in model.get_weights().items():
+        np.testing.assert_array_equal(value, before[name])
 
 
 def test_an_error_before_anything_was_learned_changes_nothing(either, rows):
@@ -130,7 +134,7 @@ def test_a_corrupt_row_group_is_named_and_the_rest_is_learned(either, rows, tmp_
     np.testing.assert_array_equal(model.trained_coef_["coef"], once.trained_coef_["coef"])
     path.write_bytes(whole)
     expected = either(LogisticRegression(), **options).fit_stream(path, "label", shuffle_buffer=100)
-    same(expected, model.fit_stream(path, "label", shuffle_buffer=100, resume=True))
+    same(expected, model.fit_stream(path, "label", shuffle_buffer=100, resume_from=model))
 
 
 @pytest.mark.parametrize("size", [5, 64, 1000])

@@ -48,7 +48,8 @@ def _attempt(draw: Random, number: int, folder: Path) -> End:
         assert found.predict(X).shape == Y.shape
     else:
         check_unchanged(found, before)
-    check_same(found.fit_stream(Source(), shuffle_buffer=60, resume=resumes), expected)
+    resumed = {"resume_from": found} if resumes else {}
+    check_same(found.fit_stream(Source(), shuffle_buffer=60, **resumed), expected)
     return End.CLEAN | End.RIGHT
 
 

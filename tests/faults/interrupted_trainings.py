@@ -8,21 +8,21 @@ from pathlib import Path
 from random import Random
 
 from tests.faults.fault import End, Fault
-from tests.faults.subjects import KINDS, X, Y, check_same, check_unchanged, snapshot, trainer
+from tests.faults.subjects import KINDS, X, Y, check_same, check_unchanged, fit, snapshot, trainer
 
 __all__ = ["FAULT"]
 
 
 def _attempt(draw: Random, number: int, folder: Path) -> End:
-    kind, sent = KINDS[number % 2], []
+    kind, sent, streams = KINDS[number % 2], [], bool(number % 4 // 2)
 
     def interrupt(signal_number, frame):
         sent.append(signal_number)
         raise KeyboardInterrupt
 
-    trainer(kind).fit(X, Y)  # sessions are made once
+    fit(trainer(kind), streams)  # sessions are made once
     begun = time.monotonic()
-    expected = trainer(kind).fit(X, Y)
+    expected = fit(trainer(kind), streams)
     length = time.monotonic() - begun
     found = trainer(kind)
     before = snapshot(found)
@@ -30,17 +30,17 @@ def _attempt(draw: Random, number: int, folder: Path) -> End:
     end = End(0)
     try:
         signal.setitimer(signal.ITIMER_REAL, draw.uniform(1e-4, length))
-        found.fit(X, Y)
+        fit(found, streams)
         signal.setitimer(signal.ITIMER_REAL, 0)
     except KeyboardInterrupt:
         end |= End.CLEAN
     assert bool(sent) == bool(end), "the interrupt was swallowed"
     if not hasattr(found, "trained_coef_"):
         check_unchanged(found, before)
-        found.fit(X, Y)
+        fit(found, streams)
     elif end:
         assert found.predict(X).shape == Y.shape
-        found.fit(X, Y, resume_from=found)
+        fit(found, streams, resume_from=found)
     check_same(found, expected)
     return end | End.RIGHT
 

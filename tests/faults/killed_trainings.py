@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -12,31 +13,31 @@ from ortlearn import saving
 from ortlearn.callbacks import ModelCheckpoint
 from tests.faults.fault import End, Fault, Lost
 from tests.faults.processes import forked, wait
-from tests.faults.subjects import KINDS, X, Y, check_same, trainer
+from tests.faults.subjects import KINDS, check_same, fit, trainer
 
 __all__ = ["FAULT"]
 
 
-def _train(kind, folder: Path) -> None:
+def _train(kind, streams: bool, folder: Path) -> None:
     checkpoint = ModelCheckpoint(folder / "run", every=1, keep=2, seconds=0, resume=True)
-    trained = trainer(kind, max_iter=8).set_callbacks(checkpoint).fit(X, Y)
+    trained = fit(trainer(kind, max_iter=8).set_callbacks(checkpoint), streams)
     saving.save(trained.set_callbacks(), folder / "result.zip")
 
 
 def _attempt(draw: Random, number: int, folder: Path) -> End:
-    kind = KINDS[number % 2]
+    train = partial(_train, KINDS[number % 2], bool(number % 4 // 2))
     (folder / "whole").mkdir()
     begun = time.monotonic()
-    assert wait(forked(lambda: _train(kind, folder / "whole"))) == 0, "it fails without the fault"
+    assert wait(forked(lambda: train(folder / "whole"))) == 0, "it fails without the fault"
     length = time.monotonic() - begun
     n_killed = 0
     while n_killed < 2 and not (folder / "result.zip").exists():
-        pid = forked(lambda: _train(kind, folder))
+        pid = forked(lambda: train(folder))
         time.sleep(draw.uniform(0, length))
         os.kill(pid, signal.SIGKILL)
         n_killed += wait(pid) == -signal.SIGKILL
         _check_whole(folder / "run")
-    assert wait(forked(lambda: _train(kind, folder))) == 0, "it is not resumed"
+    assert wait(forked(lambda: train(folder))) == 0, "it is not resumed"
     check_same(saving.load(folder / "result.zip"), saving.load(folder / "whole" / "result.zip"))
     return End.RIGHT
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,18 @@ from sklearn.preprocessing import scale
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from tests.faults.fault import Lost
 
-__all__ = ["KINDS", "X", "Y", "check_same", "check_unchanged", "snapshot", "trainer", "weights"]
+__all__ = [
+    "KINDS",
+    "X",
+    "Y",
+    "blocks",
+    "check_same",
+    "check_unchanged",
+    "fit",
+    "snapshot",
+    "trainer",
+    "weights",
+]
 
 _rng = np.random.default_rng(0)
 X = _rng.normal(size=(200, 5)).astype(np.float32)
@@ -34,6 +46,19 @@ def trainer(kind: Any = OrtGradientOptimizer, **options: Any) -> Any:
     given = {"learning_rate": "Adam", "learning_penalty": None, "keep_better": False}
     given |= {"max_iter": 5, "batch_size": 20, "random_state": 0}
     return kind(_MODEL, **given | options)
+
+
+def blocks() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield all rows in blocks."""
+    for start in range(0, len(X), 50):
+        yield X[start : start + 50], Y[start : start + 50]
+
+
+def fit(estimator: Any, streams: bool, **arguments: Any) -> Any:
+    """Return an estimator trained on all rows, in memory or from a source of three chunks."""
+    if streams:
+        return estimator.fit_stream(blocks, shuffle_buffer=80, **arguments)
+    return estimator.fit(X, Y, **arguments)
 
 
 def weights(trained: Any) -> dict[str, bytes]:

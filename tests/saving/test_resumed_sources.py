@@ -1,0 +1,197 @@
+"""Trainings on sources that are resumed within a pass end with the bits of those that ran through."""
+
+import os
+import pickle
+import signal
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.neural_network import MLPRegressor
+
+from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer, saving
+from ortlearn.callbacks import ModelCheckpoint
+from ortlearn.exceptions import SavedFileError, SourceError
+from ortlearn.training import batch_timer, loop
+
+pytestmark = [pytest.mark.needs_callbacks, pytest.mark.filterwarnings("ignore")]
+
+KINDS = {"one_graph": OrtGradientOptimizer, "two_calls": OrtGradientForwardBackwardOptimizer}
+rng = np.random.default_rng(0)
+X = rng.normal(size=(210, 4)).astype(np.float32)
+Y = np.sin(X @ np.array([1.0, -2.0, 0.5, 0.1], np.float32))
+WEIGHTS = rng.uniform(0.5, 2, size=210)
+HELD_OUT = {"source_val": X[:50], "y_val": Y[:50]}
+MLP = MLPRegressor(hidden_layer_sizes=(3,), max_iter=2, random_state=0)
+#: Model, parameters and arguments of fit_stream.
+CASES = {
+    "adam": (MLP, {"learning_rate": "Adam"}, {}),
+    "in order": (MLP, {"learning_rate": "SGDNesterov", "shuffle": False}, {}),
+    "average": (MLP, {"learning_rate": "Adam", "average": 20}, {}),
+    "automatic": (Ridge(), {"clip_norm": 1.0}, {}),
+    "validation": (MLP, {"learning_rate": "Adam", "validation_every": 1, "early_stopping": True}, HELD_OUT),
+    "weights": (LogisticRegression(class_weight="balanced"), {"learning_rate": 0.5}, {}),
+}
+
+
+def blocks(weights=False, labels=Y):
+    for start in range(0, len(X), 30):
+        rows = slice(start, start + 30)
+        yield (X[rows], labels[rows], WEIGHTS[rows])[: 3 if weights else 2]
+
+
+def fit(case, kind, *callbacks, source=None, **more):
+    """Train on blocks of unknown number, or on an array with blocks that are read in any order."""
+    model, options, arguments = CASES[case]
+    given = {"max_iter": 3, "random_state": 0, "batch_size": 8, **options}
+    if case == "weights":
+        source = source or (lambda: blocks(True, Y > 0))
+    trainer = KINDS[kind](model, **given)
+    if callbacks:
+        trainer.set_callbacks(*callbacks)
+    return trainer, lambda **also: trainer.fit_stream(
+        source or blocks, shuffle_buffer=64, **arguments, **more, **also
+    )
+
+
+def left(trained):
+    """Return all that a training leaves."""
+    state = trained._fitted.state
+    history = [{key: value for key, value in record.items() if key != "seconds"} for record in state.history]
+    arrays = {**trained.trained_coef_, **state.states, **(state.raw_weights or {})}
+    rest = history, state.best_epoch, state.n_seen, state.start_kept, state.seed
+    return {key: array.tobytes() for key, array in arrays.items()}, rest
+
+
+class All(ModelCheckpoint):
+    """Keep every state."""
+
+    def __init__(self, folder):
+        super().__init__(folder, every=9, seconds=0)
+        self.kept = []
+
+    def _write_last(self, folder, estimator):
+        super()._write_last(folder, estimator)
+        self.kept.append(folder / f"state-{len(self.kept)}.zip")
+        os.replace(folder / "last.zip", self.kept[-1])
+
+    def _note(self, begun):
+        pass  # every file is due
+
+
+@pytest.fixture
+def parts(monkeypatch):
+    """Every batch is a part of its own, of which callbacks hear."""
+    monkeypatch.setattr(batch_timer, "SECONDS", 1e-9)
+    monkeypatch.setattr(loop, "PAUSE", -1.0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("case", CASES)
+def test_every_state_within_a_pass_leads_to_the_same_end(kind, case, parts, tmp_path):
+    checkpoint = All(tmp_path)
+    whole = fit(case, kind, checkpoint)[1]()
+    done = [saving.read_summary(path)["batches"] for path in checkpoint.kept]
+    assert {*range(27)} == {*done} and len(
+        done
+    ) >= 3 * 27  # three full chunks of 8 batches, and a last one of 3
+    for path in checkpoint.kept[:: 7 if kind == "one_graph" else 19]:
+        resumed = fit(case, kind)[1](resume_from=path)
+        assert left(resumed) == left(whole), path.name
+    assert left(fit(case, kind)[1](resume_from=checkpoint.kept[-1])) == left(whole)
+    assert left(fit(case, kind)[1](resume_from=tmp_path)) == left(whole)
+
+
+class Interrupt(ModelCheckpoint):
+    """Interrupt a training at one of its pauses."""
+
+    def __init__(self, folder, at):
+        super().__init__(folder, seconds=None)
+        self.left = at
+
+    def on_training_pause(self, estimator, context):
+        self.left -= 1
+        if not self.left:
+            signal.raise_signal(signal.SIGINT)
+
+
+@pytest.fixture
+def interrupts():
+    """Interrupts raise KeyboardInterrupt: a process that was started in the background ignores them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts", "parts")
+@pytest.mark.parametrize("at", [1, 8, 20, 33])
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_interrupt_leaves_an_estimator_to_resume(kind, at, tmp_path):
+    whole = fit("adam", kind)[1]()
+    trainer, interrupted = fit("adam", kind, Interrupt(tmp_path / "own", at))
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert trainer.n_iter_ == at // 27 and np.isfinite(trainer.predict(X)).all()
+    trainer.set_callbacks()
+    saving.save(trainer, tmp_path / "interrupted.zip")
+    assert saving.read_summary(tmp_path / "interrupted.zip")["finished"] is False
+    for source in (tmp_path / "interrupted.zip", pickle.loads(pickle.dumps(trainer)), trainer):
+        assert left(fit("adam", kind)[1](resume_from=source)) == left(whole)
+
+
+def test_row_groups_of_a_pass_are_not_read_again(tmp_path, parts):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns = pa.table([*X.T, Y], names=[*"abcd", "y"])
+    pq.write_table(columns, tmp_path / "rows.parquet", row_group_size=30)
+    source = {"source": tmp_path / "rows.parquet", "y": "y"}
+    checkpoint = All(tmp_path / "states")
+    whole = fit("adam", "one_graph", checkpoint, **source)[1]()
+    assert left(whole) != left(fit("in order", "one_graph", **source)[1]())
+    for path in checkpoint.kept[::13]:
+        assert left(fit("adam", "one_graph", **source)[1](resume_from=path)) == left(whole)
+
+
+def test_a_source_that_fails_again_and_again():
+    """An error while a pass is resumed keeps what was there, and what came since."""
+    reads = []
+
+    def failing():
+        reads.append(None)
+        for number, rows in enumerate(blocks()):
+            if len(reads) in failures and number == failures[len(reads)]:
+                raise SourceError("gone")
+            yield rows
+
+    trainer, train = fit("adam", "one_graph", source=failing)
+    done = []
+    for at in (3, 0, 5):  # a chunk is trained on, nothing, and another chunk
+        failures = {len(reads) + 4: at}  # the first reads are a look, the count, and the first rows
+        with pytest.raises(SourceError, match="gone"):
+            train(**({"resume_from": trainer} if done else {}))
+        done.append(len(trainer._fitted.resumption.position.objectives))
+    assert done == [8, 8, 16]
+    assert left(train(resume_from=trainer)) == left(fit("adam", "one_graph")[1]())
+
+
+def test_other_rows_are_refused(tmp_path):
+    checkpoint = ModelCheckpoint(tmp_path, every=1)
+    fit("weights", "one_graph", checkpoint)[1]()
+    path = tmp_path / "epoch-000001.zip"
+    for other in (lambda: blocks(False, Y > 0), lambda: list(blocks(True, Y > 0))[:-1]):
+        with pytest.raises(SavedFileError, match="another model or other samples"):
+            fit("weights", "one_graph", source=other)[1](resume_from=path)
+
+
+def test_a_killed_stream_of_calls_is_continued(tmp_path):
+    """A call of ``partial_fit`` is repeated as a whole: no state is written within it."""
+    rows = list(blocks())
+    checkpoint = All(tmp_path)
+    stream = OrtGradientOptimizer(MLP, learning_rate="Adam", average=20, batch_size=8, random_state=0)
+    for part in rows:
+        stream.set_callbacks(checkpoint).partial_fit(*part)
+    assert [saving.read_summary(path)["epochs"] for path in checkpoint.kept] == [1, 2, 3, 4, 5, 6, 7]
+    for path in checkpoint.kept[:-1]:
+        later = saving.load(path)
+        for part in rows[later.n_iter_ :]:
+            later.partial_fit(*part)
+        assert left(later) == left(stream)
