@@ -69,6 +69,7 @@ def trainable_from_definitions(
         origin=origin,
         link=link,
         declared=True,
+        fused=written.fused,
     )
     found = with_trained_weights(candidate, weights_to_train, split.estimator)
     declared = {name: written.parameters[original_names[name]].constraint for name in found.trained}

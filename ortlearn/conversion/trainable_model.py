@@ -22,6 +22,7 @@ from ..graphs import (
 from ..models import Scores
 from ..models.constraints.base import Constraint
 from ..models.constraints.reparametrisation import Reparametrisation
+from ..models.fusion import FusedForm, fuse
 from ..models.weight import Weight
 from ..onnx_files.decompositions import exact_couplings
 from ..onnx_files.scores import APPENDED
@@ -107,6 +108,8 @@ class TrainableModel:
         For an ONNX file, the model that takes its place, without the values of the trained weights.
     upgraded : onnx.ModelProto or None
         For an ONNX file, the graph that was trained in its place, with its inputs and outputs.
+    fused : tuple of FusedForm
+        Operators that compute parts of the graph for inference, as model definitions declare them.
     """
 
     model: ModelProto
@@ -123,6 +126,7 @@ class TrainableModel:
     declared: bool = False
     exported: ModelProto | None = None
     upgraded: ModelProto | None = None
+    fused: tuple[FusedForm, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
         # Without what is computed from the fields: the same object always pickles the same.
@@ -247,14 +251,29 @@ class TrainableModel:
             every = {**self.initial_weights(), **arrays}
             new = {self.original_names[name]: array for name, array in every.items()}
             return with_values(exported, new)
-        model = self.reparametrisation.undone(set_initializers(self.model, arrays))
+        model = set_initializers(self.model, arrays)
         if self.own_loss is not None:
             rest = [value.name for value in model.graph.output if value.name != self.own_loss.output]
             if rest:
                 model = extract_model(model, rest)
         if any(node.name.startswith(APPENDED) for node in model.graph.node):
             model = prune(model)  # nodes that only training needs
-        return map_names(restored_names(model, self.original_names), self.reserved_names)
+        return map_names(self.for_inference(model), self.reserved_names)
+
+    def for_inference(self, model: ModelProto) -> ModelProto:
+        """Return the graph with trained weights, or a part of it, as it is run for inference.
+
+        Parameters
+        ----------
+        model : onnx.ModelProto
+            Graph, under stable names, free numbers for weights with a constraint.
+
+        Returns
+        -------
+        onnx.ModelProto
+            Graph of fused operators and of weights under the names they came with.
+        """
+        return fuse(restored_names(self.reparametrisation.undone(model), self.original_names), self.fused)
 
     def coefficients(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return trained weights under the names the model came with, as the model has them.

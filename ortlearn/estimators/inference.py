@@ -79,7 +79,7 @@ class Inference:
         return make_session(graph, self.runtime.device, self.runtime.n_jobs)
 
     def _part(self, output: str) -> ModelProto:
-        return extract_model(self.model, [output])
+        return self.problem.trainable.for_inference(extract_model(self.model, [output]))
 
     def _feeds(self, rows: Any, session: Any) -> dict[str, np.ndarray]:
         """Return rows by the name of the input that takes them."""
@@ -198,7 +198,7 @@ class LiveInference(Inference):
     weights: Mapping[str, np.ndarray]
 
     def _part(self, output: str) -> ModelProto:
-        part = super()._part(output)
+        part = extract_model(self.model, [output])
         names = {tensor.name for tensor in part.graph.initializer}
         return make_inputs_of(part, [n for n in self.problem.trainable.trained if n in names])
 

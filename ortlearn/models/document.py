@@ -10,13 +10,12 @@ from onnx import ModelProto, TensorProto, helper
 from ..exceptions import ConversionError
 from ..graphs import TensorType, make_value_info, prune
 from .columns import Columns
+from .fusion import ML_OPSET, FusedForm
 from .parameters import Parameter
 from .registry import refuse_undefined
 from .scores import Scores
 from .writer import OPSET, ModelWriter
 
-#: Version of the ai.onnx.ml domain, where a graph uses it.
-ML_OPSET = 3
 #: IR version that came with the opset: older runtimes read the files too.
 IR_VERSION = 8
 
@@ -32,6 +31,7 @@ class WrittenModel:
     model: ModelProto
     scores: Scores  # each tensor is in the graph
     parameters: dict[str, Parameter]  # by the name of their initializer
+    fused: tuple[FusedForm, ...] = ()  # operators that compute parts of it for inference
 
 
 def write_model(
@@ -111,7 +111,7 @@ def write_model(
     model = prune(model, keep=lambda node: not tensors.isdisjoint(node.output))
     kept = {tensor.name for tensor in model.graph.initializer}
     parameters = {name: parameter for name, parameter in op.parameters.items() if name in kept}
-    return WrittenModel(model, scores, parameters)
+    return WrittenModel(model, scores, parameters, tuple(op.fused.values()))
 
 
 def _samples(

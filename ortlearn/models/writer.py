@@ -13,6 +13,7 @@ from ..graphs import TensorType
 from .columns import Columns, SampleWriter
 from .constraints.base import Constraint
 from .forms import AsIs, Form
+from .fusion import FusedForm
 from .parameters import Access, Parameter
 from .registry import Undefined, find_definition, refuse_undefined
 from .scores import Scores
@@ -32,6 +33,8 @@ class ModelWriter(SampleWriter):
     ----------
     parameters : dict of str to Parameter
         Parameters by the name of their initializer, in the order they were asked for.
+    fused : dict of str to FusedForm
+        Fused operators for inference, each by a tensor that it computes.
 
     Examples
     --------
@@ -59,6 +62,7 @@ class ModelWriter(SampleWriter):
         # of their own these, and the number of columns of the samples
         self.siblings: dict[int, tuple[Sequence[Any], Any, Sequence[Any] | None, int | None]] = {}
         self.shared: dict[int, str] = {}  # by the id: a tensor that was computed for all members at once
+        self.fused: dict[str, FusedForm] = {}  # by a tensor of the part that each computes
         self.undefined = undefined
         self.link = link
         self._names_of: dict[tuple, str] = {}

@@ -28,7 +28,7 @@ from ...losses import (
 from .. import Access, ModelDefinition, ModelWriter, Objective, Scores
 from ..forms import AsIs, Scaled
 from ..scores import binary_classes, class_scores, decisions, indicator, regression
-from ..trees import Nodes, leaf_numbers
+from ..trees import Nodes, leaf_numbers, leaf_sums
 from .splits import boosting_objective
 
 #: Losses by their names in CatBoost, from their options.
@@ -139,7 +139,7 @@ class BoosterDefinition(ModelDefinition):
         bias = op.parameter(model, "bias", role="intercept", name="base_values", access=Bias(n_scores))
         nodes = Nodes.joined([_nodes(tree, columns) for tree in trees])
         numbers = leaf_numbers(op, nodes, x, len(columns))
-        return op.Add(op.ReduceSum(op.Gather(table, numbers, axis=0), [1], keepdims=0), bias), n_scores
+        return op.Add(leaf_sums(op, table, numbers), bias), n_scores
 
 
 def _nodes(tree: dict[str, Any], columns: list[dict[str, Any]]) -> Nodes:

@@ -112,8 +112,6 @@ def _sums_of_leaves(op: ModelWriter, model: Any, booster: Booster, x: str) -> st
     n_columns = model.n_features_in_
     x, nodes, n_columns = with_category_columns(op, x, nodes, n_columns, splits, op.Floor)
     numbers = leaf_numbers(op, nodes, x, n_columns)
-    if booster.has_vectors:
-        return op.ReduceSum(op.Gather(table, numbers, axis=0), [1], keepdims=0)
     return leaf_sums(op, table, numbers, len(places) // booster.n_scores, booster.n_scores)
 
 

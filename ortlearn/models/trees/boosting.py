@@ -26,7 +26,8 @@ from ..parameters import Access
 from ..pipelines import column_positions
 from ..scores import Scores, binary_classes, class_scores, difference, joined, regression
 from ..writer import ModelWriter
-from .nodes import STEM, TREE_LEAVES, Leaves, Nodes, leaf_numbers, leaf_sums, trees_of
+from .nodes import STEM, TREE_LEAVES, Leaves, Nodes, trees_of
+from .routing import leaf_numbers, leaf_sums
 
 #: Name of the scores that boosting starts from.
 FIRST = "base_values"

@@ -22,18 +22,19 @@ from ..scores import (
     transformation,
 )
 from ..writer import ModelWriter
-from .nodes import STEM, TREE_LEAVES, Nodes, leaf_numbers, trees_of
+from .nodes import STEM, TREE_LEAVES, Nodes, trees_of
+from .routing import leaf_numbers, leaf_sums
 
 #: Share of one tree's vote below which the probabilities of a forest count as this one: a class that no tree
 #: votes for would jump at the first step otherwise, where the slope of the logarithm is 1 / LOWEST.
 VOTE = 0.1
 
 
-def _leaves(op: ModelWriter, model: Any, x: str, **options: Any) -> str:
-    """Append the values of the leaves that samples reach, the trees along axis 1."""
+def _sums(op: ModelWriter, model: Any, x: str, **options: Any) -> str:
+    """Append the sums of the values of the leaves that samples reach."""
     expression = "estimators_[*].tree_.value" if hasattr(model, "estimators_") else "tree_.value"
     table = op.parameter(model, expression, role="table", name=STEM, access=TREE_LEAVES, **options)
-    return op.Gather(table, _leaf_numbers(op, model, x), axis=0)
+    return leaf_sums(op, table, _leaf_numbers(op, model, x))
 
 
 def _leaf_numbers(op: ModelWriter, model: Any, x: str) -> str:
@@ -80,8 +81,7 @@ class TreeRegressorDefinition(_Trees):
         form: Form = Reshaped((-1,) if n_outputs == 1 else (-1, n_outputs))
         if n_trees > 1:
             form = Composed(form, Scaled(1 / n_trees))
-        values = _leaves(op, model, x, form=form)
-        return regression(op, op.ReduceSum(values, [1], keepdims=int(n_outputs == 1)), n_outputs)
+        return regression(op, _sums(op, model, x, form=form), n_outputs)
 
 
 class TreeClassifierDefinition(_Trees):
@@ -91,7 +91,7 @@ class TreeClassifierDefinition(_Trees):
         several = model.n_outputs_ > 1
         sizes = list(model.n_classes_) if several else [model.n_classes_]
         n_trees = len(trees_of(model))
-        shares = _leaves(
+        mean = _sums(
             op,
             model,
             x,
@@ -100,7 +100,6 @@ class TreeClassifierDefinition(_Trees):
             constraint=Shares(tuple(map(int, sizes)), n_trees**-0.5, grows=n_trees > 1),
             reason="" if max(sizes) > 1 else "of a single class there is nothing to learn",
         )
-        mean = op.ReduceSum(shares, [1], keepdims=0)
         if n_trees > 1:
             mean = op.Div(mean, float(n_trees))
         lowest = VOTE / n_trees if n_trees > 1 else LOWEST
@@ -143,7 +142,7 @@ class IsolationForestDefinition(ModelDefinition):
         table = op.parameter(model, expression, role="table", name=STEM, access=_Depths())
         nodes = Nodes.of_trees([member.tree_ for member in model.estimators_], model.estimators_features_)
         numbers = leaf_numbers(op, nodes, x, model.n_features_in_)
-        depth = op.ReduceSum(op.Gather(table, numbers, axis=0), [1], keepdims=1)
+        depth = leaf_sums(op, table, numbers)
         whole = float(len(model.estimators_) * _iforest._average_path_length([model.max_samples_])[0])
         # Grown on one sample each, every tree gives 1/2.
         log2 = float(np.log(2))

@@ -1,0 +1,62 @@
+"""Fused operators of trained models: what definitions declare beside the nodes that training needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from onnx import ModelProto
+
+from ..graphs import GraphBuilder, graph_names, opset_versions, prune
+from ..graphs.editing import with_fields
+
+__all__ = ["FusedForm", "computes", "fuse", "replace_tensors"]
+
+#: Version of the ai.onnx.ml domain, where a graph uses it.
+ML_OPSET = 3
+
+
+class FusedForm:
+    """A part of a graph that a fused operator computes for inference.
+
+    A definition declares it while it writes the nodes of the part. Tensors keep their names, and parameters
+    are initializers under the names that :meth:`ModelWriter.parameter` gave them.
+    """
+
+    def apply(self, model: ModelProto) -> ModelProto:
+        """Return a model for inference, or a part of one, with the fused operator.
+
+        The model as it is where it does not compute the part, or the operator cannot do so.
+        """
+        raise NotImplementedError
+
+
+def computes(model: ModelProto, tensor: str) -> bool:
+    """Return whether a node of the main graph gives a tensor."""
+    return any(tensor in node.output for node in model.graph.node)
+
+
+def fuse(model: ModelProto, forms: Iterable[FusedForm]) -> ModelProto:
+    """Return a model for inference with the fused operators that definitions declared."""
+    for form in forms:
+        model = form.apply(model)
+    return model
+
+
+def replace_tensors(
+    model: ModelProto, tensors: Sequence[str], write: Callable[[GraphBuilder], None]
+) -> ModelProto:
+    """Return the model with other nodes that compute some tensors.
+
+    ``write`` appends them under the names of the tensors, from what comes before the first one.
+    """
+    graph = model.graph
+    op = GraphBuilder(opset_versions(model).get("", 18), existing_names=graph_names(graph))
+    write(op)
+    kept = [node for node in graph.node if set(tensors).isdisjoint(node.output)]
+    first = next(i for i, node in enumerate(graph.node) if not set(tensors).isdisjoint(node.output))
+    nodes = [*kept[:first], *op.nodes, *kept[first:]]
+    return prune(
+        with_fields(
+            model, {"ai.onnx.ml": ML_OPSET}, node=nodes, initializer=[*graph.initializer, *op.initializers]
+        )
+    )

@@ -1,0 +1,135 @@
+"""Trees as the fused operator TreeEnsembleRegressor, which carries the values of the leaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from onnx import AttributeProto, ModelProto, helper, numpy_helper
+
+from ...graphs import GraphBuilder, initializer_arrays
+from ..fusion import FusedForm, computes, replace_tensors
+from .nodes import Nodes
+
+__all__ = ["FusedTrees"]
+
+#: The operator gives float32, which holds every whole number up to this one.
+MAX_LEAVES = 2**24
+
+
+@dataclass(frozen=True)
+class FusedTrees(FusedForm):
+    """Trees that the fused operator follows in the place of look-ups.
+
+    It gives the sums of the values of leaves where these are float32: its outputs are. In float64 it gives
+    the numbers of the leaves, whose values are looked up in a table.
+
+    Attributes
+    ----------
+    samples : str
+        Tensor of shape (n, n_features), of the type of the thresholds.
+    numbers : str
+        Tensor of the numbers of the leaves, int64 of shape (n, n_trees).
+    nodes : Nodes
+        Trees, with the thresholds that samples are compared with.
+    sums : str
+        Tensor of the sums of the values of leaves; empty without any.
+    table : str
+        Initializer with the values: one per leaf, of shape (n_leaves,), or several, of shape
+        (n_leaves, k) or (n_leaves, n_outputs, k).
+    n_scores : int
+        Columns of the sums where there is a value per leaf: tree i adds to column ``i % n_scores``.
+    """
+
+    samples: str
+    numbers: str
+    nodes: Nodes
+    sums: str = ""
+    table: str = ""
+    n_scores: int = 1
+
+    def apply(self, model: ModelProto) -> ModelProto:
+        if computes(model, self.sums):
+            values = initializer_arrays(model, [self.table])[self.table]
+            if values.dtype == self.nodes.threshold.dtype == np.float32:
+                model = replace_tensors(model, [self.sums], lambda op: self._write_sums(op, values))
+        if computes(model, self.numbers) and int(self.nodes.is_leaf.sum()) <= MAX_LEAVES:
+            model = replace_tensors(model, [self.numbers], self._write_numbers)
+        return model
+
+    def _write_sums(self, op: GraphBuilder, values: np.ndarray) -> None:
+        if values.ndim == 1:
+            targets, weights = self._trees_of_leaves() % self.n_scores, values
+            self._write(op, self.sums, self.n_scores, np.arange(len(values)), targets, weights)
+            return
+        flat = values.reshape(len(values), -1)
+        wanted = flat != 0
+        wanted[:, 0] |= ~wanted.any(axis=1)  # every leaf has a value
+        leaves, targets = np.nonzero(wanted)
+        several = values.ndim > 2
+        found = op.unique("TreeEnsembleRegressor") if several else self.sums
+        self._write(op, found, flat.shape[1], leaves, targets, flat[leaves, targets])
+        if several:
+            op.node("Reshape", found, [-1, *values.shape[1:]], outputs=[self.sums])
+
+    def _write_numbers(self, op: GraphBuilder) -> None:
+        leaves = np.arange(int(self.nodes.is_leaf.sum()))
+        found = op.unique("TreeEnsembleRegressor")
+        self._write(op, found, len(self.nodes.sizes), leaves, self._trees_of_leaves(), leaves)
+        op.node("Cast", found, to=7, outputs=[self.numbers])
+
+    def _trees_of_leaves(self) -> np.ndarray:
+        return np.repeat(np.arange(len(self.nodes.sizes)), self.nodes.sizes)[self.nodes.is_leaf]
+
+    def _write(
+        self,
+        op: GraphBuilder,
+        output: str,
+        n_targets: int,
+        leaves: np.ndarray,
+        targets: np.ndarray,
+        weights: np.ndarray,
+    ) -> None:
+        """Append the operator, which adds a weight to a target where a sample reaches a leaf."""
+        nodes, is_leaf = self.nodes, self.nodes.is_leaf
+        tree = np.repeat(np.arange(len(nodes.sizes)), nodes.sizes)
+        number = np.arange(len(tree)) - (np.cumsum(nodes.sizes) - nodes.sizes)[tree]
+        of_leaf = np.flatnonzero(is_leaf)[leaves]
+        op.node(
+            "TreeEnsembleRegressor",
+            self.samples,
+            domain="ai.onnx.ml",
+            outputs=[output],
+            n_targets=int(n_targets),
+            post_transform="NONE",
+            aggregate_function="SUM",
+        )
+        attributes: dict[str, Any] = {
+            "nodes_treeids": tree,
+            "nodes_nodeids": number,
+            "nodes_featureids": np.where(is_leaf, 0, nodes.feature),
+            "nodes_modes": np.where(is_leaf, b"LEAF", b"BRANCH_LEQ"),
+            "nodes_values": np.where(is_leaf, 0, nodes.threshold).astype(nodes.threshold.dtype),
+            "nodes_truenodeids": np.where(is_leaf, 0, nodes.left),
+            "nodes_falsenodeids": np.where(is_leaf, 0, nodes.right),
+            "target_treeids": tree[of_leaf],
+            "target_nodeids": number[of_leaf],
+            "target_ids": targets,
+            "target_weights": weights.astype(nodes.threshold.dtype),
+        }
+        if nodes.missing_left.any():
+            attributes["nodes_missing_value_tracks_true"] = (nodes.missing_left & ~is_leaf).astype(int)
+        for name, values in attributes.items():
+            op.add_attribute(_attribute(name, values))
+
+
+def _attribute(name: str, values: np.ndarray) -> AttributeProto:
+    """Return an attribute; float64 is a tensor, as the operator has it."""
+    if values.dtype == np.float64:
+        return helper.make_attribute(f"{name}_as_tensor", numpy_helper.from_array(values))
+    kinds = {"f": AttributeProto.FLOATS, "S": AttributeProto.STRINGS}
+    attribute = AttributeProto(name=name, type=kinds.get(values.dtype.kind, AttributeProto.INTS))
+    fields = {"f": attribute.floats, "S": attribute.strings}
+    fields.get(values.dtype.kind, attribute.ints).extend(values.tolist())
+    return attribute
