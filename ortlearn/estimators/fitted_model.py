@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -22,6 +21,7 @@ from .configuration import Runtime
 from .inference import Inference
 from .input_validation import InputFeatures, read_samples
 from .problem import Problem
+from .ready_rows import ready_rows
 from .result_types import as_floats_of, probabilities_as_floats_of
 from .samples import check_weights, flat_weights
 from .training_state import TrainingState
@@ -157,25 +157,8 @@ class FittedModel:
 
     def read(self, X: Any) -> Any:
         """Return X as the trained graph takes it."""
-        return X if self._is_ready(X) else read_samples(self.problem, X, self.features)
-
-    def _is_ready(self, X: Any) -> bool:
-        """Return whether X needs no conversion and has no fault: checks cost more than a prediction."""
-        ready = (
-            type(X) is np.ndarray
-            and self.problem.trainable.takes_numbers
-            and X.dtype == self.problem.trainable.input_dtype
-            and X.flags.c_contiguous
-            and X.ndim == 2
-            and X.shape[1] == self.features.count
-            and len(X) > 0
-            and self.features.names is None
-        )
-        if not ready:
-            return False
-        with np.errstate(over="ignore", invalid="ignore"):
-            # A sum that is not finite may still be of finite numbers: then the long way decides.
-            return math.isfinite(X.sum())
+        rows = ready_rows(self.problem.trainable, X, self.features)
+        return read_samples(self.problem, X, self.features) if rows is None else rows
 
     def predict(self, X: Any) -> Any:
         """Return classes, numbers of clusters, or values in the shape of y."""

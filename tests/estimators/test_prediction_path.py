@@ -1,4 +1,6 @@
-"""Arrays that are ready skip scikit-learn's checks, and nothing else changes."""
+"""Samples that are numbers skip scikit-learn's checks, and nothing else changes."""
+
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -53,7 +55,7 @@ def the_long_way(monkeypatch):
 
     def compute(model, rows):
         with monkeypatch.context() as patched:
-            patched.setattr(fitted_model.FittedModel, "_is_ready", lambda self, X: False)
+            patched.setattr(fitted_model, "ready_rows", lambda *args: None)
             return outputs(model, rows)
 
     return compute
@@ -91,20 +93,45 @@ def test_losses_take_the_same_way(fitted, monkeypatch, X):
     model = fitted[0]
     rows = X.astype(model.dtype)
     short = model.losses(rows, X[:, 0])
-    monkeypatch.setattr(fitted_model.FittedModel, "_is_ready", lambda self, X: False)
+    monkeypatch.setattr(fitted_model, "ready_rows", lambda *args: None)
     np.testing.assert_array_equal(model.losses(rows, X[:, 0]), short)
 
 
-def test_only_ready_arrays_skip_the_checks(fitted, validated, X):
+def test_only_numbers_skip_the_checks(fitted, validated, X):
     model = fitted[0]
     ready = np.ascontiguousarray(X, dtype=model.dtype)
     other = np.float64 if model.dtype == "float32" else np.float32
-    model.predict(ready)
-    model.predict(ready[3:7])
-    assert not validated
-    for given in (ready.astype(other), np.asfortranarray(ready), ready[::2], ready.tolist()):
+    for given in (
+        ready,
+        ready[3:7],
+        ready.astype(other),
+        np.asfortranarray(ready),
+        ready[::2],
+        ready.tolist(),
+    ):
         model.predict(given)
-    assert len(validated) == 4
+    assert not validated
+    for given in (ready.astype(object), list(ready), ready.astype(str).tolist()):
+        try:
+            model.predict(given)
+        except ValueError:
+            pass
+    assert len(validated) == 3
+
+
+def test_masks_in_lists_are_not_ignored(fitted, X):
+    for rows in (
+        [np.ma.masked_array(row, mask=row > 0) for row in X],
+        [list(np.ma.masked_array(X[0], mask=True))],
+    ):
+        with pytest.raises(ValueError, match="mask|NaN"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fitted[0].predict(rows)
+
+
+def test_rows_of_different_lengths(fitted):
+    with pytest.raises(ValueError, match="inhomogeneous"):
+        fitted[0].predict([[1.0, 2.0, 3.0], [1.0]])
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -177,7 +204,28 @@ def test_names_of_columns_are_still_checked(validated, X):
         model.predict(frame[["b", "a", "c"]])
     with pytest.raises(ValueError, match="feature names"):
         model.predict(frame.rename(columns={"c": "d"}))
-    assert len(validated) == 4
+    assert len(validated) == 3  # all but the frame of floats that it was fitted on
+
+
+@pytest.mark.parametrize("kind", ["float64", "int32", "bool", "Float32", "object", "float32[pyarrow]"])
+def test_frames_are_read_as_the_long_way_reads_them(kind, the_long_way, X):
+    if "pyarrow" in kind:
+        pytest.importorskip("pyarrow")
+    frame = pd.DataFrame(np.round(3 * X), columns=["a", "b", "c"])
+    model = OrtGradientOptimizer(LogisticRegression(), max_iter=2, random_state=0).fit(frame, X[:, 1] > 0)
+    given = frame.astype({"b": kind})
+    expected = the_long_way(model, given)
+    for name, array in outputs(model, given).items():
+        assert array.dtype == expected[name].dtype
+        np.testing.assert_array_equal(array, expected[name])
+
+
+def test_missing_values_of_a_frame_are_an_error(X):
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = OrtGradientOptimizer(LinearRegression(), max_iter=2, random_state=0).fit(frame, X[:, 0])
+    frame.iloc[3, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        model.predict(frame)
 
 
 def test_a_frame_after_an_array(X):

@@ -1,0 +1,71 @@
+"""Samples that need no check but of their numbers, as others take longer than a prediction."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from ..conversion import TrainableModel
+    from .input_validation import InputFeatures
+
+__all__ = ["ready_rows"]
+
+#: Kinds of types that numbers are read from: floats, integers, booleans.
+NUMBERS = "fiub"
+
+
+def ready_rows(trainable: TrainableModel, X: Any, features: InputFeatures) -> np.ndarray | None:
+    """Return samples as a graph takes them, where scikit-learn's checks would find nothing to say.
+
+    None for others: what is wrong with them, and what is not, is for :func:`read_samples` to tell.
+
+    Parameters
+    ----------
+    trainable : TrainableModel
+        Graph.
+    X : array-like
+        Samples.
+    features : InputFeatures
+        Features seen in ``fit``.
+
+    Returns
+    -------
+    ndarray of shape (n, n_features) or None
+        Finite numbers of the type of the graph, in C order; X itself where it is that.
+    """
+    if not trainable.takes_numbers:
+        return None
+    if features.names is not None:
+        X = _numbers_of_frame(X, features.names)
+    elif type(X) is list:
+        X = _array_of(X)
+    if type(X) is not np.ndarray or X.dtype.kind not in NUMBERS or X.ndim != 2:
+        return None
+    if X.shape[1] != features.count or not len(X):
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        rows = np.ascontiguousarray(X, trainable.input_dtype)
+        # A sum that is not finite may still be of finite numbers: then the long way decides.
+        return rows if math.isfinite(rows.sum()) else None
+
+
+def _array_of(X: list) -> np.ndarray | None:
+    """Return a list of lists as an array; None for lists of other things, whose masks would be ignored."""
+    if not all(type(row) is list for row in X):
+        return None
+    try:
+        return np.asarray(X)
+    except ValueError:  # rows of different lengths
+        return None
+
+
+def _numbers_of_frame(X: Any, names: np.ndarray) -> np.ndarray | None:
+    """Return a frame of pandas whose columns have these names and types of numpy; None for anything else."""
+    if type(X).__module__.partition(".")[0] != "pandas" or not hasattr(X, "columns"):
+        return None
+    kinds = {dtype.kind if isinstance(dtype, np.dtype) else "O" for dtype in X.dtypes.array}
+    same = kinds <= set(NUMBERS) and np.array_equal(X.columns.array, names)
+    return X.to_numpy() if same else None
