@@ -18,7 +18,7 @@ from ..graphs import initializer_arrays
 from ..onnx_files.interface import with_zipmap
 from ..preprocessing.columns import as_array_like, count_rows, refuse_masked
 from .configuration import Runtime
-from .inference import Inference
+from .inference import METHODS, Inference
 from .input_validation import InputFeatures, read_samples
 from .problem import Problem
 from .ready_rows import ready_rows
@@ -174,11 +174,30 @@ class FittedModel:
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return scores; one per sample for two classes."""
-        scores = as_floats_of(X, self.runner.decision_function(self.read(X)))
+        return self._flat_decisions(as_floats_of(X, self.runner.decision_function(self.read(X))))
+
+    def _flat_decisions(self, scores: np.ndarray) -> np.ndarray:
         problem = self.problem
         if scores.shape[1] == 2 and len(problem.targets.classes) == 2 and not problem.is_multilabel:
             return scores[:, 1] - scores[:, 0]
         return scores.ravel() if scores.shape[1] == 1 else scores
+
+    def predictor(self, method: str) -> Callable[[np.ndarray], Any]:
+        """Return a method as a function of arrays that checks nothing; an error where X needs more."""
+        trainable = self.problem.trainable
+        if method not in METHODS:
+            raise ValueError(f"method={method!r} must be one of {', '.join(map(repr, METHODS))}.")
+        if not trainable.takes_numbers:
+            raise ValueError(
+                "predictor() is for models whose graph takes X as it is, a matrix of numbers: this one reads "
+                f"columns of several kinds, or has steps that run in scikit-learn. Call {method} instead."
+            )
+        if method == "transform" and (trainable.head is None or trainable.head.transformed is None):
+            raise ValueError(
+                "predictor('transform') is for graphs that hold the transformation: call transform instead."
+            )
+        found = self.runner.predictor(method)
+        return found if method != "decision_function" else lambda X: self._flat_decisions(found(X))
 
     def transform(self, X: Any) -> Any:
         """Return what a transformer gives, from ONNX where the graph holds it."""

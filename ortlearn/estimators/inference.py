@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Inference", "LiveInference"]
 
+#: Outputs of a model, and the function that makes a result of them.
+Plan = tuple[tuple[str, ...], Callable[..., Any]]
+#: Methods that only the graph is needed for.
+METHODS = ("predict", "predict_proba", "decision_function", "transform")
 #: Rows of a chunk where inputs are columns: a text may become thousands of numbers.
 ROWS_OF_COLUMNS = 4096
 
@@ -78,8 +82,8 @@ class Inference:
     def _session(self, graph: ModelProto) -> Any:
         return make_session(graph, self.runtime.device, self.runtime.n_jobs)
 
-    def _part(self, output: str) -> ModelProto:
-        return self.problem.trainable.for_inference(extract_model(self.model, [output]))
+    def _part(self, *outputs: str) -> ModelProto:
+        return self.problem.trainable.for_inference(extract_model(self.model, outputs))
 
     def _feeds(self, rows: Any, session: Any) -> dict[str, np.ndarray]:
         """Return rows by the name of the input that takes them."""
@@ -97,26 +101,61 @@ class Inference:
 
     def predict(self, rows: Any) -> Any:
         """Return classes, numbers of clusters, or values in the shape of y."""
-        found = self._predict(rows)
-        return csr_matrix(found) if self.problem.targets.sparse else found
+        return self.compute("predict", rows)
 
-    def _predict(self, rows: Any) -> np.ndarray:
+    def compute(self, method: str, rows: Any) -> Any:
+        """Return what a method of :data:`METHODS` gives for rows."""
+        outputs, finish = self.plan(method)
+        return finish(*(self._run(name, rows) for name in outputs))
+
+    def plan(self, method: str) -> Plan:
+        """Return the outputs of the model that a method needs, and what makes its result of them."""
+        return getattr(self, f"_plan_{method}")()
+
+    def predictor(self, method: str) -> Callable[[np.ndarray], Any]:
+        """Return a method as a function of arrays that checks nothing and does as little as it can."""
+        outputs, finish = self.plan(method)
+        kept = self._sessions.values
+        key = outputs[0] if len(outputs) == 1 else outputs
+        if key not in kept:
+            kept[key] = self._session(self._part(*outputs))
+        run, names, name = kept[key]._sess.run, list(outputs), self.problem.trainable.input_name
+
+        def compute(X: np.ndarray) -> Any:
+            try:
+                return finish(*run(names, {name: X}, None))
+            except Exception:
+                with runtime_errors():
+                    raise
+
+        return compute
+
+    def _plan_predict(self) -> Plan:
+        outputs, finish = self._plan_dense_predict()
+        if self.problem.targets.sparse:
+            return outputs, lambda *found: csr_matrix(finish(*found))
+        return outputs, finish
+
+    def _plan_dense_predict(self) -> Plan:
         head, targets = self.problem.trainable.head, self.problem.targets
         classes = targets.classes
-        if head is None:
-            values = self._run(self._prediction_output(), rows)
-        elif classes is not None and head.label is None and head.task != "multilabel":
-            return classes[np.argmax(self.predict_proba(rows), axis=1)]
-        elif head.task == "multilabel":
-            several = self._run(str(head.label), rows).reshape(rows.shape[0], len(head.groups))
-            return several.astype(np.result_type(*classes) if isinstance(classes, list) else np.int64)
-        elif head.label is not None:
-            labels = self._run(head.label, rows).reshape(rows.shape[0])
-            return labels if classes is None else labels.astype(classes.dtype)
-        else:
-            values = self._run(head.prediction or head.score, rows)
-        flat = targets.ndim == 1 and values.shape[1:] in ((), (1,))
-        return values.reshape(rows.shape[0]) if flat else values
+        if head is not None and head.task == "multilabel":
+            n_outputs = len(head.groups)
+            dtype = np.result_type(*classes) if isinstance(classes, list) else np.int64
+            return (str(head.label),), lambda found: found.reshape(-1, n_outputs).astype(dtype)
+        if head is not None and classes is not None and head.label is None:
+            outputs, shares = self._plan_predict_proba()
+            return outputs, lambda *found: classes[np.argmax(shares(*found), axis=1)]
+        if head is not None and head.label is not None:
+            if classes is None or classes.dtype == np.int64:
+                return (head.label,), lambda found: found.reshape(-1)
+            return (head.label,), lambda found: found.reshape(-1).astype(classes.dtype)
+        output = self._prediction_output() if head is None else head.prediction or head.score
+
+        def flat(values: np.ndarray) -> np.ndarray:
+            return values.reshape(-1) if values.shape[1:] in ((), (1,)) else values
+
+        return (output,), flat if targets.ndim == 1 else _as_it_is
 
     def _prediction_output(self) -> str:
         own = self.problem.trainable.own_loss
@@ -127,23 +166,37 @@ class Inference:
 
     def predict_proba(self, rows: Any) -> Any:
         """Return the probabilities, of shape (n, n_classes), or one such matrix per output."""
+        return self.compute("predict_proba", rows)
+
+    def _plan_predict_proba(self) -> Plan:
         head = self._head()
         if isinstance(head.probabilities, tuple):
-            return [self._run(name, rows) for name in head.probabilities]
-        values = self._run(str(head.probabilities), rows)
-        if head.label is None and head.probabilities == head.score:  # a graph that ends with raw scores
-            values = expit(values) if values.shape[1] == 1 else softmax(values, axis=1)
-        one = values.shape[1] == 1 and head.task == "classification"
-        return np.hstack([1 - values, values]) if one else values
+            return head.probabilities, lambda *found: list(found)
+        are_raw = head.label is None and head.probabilities == head.score  # a graph that ends with raw scores
+        is_classifier = head.task == "classification"
+
+        def shares(values: np.ndarray) -> np.ndarray:
+            if are_raw:
+                values = expit(values) if values.shape[1] == 1 else softmax(values, axis=1)
+            one = values.shape[1] == 1 and is_classifier
+            return np.hstack([1 - values, values]) if one else values
+
+        return (str(head.probabilities),), shares
 
     def decision_function(self, rows: Any) -> np.ndarray:
         """Return the raw scores, of shape (n, k)."""
+        return self.compute("decision_function", rows)
+
+    def _plan_decision_function(self) -> Plan:
         head = self._head()
-        return self._run(head.decision or head.score, rows)
+        return (head.decision or head.score,), _as_it_is
 
     def transform(self, rows: Any) -> np.ndarray:
         """Return what a transformer gives."""
-        return self._run(str(self._head().transformed), rows)
+        return self.compute("transform", rows)
+
+    def _plan_transform(self) -> Plan:
+        return (str(self._head().transformed),), _as_it_is
 
     def score_samples(self, rows: Any) -> np.ndarray:
         """Return the log-likelihood of each sample, of shape (n,)."""
@@ -197,8 +250,8 @@ class LiveInference(Inference):
 
     weights: Mapping[str, np.ndarray]
 
-    def _part(self, output: str) -> ModelProto:
-        part = extract_model(self.model, [output])
+    def _part(self, *outputs: str) -> ModelProto:
+        part = extract_model(self.model, outputs)
         names = {tensor.name for tensor in part.graph.initializer}
         return make_inputs_of(part, [n for n in self.problem.trainable.trained if n in names])
 
@@ -212,6 +265,10 @@ class LiveInference(Inference):
         other = copy.copy(self)
         other.weights = weights
         return other
+
+
+def _as_it_is(values: np.ndarray) -> np.ndarray:
+    return values
 
 
 def _by_chunks(function: Callable[..., np.ndarray], rows: Any, *others: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ from sklearn.utils.metaestimators import available_if
 
 from .availability import has_decisions, has_densities, has_probabilities, predicts, wraps
 from .fitted_estimator import FittedEstimator
+from .inference import METHODS
 
 __all__ = ["PredictionMethods"]
 
@@ -154,6 +155,48 @@ class PredictionMethods(FittedEstimator):
             Losses: float32 where X and the model are, or else float64.
         """
         return self._model().losses(X, y, sample_weight)
+
+    def predictor(self, method="predict"):
+        """Return a method as a bare function of arrays, for predictions of few rows at a time.
+
+        It validates nothing, and takes little more time than ONNX Runtime. It has the weights of the moment:
+        a later ``fit`` or ``set_weights`` does not change it. It cannot be pickled, and is for the process
+        that made it.
+
+        Parameters
+        ----------
+        method : {"predict", "predict_proba", "decision_function", "transform"}, default="predict"
+            Method.
+
+        Returns
+        -------
+        callable
+            Takes an array of shape (n_samples, n_features) of the type of the graph (float32, unless
+            ``dtype`` is float64), and returns what the method does. Numbers that are not finite are not
+            looked for; another type or number of columns is an ExecutionError.
+
+        Raises
+        ------
+        ValueError
+            If the graph takes more than a matrix of numbers, or steps before it run in scikit-learn.
+        AttributeError
+            If there is no such method for the wrapped model.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import LinearRegression
+        >>> from ortlearn import OrtGradientOptimizer
+        >>> X = np.linspace(0, 1, 50, dtype=np.float32).reshape(-1, 1)
+        >>> trained = OrtGradientOptimizer(LinearRegression(), random_state=0).fit(X, 2 * X.ravel() + 1)
+        >>> predict = trained.predictor()
+        >>> np.array_equal(predict(X[:1]), trained.predict(X[:1]))
+        True
+        """
+        found = self._model()
+        if method in METHODS:
+            getattr(self, method)  # an AttributeError says why there is no such method
+        return found.predictor(method)
 
     @available_if(wraps("fit_predict"))
     def fit_predict(self, X, y=None, **fit_params):
