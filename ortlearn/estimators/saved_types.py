@@ -10,6 +10,7 @@ from ..losses import PerOutputLoss, RowObjective, SignedLabelLoss
 from ..models import Scores
 from ..models.constraints import sets, signs
 from ..models.constraints.reparametrisation import Reparametrisation
+from ..models.fused_linear import FusedClasses, FusedLinear
 from ..models.trees.fused import FusedTrees
 from ..models.trees.nodes import Nodes
 from ..models.weight import Weight
@@ -32,7 +33,7 @@ RECORDS = (
     *(Problem, Targets, Updates, InputFeatures, TrainingState, Window, Resumption, Candidate),
     *(TrainableModel, OwnLoss, Weight, Reparametrisation, Input, InputSchema, TensorType),
     *(sets.Simplex, sets.Shares, sets.LogProbability, sets.Increasing, sets.Rising, sets.Triangular),
-    *(signs.Positive, signs.NotNegative, FusedTrees, Nodes),
+    *(signs.Positive, signs.NotNegative, FusedTrees, Nodes, FusedLinear, FusedClasses),
     *(Position, Evaluations, Scale, FirstLayer),
 )
 PARAMETERS = (PerOutputLoss, RowObjective, SignedLabelLoss, PerWeightPenalty)

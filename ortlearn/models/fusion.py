@@ -8,6 +8,7 @@ from onnx import ModelProto
 
 from ..graphs import GraphBuilder, graph_names, opset_versions, prune
 from ..graphs.editing import with_fields
+from ..graphs.view import GraphView
 
 __all__ = ["FusedForm", "computes", "fuse", "replace_tensors"]
 
@@ -36,10 +37,26 @@ def computes(model: ModelProto, tensor: str) -> bool:
 
 
 def fuse(model: ModelProto, forms: Iterable[FusedForm]) -> ModelProto:
-    """Return a model for inference with the fused operators that definitions declared."""
-    for form in forms:
+    """Return a model for inference with the fused operators that definitions declared.
+
+    What was declared last comes first: it may take in what was declared before it.
+    """
+    for form in reversed(tuple(forms)):
         model = form.apply(model)
-    return model
+    return _without_copies(model)
+
+
+def _without_copies(model: ModelProto) -> ModelProto:
+    """Return the model without nodes that only name an output: onnxruntime runs some of them."""
+    view, names = GraphView(model), dict[str, str]()
+    for node in view.nodes:
+        if node.op_type != "Identity" or node.output[0] not in view.outputs:
+            continue
+        source = node.input[0]
+        if source in view.producers and source not in view.outputs and source not in names:
+            names[source] = node.output[0]
+    view.rename(names)
+    return with_fields(model, node=view.nodes)
 
 
 def replace_tensors(

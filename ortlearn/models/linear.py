@@ -11,6 +11,7 @@ from ..losses import GammaLoss, PoissonLoss, SquaredErrorLoss, TweedieLoss
 from .base import ModelDefinition
 from .constraints.signs import NotNegative
 from .forms import Reshaped, Transposed
+from .fused_linear import FusedLinear
 from .objectives import Objective, elastic
 from .scores import (
     Scores,
@@ -33,12 +34,12 @@ def linear_scores(op: ModelWriter, model: Any, x: str) -> str:
     """
     constraint = NotNegative() if getattr(model, "positive", False) else None
     coef = op.parameter(model, "coef_", form=Transposed(), role="weight", constraint=constraint, drawn=True)
-    product = op.MatMul(x, coef)
-    if not getattr(model, "fit_intercept", True):
-        return product
-    return op.Add(
-        product, op.parameter(model, "intercept_", form=Reshaped((-1,)), role="intercept", drawn=True)
-    )
+    scores, intercept = op.MatMul(x, coef), ""
+    if getattr(model, "fit_intercept", True):
+        intercept = op.parameter(model, "intercept_", form=Reshaped((-1,)), role="intercept", drawn=True)
+        scores = op.Add(scores, intercept)
+    op.fused[scores] = FusedLinear(x, scores, coef, intercept)
+    return scores
 
 
 class _Linear(ModelDefinition):

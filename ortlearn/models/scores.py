@@ -10,6 +10,7 @@ import numpy as np
 from onnx import TensorProto
 
 from ..exceptions import ConversionError
+from .fused_linear import FusedClasses, FusedLinear
 
 if TYPE_CHECKING:
     from .writer import ModelWriter
@@ -125,8 +126,13 @@ def label_of(op: ModelWriter, number: str, classes: np.ndarray) -> str | None:
     classes = np.asarray(classes)
     if classes.dtype.kind == "f" and not np.all(classes == np.floor(classes)):
         return None
-    table = classes.astype(object) if classes.dtype.kind in "OUS" else classes.astype(np.int64)
-    return op.Gather(op.constant(table), number, axis=0)
+    return op.Gather(op.constant(_table(classes)), number, axis=0)
+
+
+def _table(classes: np.ndarray) -> np.ndarray:
+    """Return classes in a type that ONNX has."""
+    classes = np.asarray(classes)
+    return classes.astype(object) if classes.dtype.kind in "OUS" else classes.astype(np.int64)
 
 
 def joined(op: ModelWriter, columns: Sequence[str]) -> str:
@@ -155,7 +161,25 @@ def classification(
 ) -> Scores:
     """Return the outputs of a classifier whose label is the class of the largest number in ``compared``."""
     label = label_of(op, op.ArgMax(compared, axis=1, keepdims=0), classes)
+    if compared == score and link == "softmax":
+        _declare_classes(op, score, label, classes, outputs.get("probabilities"))
     return Scores("classification", score, len(classes), link, label=label, classes=classes, **outputs)
+
+
+def _declare_classes(
+    op: ModelWriter, score: str, label: str | None, classes: np.ndarray, probabilities: str | None
+) -> None:
+    """Declare that a fused operator makes classes and probabilities of scores."""
+    linear = op.fused.get(score)
+    if op.float_dtype != np.float32 or label is None or len(classes) < 2:
+        return
+    op.fused[label] = FusedClasses(
+        score,
+        label,
+        _table(classes),
+        probabilities or "",
+        linear if isinstance(linear, FusedLinear) else None,
+    )
 
 
 def class_scores(op: ModelWriter, score: str, classes: np.ndarray, **outputs: Any) -> Scores:
@@ -184,22 +208,32 @@ def classes_of_probabilities(
 
 
 def decisions(
-    op: ModelWriter, score: str, classes: np.ndarray, zero_is_second: bool = False, **outputs: Any
+    op: ModelWriter,
+    score: str,
+    classes: np.ndarray,
+    zero_is_second: bool = False,
+    sigmoids: str | None = None,
+    **outputs: Any,
 ) -> Scores:
     """Return the outputs of a classifier without probabilities, of one score for two classes.
 
-    The second class is that of scores above zero, and of zero itself if ``zero_is_second``.
+    The second class is that of scores above zero, and of zero itself if ``zero_is_second``. ``sigmoids`` are
+    probabilities that are the sigmoids of the score.
     """
+    if sigmoids is not None:
+        outputs["probabilities"] = sigmoids
     if len(classes) != 2:
         return classification(op, score, "sigmoid", score, classes, **outputs)
     above = op.GreaterOrEqual(score, 0.0) if zero_is_second else op.Greater(score, 0.0)
     label = label_of(op, op.Reshape(op.Cast(above, to=TensorProto.INT64), [-1]), classes)
+    if not zero_is_second:  # the operator takes the first of equal ones
+        _declare_classes(op, score, label, classes, sigmoids)
     return Scores("classification", score, 1, "sigmoid", **{"label": label, "classes": classes, **outputs})
 
 
 def binary_classes(op: ModelWriter, score: str, classes: np.ndarray, **outputs: Any) -> Scores:
     """Return the outputs of a classifier of two classes from the logit of the second, of shape (n, 1)."""
-    return decisions(op, score, classes, probabilities=of_two_classes(op, op.Sigmoid(score)), **outputs)
+    return decisions(op, score, classes, sigmoids=of_two_classes(op, op.Sigmoid(score)), **outputs)
 
 
 def indicator(op: ModelWriter, score: str, classes: np.ndarray, **outputs: Any) -> Scores:

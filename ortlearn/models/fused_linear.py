@@ -1,0 +1,132 @@
+"""Linear scores and the classes of scores as the fused operators LinearRegressor and LinearClassifier."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import ModelProto
+
+from ..graphs import GraphBuilder, initializer_arrays
+from .fusion import FusedForm, computes, replace_tensors
+
+__all__ = ["FusedClasses", "FusedLinear"]
+
+
+@dataclass(frozen=True)
+class FusedLinear(FusedForm):
+    """Linear scores of float32, as LinearRegressor computes them.
+
+    Attributes
+    ----------
+    samples : str
+        Tensor of shape (n, n_features).
+    scores : str
+        Tensor of shape (n, k).
+    coef : str
+        Initializer of shape (n_features, k).
+    intercept : str
+        Initializer of shape (k,); empty without any.
+    """
+
+    samples: str
+    scores: str
+    coef: str
+    intercept: str = ""
+
+    def rows(self, model: ModelProto) -> np.ndarray | None:
+        """Return coefficients and then the intercept of each score, of shape (k, n_features + 1).
+
+        None where they are not constants of float32.
+        """
+        arrays = initializer_arrays(model)
+        coef = arrays.get(self.coef)
+        if coef is None or coef.dtype != np.float32:
+            return None
+        zeros = np.zeros(coef.shape[1], dtype=coef.dtype)
+        intercept = arrays[self.intercept] if self.intercept else zeros
+        return np.column_stack([coef.T, np.broadcast_to(intercept, zeros.shape)])
+
+    def apply(self, model: ModelProto) -> ModelProto:
+        rows = self.rows(model) if computes(model, self.scores) else None
+        if rows is None:
+            return model
+
+        def write(op: GraphBuilder) -> None:
+            op.node(
+                "LinearRegressor",
+                self.samples,
+                domain="ai.onnx.ml",
+                outputs=[self.scores],
+                targets=len(rows),
+                coefficients=rows[:, :-1].ravel().tolist(),
+                intercepts=rows[:, -1].tolist(),
+            )
+
+        return replace_tensors(model, [self.scores], write)
+
+
+@dataclass(frozen=True)
+class FusedClasses(FusedForm):
+    """Classes and probabilities of float32 scores, as LinearClassifier computes them.
+
+    It computes linear scores, too. Of more than two classes other scores are left to the operators of the
+    graph, which are as fast.
+
+    Attributes
+    ----------
+    scores : str
+        Tensor of raw scores, of shape (n, 1) for two classes, (n, k) for more.
+    label : str
+        Tensor of the classes, those of the largest scores, or of scores above zero; empty without any.
+    classes : ndarray of shape (k,)
+        Classes: int64 or text.
+    probabilities : str
+        Tensor of the sigmoids of two classes, or the softmax; empty without any.
+    linear : FusedLinear or None
+        What computes the scores.
+    """
+
+    scores: str
+    label: str
+    classes: np.ndarray
+    probabilities: str = ""
+    linear: FusedLinear | None = None
+
+    def apply(self, model: ModelProto) -> ModelProto:
+        wanted = [name for name in (self.label, self.probabilities) if name and computes(model, name)]
+        of_two = len(self.classes) == 2
+        if not wanted or (not of_two and self.label not in wanted):
+            return model
+        if self.linear is not None:
+            rows = self.linear.rows(model)
+            if rows is None:
+                return model
+            rows = np.vstack([-rows, rows]) if of_two else rows
+            fused = self._replaced(model, wanted, self.linear.samples, rows)
+            if not computes(fused, self.scores):
+                return fused
+        # the scores are needed for more
+        both = np.array([[-1.0, 0.0], [1.0, 0.0]])
+        return self._replaced(model, wanted, self.scores, both) if of_two else model
+
+    def _replaced(self, model: ModelProto, wanted: list[str], samples: str, rows: np.ndarray) -> ModelProto:
+        def write(op: GraphBuilder) -> None:
+            texts = self.classes.dtype.kind in "OUS"
+            probable = self.probabilities in wanted
+            op.node(
+                "LinearClassifier",
+                samples,
+                domain="ai.onnx.ml",
+                outputs=[
+                    self.label if self.label in wanted else op.unique("label"),
+                    self.probabilities if probable else op.unique("scores"),
+                ],
+                coefficients=rows[:, :-1].ravel().tolist(),
+                intercepts=rows[:, -1].tolist(),
+                multi_class=0,
+                post_transform=("LOGISTIC" if len(rows) == 2 else "SOFTMAX") if probable else "NONE",
+                **{"classlabels_strings" if texts else "classlabels_ints": self.classes.tolist()},
+            )
+
+        return replace_tensors(model, wanted, write)
