@@ -230,7 +230,9 @@ class TrainableModel:
         """
         return set_initializers(self.model, arrays)
 
-    def with_weights(self, arrays: dict[str, np.ndarray], keep_upgrade: bool = False) -> ModelProto:
+    def with_weights(
+        self, arrays: dict[str, np.ndarray], keep_upgrade: bool = False, fused: bool = True
+    ) -> ModelProto:
         """Return the graph for inference with new weights, under the names it came with.
 
         Parameters
@@ -239,6 +241,9 @@ class TrainableModel:
             New values of the trained weights, by their stable names.
         keep_upgrade : bool, default=False
             Whether that of an ONNX file stays as it was trained: at the opset and in the types of training.
+        fused : bool, default=True
+            Whether that of an estimator has fused operators, where definitions declare some; otherwise all
+            weights are initializers.
 
         Returns
         -------
@@ -258,22 +263,25 @@ class TrainableModel:
                 model = extract_model(model, rest)
         if any(node.name.startswith(APPENDED) for node in model.graph.node):
             model = prune(model)  # nodes that only training needs
-        return map_names(self.for_inference(model), self.reserved_names)
+        return map_names(self.for_inference(model, fused), self.reserved_names)
 
-    def for_inference(self, model: ModelProto) -> ModelProto:
+    def for_inference(self, model: ModelProto, fused: bool = True) -> ModelProto:
         """Return the graph with trained weights, or a part of it, as it is run for inference.
 
         Parameters
         ----------
         model : onnx.ModelProto
             Graph, under stable names, free numbers for weights with a constraint.
+        fused : bool, default=True
+            Whether it has fused operators.
 
         Returns
         -------
         onnx.ModelProto
-            Graph of fused operators and of weights under the names they came with.
+            Graph of fused operators, and of weights under the names they came with.
         """
-        return fuse(restored_names(self.reparametrisation.undone(model), self.original_names), self.fused)
+        model = restored_names(self.reparametrisation.undone(model), self.original_names)
+        return fuse(model, self.fused) if fused else model
 
     def coefficients(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return trained weights under the names the model came with, as the model has them.

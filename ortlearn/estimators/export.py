@@ -56,8 +56,14 @@ class ExportMethods(FittedEstimator):
         """
         return self._model().to_sklearn()
 
-    def get_trained_onnx(self, zipmap: bool = False, *, keep_upgrade: bool = False) -> ModelProto:
-        """Return a copy of the trained ONNX model, its weights under the names they came with.
+    def get_trained_onnx(
+        self, zipmap: bool = False, *, keep_upgrade: bool = False, fused: bool = True
+    ) -> ModelProto:
+        """Return a copy of the trained ONNX model.
+
+        That of a scikit-learn model has the fused operators of ``ai.onnx.ml`` where there are some: trees,
+        linear models and the classes of two-class models, with the weights in their attributes. With
+        ``fused=False`` all weights are initializers, under the names of ``trained_coef_``.
 
         That of an ONNX file is the file with other numbers: nodes, names, types, metadata and opset are as
         they came, where the file holds its weights in initializers or constants. A ``ConstantOfShape`` whose
@@ -73,6 +79,9 @@ class ExportMethods(FittedEstimator):
         keep_upgrade : bool, default=False
             Whether a trained ONNX file stays at the opset that it was brought to for training, and in float32
             where it came in float16 or bfloat16.
+
+        fused : bool, default=True
+            Whether a scikit-learn model has fused operators, which take less time.
 
         Returns
         -------
@@ -99,7 +108,9 @@ class ExportMethods(FittedEstimator):
         model = self._model()
         if keep_upgrade:
             return model.upgraded_onnx()
-        return model.with_zipmap() if zipmap else copy.deepcopy(model.onnx)
+        if zipmap:
+            return model.with_zipmap(fused)
+        return copy.deepcopy(model.onnx) if fused else model.plain_onnx()
 
     def save_onnx_graph(self, folder=None):
         """Write the trained model and the training graphs to files, or return them as bytes.

@@ -84,8 +84,12 @@ class FittedModel:
 
     @cached_property
     def onnx(self) -> ModelProto:
-        """Trained model, for inference, its weights under the names they came with."""
+        """Trained model, for inference."""
         return self.problem.trainable.with_weights(self.stable_weights())
+
+    def plain_onnx(self) -> ModelProto:
+        """Return the trained model without fused operators, its weights under the names they came with."""
+        return self.problem.trainable.with_weights(self.stable_weights(), fused=False)
 
     def upgraded_onnx(self) -> ModelProto:
         """Return the trained model of an ONNX file as it was trained; a ValueError for other models."""
@@ -260,7 +264,7 @@ class FittedModel:
         weights = problem.trainable.coefficients(self.stable_weights())
         return conversion.write_weights(problem.source, problem.trainable, weights, problem.targets.ndim)
 
-    def with_zipmap(self) -> ModelProto:
+    def with_zipmap(self, fused: bool = True) -> ModelProto:
         """Return the trained model of a classifier, its probabilities as maps from class to probability."""
         head, classes = self.problem.trainable.head, self.classes
         if self.problem.source is None:
@@ -273,7 +277,7 @@ class FittedModel:
                 "zipmap=True needs a classifier that predicts probabilities of one column of classes, which "
                 f"{type(self.problem.source).__name__} does not: leave zipmap=False."
             )
-        return with_zipmap(self.onnx, np.asarray(classes))
+        return with_zipmap(self.onnx if fused else self.plain_onnx(), np.asarray(classes))
 
     def graphs(self) -> dict[str, ModelProto]:
         """Return the trained model, and the graphs of its training step."""

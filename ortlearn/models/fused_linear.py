@@ -17,10 +17,14 @@ __all__ = ["FusedClasses", "FusedLinear"]
 class FusedLinear(FusedForm):
     """Linear scores of float32, as LinearRegressor computes them.
 
+    A scale that samples are divided by is divided into the coefficients.
+
     Attributes
     ----------
     samples : str
-        Tensor of shape (n, n_features).
+        Tensor of shape (n, n_features), before the division.
+    scale : str
+        Initializer of shape (n_features,) or (1,); empty without any.
     scores : str
         Tensor of shape (n, k).
     coef : str
@@ -30,6 +34,7 @@ class FusedLinear(FusedForm):
     """
 
     samples: str
+    scale: str
     scores: str
     coef: str
     intercept: str = ""
@@ -37,12 +42,18 @@ class FusedLinear(FusedForm):
     def rows(self, model: ModelProto) -> np.ndarray | None:
         """Return coefficients and then the intercept of each score, of shape (k, n_features + 1).
 
-        None where they are not constants of float32.
+        None where they are not numbers of float32.
         """
         arrays = initializer_arrays(model)
-        coef = arrays.get(self.coef)
-        if coef is None or coef.dtype != np.float32:
+        coef = arrays[self.coef]
+        if coef.dtype != np.float32:
             return None
+        if self.scale:
+            with np.errstate(all="ignore"):
+                scaled = coef / arrays[self.scale].reshape(-1, 1)
+            if not np.isfinite(scaled).all() or np.any(np.abs(scaled[coef != 0]) < np.finfo(coef.dtype).tiny):
+                return None  # float32 does not hold them
+            coef = scaled
         zeros = np.zeros(coef.shape[1], dtype=coef.dtype)
         intercept = arrays[self.intercept] if self.intercept else zeros
         return np.column_stack([coef.T, np.broadcast_to(intercept, zeros.shape)])

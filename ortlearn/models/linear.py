@@ -38,7 +38,7 @@ def linear_scores(op: ModelWriter, model: Any, x: str) -> str:
     if getattr(model, "fit_intercept", True):
         intercept = op.parameter(model, "intercept_", form=Reshaped((-1,)), role="intercept", drawn=True)
         scores = op.Add(scores, intercept)
-    op.fused[scores] = FusedLinear(x, scores, coef, intercept)
+    op.fused[scores] = FusedLinear(*op.quotients.get(x, (x, "")), scores, coef, intercept)
     return scores
 
 

@@ -36,7 +36,9 @@ class ScalerDefinition(ModelDefinition):
         if center is not None:
             x = op.Sub(x, op.parameter(model, name, role="intercept"))
         if model.scale_ is not None:
-            x = op.Div(x, op.parameter(model, "scale_", role="scale", constraint=Positive()))
+            scale, centered = op.parameter(model, "scale_", role="scale", constraint=Positive()), x
+            x = op.Div(x, scale)
+            op.quotients[x] = centered, scale
         return transformation(op, x, model.n_features_in_)
 
     def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:

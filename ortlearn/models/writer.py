@@ -35,6 +35,8 @@ class ModelWriter(SampleWriter):
         Parameters by the name of their initializer, in the order they were asked for.
     fused : dict of str to FusedForm
         Fused operators for inference, each by a tensor that it computes.
+    quotients : dict of str to tuple
+        Of tensors that are others by the initializer of a scale, these two.
 
     Examples
     --------
@@ -63,6 +65,7 @@ class ModelWriter(SampleWriter):
         self.siblings: dict[int, tuple[Sequence[Any], Any, Sequence[Any] | None, int | None]] = {}
         self.shared: dict[int, str] = {}  # by the id: a tensor that was computed for all members at once
         self.fused: dict[str, FusedForm] = {}  # by a tensor of the part that each computes
+        self.quotients: dict[str, tuple[str, str]] = {}
         self.undefined = undefined
         self.link = link
         self._names_of: dict[tuple, str] = {}

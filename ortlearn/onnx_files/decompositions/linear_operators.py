@@ -36,6 +36,8 @@ def linear_classifier(fused: Fused) -> bool:
     rows = intercepts.size or len(classes)
     coefficients = fused.rows("coefficients", rows)
     intercepts = intercepts if intercepts.size else np.zeros(rows, dtype=np.float32)
+    if np.array_equal(coefficients, [[-1], [1]]) and link in BINARY_LINKS and not intercepts.any():
+        return fused.give_two_classes(classes, fused.float_input(), link)  # of scores: nothing to learn
     if rows == 2 and link in BINARY_LINKS and _opposite(coefficients) and _opposite(intercepts):
         coefficients, intercepts, rows = coefficients[1:], intercepts[1:], 1
     if rows == 1 and link not in BINARY_LINKS:
