@@ -66,10 +66,8 @@ class Inference:
 
     @runtime_errors()
     def _run_chunk(self, output: str, rows: Any) -> np.ndarray:
-        sessions = self._sessions.values
-        if output not in sessions:
-            sessions[output] = self._session(self._part(output))
-        found = sessions[output].run([output], self._feeds(rows, sessions[output]))[0]
+        session = self._session_of(output)
+        found = session.run([output], self._feeds(rows, session))[0]
         if np.shape(found)[:1] != (len(rows),):
             if np.size(found) != len(rows):
                 raise ExecutionError(
@@ -78,6 +76,13 @@ class Inference:
                 )
             found = np.reshape(found, len(rows))
         return found
+
+    def _session_of(self, *outputs: str) -> Any:
+        """Return the session that computes some outputs, made once."""
+        sessions = self._sessions.values
+        if outputs not in sessions:
+            sessions[outputs] = self._session(self._part(*outputs))
+        return sessions[outputs]
 
     def _session(self, graph: ModelProto) -> Any:
         return make_session(graph, self.runtime.device, self.runtime.n_jobs)
@@ -115,11 +120,8 @@ class Inference:
     def predictor(self, method: str) -> Callable[[np.ndarray], Any]:
         """Return a method as a function of arrays that checks nothing and does as little as it can."""
         outputs, finish = self.plan(method)
-        kept = self._sessions.values
-        key = outputs[0] if len(outputs) == 1 else outputs
-        if key not in kept:
-            kept[key] = self._session(self._part(*outputs))
-        run, names, name = kept[key]._sess.run, list(outputs), self.problem.trainable.input_name
+        session = self._session_of(*outputs)
+        run, names, name = session._sess.run, list(outputs), self.problem.trainable.input_name
 
         def compute(X: np.ndarray) -> Any:
             try:

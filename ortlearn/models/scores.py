@@ -161,7 +161,7 @@ def classification(
 ) -> Scores:
     """Return the outputs of a classifier whose label is the class of the largest number in ``compared``."""
     label = label_of(op, op.ArgMax(compared, axis=1, keepdims=0), classes)
-    if compared == score and link == "softmax":
+    if compared == score and link == "softmax" and len(classes) > 2:  # two classes have two columns here
         _declare_classes(op, score, label, classes, outputs.get("probabilities"))
     return Scores("classification", score, len(classes), link, label=label, classes=classes, **outputs)
 

@@ -139,7 +139,7 @@ class BoosterDefinition(ModelDefinition):
         bias = op.parameter(model, "bias", role="intercept", name="base_values", access=Bias(n_scores))
         nodes = Nodes.joined([_nodes(tree, columns) for tree in trees])
         numbers = leaf_numbers(op, nodes, x, len(columns))
-        return op.Add(leaf_sums(op, table, numbers), bias), n_scores
+        return leaf_sums(op, table, numbers, first=bias), n_scores
 
 
 def _nodes(tree: dict[str, Any], columns: list[dict[str, Any]]) -> Nodes:

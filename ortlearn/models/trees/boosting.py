@@ -69,9 +69,8 @@ class GradientBoostingDefinition(ModelDefinition):
             access=TREE_LEAVES,
         )
         numbers = leaf_numbers(op, Nodes.of_trees(trees_of(model)), x, model.n_features_in_)
-        raw = leaf_sums(op, table, numbers, n_rounds, n_scores)
-        if model.init_ != "zero":
-            raw = op.Add(raw, _first_scores(op, model, x))
+        first = "" if model.init_ == "zero" else _first_scores(op, model, x)
+        raw = leaf_sums(op, table, numbers, n_rounds, n_scores, first)
         if not is_classifier(model):
             return regression(op, raw)
         if n_scores > 1:
@@ -163,7 +162,7 @@ class HistGradientBoostingDefinition(ModelDefinition):
         first = op.parameter(
             model, "_baseline_prediction", form=Reshaped((-1,)), role="intercept", name=FIRST
         )
-        raw = op.Add(leaf_sums(op, table, numbers, n_rounds, n_scores), first)
+        raw = leaf_sums(op, table, numbers, n_rounds, n_scores, first)
         if not is_classifier(model):
             logarithms = type(model._loss.link).__name__ == "LogLink"
             return regression(op, raw, 1, "log" if logarithms else "identity")

@@ -40,6 +40,8 @@ class FusedTrees(FusedForm):
         (n_leaves, k) or (n_leaves, n_outputs, k).
     n_scores : int
         Columns of the sums where there is a value per leaf: tree i adds to column ``i % n_scores``.
+    base : str
+        Initializer of the numbers that the sums begin with, one for each column; empty without any.
     """
 
     samples: str
@@ -48,20 +50,22 @@ class FusedTrees(FusedForm):
     sums: str = ""
     table: str = ""
     n_scores: int = 1
+    base: str = ""
 
     def apply(self, model: ModelProto) -> ModelProto:
         if computes(model, self.sums):
-            values = initializer_arrays(model, [self.table])[self.table]
-            if values.dtype == self.nodes.threshold.dtype == np.float32:
-                model = replace_tensors(model, [self.sums], lambda op: self._write_sums(op, values))
+            arrays = initializer_arrays(model)
+            if arrays[self.table].dtype == self.nodes.threshold.dtype == np.float32:
+                model = replace_tensors(model, [self.sums], lambda op: self._write_sums(op, arrays))
         if computes(model, self.numbers) and int(self.nodes.is_leaf.sum()) <= MAX_LEAVES:
             model = replace_tensors(model, [self.numbers], self._write_numbers)
         return model
 
-    def _write_sums(self, op: GraphBuilder, values: np.ndarray) -> None:
+    def _write_sums(self, op: GraphBuilder, arrays: dict[str, np.ndarray]) -> None:
+        values, base = arrays[self.table], arrays[self.base].ravel() if self.base else None
         if values.ndim == 1:
             targets, weights = self._trees_of_leaves() % self.n_scores, values
-            self._write(op, self.sums, self.n_scores, np.arange(len(values)), targets, weights)
+            self._write(op, self.sums, self.n_scores, np.arange(len(values)), targets, weights, base)
             return
         flat = values.reshape(len(values), -1)
         wanted = flat != 0
@@ -69,7 +73,7 @@ class FusedTrees(FusedForm):
         leaves, targets = np.nonzero(wanted)
         several = values.ndim > 2
         found = op.unique("TreeEnsembleRegressor") if several else self.sums
-        self._write(op, found, flat.shape[1], leaves, targets, flat[leaves, targets])
+        self._write(op, found, flat.shape[1], leaves, targets, flat[leaves, targets], base)
         if several:
             op.node("Reshape", found, [-1, *values.shape[1:]], outputs=[self.sums])
 
@@ -90,6 +94,7 @@ class FusedTrees(FusedForm):
         leaves: np.ndarray,
         targets: np.ndarray,
         weights: np.ndarray,
+        base: np.ndarray | None = None,
     ) -> None:
         """Append the operator, which adds a weight to a target where a sample reaches a leaf."""
         nodes, is_leaf = self.nodes, self.nodes.is_leaf
@@ -104,6 +109,7 @@ class FusedTrees(FusedForm):
             n_targets=int(n_targets),
             post_transform="NONE",
             aggregate_function="SUM",
+            base_values=None if base is None else base.tolist(),
         )
         attributes: dict[str, Any] = {
             "nodes_treeids": tree,

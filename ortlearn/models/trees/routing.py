@@ -96,12 +96,15 @@ def _next(op: ModelWriter, values: str, threshold: Any, following: Any) -> str:
     return op.Add(following, op.Cast(op.LessOrEqual(values, threshold), to=TensorProto.INT32))
 
 
-def leaf_sums(op: ModelWriter, table: str, numbers: str, n_rounds: int = 0, n_scores: int = 1) -> str:
+def leaf_sums(
+    op: ModelWriter, table: str, numbers: str, n_rounds: int = 0, n_scores: int = 1, first: str = ""
+) -> str:
     """Append the sums of the values of the leaves that samples reach, of shape (n, n_scores).
 
     The table has the values of all leaves, of shape (n_leaves,); numbers are those of :func:`leaf_numbers`. A
     round of boosting has a tree for each score, in their order. Of a table of shape (n_leaves, ...) the sums
-    have the shape (n, ...).
+    have the shape (n, ...). ``first`` is what the values are added to, if anything: a tensor of one number
+    for each score, or for each sample and score.
     """
     values = op.Gather(table, numbers, axis=0)
     if len(op.shape(table) or ()) > 1:
@@ -110,7 +113,10 @@ def leaf_sums(op: ModelWriter, table: str, numbers: str, n_rounds: int = 0, n_sc
         sums = op.ReduceSum(values, [1], keepdims=1)
     else:
         sums = op.ReduceSum(op.Reshape(values, [-1, n_rounds, n_scores]), [1], keepdims=0)
+    base = first if first in op.parameters else ""
+    if base:
+        sums = op.Add(sums, base)
     form = op.fused.get(numbers)
     if isinstance(form, FusedTrees) and not form.sums:
-        op.fused[numbers] = replace(form, sums=sums, table=table, n_scores=n_scores)
-    return sums
+        op.fused[numbers] = replace(form, sums=sums, table=table, n_scores=n_scores, base=base)
+    return op.Add(sums, first) if first and not base else sums

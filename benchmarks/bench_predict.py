@@ -1,0 +1,213 @@
+"""Times of predictions as ratios: of exported files, of bare predictors, and of predict.
+
+``python -m benchmarks.bench_predict`` fits models on 20 columns, trains them for an epoch, and compares
+
+- the exported file with the file that skl2onnx writes of the same model, both in onnxruntime with the same
+  options and one thread, for several numbers of rows, and ``predict`` with the latter;
+- ``predictor()`` with ``InferenceSession.run`` of the same session, one row;
+- ``predict`` with that of the scikit-learn model, for one row of several types.
+
+Two things that are compared run in turns, each as often first as second, and a ratio is the median of those
+of the rounds.
+"""
+
+from __future__ import annotations
+
+import os
+
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.ensemble import (
+    ExtraTreesRegressor,
+    GradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeRegressor
+
+from benchmarks.figures import median, number, ratio
+from benchmarks.machine import describe, versions
+from ortlearn import OrtGradientOptimizer
+
+__all__ = ["LIMITS", "compare", "files", "main", "methods", "predictors"]
+
+N_FEATURES = 20
+#: Rows of a prediction.
+ROWS = (1, 100, 10_000)
+#: Models, each with the kind of its labels.
+MODELS: dict[str, tuple[Callable[[], Any], str]] = {
+    "Ridge": (Ridge, "numbers"),
+    "LogisticRegression, 2 classes": (LogisticRegression, "two"),
+    "LogisticRegression, 3 classes": (LogisticRegression, "three"),
+    "StandardScaler, Ridge": (lambda: make_pipeline(StandardScaler(), Ridge()), "numbers"),
+    "StandardScaler, LogisticRegression": (
+        lambda: make_pipeline(StandardScaler(), LogisticRegression()),
+        "two",
+    ),
+    "MLPRegressor": (lambda: MLPRegressor(hidden_layer_sizes=(50, 10), max_iter=2), "numbers"),
+    "MLPClassifier, 2 classes": (lambda: MLPClassifier(hidden_layer_sizes=(50, 10), max_iter=2), "two"),
+    "MLPClassifier, 3 classes": (lambda: MLPClassifier(hidden_layer_sizes=(50, 10), max_iter=2), "three"),
+    "DecisionTreeRegressor": (lambda: DecisionTreeRegressor(random_state=0), "numbers"),
+    "RandomForestRegressor, 100 trees": (lambda: RandomForestRegressor(random_state=0), "numbers"),
+    "ExtraTreesRegressor, 100 trees": (lambda: ExtraTreesRegressor(random_state=0), "numbers"),
+    "RandomForestClassifier, 100 trees": (
+        lambda: RandomForestClassifier(min_samples_leaf=5, random_state=0),
+        "three",
+    ),
+    "GradientBoostingRegressor": (lambda: GradientBoostingRegressor(random_state=0), "numbers"),
+}
+#: Bounds of the ratios of files, by the beginnings of the names of models.
+LIMITS = {name: 1.5 if "Forest" in name or "Tree" in name else 1.05 for name in MODELS}
+#: Microseconds that a predictor may take more than the session, and times of predict by scikit-learn's.
+MORE, OF_OWN = 5.0, 1.2
+
+
+def data(n_rows: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Return samples, and labels of each kind."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, N_FEATURES)).astype(np.float32)
+    y = (X[:, 0] + X[:, 1] * X[:, 2]).astype(np.float32)
+    return X, {"numbers": y, "two": (y > 0).astype(int), "three": np.digitize(y, [-0.5, 0.5])}
+
+
+def trained(name: str, n_train: int) -> tuple[Any, OrtGradientOptimizer]:
+    """Return a fitted model, and the estimator that has trained it for an epoch."""
+    X, labels = data(n_train)
+    make, kind = MODELS[name]
+    model = make().fit(X, labels[kind])
+    options: dict[str, Any] = {"max_iter": 1, "warm_start": True, "random_state": 0, "learning_rate": 1e-3}
+    return model, OrtGradientOptimizer(model, **options).fit(X, labels[kind])
+
+
+def compare(
+    ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int, seconds: float
+) -> list[list[float]]:
+    """Return the microseconds of two functions in each round, run in turns."""
+    begin = time.perf_counter()
+    ours(), theirs()
+    calls = max(1, int(seconds / (time.perf_counter() - begin + 1e-7)))
+    times: list[list[float]] = [[], []]
+    for turn in range(rounds):
+        for which in (0, 1) if turn % 2 else (1, 0):
+            function = (ours, theirs)[which]
+            function()  # what the other one left in the caches is not measured
+            begin = time.perf_counter()
+            for _ in range(calls):
+                function()
+            times[which].append(1e6 * (time.perf_counter() - begin) / calls)
+    return times
+
+
+def session_of(model: Any) -> Any:
+    """Return a session as users of a file open it, with one thread."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    providers = ["CPUExecutionProvider"]
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=providers)
+
+
+def by_skl2onnx(model: Any, X: np.ndarray) -> Any:
+    """Return the file of skl2onnx, its outputs arrays as ours are."""
+    from skl2onnx import to_onnx
+
+    options = {"zipmap": False} if is_classifier(model) else None
+    return to_onnx(model, X[:1], options=options, target_opset={"": 18, "ai.onnx.ml": 3})
+
+
+def files(
+    names: list[str], n_train: int, rounds: int, seconds: float
+) -> Iterator[tuple[str, int, list[list[float]], float]]:
+    """Yield model, rows, times of our file and of skl2onnx's, and the ratio of predict to the latter."""
+    X, _ = data(max(ROWS))
+    for name in names:
+        model, trainer = trained(name, n_train)
+        ours, theirs = session_of(trainer.get_trained_onnx()), session_of(by_skl2onnx(model, X))
+        for n_rows in ROWS:
+            feeds = {"X": X[:n_rows].copy()}
+            times = compare(partial(ours.run, None, feeds), partial(theirs.run, None, feeds), rounds, seconds)
+            own = compare(
+                partial(trainer.predict, feeds["X"]), partial(theirs.run, None, feeds), rounds, seconds
+            )
+            yield name, n_rows, times, ratio(*own)
+
+
+def predictors(rounds: int, seconds: float, n_train: int = 1000) -> Iterator[tuple[str, float]]:
+    """Yield models, and the microseconds of one row by ``predictor()`` less those of the session alone."""
+    for name in (
+        "Ridge",
+        "LogisticRegression, 2 classes",
+        "MLPRegressor",
+        "RandomForestRegressor, 100 trees",
+    ):
+        _, trainer = trained(name, n_train)
+        predict, row = trainer.predictor(), data(1)[0]
+        runner = trainer._model().runner
+        session = runner._session_of(*runner.plan("predict")[0])
+        feeds, output = {session.get_inputs()[0].name: row}, [session.get_outputs()[0].name]
+        times = compare(partial(predict, row), partial(session.run, output, feeds), rounds, seconds)
+        yield name, median([a - b for a, b in zip(*times, strict=True)])
+
+
+def methods(rounds: int, seconds: float, n_train: int = 1000) -> Iterator[tuple[str, list[list[float]]]]:
+    """Yield types of one row, and the times of ``predict`` and of Ridge's own."""
+    import pandas
+
+    model, trainer = trained("Ridge", n_train)
+    row = data(1)[0]
+    frame = pandas.DataFrame(row, columns=[f"x{i}" for i in range(N_FEATURES)])
+    for kind, given in {"float32": row, "float64": row.astype(float), "a list": row.tolist()}.items():
+        yield kind, compare(partial(trainer.predict, given), partial(model.predict, given), rounds, seconds)
+    X, labels = data(n_train)
+    X = pandas.DataFrame(X, columns=frame.columns)
+    model = Ridge().fit(X, labels["numbers"])
+    named = OrtGradientOptimizer(model, max_iter=1, random_state=0).fit(X, labels["numbers"])
+    yield "a frame", compare(partial(named.predict, frame), partial(model.predict, frame), rounds, seconds)
+
+
+def verdict(value: float, limit: float) -> str:
+    """Return a ratio with the word for one that is too large."""
+    return f"{number(value)}{'' if value <= limit else f' (over {limit:g})'}"
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=21)
+    parser.add_argument("--seconds", type=float, default=0.02, help="seconds of a round")
+    parser.add_argument("--train", type=int, default=2000, help="samples that models are fitted on")
+    parser.add_argument("--models", nargs="*", choices=list(MODELS), default=list(MODELS), metavar="MODEL")
+    options = parser.parse_args(arguments)
+    warnings.simplefilter("ignore")
+    print(f"{describe()}; {', '.join(f'{name} {version}' for name, version in versions().items())}\n")
+    print("| model | rows | us | skl2onnx's, us | ratio | predict / skl2onnx's |\n|---|--:|--:|--:|--:|--:|")
+    for name, n_rows, times, own in files(options.models, options.train, options.rounds, options.seconds):
+        ours, theirs = (number(median(part)) for part in times)
+        found = verdict(ratio(*times), LIMITS[name])
+        print(f"| {name} | {n_rows} | {ours} | {theirs} | {found} | {number(own)} |", flush=True)
+    print("\n| predictor(), one row | microseconds above session.run |\n|---|--:|")
+    for name, more in predictors(options.rounds, options.seconds):
+        print(f"| {name} | {verdict(more, MORE)} |", flush=True)
+    print("\n| predict, one row as | us | Ridge's own, us | ratio |\n|---|--:|--:|--:|")
+    for kind, times in methods(options.rounds, options.seconds):
+        ours, theirs = (number(median(part)) for part in times)
+        print(f"| {kind} | {ours} | {theirs} | {verdict(ratio(*times), OF_OWN)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
