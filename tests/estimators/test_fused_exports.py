@@ -1,0 +1,99 @@
+"""Exports of trained estimators are in fused operators, and can be trained again."""
+
+import numpy as np
+import pytest
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ortlearn import OrtGradientOptimizer
+from ortlearn.graphs import initializer_arrays
+from ortlearn.saving import load, save
+
+X = np.random.RandomState(0).normal(size=(120, 4)).astype(np.float32)
+Y = X[:, 0] - X[:, 1] * X[:, 2]
+TWO = np.where(Y > 0, "high", "low")
+FEW = {"n_estimators": 6, "max_depth": 4, "random_state": 0}
+MODELS = [
+    (Ridge(), Y, "LinearRegressor"),
+    (LogisticRegression(), TWO, "LinearClassifier"),
+    (make_pipeline(StandardScaler(), LogisticRegression()), TWO, "LinearClassifier"),
+    (MLPClassifier(hidden_layer_sizes=(5,), max_iter=20, tol=1.0, random_state=0), TWO, "LinearClassifier"),
+    (RandomForestRegressor(**FEW), Y, "TreeEnsembleRegressor"),
+    (RandomForestClassifier(**FEW), TWO, "TreeEnsembleRegressor"),
+    (GradientBoostingClassifier(**FEW), TWO, "TreeEnsembleRegressor"),
+]
+parametrize = pytest.mark.parametrize(
+    "model, y, operator", MODELS, ids=lambda value: type(value).__name__ if hasattr(value, "fit") else ""
+)
+
+
+def trained(model, y, **options):
+    options = {"max_iter": 4, "learning_rate": 0.05, "warm_start": True, "random_state": 0, **options}
+    return OrtGradientOptimizer(model.fit(X, y), **options).fit(X, y)
+
+
+def operators(model):
+    return {node.op_type for node in model.graph.node}
+
+
+@parametrize
+def test_both_forms_predict_what_the_estimator_does(model, y, operator, run_onnx):
+    ours = trained(model, y)
+    fused, plain = ours.get_trained_onnx(), ours.get_trained_onnx(fused=False)
+    assert operator in operators(fused) and operator not in operators(plain)
+    assert ours.onnx_ == fused
+    weights = initializer_arrays(plain)
+    for name, array in ours.trained_coef_.items():
+        np.testing.assert_array_equal(weights[name], array)
+    expected = ours.predict(X)
+    for form, tolerance in ((fused, 0), (plain, 1e-5)):
+        found = np.ravel(next(iter(run_onnx(form, X).values())))
+        if expected.dtype.kind == "f":
+            np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+        else:
+            assert found.tolist() == expected.tolist()
+    assert np.any(ours.to_sklearn().predict(X) == expected) or expected.dtype.kind == "f"
+
+
+@parametrize
+def test_a_file_of_fused_operators_is_trained_again(model, y, operator, run_onnx):
+    ours = trained(model, y)
+    again = OrtGradientOptimizer(
+        ours.get_trained_onnx(), max_iter=3, learning_rate=1e-3, warm_start=True, random_state=0
+    ).fit(X, y)
+    sizes = sorted(array.size for array in again.trained_coef_.values())
+    own = sorted(array.size for array in ours.trained_coef_.values())
+    scales = sorted(size for size in own if size != X.shape[1])
+    assert set(sizes) <= {*own, *scales, 2 * own[-1]}  # two columns for the shares of two classes
+    shown = again.predict_proba(X) if hasattr(ours, "classes_") else again.predict(X)
+    before = ours.predict_proba(X) if hasattr(ours, "classes_") else ours.predict(X)
+    np.testing.assert_allclose(shown, before, atol=0.1)
+
+
+def test_zipmap_of_both_forms():
+    ours = trained(LogisticRegression(), TWO)
+    for fused in (True, False):
+        model = ours.get_trained_onnx(zipmap=True, fused=fused)
+        assert [value.name for value in model.graph.output] == ["output_label", "output_probability"]
+        assert ("LinearClassifier" in operators(model)) is fused
+
+
+@parametrize
+def test_saved_estimators_predict_with_the_same_operators(model, y, operator, tmp_path):
+    ours = trained(model, y)
+    save(ours, tmp_path / "saved.zip")
+    loaded = load(tmp_path / "saved.zip", trusted=["sklearn.tree._tree.Tree"])
+    assert loaded.get_trained_onnx() == ours.get_trained_onnx()
+    np.testing.assert_array_equal(loaded.predict(X), ours.predict(X))
+
+
+def test_new_weights_are_in_the_operator():
+    ours = trained(RandomForestRegressor(**FEW), Y)
+    ours.set_weights({"leaf_values": np.full_like(ours.trained_coef_["leaf_values"], 0.5)})
+    np.testing.assert_allclose(ours.predict(X), 3.0, rtol=1e-6)  # six trees
+    (node,) = (node for node in ours.onnx_.graph.node if node.op_type == "TreeEnsembleRegressor")
+    (weights,) = (attribute.floats for attribute in node.attribute if attribute.name == "target_weights")
+    assert set(weights) == {0.5}
