@@ -32,7 +32,7 @@ def warn_of_differences(problem: Problem, samples: Samples, rows: Any, runtime: 
     some = X if front is None else front.transform(take(X, _some_samples(rows.shape[0])))
     loses_digits = warn_of_rounding(problem, some, samples.y)
     if problem.source is not None and not loses_digits:
-        runner = Inference(problem, problem.trainable.model, runtime)
+        runner = Inference(problem, problem.trainable.model, runtime, fused=False)
         compare_with_sklearn(runner, problem.source, X, rows, samples.y)
 
 

@@ -45,6 +45,8 @@ class Inference:
         Trained model, weights under stable names.
     runtime : Runtime
         Where it runs.
+    fused : bool, default=True
+        Whether it runs fused operators, which are faster and take longer to prepare.
 
     Attributes
     ----------
@@ -54,10 +56,11 @@ class Inference:
 
     weights: Mapping[str, np.ndarray] | None = None
 
-    def __init__(self, problem: Problem, model: ModelProto, runtime: Runtime):
+    def __init__(self, problem: Problem, model: ModelProto, runtime: Runtime, fused: bool = True):
         self.problem = problem
         self.model = model
         self.runtime = runtime
+        self.fused = fused
         self._sessions = PerProcess()
 
     def _run(self, output: str, rows: Any) -> np.ndarray:
@@ -88,7 +91,8 @@ class Inference:
         return make_session(graph, self.runtime.device, self.runtime.n_jobs)
 
     def _part(self, *outputs: str) -> ModelProto:
-        return self.problem.trainable.for_inference(extract_model(self.model, outputs))
+        part = extract_model(self.model, outputs)
+        return self.problem.trainable.for_inference(part) if self.fused else part
 
     def _feeds(self, rows: Any, session: Any) -> dict[str, np.ndarray]:
         """Return rows by the name of the input that takes them."""
@@ -149,7 +153,7 @@ class Inference:
             outputs, shares = self._plan_predict_proba()
             return outputs, lambda *found: classes[np.argmax(shares(*found), axis=1)]
         if head is not None and head.label is not None:
-            if classes is None or classes.dtype == np.int64:
+            if classes is None:
                 return (head.label,), lambda found: found.reshape(-1)
             return (head.label,), lambda found: found.reshape(-1).astype(classes.dtype)
         output = self._prediction_output() if head is None else head.prediction or head.score
@@ -252,8 +256,11 @@ class LiveInference(Inference):
 
     weights: Mapping[str, np.ndarray]
 
+    def __init__(self, problem: Problem, model: ModelProto, runtime: Runtime):
+        super().__init__(problem, model, runtime, fused=False)
+
     def _part(self, *outputs: str) -> ModelProto:
-        part = extract_model(self.model, outputs)
+        part = super()._part(*outputs)
         names = {tensor.name for tensor in part.graph.initializer}
         return make_inputs_of(part, [n for n in self.problem.trainable.trained if n in names])
 

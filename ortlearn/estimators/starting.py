@@ -141,7 +141,8 @@ def begin(
     rows = read_samples(problem, X, features, rows)
     if problem.source is None and problem.trainable.head is not None:
         # Scores of other numbers of samples would be broadcast to the labels without a word.
-        Inference(problem, problem.trainable.model, configuration.runtime).decision_function(rows[:3])
+        runner = Inference(problem, problem.trainable.model, configuration.runtime, fused=False)
+        runner.decision_function(rows[:3])
     samples = samples.with_checked_weights()
     warn_of_terms_left_out(configuration, problem.source)
     n_samples = None if stream or whole is not None else rows.shape[0]

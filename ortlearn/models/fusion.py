@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from onnx import ModelProto
 
-from ..graphs import GraphBuilder, graph_names, opset_versions, prune
+from ..graphs import GraphBuilder, graph_names, node_inputs, opset_versions
 from ..graphs.editing import with_fields
+from ..graphs.nodes import needed_nodes
 from ..graphs.view import GraphView
 
 __all__ = ["FusedForm", "computes", "fuse", "replace_tensors"]
@@ -56,7 +57,7 @@ def _without_copies(model: ModelProto) -> ModelProto:
         if source in view.producers and source not in view.outputs and source not in names:
             names[source] = node.output[0]
     view.rename(names)
-    return with_fields(model, node=view.nodes)
+    return with_fields(model, node=view.nodes) if names else model
 
 
 def replace_tensors(
@@ -71,9 +72,8 @@ def replace_tensors(
     write(op)
     kept = [node for node in graph.node if set(tensors).isdisjoint(node.output)]
     first = next(i for i, node in enumerate(graph.node) if not set(tensors).isdisjoint(node.output))
-    nodes = [*kept[:first], *op.nodes, *kept[first:]]
-    return prune(
-        with_fields(
-            model, {"ai.onnx.ml": ML_OPSET}, node=nodes, initializer=[*graph.initializer, *op.initializers]
-        )
-    )
+    outputs = [value.name for value in graph.output]
+    nodes = needed_nodes([*kept[:first], *op.nodes, *kept[first:]], outputs)
+    read = set(outputs).union(*map(node_inputs, nodes))
+    tensors = [tensor for tensor in (*graph.initializer, *op.initializers) if tensor.name in read]
+    return with_fields(model, {"ai.onnx.ml": ML_OPSET}, node=nodes, initializer=tensors)
