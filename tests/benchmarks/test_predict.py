@@ -1,0 +1,55 @@
+"""The benchmark of predictions measures what it says."""
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def bench():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT))
+        from benchmarks import bench_predict
+
+        yield bench_predict
+
+
+def test_both_run_equally_often_and_take_turns(bench):
+    order = []
+    times = bench.compare(lambda: order.append("ours"), lambda: order.append("theirs"), rounds=4, seconds=0.0)
+    assert [len(part) for part in times] == [4, 4]
+    assert order.count("ours") == order.count("theirs") == 9  # once before, then twice in each round
+    assert order[2:6] == ["theirs", "theirs", "ours", "ours"] and order[6:8] == ["ours", "ours"]
+
+
+def test_files_of_a_model(bench, monkeypatch):
+    monkeypatch.setattr(bench, "ROWS", (1, 3))
+    found = list(bench.files(["StandardScaler, LogisticRegression"], 100, 2, 0.0))
+    assert [(name, rows) for name, rows, _, _ in found] == [
+        ("StandardScaler, LogisticRegression", r) for r in (1, 3)
+    ]
+    assert all(min(map(min, times)) > 0 and own > 0 for _, _, times, own in found)
+
+
+def test_every_model_has_a_limit_and_files_that_agree(bench):
+    X, _ = bench.data(50)
+    for name in ("Ridge", "RandomForestClassifier, 100 trees", "MLPClassifier, 2 classes"):
+        model, trainer = bench.trained(name, 60)
+        feeds = {"X": X}
+        ours = bench.session_of(trainer.get_trained_onnx()).run(None, feeds)
+        theirs = bench.session_of(bench.by_skl2onnx(model, X)).run(None, feeds)
+        assert [part.size for part in ours] == [part.size for part in theirs]
+    assert set(bench.LIMITS) == set(bench.MODELS)
+
+
+def test_it_prints(bench, capsys, monkeypatch):
+    monkeypatch.setattr(bench, "ROWS", (1,))
+    monkeypatch.setattr(bench, "predictors", lambda *args: [("Ridge", 7.0)])
+    monkeypatch.setattr(bench, "methods", lambda *args: [("float32", [[3.0], [1.0]])])
+    bench.main(["--rounds", "2", "--seconds", "0", "--train", "60", "--models", "Ridge"])
+    shown = capsys.readouterr().out
+    assert (
+        "| Ridge | 1 |" in shown and "| Ridge | 7 (over 5) |" in shown and "| 3 | 1 | 3 (over 1.2) |" in shown
+    )
