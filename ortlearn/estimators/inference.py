@@ -46,7 +46,8 @@ class Inference:
     runtime : Runtime
         Where it runs.
     fused : bool, default=True
-        Whether it runs fused operators, which are faster and take longer to prepare.
+        Whether it runs fused operators on the CPU, which are faster and take longer to prepare. They have
+        no kernels for other devices.
 
     Attributes
     ----------
@@ -60,7 +61,7 @@ class Inference:
         self.problem = problem
         self.model = model
         self.runtime = runtime
-        self.fused = fused
+        self.fused = fused and runtime.device.is_cpu
         self._sessions = PerProcess()
 
     def _run(self, output: str, rows: Any) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 from onnx import ModelProto
 
 from ..graphs import GraphBuilder, initializer_arrays
-from .fusion import FusedForm, computes, replace_tensors
+from .fusion import FusedForm, attribute_of, computes, replace_tensors
 
 __all__ = ["FusedClasses", "FusedLinear"]
 
@@ -44,7 +44,7 @@ class FusedLinear(FusedForm):
 
         None where they are not numbers of float32.
         """
-        arrays = initializer_arrays(model)
+        arrays = initializer_arrays(model, (self.coef, self.intercept, self.scale))
         coef = arrays[self.coef]
         if coef.dtype != np.float32:
             return None
@@ -70,9 +70,8 @@ class FusedLinear(FusedForm):
                 domain="ai.onnx.ml",
                 outputs=[self.scores],
                 targets=len(rows),
-                coefficients=rows[:, :-1].ravel().tolist(),
-                intercepts=rows[:, -1].tolist(),
             )
+            _add_rows(op, rows)
 
         return replace_tensors(model, [self.scores], write)
 
@@ -118,7 +117,7 @@ class FusedClasses(FusedForm):
             if not computes(fused, self.scores):
                 return fused
         # the scores are needed for more
-        both = np.array([[-1.0, 0.0], [1.0, 0.0]])
+        both = np.array([[-1, 0], [1, 0]], dtype=np.float32)
         return self._replaced(model, wanted, self.scores, both) if of_two else model
 
     def _replaced(self, model: ModelProto, wanted: list[str], samples: str, rows: np.ndarray) -> ModelProto:
@@ -133,11 +132,16 @@ class FusedClasses(FusedForm):
                     self.label if self.label in wanted else op.unique("label"),
                     self.probabilities if probable else op.unique("scores"),
                 ],
-                coefficients=rows[:, :-1].ravel().tolist(),
-                intercepts=rows[:, -1].tolist(),
                 multi_class=0,
                 post_transform=("LOGISTIC" if len(rows) == 2 else "SOFTMAX") if probable else "NONE",
                 **{"classlabels_strings" if texts else "classlabels_ints": self.classes.tolist()},
             )
+            _add_rows(op, rows)
 
         return replace_tensors(model, wanted, write)
+
+
+def _add_rows(op: GraphBuilder, rows: np.ndarray) -> None:
+    """Put coefficients and then the intercept of each score on the last node."""
+    op.add_attribute(attribute_of("coefficients", rows[:, :-1].ravel()))
+    op.add_attribute(attribute_of("intercepts", rows[:, -1]))

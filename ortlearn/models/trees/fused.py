@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from onnx import AttributeProto, ModelProto, helper, numpy_helper
+from onnx import ModelProto, TensorProto
 
 from ...graphs import GraphBuilder, initializer_arrays
-from ..fusion import FusedForm, computes, replace_tensors
+from ..fusion import FusedForm, attribute_of, computes, replace_tensors
 from .nodes import Nodes
 
 __all__ = ["FusedTrees"]
@@ -54,7 +54,7 @@ class FusedTrees(FusedForm):
 
     def apply(self, model: ModelProto) -> ModelProto:
         if computes(model, self.sums):
-            arrays = initializer_arrays(model)
+            arrays = initializer_arrays(model, (self.table, self.base))
             if arrays[self.table].dtype == self.nodes.threshold.dtype == np.float32:
                 model = replace_tensors(model, [self.sums], lambda op: self._write_sums(op, arrays))
         if computes(model, self.numbers) and int(self.nodes.is_leaf.sum()) <= MAX_LEAVES:
@@ -81,7 +81,7 @@ class FusedTrees(FusedForm):
         leaves = np.arange(int(self.nodes.is_leaf.sum()))
         found = op.unique("TreeEnsembleRegressor")
         self._write(op, found, len(self.nodes.sizes), leaves, self._trees_of_leaves(), leaves)
-        op.node("Cast", found, to=7, outputs=[self.numbers])
+        op.node("Cast", found, to=TensorProto.INT64, outputs=[self.numbers])
 
     def _trees_of_leaves(self) -> np.ndarray:
         return np.repeat(np.arange(len(self.nodes.sizes)), self.nodes.sizes)[self.nodes.is_leaf]
@@ -127,15 +127,4 @@ class FusedTrees(FusedForm):
         if nodes.missing_left.any():
             attributes["nodes_missing_value_tracks_true"] = (nodes.missing_left & ~is_leaf).astype(int)
         for name, values in attributes.items():
-            op.add_attribute(_attribute(name, values))
-
-
-def _attribute(name: str, values: np.ndarray) -> AttributeProto:
-    """Return an attribute; float64 is a tensor, as the operator has it."""
-    if values.dtype == np.float64:
-        return helper.make_attribute(f"{name}_as_tensor", numpy_helper.from_array(values))
-    kinds = {"f": AttributeProto.FLOATS, "S": AttributeProto.STRINGS}
-    attribute = AttributeProto(name=name, type=kinds.get(values.dtype.kind, AttributeProto.INTS))
-    fields = {"f": attribute.floats, "S": attribute.strings}
-    fields.get(values.dtype.kind, attribute.ints).extend(values.tolist())
-    return attribute
+            op.add_attribute(attribute_of(name, values))
