@@ -70,8 +70,10 @@ MODELS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "GradientBoostingRegressor": (lambda: GradientBoostingRegressor(random_state=0), "numbers"),
 }
-#: Bounds of the ratios of files, by the beginnings of the names of models.
-LIMITS = {name: 1.5 if "Forest" in name or "Tree" in name else 1.05 for name in MODELS}
+#: Bounds of the ratios of files.
+LIMITS = {
+    name: 1.5 if any(kind in name for kind in ("Boosting", "Forest", "Tree")) else 1.05 for name in MODELS
+}
 #: Microseconds that a predictor may take more than the session, and times of predict by scikit-learn's.
 MORE, OF_OWN = 5.0, 1.2
 

@@ -233,6 +233,14 @@ def test_a_score_of_zero_is_the_first_class(run_onnx, kind):
     assert label.tolist() == model.predict(rows).tolist() and label[-1] == "low"
 
 
+def test_a_score_of_zero_is_the_second_class_of_boosting(run_onnx):
+    rows, y = np.zeros((10, 1), dtype=np.float32), np.array(["a", "b"] * 5)
+    model = GradientBoostingClassifier(init="zero", n_estimators=2).fit(rows, y)
+    assert not model.decision_function(rows).any()
+    label, _ = check_same(model, rows, run_onnx)
+    assert label.tolist() == model.predict(rows).tolist() == ["b"] * 10
+
+
 def test_scores_that_are_read_twice_are_computed_once(run_onnx):
     model = OneVsOneClassifier(LogisticRegression()).fit(X, THREE)
     _, fused = graphs(model)
