@@ -26,6 +26,7 @@ from ..preprocessing.columns import (
     column_values,
     count_rows,
     is_frame,
+    shape_of,
     with_readable_names,
 )
 from ..streams import Table
@@ -69,7 +70,9 @@ class InputFeatures:
             return cls(estimator, len(X), np.array(list(X), dtype=object))
         try:
             count = _num_features(X)
-        except (TypeError, IndexError):  # check_array says what is wrong
+        except (TypeError, IndexError, ValueError):  # what reads X says what is wrong
+            count = None
+        if len(np.shape(X if hasattr(X, "shape") else X[:1])) > 2:  # the second axis is not one of features
             count = None
         return cls(estimator, count, _get_feature_names(with_readable_names(X)))
 
@@ -156,6 +159,10 @@ def read_samples(problem: Problem, X: Any, features: InputFeatures, rows: Any = 
     X = matrix_of(problem, X)
     if front is None and schema.is_number_matrix:
         return _read_numbers(problem, X, features, rows)
+    if schema.is_array:
+        arrays = conversion.read_columns(_as_one_array(X), schema)
+        _check_finite(arrays, schema, problem.missing)
+        return Columns(arrays)
     features.check_columns(X, problem.trainable.entry.selects_by_name)
     if front is not None:
         X = front.transform(*conversion.untouched(front, X))
@@ -164,6 +171,16 @@ def read_samples(problem: Problem, X: Any, features: InputFeatures, rows: Any = 
     columns = conversion.read_columns(X, schema)
     _check_finite(columns, schema, problem.missing)
     return Columns(columns)
+
+
+def _as_one_array(X: Any) -> Any:
+    """Return samples that are arrays as one array."""
+    if issparse(X) or is_frame(X):
+        raise ValueError(
+            f"X is a {type(X).__name__}, which has two dimensions: pass an array of the shape of the input."
+        )
+    shape_of(X, "X")
+    return np.asarray(X)
 
 
 def _read_numbers(problem: Problem, X: Any, features: InputFeatures, rows: Any) -> Any:

@@ -14,10 +14,11 @@ from ..streams import Rows, Source, Table, cut, open_source
 from ..training import Data
 from .callbacks import FitTask
 from .class_weights import objective_weights
+from .configuration import Configuration
 from .fitted_model import FittedModel
-from .fitting import Trainer, draw_seed
+from .fitting import Trainer, draw_seed, named_classes
 from .input_validation import read_samples
-from .partial_fit_classes import PartialFitClasses, expected_classes
+from .partial_fit_classes import PartialFitClasses
 from .samples import Samples
 from .source_counts import Whole, count
 from .source_rows import SourceRows
@@ -107,7 +108,7 @@ def _begun(trainer: Trainer, samples: SourceSamples, classes: Any) -> tuple[Star
     random_state = check_random_state(configuration.random_state)
     seed = draw_seed(random_state)
     first = _in_memory(trainer, samples.first())
-    expected = _expected(classes, samples.whole, first.y, configuration.estimator_type)
+    expected = _expected(classes, samples.whole, first.y, configuration)
     task = _begun_task(trainer, first)
     last = trainer.last if configuration.warm_start else None
     start = begin(configuration, first, random_state, seed, last, expected, whole=samples.whole)
@@ -160,15 +161,15 @@ def _in_memory(trainer: Trainer, rows: Rows) -> Samples:
     return Samples(X, rows.y, rows.sample_weight)
 
 
-def _expected(classes: Any, whole: Whole, y: Any, estimator_type: str | None) -> PartialFitClasses | None:
+def _expected(classes: Any, whole: Whole, y: Any, configuration: Configuration) -> PartialFitClasses | None:
     """Return all classes that occur, where the first rows lack some, or others that are named."""
     if classes is not None:
-        expected = expected_classes(classes, y, estimator_type)
+        expected = named_classes(configuration, classes, y)
         if expected is not None and whole.labels is not None:
             expected.checked_classes(whole.labels)
         return expected
     columns = whole.classes
-    if columns is None or estimator_type != "classifier":
+    if columns is None or configuration.estimator_type != "classifier":
         return None
     own = np.asarray(y.toarray() if hasattr(y, "toarray") else y)
     first = own.reshape(len(own), -1).T

@@ -122,8 +122,8 @@ class SourceSamples:
         for data in self._chunks():
             for name, features in prepare(data).items():
                 if getattr(features, "ndim", 0) == 2 and features.dtype.kind == "f":
-                    found.setdefault(name, Moments()).add(features, data.sample_weight)
-            labels.add(data.y.reshape(len(data), -1).astype(np.float64), data.sample_weight)
+                    found.setdefault(name, Moments()).add(features, data.row_weight)
+            labels.add(data.y.reshape(len(data), -1).astype(np.float64), data.row_weight)
         mean, variance = labels.mean_and_variance
         self.label_moments = np.zeros(len(mean)), 1.0
         if self._problem.predicts_labels:
@@ -134,9 +134,8 @@ class SourceSamples:
         """Return the mean of the losses of all rows."""
         total = weight = 0.0
         for data in self._chunks():
-            share = float(
-                len(data) if data.sample_weight is None else data.sample_weight.sum(dtype=np.float64)
-            )
+            weights = data.row_weight
+            share = float(len(data) if weights is None else weights.sum(dtype=np.float64))
             if share > 0:
                 total += share * runner.mean_loss(data.X, data.y, data.sample_weight)
                 weight += share

@@ -21,6 +21,7 @@ __all__ = [
     "is_missing",
     "missing_rows",
     "refuse_masked",
+    "shape_of",
     "with_new_columns",
     "with_readable_names",
 ]
@@ -98,6 +99,20 @@ def _coordinates(X: Any) -> str | None:
 
 def _within(places: np.ndarray, size: int) -> bool:
     return not len(places) or bool(places.min() >= 0 and places.max() < size)
+
+
+def shape_of(values: Any, name: str) -> tuple[int, ...]:
+    """Return the shape of an array-like; a ValueError where its samples differ in shape."""
+    if hasattr(values, "shape"):
+        return tuple(values.shape)
+    try:
+        return np.shape(values)
+    except ValueError as error:
+        raise ValueError(
+            f"The samples of {name} have other shapes than one another: pad them to one shape, and "
+            "tell which places count by an input of the model for a mask, and by a sample_weight of the "
+            "shape of y."
+        ) from error
 
 
 def as_columns(X: Any) -> Any:

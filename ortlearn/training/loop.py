@@ -199,7 +199,7 @@ class _Run:
         self.recent.extend(values[-10:].tolist())
         if not np.isfinite(values[-1]):
             raise Diverged(float(values[-1]))
-        shares = batch_shares(order, size, self.data.sample_weight)
+        shares = batch_shares(order, size, self.data.row_weight)
         return float(np.dot(values, shares) / shares.sum())
 
     def _pause(self, values: list[Any]) -> None:

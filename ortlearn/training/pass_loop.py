@@ -159,7 +159,7 @@ class _Epoch:
         if not np.isfinite(values[-1]):
             raise Diverged(float(values[-1]))
         self._values.append(values)
-        self._shares.append(batch_shares(order, size, data.sample_weight))
+        self._shares.append(batch_shares(order, size, data.row_weight))
 
     def unfinished(self, n_samples: int, raw: dict[str, np.ndarray], best: Snapshot | None) -> Unfinished:
         """Return what is needed to continue the epoch."""
