@@ -49,10 +49,13 @@ def refuse_masked(values: Any, name: str) -> None:
 def as_array_like(X: Any, name: str = "X") -> Any:
     """Return X as an object whose samples can be counted and selected; a ValueError for a masked array.
 
-    That is a CSR matrix for sparse formats other than CSR and CSC (one of them is a dictionary), an array for
-    an object that can only be converted to one, X itself otherwise. ``name`` is for messages.
+    That is a CSR matrix for sparse formats other than CSR and CSC (one of them is a dictionary), a dictionary
+    for an array with named fields, an array for an object that can only be converted to one, X itself
+    otherwise. ``name`` is for messages.
     """
     refuse_masked(X, name)
+    if isinstance(X, np.ndarray) and X.dtype.names is not None:
+        return {field: X[field] for field in X.dtype.names}
     if issparse(X):
         _check_sparse(X)
         return X if X.format in ("csr", "csc") else X.tocsr()
@@ -150,6 +153,8 @@ def column_keys(X: Any) -> list[Hashable]:
 
 def column_values(X: Any, key: Hashable) -> np.ndarray:
     """Return a column as an array of the values that X holds."""
+    if isinstance(X, Mapping):
+        shape_of(X[key], f"column {key!r} of X")
     if isinstance(X, Mapping) or is_frame(X):
         return np.asarray(X[key])
     return X if X.ndim == 1 else X[:, key]
