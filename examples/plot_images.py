@@ -2,19 +2,19 @@
 Train a convolutional network on images
 =======================================
 
-An ONNX file takes images as they are, arrays of shape (n, channels, height, width), and may give
-a label for each pixel. This example trains two small convolutional networks on handwritten digits:
-**one reads a digit, the other one tells its pixels from those of lines drawn over it, though only
-one pixel in ten is labelled.**
+An ONNX file takes images as they are, arrays of shape (n, channels, height, width), and may
+give a label for each pixel. This example trains two small convolutional networks on
+handwritten digits: **one reads a digit, the other one tells its pixels from those of lines
+drawn over it, though only one pixel in ten is labelled.**
 """
 
 # %%
 # A network as a file
 # -------------------
 #
-# Such files come from ``torch.onnx.export``, for instance. Here the graph is written as text: two
-# convolutions, each with a maximum over squares of four pixels, and a layer for ten classes. Its
-# weights are zero, as a training from scratch draws its own.
+# Such files come from ``torch.onnx.export``, for instance. Here the graph is written as text:
+# two convolutions, each with a maximum over squares of four pixels, and a layer for ten
+# classes. Its weights are zero, as a training from scratch draws its own.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -57,8 +57,8 @@ reader = network(
 # Read digits
 # -----------
 #
-# X is an array of four dimensions. ``learning_loss="log_loss"`` says that the probabilities are
-# those of classes, as the file has no output of labels that would say so.
+# X is an array of four dimensions. ``learning_loss="log_loss"`` says that the probabilities
+# are those of classes, as the file has no output of labels that would say so.
 
 from ortlearn import OrtGradientOptimizer
 from ortlearn.learning_rates import LearningRateAdam
@@ -79,8 +79,8 @@ digits.fit(X_train, y_train, X_val=X_test, y_val=y_test)
 print(f"{digits.score(X_test, y_test):.1%} of the test images read")
 
 # %%
-# The first layer has sixteen filters of nine pixels. They are weights like any others, under the
-# names of the file.
+# The first layer has sixteen filters of nine pixels. They are weights like any others, under
+# the names of the file.
 
 filters = digits.trained_coef_["w1"]
 _, axes = plt.subplots(2, 8, figsize=(7, 2.2), layout="constrained")
@@ -104,9 +104,9 @@ print(f"{(probability.argmax(axis=1) == y_test).mean():.1%} by onnxruntime alone
 # A label for each pixel
 # ----------------------
 #
-# Now there are lines over each digit, and the question is which pixels are the digit's. Labels have
-# the shape (n, height, width): 0 for the background, 1 for the digit, 2 for a line. Somebody has
-# labelled a tenth of the pixels.
+# Now there are lines over each digit, and the question is which pixels are the digit's.
+# Labels have the shape (n, height, width): 0 for the background, 1 for the digit, 2 for a
+# line. Somebody has labelled a tenth of the pixels.
 
 rng = np.random.default_rng(0)
 
@@ -132,9 +132,9 @@ y_known = np.where(labelled, y_train, -1)
 print(f"{labelled.sum()} of {labelled.size} pixels have a label")
 
 # %%
-# The scores of this network are three for each pixel. ``sample_weight`` has the shape of y and
-# masks the pixels without a label, whatever y says there. A validation set may have a mask of its
-# own; this one has all labels.
+# The scores of this network are three for each pixel. ``sample_weight`` has the shape of y
+# and masks the pixels without a label, whatever y says there. A validation set may have a
+# mask of its own; this one has all labels.
 
 segmenter = network(
     """pixels (float[N,1,H,W] image) => (float[N,3,H,W] score) {
@@ -163,8 +163,8 @@ for number, name in enumerate(("background", "digit", "line")):
     print(f"  {share:.1%} of those of the class {name}")
 
 # %%
-# The file has free dimensions H and W: it takes images of other sizes, too. Here four scenes are
-# put together to one.
+# The file has free dimensions H and W: it takes images of other sizes, too. Here four scenes
+# are put together to one.
 
 tile = X_test[:4].reshape(2, 2, 16, 16).transpose(0, 2, 1, 3).reshape(1, 1, 32, 32)
 print(f"{tile.shape} -> {pixels.predict(tile).shape}")

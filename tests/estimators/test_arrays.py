@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper, parser
 from scipy.special import log_softmax, softmax
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score, r2_score
@@ -344,3 +344,96 @@ def test_an_automatic_rate_trains_images_by_batches():
     X, y = FILES["pixels"].samples(30)
     model = trainer(OrtGradientOptimizer, FILES["pixels"], learning_rate="auto", batch_size=10).fit(X, y)
     assert type(model.learning_rate_).__name__ == "LearningRateAdam"
+
+
+POOLED = """<ir_version: 8, opset_import: ["": 18]>
+    g (int64[N,T] word, double[N,T] mask, double[N,2,2] extra) => (double[N,3] y)
+    <int64[1] axis = {1}, int64[1] end = {2}> {
+      a = Gather (table, word)
+      b = Unsqueeze (mask, end)
+      c = Mul (a, b)
+      d = ReduceSum <keepdims = 0> (c, axis)
+      e = ReduceSum <keepdims = 1> (mask, axis)
+      f = Div (d, e)
+      h = MatMul (f, w)
+      i = Flatten (extra)
+      k = MatMul (i, v)
+      y = Add (h, k) }"""
+
+
+@pytest.fixture
+def pooled():
+    """A network of three inputs, and samples of several lengths."""
+    rng = np.random.default_rng(0)
+    model = parser.parse_model(POOLED)
+    weights = {
+        name: rng.normal(0, 1, shape) for name, shape in {"table": (20, 4), "w": (4, 3), "v": (4, 3)}.items()
+    }
+    model.graph.initializer.extend(numpy_helper.from_array(a, name) for name, a in weights.items())
+    mask = (np.arange(6) < rng.integers(1, 7, (80, 1))).astype(float)
+    X = {"word": rng.integers(0, 20, (80, 6)), "mask": mask, "extra": rng.normal(0, 1, (80, 2, 2))}
+    return model, X, rng.integers(0, 3, 80)
+
+
+def pooled_scores(weights, X):
+    embedded = weights["table"][X["word"]] * X["mask"][..., None]
+    mean = embedded.sum(axis=1) / X["mask"].sum(axis=1, keepdims=True)
+    return mean @ weights["w"] + X["extra"].reshape(-1, 4) @ weights["v"]
+
+
+def test_several_inputs_of_any_rank(optimizer, pooled):
+    model, X, y = pooled
+    options = {**ONE_STEP, "batch_size": 7, "max_iter": 4, "shuffle": True, "random_state": 0}
+    trained = optimizer(model, learning_loss="log_loss", **options, early_stopping=True).fit(X, y)
+    scores = pooled_scores(trained.trained_coef_, X)
+    np.testing.assert_allclose(trained.decision_function(X), scores)
+    np.testing.assert_allclose(trained.predict_proba(X), softmax(scores, axis=1))
+    assert trained.score(X, y) == accuracy_score(y, scores.argmax(axis=1))
+    assert len(trained.validation_scores_) > 0
+
+
+def test_what_a_mask_hides_changes_nothing(either, pooled):
+    model, X, y = pooled
+    options = {**ONE_STEP, "max_iter": 2, "batch_size": 9}
+    longer = {
+        "word": np.concatenate([np.where(X["mask"] > 0, X["word"], 7), np.full((80, 3), 5)], axis=1),
+        "mask": np.concatenate([X["mask"], np.zeros((80, 3))], axis=1),
+        "extra": X["extra"],
+    }
+    trainers = [either(model, learning_loss="log_loss", **options).fit(rows, y) for rows in (X, longer)]
+    for name, array in trainers[0].trained_coef_.items():
+        np.testing.assert_allclose(array, trainers[1].trained_coef_[name])
+    np.testing.assert_allclose(trainers[0].predict_proba(longer), trainers[0].predict_proba(X))
+    assert trainers[0].partial_fit(longer, y).score(X, y) >= 0
+
+
+def test_searches_pick_rows_of_an_array_with_named_fields(either, pooled):
+    model, X, y = pooled
+    kinds = [(name, array.dtype, array.shape[1:]) for name, array in X.items()]
+    rows = np.empty(80, dtype=kinds)
+    for name, array in X.items():
+        rows[name] = array
+    search = GridSearchCV(either(model, learning_loss="log_loss", **ONE_STEP), {"max_iter": [1, 2]}, cv=2)
+    search.fit(rows, y)
+    np.testing.assert_array_equal(search.predict(rows), search.best_estimator_.predict(X))
+
+
+BAD_INPUTS = {
+    "sizes": ({"mask": np.ones((80, 5))}, "'word' and 'mask' of the model share the dimension 'T'.*6.*5"),
+    "samples": ({"mask": np.ones((79, 6))}, "must be equally long"),
+    "rank": ({"extra": np.ones((80, 4))}, r"Column 'extra' of X has the shape \(80, 4\)"),
+    "lengths": ({"word": [[1] * (1 + i % 3) for i in range(80)]}, "column 'word' of X have other shapes"),
+    "decimals": ({"word": np.full((80, 6), 0.5)}, "whole numbers"),
+    "infinity": ({"extra": np.full((80, 2, 2), np.inf)}, "infinity .* in column 'extra'"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_INPUTS)
+def test_bad_inputs_of_several(either, pooled, case):
+    model, X, y = pooled
+    given, message = BAD_INPUTS[case]
+    with pytest.raises(ValueError, match=message):
+        either(model, learning_loss="log_loss", **ONE_STEP).fit({**X, **given}, y)
+    lacking = {name: values for name, values in X.items() if name != "mask"}
+    with pytest.raises(ValueError, match=r"Columns are missing: \['mask'\]"):
+        either(model, learning_loss="log_loss", **ONE_STEP).fit(lacking, y)
