@@ -73,10 +73,10 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
             Weights of these rows.
         classes : array-like of shape (n_classes,), or sequence of one per output, default=None
             All classes of a classifier, in any order, where y may lack some of them; those of y by default.
-            Those of an ONNX model without names for them are in the order of its scores, by default 0, 1, ...
-            where y has some of these numbers, and those of y, sorted, otherwise. The first fit of an estimator
-            that is not fitted sees a copy of the first row for each class that y lacks. Those of a fitted model
-            are known: passing others is an error.
+            Those of an ONNX model without names for them are in the order of its scores: 0, 1, ... by default
+            where y has some of these numbers, those of y otherwise. The first fit of an estimator that is
+            not fitted sees a copy of the first row for each class that y lacks. Those of a fitted model are
+            known: passing others is an error.
         resume_from : str, os.PathLike or estimator, default=None
             Training to resume: a file or folder that :func:`ortlearn.saving.save` has written of an estimator
             in training, the folder of a :class:`~ortlearn.callbacks.ModelCheckpoint`, or an estimator that

@@ -13,6 +13,7 @@ from ..preprocessing.columns import shape_of
 __all__ = [
     "check_shape_of_labels",
     "check_weights_of_positions",
+    "numbers_of_positions",
     "per_position",
     "with_masked_labels",
 ]
@@ -37,6 +38,14 @@ def check_weights_of_positions(sample_weight: Any, n_samples: int) -> np.ndarray
     ValueError
         If there are none for some samples, if one is below zero or not finite, or if all are zero.
     """
+    weights = numbers_of_positions(sample_weight, n_samples)
+    if not weights.max(initial=0) > 0:
+        raise ValueError("sample_weight is zero for every position: at least one must be above 0.")
+    return weights
+
+
+def numbers_of_positions(sample_weight: Any, n_samples: int) -> np.ndarray:
+    """Return weights as :func:`check_weights_of_positions` does; all may be zero."""
     weights = np.asarray(sample_weight)
     if weights.dtype.kind not in "fiub":
         raise ValueError(f"sample_weight must hold numbers, it has type {weights.dtype}.")
@@ -45,8 +54,6 @@ def check_weights_of_positions(sample_weight: Any, n_samples: int) -> np.ndarray
         raise ValueError(f"sample_weight has weights of {len(weights)} samples, X has {n_samples}.")
     if not (np.isfinite(weights) & (weights >= 0)).all():
         raise ValueError("sample_weight must be finite and not negative.")
-    if not weights.max(initial=0) > 0:
-        raise ValueError("sample_weight is zero for every position: at least one must be above 0.")
     return weights
 
 

@@ -113,17 +113,19 @@ class Problem:
         sample_weight: np.ndarray | None = None,
         random_state: np.random.RandomState | None = None,
         classes: Any = None,
+        occurring: Any = None,
     ) -> Problem:
         """Convert the model of a configuration, fitted on checked samples before where it is not fitted.
 
-        The random state draws seeds of that fit; ``classes`` are all that may come. Class weights, penalty
-        and learning rate come with :meth:`with_objective_of`.
+        The random state draws seeds of that fit; ``classes`` are all that may come, ``occurring`` those of all
+        samples of a file, where y has some of them. Class weights, penalty and learning rate come with
+        :meth:`with_objective_of`.
         """
         source = fitted_source(configuration, X, y, sample_weight, random_state, classes)
         loss = configuration.loss or own_loss(source)
         trainable = _with_positions(converted(configuration, source, X, y, loss), sample_weight)
         loss = loss_for_model(loss, trainable)
-        known = known_classes(trainable, y, classes)
+        known = known_classes(trainable, y if occurring is None else occurring, classes)
         is_sklearn = not conversion.is_onnx_source(source)
         may_miss = is_sklearn and X is not None and conversion.accepts_missing(source)
         return cls(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from .. import conversion
 from ..exceptions import PluginError
 from ..streams import Rows, Source, Table, cut, open_source
 from ..training import Data
@@ -19,6 +20,7 @@ from .fitted_model import FittedModel
 from .fitting import Trainer, draw_seed, named_classes
 from .input_validation import read_samples
 from .partial_fit_classes import PartialFitClasses
+from .problem import Problem
 from .samples import Samples
 from .source_counts import Whole, count
 from .source_rows import SourceRows
@@ -98,8 +100,21 @@ def _check(trainer: Trainer, request: SourceRequest) -> None:
 def _samples(trainer: Trainer, source: Source, shuffle_buffer: int) -> SourceSamples:
     configuration = trainer.configuration
     is_classifier = configuration.estimator_type == "classifier"
-    whole = count(source, is_classifier, configuration.name, bool(configuration.verbose))
+    one_by_one = is_classifier and _labels_are_arrays(trainer, source)
+    whole = count(source, is_classifier, configuration.name, bool(configuration.verbose), one_by_one)
     return SourceSamples(source, whole, configuration.updates.batch_size, int(shuffle_buffer))
+
+
+def _labels_are_arrays(trainer: Trainer, source: Source) -> bool:
+    """Return whether the labels of a sample are those of pixels or time steps."""
+    first = next(iter(source.blocks()), None)
+    if first is None or first.y is None or np.ndim(first.y) < 2 or np.shape(first.y)[1:] == (1,):
+        return False
+    if not conversion.is_onnx_source(trainer.configuration.source):
+        return False
+    rows = _in_memory(trainer, first)
+    head = Problem.of(trainer.configuration, rows.X, rows.y).trainable.head
+    return head is not None and head.positions is not None
 
 
 def _begun(trainer: Trainer, samples: SourceSamples, classes: Any) -> tuple[Start, Any]:
@@ -169,6 +184,8 @@ def _expected(classes: Any, whole: Whole, y: Any, configuration: Configuration) 
             expected.checked_classes(whole.labels)
         return expected
     columns = whole.classes
+    if conversion.is_onnx_source(configuration.source):
+        return None  # its classes are those of the file, or the numbers of its scores
     if columns is None or configuration.estimator_type != "classifier":
         return None
     own = np.asarray(y.toarray() if hasattr(y, "toarray") else y)

@@ -17,6 +17,7 @@ from ..training.first_layers import Moments
 from ..training.passes import PassPosition
 from .class_weights import objective_weights, times_class_weights
 from .input_validation import InputFeatures, read_samples
+from .label_arrays import with_masked_labels
 from .problem import Problem, label_spread
 from .source_counts import Whole, checked_weights
 
@@ -102,9 +103,10 @@ class SourceSamples:
         problem = self._problem
         try:
             X = read_samples(problem, rows.X, self._features)
-            labels = self._encoder.encode_known(rows.y, len(rows))
             weights = checked_weights(rows.sample_weight, len(rows))
-            weights = objective_weights(problem, rows.y, weights, len(rows), self._scale)
+            y = with_masked_labels(rows.y, weights)
+            labels = self._encoder.encode_known(y, len(rows))
+            weights = objective_weights(problem, y, weights, len(rows), self._scale)
         except ValueError as error:
             if not rows.where or isinstance(error, SourceError):
                 raise

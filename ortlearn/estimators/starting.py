@@ -129,7 +129,8 @@ def begin(
         samples = samples.with_checked_weights()
         if configuration.warm_start and last is None and not conversion.is_fitted(configuration.source):
             warn_user(UNFITTED.format(type(configuration.source).__name__), UnfittedStartWarning)
-    problem = Problem.of(configuration, X, y, samples.sample_weight, random_state, classes)
+    occurring = whole.labels if is_onnx and whole is not None else None
+    problem = Problem.of(configuration, X, y, samples.sample_weight, random_state, classes, occurring)
     samples, rows = labelled(problem, samples, rows)
     X, y = samples.X, samples.y
     _warn_of_one_column(configuration, problem, y)

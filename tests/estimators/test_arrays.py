@@ -437,3 +437,30 @@ def test_bad_inputs_of_several(either, pooled, case):
     lacking = {name: values for name, values in X.items() if name != "mask"}
     with pytest.raises(ValueError, match=r"Columns are missing: \['mask'\]"):
         either(model, learning_loss="log_loss", **ONE_STEP).fit(lacking, y)
+
+
+@pytest.mark.parametrize("name", ["pixels", "steps", "forecast", "mask"])
+def test_a_stream_of_arrays(either, name):
+    file = FILES[name]
+    X, y = file.samples(40, dtype_of(file))
+    y = np.minimum(y, 1) if file.n_classes else y
+    weight = (np.random.default_rng(0).random(y.shape) > 0.4).astype(float)
+    hidden = np.where(weight > 0, y, -1 if file.n_classes else np.nan)
+    options = {"batch_size": 7, "max_iter": 3, "shuffle": True}
+    options |= {"class_weight": "balanced"} if file.n_classes else {}
+    known = trainer(either, file, **options).fit(X, y, weight)
+    streamed = trainer(either, file, **options).fit_stream(X, hidden, weight)
+    for weights, other in zip(known.trained_coef_.values(), streamed.trained_coef_.values(), strict=True):
+        np.testing.assert_array_equal(weights, other)
+
+    def batches():
+        for rows in (slice(0, 15), slice(15, 40)):
+            yield X[rows], hidden[rows], weight[rows]
+
+    options["shuffle"] = False
+    known = trainer(either, file, **options).fit(X, y, weight)
+    streamed = trainer(either, file, **options).fit_stream(batches, shuffle_buffer=14)
+    for weights, other in zip(known.trained_coef_.values(), streamed.trained_coef_.values(), strict=True):
+        np.testing.assert_allclose(weights, other, rtol=1e-5, atol=1e-7)
+    if file.n_classes:
+        assert streamed.classes_.tolist() == list(range(file.n_classes))
