@@ -117,8 +117,8 @@ class Problem:
     ) -> Problem:
         """Convert the model of a configuration, fitted on checked samples before where it is not fitted.
 
-        The random state draws seeds of that fit; ``classes`` are all that may come, ``occurring`` those of all
-        samples of a file, where y has some of them. Class weights, penalty and learning rate come with
+        The random state draws seeds of that fit; ``classes`` are all that may come, ``occurring`` those
+        of all samples of a file, where y has some of them. Class weights, penalty and learning rate come with
         :meth:`with_objective_of`.
         """
         source = fitted_source(configuration, X, y, sample_weight, random_state, classes)

@@ -37,6 +37,8 @@ def score_of(model: FittedModel, X: Any, y: Any, sample_weight: Any, predict: Ca
     if head is not None and head.positions is not None:
         score = r2_of_positions if head.task == "regression" else accuracy_of_positions
         return score(y, predict(X), sample_weight)
+    if np.ndim(y) > 2:
+        return r2_of_positions(y, predict(X), sample_weight)
     metric = accuracy_score if model.problem.targets.classes is not None else r2_score
     return metric(y, predict(X), sample_weight=sample_weight)
 

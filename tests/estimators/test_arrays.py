@@ -12,6 +12,7 @@ from sklearn.model_selection import GridSearchCV
 
 from ortlearn import OrtGradientOptimizer
 from ortlearn.estimators import OrtGradientForwardBackwardOptimizer
+from ortlearn.estimators.scoring import r2_of_positions
 from ortlearn.learning_rates import LearningRateSGD
 from ortlearn.saving import load, save
 from ortlearn.training.devices import Device
@@ -464,3 +465,64 @@ def test_a_stream_of_arrays(either, name):
         np.testing.assert_allclose(weights, other, rtol=1e-5, atol=1e-7)
     if file.n_classes:
         assert streamed.classes_.tolist() == list(range(file.n_classes))
+
+
+def test_a_file_with_its_own_loss_of_arrays(either):
+    model = parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 18]>
+        g (double[N,3,4] x, double[N,3,2] label) => (double loss, double[N,3,2] y) <double[4,2] w> {
+          y = MatMul (x, w)
+          d = Sub (y, label)
+          e = Mul (d, d)
+          loss = ReduceMean <keepdims = 0> (e) }"""
+    )
+    rng = np.random.default_rng(0)
+    X, w = rng.normal(0, 1, (50, 3, 4)), rng.normal(0, 1, (4, 2))
+    model.graph.initializer.append(numpy_helper.from_array(w, "w"))
+    y = X @ rng.normal(0, 1, (4, 2))
+    trained = either(model, **ONE_STEP).fit(X, y)
+    assert trained.train_losses_[0] == pytest.approx(np.mean((X @ w - y) ** 2))
+    gradient = 2 * np.einsum("ntd,ntk->dk", X, X @ w - y) / y.size
+    np.testing.assert_allclose(trained.trained_coef_["w"], w - RATE * gradient)
+    assert trained.predict(X).shape == y.shape
+    known = r2_score(y.reshape(50, -1), trained.predict(X).reshape(50, -1))
+    assert trained.score(X, y) == pytest.approx(known)
+
+
+def test_elements_of_a_matrix_have_weights(optimizer):
+    model = parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 18]> g (double[N,4] x) => (double[N,2] y)
+        { y = MatMul (x, w) }"""
+    )
+    rng = np.random.default_rng(0)
+    X, y, weight, w = (rng.normal(0, 1, shape) for shape in ((50, 4), (50, 2), (50, 2), (4, 2)))
+    weight = np.abs(weight)
+    model.graph.initializer.append(numpy_helper.from_array(w, "w"))
+    trained = optimizer(model, **ONE_STEP).fit(X, y, weight)
+    gradient = 2 * X.T @ (weight * (X @ w - y)) / weight.sum()
+    np.testing.assert_allclose(trained.trained_coef_["w"], w - RATE * gradient)
+    parts = [r2_score(y[:, k], trained.predict(X)[:, k], sample_weight=weight[:, k]) for k in (0, 1)]
+    assert trained.score(X, y, weight) == pytest.approx(np.mean(parts))
+    assert trained.partial_fit(X, y).partial_fit(X, y, sample_weight=weight).predict(X).shape == (50, 2)
+    with pytest.raises(ValueError, match="from the first call on"):
+        optimizer(model, **ONE_STEP).partial_fit(X, y).partial_fit(X, y, sample_weight=weight)
+
+
+def test_many_images_are_run_in_chunks(either, monkeypatch):
+    file = FILES["pixels"]
+    X, y = file.samples(20)
+    trained = trainer(either, file).fit(X, y)
+    whole = trained.predict_proba(X), trained.losses(X, y)
+    monkeypatch.setattr("ortlearn.estimators.inference.CHUNK_BYTES", 3 * X[0].nbytes)
+    np.testing.assert_allclose(trained.predict_proba(X), whole[0], rtol=1e-5)
+    np.testing.assert_allclose(trained.losses(X, y), whole[1], rtol=1e-5)
+
+
+def test_scores_of_weights_that_are_zero_for_an_element():
+    y = np.array([[1.0, 5.0], [2.0, 7.0], [4.0, 9.0]])
+    predicted, weight = y + np.array([[0.5, 0], [0, 0], [0, 0]]), np.array([[1, 0], [1, 0], [1, 0]])
+    known = r2_score(y[:, 0], predicted[:, 0])
+    assert r2_of_positions(y, predicted, weight) == pytest.approx(known)
+    constant = np.ones((3, 2))
+    assert r2_of_positions(constant, constant, None) == 1.0
+    assert r2_of_positions(constant, constant + 1, None) == 0.0
