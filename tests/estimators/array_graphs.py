@@ -4,9 +4,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from onnx import ModelProto, numpy_helper
+from onnx import ModelProto, numpy_helper, parser
+from scipy.special import log_softmax
 
-__all__ = ["FILES", "ArrayFile"]
+from ortlearn.learning_rates import LearningRateSGD
+
+__all__ = [
+    "FILES",
+    "ONE_STEP",
+    "RATE",
+    "ArrayFile",
+    "dtype_of",
+    "objective",
+    "position_losses",
+    "trainer",
+    "weights_of",
+]
 
 
 @dataclass(frozen=True)
@@ -28,8 +41,6 @@ class ArrayFile:
 
     def model(self, dtype=np.float32, symbolic=False) -> ModelProto:
         """Return the file."""
-        import onnx.parser
-
         kind = "float" if dtype == np.float32 else "double"
 
         def dims(shape):
@@ -39,7 +50,7 @@ class ArrayFile:
             f'<ir_version: 8, opset_import: ["": 18]> g ({kind}[{dims(self.x_shape)}] x) => '
             f"({kind}[{dims(self.y_shape)}] y) {{ {self.nodes} }}"
         )
-        model = onnx.parser.parse_model(text)
+        model = parser.parse_model(text)
         arrays = self.draw(dtype)
         model.graph.initializer.extend(numpy_helper.from_array(a, name) for name, a in arrays.items())
         return model
@@ -155,3 +166,53 @@ FILES = {
         f"{CONV} y = Conv (h, v, c)", (2, 6, 5), (4, 6, 5), PIXEL_WEIGHTS, _pixels, (4, 6, 5)
     ),
 }
+
+
+RATE = 0.01
+ONE_STEP = {
+    "learning_rate": LearningRateSGD(RATE, learning_rate="constant"),
+    "max_iter": 1,
+    "batch_size": 1000,
+    "shuffle": False,
+    "warm_start": True,
+    "keep_better": False,
+}
+
+
+def dtype_of(file):
+    """Return float64, and float32 for a convolution, of which onnxruntime has no other."""
+    return np.float32 if "Conv" in file.nodes else np.float64
+
+
+def loss_of(file):
+    return "log_loss" if file.n_classes else "squared_error"
+
+
+def trainer(optimizer, file, **options):
+    options = {"learning_loss": loss_of(file), "random_state": 0, **ONE_STEP, **options}
+    return optimizer(**{"estimator": file.model(dtype_of(file)), **options})
+
+
+def weights_of(trained, file):
+    """Return all weights, trained and frozen."""
+    return {**file.draw(dtype_of(file)), **trained.trained_coef_}
+
+
+def position_losses(file, scores, y):
+    """Return the loss of each label, by its definition."""
+    if not file.n_classes:
+        return (scores - y) ** 2 / 2
+    if file.axis is None or scores.shape[file.axis] == 1:
+        z = scores if file.axis is None else scores.squeeze(file.axis)
+        return np.logaddexp(0, z) - y * z
+    chosen = np.take_along_axis(log_softmax(scores, axis=file.axis), np.expand_dims(y, file.axis), file.axis)
+    return -chosen.squeeze(file.axis)
+
+
+def objective(file, arrays, X, y, sample_weight):
+    """Return the objective of all samples: a mean over positions, a sum over the elements of regressors."""
+    losses = position_losses(file, file.scores(X.astype(np.float64), **arrays), y)
+    weights = np.ones(1) if sample_weight is None else sample_weight
+    weights = np.broadcast_to(weights.reshape(weights.shape + (1,) * (y.ndim - weights.ndim)), y.shape)
+    count = 1 if file.n_classes else y[0].size
+    return count * (weights * losses).sum() / weights.sum()
