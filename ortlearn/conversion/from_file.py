@@ -35,6 +35,7 @@ def trainable_from_graph(
     link: str = "identity",
     origin: str | None = None,
     fitted: Any = None,
+    label_shape: tuple[int, ...] | None = None,
     file: ModelProto | None = None,
 ) -> TrainableModel:
     """Return a graph that can be trained, its weights found by the operators that read them.
@@ -55,6 +56,8 @@ def trainable_from_graph(
         Name of the estimator or step that is trained.
     fitted : estimator, default=None
         What was converted.
+    label_shape : tuple of int, default=None
+        Shape of the labels, where they are known.
     file : onnx.ModelProto, default=None
         File that the graph was made from, whose interface the trained model has.
 
@@ -75,7 +78,7 @@ def trainable_from_graph(
     scores, own_loss = None, _own_loss(model, *own_loss_names)
     own_nodes = {node.name for node in model.graph.node}
     if own_loss is None:
-        model, scores = attach_scores(model, types, weights, task, link)
+        model, scores = attach_scores(model, types, weights, task, link, label_shape)
     others = (own_loss.label, own_loss.row_weight) if own_loss else (None, None)
     candidate = TrainableModel(
         model=model,

@@ -43,6 +43,7 @@ def to_trainable(
     weight_name: str = "sample_weight",
     forced_task: str | None = None,
     link: str = "identity",
+    label_shape: tuple[int, ...] | None = None,
 ) -> TrainableModel:
     """Convert a model into a graph that can be trained.
 
@@ -69,6 +70,9 @@ def to_trainable(
         Kind of the model where its outputs do not tell: an ONNX classifier without an output of labels.
     link : {"identity", "log"}, default="identity"
         What the scores of a regressor are to be of its predictions.
+    label_shape : tuple of int, default=None
+        Shape of the labels of all samples, which tells where an ONNX classifier of pixels or time steps has
+        its classes.
 
     Returns
     -------
@@ -95,7 +99,13 @@ def to_trainable(
         model = decompose_operators(prepare_onnx(file, label))
         model = with_computed_shapes(model if run is None else with_probed_shapes(model, run))
         return trainable_from_graph(
-            model, weights_to_train, own_loss_names=names, task=forced_task, link=link, file=file
+            model,
+            weights_to_train,
+            own_loss_names=names,
+            task=forced_task,
+            link=link,
+            label_shape=label_shape,
+            file=file,
         )
     if not hasattr(source, "get_params"):
         raise ConversionError(

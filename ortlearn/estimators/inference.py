@@ -14,6 +14,7 @@ from scipy.special import expit, softmax
 from ..exceptions import ConversionError, ExecutionError
 from ..graphs import extract_model, initializer_arrays, make_inputs_of, runtime_errors
 from ..training import Columns, make_session
+from ..training.buffers import row_bytes
 from ..training.forks import PerProcess
 from ..training.hoisting import CHUNK_BYTES
 from ..training.step_graphs import SAMPLE_WEIGHT, row_loss_graph
@@ -105,7 +106,9 @@ class Inference:
         classes = targets.classes
         if head is None:
             values = self._run(self._prediction_output(), rows)
-        elif classes is not None and head.label is None and head.task != "multilabel":
+        elif head.positions is not None:
+            return head.positions.labels_like(self._predict_positions(head, rows), targets.ndim)
+        elif classes is not None and head.task != "multilabel" and not self._has_labels(head):
             return classes[np.argmax(self.predict_proba(rows), axis=1)]
         elif head.task == "multilabel":
             several = self._run(str(head.label), rows).reshape(rows.shape[0], len(head.groups))
@@ -117,6 +120,27 @@ class Inference:
             values = self._run(head.prediction or head.score, rows)
         flat = targets.ndim == 1 and values.shape[1:] in ((), (1,))
         return values.reshape(rows.shape[0]) if flat else values
+
+    def _has_labels(self, head: Scores) -> bool:
+        """Return whether the graph has the classes, or their numbers where these are the classes."""
+        classes = self.problem.targets.classes
+        named = head.classes is not None or classes is None
+        return head.label is not None and (named or np.array_equal(classes, np.arange(len(classes))))
+
+    def _predict_positions(self, head: Scores, rows: Any) -> np.ndarray:
+        """Return what is predicted of each position."""
+        if head.task == "regression":
+            return self._run(str(head.prediction or head.score), rows)
+        positions, classes = head.positions, self.problem.targets.classes
+        assert positions is not None
+        axis = positions.class_axis
+        if self._has_labels(head):
+            labels = self._run(str(head.label), rows)
+            labels = (
+                labels if axis is None or labels.ndim <= len(positions.shape) + 1 else labels.squeeze(axis)
+            )
+            return labels.astype(classes.dtype)
+        return classes[np.argmax(self.predict_proba(rows), axis=-1 if axis is None else axis)]
 
     def _prediction_output(self) -> str:
         own = self.problem.trainable.own_loss
@@ -131,10 +155,16 @@ class Inference:
         if isinstance(head.probabilities, tuple):
             return [self._run(name, rows) for name in head.probabilities]
         values = self._run(str(head.probabilities), rows)
+        if head.positions is not None:
+            return _probabilities_of_positions(head, values)
         if head.label is None and head.probabilities == head.score:  # a graph that ends with raw scores
             values = expit(values) if values.shape[1] == 1 else softmax(values, axis=1)
         one = values.shape[1] == 1 and head.task == "classification"
         return np.hstack([1 - values, values]) if one else values
+
+    def scores(self, rows: Any) -> np.ndarray:
+        """Return what the loss compares with labels."""
+        return self._run(self._head().score, rows)
 
     def decision_function(self, rows: Any) -> np.ndarray:
         """Return the raw scores, of shape (n, k)."""
@@ -150,7 +180,7 @@ class Inference:
         return self._run(str(self._head().likelihood), rows).ravel()
 
     def losses(self, rows: Any, labels: np.ndarray) -> np.ndarray:
-        """Return the loss of each sample, of shape (n,)."""
+        """Return the loss of each sample, of shape (n,), or of its positions, of shape (n, positions)."""
 
         def run(part: np.ndarray, expected: np.ndarray) -> np.ndarray:
             if self.problem.loss is not None:
@@ -177,14 +207,14 @@ class Inference:
             whole = loss is None or loss.in_python
             graph = task.graph.model if whole else row_loss_graph(task)[0]
             own = initializer_arrays(self.model, task.graph.weights)
-            sessions["losses"] = self._session(graph), task.objective.label, own
-        session, label, own = sessions["losses"]
+            sessions["losses"] = self._session(graph), task.objective, own
+        session, objective, own = sessions["losses"]
+        label, loss = objective.label, objective.loss
         feeds = {**self._feeds(rows, session), label: labels, **(self.weights or own)}
         own_loss = self.problem.trainable.own_loss
         if own_loss is not None and own_loss.row_weight is not None:
             ones = np.ones(len(labels), dtype=self.problem.dtype)
             feeds[SAMPLE_WEIGHT] = ones if sample_weight is None else sample_weight
-        loss = self.problem.loss
         if loss is not None and loss.in_python:
             names = {value.name for value in session.get_inputs()}
             feeds = {name: value for name, value in feeds.items() if name in names}
@@ -214,14 +244,31 @@ class LiveInference(Inference):
         return other
 
 
+def _rows_of_chunk(rows: Columns) -> int:
+    """Return how many rows of columns, or of arrays such as images, are run at once."""
+    return max(1, min(ROWS_OF_COLUMNS, CHUNK_BYTES // max(1, row_bytes(rows.arrays.values()))))
+
+
+def _probabilities_of_positions(head: Scores, values: np.ndarray) -> np.ndarray:
+    """Return the probabilities of classes along their axis, the last one where scores have none."""
+    assert head.positions is not None
+    axis = head.positions.class_axis
+    if head.probabilities == head.decision:
+        values = softmax(values, axis=axis) if head.n_outputs > 1 else expit(values)
+    if head.n_outputs > 1:
+        return values
+    values = np.expand_dims(values, -1) if axis is None else values
+    return np.concatenate([1 - values, values], axis=-1 if axis is None else axis)
+
+
 def _by_chunks(function: Callable[..., np.ndarray], rows: Any, *others: np.ndarray) -> np.ndarray:
     """Run a function on rows: sparse ones are made dense, columns of text encoded, a chunk at a time."""
     if isinstance(rows, SourceRows):
         return rows.by_chunks(function, others)
     if issparse(rows):
         size = max(1, CHUNK_BYTES // max(1, rows.shape[1] * rows.dtype.itemsize))
-    elif isinstance(rows, Columns) and len(rows) > ROWS_OF_COLUMNS:
-        size = ROWS_OF_COLUMNS
+    elif isinstance(rows, Columns) and len(rows) > (size := _rows_of_chunk(rows)):
+        pass
     else:
         return function(rows, *others)
     results = []

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from ..conversion.trainable_model import Entry, OwnLoss, TrainableModel
 from ..graphs import TensorType
-from ..losses import PerOutputLoss, RowObjective, SignedLabelLoss
-from ..models import Scores
+from ..losses import PerOutputLoss, PerPositionLoss, RowObjective, SignedLabelLoss
+from ..models import Positions, Scores
 from ..models.constraints import sets, signs
 from ..models.constraints.reparametrisation import Reparametrisation
 from ..models.weight import Weight
@@ -30,10 +30,10 @@ RECORDS = (
     *(Problem, Targets, Updates, InputFeatures, TrainingState, Window, Resumption, Candidate),
     *(TrainableModel, OwnLoss, Weight, Reparametrisation, Input, InputSchema, TensorType),
     *(sets.Simplex, sets.Shares, sets.LogProbability, sets.Increasing, sets.Rising, sets.Triangular),
-    *(signs.Positive, signs.NotNegative),
+    *(signs.Positive, signs.NotNegative, Positions),
     *(Position, Evaluations, Scale, FirstLayer),
 )
-PARAMETERS = (PerOutputLoss, RowObjective, SignedLabelLoss, PerWeightPenalty)
+PARAMETERS = (PerOutputLoss, PerPositionLoss, RowObjective, SignedLabelLoss, PerWeightPenalty)
 TYPES: Mapping[str, RecordType] = {
     **{cls.__name__: RecordType(cls, {"TrainableModel": TrainableModel}) for cls in RECORDS},
     **{cls.__name__: parameters_type(cls) for cls in PARAMETERS},

@@ -10,6 +10,7 @@ import numpy as np
 from onnx import TensorProto
 
 from ..exceptions import ConversionError
+from .label_positions import Positions
 
 if TYPE_CHECKING:
     from .writer import ModelWriter
@@ -69,6 +70,9 @@ class Scores:
         Type of the scores.
     target_transformers : tuple of transformer
         What labels go through before the loss sees them, the outermost first.
+    positions : Positions or None
+        Labels of a sample that are an array; the scores of a classifier are then of shape (n, positions, k),
+        those of a regressor of shape (n, positions).
     """
 
     task: str
@@ -86,6 +90,15 @@ class Scores:
     groups: tuple[int, ...] = ()
     target_transformers: tuple[Any, ...] = ()
     dtype: np.dtype = np.dtype(np.float32)
+    positions: Positions | None = None
+
+    @property
+    def shape(self) -> tuple[int | None, ...]:
+        """Shape of the scores, None for sizes that X decides."""
+        if self.positions is None:
+            return None, self.n_outputs
+        of_classes = (self.n_outputs,) if self.task == "classification" else ()
+        return None, self.positions.count, *of_classes
 
     @property
     def has_decisions(self) -> bool:

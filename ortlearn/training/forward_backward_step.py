@@ -89,7 +89,7 @@ class _BatchBuffers:
         self.step = step
         columns = data.columns(task)
         self.columns = {name: (BatchBuffer(a, size, device), a) for name, a in columns.items()}
-        shape = _output_shape(task, size)
+        shape = _output_shape(task, size, data.y)
         self.output = ort_value(np.zeros(shape, dtype=task.graph.dtype), device)
         self.output_gradient = ort_value(np.ones(shape, dtype=task.graph.dtype), device)
         self.objective = ort_value(np.zeros((), dtype=task.graph.dtype), device)
@@ -173,14 +173,21 @@ class _BatchBuffers:
         if task.objective.weighted:
             weights = self.columns[SAMPLE_WEIGHT][0].value.numpy()
         else:
-            weights = np.ones(len(rows), dtype=rows.dtype)
+            weights = np.ones_like(rows)
         # as mean_loss has it: nothing where no row counts
         shares = weights / max(weights.sum(), np.finfo(rows.dtype).tiny)
-        self.output_gradient.update_inplace(gradient * shares.reshape(-1, 1))
-        return float(rows @ shares)
+        axes = tuple(range(shares.ndim, gradient.ndim))
+        self.output_gradient.update_inplace(gradient * np.expand_dims(shares, axes))
+        return float(rows.ravel() @ shares.ravel())
 
 
-def _output_shape(task: TrainingTask, size: int) -> tuple[int, ...]:
-    """Return the shape of the scores of a batch, or of the graph's own loss."""
-    known = [dim for dim in task.graph.output_type.shape or () if isinstance(dim, int)]
-    return tuple(known) if task.objective.loss is None else (size, *known[-1:])
+def _output_shape(task: TrainingTask, size: int, labels: np.ndarray) -> tuple[int, ...]:
+    """Return the shape of the scores of a batch, or of the graph's own loss.
+
+    A size that X decides is that of the labels.
+    """
+    shape = task.graph.output_type.shape or ()
+    if task.objective.loss is None:
+        return tuple(dim for dim in shape if isinstance(dim, int))
+    rest = (dim if isinstance(dim, int) else labels.shape[axis] for axis, dim in enumerate(shape))
+    return (size, *(dim for axis, dim in enumerate(rest) if axis))

@@ -224,7 +224,7 @@ class FullBatchStep:
             yield 1.0, self._whole
             return
         n_rows = len(self._data)
-        weights = self._data.sample_weight
+        weights = self._data.row_weight
         counts = np.ones(n_rows) if weights is None else weights.astype(np.float64)
         size = max(1, CHUNK_BYTES // row_bytes(self._data.inputs(self.task).values()))
         for start in range(0, n_rows, size):

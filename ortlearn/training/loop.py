@@ -255,7 +255,7 @@ class _Run:
     def _run_part(self, data: Data, order: np.ndarray) -> None:
         """Update on some batches."""
         epoch, size = self._epoch, self.settings.batch_size
-        epoch.begin_part(batch_shares(order, size, data.sample_weight))
+        epoch.begin_part(batch_shares(order, size, data.row_weight))
         values = self.step.run_epoch(order, size, self.buffers, self._pause)
         epoch.end_part(values)
         if not np.isfinite(values[-1]):
