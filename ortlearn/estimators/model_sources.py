@@ -51,6 +51,7 @@ def converted(configuration: Configuration, source: Any, X: Any, loss: BaseLoss 
         weight_name=options.weight_name,
         forced_task="classification" if classifies else None,
         link="identity" if loss is None else loss.link,
+        lora=options.lora,
     )
 
 
