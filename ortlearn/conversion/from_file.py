@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +26,8 @@ __all__ = ["trainable_from_graph"]
 
 #: How the names begin that training graphs add to a model.
 RESERVED = "ortlearn_"
+#: Why a weight of a file with a new head is not trained by default.
+BODY = "part of the body: the file says that its head is trained"
 
 
 def trainable_from_graph(
@@ -39,6 +41,7 @@ def trainable_from_graph(
     fitted: Any = None,
     file: ModelProto | None = None,
     lora: LoRA | None = None,
+    default_weights: Sequence[str] | None = None,
 ) -> TrainableModel:
     """Return a graph that can be trained, its weights found by the operators that read them.
 
@@ -62,6 +65,8 @@ def trainable_from_graph(
         File that the graph was made from, whose interface the trained model has.
     lora : LoRA, default=None
         Low-rank adapters to train; weights are trained besides only where ``weights_to_train`` names them.
+    default_weights : sequence of str, default=None
+        Names of the weights that are trained where ``weights_to_train`` is None; the learned ones by default.
 
     Returns
     -------
@@ -74,6 +79,12 @@ def trainable_from_graph(
     model, original_names = renamed_weights(name_nodes(model))
     original_names = {new: reserved.get(old, old) for new, old in original_names.items()}
     types, weights = value_types(model), find_weights(model)
+    if default_weights is not None:
+        weights = {
+            name: replace(w, reason=w.reason or ("" if original_names[name] in default_weights else BODY))
+            for name, w in weights.items()
+        }
+        weights_to_train = default_weights if weights_to_train is None else weights_to_train
     if weights_to_train is not None:
         asked = select_weights(weights, weights_to_train, original_names)
         weights = {name: replace(w, learned=name in asked or w.learned) for name, w in weights.items()}

@@ -115,7 +115,7 @@ def adapter_arrays(
 ) -> dict[str, np.ndarray]:
     """Return A and B of every adapter by the names, and in the types, of :func:`with_separate_adapters`."""
     file, adapters = _separate(model, keep_upgrade)
-    places, found = weight_places(file), {}
+    places, found = weight_places(file), dict[str, np.ndarray]()
     for stable, own in zip(model.adapters, adapters, strict=True):
         dtype = helper.tensor_dtype_to_np_dtype(places[own.weight].elem_type)
         found |= {own.a: arrays[stable.a].astype(dtype), own.b: arrays[stable.b].astype(dtype)}

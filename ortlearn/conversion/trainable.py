@@ -15,6 +15,7 @@ from ..graphs import runtime_errors
 from ..models import unwrapped
 from ..onnx_files.adapters import LoRA
 from ..onnx_files.decompositions import decompose_operators
+from ..onnx_files.heads import default_weights
 from ..onnx_files.loading import is_onnx_source, load_onnx, prepare_onnx, read_onnx
 from ..onnx_files.probed_shapes import with_probed_shapes
 from ..onnx_files.scores.outputs import computed_outputs
@@ -100,7 +101,14 @@ def to_trainable(
         model = decompose_operators(prepare_onnx(file, label))
         model = with_computed_shapes(model if run is None else with_probed_shapes(model, run))
         return trainable_from_graph(
-            model, weights_to_train, own_loss_names=names, task=forced_task, link=link, file=file, lora=lora
+            model,
+            weights_to_train,
+            own_loss_names=names,
+            task=forced_task,
+            link=link,
+            file=file,
+            lora=lora,
+            default_weights=default_weights(file),
         )
     if lora is not None:
         raise ConversionError(

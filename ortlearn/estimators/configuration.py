@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from numbers import Integral
 from typing import Any, TypeVar
 
+import numpy as np
 from sklearn.utils import Tags
 
 from .. import conversion
@@ -256,7 +256,7 @@ def requested_adapters(spec: Any) -> LoRA | None:
     """Return the low-rank adapters that ``lora`` asks for: a number is their rank."""
     if spec is None or isinstance(spec, LoRA):
         return spec
-    if isinstance(spec, Integral) and not isinstance(spec, bool) and spec > 0:
+    if isinstance(spec, int | np.integer) and not isinstance(spec, bool) and spec > 0:
         return LoRA(int(spec))
     raise ValueError(f"lora={spec!r} must be a LoRA, a rank of 1 or more, or None.")
 

@@ -24,9 +24,10 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
         attributes (``"estimators_[3].coef_"``), step and attribute (``"pca.mean_"``), or a step
         (``"pca"``, ``"columns__pca"`` inside of another one) for all of its weights. ``*`` stands for
         any text and ``?`` for any character; brackets are indices (``"coefs_[*]"``). In an ONNX file they
-        may also name nodes, operators (``"Conv"``) and layers (``"/encoder/layer.0"``, ``"encoder.layer.*"``),
-        and take the learned weights there. What comes after the scores is never meant by a wildcard, nor are constants of formulas and running statistics of
-        a batch normalization, only by its name. By default what the last step has learned, not the
+        may also name nodes, operators (``"Conv"``) and layers (``"/encoder/layer.0"``,
+        ``"encoder.layer.*"``), and take the learned weights there. What comes after the scores is never
+        meant by a wildcard, nor are constants of formulas and running statistics of a batch normalization,
+        only by its name. By default what the last step has learned, not the
         parameters of preprocessing. What is not named stays as it is.
     learning_loss : str or BaseLoss, default="auto"
         Loss; ``"auto"`` is the one that the model minimises (quantile, Huber, Poisson, hinge, ...), else

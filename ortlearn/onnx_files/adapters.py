@@ -123,9 +123,9 @@ class LoRA(BaseEstimator):
             self._check_rank({original_names.get(name, name): shapes[name] for name in chosen})
         if not chosen:
             raise NoTrainableWeightError(
-                f"No weight of a matrix product or a convolution is larger than its adapter of rank {self.rank} "
-                f"would be, among {_described(known, shapes, original_names)}: lower the rank, or train weights "
-                "as they are (lora=None)."
+                "No weight of a matrix product or a convolution is larger than its adapter of rank "
+                f"{self.rank} would be, among {_described(known, shapes, original_names)}: lower the rank, "
+                "or train weights as they are (lora=None)."
             )
         turned = {name for node in all_nodes(model.graph) if _is_turned(node) for name in node.input}
         return [
