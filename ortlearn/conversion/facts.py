@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from ..differentiation import gradient_reach
 from ..graphs.view import GraphView
 from ..models import find_definition, unwrapped
-from ..models.weight import CONSTANT, Weight
+from ..models.weight import ADAPTED, CONSTANT, Weight
 from .trainable_model import TrainableModel
 
 __all__ = ["COLUMNS", "OF_FILES", "Fact", "facts_of", "facts_table", "hopeless_steps"]
@@ -128,8 +128,8 @@ def _verdict(
     if name in model.trained:
         constraint = model.constraints.get(name)
         return ("" if constraint is None else constraint.text), ""
-    if weight.reason == CONSTANT:
-        return CONSTANT, ""
+    if weight.reason in (CONSTANT, ADAPTED):
+        return weight.reason, ""
     if weight.learned and name not in present:
         return "comes after what is trained", ""
     if name in present and name not in reached:

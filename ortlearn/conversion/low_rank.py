@@ -9,16 +9,13 @@ import numpy as np
 from onnx import ModelProto, helper
 
 from ..exceptions import ConversionError
-from ..models.weight import Weight
+from ..models.weight import ADAPTED, Weight
 from ..onnx_files.adapters import Adapter, LoRA, with_adapters
 from ..onnx_files.weight_places import weight_places, with_values
 from .selection import reached_weights
 from .trainable_model import TrainableModel
 
 __all__ = ["adapter_arrays", "reached_adapters", "with_low_rank", "with_separate_adapters"]
-
-#: Why a weight with an adapter is not trained.
-FROZEN = "stays as it is: its adapter is trained"
 
 
 def reached_adapters(model: TrainableModel, lora: LoRA) -> list[Adapter]:
@@ -59,7 +56,7 @@ def with_low_rank(model: TrainableModel, adapters: Sequence[Adapter]) -> Trainab
     weights, taken = dict(model.weights), {*originals.values()}
     for adapter in adapters:
         own = weights[adapter.weight]
-        weights[adapter.weight] = replace(own, learned=False, reason=FROZEN)
+        weights[adapter.weight] = replace(own, learned=False, reason=ADAPTED)
         for name, shape in zip((adapter.a, adapter.b), adapter.shapes(shapes[adapter.weight]), strict=True):
             weights[name] = Weight(
                 name,

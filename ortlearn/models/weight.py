@@ -7,6 +7,8 @@ from dataclasses import dataclass
 CONSTANT = "constant of a formula"
 #: Why the mean and the variance of a batch normalization are not trained.
 STATISTIC = "running statistic of a batch normalization, which is no weight"
+#: Why a weight with a low-rank adapter is not trained.
+ADAPTED = "stays as it is: its adapter is trained"
 #: A name in brackets, and what it is looked up in: nothing for a pipeline or a union.
 STEP = re.compile(r"(\w*)\['([^']*)'\]")
 

@@ -124,6 +124,8 @@ def replace_head(
         score = op.Gemm(features, *weights)
     else:
         score = op.Add(op.MatMul(features, weights[0]), weights[1])
+    for node in op.nodes:
+        node.name = f"{name}/{node.name.removeprefix('node_')}"
     rows = tuple(known.shape or ())[: rank - 1] if rank > 2 else (None,)
     outputs = _outputs(op, score, TensorType(known.elem_type, (*rows, n_outputs)), labels, task)
     constants = [*body.graph.initializer, *op.initializers]

@@ -180,7 +180,8 @@ def test_an_onnx_model():
     row = only(table.rows, weights=("mean",))
     assert row.operator == "Sub" and row.advice == "weights_to_train='mean' trains it"
     assert row.reason == "neither a factor of a product, nor added to one, nor a table"
-    assert table.rows[0].step == table.rows[0].attribute == ""
+    assert (table.rows[0].step, table.rows[0].attribute) == ("Sub_0", "")
+    assert row.shapes == ((2,),) and table.summary == "trained: 18 of 20 numbers, in 2 of 3 weights"
 
 
 def test_a_gradient_that_stops_names_the_operator():
