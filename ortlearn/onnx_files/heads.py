@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,7 +73,7 @@ def replace_head(
         How features of several positions become one vector: their mean, their maximum, or all of them side
         by side. None is for features (n, d), and with ``axis=-1`` for an output at every position.
     name : str, default="head"
-        How the names of the new weights begin.
+        How the names of the new weights and nodes begin; a number follows where the file has such names.
 
     Returns
     -------
@@ -113,19 +113,19 @@ def replace_head(
     known = _features(model, label, at)
     dtype = helper.tensor_dtype_to_np_dtype(known.elem_type)
     body = _cut(model, at)
+    names = graph_names(body.graph)
+    name = _free(name, names)
     op = GraphBuilder(
-        opset_versions(model)[""], existing_names=graph_names(body.graph), dtype=dtype, types={at: known}
+        opset_versions(model)[""], existing_names=names, dtype=dtype, types={at: known}, prefix=f"{name}/"
     )
     features, width, rank = _pooled(op, at, known, axis, pooling)
-    weights = [_claimed(op, f"{name}.{part}") for part in ("weight", "bias")]
+    weights = [f"{name}.weight", f"{name}.bias"]
     arrays = (np.zeros((width, n_outputs), dtype), np.zeros(n_outputs, dtype))
     op.initializers += [numpy_helper.from_array(a, n) for n, a in zip(weights, arrays, strict=True)]
     if rank == 2:
         score = op.Gemm(features, *weights)
     else:
         score = op.Add(op.MatMul(features, weights[0]), weights[1])
-    for node in op.nodes:
-        node.name = f"{name}/{node.name.removeprefix('node_')}"
     rows = tuple(known.shape or ())[: rank - 1] if rank > 2 else (None,)
     outputs = _outputs(op, score, TensorType(known.elem_type, (*rows, n_outputs)), labels, task)
     constants = [*body.graph.initializer, *op.initializers]
@@ -258,9 +258,13 @@ def _pooled(
     return name, math.prod(numbers), rank
 
 
-def _claimed(op: GraphBuilder, name: str) -> str:
-    """Take a name for a weight, another one where it is taken."""
-    return name if op.claim(name) else op.unique(name)
+def _free(name: str, taken: Collection[str]) -> str:
+    """Return a name for a head that no name of the file begins with."""
+    free, number = name, 1
+    while any(other.startswith((f"{free}.", f"{free}/")) for other in taken):
+        number += 1
+        free = f"{name}_{number}"
+    return free
 
 
 def _outputs(
@@ -269,10 +273,10 @@ def _outputs(
     """Write the outputs of a classifier or a regressor, and return their types."""
     shape = known.shape or ()
     if task == "regression":
-        (output,) = (_claimed(op, "prediction"),)
+        output = "prediction" if op.claim("prediction") else op.unique("prediction")
         op.node("Identity", score, outputs=[output])
         return [make_value_info(output, known)]
-    label, probabilities = (_claimed(op, name) for name in ("label", "probabilities"))
+    label, probabilities = (n if op.claim(n) else op.unique(n) for n in ("label", "probabilities"))
     axis = len(shape) - 1
     op.node("Softmax", score, outputs=[probabilities], axis=axis)
     if labels is None:
