@@ -76,7 +76,8 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
         Type a scikit-learn estimator is converted to and trained in.
     hoist : bool, default=True
         Whether what depends only on X and on weights that are not trained, such as preprocessing, is
-        computed once before the training.
+        computed once before the training. Results of more than 2 GiB that are larger than X are computed
+        batch by batch all the same.
     early_stopping : bool, default=False
         Whether to stop once what ``scoring`` names no longer gets better on rows that are not trained
         on, ``X_val`` or ``validation_fraction`` of X, and to keep the best weights.
