@@ -14,7 +14,7 @@ from .task import TrainingTask
 __all__ = ["activation_bytes", "rows_of_call"]
 
 #: Bytes of activations that one call may hold; more samples are computed in several calls.
-MAX_ACTIVATIONS = 2**29
+MAX_ACTIVATIONS = 2**27
 
 
 def activation_bytes(model: ModelProto) -> int:

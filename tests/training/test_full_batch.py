@@ -10,7 +10,7 @@ from ortlearn.exceptions import ConvergenceError, PluginError
 from ortlearn.learning_rates import BaseSolver, LearningRateLBFGS, Solution
 from ortlearn.losses import LogLoss
 from ortlearn.penalties import ElasticPenalty, L1Penalty, L2Penalty, MaxNormPenalty
-from ortlearn.training import Data, Device, LoopSettings, Measured, activations, full_batch, run_training
+from ortlearn.training import Data, Device, LoopSettings, Measured, activations, run_training
 from ortlearn.training.full_batch import FullBatchStep
 
 CPU = Device("cpu")
