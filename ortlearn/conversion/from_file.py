@@ -105,9 +105,9 @@ def trainable_from_graph(
         reserved_names=reserved,
         link=link,
     )
-    adapters = [] if lora is None else reached_adapters(candidate, lora)
     if lora is None or weights_to_train is not None:
         candidate = with_trained_weights(candidate, weights_to_train, fitted)
+    adapters = [] if lora is None else reached_adapters(candidate, lora)
     if file is not None:
         candidate = _with_exports(candidate, file, own_nodes, [adapter.weight for adapter in adapters])
     return with_low_rank(candidate, adapters) if adapters else candidate

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 from onnx import ModelProto, helper
 
-from ..exceptions import ConversionError
 from ..models.weight import ADAPTED, Weight
 from ..onnx_files.adapters import Adapter, LoRA, with_adapters
 from ..onnx_files.weight_places import weight_places, with_values
@@ -19,8 +18,12 @@ __all__ = ["adapter_arrays", "reached_adapters", "with_low_rank", "with_separate
 
 
 def reached_adapters(model: TrainableModel, lora: LoRA) -> list[Adapter]:
-    """Return the adapters of the weights that a gradient reaches; see :meth:`LoRA.adapters` for errors."""
-    adapters = lora.adapters(model.model, model.weights, model.original_names)
+    """Return the adapters of the weights that a gradient reaches, but for those that are trained themselves.
+
+    See :meth:`LoRA.adapters` for errors.
+    """
+    frozen = {name: weight for name, weight in model.weights.items() if name not in model.trained}
+    adapters = lora.adapters(model.model, frozen, model.original_names)
     reached = reached_weights(model, [adapter.weight for adapter in adapters])
     return [adapter for adapter in adapters if adapter.weight in reached]
 
@@ -39,19 +42,8 @@ def with_low_rank(model: TrainableModel, adapters: Sequence[Adapter]) -> Trainab
     -------
     TrainableModel
         Model with A and B among its weights, and the same exports.
-
-    Raises
-    ------
-    ConversionError
-        If a weight with an adapter is among those to train.
     """
     originals = dict(model.original_names)
-    both = sorted(originals[adapter.weight] for adapter in adapters if adapter.weight in model.trained)
-    if both:
-        raise ConversionError(
-            f"Weights {both} are in weights_to_train and have adapters, whose weights stay as they are: "
-            "leave them out of weights_to_train, or out of the target of LoRA."
-        )
     shapes = {tensor.name: tuple(tensor.dims) for tensor in model.model.graph.initializer}
     weights, taken = dict(model.weights), {*originals.values()}
     for adapter in adapters:

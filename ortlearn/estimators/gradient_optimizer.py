@@ -117,7 +117,7 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
     lora : LoRA, int or None, default=None
         Low-rank adapters of an ONNX model, trained in the place of its weights
         (:class:`ortlearn.onnx_files.LoRA`); a number is their rank. Of its weights, only those that
-        ``weights_to_train`` names are trained then.
+        ``weights_to_train`` names are trained then; these get no adapter.
 
     Attributes
     ----------

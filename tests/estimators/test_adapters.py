@@ -232,11 +232,13 @@ def test_errors(lora, error, message):
         OrtGradientOptimizer(network_file("transformer"), lora=lora).fit(*rows())
 
 
-def test_weights_with_an_adapter_stay_as_they_are():
-    with pytest.raises(ConversionError, match=r"\['wq'\] are in weights_to_train and have adapters"):
-        OrtGradientOptimizer(network_file("transformer"), ["wq", "wy"], lora=LoRA(1, target="/enc")).fit(
-            *rows()
-        )
+def test_weights_that_are_trained_get_no_adapter():
+    X, y = rows()
+    trainer = OrtGradientOptimizer(network_file("transformer"), ["wq", "wy"], lora=LoRA(3, target="MatMul"))
+    found = set(trainer.set_params(max_iter=1).fit(X, y).get_weights())  # rank 3 is too large for wy
+    assert found == {"wq", "wy", *(f"{name}.lora_{part}" for name in ("wk", "wv", "wo") for part in "AB")}
+    with pytest.raises(NoTrainableWeightError, match="matches no weight of a matrix product"):
+        trainer.set_params(weights_to_train="MatMul").fit(X, y)
 
 
 def test_estimators_of_scikit_learn_have_no_adapters():
