@@ -13,7 +13,9 @@ from sklearn.pipeline import Pipeline
 from ..exceptions import ConversionError
 from ..graphs import runtime_errors
 from ..models import unwrapped
+from ..onnx_files.adapters import LoRA
 from ..onnx_files.decompositions import decompose_operators
+from ..onnx_files.heads import default_weights
 from ..onnx_files.loading import is_onnx_source, load_onnx, prepare_onnx, read_onnx
 from ..onnx_files.probed_shapes import with_probed_shapes
 from ..onnx_files.scores.outputs import computed_outputs
@@ -44,6 +46,7 @@ def to_trainable(
     forced_task: str | None = None,
     link: str = "identity",
     label_shape: tuple[int, ...] | None = None,
+    lora: LoRA | None = None,
 ) -> TrainableModel:
     """Convert a model into a graph that can be trained.
 
@@ -73,6 +76,9 @@ def to_trainable(
     label_shape : tuple of int, default=None
         Shape of the labels of all samples, which tells where an ONNX classifier of pixels or time steps has
         its classes.
+    lora : LoRA, default=None
+        Low-rank adapters of an ONNX model: these are trained, and of its weights only those that
+        ``weights_to_train`` names.
 
     Returns
     -------
@@ -106,6 +112,13 @@ def to_trainable(
             link=link,
             label_shape=label_shape,
             file=file,
+            lora=lora,
+            default_weights=default_weights(file),
+        )
+    if lora is not None:
+        raise ConversionError(
+            f"lora is for ONNX files, {type(source).__name__} is a scikit-learn estimator: leave lora=None, "
+            "or train its ONNX model, from ortlearn.conversion.sklearn_to_onnx."
         )
     if not hasattr(source, "get_params"):
         raise ConversionError(

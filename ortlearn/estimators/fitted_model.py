@@ -13,6 +13,7 @@ from onnx import ModelProto
 from sklearn.utils import check_consistent_length
 
 from .. import conversion
+from ..conversion.low_rank import adapter_arrays, with_separate_adapters
 from ..exceptions import WriteBackError
 from ..graphs import initializer_arrays
 from ..onnx_files.interface import with_zipmap
@@ -28,6 +29,7 @@ from .scoring import score_of
 from .training_state import TrainingState
 
 if TYPE_CHECKING:
+    from ..conversion import TrainableModel
     from .resumption import Resumption
 
 __all__ = ["FittedModel"]
@@ -95,6 +97,20 @@ class FittedModel:
                 "keep_upgrade=True is for ONNX files: a scikit-learn model has none to go back to."
             )
         return self.problem.trainable.with_weights(self.stable_weights(), keep_upgrade=True)
+
+    def separate_onnx(self, keep_upgrade: bool) -> ModelProto:
+        """Return the model without its adapters, which are inputs; a ValueError where it has none."""
+        return with_separate_adapters(self._with_adapters(), self.stable_weights(), keep_upgrade)
+
+    def adapter_arrays(self, keep_upgrade: bool) -> dict[str, np.ndarray]:
+        """Return the arrays of its adapters; a ValueError where it has none."""
+        return adapter_arrays(self._with_adapters(), self.stable_weights(), keep_upgrade)
+
+    def _with_adapters(self) -> TrainableModel:
+        trainable = self.problem.trainable
+        if not trainable.adapters:
+            raise ValueError("This model was trained without adapters: pass lora=LoRA(...), and fit it.")
+        return trainable
 
     @cached_property
     def trained_coef(self) -> dict[str, np.ndarray]:

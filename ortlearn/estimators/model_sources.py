@@ -55,6 +55,7 @@ def converted(
         forced_task="classification" if classifies else None,
         link="identity" if loss is None else loss.link,
         label_shape=None if y is None or not conversion.is_onnx_source(source) else shape_of(y, "y"),
+        lora=options.lora,
     )
 
 

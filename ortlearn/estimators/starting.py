@@ -163,9 +163,10 @@ def begin(
 
 
 def _starts_with_own(configuration: Configuration, problem: Problem) -> bool:
-    """Return whether training begins with a model's own weights, and none is drawn."""
-    trained = [problem.trainable.weights[name] for name in problem.trainable.trained]
-    return configuration.warm_start or not any(weight.drawn for weight in trained)
+    """Return whether training begins with a model's own weights, and none is drawn but those of adapters."""
+    trainable = problem.trainable
+    drawn = {name for name in trainable.trained if trainable.weights[name].drawn}
+    return configuration.warm_start or drawn <= {adapter.a for adapter in trainable.adapters}
 
 
 def resume(
@@ -256,8 +257,9 @@ def _starting_weights(
     own = trainable.initial_weights()
     if not configuration.warm_start:
         return conversion.draw_weights(own, trainable.weights, random_state, trainable.constraints)
-    if last is None:
-        return own
+    if last is None:  # adapters have no weights of their own, and learn nothing from zeros
+        adapters = {adapter.a: own[adapter.a] for adapter in trainable.adapters}
+        return own | conversion.draw_weights(adapters, trainable.weights, random_state)
     weights = last.next_weights(trainable.trained)
     if {k: v.shape for k, v in weights.items()} != {k: v.shape for k, v in own.items()}:
         raise ValueError(
