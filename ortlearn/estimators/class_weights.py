@@ -176,8 +176,8 @@ def _for_positions(problem: Problem, weights: np.ndarray, y: Any) -> np.ndarray:
         return per_position(weights, np.shape(y))
     if weights.ndim > 1:
         raise ValueError(
-            f"sample_weight has the shape {weights.shape}: a weight for each label is for ONNX files "
-            "whose y has several labels for a sample, from the first call on. Pass one for each sample."
+            f"sample_weight must be 1D, and has the shape {weights.shape}: a weight for each label is for "
+            "ONNX files whose y has several labels for a sample, from the first call on."
         )
     return weights
 

@@ -75,7 +75,7 @@ def per_position(weights: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         weights = weights.reshape(-1, *(1,) * (len(shape) - 1))
     elif weights.shape != shape:
         raise ValueError(
-            f"sample_weight has the shape {weights.shape}, and y {shape}: it must have a weight for each "
-            "sample, or for each label."
+            f"sample_weight must be 1D or have the shape of y, {shape}, and has the shape {weights.shape}: "
+            "it holds a weight for each sample, or for each label."
         )
     return np.broadcast_to(weights, shape).reshape(shape[0], -1)

@@ -95,12 +95,15 @@ class _Labels:
         return array, np.array([self._sums[label] for label in labels])
 
 
-def checked_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
-    """Return weights of some rows as float64, not negative and finite; all may be zero."""
+def checked_weights(sample_weight: Any, n_rows: int, of_file: bool) -> np.ndarray | None:
+    """Return weights of some rows as float64, not negative and finite; all may be zero.
+
+    The labels of a sample of a file may have a weight each.
+    """
     weights = flat_weights(sample_weight)
     if weights is None:
         return None
-    if np.ndim(weights) > 1:
+    if of_file and np.ndim(weights) > 1:
         return numbers_of_positions(weights, n_rows)
     checked = check_array(weights, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
     if checked.shape != (n_rows,) or checked.min() < 0:
@@ -114,11 +117,17 @@ def checked_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
 
 
 def count(
-    source: Source, is_classifier: bool, description: str, verbose: bool, one_by_one: bool = False
+    source: Source,
+    is_classifier: bool,
+    description: str,
+    verbose: bool,
+    of_file: bool = False,
+    one_by_one: bool = False,
 ) -> Whole:
     """Return what a pass over labels and weights tells; none is made where the source knows it already.
 
-    The labels of a sample are counted ``one_by_one`` where they are an array.
+    What is trained is a scikit-learn model, or that ``of_file``. The labels of a sample are counted
+    ``one_by_one`` where they are an array.
 
     Raises
     ------
@@ -138,7 +147,7 @@ def count(
     labels = _Labels(one_by_one) if is_classifier and first.y is not None else None
     n_rows, total, largest = 0, 0.0, None
     for rows in _shown(source, description, verbose):
-        weights = checked_weights(rows.sample_weight, len(rows))
+        weights = checked_weights(rows.sample_weight, len(rows), of_file)
         y = with_masked_labels(rows.y, weights)
         check_labels(y)
         n_rows += len(rows)

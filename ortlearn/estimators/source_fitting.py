@@ -101,15 +101,14 @@ def _check(trainer: Trainer, request: SourceRequest) -> None:
 def _samples(trainer: Trainer, source: Source, shuffle_buffer: int) -> SourceSamples:
     configuration = trainer.configuration
     is_classifier = configuration.estimator_type == "classifier"
-    one_by_one = is_classifier and _labels_are_arrays(trainer, source)
-    whole = count(source, is_classifier, configuration.name, bool(configuration.verbose), one_by_one)
+    of_file, verbose = conversion.is_onnx_source(configuration.source), bool(configuration.verbose)
+    one_by_one = of_file and is_classifier and _labels_are_arrays(trainer, source)
+    whole = count(source, is_classifier, configuration.name, verbose, of_file, one_by_one)
     return SourceSamples(source, whole, configuration.updates.batch_size, int(shuffle_buffer))
 
 
 def _labels_are_arrays(trainer: Trainer, source: Source) -> bool:
-    """Return whether the labels of a sample are those of pixels or time steps."""
-    if not conversion.is_onnx_source(trainer.configuration.source):
-        return False
+    """Return whether the labels of a sample of a file are those of pixels or time steps."""
     first = next(iter(source.blocks()), None)
     if first is None or first.y is None or np.ndim(first.y) < 2 or np.shape(first.y)[1:] == (1,):
         return False
@@ -170,7 +169,8 @@ def _expected(classes: Any, whole: Whole, y: Any, configuration: Configuration) 
 def _validation(trainer: Trainer, start: Start, source: Source, size: int) -> Validation:
     """Return what is measured on another source: in memory where it is small, else read every time."""
     configuration, problem = trainer.configuration, start.problem
-    whole = count(source, False, configuration.name, bool(configuration.verbose))
+    of_file = conversion.is_onnx_source(configuration.source)
+    whole = count(source, False, configuration.name, bool(configuration.verbose), of_file)
     if whole.n_rows <= size:
         return trainer.validation(start, _in_memory(trainer, Rows.join(list(source.blocks()))))
     parts = [(part.y, part.sample_weight) for part in cut(source.blocks(features=False), size)]

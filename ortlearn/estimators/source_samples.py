@@ -109,7 +109,7 @@ class SourceSamples:
         problem = self._problem
         try:
             X = read_samples(problem, rows.X, self._features)
-            weights = checked_weights(rows.sample_weight, len(rows))
+            weights = checked_weights(rows.sample_weight, len(rows), problem.source is None)
             y = with_masked_labels(rows.y, weights)
             labels = self._encoder.encode_known(y, len(rows))
             weights = objective_weights(problem, y, weights, len(rows), self._scale)

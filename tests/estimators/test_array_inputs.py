@@ -58,7 +58,11 @@ BAD = {
     "classes": ("pixels", {"y": np.arange(12 * 30).reshape(12, 6, 5)}, "4 scores for the classes"),
     "elements": ("forecast", {"y": np.zeros((12, 6, 2))}, r"y has the shape \(12, 6, 2\).*\(n, 2, 6\)"),
     "NaN in y": ("forecast", {"y": np.full((12, 2, 6), np.nan)}, "y contains NaN"),
-    "weights": ("steps", {"sample_weight": np.ones((12, 4))}, r"shape \(12, 4\), and y \(12, 5\)"),
+    "weights": (
+        "steps",
+        {"sample_weight": np.ones((12, 4))},
+        r"shape of y, \(12, 5\), and has the shape \(12, 4\)",
+    ),
     "negative weights": ("steps", {"sample_weight": -np.ones((12, 5))}, "not negative"),
     "zero weights": ("steps", {"sample_weight": np.zeros((12, 5))}, "zero for every position"),
     "weights of images": ("images", {"sample_weight": np.ones((12, 2))}, r"shape \(12, 2\)"),
