@@ -55,6 +55,7 @@ class ReadingOrder:
     names = (
         "retrain",
         "images",
+        "fine_tune",
         "sgd_simple_function",
         "grid_search",
         "own_loss",

@@ -83,7 +83,7 @@ def facts_of(model: TrainableModel, fitted: Any = None) -> list[Fact]:
         attribute = _INDEX.sub("[*]", weight.attribute or "")
         operator = "" if reason == CONSTANT else operators.get(name, "")
         node = weight.nodes[0] if is_file and weight.nodes and reason != CONSTANT else ""
-        if advice and node and weight.learned:
+        if advice and node and weight.learned and node not in weight.operators:
             advice = f"weights_to_train={node!r} trains it"
         key = (weight.step or node, operator, attribute, name in model.trained, reason, advice)
         groups.setdefault(key, []).append(name)

@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from onnx import numpy_helper
+from onnx import numpy_helper, parser
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
@@ -14,7 +14,7 @@ from ortlearn.conversion import explain
 from ortlearn.exceptions import ConversionError, NoTrainableWeightError
 from ortlearn.graphs import initializer_arrays
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD
-from ortlearn.onnx_files import LoRA
+from ortlearn.onnx_files import LoRA, replace_head
 from ortlearn.onnx_files.weight_places import weight_places
 from tests.estimators.network_files import NETWORKS, network_file, rows
 
@@ -307,3 +307,30 @@ def test_adapter_files_on_onnxruntime(tmp_path, either):
         (adapted,), (plain,) = session.run(None, {"x": X}, options), session.run(None, {"x": X})
         np.testing.assert_allclose(adapted, trainer.predict(X), rtol=1e-4, atol=1e-5)
         assert np.abs(plain - adapted).max() > 0.01
+
+
+def test_sequences_with_a_label_at_every_step(either, run_onnx):
+    """X of three dimensions, a head at every step, and adapters before it."""
+    file = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
+        g (float[N,6,4] x) => (float[N,2] y) { ["/0/MatMul"] a = MatMul (x, w) h = Tanh (a)
+        m = ReduceMean <keepdims = 0> (h, one) y = MatMul (m, v) }""")
+    rng = np.random.default_rng(0)
+    weight = rng.normal(size=(4, 8)) * [[0], [1], [1], [1]]  # the features lack the first column
+    for name, array in {"w": weight, "v": rng.normal(size=(8, 2))}.items():
+        file.graph.initializer.append(numpy_helper.from_array(array.astype(np.float32), name))
+    file.graph.initializer.append(numpy_helper.from_array(np.array([1]), "one"))
+    new = replace_head(file, "h", classes=["down", "up"], axis=-1)
+    X = rng.normal(size=(300, 6, 4)).astype(np.float32)
+    y = np.where(X[..., 0] > 0, "up", "down")
+    options = {"max_iter": 20, "random_state": 0, "learning_rate": LearningRateAdam(eta0=0.03)}
+    alone = either(new, **options).fit(X, y)
+    trainer = either(new, lora=LoRA(2, target="w"), **options).fit(X, y)
+    assert set(trainer.get_weights()) == {"head.weight", "head.bias", "w.lora_A", "w.lora_B"}
+    assert trainer.score(X, y) > 0.95 > 0.6 > alone.score(X, y)
+    assert (run_onnx(trainer.get_trained_onnx(), X)["label"] == trainer.predict(X)).all()
+    found = run_onnx(
+        trainer.get_trained_onnx(merged=False),
+        X,
+        **{name: array for name, array in trainer.get_weights().items() if "lora" in name},
+    )
+    np.testing.assert_allclose(found["probabilities"], trainer.predict_proba(X), rtol=1e-4, atol=1e-5)
