@@ -25,18 +25,18 @@ class PatchExtractorDefinition(ModelDefinition):
                 f"max_patches={model.max_patches} draws patches at random: leave it out for all of them.",
             )
         known = op.shape(x) or ()
-        size, n_channels = known[1:3], known[3] if len(known) == 4 else 1
-        if len(known) not in (3, 4) or not all(isinstance(own, int) for own in known[1:]):
+        sizes = [own for own in known[1:] if isinstance(own, int)]
+        if len(known) not in (3, 4) or len(sizes) < len(known) - 1:
             raise op.fail(
                 model,
                 "it takes images of shape (n, height, width) or (n, height, width, n_channels), and X has "
                 f"{known or 'an unknown shape'}: reshape X before, by "
                 "FunctionTransformer(numpy.reshape, kw_args={'shape': (-1, height, width)}).",
             )
-        patch = model.patch_size or tuple(int(own) // 10 for own in size)
+        patch, n_channels = model.patch_size or [own // 10 for own in sizes[:2]], [*sizes[2:], 1][0]
         rows, columns = (
-            np.arange(int(whole) - part + 1)[:, None] + np.arange(part)
-            for whole, part in zip(size, patch, strict=True)
+            np.arange(whole - part + 1)[:, None] + np.arange(part)
+            for whole, part in zip(sizes[:2], patch, strict=True)
         )
         # (n, rows, height of a patch, columns, width of a patch, ...)
         blocks = op.Gather(op.Gather(x, rows, axis=1), columns, axis=3)
