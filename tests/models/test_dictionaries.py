@@ -104,6 +104,28 @@ def test_entries_that_change_their_sign_on_the_path(run_onnx):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("scale", [0.05, 3.0, "other norms"])
+@pytest.mark.parametrize("seed", [0, 2])
+def test_lasso_of_more_atoms_than_features_is_the_minimum(run_onnx, seed, scale):
+    """Few iterations of coordinate descent do not reach it: scikit-learn warns, and least angles do."""
+    rng = np.random.RandomState(seed)
+    atoms = rng.normal(size=(20, 10))
+    atoms /= np.linalg.norm(atoms, axis=1, keepdims=True)
+    rows = (rng.normal(size=(30, 20)) * (rng.uniform(size=(30, 20)) < 0.3)) @ atoms
+    rows += 0.1 * rng.normal(size=rows.shape)
+    atoms = atoms * (np.exp(1.5 * rng.normal(size=(20, 1))) if scale == "other norms" else scale)
+
+    def objective(codes):
+        return np.square(rows - codes @ atoms).sum(axis=1) / 2 + 0.01 * np.abs(codes).sum(axis=1)
+
+    coder = SparseCoder(atoms, transform_algorithm="lasso_cd", transform_alpha=0.01).fit(rows)
+    found = run_onnx(sklearn_to_onnx(coder, dtype=np.float64), rows)[0]
+    assert (objective(found) <= objective(coder.transform(rows)) + 1e-12).all()
+    expected = coder.set_params(transform_algorithm="lasso_lars").transform(rows)
+    np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(expected).max())
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", ["threshold", "omp of three", "lasso_lars"])
 def test_a_dictionary_is_learned_from_codes(name):
     expected = SparseCoder(ATOMS, **CODERS[name]).fit(X).transform(X)
