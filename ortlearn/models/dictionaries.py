@@ -12,6 +12,9 @@ from .linear_systems import LARGEST, solve_positive
 from .scores import Scores, transformation
 from .writer import ModelWriter
 
+#: Cosines of atoms are as near to one, or minus one, where they are told apart by rounding alone.
+DEGENERATE = 1e-12
+
 
 class DictionaryDefinition(ModelDefinition):
     """DictionaryLearning, MiniBatchDictionaryLearning and SparseCoder: codes c with few entries, x ~ c D.
@@ -134,6 +137,14 @@ def _least_angles(op: ModelWriter, model: Any, x: str, rows: str) -> str:
     changes its sign in a step, scikit-learn turns the sign of its correlation and lets no atom join in the
     next step: so does this.
     """
+    atoms = _dictionary(model)
+    units = atoms / np.maximum(np.linalg.norm(atoms, axis=1, keepdims=True), np.finfo(atoms.dtype).tiny)
+    if np.triu(np.abs(units @ units.T), 1).max() > 1 - DEGENERATE:
+        raise op.fail(
+            model,
+            "two of its atoms point the same way, and least angles take either: leave one of them out, or "
+            "set transform_algorithm to 'omp' or 'lasso_lars'.",
+        )
     path, residual = _Path(op, model, rows), x
     signs, codes, crossed = "", "", ""
     for _ in range(_n_nonzero(model)):
