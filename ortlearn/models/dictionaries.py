@@ -137,8 +137,8 @@ def _least_angles(op: ModelWriter, model: Any, x: str, rows: str) -> str:
     changes its sign in a step, scikit-learn turns the sign of its correlation and lets no atom join in the
     next step: so does this.
     """
-    atoms = _dictionary(model)
-    units = atoms / np.maximum(np.linalg.norm(atoms, axis=1, keepdims=True), np.finfo(atoms.dtype).tiny)
+    atoms = np.asarray(_dictionary(model), dtype=np.float64)
+    units = atoms / np.maximum(np.linalg.norm(atoms, axis=1, keepdims=True), np.finfo(np.float64).tiny)
     if np.triu(np.abs(units @ units.T), 1).max() > 1 - DEGENERATE:
         raise op.fail(
             model,
