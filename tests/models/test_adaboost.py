@@ -41,9 +41,9 @@ def test_votes_in_float32(member):
 @pytest.mark.parametrize("y", [THREE, THREE + 5.0, TEXT], ids=["numbers", "floats", "text"])
 def test_members_whose_largest_score_is_not_their_class(run, y):
     """The votes of pairs decide, however large the score of one pair is."""
-    model = AdaBoostClassifier(SVC(), n_estimators=3, random_state=0).fit(X, y)
+    model = AdaBoostClassifier(SVC(C=100), n_estimators=3, random_state=0).fit(X, y)
     for member in model.estimators_:
-        member.intercept_[:] += [0.5, 0.5, 8.0]
+        member.intercept_[:] += [0.0, 0.0, 8.0]
         member._intercept_ = member.intercept_
     largest = model.classes_[np.argmax(_sums_of_pairs(model.estimators_[0]), axis=1)]
     assert np.mean(largest != model.estimators_[0].predict(X)) > 0.1
