@@ -165,7 +165,12 @@ def read_samples(problem: Problem, X: Any, features: InputFeatures, rows: Any = 
         return Columns(arrays)
     features.check_columns(X, problem.trainable.entry.selects_by_name)
     if front is not None:
-        X = front.transform(*conversion.untouched(front, X))
+        n_samples, X = count_rows(X), front.transform(*conversion.untouched(front, X))
+        if count_rows(X) != n_samples:
+            raise ValueError(
+                f"The steps in front of the model make {count_rows(X)} samples of {n_samples}, and labels "
+                "and weights are of the latter: transform X before, and train the rest of the pipeline on it."
+            )
         if schema.is_number_matrix:
             return _checked(X, schema.float_dtype, bool(problem.missing))
     columns = conversion.read_columns(X, schema)

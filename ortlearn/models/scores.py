@@ -10,6 +10,7 @@ import numpy as np
 from onnx import TensorProto
 
 from ..exceptions import ConversionError
+from ..losses.expressions import softplus
 from .label_positions import Positions
 
 if TYPE_CHECKING:
@@ -158,6 +159,11 @@ def difference(op: ModelWriter, matrix: str) -> str:
     return op.Sub(second, first)
 
 
+def log_sigmoids(op: ModelWriter, score: str) -> str:
+    """Return the logarithms of the sigmoids of scores."""
+    return op.Neg(softplus(op, op.Neg(score)))
+
+
 def log_shares(op: ModelWriter, shares: str, lowest: float = LOWEST) -> str:
     """Return the logarithms of probabilities; those below ``lowest`` count as this one."""
     return op.Log(op.Max(shares, lowest))
@@ -179,8 +185,8 @@ def class_scores(op: ModelWriter, score: str, classes: np.ndarray, **outputs: An
 
 def one_against_rest(op: ModelWriter, score: str, classes: np.ndarray) -> Scores:
     """Return the outputs of a classifier whose probabilities are sigmoids divided by their sum."""
-    # The softmax of log(sigmoid(score)): sigmoids themselves vanish in float32 where all scores are low.
-    probabilities = op.Softmax(op.Neg(op.Softplus(op.Neg(score))), axis=1)
+    # sigmoids themselves vanish in float32 where all scores are low
+    probabilities = op.Softmax(log_sigmoids(op, score), axis=1)
     return classification(op, score, "sigmoid", score, classes, probabilities=probabilities)
 
 

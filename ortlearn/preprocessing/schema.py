@@ -102,10 +102,15 @@ class InputSchema:
         return {item.name: item.known for item in self.inputs}
 
 
-def matrix_schema(n_features: int | None, dtype: Any = np.float32) -> InputSchema:
-    """Return the schema of a model that takes one matrix, as ``X``; ``dtype`` is ``object`` for text."""
+def matrix_schema(n_features: int | tuple[int, ...] | None, dtype: Any = np.float32) -> InputSchema:
+    """Return the schema of a model that takes one matrix, as ``X``; ``dtype`` is ``object`` for text.
+
+    ``n_features`` is the shape of a sample where X has more dimensions than two.
+    """
     elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    return InputSchema((Input(X_NAME, TensorType(elem_type, (None, n_features))),), n_features=n_features)
+    sizes = n_features if isinstance(n_features, tuple) else (n_features,)
+    inputs = (Input(X_NAME, TensorType(elem_type, (None, *sizes))),)
+    return InputSchema(inputs, n_features=sizes[0] if len(sizes) == 1 else None)
 
 
 def graph_inputs(
