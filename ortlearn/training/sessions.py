@@ -144,7 +144,7 @@ def bound_run(
     input_names, output_names : list of str
         Names of the tensors.
     feeds, fetches : OrtValueVector or list of OrtValue
-        Inputs and outputs, as many as there are names.
+        Inputs and outputs, as many as there are names. The caller keeps the arrays behind them.
 
     Returns
     -------
@@ -153,9 +153,9 @@ def bound_run(
     """
     binding = session.io_binding()._iobinding
     for name, value in zip(input_names, feeds, strict=True):
-        binding.bind_ortvalue_input(name, value)
+        binding.bind_ortvalue_input(name, getattr(value, "_ortvalue", value))
     for name, value in zip(output_names, fetches, strict=True):
-        binding.bind_ortvalue_output(name, value)
+        binding.bind_ortvalue_output(name, getattr(value, "_ortvalue", value))
     return partial(session._sess.run_with_iobinding, binding, _default_run_options())
 
 
