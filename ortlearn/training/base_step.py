@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -144,14 +145,16 @@ class BaseStep:
             Objective of each batch; the last one is the only one that may not be finite.
         """
         values: list[Any] = []
+        run, advance, note = self.run, buffers.advance, values.append
         for rows in split_batches(order, batch_size):
             if pause is not None and values:
                 pause(values)
-            values.append(self.run(rows, buffers))
-            if not np.isfinite(values[-1]):
+            value = run(rows, buffers)
+            note(value)
+            if not isfinite(value):
                 buffers.step_back(1)  # the weights that gave this value are not the last good ones
                 break
-            buffers.advance()
+            advance()
         return np.array(values)
 
     def build(self) -> list[Carried]:
