@@ -15,6 +15,7 @@ from .devices import Device
 from .sessions import make_session
 from .step_graphs import Carried
 from .task import TrainingTask
+from .threads import threads_of_training
 
 __all__ = ["BaseStep", "Pause"]
 
@@ -50,6 +51,21 @@ class BaseStep:
         self.device = device
         self.n_jobs = n_jobs
         self.carried = self.build()
+
+    def threads(self, size: int | str) -> int | None:
+        """Return the threads that pay for batches of a size, as ``n_jobs``.
+
+        Parameters
+        ----------
+        size : int or str
+            Rows of a full batch; a name where any number will do.
+
+        Returns
+        -------
+        int or None
+            What was asked for, or 1.
+        """
+        return threads_of_training(self.task, size, self.n_jobs)
 
     def make_session(self, model: ModelProto) -> Any:
         """Return a session on the step's device.

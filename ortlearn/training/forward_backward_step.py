@@ -48,12 +48,12 @@ class ForwardBackwardStep(BaseStep):
     def _new_calls(self, size: int | str) -> TwoCalls | FourCalls:
         def two() -> TwoCalls | FourCalls:
             calls = TwoCalls(self, size)
-            return FourCalls(self) if calls.varies else calls
+            return FourCalls(self, size) if calls.varies else calls
 
         loss = self.task.objective.loss
         if loss is not None and loss.in_python:
-            return FourCalls(self)
-        return build_gradient(self.task.gradient, two, lambda: FourCalls(self))
+            return FourCalls(self, size)
+        return build_gradient(self.task.gradient, two, lambda: FourCalls(self, size))
 
     def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:
         """Allocate the buffers of every size of batch, and bind them once."""

@@ -12,7 +12,7 @@ from .base_step import BaseStep
 from .buffers import BatchBuffer, CarriedBuffers, Data
 from .devices import ort_value
 from .forward_backward import OrtGradientForwardBackward
-from .sessions import session_options
+from .sessions import make_session, session_options
 from .step_graphs import OBJECTIVE, RATE, SAMPLE_WEIGHT
 from .task import TrainingTask
 from .two_call_graphs import loss_gradient_graph, update_graph
@@ -27,23 +27,26 @@ class FourCalls:
     ----------
     step : BaseStep
         Step.
+    size : int or str
+        Rows of a full batch; a name where any number will do.
     """
 
-    def __init__(self, step: BaseStep):
+    def __init__(self, step: BaseStep, size: int | str):
         self.step, task = step, step.task
+        n_jobs = step.threads(size)
         update = update_graph(task)
         self.penalised = update.value is not None
         self.carried = update.carried
         self._models = {"update": update.model}
-        self.update_session = step.make_session(update.model)
+        self.update_session = make_session(update.model, step.device, n_jobs, spins=False)
         self.loss_session: Any = None
         if task.objective.loss is not None and not task.objective.loss.in_python:
             self._models["loss"] = loss_gradient_graph(task)
-            self.loss_session = step.make_session(self._models["loss"])
+            self.loss_session = make_session(self._models["loss"], step.device, n_jobs, spins=False)
         self.function = OrtGradientForwardBackward(
             make_initializers_of(task.graph.model, task.graph.weights),
             weights_to_train=task.graph.weights,
-            sess_options=session_options(step.n_jobs),
+            sess_options=session_options(n_jobs, spins=False),
             providers=step.device.kind,
             device_index=step.device.index,
             gradient=task.gradient,

@@ -46,8 +46,9 @@ class TwoCalls:
         return self._compiled[size]
 
     def _session(self, size: int | str, part: int, build: Callable[[], Any]) -> tuple[StepGraph, Any]:
-        device, n_jobs = self.step.device, self.step.n_jobs
-        return cached_session(self.step.task, (size, "call", part), device, n_jobs, lambda: build()[part])
+        task, device = self.step.task, self.step.device
+        arguments = task, (size, "call", part), device, self.step.threads(self.size), lambda: build()[part]
+        return cached_session(*arguments, spins=False)
 
     @property
     def varies(self) -> bool:
@@ -97,6 +98,7 @@ class TwoCallBatch:
         """Read batches from other rows."""
         columns = data.columns(self._task)
         self._loads = []
+        self._numbers[:] = 0  # those of other rows may be too large
         if data.is_sparse:
             # Sparse rows are made dense a batch at a time: the graphs get the batch as if it were all.
             size = len(self._numbers)

@@ -28,7 +28,7 @@ class FourCallStep(ForwardBackwardStep):
     """What losses in Python and the C++ builder need, for other losses and our own rules."""
 
     def _new_calls(self, size):
-        return FourCalls(self)
+        return FourCalls(self, size)
 
 
 STEPS = {"one_graph": SingleGraphStep, "two_calls": ForwardBackwardStep, "four_calls": FourCallStep}
