@@ -64,7 +64,8 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
     device : str, default="cpu"
         ``"cpu"``, ``"cuda"`` or ``"cuda:1"``.
     n_jobs : int, default=None
-        Threads of onnxruntime: None is one, -1 all cores.
+        Threads of onnxruntime: None is one, -1 all cores. A training on batches whose products are too small
+        for several takes one.
     validation_every : float or int, default=0.1
         Epochs between two validations, as a share of ``max_iter`` (float) or a number (int).
     verbose : int, default=0

@@ -124,7 +124,8 @@ def elem_type(task: TrainingTask) -> int:
     return helper.np_dtype_to_tensor_dtype(task.graph.dtype)
 
 
-def _with_batch_dimension(task: TrainingTask, batch: int | str) -> ModelProto:
+def with_batch_dimension(task: TrainingTask, batch: int | str) -> ModelProto:
+    """Return the model of a task whose columns have the rows of a batch."""
     model = copy_model(task.graph.model)
     features = task.graph.features
     for value in model.graph.input:
@@ -150,7 +151,7 @@ def row_losses(task: TrainingTask, op: GraphBuilder, batch: int | str) -> str:
 
 def row_loss_graph(task: TrainingTask) -> tuple[ModelProto, str]:
     """Return the graph of the loss of each row, or position, and the name of its output."""
-    model = _with_batch_dimension(task, BATCH)
+    model = with_batch_dimension(task, BATCH)
     op = builder(task, model, "loss_")
     rows = row_losses(task, op, BATCH)
     inputs = [value for value in batch_inputs(task, BATCH) if value.name != SAMPLE_WEIGHT]
@@ -164,7 +165,7 @@ def objective_graph(task: TrainingTask, batch: int | str = BATCH) -> ModelProto:
     Where the penalty has a proximal step, a second output is the objective without what that step
     is for.
     """
-    model = _with_batch_dimension(task, batch)
+    model = with_batch_dimension(task, batch)
     op = builder(task, model, "loss_")
     if task.objective.loss is None:
         value = task.graph.output
