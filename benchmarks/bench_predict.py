@@ -42,6 +42,7 @@ from sklearn.tree import DecisionTreeRegressor
 from benchmarks.figures import median, number, ratio
 from benchmarks.machine import describe, versions
 from ortlearn import OrtGradientOptimizer
+from ortlearn.estimators.method_outputs import MethodOutputs
 
 __all__ = ["LIMITS", "compare", "files", "main", "methods", "predictors"]
 
@@ -160,7 +161,7 @@ def predictors(rounds: int, seconds: float, n_train: int = 1000) -> Iterator[tup
         _, trainer = trained(name, n_train)
         predict, row = trainer.predictor(), data(1)[0]
         runner = trainer._model().runner
-        session = runner._session_of(*runner.plan("predict")[0])
+        session = runner._session_of(*MethodOutputs(runner.problem, runner.model).plan("predict")[0])
         feeds, output = {session.get_inputs()[0].name: row}, [session.get_outputs()[0].name]
         times = compare(partial(predict, row), partial(session.run, output, feeds), rounds, seconds)
         yield name, median([a - b for a, b in zip(*times, strict=True)])

@@ -52,7 +52,16 @@ numpydoc_xref_param_type = False
 class ReadingOrder:
     """Sort key of the gallery: what to read first; examples that are not listed come last."""
 
-    names = ("retrain", "sgd_simple_function", "grid_search", "own_loss", "text_columns", "quantiles")
+    names = (
+        "retrain",
+        "images",
+        "fine_tune",
+        "sgd_simple_function",
+        "grid_search",
+        "own_loss",
+        "text_columns",
+        "quantiles",
+    )
 
     def __init__(self, src_dir):
         self.src_dir = src_dir

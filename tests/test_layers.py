@@ -55,6 +55,7 @@ RESTRICTED = {
     "onnxruntime": {"training.runtime", "differentiation.ort_backend"},
     "skl2onnx": {"preprocessing.skl2onnx_steps"},
     "rich": {"training.progress"},
+    "flatbuffers": {"onnx_files.adapter_files"},
     "graphviz": {"graphs.drawing"},
     "matplotlib": {"inspection.axes"},
     "pandas": {"cli.data_files", "cli.predictions", "cli.compare"},

@@ -25,8 +25,10 @@ from .derivatives import check_derivative
 
 __all__ = ["Attempt", "attempt"]
 
-#: Rows that are trained on, epochs, and numbers of a file that is trained: larger ones take minutes.
-ROWS, EPOCHS, LARGEST = 32, 5, 2_000_000
+#: Rows that are trained on, fewer where their numbers are more than the largest count, and epochs.
+ROWS, EPOCHS = 32, 5
+#: Numbers of the weights or of the rows of a file that is trained: larger ones take minutes.
+LARGEST = 2_000_000
 
 
 @dataclass
@@ -84,17 +86,16 @@ def _train(path: Path, file: onnx.ModelProto) -> str:
     if sum(int(np.prod(place.shape)) for place in weight_places(file).values()) > LARGEST:
         return "left out for its size"
     model = load_onnx(file)
-    feeds = random_feed(model, ROWS, 8)
-    if len(feeds) != 1:
-        return f"has {len(feeds)} inputs"
-    (X,) = feeds.values()
-    if X.size > LARGEST:
-        return "left out for the size of its input"
-    rng = np.random.default_rng(0)
-    X = X + rng.normal(size=X.shape).astype(X.dtype) if X.dtype.kind == "f" else X
-    run = _GraphRunner()
-    (name,) = feeds
-    before = run(model, {name: X})
+    rng, run = np.random.default_rng(0), _GraphRunner()
+    size = sum(values.size for values in random_feed(model, 1, 8).values())
+    feeds = {
+        name: values + rng.normal(size=values.shape).astype(values.dtype)
+        if values.dtype.kind == "f"
+        else values
+        for name, values in random_feed(model, min(ROWS, max(2, LARGEST // size)), 8).items()
+    }
+    X = feeds if len(feeds) > 1 else next(iter(feeds.values()))
+    before = run(model, feeds)
     if before.dtype.kind == "f":
         y = before + 0.1 * rng.normal(size=before.shape).astype(before.dtype)
     else:
@@ -104,7 +105,7 @@ def _train(path: Path, file: onnx.ModelProto) -> str:
     given = trained.get_trained_onnx()
     for part in ("input", "output", "doc_string"):
         assert getattr(given.graph, part) == getattr(file.graph, part), f"{part} differs"
-    after = run(load_onnx(given), {name: X})
+    after = run(load_onnx(given), feeds)
     np.testing.assert_allclose(after, before, atol=1e6)  # the same shape, and finite
     if before.dtype.kind == "f" and np.array_equal(after, before):
         return "no weight moved"

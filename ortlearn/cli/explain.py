@@ -12,11 +12,12 @@ from typing import Any
 
 from onnx import TensorProto
 
-from ..conversion import Explanation, TrainableModel, explain, to_trainable
+from ..conversion import Explanation, explain, to_trainable
 from ..differentiation.registry import NO_GRADIENT, load_rules
 from ..exceptions import ConversionError
-from ..graphs import TensorType, initializer_arrays, opset_versions
+from ..graphs import TensorType, opset_versions
 from ..graphs.nodes import all_nodes
+from ..onnx_files.adapters import LoRA
 from ..onnx_files.decompositions import decompose_operators
 from .data_files import Table, column_options, read_table
 from .messages import shown
@@ -32,6 +33,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     add_model(parser, "model")
     add_data_options(parser, optional=True, label_help="column with the labels")
+    parser.add_argument(
+        "--weights-to-train",
+        action="append",
+        metavar="NAME",
+        help="name or pattern, to see what a training with it would train; may be repeated",
+    )
+    parser.add_argument(
+        "--lora", type=int, metavar="RANK", help="see the low-rank adapters of this rank of an ONNX file"
+    )
 
 
 def run(options: argparse.Namespace) -> dict:
@@ -46,9 +56,10 @@ def run(options: argparse.Namespace) -> dict:
         "columns": model.column_names,
     }
     if isinstance(model, OnnxModel):
-        return {**result, **_of_graph(model), **_of_onnx(model)}
+        return {**result, **_of_graph(model), **_of_onnx(model, options)}
     X = None if rows is None else model.features(rows)
-    explanation = explain(model.source, X, None if rows is None else rows.labels)
+    asked = {"weights_to_train": options.weights_to_train, "lora": _adapters(options)}
+    explanation = explain(model.source, X, None if rows is None else rows.labels, **asked)
     return {**result, "class": type(model.source).__name__, **_table_of(explanation)}
 
 
@@ -80,40 +91,38 @@ def _of_graph(model: OnnxModel) -> dict:
     }
 
 
-def _of_onnx(model: OnnxModel) -> dict:
+def _adapters(options: argparse.Namespace) -> LoRA | None:
+    return None if options.lora is None else LoRA(options.lora)
+
+
+def _of_onnx(model: OnnxModel, options: argparse.Namespace) -> dict:
     """Return each weight of an ONNX file, and the operators that stop a gradient."""
-    explanation = explain(model.source)
-    trainable: TrainableModel | None = None
+    asked = {"weights_to_train": options.weights_to_train, "lora": _adapters(options)}
+    explanation = explain(model.source, **asked)
     try:
-        trainable = to_trainable(model.source)
+        graph = to_trainable(model.source, **asked).objective_graph()
     except ConversionError:
         graph = decompose_operators(model.model)
-    else:
-        graph = trainable.objective_graph()
-    shapes = {} if trainable is None else _shapes(trainable)
     weights = [
         {
             "name": name,
-            "shape": shapes.get(name),
+            "node": fact.step,
+            "shape": list(shape),
             "operator": fact.operator,
             "trained": fact.trainable,
             "reason": fact.reason,
             "advice": fact.advice,
         }
         for fact in explanation.rows
-        for name in fact.weights
+        for name, shape in zip(fact.weights, fact.shapes, strict=True)
     ]
     return {
         "trainable": explanation.trainable,
         "problem": explanation.problem,
         "weights": weights,
+        "summary": explanation.summary,
         "without_gradient": _without_gradient(graph),
     }
-
-
-def _shapes(trainable: TrainableModel) -> dict[str, list[int]]:
-    arrays = initializer_arrays(trainable.model)
-    return {trainable.original_names.get(name, name): list(array.shape) for name, array in arrays.items()}
 
 
 def _without_gradient(graph: Any) -> dict[str, str]:
@@ -174,6 +183,7 @@ def _weights(result: dict) -> list[str]:
     rows = [
         (
             item["name"],
+            item["node"],
             _shape(item["shape"]),
             item["operator"],
             "yes" if item["trained"] else "no",
@@ -181,4 +191,6 @@ def _weights(result: dict) -> list[str]:
         )
         for item in result["weights"]
     ]
-    return [*lines, table([("weight", "shape", "operator", "trained", ""), *rows])] if rows else lines
+    if not rows:
+        return lines
+    return [*lines, table([("weight", "node", "shape", "operator", "trained", ""), *rows]), result["summary"]]

@@ -11,12 +11,14 @@ from ..exceptions import ConversionError, FallbackWarning, NoTrainableWeightErro
 from ..graphs import runtime_errors
 from ..losses import default_loss
 from ..models import fitted_part, objective_of
+from ..models.weight import CONSTANT
+from ..onnx_files.adapters import LoRA
 from ..onnx_files.loading import is_onnx_source
 from ..preprocessing.columns import count_rows
 from ..preprocessing.estimator_checks import check_is_a_model, is_trainer
 from ..preprocessing.fitting import fit_clone, is_fitted
 from ..quiet import quiet
-from .facts import COLUMNS, Fact, facts_of, facts_table, hopeless_steps
+from .facts import COLUMNS, OF_FILES, Fact, facts_of, facts_table, hopeless_steps
 from .trainable import TrainableModel, to_trainable
 
 __all__ = ["Explanation", "explain"]
@@ -52,8 +54,22 @@ class Explanation:
     objective: str = ""
 
     def __str__(self) -> str:
-        parts = [self.problem, facts_table(self.rows) if self.rows else "", self.objective]
+        table = facts_table(self.rows) if self.rows else ""
+        parts = [self.problem, table, self.summary, self.objective]
         return "\n".join(part for part in parts if part)
+
+    @property
+    def summary(self) -> str:
+        """How many numbers of an ONNX file are trained; empty for an estimator."""
+        rows = [row for row in self.rows if row.numbers and row.reason != CONSTANT]
+        trained = [row for row in rows if row.trainable]
+        numbers, weights = (
+            [sum(count(row) for row in part) for part in (trained, rows)]
+            for count in (lambda row: row.numbers, lambda row: len(row.weights))
+        )
+        if not rows:
+            return ""
+        return f"trained: {numbers[0]:,} of {numbers[1]:,} numbers, in {weights[0]} of {weights[1]} weights"
 
     @property
     def trainable(self) -> bool:
@@ -68,7 +84,8 @@ class Explanation:
         dict of str to list
             Values of each column, one for every row of the table.
         """
-        return {column: [getattr(row, column) for row in self.rows] for column in COLUMNS}
+        columns = [name for name in COLUMNS if name not in OF_FILES or any(row.numbers for row in self.rows)]
+        return {column: [getattr(row, column) for row in self.rows] for column in columns}
 
     def to_frame(self) -> Any:
         """Return the table as a pandas frame; pandas is imported here only.
@@ -89,7 +106,15 @@ class Explanation:
 
 
 @runtime_errors()
-def explain(estimator_or_onnx: Any, X: Any = None, y: Any = None, *, dtype: Any = np.float32) -> Explanation:
+def explain(
+    estimator_or_onnx: Any,
+    X: Any = None,
+    y: Any = None,
+    *,
+    dtype: Any = np.float32,
+    weights_to_train: Any = None,
+    lora: LoRA | None = None,
+) -> Explanation:
     """Return which weights of a model are trained, and why others are not.
 
     No graph is run: a step that ``fit`` leaves in scikit-learn because its ONNX form computes something else
@@ -106,11 +131,15 @@ def explain(estimator_or_onnx: Any, X: Any = None, y: Any = None, *, dtype: Any 
         Labels, to fit an estimator that needs them.
     dtype : dtype, default=numpy.float32
         Type it is converted to.
+    weights_to_train : str or sequence of str, default=None
+        Names or patterns, to see what an estimator would train with them; by default what it trains without.
+    lora : LoRA, default=None
+        Low-rank adapters of an ONNX file, to see what they would be.
 
     Returns
     -------
     Explanation
-        Table of steps, operators, weights and reasons.
+        Table of steps, operators, weights and reasons; of an ONNX file, of nodes, with shapes and numbers.
 
     Raises
     ------
@@ -129,6 +158,19 @@ def explain(estimator_or_onnx: Any, X: Any = None, y: Any = None, *, dtype: Any 
     [('pca', 'mean_', False), ('pca', 'components_', False), ('logisticregression', 'coef_', True)]
     >>> print(table.rows[0].reason, "->", table.rows[0].advice)
     prepares the features of what is trained -> weights_to_train='pca.mean_' trains it
+
+    Of an ONNX file, with a preview of a pattern:
+
+    >>> from onnx import parser
+    >>> file = parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]>
+    ...     g (float[N,2] x) => (float[N,1] y) <float[2,2] v = {1, 0, 0, 1}, float[2,1] w = {1, 2}>
+    ...     { [first] h = MatMul (x, v) a = Relu (h) [last] y = MatMul (a, w) }''')
+    >>> explanation = explain(file, weights_to_train="last")
+    >>> [(row.step, row.shapes, row.numbers, row.trainable, row.reason) for row in explanation.rows][0]
+    ('first', ((2, 2),), 4, False, 'left out of what is asked for')
+    >>> explanation.summary
+    'trained: 2 of 6 numbers, in 1 of 2 weights'
     """
     source = _model_of(estimator_or_onnx)
     if not is_onnx_source(source) and not is_fitted(source):
@@ -142,7 +184,7 @@ def explain(estimator_or_onnx: Any, X: Any = None, y: Any = None, *, dtype: Any 
         )
     try:
         with quiet(FallbackWarning):  # the table tells it
-            trainable = to_trainable(source, X=X, dtype=dtype)
+            trainable = to_trainable(source, weights_to_train, X=X, dtype=dtype, lora=lora)
     except NoTrainableWeightError as error:
         return Explanation(list(error.facts), str(error).partition("\n")[0])
     except ConversionError as error:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,16 +13,17 @@ from sklearn.pipeline import Pipeline
 from ..differentiation import gradient_reach
 from ..graphs.view import GraphView
 from ..models import find_definition, unwrapped
-from ..models.weight import CONSTANT, Weight
+from ..models.weight import ADAPTED, CONSTANT, Weight
 from .trainable_model import TrainableModel
 
-__all__ = ["COLUMNS", "Fact", "facts_of", "facts_table", "hopeless_steps"]
+__all__ = ["COLUMNS", "OF_FILES", "Fact", "facts_of", "facts_table", "hopeless_steps"]
 
 _INDEX = re.compile(r"\[\d+\]")
 BEFORE_THE_GRAPH = "has no ONNX converter, or comes before a step without one: it runs in scikit-learn, once"
 NO_PARAMETER = "none of its fitted attributes is a floating-point number of the graph"
 IN_A_PIPELINE = "put it in a pipeline in front of a model: it is computed once, and the model is trained"
 SMOOTH = "train a model whose output changes smoothly, such as LogisticRegression, SVC or an MLP"
+NOT_ASKED = "left out of what is asked for"
 NO_USE = "neither a factor of a product, nor added to one, nor a table"
 
 
@@ -33,6 +35,7 @@ class Fact:
     ----------
     step : str
         Step of the pipeline; empty where there is none.
+        For an ONNX file, the node that reads the weights.
     operator : str
         ONNX operators that read the weights.
     weights : tuple of str
@@ -45,6 +48,10 @@ class Fact:
         What is kept of them, or why they are not trained.
     advice : str
         What to do; empty where there is nothing.
+    shapes : tuple of tuple of int
+        Shapes of the weights, in an ONNX file.
+    numbers : int
+        How many numbers they are, in an ONNX file.
     """
 
     step: str
@@ -54,10 +61,12 @@ class Fact:
     trainable: bool
     reason: str = ""
     advice: str = ""
+    shapes: tuple[tuple[int, ...], ...] = ()
+    numbers: int = 0
 
 
 def facts_of(model: TrainableModel, fitted: Any = None) -> list[Fact]:
-    """Return a fact for the weights of each kind, then for each step without weights.
+    """Return a fact for the weights of each kind, of each node in a file, then for each step without weights.
 
     The facts are in the order of the steps of ``fitted``, the estimator that the model comes from.
     """
@@ -68,13 +77,21 @@ def facts_of(model: TrainableModel, fitted: Any = None) -> list[Fact]:
     present = {tensor.name for tensor in part.graph.initializer}
     readers = GraphView(model.reparametrisation.undone(model.model)).readers
     operators = {name: ", ".join(sorted({n.op_type for n in nodes})) for name, nodes in readers.items()}
+    is_file = fitted is None and not model.declared
     for name, weight in model.weights.items():
         reason, advice = _verdict(name, weight, model, present, reached, blockers)
         attribute = _INDEX.sub("[*]", weight.attribute or "")
         operator = "" if reason == CONSTANT else operators.get(name, "")
-        key = (weight.step or "", operator, attribute, name in model.trained, reason, advice)
+        node = weight.nodes[0] if is_file and weight.nodes and reason != CONSTANT else ""
+        if advice and node and weight.learned and node not in weight.operators:
+            advice = f"weights_to_train={node!r} trains it"
+        key = (weight.step or node, operator, attribute, name in model.trained, reason, advice)
         groups.setdefault(key, []).append(name)
-    facts = [_fact(key, names, model) for key, names in groups.items()]
+    shapes = {tensor.name: tuple(tensor.dims) for tensor in model.model.graph.initializer}
+    facts = [_fact(key, names, model, shapes) for key, names in groups.items()]
+    if is_file:
+        order = [node.name for node in model.model.graph.node]
+        return sorted(facts, key=lambda fact: _position(fact, order))
     steps = _steps(fitted)
     facts += list(_without_weights(steps, model, facts))
     order = [name for name, _ in steps]
@@ -87,12 +104,16 @@ def _position(fact: Fact, order: list[str]) -> tuple[int, bool]:
     return (len(order) if fact.reason == CONSTANT else place), fact.reason == CONSTANT
 
 
-def _fact(key: tuple, names: list[str], model: TrainableModel) -> Fact:
+def _fact(key: tuple, names: list[str], model: TrainableModel, shapes: Mapping[str, tuple[int, ...]]) -> Fact:
     step, operator, attribute, trainable, reason, advice = key
     if len(names) == 1:
         attribute = model.weights[names[0]].attribute or ""
     originals = tuple(model.original_names.get(name, name) for name in names)
-    return Fact(step, operator, originals, attribute, trainable, reason, advice)
+    if model.declared:
+        return Fact(step, operator, originals, attribute, trainable, reason, advice)
+    own = tuple(shapes[name] for name in names)
+    numbers = sum(map(math.prod, own))
+    return Fact(step, operator, originals, attribute, trainable, reason, advice, own, numbers)
 
 
 def _verdict(
@@ -107,8 +128,8 @@ def _verdict(
     if name in model.trained:
         constraint = model.constraints.get(name)
         return ("" if constraint is None else constraint.text), ""
-    if weight.reason == CONSTANT:
-        return CONSTANT, ""
+    if weight.reason in (CONSTANT, ADAPTED):
+        return weight.reason, ""
     if weight.learned and name not in present:
         return "comes after what is trained", ""
     if name in present and name not in reached:
@@ -116,7 +137,7 @@ def _verdict(
     named = f"{weight.step}.{weight.attribute}" if weight.step and weight.attribute else weight.attribute
     pattern = _INDEX.sub("[*]", named or model.original_names.get(name, name))
     advice = f"weights_to_train={pattern!r} trains it" if name in present else ""
-    return weight.reason or NO_USE, advice
+    return weight.reason or (NOT_ASKED if weight.learned else NO_USE), advice
 
 
 def _steps(fitted: Any) -> list[tuple[str, Any]]:
@@ -166,7 +187,9 @@ def hopeless_steps(fitted: Any) -> list[Fact]:
 
 
 #: Columns of a table of facts.
-COLUMNS = ("step", "operator", "weights", "attribute", "trainable", "reason", "advice")
+COLUMNS = ("step", "operator", "weights", "attribute", "shapes", "numbers", "trainable", "reason", "advice")
+#: Columns that only the table of an ONNX file has.
+OF_FILES = ("shapes", "numbers")
 #: Names of weights that a table shows of many.
 SHOWN = 3
 
@@ -181,10 +204,12 @@ def facts_table(facts: Collection[Fact]) -> str:
     return "\n".join(lines)
 
 
-def _cell(value: str | bool | tuple[str, ...]) -> str:
+def _cell(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, tuple):
         more = f", ... ({len(value)})" if len(value) > SHOWN else ""
-        return ", ".join(value[:SHOWN]) + more
+        return ", ".join(str(item).replace(",)", ")") for item in value[:SHOWN]) + more
+    if isinstance(value, int):
+        return f"{value:,}" if value else ""
     return value

@@ -81,15 +81,18 @@ def trainable_from_definitions(
     return replace(found, model=model, head=scores, reparametrisation=reparametrisation)
 
 
-def sklearn_to_onnx(estimator: Any, n_features: int | None = None, dtype: Any = np.float32) -> ModelProto:
+def sklearn_to_onnx(
+    estimator: Any, n_features: int | tuple[int, ...] | None = None, dtype: Any = np.float32
+) -> ModelProto:
     """Return the graph of a fitted estimator of numbers.
 
     Parameters
     ----------
     estimator : estimator
         Fitted estimator, transformer or pipeline.
-    n_features : int, default=None
-        Number of columns of X, where the estimator does not tell.
+    n_features : int or tuple of int, default=None
+        Number of columns of X, where the estimator does not tell; of images the shape, (height, width) or
+        (height, width, n_channels).
     dtype : dtype, default=numpy.float32
         Type of the graph's numbers and weights, float32 or float64.
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
 from onnx import ModelProto
 
 from ..graphs import graph_names, map_names, name_nodes, value_types
+from ..onnx_files.adapters import LoRA
 from ..onnx_files.free_rows import check_free_rows, with_free_rows
 from ..onnx_files.half_precision import with_float32
 from ..onnx_files.interface import holds_weights, with_interface, without_tensors
@@ -16,6 +17,7 @@ from ..onnx_files.loading import without_record
 from ..onnx_files.scores import attach_scores
 from ..onnx_files.weights import find_weights
 from ..preprocessing.schema import graph_inputs, schema_of_graph
+from .low_rank import reached_adapters, with_low_rank
 from .selection import select_weights, with_trained_weights
 from .trainable_model import Entry, OwnLoss, TrainableModel
 from .weight_names import renamed_weights
@@ -24,6 +26,8 @@ __all__ = ["trainable_from_graph"]
 
 #: How the names begin that training graphs add to a model.
 RESERVED = "ortlearn_"
+#: Why a weight of a file with a new head is not trained by default.
+BODY = "part of the body: the file says that its head is trained"
 
 
 def trainable_from_graph(
@@ -35,7 +39,10 @@ def trainable_from_graph(
     link: str = "identity",
     origin: str | None = None,
     fitted: Any = None,
+    label_shape: tuple[int, ...] | None = None,
     file: ModelProto | None = None,
+    lora: LoRA | None = None,
+    default_weights: Sequence[str] | None = None,
 ) -> TrainableModel:
     """Return a graph that can be trained, its weights found by the operators that read them.
 
@@ -55,8 +62,14 @@ def trainable_from_graph(
         Name of the estimator or step that is trained.
     fitted : estimator, default=None
         What was converted.
+    label_shape : tuple of int, default=None
+        Shape of the labels, where they are known.
     file : onnx.ModelProto, default=None
         File that the graph was made from, whose interface the trained model has.
+    lora : LoRA, default=None
+        Low-rank adapters to train; weights are trained besides only where ``weights_to_train`` names them.
+    default_weights : sequence of str, default=None
+        Names of the weights that are trained where ``weights_to_train`` is None; the learned ones by default.
 
     Returns
     -------
@@ -69,13 +82,19 @@ def trainable_from_graph(
     model, original_names = renamed_weights(name_nodes(model))
     original_names = {new: reserved.get(old, old) for new, old in original_names.items()}
     types, weights = value_types(model), find_weights(model)
+    if default_weights is not None:
+        weights = {
+            name: replace(w, reason=w.reason or ("" if original_names[name] in default_weights else BODY))
+            for name, w in weights.items()
+        }
+        weights_to_train = default_weights if weights_to_train is None else weights_to_train
     if weights_to_train is not None:
         asked = select_weights(weights, weights_to_train, original_names)
         weights = {name: replace(w, learned=name in asked or w.learned) for name, w in weights.items()}
     scores, own_loss = None, _own_loss(model, *own_loss_names)
     own_nodes = {node.name for node in model.graph.node}
     if own_loss is None:
-        model, scores = attach_scores(model, types, weights, task, link)
+        model, scores = attach_scores(model, types, weights, task, link, label_shape)
     others = (own_loss.label, own_loss.row_weight) if own_loss else (None, None)
     candidate = TrainableModel(
         model=model,
@@ -89,19 +108,25 @@ def trainable_from_graph(
         reserved_names=reserved,
         link=link,
     )
-    found = with_trained_weights(candidate, weights_to_train, fitted)
-    return found if file is None else _with_exports(found, file, own_nodes)
+    if lora is None or weights_to_train is not None:
+        candidate = with_trained_weights(candidate, weights_to_train, fitted)
+    adapters = [] if lora is None else reached_adapters(candidate, lora)
+    if file is not None:
+        candidate = _with_exports(candidate, file, own_nodes, [adapter.weight for adapter in adapters])
+    return with_low_rank(candidate, adapters) if adapters else candidate
 
 
-def _with_exports(found: TrainableModel, file: ModelProto, own_nodes: Collection[str]) -> TrainableModel:
+def _with_exports(
+    found: TrainableModel, file: ModelProto, own_nodes: Collection[str], adapted: Collection[str]
+) -> TrainableModel:
     """Return a model with the file to write trained weights into: the one given, wherever it has them.
 
     Where it does not, as fused operators were decomposed, or where its outputs are computed otherwise, it is
     the graph that was trained, with the interface of the file. ``own_nodes`` are the nodes that come from the
-    file.
+    file, ``adapted`` the weights that get adapters.
     """
     graph = found.with_weights(found.initial_weights())
-    own, weights = found.own_loss, [found.original_names[name] for name in found.trained]
+    own, weights = found.own_loss, [found.original_names[name] for name in (*found.trained, *adapted)]
     if own is not None and len(file.graph.output) > 1:
         file = without_tensors(file, [own.output], [own.label, own.row_weight or ""])
     is_as_given = all(node.name in own_nodes for node in graph.graph.node)

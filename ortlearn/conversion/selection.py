@@ -14,7 +14,7 @@ from ..models.weight import CONSTANT, STATISTIC, Weight
 from .facts import facts_of, facts_table
 from .trainable_model import TrainableModel
 
-__all__ = ["asked_for", "select_weights", "with_trained_weights"]
+__all__ = ["asked_for", "in_place", "reached_weights", "select_weights", "with_trained_weights"]
 
 #: Reasons of weights that are trained only where they are named exactly, and what these are called.
 BY_NAME = {CONSTANT: "constants of formulas", STATISTIC: "running statistics"}
@@ -59,6 +59,9 @@ def asked_for(
         wild = {name for name, names in known.items() if any(matches_pattern(n, pattern) for n in names)}
         if not exact:
             wild |= {name for name, weight in weights.items() if pattern in weight.steps}
+            wild |= {
+                name for name in known if in_place(weights[name], original_names.get(name, name), pattern)
+            }
         matched = frozenset(name for name in wild - exact if weights[name].reason not in BY_NAME)
         if not exact and not matched:
             hint = "" if wild else _meant(pattern, known)
@@ -71,6 +74,14 @@ def asked_for(
             )
         found.append(Asked(exact, matched))
     return found
+
+
+def in_place(weight: Weight, original: str, pattern: str) -> bool:
+    """Return whether a weight of an ONNX file is learned, and its node, operator or layer fits a pattern."""
+    layer = pattern.strip("/")
+    return weight.learned and any(
+        matches_pattern(name, pattern) or name == layer for name in weight.places(original)
+    )
 
 
 def select_weights(
@@ -88,7 +99,9 @@ def select_weights(
         Names or patterns, of stable or original names, of attributes (``coef_``) or of steps and
         attributes (``pca.*``); ``*`` stands for any text, ``?`` for any character, brackets for
         themselves (``coefs_[*]``, ``estimators_[3]*``). The name of a step alone (``pca``, of a step
-        inside another one ``columns__pca``) takes all that is its own. None takes the learned ones.
+        inside another one ``columns__pca``) takes all that is its own. In an ONNX file, the name of a node,
+        of an operator or of a layer, or a pattern of them, takes the learned weights there
+        (:meth:`Weight.places`). None takes the learned ones.
     original_names : dict of str to str
         Original name by stable name.
 
@@ -196,6 +209,17 @@ def _reached_of_asked(model: TrainableModel, asked: Sequence[Asked]) -> list[str
             )
         chosen |= own.exact | (matched & {*reached} or matched)
     return sorted(chosen)
+
+
+def reached_weights(model: TrainableModel, names: Sequence[str]) -> list[str]:
+    """Return those of some weights that a gradient reaches, sorted; all where it reaches none.
+
+    Raises
+    ------
+    ConversionError
+        If all of them come after the scores that are trained.
+    """
+    return _reached_of_asked(model, [Asked(frozenset(), frozenset(names))])
 
 
 def _known(weights: dict[str, Weight], original_names: dict[str, str]) -> str:

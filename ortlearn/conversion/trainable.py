@@ -13,7 +13,9 @@ from sklearn.pipeline import Pipeline
 from ..exceptions import ConversionError
 from ..graphs import runtime_errors
 from ..models import unwrapped
+from ..onnx_files.adapters import LoRA
 from ..onnx_files.decompositions import decompose_operators
+from ..onnx_files.heads import default_weights
 from ..onnx_files.loading import is_onnx_source, load_onnx, prepare_onnx, read_onnx
 from ..onnx_files.probed_shapes import with_probed_shapes
 from ..onnx_files.scores.outputs import computed_outputs
@@ -43,6 +45,8 @@ def to_trainable(
     weight_name: str = "sample_weight",
     forced_task: str | None = None,
     link: str = "identity",
+    label_shape: tuple[int, ...] | None = None,
+    lora: LoRA | None = None,
 ) -> TrainableModel:
     """Convert a model into a graph that can be trained.
 
@@ -69,6 +73,12 @@ def to_trainable(
         Kind of the model where its outputs do not tell: an ONNX classifier without an output of labels.
     link : {"identity", "log"}, default="identity"
         What the scores of a regressor are to be of its predictions.
+    label_shape : tuple of int, default=None
+        Shape of the labels of all samples, which tells where an ONNX classifier of pixels or time steps has
+        its classes.
+    lora : LoRA, default=None
+        Low-rank adapters of an ONNX model: these are trained, and of its weights only those that
+        ``weights_to_train`` names.
 
     Returns
     -------
@@ -95,7 +105,20 @@ def to_trainable(
         model = decompose_operators(prepare_onnx(file, label))
         model = with_computed_shapes(model if run is None else with_probed_shapes(model, run))
         return trainable_from_graph(
-            model, weights_to_train, own_loss_names=names, task=forced_task, link=link, file=file
+            model,
+            weights_to_train,
+            own_loss_names=names,
+            task=forced_task,
+            link=link,
+            label_shape=label_shape,
+            file=file,
+            lora=lora,
+            default_weights=default_weights(file),
+        )
+    if lora is not None:
+        raise ConversionError(
+            f"lora is for ONNX files, {type(source).__name__} is a scikit-learn estimator: leave lora=None, "
+            "or train its ONNX model, from ortlearn.conversion.sklearn_to_onnx."
         )
     if not hasattr(source, "get_params"):
         raise ConversionError(

@@ -24,6 +24,7 @@ from ..models.constraints.base import Constraint
 from ..models.constraints.reparametrisation import Reparametrisation
 from ..models.fusion import FusedForm, fuse
 from ..models.weight import Weight
+from ..onnx_files.adapters import Adapter
 from ..onnx_files.decompositions import exact_couplings
 from ..onnx_files.scores import APPENDED
 from ..onnx_files.simplify import remove_idle_nodes
@@ -110,6 +111,8 @@ class TrainableModel:
         For an ONNX file, the graph that was trained in its place, with its inputs and outputs.
     fused : tuple of FusedForm
         Operators that compute parts of the graph for inference, as model definitions declare them.
+    adapters : tuple of Adapter
+        Low-rank adapters that are trained, under stable names.
     """
 
     model: ModelProto
@@ -127,6 +130,7 @@ class TrainableModel:
     exported: ModelProto | None = None
     upgraded: ModelProto | None = None
     fused: tuple[FusedForm, ...] = ()
+    adapters: tuple[Adapter, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
         # Without what is computed from the fields: the same object always pickles the same.
@@ -253,9 +257,7 @@ class TrainableModel:
         """
         exported = self.upgraded if keep_upgrade else self.exported
         if exported is not None:
-            every = {**self.initial_weights(), **arrays}
-            new = {self.original_names[name]: array for name, array in every.items()}
-            return with_values(exported, new)
+            return with_values(exported, self._exported_weights(arrays))
         model = set_initializers(self.model, arrays)
         if self.own_loss is not None:
             rest = [value.name for value in model.graph.output if value.name != self.own_loss.output]
@@ -282,6 +284,15 @@ class TrainableModel:
         """
         model = restored_names(self.reparametrisation.undone(model), self.original_names)
         return fuse(model, self.fused) if fused else model
+
+    def _exported_weights(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return the weights of the file that training changes, adapters merged into theirs."""
+        every = {**self.initial_weights(), **arrays}
+        own = initializer_arrays(self.model, [adapter.weight for adapter in self.adapters])
+        for adapter in self.adapters:
+            a, b = every.pop(adapter.a), every.pop(adapter.b)
+            every[adapter.weight] = adapter.merged(own[adapter.weight], a, b)
+        return {self.original_names[name]: array for name, array in every.items()}
 
     def coefficients(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return trained weights under the names the model came with, as the model has them.

@@ -117,7 +117,7 @@ def choose(
                 center = standardised_weights(step, train, weights)
                 values += _path(step, train, left_out, center, OTHER_PULLS[name], settings, measure)
         found.append(np.array(values, dtype=np.float64))
-        own = left_out.sample_weight
+        own = left_out.row_weight
         shares.append(np.ones(len(left_out)) if own is None else own.astype(np.float64))
     losses, mistakes = np.concatenate(found, axis=2).transpose(1, 0, 2)
     share = np.concatenate(shares) / sum(map(np.sum, shares))

@@ -94,6 +94,7 @@ def automatic_rate(
 
     It is L-BFGS on all samples where there are few, or where the model is linear, and Adam on batches
     otherwise, or SGD for a penalty that acts by a step of its length; ``n_samples`` is None for a stream.
+    Images and sequences come in batches: what a graph computes of all of them may not fit in memory.
     """
     updates = configuration.updates
     needs_batches = updates.average or updates.clip_norm or updates.clip_value
@@ -103,7 +104,8 @@ def automatic_rate(
     left = (configuration.penalty or NoPenalty()).without_absolute_values().parts()
     if not all(part.smooth or part.roundable for part in left):
         return LearningRateSGD() if any(part.needs_step for part in left) else adam
-    if n_samples is None or needs_batches or in_python or _draws_numbers(trainable):
+    of_arrays = any(len(item.known.shape or ()) > 2 for item in trainable.entry.schema.inputs)
+    if n_samples is None or needs_batches or in_python or of_arrays or _draws_numbers(trainable):
         return adam
     if sum(array.size for array in trainable.initial_weights().values()) > FEW_WEIGHTS:
         return adam

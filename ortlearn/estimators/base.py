@@ -57,12 +57,15 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
         ----------
         X : array-like, sparse matrix or frame of shape (n_samples, n_features), or dict
             Features: numbers, or columns of several kinds for a pipeline that encodes them; a dictionary of
-            arrays for an ONNX model of several inputs.
+            arrays for an ONNX model of several inputs. An ONNX model takes arrays of the shape of its inputs,
+            such as images (n_samples, channels, height, width).
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
             Labels: several columns for several outputs, values of the shape that ``transform`` gives for
-            a transformer, 1 and -1 for an outlier detector, none for a mixture or KMeans.
+            a transformer, 1 and -1 for an outlier detector, none for a mixture or KMeans; for an ONNX model
+            arrays of the shape of its output, without the axis of the classes of a classifier.
         sample_weight : array-like of shape (n_samples,) or (n_samples, 1), default=None
-            Weights of the rows, not negative.
+            Weights of the rows, not negative; of the shape of y for an ONNX model of several labels for a
+            sample, where zero masks a label.
         X_val, y_val : array-like, default=None
             Rows on which loss and score are measured every ``validation_every`` epochs; without them,
             ``early_stopping`` splits some off.
@@ -70,8 +73,10 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
             Weights of these rows.
         classes : array-like of shape (n_classes,), or sequence of one per output, default=None
             All classes of a classifier, in any order, where y may lack some of them; those of y by default.
-            The first fit of an estimator that is not fitted sees a copy of the first row for each class that
-            y lacks. Those of a fitted model are known: passing others is an error.
+            Those of an ONNX model without names for them are in the order of its scores: 0, 1, ... by default
+            where y has some of these numbers, those of y otherwise. The first fit of an estimator that is
+            not fitted sees a copy of the first row for each class that y lacks. Those of a fitted model are
+            known: passing others is an error.
         resume_from : str, os.PathLike or estimator, default=None
             Training to resume: a file or folder that :func:`ortlearn.saving.save` has written of an estimator
             in training, the folder of a :class:`~ortlearn.callbacks.ModelCheckpoint`, or an estimator that

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ..exceptions import ConversionError
+from .label_arrays import per_position
 
 if TYPE_CHECKING:
     from .problem import Problem
@@ -69,11 +70,13 @@ def class_weight_tables(
         raise ValueError(f"class_weight is for classifiers, the model is {what}: use sample_weight.")
     if y is None:
         return None  # that it is missing is said where labels are encoded
-    columns = _columns(y)
+    columns = _columns(y, one=isinstance(known, np.ndarray))
     classes = known if isinstance(known, list) else [known]
     if len(classes) != len(columns):
         classes = [None] * len(columns)
     specs = _for_columns(class_weight, len(columns))
+    if sample_weight is not None and len(columns[0]) != len(sample_weight):
+        sample_weight = per_position(sample_weight, np.shape(y)).ravel()
     return [
         _balanced(column, sample_weight)
         if isinstance(own, str)
@@ -113,12 +116,16 @@ def weights_with_classes(
 
 def times_class_weights(tables: ClassWeights, y: Any, sample_weight: np.ndarray | None) -> np.ndarray:
     """Return the weights of samples, times those of their classes; all may be zero."""
-    columns = _columns(y)
-    weights = np.ones(len(columns[0])) if sample_weight is None else sample_weight.astype(np.float64)
+    columns = _columns(y, one=len(tables) == 1)
+    weights = np.ones(np.shape(y)[0]) if sample_weight is None else sample_weight.astype(np.float64)
+    shape = weights.shape
+    if len(columns[0]) != len(weights) or weights.ndim > 1:
+        shape = np.shape(y)
+        weights = per_position(weights, shape).ravel()
     for table, column in zip(tables, columns, strict=True):
         classes, numbers = np.unique(column, return_inverse=True)
         weights = weights * np.array([table.get(value, 1.0) for value in classes.tolist()])[numbers]
-    return weights
+    return weights.reshape(shape)
 
 
 def objective_weights(
@@ -154,6 +161,7 @@ def objective_weights(
                 "weight_name, or add one, as add_loss_output(model, weight_name='sample_weight') does."
             )
     elif weights is not None:
+        weights = _for_positions(problem, weights, y)
         # Only their ratios count, and float32 holds no extreme ones.
         largest, mean = (weights.max(), None) if scale is None else scale
         weights = weights / largest
@@ -161,10 +169,23 @@ def objective_weights(
     return None if weights is None else weights.astype(problem.dtype)
 
 
-def _columns(y: Any) -> list[np.ndarray]:
-    """Return the columns of y."""
+def _for_positions(problem: Problem, weights: np.ndarray, y: Any) -> np.ndarray:
+    """Return weights as the objective takes them: of shape (n, positions) for a loss of each position."""
+    positions = None if problem.trainable.head is None else problem.trainable.head.positions
+    if positions is not None and positions.apart:
+        return per_position(weights, np.shape(y))
+    if weights.ndim > 1:
+        raise ValueError(
+            f"sample_weight must be 1D, and has the shape {weights.shape}: a weight for each label is for "
+            "ONNX files whose y has several labels for a sample, from the first call on."
+        )
+    return weights
+
+
+def _columns(y: Any, one: bool = False) -> list[np.ndarray]:
+    """Return the columns of y; a single one where all its dimensions have the same classes."""
     values = y.toarray() if issparse(y) else np.asarray(y)
-    return [values.ravel()] if values.ndim < 2 or values.shape[1] == 1 else list(values.T)
+    return [values.ravel()] if one or values.ndim < 2 or values.shape[1] == 1 else list(values.T)
 
 
 def _for_columns(spec: Any, count: int) -> list[Any]:

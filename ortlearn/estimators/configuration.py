@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
+import numpy as np
 from sklearn.utils import Tags
 
 from .. import conversion
@@ -14,6 +15,7 @@ from ..differentiation import check_straight_through
 from ..exceptions import ConversionError, PluginError
 from ..learning_rates import BaseLearningRate, resolve_learning_rate
 from ..losses import BaseLoss, resolve_loss
+from ..onnx_files import LoRA
 from ..penalties import BasePenalty, resolve_penalty
 from ..training import Device, FullBatchStep, LoopSettings, TrainingTask, parse_device
 from ..training.averaging import Averaged
@@ -39,6 +41,7 @@ class ConversionOptions:
     loss_output_name: str
     label_name: str
     weight_name: str
+    lora: LoRA | None
 
 
 @dataclass(frozen=True)
@@ -188,6 +191,7 @@ class Configuration:
             "learning_rate": rate and rate.for_epochs(parameters["max_iter"]),
             "penalty": _unless_auto(resolve_penalty, parameters["learning_penalty"]),
             "loss": requested_loss(parameters["learning_loss"]),
+            "lora": requested_adapters(parameters["lora"]),
             "gradient": check_straight_through(parameters["gradient"], parameters["straight_through"]),
         }
         values = {**parameters, **resolved}
@@ -246,6 +250,15 @@ def _picked(record: type[Record], values: Mapping[str, Any]) -> Record:
 def requested_loss(spec: Any) -> BaseLoss | None:
     """Return the loss that ``learning_loss`` names, None for ``"auto"``."""
     return _unless_auto(resolve_loss, spec)
+
+
+def requested_adapters(spec: Any) -> LoRA | None:
+    """Return the low-rank adapters that ``lora`` asks for: a number is their rank."""
+    if spec is None or isinstance(spec, LoRA):
+        return spec
+    if isinstance(spec, int | np.integer) and not isinstance(spec, bool) and spec > 0:
+        return LoRA(int(spec))
+    raise ValueError(f"lora={spec!r} must be a LoRA, a rank of 1 or more, or None.")
 
 
 def _unless_auto(resolve: Callable[[Any], Resolved], spec: Any) -> Resolved | None:

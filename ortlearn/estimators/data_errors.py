@@ -11,6 +11,7 @@ from ..exceptions import ConversionError
 
 if TYPE_CHECKING:
     from ..conversion.trainable_model import OwnLoss
+    from ..models import Scores
 
 __all__ = [
     "check_inputs_of_loss",
@@ -80,14 +81,19 @@ def too_few_classes(classes: np.ndarray) -> ValueError:
     )
 
 
-def check_scores_of_file(y: Any, n_outputs: int) -> None:
+def check_scores_of_file(y: Any, scores: Scores) -> None:
     """Raise an error for classes as labels of an ONNX file that is taken for a regressor."""
-    values = np.asarray(y)
+    values, n_outputs = np.asarray(y), scores.n_outputs
     one_column = values.ndim == 1 or values.shape[1:] == (1,)
     kind = values.dtype.kind
     if kind in "US" or (kind == "O" and any(isinstance(value, str) for value in values.flat)):
         raise ValueError(f"y has texts, and the ONNX file is taken for a regressor. {CLASSIFIER}")
-    if one_column and n_outputs > 1:
+    if scores.positions is not None and kind in "iub" and not scores.positions.fits(values.shape):
+        raise ValueError(
+            f"y has whole numbers of shape {values.shape}, and the ONNX file is taken for a regressor of "
+            f"outputs (n, {', '.join(map(str, scores.positions.shape))}). {CLASSIFIER}"
+        )
+    if scores.positions is None and one_column and n_outputs > 1:
         raise ValueError(
             f"y has 1 outputs, the model has {n_outputs}: the ONNX file is taken for a regressor. "
             f"{CLASSIFIER}"

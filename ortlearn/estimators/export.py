@@ -57,7 +57,12 @@ class ExportMethods(FittedEstimator):
         return self._model().to_sklearn()
 
     def get_trained_onnx(
-        self, zipmap: bool = False, *, keep_upgrade: bool = False, fused: bool = True
+        self,
+        zipmap: bool = False,
+        *,
+        keep_upgrade: bool = False,
+        merged: bool = True,
+        fused: bool = True,
     ) -> ModelProto:
         """Return a copy of the trained ONNX model.
 
@@ -79,6 +84,10 @@ class ExportMethods(FittedEstimator):
         keep_upgrade : bool, default=False
             Whether a trained ONNX file stays at the opset that it was brought to for training, and in float32
             where it came in float16 or bfloat16.
+        merged : bool, default=True
+            Whether adapters (``lora``) are added to their weights, so that the file has the nodes that it
+            came with. Otherwise its weights are those that it came with, and the matrices of adapters are
+            inputs that need not be given, zero by default: :meth:`save_adapter` writes them.
 
         fused : bool, default=True
             Whether a scikit-learn model has fused operators, which take less time.
@@ -92,7 +101,8 @@ class ExportMethods(FittedEstimator):
         ------
         ValueError
             If ``zipmap`` is True for an ONNX file, or for a model that does not predict the probabilities of
-            one column of classes; if ``keep_upgrade`` is True for a scikit-learn model.
+            one column of classes; if ``keep_upgrade`` is True for a scikit-learn model; if ``merged`` is
+            False for a model without adapters.
 
         Examples
         --------
@@ -106,11 +116,60 @@ class ExportMethods(FittedEstimator):
         ['output_label', 'output_probability']
         """
         model = self._model()
+        if not merged:
+            return model.separate_onnx(keep_upgrade)
         if keep_upgrade:
             return model.upgraded_onnx()
         if zipmap:
             return model.with_zipmap(fused)
         return copy.deepcopy(model.onnx) if fused else model.plain_onnx()
+
+    def save_adapter(self, path, *, keep_upgrade: bool = False) -> Path:
+        """Write the trained low-rank adapters to a file of onnxruntime's own format.
+
+        onnxruntime 1.20 or later (not onnxruntime-training) adds them to the file that
+        ``get_trained_onnx(merged=False)`` returns: ``adapter.Load(path)`` of a ``LoraAdapter``, and
+        ``options.add_active_adapter(adapter)`` of the ``RunOptions`` that ``run`` takes.
+
+        Parameters
+        ----------
+        path : str or pathlib.Path
+            Where; the name of such a file ends with ``.onnx_adapter``.
+        keep_upgrade : bool, default=False
+            As in :meth:`get_trained_onnx`, whose file the adapters are for.
+
+        Returns
+        -------
+        pathlib.Path
+            The path.
+
+        Raises
+        ------
+        ValueError
+            If the model was trained without ``lora``.
+
+        Examples
+        --------
+        >>> import numpy as np, tempfile
+        >>> from onnx import parser
+        >>> from ortlearn import OrtGradientOptimizer
+        >>> file = parser.parse_model('''
+        ...     <ir_version: 8, opset_import: ["": 18]>
+        ...     g (float[N,3] x) => (float[N,2] y) <float[3,2] w = {1, 0, 0, 1, 1, 1}>
+        ...     { y = MatMul (x, w) }''')
+        >>> X = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
+        >>> trained = OrtGradientOptimizer(file, lora=1, random_state=0).fit(X, X[:, :2])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     trained.save_adapter(f"{folder}/one.onnx_adapter").stat().st_size > 0
+        True
+        >>> [value.name for value in trained.get_trained_onnx(merged=False).graph.input]
+        ['x', 'w.lora_A', 'w.lora_B']
+        """
+        from ..onnx_files.adapter_files import adapter_bytes
+
+        arrays, path = self._model().adapter_arrays(keep_upgrade), Path(path)
+        path.write_bytes(adapter_bytes(arrays))
+        return path
 
     def save_onnx_graph(self, folder=None):
         """Write the trained model and the training graphs to files, or return them as bytes.

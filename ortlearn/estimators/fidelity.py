@@ -8,7 +8,6 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.utils import get_tags
 
 from ..exceptions import FidelityWarning, PrecisionWarning, warn_user
 from ..preprocessing.rounding import LOST, rounded_columns, rounding, title_of_columns
@@ -70,7 +69,8 @@ def _message(estimator: Any, method: str, difference: np.ndarray, row: int) -> s
         f"The ONNX model of {type(last).__name__} differs from scikit-learn's {method} by up to "
         f"{difference.max():.3g}, at row {row} ({many} of {len(difference)} rows looked at differ by more "
         f"than {TOLERANCE}). The ONNX model is what is trained and what predicts: compare both on your data "
-        f"before you rely on it; where scaled features tie with thresholds of trees, dtype='float64' helps."
+        f"before you rely on it. dtype='float64' helps where float32 is the reason: features that tie with "
+        f"thresholds of trees, coefficients of support vectors in the thousands."
     )
 
 
@@ -85,8 +85,8 @@ def _method(runner: Inference, estimator: Any) -> str | None:
         return "score_samples"
     if head.probabilities is not None and hasattr(estimator, "predict_proba"):
         return "predict_proba"
-    if get_tags(estimator).estimator_type == "outlier_detector":
-        return "decision_function"  # rows at the boundary may have either label
+    if head.task != "regression" and head.has_decisions and hasattr(estimator, "decision_function"):
+        return "decision_function"  # rows at the boundary may have either label, and few others show a tie
     return "predict"
 
 

@@ -9,24 +9,28 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from onnx import ModelProto
-from scipy.sparse import issparse
 from sklearn.utils import check_consistent_length
 
 from .. import conversion
+from ..conversion.low_rank import adapter_arrays, with_separate_adapters
 from ..exceptions import WriteBackError
 from ..graphs import initializer_arrays
 from ..onnx_files.interface import with_zipmap
 from ..preprocessing.columns import as_array_like, count_rows, refuse_masked
 from .configuration import Runtime
-from .inference import METHODS, Inference
+from .inference import Inference
 from .input_validation import InputFeatures, read_samples
+from .label_arrays import per_position, with_masked_labels
+from .method_outputs import METHODS
 from .problem import Problem
 from .ready_rows import ready_rows
 from .result_types import as_floats_of, probabilities_as_floats_of
 from .samples import check_weights, flat_weights
+from .scoring import score_of
 from .training_state import TrainingState
 
 if TYPE_CHECKING:
+    from ..conversion import TrainableModel
     from .resumption import Resumption
 
 __all__ = ["FittedModel"]
@@ -98,6 +102,20 @@ class FittedModel:
                 "keep_upgrade=True is for ONNX files: a scikit-learn model has none to go back to."
             )
         return self.problem.trainable.with_weights(self.stable_weights(), keep_upgrade=True)
+
+    def separate_onnx(self, keep_upgrade: bool) -> ModelProto:
+        """Return the model without its adapters, which are inputs; a ValueError where it has none."""
+        return with_separate_adapters(self._with_adapters(), self.stable_weights(), keep_upgrade)
+
+    def adapter_arrays(self, keep_upgrade: bool) -> dict[str, np.ndarray]:
+        """Return the arrays of its adapters; a ValueError where it has none."""
+        return adapter_arrays(self._with_adapters(), self.stable_weights(), keep_upgrade)
+
+    def _with_adapters(self) -> TrainableModel:
+        trainable = self.problem.trainable
+        if not trainable.adapters:
+            raise ValueError("This model was trained without adapters: pass lora=LoRA(...), and fit it.")
+        return trainable
 
     @cached_property
     def trained_coef(self) -> dict[str, np.ndarray]:
@@ -174,14 +192,27 @@ class FittedModel:
         found = self.runner.predict_proba(self.read(X))
         if isinstance(found, list):
             return [probabilities_as_floats_of(X, part, True) for part in found]
-        return probabilities_as_floats_of(X, found, not self.problem.is_multilabel)
+        return probabilities_as_floats_of(X, found, not self.problem.is_multilabel, self._class_axis)
+
+    @property
+    def _class_axis(self) -> int:
+        """Axis of the classes in probabilities."""
+        head = self.problem.trainable.head
+        if head is None or head.positions is None:
+            return 1
+        return -1 if head.positions.class_axis is None else head.positions.class_axis
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return scores; one per sample for two classes."""
         return self._flat_decisions(as_floats_of(X, self.runner.decision_function(self.read(X))))
 
     def _flat_decisions(self, scores: np.ndarray) -> np.ndarray:
-        problem = self.problem
+        problem, head = self.problem, self.problem.trainable.head
+        if head is not None and head.positions is not None:
+            axis = head.positions.class_axis
+            if axis is None or head.n_outputs > 2:
+                return scores
+            return np.diff(scores, axis=axis).squeeze(axis) if head.n_outputs == 2 else scores.squeeze(axis)
         if scores.shape[1] == 2 and len(problem.targets.classes) == 2 and not problem.is_multilabel:
             return scores[:, 1] - scores[:, 0]
         return scores.ravel() if scores.shape[1] == 1 else scores
@@ -221,30 +252,18 @@ class FittedModel:
         """Return the training loss of each sample, times its weight."""
         y = as_array_like(y, "y")
         check_consistent_length(np.empty(count_rows(X)), y)
-        rows = self.read(X)
+        rows, sample_weight = self.read(X), flat_weights(sample_weight)
+        y = with_masked_labels(y, sample_weight)
         found = self.runner.losses(rows, self.problem.encoder.encode(y, rows.shape[0]))
-        if sample_weight is not None:
-            found = found * check_weights(flat_weights(sample_weight), rows.shape[0]).astype(found.dtype)
-        return as_floats_of(X, found)
+        weights = None if sample_weight is None else check_weights(sample_weight, rows.shape[0])
+        if found.ndim > 1:
+            weights = np.ones(1) if weights is None else per_position(weights, np.shape(y))
+            return as_floats_of(X, (found * weights.astype(found.dtype)).mean(axis=1))
+        return as_floats_of(X, found if weights is None else found * weights.astype(found.dtype))
 
     def score(self, X: Any, y: Any, sample_weight: Any, predict: Callable[[Any], Any]) -> float:
         """Return accuracy, R2, a log-likelihood or minus the inertia; a subclass may predict otherwise."""
-        head = self.problem.trainable.head
-        y, sample_weight = as_array_like(y, "y"), flat_weights(sample_weight)
-        if head is not None and head.task == "unsupervised":
-            losses = self.losses(X, None, None).astype(np.float64)
-            if head.averaged:
-                return -float(np.average(losses, weights=sample_weight))
-            return -float(losses.sum() if sample_weight is None else np.dot(sample_weight, losses))
-        from sklearn.metrics import accuracy_score, r2_score  # longer to import than all of ortlearn
-
-        if self.problem.is_multilabel:
-            right = (_dense(predict(X)) == _dense(y)).all(axis=1)
-            return float(np.average(right, weights=sample_weight))
-        if head is not None and head.transformed is not None:
-            return r2_score(y, self.transform(X), sample_weight=sample_weight)
-        metric = accuracy_score if self.problem.targets.classes is not None else r2_score
-        return metric(y, predict(X), sample_weight=sample_weight)
+        return score_of(self, X, y, sample_weight, predict)
 
     # Export
 
@@ -285,10 +304,6 @@ class FittedModel:
         if step is None:
             step = self.runner.runtime.new_step(self.problem.task(False))
         return {"trained": self.onnx, **step.graphs()}
-
-
-def _dense(y: Any) -> np.ndarray:
-    return y.toarray() if issparse(y) else np.asarray(y)
 
 
 def _checked(name: str, value: Any, known: np.ndarray) -> np.ndarray:

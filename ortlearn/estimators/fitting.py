@@ -21,7 +21,7 @@ from .configuration import TOL, Configuration
 from .fitted_model import FittedModel
 from .inference import LiveInference
 from .input_validation import read_samples
-from .partial_fit_classes import expected_classes
+from .partial_fit_classes import PartialFitClasses, expected_classes
 from .resuming import find_resumption
 from .resumption import Resumption, parameter_texts, resumptions
 from .samples import Samples, check_lengths, hold_out
@@ -29,7 +29,7 @@ from .starting import Start, begin, data_of, labelled, resume
 from .training_run import new_step, train
 from .validation import Validation
 
-__all__ = ["Opening", "Trainer"]
+__all__ = ["Opening", "Trainer", "named_classes"]
 
 #: Samples from which on some are held out, to know when to stop.
 FEWEST_SAMPLES = 20
@@ -121,7 +121,7 @@ class Trainer:
         """
         configuration, stopping = self.configuration, self.configuration.stopping
         configuration.check_fit()
-        expected = expected_classes(classes, samples.y, configuration.estimator_type)
+        expected = named_classes(configuration, classes, samples.y)
         opening = self.open(resumption)
         resumption, random_state = opening.resumption, opening.random_state
         if stopping.early_stopping and held_out is None:
@@ -177,7 +177,7 @@ class Trainer:
         configuration = self.configuration
         configuration.check_partial_fit(held_out is not None)
         random_state = check_random_state(configuration.random_state)
-        expected = expected_classes(classes, samples.y, configuration.estimator_type)
+        expected = named_classes(configuration, classes, samples.y)
         task = self.view.task("partial_fit", 1)
         if task is not None:
             task.begin(samples)
@@ -255,6 +255,12 @@ class Trainer:
         check_lengths(samples.X, samples.y)
         data = data_of(problem, read_samples(problem, samples.X, start.features), samples)
         return Validation(self.configuration, problem, start.features, samples, data, self.view.with_model)
+
+
+def named_classes(configuration: Configuration, classes: Any, y: Any) -> PartialFitClasses | None:
+    """Return the classes that a caller names."""
+    of_file = conversion.is_onnx_source(configuration.source)
+    return expected_classes(classes, y, configuration.estimator_type, of_file)
 
 
 def _check_splits(source: Any) -> None:

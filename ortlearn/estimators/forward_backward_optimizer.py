@@ -11,8 +11,8 @@ __all__ = ["OrtGradientForwardBackwardOptimizer"]
 
 _DOC = """Train a scikit-learn model or an ONNX graph by gradient; forward and backward are two calls.
 
-    The loss and its gradient are computed between the two calls of
-    :class:`~ortlearn.training.OrtGradientForwardBackward`, and one graph updates all weights.
+    A batch is two calls: forward, then loss, backward and update. A loss in Python is computed between the
+    two calls of :class:`~ortlearn.training.OrtGradientForwardBackward`, and one more graph updates weights.
 
     Parameters
     {parameters}

@@ -23,9 +23,11 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
         Names or patterns of the weights to train, such as ``"coef*"``: names in the ONNX graph, fitted
         attributes (``"estimators_[3].coef_"``), step and attribute (``"pca.mean_"``), or a step
         (``"pca"``, ``"columns__pca"`` inside of another one) for all of its weights. ``*`` stands for
-        any text and ``?`` for any character; brackets are indices (``"coefs_[*]"``). What comes after
-        the scores is never meant by a wildcard, nor are constants of formulas and running statistics of
-        a batch normalization, only by its name. By default what the last step has learned, not the
+        any text and ``?`` for any character; brackets are indices (``"coefs_[*]"``). In an ONNX file they
+        may also name nodes, operators (``"Conv"``) and layers (``"/encoder/layer.0"``,
+        ``"encoder.layer.*"``), and take the learned weights there. What comes after the scores is never
+        meant by a wildcard, nor are constants of formulas and running statistics of a batch normalization,
+        only by its name. By default what the last step has learned, not the
         parameters of preprocessing. What is not named stays as it is.
     learning_loss : str or BaseLoss, default="auto"
         Loss; ``"auto"`` is the one that the model minimises (quantile, Huber, Poisson, hinge, ...), else
@@ -62,7 +64,8 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
     device : str, default="cpu"
         ``"cpu"``, ``"cuda"`` or ``"cuda:1"``.
     n_jobs : int, default=None
-        Threads of onnxruntime: None is one, -1 all cores.
+        Threads of onnxruntime: None is one, -1 all cores. A training on batches whose products are too small
+        for several takes one.
     validation_every : float or int, default=0.1
         Epochs between two validations, as a share of ``max_iter`` (float) or a number (int).
     verbose : int, default=0
@@ -74,7 +77,8 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
         Type a scikit-learn estimator is converted to and trained in.
     hoist : bool, default=True
         Whether what depends only on X and on weights that are not trained, such as preprocessing, is
-        computed once before the training.
+        computed once before the training. Results of more than 2 GiB that are larger than X are computed
+        batch by batch all the same.
     early_stopping : bool, default=False
         Whether to stop once what ``scoring`` names no longer gets better on rows that are not trained
         on, ``X_val`` or ``validation_fraction`` of X, and to keep the best weights.
@@ -111,6 +115,10 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
     straight_through : bool, default=False
         Whether quantisation, and casts to integers and back, between a weight and the loss are
         differentiated as if they did not round; by default they are an error.
+    lora : LoRA, int or None, default=None
+        Low-rank adapters of an ONNX model, trained in the place of its weights
+        (:class:`ortlearn.onnx_files.LoRA`); a number is their rank. Of its weights, only those that
+        ``weights_to_train`` names are trained then; these get no adapter.
 
     Attributes
     ----------

@@ -8,28 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from onnx import ModelProto
-from scipy.sparse import csr_matrix, issparse
-from scipy.special import expit, softmax
+from scipy.sparse import issparse
 
-from ..exceptions import ConversionError, ExecutionError
+from ..exceptions import ExecutionError
 from ..graphs import extract_model, initializer_arrays, make_inputs_of, runtime_errors
 from ..training import Columns, make_session
+from ..training.buffers import row_bytes
 from ..training.forks import PerProcess
 from ..training.hoisting import CHUNK_BYTES
 from ..training.step_graphs import SAMPLE_WEIGHT, row_loss_graph
 from .configuration import Runtime
+from .method_outputs import MethodOutputs, head_of
 from .problem import Problem
 from .source_rows import SourceRows
 
 if TYPE_CHECKING:
-    from ..models import Scores
+    pass
 
 __all__ = ["Inference", "LiveInference"]
 
-#: Outputs of a model, and the function that makes a result of them.
-Plan = tuple[tuple[str, ...], Callable[..., Any]]
-#: Methods that only the graph is needed for.
-METHODS = ("predict", "predict_proba", "decision_function", "transform")
 #: Rows of a chunk where inputs are columns: a text may become thousands of numbers.
 ROWS_OF_COLUMNS = 4096
 
@@ -101,30 +98,14 @@ class Inference:
             return {self.problem.trainable.input_name: rows}
         return rows.feeds([value.name for value in session.get_inputs() if value.name in rows.arrays])
 
-    def _head(self) -> Scores:
-        head = self.problem.trainable.head
-        if head is None:
-            raise ConversionError(
-                "The graph computes its own loss: which of its outputs are scores is not known."
-            )
-        return head
-
-    def predict(self, rows: Any) -> Any:
-        """Return classes, numbers of clusters, or values in the shape of y."""
-        return self.compute("predict", rows)
-
     def compute(self, method: str, rows: Any) -> Any:
-        """Return what a method of :data:`METHODS` gives for rows."""
-        outputs, finish = self.plan(method)
+        """Return what a method that needs no more than the graph gives for rows."""
+        outputs, finish = MethodOutputs(self.problem, self.model).plan(method)
         return finish(*(self._run(name, rows) for name in outputs))
-
-    def plan(self, method: str) -> Plan:
-        """Return the outputs of the model that a method needs, and what makes its result of them."""
-        return getattr(self, f"_plan_{method}")()
 
     def predictor(self, method: str) -> Callable[[np.ndarray], Any]:
         """Return a method as a function of arrays that checks nothing and does as little as it can."""
-        outputs, finish = self.plan(method)
+        outputs, finish = MethodOutputs(self.problem, self.model).plan(method)
         session = self._session_of(*outputs)
         run, names, name = session._sess.run, list(outputs), self.problem.trainable.input_name
 
@@ -137,80 +118,32 @@ class Inference:
 
         return compute
 
-    def _plan_predict(self) -> Plan:
-        outputs, finish = self._plan_dense_predict()
-        if self.problem.targets.sparse:
-            return outputs, lambda *found: csr_matrix(finish(*found))
-        return outputs, finish
-
-    def _plan_dense_predict(self) -> Plan:
-        head, targets = self.problem.trainable.head, self.problem.targets
-        classes = targets.classes
-        if head is not None and head.task == "multilabel":
-            n_outputs = len(head.groups)
-            dtype = np.result_type(*classes) if isinstance(classes, list) else np.int64
-            return (str(head.label),), lambda found: found.reshape(-1, n_outputs).astype(dtype)
-        if head is not None and classes is not None and head.label is None:
-            outputs, shares = self._plan_predict_proba()
-            return outputs, lambda *found: classes[np.argmax(shares(*found), axis=1)]
-        if head is not None and head.label is not None:
-            if classes is None:
-                return (head.label,), lambda found: found.reshape(-1)
-            return (head.label,), lambda found: found.reshape(-1).astype(classes.dtype)
-        output = self._prediction_output() if head is None else head.prediction or head.score
-
-        def flat(values: np.ndarray) -> np.ndarray:
-            return values.reshape(-1) if values.shape[1:] in ((), (1,)) else values
-
-        return (output,), flat if targets.ndim == 1 else _as_it_is
-
-    def _prediction_output(self) -> str:
-        own = self.problem.trainable.own_loss
-        names = [v.name for v in self.model.graph.output if own is None or v.name != own.output]
-        if not names:
-            raise ConversionError("The graph has no output besides its loss: nothing to predict with.")
-        return names[0]
+    def predict(self, rows: Any) -> Any:
+        """Return classes, numbers of clusters, or values in the shape of y."""
+        return self.compute("predict", rows)
 
     def predict_proba(self, rows: Any) -> Any:
         """Return the probabilities, of shape (n, n_classes), or one such matrix per output."""
         return self.compute("predict_proba", rows)
 
-    def _plan_predict_proba(self) -> Plan:
-        head = self._head()
-        if isinstance(head.probabilities, tuple):
-            return head.probabilities, lambda *found: list(found)
-        are_raw = head.label is None and head.probabilities == head.score  # a graph that ends with raw scores
-        is_classifier = head.task == "classification"
-
-        def shares(values: np.ndarray) -> np.ndarray:
-            if are_raw:
-                values = expit(values) if values.shape[1] == 1 else softmax(values, axis=1)
-            one = values.shape[1] == 1 and is_classifier
-            return np.hstack([1 - values, values]) if one else values
-
-        return (str(head.probabilities),), shares
+    def scores(self, rows: Any) -> np.ndarray:
+        """Return what the loss compares with labels."""
+        return self._run(head_of(self.problem).score, rows)
 
     def decision_function(self, rows: Any) -> np.ndarray:
         """Return the raw scores, of shape (n, k)."""
         return self.compute("decision_function", rows)
 
-    def _plan_decision_function(self) -> Plan:
-        head = self._head()
-        return (head.decision or head.score,), _as_it_is
-
     def transform(self, rows: Any) -> np.ndarray:
         """Return what a transformer gives."""
         return self.compute("transform", rows)
 
-    def _plan_transform(self) -> Plan:
-        return (str(self._head().transformed),), _as_it_is
-
     def score_samples(self, rows: Any) -> np.ndarray:
         """Return the log-likelihood of each sample, of shape (n,)."""
-        return self._run(str(self._head().likelihood), rows).ravel()
+        return self._run(str(head_of(self.problem).likelihood), rows).ravel()
 
     def losses(self, rows: Any, labels: np.ndarray) -> np.ndarray:
-        """Return the loss of each sample, of shape (n,)."""
+        """Return the loss of each sample, of shape (n,), or of its positions, of shape (n, positions)."""
 
         def run(part: np.ndarray, expected: np.ndarray) -> np.ndarray:
             if self.problem.loss is not None:
@@ -237,14 +170,14 @@ class Inference:
             whole = loss is None or loss.in_python
             graph = task.graph.model if whole else row_loss_graph(task)[0]
             own = initializer_arrays(self.model, task.graph.weights)
-            sessions["losses"] = self._session(graph), task.objective.label, own
-        session, label, own = sessions["losses"]
+            sessions["losses"] = self._session(graph), task.objective, own
+        session, objective, own = sessions["losses"]
+        label, loss = objective.label, objective.loss
         feeds = {**self._feeds(rows, session), label: labels, **(self.weights or own)}
         own_loss = self.problem.trainable.own_loss
         if own_loss is not None and own_loss.row_weight is not None:
             ones = np.ones(len(labels), dtype=self.problem.dtype)
             feeds[SAMPLE_WEIGHT] = ones if sample_weight is None else sample_weight
-        loss = self.problem.loss
         if loss is not None and loss.in_python:
             names = {value.name for value in session.get_inputs()}
             feeds = {name: value for name, value in feeds.items() if name in names}
@@ -277,8 +210,9 @@ class LiveInference(Inference):
         return other
 
 
-def _as_it_is(values: np.ndarray) -> np.ndarray:
-    return values
+def _rows_of_chunk(rows: Columns) -> int:
+    """Return how many rows of columns, or of arrays such as images, are run at once."""
+    return max(1, min(ROWS_OF_COLUMNS, CHUNK_BYTES // max(1, row_bytes(rows.arrays.values()))))
 
 
 def _by_chunks(function: Callable[..., np.ndarray], rows: Any, *others: np.ndarray) -> np.ndarray:
@@ -287,8 +221,8 @@ def _by_chunks(function: Callable[..., np.ndarray], rows: Any, *others: np.ndarr
         return rows.by_chunks(function, others)
     if issparse(rows):
         size = max(1, CHUNK_BYTES // max(1, rows.shape[1] * rows.dtype.itemsize))
-    elif isinstance(rows, Columns) and len(rows) > ROWS_OF_COLUMNS:
-        size = ROWS_OF_COLUMNS
+    elif isinstance(rows, Columns) and len(rows) > (size := _rows_of_chunk(rows)):
+        pass
     else:
         return function(rows, *others)
     results = []

@@ -26,6 +26,7 @@ from ..preprocessing.columns import (
     column_values,
     count_rows,
     is_frame,
+    shape_of,
     with_readable_names,
 )
 from ..streams import Table
@@ -69,7 +70,9 @@ class InputFeatures:
             return cls(estimator, len(X), np.array(list(X), dtype=object))
         try:
             count = _num_features(X)
-        except (TypeError, IndexError):  # check_array says what is wrong
+        except (TypeError, IndexError, ValueError):  # what reads X says what is wrong
+            count = None
+        if len(np.shape(X if hasattr(X, "shape") else X[:1])) > 2:  # the second axis is not one of features
             count = None
         return cls(estimator, count, _get_feature_names(with_readable_names(X)))
 
@@ -156,14 +159,33 @@ def read_samples(problem: Problem, X: Any, features: InputFeatures, rows: Any = 
     X = matrix_of(problem, X)
     if front is None and schema.is_number_matrix:
         return _read_numbers(problem, X, features, rows)
+    if schema.is_array:
+        arrays = conversion.read_columns(_as_one_array(X), schema)
+        _check_finite(arrays, schema, problem.missing)
+        return Columns(arrays)
     features.check_columns(X, problem.trainable.entry.selects_by_name)
     if front is not None:
-        X = front.transform(*conversion.untouched(front, X))
+        n_samples, X = count_rows(X), front.transform(*conversion.untouched(front, X))
+        if count_rows(X) != n_samples:
+            raise ValueError(
+                f"The steps in front of the model make {count_rows(X)} samples of {n_samples}, and labels "
+                "and weights are of the latter: transform X before, and train the rest of the pipeline on it."
+            )
         if schema.is_number_matrix:
             return _checked(X, schema.float_dtype, bool(problem.missing))
     columns = conversion.read_columns(X, schema)
     _check_finite(columns, schema, problem.missing)
     return Columns(columns)
+
+
+def _as_one_array(X: Any) -> Any:
+    """Return samples that are arrays as one array."""
+    if issparse(X) or is_frame(X):
+        raise ValueError(
+            f"X is a {type(X).__name__}, which has two dimensions: pass an array of the shape of the input."
+        )
+    shape_of(X, "X")
+    return np.asarray(X)
 
 
 def _read_numbers(problem: Problem, X: Any, features: InputFeatures, rows: Any) -> Any:
@@ -241,11 +263,17 @@ def _check_missing(rows: Any, allowed: frozenset) -> None:
         )
 
 
+def _has_finite_sum(array: np.ndarray) -> bool:
+    """Return whether the sum is finite, which takes no memory; finite numbers may have another one."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(array.sum()))
+
+
 def _check_finite(columns: dict[str, np.ndarray], schema: InputSchema, allowed: frozenset) -> None:
     """Raise an error for infinities, and for missing values where the model takes none."""
     for item in schema.inputs:
         array = columns[item.name]
-        if array.dtype.kind != "f" or np.isfinite(array).all():
+        if array.dtype.kind != "f" or _has_finite_sum(array) or np.isfinite(array).all():
             continue
         where = "" if item.column is None else f" in column {item.column!r}"
         if np.isinf(array).any():

@@ -9,6 +9,7 @@ from onnx import ModelProto
 
 from .. import conversion
 from ..losses import BaseLoss
+from ..preprocessing.columns import shape_of
 from ..training import Device, make_session
 from ..training.sessions import session_options
 from .configuration import Configuration
@@ -36,7 +37,9 @@ def fitted_source(configuration: Configuration, X, y, sample_weight, random_stat
     )
 
 
-def converted(configuration: Configuration, source: Any, X: Any, loss: BaseLoss | None) -> TrainableModel:
+def converted(
+    configuration: Configuration, source: Any, X: Any, y: Any, loss: BaseLoss | None
+) -> TrainableModel:
     """Return the graph of a fitted model or a file, for scores that a loss takes."""
     options = configuration.conversion
     classifies = conversion.is_onnx_source(source) and is_for_classes_only(loss)
@@ -51,6 +54,8 @@ def converted(configuration: Configuration, source: Any, X: Any, loss: BaseLoss 
         weight_name=options.weight_name,
         forced_task="classification" if classifies else None,
         link="identity" if loss is None else loss.link,
+        label_shape=None if y is None or not conversion.is_onnx_source(source) else shape_of(y, "y"),
+        lora=options.lora,
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .. import conversion
 from ..exceptions import NoTrainableWeightError, PluginError
 from ..learning_rates import BaseLearningRate
-from ..losses import BaseLoss, PerOutputLoss, default_loss
+from ..losses import BaseLoss, PerOutputLoss, PerPositionLoss, default_loss
 from ..penalties import BasePenalty
 from ..penalties.proximal_composition import check_proximal_steps
 
@@ -33,8 +33,16 @@ def is_for_classes_only(loss: BaseLoss | None) -> bool:
 
 
 def sum_over_outputs(loss: BaseLoss | None, head: Scores | None) -> BaseLoss | None:
-    """Return a loss, summed over the outputs of a model that has several scores for each."""
-    if loss is None or head is None or max(head.groups, default=1) == 1:
+    """Return a loss, summed over the outputs of a model that has several scores for each.
+
+    Where labels are arrays, and each position counts on its own, it is that of each position.
+    """
+    if loss is None or head is None:
+        return loss
+    if head.positions is not None and head.positions.apart:
+        is_sum = head.task == "regression"
+        return PerPositionLoss(loss, 1 if is_sum else head.n_outputs, summed=is_sum)
+    if max(head.groups, default=1) == 1:
         return loss
     return PerOutputLoss(loss, head.groups)
 

@@ -68,6 +68,7 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, BaseEstimator):
         "loss_output_name": [str],
         "label_name": [str],
         "weight_name": [str],
+        "lora": "no_validation",
     }
 
     def __init__(
@@ -105,6 +106,7 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, BaseEstimator):
         label_name="label",
         weight_name="sample_weight",
         straight_through=False,
+        lora=None,
     ):
         self.estimator = estimator
         self.weights_to_train = weights_to_train
@@ -138,6 +140,7 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, BaseEstimator):
         self.loss_output_name = loss_output_name
         self.label_name = label_name
         self.weight_name = weight_name
+        self.lora = lora
 
     def set_params(self, **params):
         """Set parameters, those of nested objects too (``learning_rate__eta0``).
@@ -209,6 +212,8 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, BaseEstimator):
 
 def _object_like(name: str, value: Any) -> str:
     """Return an object to pass for a parameter, in place of a name where it is one."""
+    if name == "lora":
+        return f"LoRA({'' if value is None else value})"
     if name not in OBJECTS:
         return "..."
     group, example = OBJECTS[name]

@@ -13,7 +13,7 @@ __all__ = ["PartialFitClasses", "expected_classes", "read_classes"]
 
 
 class PartialFitClasses:
-    """All classes that will come, sorted, for each column of y.
+    """All classes that will come, for each column of y: sorted, or in the order of the scores of a file.
 
     Parameters
     ----------
@@ -40,7 +40,9 @@ class PartialFitClasses:
 
     def _check_labels(self, y: Any) -> None:
         values = y.toarray() if issparse(y) else np.asarray(y)
-        for column, known in zip(values.reshape(len(values), -1).T, self.columns, strict=True):
+        one = len(self.columns) == 1
+        columns = values.reshape(1, -1) if one else values.reshape(len(values), -1).T
+        for column, known in zip(columns, self.columns, strict=True):
             lacking = np.setdiff1d(column, known)
             if len(lacking):
                 raise ValueError(
@@ -64,11 +66,15 @@ class PartialFitClasses:
 
 
 def _is_same(classes: np.ndarray, known: np.ndarray) -> bool:
-    return np.array_equal(classes, np.unique(known))
+    return np.array_equal(np.unique(classes), np.unique(known))
 
 
-def expected_classes(classes: Any, y: Any, estimator_type: str | None) -> PartialFitClasses | None:
+def expected_classes(
+    classes: Any, y: Any, estimator_type: str | None, of_file: bool = False
+) -> PartialFitClasses | None:
     """Read the parameter ``classes`` of a call, which is for classifiers; None where nothing was passed.
+
+    Those of an ONNX file are in the order of its scores, one array whatever the shape of y.
 
     Raises
     ------
@@ -77,7 +83,23 @@ def expected_classes(classes: Any, y: Any, estimator_type: str | None) -> Partia
     """
     if classes is not None and estimator_type != "classifier":
         raise ValueError("classes is for classifiers: this model has none, leave out the parameter classes.")
-    return read_classes(classes, y)
+    found = None if classes is None or not of_file else _in_order(classes)
+    return read_classes(classes, y) if found is None else found
+
+
+def _in_order(classes: Any) -> PartialFitClasses | None:
+    """Return classes as they are given, where they are one array; None otherwise."""
+    refuse_masked(classes, "classes")
+    if not hasattr(classes, "__len__") or isinstance(classes, str | bytes | dict | set) or not len(classes):
+        return None
+    if any(np.ndim(own) for own in classes):
+        return None
+    values = np.asarray(classes)
+    if len(np.unique(values)) < len(values):
+        raise ValueError(
+            f"classes={classes!r} must name each class once, in the order of the model's scores."
+        )
+    return PartialFitClasses(classes, [values])
 
 
 def read_classes(classes: Any, y: Any) -> PartialFitClasses | None:

@@ -9,7 +9,7 @@ from sklearn.utils.metaestimators import available_if
 
 from .availability import has_decisions, has_densities, has_probabilities, predicts, wraps
 from .fitted_estimator import FittedEstimator
-from .inference import METHODS
+from .method_outputs import METHODS
 
 __all__ = ["PredictionMethods"]
 
@@ -31,8 +31,9 @@ class PredictionMethods(FittedEstimator):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Classes, numbers of clusters, or values in the shape that y had in ``fit``: float32 where X and
-            the model are, or else float64.
+            Classes, numbers of clusters, or values in the shape that y had in ``fit``, such as
+            (n_samples, height, width) for classes of pixels. Floats are float32 where X and the model are, or
+            else float64.
         """
         return self._model().predict(X)
 
@@ -49,7 +50,8 @@ class PredictionMethods(FittedEstimator):
         -------
         ndarray of shape (n_samples, n_classes), or list of them
             Probabilities, in the order of ``classes_``; one matrix per output where each has classes
-            of its own, one column per label of a multi-label classifier, one per component of a mixture.
+            of its own, one column per label of a multi-label classifier, one per component of a mixture;
+            for an ONNX classifier of pixels or time steps along the axis that its scores have them.
             float32 where X and the model are, or else float64.
         """
         return self._model().predict_proba(X)
@@ -96,7 +98,8 @@ class PredictionMethods(FittedEstimator):
         """Return the accuracy of a classifier, R2 of a regressor or of a transformer's output.
 
         A mixture has the mean log-likelihood of the rows, a kernel density their sum, KMeans minus its
-        inertia. Several columns of classes are right where all of a row's are.
+        inertia. Several columns of classes are right where all of a row's are. Of images and sequences it is
+        the share of right pixels or time steps, or the mean of R2 over elements.
 
         Parameters
         ----------
@@ -105,7 +108,7 @@ class PredictionMethods(FittedEstimator):
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
             Labels.
         sample_weight : array-like of shape (n_samples,) or (n_samples, 1), default=None
-            Weights of the rows.
+            Weights of the rows; of the shape of y where each label has one.
 
         Returns
         -------
@@ -147,12 +150,14 @@ class PredictionMethods(FittedEstimator):
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
             Labels; none for mixtures and KMeans.
         sample_weight : array-like of shape (n_samples,) or (n_samples, 1), default=None
-            Factors of the losses: the mean that is trained is their sum by the sum of the weights.
+            Factors of the losses: the mean that is trained is their sum by the sum of the weights. They have
+            the shape of y where each label has one.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            Losses: float32 where X and the model are, or else float64.
+            Losses, means over the pixels or time steps of a sample where these have classes: float32 where X
+            and the model are, or else float64.
         """
         return self._model().losses(X, y, sample_weight)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from ..exceptions import PluginError
 from ..graphs import TensorType, value_types
 from ..learning_rates import LearningRateAdam
 from ..losses import BaseLoss
+from ..models import Positions
 from ..penalties import BasePenalty, NoPenalty
 from ..training import Data, Objective, ScoreGraph, TrainingTask, Update
 from ..training.step_graphs import SAMPLE_WEIGHT
@@ -27,7 +29,7 @@ from .class_weights import (
     weights_with_classes,
 )
 from .configuration import Configuration, Updates
-from .data_errors import other_number_of_classes, too_few_classes
+from .known_classes import known_classes
 from .model_sources import converted, fitted_source
 from .objectives import loss_for_model, penalty_for_weights, sum_over_outputs
 from .targets import TargetEncoder
@@ -111,17 +113,19 @@ class Problem:
         sample_weight: np.ndarray | None = None,
         random_state: np.random.RandomState | None = None,
         classes: Any = None,
+        occurring: Any = None,
     ) -> Problem:
         """Convert the model of a configuration, fitted on checked samples before where it is not fitted.
 
-        The random state draws seeds of that fit; ``classes`` are all that may come. Class weights, penalty
-        and learning rate come with :meth:`with_objective_of`.
+        The random state draws seeds of that fit; ``classes`` are all that may come, ``occurring`` those
+        of all samples of a file, where y has some of them. Class weights, penalty and learning rate come with
+        :meth:`with_objective_of`.
         """
         source = fitted_source(configuration, X, y, sample_weight, random_state, classes)
         loss = configuration.loss or own_loss(source)
-        trainable = converted(configuration, source, X, loss)
+        trainable = _with_positions(converted(configuration, source, X, y, loss), sample_weight)
         loss = loss_for_model(loss, trainable)
-        known = _find_classes(trainable, y, classes)
+        known = known_classes(trainable, y if occurring is None else occurring, classes)
         is_sklearn = not conversion.is_onnx_source(source)
         may_miss = is_sklearn and X is not None and conversion.accepts_missing(source)
         return cls(
@@ -197,11 +201,12 @@ class Problem:
 
     def label_moments(self, data: Data) -> tuple[np.ndarray, float]:
         """Return mean and deviation of encoded labels for scores of their scale, zero and one for others."""
-        values = data.y.reshape(len(data.y), -1).astype(np.float64)
+        values = data.y.reshape(len(data.y), -1)
         if not self.predicts_labels:
             return np.zeros(values.shape[1]), 1.0
-        mean = np.average(values, axis=0, weights=data.sample_weight)
-        squares = np.average((values - mean) ** 2, axis=0, weights=data.sample_weight)
+        values, weights = values.astype(np.float64), data.row_weight
+        mean = np.average(values, axis=0, weights=weights)
+        squares = np.average((values - mean) ** 2, axis=0, weights=weights)
         return mean, label_spread(mean, squares)
 
     def total_weight(self, y: Any, sample_weight: np.ndarray | None) -> float:
@@ -209,7 +214,7 @@ class Problem:
         if y is None and sample_weight is None:
             return 1.0
         weights = weights_with_classes(self.targets.class_weights, y, sample_weight)
-        return float(np.shape(y)[0] if weights is None else weights.sum())
+        return float(np.shape(y)[0] if weights is None else weights.sum() / math.prod(weights.shape[1:]))
 
     def with_class_weights(
         self, configuration: Configuration, y: Any, sample_weight: np.ndarray | None, stream: bool = False
@@ -271,7 +276,7 @@ class Problem:
         output = trainable.objective_tensor
         output_type = value_types(graph)[output]
         if head is not None:
-            output_type = TensorType(helper.np_dtype_to_tensor_dtype(head.dtype), (None, head.n_outputs))
+            output_type = TensorType(helper.np_dtype_to_tensor_dtype(head.dtype), head.shape)
         intercepts, features = _intercepts(trainable), _features(trainable, graph)
         return ScoreGraph(graph, features, output, output_type, intercepts, trainable.origin, self.dtype)
 
@@ -304,21 +309,12 @@ def _features(trainable: TrainableModel, graph: ModelProto) -> dict[str, TensorT
     return several or {trainable.input_name: schema.inputs[0].known}
 
 
-def _find_classes(trainable: TrainableModel, y: Any, classes: Any) -> Any:
+def _with_positions(trainable: TrainableModel, sample_weight: np.ndarray | None) -> TrainableModel:
+    """Return a file whose elements count on their own, where each one of a regressor has a weight."""
     head = trainable.head
-    if head is None or head.task not in ("classification", "multilabel"):
-        return None
-    known = head.classes
-    if head.task == "multilabel":
-        return known
-    if known is None and y is None and classes is None:  # graphs before fit: the shapes tell how many
-        known = np.arange(max(2, head.n_outputs))
-    elif known is None:
-        known = np.unique(y if classes is None else classes)
-    known = np.asarray(known)
-    if known.ndim == 1 and len(known) < 2:
-        raise too_few_classes(known)
-    expected = 2 if head.n_outputs == 1 else head.n_outputs
-    if known.ndim != 1 or len(known) != expected:
-        raise other_number_of_classes(head.n_outputs, known)
-    return known
+    if head is None or head.task != "regression" or not trainable.from_file:
+        return trainable
+    if sample_weight is None or np.ndim(sample_weight) < 2:
+        return trainable
+    positions = Positions((head.n_outputs,)) if head.positions is None else head.positions
+    return replace(trainable, head=replace(head, positions=replace(positions, apart=True)))

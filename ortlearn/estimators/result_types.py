@@ -30,7 +30,7 @@ def as_floats_of(X: Any, values: np.ndarray) -> np.ndarray:
     return values.astype(np.float64)
 
 
-def probabilities_as_floats_of(X: Any, values: np.ndarray, sum_to_one: bool) -> np.ndarray:
+def probabilities_as_floats_of(X: Any, values: np.ndarray, sum_to_one: bool, axis: int = 1) -> np.ndarray:
     """Return probabilities as :func:`as_floats_of` does, with sums that are one to float64.
 
     scikit-learn's metrics take sums of float64 for wrong that are one to the digits of float32 only. Those
@@ -39,7 +39,7 @@ def probabilities_as_floats_of(X: Any, values: np.ndarray, sum_to_one: bool) -> 
     wide = as_floats_of(X, values)
     if wide is values or not sum_to_one:
         return wide
-    total = wide.sum(axis=1, keepdims=True)
+    total = wide.sum(axis=axis, keepdims=True)
     return np.divide(wide, total, out=wide, where=np.abs(total - 1) < ROUNDING)
 
 

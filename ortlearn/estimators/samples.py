@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from ..preprocessing.columns import as_array_like, count_rows
 from .configuration import Configuration
+from .label_arrays import check_weights_of_positions, with_masked_labels
 from .targets import check_labels
 
 __all__ = ["Samples", "check_lengths", "check_weights", "flat_weights", "hold_out", "take"]
@@ -28,8 +29,8 @@ class Samples:
         Features.
     y : array-like or None
         Labels.
-    sample_weight : array-like of shape (n_samples,) or (n_samples, 1), or None
-        Weights; a column is made a vector.
+    sample_weight : array-like of shape (n_samples,) or (n_samples, 1), or of the shape of y, or None
+        Weights; a column is made a vector. Labels of weight zero are replaced by others, where each has one.
     """
 
     X: Any
@@ -40,6 +41,7 @@ class Samples:
         for name in ("X", "y"):
             object.__setattr__(self, name, as_array_like(getattr(self, name), name))
         object.__setattr__(self, "sample_weight", flat_weights(self.sample_weight))
+        object.__setattr__(self, "y", with_masked_labels(self.y, self.sample_weight))
 
     def with_checked_weights(self) -> Samples:
         """Return the samples with weights as float64, checked by :func:`check_weights`."""
@@ -65,13 +67,17 @@ def flat_weights(sample_weight: Any) -> Any:
 
 
 def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
-    """Return sample weights, or one weight for all, as float64 of shape (n_samples,).
+    """Return sample weights as float64 of shape (n_samples,), or (n_samples, ...) for those of positions.
+
+    One weight for all samples is repeated.
 
     Raises
     ------
     ValueError
         If one is below zero or not finite, or all are zero.
     """
+    if np.ndim(sample_weight) > 1:
+        return check_weights_of_positions(sample_weight, n_samples)
     weights = _check_sample_weight(
         sample_weight, np.empty((n_samples, 1)), dtype=np.float64, ensure_non_negative=True
     )

@@ -6,14 +6,15 @@ from collections.abc import Mapping
 
 from ..conversion.trainable_model import Entry, OwnLoss, TrainableModel
 from ..graphs import TensorType
-from ..losses import PerOutputLoss, RowObjective, SignedLabelLoss
-from ..models import Scores
+from ..losses import PerOutputLoss, PerPositionLoss, RowObjective, SignedLabelLoss
+from ..models import Positions, Scores
 from ..models.constraints import sets, signs
 from ..models.constraints.reparametrisation import Reparametrisation
 from ..models.fused_linear import FusedClasses, FusedLinear
 from ..models.trees.fused import FusedTrees
 from ..models.trees.nodes import Nodes
 from ..models.weight import Weight
+from ..onnx_files.adapters import Adapter, LoRA
 from ..penalties import PerWeightPenalty
 from ..preprocessing.schema import Input, InputSchema
 from ..saving.record_types import RecordType, parameters_type
@@ -31,12 +32,12 @@ __all__ = ["TYPES"]
 
 RECORDS = (
     *(Problem, Targets, Updates, InputFeatures, TrainingState, Window, Resumption, Candidate),
-    *(TrainableModel, OwnLoss, Weight, Reparametrisation, Input, InputSchema, TensorType),
+    *(TrainableModel, Adapter, OwnLoss, Weight, Reparametrisation, Input, InputSchema, TensorType),
     *(sets.Simplex, sets.Shares, sets.LogProbability, sets.Increasing, sets.Rising, sets.Triangular),
-    *(signs.Positive, signs.NotNegative, FusedTrees, Nodes, FusedLinear, FusedClasses),
+    *(signs.Positive, signs.NotNegative, Positions, FusedTrees, Nodes, FusedLinear, FusedClasses),
     *(Position, Evaluations, Scale, FirstLayer),
 )
-PARAMETERS = (PerOutputLoss, RowObjective, SignedLabelLoss, PerWeightPenalty)
+PARAMETERS = (PerOutputLoss, PerPositionLoss, RowObjective, SignedLabelLoss, PerWeightPenalty, LoRA)
 TYPES: Mapping[str, RecordType] = {
     **{cls.__name__: RecordType(cls, {"TrainableModel": TrainableModel}) for cls in RECORDS},
     **{cls.__name__: parameters_type(cls) for cls in PARAMETERS},

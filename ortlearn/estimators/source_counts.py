@@ -14,6 +14,7 @@ from ..exceptions import SourceError
 from ..preprocessing.columns import count_rows
 from ..streams import Rows, Source, cut
 from ..training.progress import progress_bar
+from .label_arrays import numbers_of_positions, per_position, with_masked_labels
 from .samples import Samples, flat_weights
 from .targets import check_labels
 
@@ -61,12 +62,17 @@ class Whole:
 class _Labels:
     """Labels that occurred, and the sums of their weights."""
 
-    def __init__(self) -> None:
+    def __init__(self, one_by_one: bool) -> None:
+        self._one_by_one = one_by_one
         self._sums: dict[Any, float] = {}
         self._like: np.ndarray | None = None
 
     def add(self, y: Any, weights: np.ndarray | None) -> None:
         values = y.toarray() if issparse(y) else np.asarray(y)
+        if self._one_by_one:
+            weights = np.ones(len(values)) if weights is None else weights
+            weights = per_position(weights, values.shape).ravel() * len(values) / values.size
+            values = values.ravel()
         values = values.ravel() if values.ndim == 2 and values.shape[1] == 1 else values
         self._like = values[:0] if self._like is None else np.concatenate([self._like, values[:0]])
         found: Any
@@ -89,11 +95,16 @@ class _Labels:
         return array, np.array([self._sums[label] for label in labels])
 
 
-def checked_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
-    """Return weights of some rows as float64, not negative and finite; all may be zero."""
+def checked_weights(sample_weight: Any, n_rows: int, of_file: bool) -> np.ndarray | None:
+    """Return weights of some rows as float64, not negative and finite; all may be zero.
+
+    The labels of a sample of a file may have a weight each.
+    """
     weights = flat_weights(sample_weight)
     if weights is None:
         return None
+    if of_file and np.ndim(weights) > 1:
+        return numbers_of_positions(weights, n_rows)
     checked = check_array(weights, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
     if checked.shape != (n_rows,) or checked.min() < 0:
         fault = (
@@ -105,8 +116,18 @@ def checked_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
     return checked
 
 
-def count(source: Source, is_classifier: bool, description: str, verbose: bool) -> Whole:
+def count(
+    source: Source,
+    is_classifier: bool,
+    description: str,
+    verbose: bool,
+    of_file: bool = False,
+    one_by_one: bool = False,
+) -> Whole:
     """Return what a pass over labels and weights tells; none is made where the source knows it already.
+
+    What is trained is a scikit-learn model, or that ``of_file``. The labels of a sample are counted
+    ``one_by_one`` where they are an array.
 
     Raises
     ------
@@ -123,17 +144,18 @@ def count(source: Source, is_classifier: bool, description: str, verbose: bool) 
     if source.sizes is not None and first.sample_weight is None and (first.y is None or not is_classifier):
         n_rows = sum(source.sizes)
         return Whole(n_rows, None, np.array([float(n_rows)]), None)
-    labels = _Labels() if is_classifier and first.y is not None else None
+    labels = _Labels(one_by_one) if is_classifier and first.y is not None else None
     n_rows, total, largest = 0, 0.0, None
     for rows in _shown(source, description, verbose):
-        weights = checked_weights(rows.sample_weight, len(rows))
-        check_labels(rows.y)
+        weights = checked_weights(rows.sample_weight, len(rows), of_file)
+        y = with_masked_labels(rows.y, weights)
+        check_labels(y)
         n_rows += len(rows)
-        total += len(rows) if weights is None else float(weights.sum())
+        total += len(rows) if weights is None else float(weights.sum()) * len(weights) / weights.size
         if weights is not None:
             largest = max(largest or 0.0, float(weights.max()))
         if labels is not None:
-            labels.add(rows.y, weights)
+            labels.add(y, weights)
     if largest == 0.0:
         raise ValueError("sample_weight is zero for every row: at least one must be above 0.")
     if labels is None:

@@ -8,14 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from .. import conversion
 from ..exceptions import PluginError
 from ..streams import Rows, Source, Table, cut, open_source
 from ..training import Data
 from .class_weights import objective_weights
+from .configuration import Configuration
 from .fitted_model import FittedModel
-from .fitting import Opening, Trainer
+from .fitting import Opening, Trainer, named_classes
 from .input_validation import read_samples
-from .partial_fit_classes import PartialFitClasses, expected_classes
+from .partial_fit_classes import PartialFitClasses
+from .problem import Problem
 from .resumption import Resumption
 from .samples import Samples
 from .source_counts import Whole, count
@@ -98,15 +101,27 @@ def _check(trainer: Trainer, request: SourceRequest) -> None:
 def _samples(trainer: Trainer, source: Source, shuffle_buffer: int) -> SourceSamples:
     configuration = trainer.configuration
     is_classifier = configuration.estimator_type == "classifier"
-    whole = count(source, is_classifier, configuration.name, bool(configuration.verbose))
+    of_file, verbose = conversion.is_onnx_source(configuration.source), bool(configuration.verbose)
+    one_by_one = of_file and is_classifier and _labels_are_arrays(trainer, source)
+    whole = count(source, is_classifier, configuration.name, verbose, of_file, one_by_one)
     return SourceSamples(source, whole, configuration.updates.batch_size, int(shuffle_buffer))
+
+
+def _labels_are_arrays(trainer: Trainer, source: Source) -> bool:
+    """Return whether the labels of a sample of a file are those of pixels or time steps."""
+    first = next(iter(source.blocks()), None)
+    if first is None or first.y is None or np.ndim(first.y) < 2 or np.shape(first.y)[1:] == (1,):
+        return False
+    rows = _in_memory(trainer, first)
+    head = Problem.of(trainer.configuration, rows.X, rows.y).trainable.head
+    return head is not None and head.positions is not None
 
 
 def _begin(trainer: Trainer, opening: Opening, samples: SourceSamples, classes: Any) -> Start:
     """Return what a training begins with: the first rows, and what is known of all."""
     configuration, resumption = trainer.configuration, opening.resumption
     first = _in_memory(trainer, samples.first())
-    expected = _expected(classes, samples.whole, first.y, configuration.estimator_type)
+    expected = _expected(classes, samples.whole, first.y, configuration)
     if opening.task is not None:
         opening.task.begin(first)
     last = trainer.last if configuration.warm_start and resumption is None else None
@@ -131,15 +146,17 @@ def _in_memory(trainer: Trainer, rows: Rows) -> Samples:
     return Samples(X, rows.y, rows.sample_weight)
 
 
-def _expected(classes: Any, whole: Whole, y: Any, estimator_type: str | None) -> PartialFitClasses | None:
+def _expected(classes: Any, whole: Whole, y: Any, configuration: Configuration) -> PartialFitClasses | None:
     """Return all classes that occur, where the first rows lack some, or others that are named."""
     if classes is not None:
-        expected = expected_classes(classes, y, estimator_type)
+        expected = named_classes(configuration, classes, y)
         if expected is not None and whole.labels is not None:
             expected.checked_classes(whole.labels)
         return expected
     columns = whole.classes
-    if columns is None or estimator_type != "classifier":
+    if conversion.is_onnx_source(configuration.source):
+        return None  # its classes are those of the file, or the numbers of its scores
+    if columns is None or configuration.estimator_type != "classifier":
         return None
     own = np.asarray(y.toarray() if hasattr(y, "toarray") else y)
     first = own.reshape(len(own), -1).T
@@ -152,7 +169,8 @@ def _expected(classes: Any, whole: Whole, y: Any, estimator_type: str | None) ->
 def _validation(trainer: Trainer, start: Start, source: Source, size: int) -> Validation:
     """Return what is measured on another source: in memory where it is small, else read every time."""
     configuration, problem = trainer.configuration, start.problem
-    whole = count(source, False, configuration.name, bool(configuration.verbose))
+    of_file = conversion.is_onnx_source(configuration.source)
+    whole = count(source, False, configuration.name, bool(configuration.verbose), of_file)
     if whole.n_rows <= size:
         return trainer.validation(start, _in_memory(trainer, Rows.join(list(source.blocks()))))
     parts = [(part.y, part.sample_weight) for part in cut(source.blocks(features=False), size)]

@@ -17,6 +17,7 @@ from ..training.first_layers import Moments
 from ..training.passes import Chunk
 from .class_weights import objective_weights, times_class_weights
 from .input_validation import InputFeatures, read_samples
+from .label_arrays import with_masked_labels
 from .problem import Problem, label_spread
 from .source_counts import Whole, checked_weights
 
@@ -108,9 +109,10 @@ class SourceSamples:
         problem = self._problem
         try:
             X = read_samples(problem, rows.X, self._features)
-            labels = self._encoder.encode_known(rows.y, len(rows))
-            weights = checked_weights(rows.sample_weight, len(rows))
-            weights = objective_weights(problem, rows.y, weights, len(rows), self._scale)
+            weights = checked_weights(rows.sample_weight, len(rows), problem.source is None)
+            y = with_masked_labels(rows.y, weights)
+            labels = self._encoder.encode_known(y, len(rows))
+            weights = objective_weights(problem, y, weights, len(rows), self._scale)
         except ValueError as error:
             if not rows.where or isinstance(error, SourceError):
                 raise
@@ -128,8 +130,8 @@ class SourceSamples:
         for data in self._chunks():
             for name, features in prepare(data).items():
                 if getattr(features, "ndim", 0) == 2 and features.dtype.kind == "f":
-                    found.setdefault(name, Moments()).add(features, data.sample_weight)
-            labels.add(data.y.reshape(len(data), -1).astype(np.float64), data.sample_weight)
+                    found.setdefault(name, Moments()).add(features, data.row_weight)
+            labels.add(data.y.reshape(len(data), -1).astype(np.float64), data.row_weight)
         mean, variance = labels.mean_and_variance
         self.label_moments = np.zeros(len(mean)), 1.0
         if self._problem.predicts_labels:
@@ -140,9 +142,8 @@ class SourceSamples:
         """Return the mean of the losses of all rows."""
         total = weight = 0.0
         for data in self._chunks():
-            share = float(
-                len(data) if data.sample_weight is None else data.sample_weight.sum(dtype=np.float64)
-            )
+            weights = data.row_weight
+            share = float(len(data) if weights is None else weights.sum(dtype=np.float64))
             if share > 0:
                 total += share * runner.mean_loss(data.X, data.y, data.sample_weight)
                 weight += share

@@ -16,7 +16,7 @@ from ..training.first_layers import first_layers
 from ..training.rescaling import last_weights
 from .automatic import warn_of_terms_left_out
 from .class_weights import objective_weights
-from .configuration import Configuration
+from .configuration import Configuration, Runtime
 from .data_errors import check_inputs_of_loss
 from .fidelity import warn_of_differences
 from .fitted_model import FittedModel
@@ -129,7 +129,8 @@ def begin(
         samples = samples.with_checked_weights()
         if configuration.warm_start and last is None and not conversion.is_fitted(configuration.source):
             warn_user(UNFITTED.format(type(configuration.source).__name__), UnfittedStartWarning)
-    problem = Problem.of(configuration, X, y, samples.sample_weight, random_state, classes)
+    occurring = whole.labels if is_onnx and whole is not None else None
+    problem = Problem.of(configuration, X, y, samples.sample_weight, random_state, classes, occurring)
     samples, rows = labelled(problem, samples, rows)
     X, y = samples.X, samples.y
     _warn_of_one_column(configuration, problem, y)
@@ -139,10 +140,6 @@ def begin(
         check_inputs_of_loss(own, inputs, names.tolist(), samples.sample_weight is not None)
     features = features or InputFeatures.of(matrix_of(problem, X), name)
     rows = read_samples(problem, X, features, rows)
-    if problem.source is None and problem.trainable.head is not None:
-        # Scores of other numbers of samples would be broadcast to the labels without a word.
-        runner = Inference(problem, problem.trainable.model, configuration.runtime, fused=False)
-        runner.decision_function(rows[:3])
     samples = samples.with_checked_weights()
     warn_of_terms_left_out(configuration, problem.source)
     n_samples = None if stream or whole is not None else rows.shape[0]
@@ -151,6 +148,9 @@ def begin(
         configuration, labels, weights_of_labels, n_samples, total_weight, whole is not None
     )
     data = data_of(problem, rows, samples)
+    if problem.source is None and problem.trainable.head is not None:
+        # Scores of other numbers of samples would be broadcast to the labels without a word.
+        _check_shape_of_scores(problem, data, configuration.runtime)
     warn_of_differences(problem, samples, rows, configuration.runtime)
     if expected is not None:
         expected.check_known(problem.targets.classes, "the model")
@@ -163,9 +163,10 @@ def begin(
 
 
 def _starts_with_own(configuration: Configuration, problem: Problem) -> bool:
-    """Return whether training begins with a model's own weights, and none is drawn."""
-    trained = [problem.trainable.weights[name] for name in problem.trainable.trained]
-    return configuration.warm_start or not any(weight.drawn for weight in trained)
+    """Return whether training begins with a model's own weights, and none is drawn but those of adapters."""
+    trainable = problem.trainable
+    drawn = {name for name in trainable.trained if trainable.weights[name].drawn}
+    return configuration.warm_start or drawn <= {adapter.a for adapter in trainable.adapters}
 
 
 def resume(
@@ -179,6 +180,8 @@ def resume(
     total = state.penalty_weight if total_weight is None else total_weight
     problem = last.problem.reconfigured(configuration, samples.y, samples.sample_weight, total)
     data = data_of(problem, read_samples(problem, samples.X, last.features), samples)
+    if problem.trainable.head is not None and None in problem.trainable.head.shape[1:]:
+        _check_shape_of_scores(problem, data, configuration.runtime)
     return Start(problem, last.features, data, last.next_weights(problem.trainable.trained), state)
 
 
@@ -197,6 +200,16 @@ def data_of(problem: Problem, rows: Any, samples: Samples) -> Data:
     labels = problem.encoder.encode(samples.y, n_samples)
     weights = samples.with_checked_weights().sample_weight
     return Data(rows, labels, objective_weights(problem, samples.y, weights, n_samples))
+
+
+def _check_shape_of_scores(problem: Problem, data: Data, runtime: Runtime) -> None:
+    """Raise an error if scores have another shape for the first samples than the labels."""
+    scores = Inference(problem, problem.trainable.model, runtime).scores(data.X[:3])
+    if scores.shape[1:2] != data.y.shape[1:2] and None in (problem.encoder.label_type().shape or ())[1:]:
+        raise ValueError(
+            f"y has {data.y.shape[1]} labels for each sample, and the model has {scores.shape[1]} scores for "
+            "this X: y must have one label for each pixel, time step or element."
+        )
 
 
 def _check_order_of_features(configuration: Configuration, X: Any, last: FittedModel | None) -> None:
@@ -244,8 +257,9 @@ def _starting_weights(
     own = trainable.initial_weights()
     if not configuration.warm_start:
         return conversion.draw_weights(own, trainable.weights, random_state, trainable.constraints)
-    if last is None:
-        return own
+    if last is None:  # adapters have no weights of their own, and learn nothing from zeros
+        adapters = {adapter.a: own[adapter.a] for adapter in trainable.adapters}
+        return own | conversion.draw_weights(adapters, trainable.weights, random_state)
     weights = last.next_weights(trainable.trained)
     if {k: v.shape for k, v in weights.items()} != {k: v.shape for k, v in own.items()}:
         raise ValueError(

@@ -17,6 +17,7 @@ from .. import conversion
 from ..graphs import TensorType, value_types
 from ..losses import BaseLoss
 from .data_errors import check_scores_of_file, other_classes
+from .label_arrays import check_shape_of_labels
 
 if TYPE_CHECKING:
     from ..conversion import TrainableModel
@@ -59,9 +60,10 @@ class TargetEncoder:
         if self.head is None:
             return self.own_type
         if self._as_numbers():
-            outputs = (len(self.head.groups),) if self.head.groups else ()
+            outputs = (len(self.head.groups),) if self.head.groups else self.head.shape[1:-1]
             return TensorType(TensorProto.INT64, (None, *outputs))
-        return TensorType(helper.np_dtype_to_tensor_dtype(self.head.dtype), (None, self.head.n_outputs))
+        shape = self.head.shape[:2] if self.head.n_outputs == 1 else self.head.shape
+        return TensorType(helper.np_dtype_to_tensor_dtype(self.head.dtype), shape)
 
     def _as_numbers(self) -> bool:
         head, loss = self.head, self.loss
@@ -71,7 +73,8 @@ class TargetEncoder:
         """Return the labels of a graph; y is not read for a model with an objective without labels.
 
         They are floats of shape (n_samples, n_outputs), or int64 class numbers of shape (n_samples,), or
-        (n_samples, n_outputs) where outputs have classes of their own.
+        (n_samples, n_outputs) where outputs have classes of their own. Where labels are arrays, classes are
+        of shape (n_samples, n_positions) or (n_samples, n_positions, n_classes).
 
         Raises
         ------
@@ -110,7 +113,9 @@ class TargetEncoder:
     def _values(self, y: Any) -> np.ndarray:
         assert self.head is not None
         if self.trainable.from_file:
-            check_scores_of_file(y, self.head.n_outputs)
+            check_scores_of_file(y, self.head)
+        if self.head.positions is not None:
+            return self._elements(y)
         transformers = self.head.target_transformers
         y = _numeric(y, self.head.dtype if not transformers else np.dtype(np.float64))
         values = y.reshape(-1, 1) if y.ndim == 1 else y
@@ -121,6 +126,15 @@ class TargetEncoder:
             raise ValueError(f"y has {values.shape[1]} outputs, the model has {self.head.n_outputs}.")
         self._check_domain(values)
         return np.ascontiguousarray(values, dtype=self.head.dtype)
+
+    def _elements(self, y: Any) -> np.ndarray:
+        """Encode values of any number of dimensions."""
+        assert self.head is not None and self.head.positions is not None
+        check_shape_of_labels(y, self.head.positions)
+        values = _numeric(y, self.head.dtype, allow_nd=True)
+        values = values.reshape(len(values), -1)
+        self._check_domain(values)
+        return values
 
     def _check_domain(self, values: np.ndarray) -> None:
         if self.loss is None:
@@ -134,6 +148,10 @@ class TargetEncoder:
 
     def _encode_classes(self, y: Any) -> np.ndarray:
         assert self.classes is not None and self.head is not None
+        if self.head.positions is not None:
+            check_shape_of_labels(y, self.head.positions)
+            values = np.asarray(y).reshape(len(y), -1)
+            return self._of_numbers(_numbers(values, self.classes, self.trainable))
         check_classification_targets(y)
         values = column_or_1d(y, warn=True)
         if len(self.classes) < 2:
@@ -145,12 +163,14 @@ class TargetEncoder:
         if self._as_numbers():
             return numbers
         if self.head.n_outputs == 1:
-            return numbers.reshape(-1, 1).astype(self.head.dtype)
+            return numbers.reshape(len(numbers), -1).astype(self.head.dtype)
         return np.eye(self.head.n_outputs, dtype=self.head.dtype)[numbers]
 
     def class_numbers(self, labels: np.ndarray) -> np.ndarray | None:
         """Return the classes of encoded labels as numbers; None where there is no single column of them."""
         if self.head is None or self.head.task != "classification" or self.classes is None:
+            return None
+        if self.head.positions is not None:
             return None
         if labels.ndim == 1 or labels.shape[1] == 1:
             return labels.ravel().astype(np.int64)
@@ -184,7 +204,7 @@ class TargetEncoder:
     def _own(self, y: Any) -> np.ndarray:
         known = self.own_type
         dtype = helper.tensor_dtype_to_np_dtype(known.elem_type)
-        values = _numeric(y, dtype)
+        values = _numeric(y, dtype, allow_nd=True)
         rank = 1 if known.shape is None else len(known.shape)
         if rank == 2 and values.ndim == 1:
             values = values.reshape(-1, 1)
@@ -243,6 +263,6 @@ def _numbers(values: np.ndarray, classes: np.ndarray, trainable: TrainableModel)
     return numbers
 
 
-def _numeric(y: Any, dtype: np.dtype) -> np.ndarray:
+def _numeric(y: Any, dtype: np.dtype, allow_nd: bool = False) -> np.ndarray:
     with np.errstate(over="ignore"):
-        return check_array(y, ensure_2d=False, dtype=dtype, input_name="y", order="C")
+        return check_array(y, ensure_2d=False, allow_nd=allow_nd, dtype=dtype, input_name="y", order="C")

@@ -14,6 +14,7 @@ from .log_loss import LogLoss
 from .loss_graph import add_loss_output
 from .margins import HingeLoss, ModifiedHuberLoss, PerceptronLoss, SquaredHingeLoss
 from .per_output import PerOutputLoss
+from .per_position import PerPositionLoss
 from .quantile import QuantileLoss
 from .resolve import default_loss, resolve_loss
 from .row_objective import RowObjective
@@ -35,6 +36,7 @@ __all__ = [
     "LogLoss",
     "ModifiedHuberLoss",
     "PerOutputLoss",
+    "PerPositionLoss",
     "PerceptronLoss",
     "PoissonLoss",
     "QuantileLoss",

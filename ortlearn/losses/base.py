@@ -29,6 +29,9 @@ class BaseLoss(CheckedParameters):
         Whether there is an ``evaluate`` in Python instead of an expression.
     link : {"identity", "log"}
         What the raw output is of a regression's prediction: itself, or its logarithm.
+    by_position : bool
+        Whether :meth:`forward` writes a loss for each pixel or time step of a sample, of shape
+        (n, positions), as :class:`~ortlearn.losses.PerPositionLoss` makes of any loss.
     kinks : bool
         Whether its slope jumps somewhere, as that of the absolute value at zero. Solvers such as
         L-BFGS round such places; write them with ``op.Abs`` or ``op.Relu``.
@@ -41,6 +44,7 @@ class BaseLoss(CheckedParameters):
     integer_labels: ClassVar[bool] = False
     in_python: ClassVar[bool] = False
     link: ClassVar[str] = "identity"
+    by_position: ClassVar[bool] = False
     kinks: ClassVar[bool] = False
     definition_params: ClassVar[dict[str, float]] = {}
 

@@ -23,7 +23,7 @@ def softplus(op: GraphBuilder, values: str) -> str:
 
     In float64 it is ``max(v, 0) + softplus(-|v|)``: onnxruntime's own kernel overflows there.
     """
-    if op.dtype(values) == np.float32:
+    if (op.dtype(values) or op.float_dtype) == np.float32:
         return op.Softplus(values)
     return op.Add(positive_part(op, values), op.Softplus(op.Neg(op.Abs(values))))
 

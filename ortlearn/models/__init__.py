@@ -7,6 +7,7 @@ declared. Definitions are plugins of the group ``ortlearn.models``.
 from .base import ModelDefinition
 from .document import WrittenModel, write_model
 from .encoders import category_numbers
+from .label_positions import Positions
 from .objectives import Objective, is_flexible, objective_of
 from .parameters import Access, Parameter, write_parameters
 from .registry import all_covered, definition_of, find_definition, fitted_part, public_path, unwrapped
@@ -19,6 +20,7 @@ __all__ = [
     "ModelWriter",
     "Objective",
     "Parameter",
+    "Positions",
     "Scores",
     "WrittenModel",
     "all_covered",

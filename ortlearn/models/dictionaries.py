@@ -1,26 +1,19 @@
 """Sparse codes of samples by a dictionary: thresholds, lasso, orthogonal matching pursuit, least angles."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ..graphs import GraphBuilder
 from .base import ModelDefinition
 from .kernels import products
+from .lasso_codes import lasso_codes, shrunk, with_diagonal
 from .linear_systems import LARGEST, solve_positive
-from .loops import in_double, iterate
 from .scores import Scores, transformation
 from .writer import ModelWriter
 
-#: The signs of a lasso are taken once no entry moves in a step by more than this power of the machine
-#: epsilon, relative to the largest, or after so many steps.
-CONVERGED, MAX_STEPS = 0.75, 20_000
-#: Machine epsilons added to the diagonal of a Gram matrix, relative to its largest number.
-RIDGE = 8
-#: Name of the graph of a step.
-STEP = "lasso_step"
+#: Cosines of atoms are as near to one, or minus one, where they are told apart by rounding alone.
+DEGENERATE = 1e-12
 
 
 class DictionaryDefinition(ModelDefinition):
@@ -63,93 +56,12 @@ def _n_nonzero(model: Any) -> int:
     return int(model.transform_n_nonzero_coefs or default)
 
 
-def _shrunk(op: GraphBuilder, values: str, amount: Any, positive: bool) -> str:
-    """Return values moved toward zero by an amount, those that are nearer set to zero."""
-    above = op.Relu(op.Sub(values, amount))
-    return above if positive else op.Sub(above, op.Relu(op.Sub(op.Neg(values), amount)))
+def _lasso(op: ModelWriter, model: Any, x: str, rows: str) -> str:
+    return lasso_codes(op, x, rows, _dictionary(model).shape, _strength(model), model.positive_code)
 
 
 def _thresholded(op: ModelWriter, model: Any, x: str, rows: str) -> str:
-    return _shrunk(op, products(op, x, rows), _strength(model), model.positive_code)
-
-
-def _lasso(op: ModelWriter, model: Any, x: str, rows: str) -> str:
-    """Append the minimum of ``|x - c D|^2 / 2 + alpha |c|``.
-
-    With the signs s of c it solves ``(D D')_s c_s = (D x - alpha s)_s`` (Osborne, Presnell and Turlach, "On
-    the LASSO and its dual", Journal of Computational and Graphical Statistics 9, 2000). Signs are those after
-    proximal gradient steps.
-    """
-    size, alpha = len(_dictionary(model)), _strength(model)
-    gram, correlations = products(op, rows, rows), products(op, x, rows)
-    above, below = _lasso_signs(op, x, rows, size, alpha, model.positive_code)
-    signs, chosen = op.Sub(above, below), op.Add(above, below)
-    pairs = op.Mul(op.Unsqueeze(chosen, [2]), op.Unsqueeze(chosen, [1]))
-    right = op.Mul(op.Sub(correlations, op.Mul(signs, alpha)), chosen)
-    matrix = _with_diagonal(op, op.Mul(gram, pairs), op.Unsqueeze(chosen, [2]), size)
-    solution, _ = solve_positive(op, matrix, op.Unsqueeze(right, [2]), size, 1)
-    return op.Squeeze(solution, [2])
-
-
-def _with_diagonal(op: ModelWriter, matrix: str, ones: str, size: int) -> str:
-    """Append Gram matrices with ones on the diagonal of atoms that are not in use.
-
-    On that of the others a few machine epsilons are added: an atom that is there twice has half the entry
-    each time.
-    """
-    tiny = RIDGE * float(np.finfo(op.float_dtype).eps)
-    ridge = op.Mul(op.ReduceMax(matrix, [1, 2], keepdims=1), tiny)
-    added = op.Add(op.Sub(1.0, ones), ridge)
-    return op.Add(matrix, op.Mul(added, np.eye(size, dtype=op.float_dtype)))
-
-
-def _lasso_signs(
-    op: ModelWriter, x: str, rows: str, size: int, alpha: float, positive: bool
-) -> tuple[str, str]:
-    """Append where codes near the minimum, computed in float64, are above and below zero."""
-    with in_double(op, x, rows) as (x, rows):
-        gram, correlations = products(op, rows, rows), products(op, x, rows)
-        # no eigenvalue is larger than a sum of absolute values
-        length = op.Reciprocal(op.ReduceMax(op.ReduceSum(op.Abs(gram), [1], keepdims=0), keepdims=0))
-        zeros = op.Mul(correlations, 0.0)
-        ones = op.Add(op.ReduceSum(zeros, [1], keepdims=1), 1.0)
-        kinds = [(op.elem_type, [None, width]) for width in (size, size, 1)]
-        step = partial(_lasso_step, gram, correlations, length, alpha, positive)
-        start = list(zip((zeros, zeros, ones), kinds, strict=True))
-        codes = op.Reshape(iterate(op, STEP, MAX_STEPS, start, step)[0], [-1, size])
-        above, below = op.Greater(codes, 0.0), op.Less(codes, 0.0)
-    return op.Cast(above, to=op.elem_type), op.Cast(below, to=op.elem_type)
-
-
-def _lasso_step(
-    gram: str,
-    correlations: str,
-    length: str,
-    alpha: float,
-    positive: bool,
-    op: GraphBuilder,
-    number: str,
-    codes: str,
-    ahead: str,
-    momentum: str,
-) -> tuple[str, ...]:
-    """Append a proximal gradient step with momentum, which starts anew where it points uphill.
-
-    Beck and Teboulle, "A fast iterative shrinkage-thresholding algorithm", SIAM Journal on Imaging Sciences
-    2, 2009; O'Donoghue and Candès, "Adaptive restart for accelerated gradient schemes", Foundations of
-    Computational Mathematics 15, 2015.
-    """
-    slope = op.Sub(op.MatMul(ahead, gram), correlations)
-    result = _shrunk(op, op.Sub(ahead, op.Mul(slope, length)), op.Mul(length, alpha), positive)
-    step, moved = op.Sub(ahead, result), op.Sub(result, codes)
-    uphill = op.Greater(op.ReduceSum(op.Mul(step, moved), [1], keepdims=1), 0.0)
-    momentum = op.Where(uphill, 1.0, momentum)
-    following = op.Mul(op.Add(op.Sqrt(op.Add(op.Mul(op.Mul(momentum, momentum), 4.0), 1.0)), 1.0), 0.5)
-    rate = op.Where(uphill, 0.0, op.Div(op.Sub(momentum, 1.0), following))
-    largest, bound = (op.ReduceMax(op.Abs(name), keepdims=0) for name in (step, result))
-    least = float(np.finfo(op.float_dtype).eps) ** CONVERGED
-    going = op.Greater(largest, op.Mul(bound, least))
-    return going, result, op.Add(result, op.Mul(moved, rate)), following
+    return shrunk(op, products(op, x, rows), _strength(model), model.positive_code)
 
 
 class _Path:
@@ -181,7 +93,7 @@ class _Path:
         atoms, ones = op.Concat(*self.atoms, axis=1), op.Concat(*self.ones, axis=1)
         products = op.Mul(op.Unsqueeze(atoms, [2]), op.Unsqueeze(atoms, [1]))
         matrix = op.ReduceSum(products, [3], keepdims=0)
-        return solve_positive(op, _with_diagonal(op, matrix, ones, count), right, count, 1)[0]
+        return solve_positive(op, with_diagonal(op, matrix, ones, count), right, count, 1)[0]
 
     def combined(self, factors: str, parts: list[str]) -> str:
         """Append the sum of atoms, or of their places, times factors, of shape (n, n_features or size)."""
@@ -225,6 +137,14 @@ def _least_angles(op: ModelWriter, model: Any, x: str, rows: str) -> str:
     changes its sign in a step, scikit-learn turns the sign of its correlation and lets no atom join in the
     next step: so does this.
     """
+    atoms = np.asarray(_dictionary(model), dtype=np.float64)
+    units = atoms / np.maximum(np.linalg.norm(atoms, axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    if np.triu(np.abs(units @ units.T), 1).max() > 1 - DEGENERATE:
+        raise op.fail(
+            model,
+            "two of its atoms point the same way, and least angles take either: leave one of them out, or "
+            "set transform_algorithm to 'omp' or 'lasso_lars'.",
+        )
     path, residual = _Path(op, model, rows), x
     signs, codes, crossed = "", "", ""
     for _ in range(_n_nonzero(model)):

@@ -95,7 +95,7 @@ def write_model(
     scores = replace(scores, dtype=np.dtype(dtype))
     elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     outputs = []
-    for name, (tensor, known) in _outputs(scores, elem_type).items():
+    for name, (tensor, known) in _outputs(op, scores, elem_type).items():
         name = name if op.claim(name) else op.unique(name)  # a column of X may be called "label", too
         op.node("Identity", tensor, outputs=[name])
         outputs.append(make_value_info(name, known))
@@ -136,13 +136,16 @@ def _with_rows(known: TensorType) -> TensorType:
     return known if known.shape is None else TensorType(known.elem_type, ("N", *known.shape[1:]))
 
 
-def _outputs(scores: Scores, elem_type: int) -> dict[str, tuple[str, TensorType]]:
+def _outputs(op: ModelWriter, scores: Scores, elem_type: int) -> dict[str, tuple[str, TensorType]]:
     """Return the tensor and the type of each output of a graph."""
-    matrix = TensorType(elem_type, ("N", None))
-    rows = ("N", len(scores.groups)) if scores.groups else ("N",)
+    n = op.sample_dim
+    matrix = TensorType(elem_type, (n, None))
+    rows = (n, len(scores.groups)) if scores.groups else (n,)
     label = None if scores.label is None else (scores.label, TensorType(_label_type(scores), rows))
     if scores.task in ("regression", "transformation"):
-        return {"variable": (scores.predicted, TensorType(elem_type, ("N", scores.n_outputs)))}
+        known = op.shape(scores.predicted) or ()
+        sizes = known[1:] if len(known) > 2 else (scores.n_outputs,)
+        return {"variable": (scores.predicted, TensorType(elem_type, (n, *sizes)))}
     found = {} if label is None else {"label": label}
     if isinstance(scores.probabilities, tuple):
         columns = {f"probabilities_{i}": (name, matrix) for i, name in enumerate(scores.probabilities)}
@@ -150,7 +153,7 @@ def _outputs(scores: Scores, elem_type: int) -> dict[str, tuple[str, TensorType]
     if scores.probabilities is not None:
         return {**found, "probabilities": (scores.probabilities, matrix)}
     if scores.likelihood is not None and scores.transformed is None:
-        return {**found, "score_samples": (scores.likelihood, TensorType(elem_type, ("N", 1)))}
+        return {**found, "score_samples": (scores.likelihood, TensorType(elem_type, (n, 1)))}
     return {**found, "scores": (scores.transformed or scores.decision or scores.score, matrix)}
 
 

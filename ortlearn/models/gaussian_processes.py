@@ -18,7 +18,7 @@ from .base import ModelDefinition
 from .constraints.signs import Positive
 from .coupling import pair_table
 from .distances import pairwise_distances
-from .forms import Form, Reshaped
+from .forms import Form, Reshaped, Transposed
 from .kernels import METRIC_OF, PAIRWISE, of_products, pairwise_kernel, products, unit_rows
 from .matern import matern
 from .multiclass import pair_decisions
@@ -33,6 +33,7 @@ from .scores import (
     regression,
 )
 from .special_functions import erf
+from .support_vectors import weighted_kernel
 from .writer import FITTED, ModelWriter
 
 HYPER = "fitted hyper-parameter of the kernel"
@@ -175,7 +176,8 @@ class GaussianProcessRegressorDefinition(ModelDefinition):
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         kernel = _Kernel(op, model, x).matrix()
         n_outputs = model.alpha_.size // len(model.alpha_)
-        mean = op.MatMul(kernel, op.parameter(model, "alpha_", form=Reshaped((-1, n_outputs)), role="weight"))
+        form: Form = Reshaped((1, -1)) if model.alpha_.ndim == 1 else Transposed()
+        mean = weighted_kernel(op, kernel, op.parameter(model, "alpha_", form=form, role="weight"))
         flat = Reshaped((-1,))
         if model.normalize_y:
             std = op.parameter(model, "_y_train_std", form=flat, role="scale", constraint=Positive())

@@ -7,6 +7,7 @@ import numpy as np
 from onnx import TensorProto
 
 from .base import ModelDefinition, Route
+from .encoders import ML
 from .scores import Scores, difference, of_two_classes
 from .writer import ModelWriter
 
@@ -77,6 +78,24 @@ def shares_of(op: ModelWriter, scores: Scores) -> str:
     if scores.n_outputs == 1:
         return of_two_classes(op, op.Sigmoid(scores.score))
     return op.Softmax(scores.score, axis=1)
+
+
+def predicted_classes(op: ModelWriter, scores: Scores) -> str:
+    """Return a one in the column of the class that a classifier predicts, zeros elsewhere: (n, n_classes).
+
+    That may be another class than that of the largest score, as it is of votes.
+    """
+    classes = np.asarray(scores.classes)
+    if scores.label is None:  # ONNX has no type for the classes
+        return one_hot(op, op.ArgMax(shares_of(op, scores), axis=1, keepdims=0), len(classes))
+    if classes.dtype.kind in "OUS":
+        # onnx crashes on a LabelEncoder of a tensor whose type it does not know
+        label = op.Cast(scores.label, to=TensorProto.STRING)
+        numbers: dict[str, Any] = {"keys_strings": list(classes), "values_int64s": list(range(len(classes)))}
+        label = op.node("LabelEncoder", label, domain=ML, default_int64=-1, **numbers)
+        return one_hot(op, label, len(classes))
+    equal = op.Equal(op.Reshape(scores.label, [-1, 1]), classes.astype(np.int64))
+    return op.Cast(equal, to=op.elem_type)
 
 
 def label_column(op: ModelWriter, scores: Scores, elem_type: int = TensorProto.INT64) -> str:

@@ -31,6 +31,7 @@ from .scores import (
     indicator,
     joined,
     label_of,
+    log_sigmoids,
     of_two_classes,
     regression,
     several_outputs,
@@ -207,7 +208,7 @@ class MultiOutputRegressorDefinition(_Sums):
 
 def _log_probabilities(op: ModelWriter, scores: Scores) -> str:
     """Return scores whose softmax is the probabilities: those of one against the rest are sigmoids."""
-    return op.Neg(op.Softplus(op.Neg(scores.score))) if scores.link == "sigmoid" else scores.score
+    return log_sigmoids(op, scores.score) if scores.link == "sigmoid" else scores.score
 
 
 class MultiOutputClassifierDefinition(MembersDefinition):

@@ -25,13 +25,16 @@ def _log_probabilities(op: ModelWriter, model: Any, **options: Any) -> str:
 
 
 class GaussianNBDefinition(ModelDefinition):
-    """GaussianNB: ``log p_k - sum_j (log(2 pi v_kj) + (x_j - m_kj)^2 / v_kj) / 2``."""
+    """GaussianNB: ``log p_k - sum_j (log(2 pi v_kj) + (x_j - m_kj)^2 / v_kj) / 2``, up to a constant."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         prior = op.parameter(model, "class_prior_", form=Logarithm(), role="intercept", constraint=SUM_TO_ONE)
         variances = op.parameter(model, "var_", role="scale", constraint=Positive())
         differences = op.Sub(op.Unsqueeze(x, [1]), op.parameter(model, "theta_", role="intercept"))
         squares = op.Div(op.Mul(differences, differences), variances)
+        # less those of the first class, which change no probability: a column that was constant in the fit
+        # has a variance near zero, and terms that are huge and the same for every class
+        squares = op.Sub(squares, op.Gather(squares, [0], axis=1))
         sizes = op.ReduceSum(op.Log(op.Mul(variances, 2 * np.pi)), [1], keepdims=0)
         distances = op.Add(op.ReduceSum(squares, [2], keepdims=0), sizes)
         return class_scores(op, op.Sub(prior, op.Mul(distances, 0.5)), model.classes_)

@@ -1,6 +1,7 @@
 """Nearest neighbours: regression, votes, distances, the local outlier factor."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy as np
 from .base import ModelDefinition
 from .constraints.signs import Positive
 from .distances import guarded_sqrt, pairwise_distances
-from .forms import Reshaped
+from .forms import Form
 from .kernels import products, unit_rows
 from .scores import (
     OUTLIERS,
@@ -123,12 +124,41 @@ def _mean(op: ModelWriter, model: Any, x: str) -> Function:
     return lambda values: op.ReduceSum(op.Mul(op.Gather(values, numbers, axis=0), shares), [1], keepdims=0)
 
 
+@dataclass(frozen=True)
+class _ValuesOfSamples(Form):
+    """Values of the samples of a fit, one for those that are the same, as a bootstrap has many.
+
+    They are as near as each other: which of them are the nearest is not known, and makes no difference so.
+    """
+
+    first: np.ndarray
+    group: np.ndarray
+
+    @classmethod
+    def of(cls, model: Any) -> "_ValuesOfSamples":
+        """Return the form for the samples of a fitted estimator."""
+        values = np.asarray(model._y).reshape(len(model._y), -1)
+        rows = np.ascontiguousarray(np.column_stack([model._fit_X, values]))
+        keys = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
+        _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        return cls(first[order], np.argsort(order)[group.ravel()])
+
+    def forward(self, value: np.ndarray) -> np.ndarray:
+        return value.reshape(len(value), -1)[self.first]
+
+    def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
+        return value[self.group].reshape(like.shape)
+
+
 class NeighborsRegressorDefinition(_Neighbors):
     """KNeighborsRegressor and RadiusNeighborsRegressor: the mean over the samples that are near."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        mean = _mean(op, model, x)
-        values = op.parameter(model, "_y", form=Reshaped((len(model._y), -1)), role="table")
+        mean, form = _mean(op, model, x), _ValuesOfSamples.of(model)
+        values = op.parameter(model, "_y", form=form, role="table")
+        if len(form.first) < len(model._y):
+            values = op.Gather(values, form.group, axis=0)
         return regression(op, mean(values), model._y.size // len(model._y))
 
     def shape_predictions(self, model: Any, n_dimensions: int) -> None:

@@ -10,7 +10,9 @@ import numpy as np
 from onnx import TensorProto
 
 from ..exceptions import ConversionError
+from ..losses.expressions import softplus
 from .fused_linear import FusedClasses, FusedLinear
+from .label_positions import Positions
 
 if TYPE_CHECKING:
     from .writer import ModelWriter
@@ -70,6 +72,9 @@ class Scores:
         Type of the scores.
     target_transformers : tuple of transformer
         What labels go through before the loss sees them, the outermost first.
+    positions : Positions or None
+        Labels of a sample that are an array; the scores of a classifier are then of shape (n, positions, k),
+        those of a regressor of shape (n, positions).
     """
 
     task: str
@@ -87,6 +92,15 @@ class Scores:
     groups: tuple[int, ...] = ()
     target_transformers: tuple[Any, ...] = ()
     dtype: np.dtype = np.dtype(np.float32)
+    positions: Positions | None = None
+
+    @property
+    def shape(self) -> tuple[int | None, ...]:
+        """Shape of the scores, None for sizes that X decides."""
+        if self.positions is None:
+            return None, self.n_outputs
+        of_classes = (self.n_outputs,) if self.task == "classification" else ()
+        return None, self.positions.count, *of_classes
 
     @property
     def has_decisions(self) -> bool:
@@ -151,6 +165,11 @@ def difference(op: ModelWriter, matrix: str) -> str:
     return op.Sub(second, first)
 
 
+def log_sigmoids(op: ModelWriter, score: str) -> str:
+    """Return the logarithms of the sigmoids of scores."""
+    return op.Neg(softplus(op, op.Neg(score)))
+
+
 def log_shares(op: ModelWriter, shares: str, lowest: float = LOWEST) -> str:
     """Return the logarithms of probabilities; those below ``lowest`` count as this one."""
     return op.Log(op.Max(shares, lowest))
@@ -190,8 +209,8 @@ def class_scores(op: ModelWriter, score: str, classes: np.ndarray, **outputs: An
 
 def one_against_rest(op: ModelWriter, score: str, classes: np.ndarray) -> Scores:
     """Return the outputs of a classifier whose probabilities are sigmoids divided by their sum."""
-    # The softmax of log(sigmoid(score)): sigmoids themselves vanish in float32 where all scores are low.
-    probabilities = op.Softmax(op.Neg(op.Softplus(op.Neg(score))), axis=1)
+    # sigmoids themselves vanish in float32 where all scores are low
+    probabilities = op.Softmax(log_sigmoids(op, score), axis=1)
     return classification(op, score, "sigmoid", score, classes, probabilities=probabilities)
 
 

@@ -9,8 +9,10 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
+from onnx import TensorProto
 
 from .base import ModelDefinition
+from .encoders import ML
 from .kernels import unit_rows
 from .scores import Scores, transformation
 from .writer import ModelWriter
@@ -20,8 +22,12 @@ LOCALE = "C.UTF-8" if sys.platform == "linux" else None
 MICROSOFT = "com.microsoft"
 #: Classes of characters in any language: those of onnxruntime's regular expressions are of ASCII only.
 CHARACTERS = {"w": r"\pL\pN_", "d": r"\p{Nd}", "s": r"\pZ\t\n\r\f\v\x1c-\x1f\x85"}
-#: One or more of them: the longest run, which the ends of words add nothing to.
+#: Blanks that follow one another.
+BLANKS = f"[{CHARACTERS['s']}]{{2,}}"
+#: One letter or more: the longest run, which the ends of words add nothing to.
 RUN_OF_LETTERS = re.compile(r"\\b((?:\\w)*\\w(?:\+|\{\d+,\}))\\b")
+#: A word that is shorter than all terms, with its blanks, is one.
+SHORT_WORD = re.compile(r" \S+ ")
 #: Parts of patterns: a class of characters, an escaped character, what both kinds of expressions
 #: read alike, and what onnxruntime lacks or reads otherwise (it takes the longest match).
 PARTS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\.|\(\?:|[*+?}]\?|[()^$|]|.", re.DOTALL)
@@ -38,10 +44,10 @@ class CountVectorizerDefinition(ModelDefinition):
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         check_options(op, model)
         # they are in no term where terms are single words
-        if model.stop_words and model.ngram_range[1] > 1:
+        if model.analyzer == "word" and model.stop_words and model.ngram_range[1] > 1:
             raise op.fail(model, "stop words between the words of a term have no form in ONNX.")
-        terms = _terms(op, model, model.analyzer == "word")
-        padding = "#"  # in place of a token where a document has fewer than another
+        terms = _terms(op, model)
+        padding = "##"  # in place of a token where a document has fewer than another
         while padding in terms["pool_strings"]:
             padding += "#"
         tokens = tokenized(op, model, x, padding)
@@ -58,7 +64,7 @@ def check_options(op: ModelWriter, model: Any) -> None:
     for name in ("preprocessor", "tokenizer", "strip_accents"):
         if getattr(model, name) is not None:
             raise op.fail(model, f"{name}={getattr(model, name)!r} has no form in ONNX.")
-    if model.analyzer not in ("word", "char"):
+    if model.analyzer not in ("word", "char", "char_wb"):
         raise op.fail(model, f"analyzer={model.analyzer!r} has no form in ONNX.")
 
 
@@ -68,9 +74,57 @@ def tokenized(op: ModelWriter, model: Any, x: Any, padding: str) -> str:
     if model.lowercase:
         lower = {"case_change_action": "LOWER", "is_case_sensitive": 0, "locale": LOCALE}
         documents = op.StringNormalizer(documents, **lower)
-    pattern = _pattern(op, model) if model.analyzer == "word" else "(?s)."
+    if model.analyzer == "word":
+        return _tokens(op, documents, _pattern(op, model), padding)
+    return (_characters if model.analyzer == "char" else _characters_of_words)(op, documents, padding)
+
+
+def _tokens(op: ModelWriter, texts: str, pattern: str, padding: str) -> str:
+    """Append what fits a pattern in texts of shape (n,), and padding after it, of shape (n, k)."""
     options: dict[str, Any] = {"mark": 0, "mincharnum": 1, "pad_value": padding, "tokenexp": pattern}
-    return op.node("Tokenizer", documents, domain=MICROSOFT, **options)
+    found = op.node("Tokenizer", texts, domain=MICROSOFT, **options)
+    # onnx crashes on a LabelEncoder of a tensor whose type it does not know
+    return op.Cast(found, to=TensorProto.STRING)
+
+
+def _is_text(op: ModelWriter, texts: str, text: str) -> str:
+    """Append whether texts are a text."""
+    options: dict[str, Any] = {"keys_strings": [text], "values_int64s": [1], "default_int64": 0}
+    return op.Cast(op.node("LabelEncoder", texts, domain=ML, **options), to=TensorProto.BOOL)
+
+
+def _texts(*texts: str) -> np.ndarray:
+    return np.array(texts, dtype=object)
+
+
+def _characters(op: ModelWriter, documents: str, padding: str) -> str:
+    """Append the characters of documents, of shape (n, k); blanks that follow one another are one."""
+    tokens = _tokens(op, documents, f"(?s){BLANKS}|.", padding)
+    # one more, so that there is a first column
+    flat = op.Concat(op.Reshape(tokens, [-1]), _texts("  "), axis=0)
+    others = _is_text(op, op.Gather(_tokens(op, flat, BLANKS, padding), 0, axis=1), padding)
+    others = op.Reshape(op.Slice(others, [0], [-1], [0]), op.Shape(tokens), allowzero=1)
+    return op.Where(others, tokens, _texts(" "))
+
+
+def _characters_of_words(op: ModelWriter, documents: str, padding: str) -> str:
+    """Append the characters of the words of documents, of shape (n, k).
+
+    Each word has a blank on either side, and padding after it: no term goes from one to the next.
+    """
+    words = _tokens(op, documents, f"[^{CHARACTERS['s']}]+", " ")
+    flat = op.Concat(op.Reshape(words, [-1]), _texts("."), axis=0)  # so that there is a first column
+    characters = _tokens(op, flat, f"[^{CHARACTERS['s']}]", padding)
+    gone = _is_text(op, characters, padding)
+    no_word = op.Slice(gone, [0], [1], [1])
+    behind = op.Or(no_word, op.Not(no_word))
+    starts = op.Where(no_word, _texts(padding), _texts(" "))
+    ends = op.Where(behind, _texts(padding), _texts(" "))
+    spaced = op.Concat(starts, characters, ends, ends, axis=1)
+    gone = op.Concat(no_word, gone, behind, behind, axis=1)
+    first_gone = op.Xor(gone, op.Concat(behind, op.Slice(gone, [0], [-1], [1]), axis=1))
+    spaced = op.Slice(op.Where(first_gone, _texts(" "), spaced), [0], [-1], [0])
+    return op.Reshape(spaced, op.Concat(op.Shape(documents), [-1], axis=0))
 
 
 def _pattern(op: ModelWriter, model: Any) -> str:
@@ -104,24 +158,28 @@ def _escaped(part: str, brackets: str) -> str | None:
     return part if kind in "nrtfv" or not (kind.isalnum() or kind == "_") else None
 
 
-def _terms(op: ModelWriter, model: Any, words: bool) -> dict[str, Any]:
+def _terms(op: ModelWriter, model: Any) -> dict[str, Any]:
     """Return the vocabulary as attributes: terms by their number of tokens, then by their column."""
     first, last = model.ngram_range
+    words = model.analyzer == "word"
     by_column = sorted(model.vocabulary_.items(), key=itemgetter(1))
     if words and last == 1:  # as below, for the usual case of many terms
         pool, columns = ([entry[part] for entry in by_column] for part in (0, 1))
         lengths = {"min_gram_length": 1, "max_gram_length": 1, "ngram_counts": [0]}
         return {**lengths, "ngram_indexes": list(map(int, columns)), "pool_strings": pool}
+    shortest = first
     by_length: list[list[tuple[int, list[str]]]] = [[] for _ in range(last)]
     for term, column in by_column:
         # several words are joined by blanks, which words themselves do not have
         tokens = term.split(" ") if words else list(term)
         if not first <= len(tokens) <= last:
-            raise op.fail(model, f"the words of its term {term!r} cannot be told apart.")
+            if model.analyzer != "char_wb" or not SHORT_WORD.fullmatch(term):
+                raise op.fail(model, f"its term {term!r} has not {first} to {last} words or characters.")
+            shortest = min(shortest, len(tokens))
         by_length[len(tokens) - 1].append((int(column), tokens))
     counts = [length * len(terms) for length, terms in enumerate(by_length, start=1)]
     return {
-        "min_gram_length": first,
+        "min_gram_length": shortest,
         "max_gram_length": last,
         "ngram_counts": [0, *accumulate(counts[:-1])],
         "ngram_indexes": [column for terms in by_length for column, _ in terms],

@@ -188,6 +188,15 @@ def is_known_function(function: Callable | None) -> bool:
         return False
 
 
+def _shape_of_samples(model: Any) -> tuple[int, ...]:
+    """Return the shape of a sample after ``numpy.reshape``; empty for another use or function."""
+    options = dict(model.kw_args or {})
+    shape = options.pop("shape", options.pop("newshape", 0))  # before numpy 2.1 it was newshape
+    if model.func is not np.reshape or options or not isinstance(shape, tuple | list):
+        return ()
+    return tuple(shape[1:]) if shape[0] == -1 and min(shape[1:], default=0) > 0 else ()
+
+
 class FunctionTransformerDefinition(ModelDefinition):
     """FunctionTransformer with a function of numpy that has a form in ONNX."""
 
@@ -199,9 +208,13 @@ class FunctionTransformerDefinition(ModelDefinition):
             yield Route(None, columns)
 
     def covers(self, model: Any) -> bool:
-        return not model.kw_args and is_known_function(model.func)
+        return bool(_shape_of_samples(model)) or not model.kw_args and is_known_function(model.func)
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
+        shape = _shape_of_samples(model)
+        if shape:
+            reshaped = op.Reshape(op.matrix(x, type(model).__name__), [-1, *shape])
+            return transformation(op, op.set_type(reshaped, op.elem_type, (None, *shape)), shape[-1])
         if model.func is None and isinstance(x, Columns):
             return transformation(op, x, len(x.tensors))
         result = FUNCTIONS[model.func](op, op.matrix(x, type(model).__name__))

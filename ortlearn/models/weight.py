@@ -7,6 +7,8 @@ from dataclasses import dataclass
 CONSTANT = "constant of a formula"
 #: Why the mean and the variance of a batch normalization are not trained.
 STATISTIC = "running statistic of a batch normalization, which is no weight"
+#: Why a weight with a low-rank adapter is not trained.
+ADAPTED = "stays as it is: its adapter is trained"
 #: A name in brackets, and what it is looked up in: nothing for a pipeline or a union.
 STEP = re.compile(r"(\w*)\['([^']*)'\]")
 
@@ -37,6 +39,8 @@ class Weight:
         Why it is not trained by default; empty where it is, or where the graph alone tells.
     form : str
         What the converter made of the attribute, ``{}`` in its place: ``"log({})"``, ``"1 / {}"``.
+    operators, nodes : tuple of str
+        Operators and names of the nodes that compute with it, in a graph from an ONNX file.
     """
 
     name: str
@@ -48,6 +52,8 @@ class Weight:
     drawn: bool = True
     reason: str = ""
     form: str = "{}"
+    operators: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
 
     @property
     def expression(self) -> str | None:
@@ -66,6 +72,34 @@ class Weight:
         chain = [self.step] if self.step else []
         chain += [name for owner, name in inner if owner in ("", "named_transformers_")]
         return ["__".join(chain[i:j]) for i in range(len(chain)) for j in range(i + 1, len(chain) + 1)]
+
+    def places(self, original: str) -> list[str]:
+        """Return the names of the nodes and operators that read it in an ONNX file, and of the layers around.
+
+        Layers are the beginnings of the names of nodes up to a slash (``/encoder/layer.0/query/MatMul``) and
+        of the name of the weight up to a dot (``encoder.layer.0.query.weight``), as exporters write them.
+
+        Parameters
+        ----------
+        original : str
+            Name of the initializer in the graph as it came.
+
+        Returns
+        -------
+        list of str
+            Names of layers without a slash at their beginning; none for the weights of estimators.
+
+        Examples
+        --------
+        >>> from ortlearn.models.weight import Weight
+        >>> Weight("w", "weight", True, operators=("MatMul",), nodes=("/body/fc/MatMul",)).places("body.fc.w")
+        ['MatMul', '/body/fc/MatMul', 'body', 'body/fc', 'body.fc']
+        """
+        if not self.operators:
+            return []
+        chains = [("/", node.strip("/").split("/")) for node in self.nodes] + [(".", original.split("."))]
+        layers = [sign.join(parts[:i]) for sign, parts in chains for i in range(1, len(parts))]
+        return list(dict.fromkeys([*self.operators, *self.nodes, *layers]))
 
     def names(self, original: str) -> list[str]:
         """Return what the weight may be called in ``weights_to_train``, given its original name.

@@ -70,6 +70,8 @@ class ModelWriter(SampleWriter):
         self.link = link
         self._names_of: dict[tuple, str] = {}
         self._step: str | None = None
+        #: First dimension of outputs; None where they are of other samples than those of X.
+        self.sample_dim: str | None = "N"
         self.path = ""  # expression of the part that is being written, from its step on
         self._reason = ""
 

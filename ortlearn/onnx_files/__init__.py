@@ -1,1 +1,28 @@
-"""ONNX files of other origin: what they compute is found by their operators."""
+"""ONNX files of other origin: what they compute is found by their operators.
+
+Public are :class:`LoRA` and :func:`replace_head`, imported when they are first asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .adapters import LoRA
+    from .heads import replace_head
+
+__all__ = ["LoRA", "replace_head"]
+
+_MODULES = {"LoRA": "adapters", "replace_head": "heads"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f".{_MODULES[name]}", __name__), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -15,7 +15,7 @@ from ..graphs import GraphBuilder, copy_model, subgraphs
 from ..graphs.editing import map_node
 from ..graphs.nodes import attribute, constant_value
 
-__all__ = ["HALVES", "weight_places", "with_named_weights", "with_values"]
+__all__ = ["FLOATS", "HALVES", "weight_places", "with_named_weights", "with_values"]
 
 #: Types that are trained in float32.
 HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -9,19 +10,53 @@ from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 
 from ..graphs import node_inputs
 from ..graphs.nodes import all_nodes, attribute
-from ..models.weight import STATISTIC, Weight
+from ..models.weight import CONSTANT, STATISTIC, Weight
 
 __all__ = ["find_weights", "get_train_initializer"]
 
-#: Operators that multiply by a weight, and the positions of their weights and of their intercept.
-LINEAR = {
-    "MatMul": ((0, 1), None),
-    "Gemm": ((0, 1), 2),
-    "Conv": ((1,), 2),
-    "ConvTranspose": ((1,), 2),
+_FACTORS, _LAYER = {0: "weight", 1: "weight"}, {1: "weight", 2: "intercept"}
+_NORMALIZATION, _RECURRENT = {1: "scale", 2: "intercept"}, {1: "weight", 2: "weight", 3: "intercept"}
+_ACTIVATION, _MICROSOFT = {1: "intercept"}, "com.microsoft"
+#: Learned inputs of operators, by position: onnx's documentation of each operator, and that of onnxruntime's.
+LEARNED: dict[tuple[str, str], dict[int, str]] = {
+    ("", "MatMul"): _FACTORS,
+    ("", "Einsum"): {**_FACTORS, 2: "weight"},
+    ("", "Gemm"): {**_FACTORS, 2: "intercept"},
+    **{("", name): _LAYER for name in ("Conv", "ConvTranspose")},
+    ("", "DeformConv"): {1: "weight", 3: "intercept"},
+    **{("", name): _RECURRENT for name in ("GRU", "RNN")},
+    ("", "LSTM"): {**_RECURRENT, 7: "weight"},
+    ("", "BatchNormalization"): _NORMALIZATION,
+    ("", "GroupNormalization"): _NORMALIZATION,
+    ("", "InstanceNormalization"): _NORMALIZATION,
+    ("", "LayerNormalization"): _NORMALIZATION,
+    **{("", name): {1: "scale"} for name in ("RMSNormalization", "SimplifiedLayerNormalization")},
+    **{(_MICROSOFT, name): _FACTORS for name in ("FusedMatMul", "TransposeMatMul")},
+    **{(_MICROSOFT, name): {**_FACTORS, 2: "intercept"} for name in ("FusedGemm", "GemmFastGelu")},
+    **{(_MICROSOFT, name): _LAYER for name in ("Attention", "FusedConv")},
+    (_MICROSOFT, "MultiHeadAttention"): {3: "intercept"},
+    **{(_MICROSOFT, name): _ACTIVATION for name in ("BiasAdd", "BiasGelu", "BiasSplitGelu", "FastGelu")},
+    (_MICROSOFT, "GroupNorm"): _NORMALIZATION,
+    (_MICROSOFT, "SkipLayerNormalization"): {2: "scale", 3: "intercept", 4: "intercept"},
+    (_MICROSOFT, "SkipSimplifiedLayerNormalization"): {2: "scale", 3: "intercept"},
+    (_MICROSOFT, "EmbedLayerNormalization"): {
+        **dict.fromkeys((2, 3, 4), "table"),
+        **{5: "scale", 6: "intercept"},
+    },
 }
-#: Operators that scale and shift what they normalize by their second and third input.
-NORMALIZATIONS = ("BatchNormalization", "GroupNormalization", "InstanceNormalization", "LayerNormalization")
+#: Products: what is added to the product of a weight is its intercept.
+PRODUCTS = {
+    "MatMul",
+    "Gemm",
+    "Einsum",
+    "Conv",
+    "ConvTranspose",
+    "DeformConv",
+    "FusedMatMul",
+    "TransposeMatMul",
+}
+#: Blocks of rows, or of columns, that the weight of an operator stacks.
+BLOCKS = {"LSTM": 4, "GRU": 3, "Attention": 3}
 #: Operators that read rows of their first input under the numbers in the second.
 TABLES = {("", "Gather"), ("", "GatherElements"), ("", "GatherND"), ("ai.onnx.ml", "ArrayFeatureExtractor")}
 #: Operators that only pass values on between a product and the sum with its intercept.
@@ -31,11 +66,11 @@ PASSING = {"Cast", "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze"}
 def find_weights(model: ModelProto) -> dict[str, Weight]:
     """Return the floating-point initializers of a graph with their roles.
 
-    Learned weights are the operands of MatMul, Gemm and convolutions, what is added to their
-    results, the scale and the shift of normalizations, and tables whose rows are looked up under
-    computed numbers. Parameters of preprocessing (a mean subtracted, a scale divided by), the running
-    mean and variance of a batch normalization, and constants of formulas are not. A graph without any
-    of these learns what is added to or multiplied with its values, scalars excepted.
+    Learned weights are the operands of products, convolutions, recurrent layers and attention, what is
+    added to products with a weight, the scale and the shift of normalizations, and tables whose rows are
+    looked up under computed numbers. Parameters of preprocessing (a mean subtracted, a scale divided by), the
+    running mean and variance of a batch normalization, and constants of formulas are not. A graph without
+    any of these learns what is added to or multiplied with its values, scalars excepted.
 
     Parameters
     ----------
@@ -62,10 +97,10 @@ def find_weights(model: ModelProto) -> dict[str, Weight]:
     arrays = {name: array for name, (array, _) in get_train_initializer(model).items()}
     nodes, constants = list(all_nodes(model.graph)), _constants(model)
     producers = {name: node for node in nodes for name in node.output}
-    readers: dict[str, tuple[NodeProto, int]] = {}
+    readers: dict[str, list[tuple[NodeProto, int]]] = {}
     for node in nodes:
         for position, name in enumerate(node.input):
-            readers.setdefault(name, (node, position))
+            readers.setdefault(name, []).append((node, position))
 
     normalizations = [node for node in nodes if node.op_type == "BatchNormalization"]
     statistics = {name for node in normalizations for name in node.input[3:5]}  # whatever else reads them
@@ -73,22 +108,20 @@ def find_weights(model: ModelProto) -> dict[str, Weight]:
     def role(name: str, array: np.ndarray) -> Weight:
         if name in statistics:
             return Weight(name, "other", False, drawn=False, reason=STATISTIC)
-        node, position = _final_reader(name, readers, constants)
-        if (node.domain, node.op_type) in TABLES and position == 0:
-            looked_up = array.ndim > 0 and array.size > 1 and node.input[1] not in constants
+        node, position = _final_reader(*readers[name][0], readers, constants)
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        known = LEARNED.get((domain, node.op_type), {}).get(position)
+        if known == "table" or ((domain, node.op_type) in TABLES and position == 0):
+            looked_up = array.ndim > 0 and array.size > 1 and node.input[known is None] not in constants
             return Weight(name, "table", looked_up, drawn=False)
-        if node.op_type in LINEAR and node.domain == "":
-            factors, intercept = LINEAR[node.op_type]
-            if position == intercept:
-                return Weight(name, "intercept", True)
-            return Weight(name, "weight", position in factors, _fans(node, array))
-        if node.op_type in NORMALIZATIONS and node.domain == "" and position in (1, 2):
-            return Weight(name, "scale" if position == 1 else "intercept", True)
+        if known is not None:
+            return Weight(name, known, True, _fans(node, array) if known == "weight" else (1, 1))
         if node.op_type in ("Add", "Sub") and len(node.input) == 2:
             other = producers.get(node.input[1 - position])
             while other is not None and other.op_type in PASSING:
                 other = producers.get(other.input[0])
-            return Weight(name, "intercept", other is not None and other.op_type in LINEAR)
+            is_product = other is not None and other.op_type in PRODUCTS and constants & {*other.input}
+            return Weight(name, "intercept", bool(is_product))
         return Weight(name, "scale" if node.op_type in ("Mul", "Div") else "other", False)
 
     found = {name: role(name, array) for name, array in arrays.items() if name in readers}
@@ -97,6 +130,14 @@ def find_weights(model: ModelProto) -> dict[str, Weight]:
             name: replace(w, learned=w.role in ("intercept", "scale") and arrays[name].ndim > 0)
             for name, w in found.items()
         }
+    for name, weight in found.items():
+        last = [_final_reader(*reader, readers, constants)[0] for reader in readers[name]]
+        found[name] = replace(
+            weight,
+            operators=tuple(dict.fromkeys(node.op_type for node in last)),
+            nodes=tuple(dict.fromkeys(node.name for node in last if node.name)),
+            reason=weight.reason or ("" if weight.learned or arrays[name].size > 1 else CONSTANT),
+        )
     return found
 
 
@@ -111,29 +152,31 @@ def _constants(model: ModelProto) -> set[str]:
 
 
 def _final_reader(
-    name: str, readers: dict[str, tuple[NodeProto, int]], constants: set[str]
+    node: NodeProto, position: int, readers: Mapping[str, list[tuple[NodeProto, int]]], constants: set[str]
 ) -> tuple[NodeProto, int]:
     """Return the first node that computes with an initializer: what only passes it on does not count.
 
     Neither does what shifts, scales or cuts it before an input comes in.
     """
-    node, position = readers[name]
     while position == 0 and node.output[0] in readers:
         if node.op_type not in PASSING | {"Transpose"} and node.output[0] not in constants:
             break
-        node, position = readers[node.output[0]]
+        node, position = readers[node.output[0]][0]
     return node, position
 
 
 def _fans(node: NodeProto, array: np.ndarray) -> tuple[int, int]:
     if array.ndim < 2:
         return max(array.size, 1), 1
-    if node.op_type in ("Conv", "ConvTranspose"):
+    if node.op_type in ("Conv", "ConvTranspose", "DeformConv", "FusedConv"):
         field = int(np.prod(array.shape[2:]))
         return array.shape[1] * field, array.shape[0] * field
-    if node.op_type == "Gemm" and attribute(node, "transB", 0):
-        return array.shape[1], array.shape[0]
-    return array.shape[-2], array.shape[-1]
+    rows, columns = array.shape[-2], array.shape[-1]
+    if node.op_type in ("GRU", "LSTM", "RNN"):
+        return columns, max(rows // BLOCKS.get(node.op_type, 1), 1)
+    if attribute(node, "transB", 0):
+        return columns, rows
+    return rows, max(columns // BLOCKS.get(node.op_type, 1), 1)
 
 
 def get_train_initializer(onx: ModelProto) -> dict[str, tuple[np.ndarray, TensorProto]]:

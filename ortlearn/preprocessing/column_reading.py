@@ -62,7 +62,23 @@ def read_columns(X: Any, schema: InputSchema) -> dict[str, np.ndarray]:
                 f"{type(X).__name__}."
             )
     X = as_columns(X)
-    return {item.name: _read(X, item, schema) for item in schema.inputs}
+    arrays = {item.name: _read(X, item, schema) for item in schema.inputs}
+    _check_named_sizes(arrays, schema)
+    return arrays
+
+
+def _check_named_sizes(arrays: Mapping[str, np.ndarray], schema: InputSchema) -> None:
+    """Raise a ValueError where inputs have other sizes in a dimension that the model gives the same name."""
+    sizes: dict[str, tuple[str, int]] = {}
+    for item in schema.inputs:
+        named = zip((item.known.shape or ())[1:], arrays[item.name].shape[1:], strict=False)
+        for size, own in ((size, own) for size, own in named if isinstance(size, str)):
+            first, other = sizes.setdefault(size, (item.name, own))
+            if own != other:
+                raise ValueError(
+                    f"Inputs {first!r} and {item.name!r} of the model share the dimension {size!r}, which is "
+                    f"{other} in the first and {own} in the second one: pad both to the same size."
+                )
 
 
 def _read(X: Any, item: Input, schema: InputSchema) -> np.ndarray:

@@ -21,6 +21,7 @@ __all__ = [
     "is_missing",
     "missing_rows",
     "refuse_masked",
+    "shape_of",
     "with_new_columns",
     "with_readable_names",
 ]
@@ -48,10 +49,13 @@ def refuse_masked(values: Any, name: str) -> None:
 def as_array_like(X: Any, name: str = "X") -> Any:
     """Return X as an object whose samples can be counted and selected; a ValueError for a masked array.
 
-    That is a CSR matrix for sparse formats other than CSR and CSC (one of them is a dictionary), an array for
-    an object that can only be converted to one, X itself otherwise. ``name`` is for messages.
+    That is a CSR matrix for sparse formats other than CSR and CSC (one of them is a dictionary), a dictionary
+    for an array with named fields, an array for an object that can only be converted to one, X itself
+    otherwise. ``name`` is for messages.
     """
     refuse_masked(X, name)
+    if isinstance(X, np.ndarray) and X.dtype.names is not None:
+        return {field: X[field] for field in X.dtype.names}
     if issparse(X):
         _check_sparse(X)
         return X if X.format in ("csr", "csc") else X.tocsr()
@@ -100,6 +104,20 @@ def _within(places: np.ndarray, size: int) -> bool:
     return not len(places) or bool(places.min() >= 0 and places.max() < size)
 
 
+def shape_of(values: Any, name: str) -> tuple[int, ...]:
+    """Return the shape of an array-like; a ValueError where its samples differ in shape."""
+    if hasattr(values, "shape"):
+        return tuple(values.shape)
+    try:
+        return np.shape(values)
+    except ValueError as error:
+        raise ValueError(
+            f"The samples of {name} have other shapes than one another: pad them to one shape, and "
+            "tell which places count by an input of the model for a mask, and by a sample_weight of the "
+            "shape of y."
+        ) from error
+
+
 def as_columns(X: Any) -> Any:
     """Return a list or an array as an array whose columns keep their kinds, named columns as they are."""
     if is_frame(X) or isinstance(X, Mapping):
@@ -135,6 +153,8 @@ def column_keys(X: Any) -> list[Hashable]:
 
 def column_values(X: Any, key: Hashable) -> np.ndarray:
     """Return a column as an array of the values that X holds."""
+    if isinstance(X, Mapping):
+        shape_of(X[key], f"column {key!r} of X")
     if isinstance(X, Mapping) or is_frame(X):
         return np.asarray(X[key])
     return X if X.ndim == 1 else X[:, key]

@@ -34,6 +34,8 @@ def input_schema(X: Any, estimator: Any, dtype: Any = np.float32) -> InputSchema
         _check_count(X.shape[1], estimator)
         return matrix_schema(X.shape[1], dtype)
     X = as_columns(X)
+    if not is_frame(X) and X.ndim > 2:  # images
+        return matrix_schema(X.shape[1:], dtype)
     if not is_frame(X) and X.ndim == 1 and X.dtype.kind in "OUT":  # documents
         texts = Input("X", TensorType(TensorProto.STRING, (None, 1)))
         vectorized = any(reader.vectorizes for reader in first_readers(estimator, [0]))

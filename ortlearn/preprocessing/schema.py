@@ -64,7 +64,16 @@ class InputSchema:
     @property
     def is_number_matrix(self) -> bool:
         """Whether one input takes all columns, as floating-point numbers."""
-        return self.is_matrix and self.inputs[0].known.elem_type in FLOATS
+        return self.is_matrix and self.inputs[0].known.elem_type in FLOATS and not self.is_array
+
+    @property
+    def is_array(self) -> bool:
+        """Whether one input takes all of X, which has no columns: images, sequences, numbers of words."""
+        if not self.is_matrix:
+            return False
+        shape, is_text = self.inputs[0].known.shape, self.inputs[0].known.elem_type == TensorProto.STRING
+        numbers_of_any_length = self.inputs[0].known.elem_type not in FLOATS and self.n_features is None
+        return shape is not None and (len(shape) > 2 or (numbers_of_any_length and not is_text))
 
     @property
     def float_dtype(self) -> np.dtype:
@@ -93,10 +102,15 @@ class InputSchema:
         return {item.name: item.known for item in self.inputs}
 
 
-def matrix_schema(n_features: int | None, dtype: Any = np.float32) -> InputSchema:
-    """Return the schema of a model that takes one matrix, as ``X``; ``dtype`` is ``object`` for text."""
+def matrix_schema(n_features: int | tuple[int, ...] | None, dtype: Any = np.float32) -> InputSchema:
+    """Return the schema of a model that takes one matrix, as ``X``; ``dtype`` is ``object`` for text.
+
+    ``n_features`` is the shape of a sample where X has more dimensions than two.
+    """
     elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    return InputSchema((Input(X_NAME, TensorType(elem_type, (None, n_features))),), n_features=n_features)
+    sizes = n_features if isinstance(n_features, tuple) else (n_features,)
+    inputs = (Input(X_NAME, TensorType(elem_type, (None, *sizes))),)
+    return InputSchema(inputs, n_features=sizes[0] if len(sizes) == 1 else None)
 
 
 def graph_inputs(
@@ -114,11 +128,10 @@ def graph_inputs(
     for name in names:
         if name not in types or types[name].elem_type not in ELEM_TYPES:
             raise ConversionError(f"Input {name!r} of the graph must be a tensor of numbers or text.")
-        shape = types[name].shape
-        if shape is not None and len(shape) not in (1, 2):
+        if types[name].shape == ():
             raise ConversionError(
-                f"Input {name!r} of the graph has {len(shape)} dimensions, {shape}: declare it with two, "
-                "samples and columns, and reshape it within the graph."
+                f"Input {name!r} of the graph is a single number: X has samples, so that its inputs must "
+                "have a first dimension for them. Make this input a constant of the graph."
             )
     return {name: types[name] for name in names}
 
@@ -127,7 +140,7 @@ def schema_of_graph(types: Mapping[str, TensorType]) -> InputSchema:
     """Return the schema of a file: one input takes all of X, several take the columns of their names."""
     if len(types) == 1:
         ((name, known),) = types.items()
-        width = None if known.shape is None else (*known.shape, 1)[1]
+        width = None if known.shape is None or len(known.shape) > 2 else (*known.shape, 1)[1]
         return InputSchema((Input(name, known),), n_features=width if isinstance(width, int) else None)
     inputs = tuple(Input(name, known, name) for name, known in types.items())
     return InputSchema(inputs, by_name=True)

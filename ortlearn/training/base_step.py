@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from .devices import Device
 from .sessions import make_session
 from .step_graphs import Carried
 from .task import TrainingTask
+from .threads import threads_of_training
 
 __all__ = ["BaseStep", "Pause"]
 
@@ -49,6 +51,21 @@ class BaseStep:
         self.device = device
         self.n_jobs = n_jobs
         self.carried = self.build()
+
+    def threads(self, size: int | str) -> int | None:
+        """Return the threads that pay for batches of a size, as ``n_jobs``.
+
+        Parameters
+        ----------
+        size : int or str
+            Rows of a full batch; a name where any number will do.
+
+        Returns
+        -------
+        int or None
+            What was asked for, or 1.
+        """
+        return threads_of_training(self.task, size, self.n_jobs)
 
     def make_session(self, model: ModelProto) -> Any:
         """Return a session on the step's device.
@@ -144,14 +161,16 @@ class BaseStep:
             Objective of each batch; the last one is the only one that may not be finite.
         """
         values: list[Any] = []
+        run, advance, note = self.run, buffers.advance, values.append
         for rows in split_batches(order, batch_size):
             if pause is not None and values:
                 pause(values)
-            values.append(self.run(rows, buffers))
-            if not np.isfinite(values[-1]):
+            value = run(rows, buffers)
+            note(value)
+            if not isfinite(value):
                 buffers.step_back(1)  # the weights that gave this value are not the last good ones
                 break
-            buffers.advance()
+            advance()
         return np.array(values)
 
     def build(self) -> list[Carried]:

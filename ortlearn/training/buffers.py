@@ -26,8 +26,8 @@ class Data:
         Features, C-contiguous, in the graph's type; Columns for a graph of several inputs.
     y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         Labels, in the graph's type.
-    sample_weight : ndarray of shape (n_samples,), default=None
-        Weights of the rows.
+    sample_weight : ndarray of shape (n_samples,) or (n_samples, n_positions), default=None
+        Weights of the rows, or of their positions for a loss of each.
     features : dict of str to ndarray or CSR matrix, default=None
         What stands for X where a part of the graph was computed before.
     """
@@ -103,6 +103,12 @@ class Data:
     def is_sparse(self) -> bool:
         """Whether features are sparse: they are then made dense a chunk of rows at a time."""
         return any(map(issparse, (self.features or {"": self.X}).values()))
+
+    @property
+    def row_weight(self) -> np.ndarray | None:
+        """Weights of the rows: means over positions where these have weights."""
+        weights = self.sample_weight
+        return weights if weights is None or weights.ndim == 1 else weights.mean(axis=1, dtype=np.float64)
 
     def __len__(self) -> int:
         return self.X.shape[0]

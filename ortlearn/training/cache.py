@@ -29,7 +29,12 @@ guard(_LOCK, _CACHE.clear)
 
 
 def cached_session(
-    task: TrainingTask, sizes: Hashable, device: Device, n_jobs: int | None, build: Callable[[], Any]
+    task: TrainingTask,
+    sizes: Hashable,
+    device: Device,
+    n_jobs: int | None,
+    build: Callable[[], Any],
+    spins: bool = True,
 ) -> tuple[Any, Any]:
     """Return a graph and a session on it, built once for tasks that need the same.
 
@@ -48,6 +53,8 @@ def cached_session(
         Threads.
     build : callable
         Returns an object with the graph as ``model``.
+    spins : bool, default=True
+        Whether threads that wait may spin; a graph is always built for the same.
 
     Returns
     -------
@@ -75,7 +82,7 @@ def cached_session(
             return _CACHE[key][:2]
     graph = build()
     try:
-        entry = graph, make_session(graph.model, device, n_jobs)
+        entry = graph, make_session(graph.model, device, n_jobs, spins=spins)
     except not_implemented() as error:
         text = str(error).rpartition(" : ")[2]
         if "Grad(" not in text:  # an operator of the model: rules have it too

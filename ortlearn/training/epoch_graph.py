@@ -29,6 +29,7 @@ from .step_graphs import (
     Carried,
     StepGraph,
     append_updates,
+    batch_type,
     copy_value,
     differentiated,
     objective_graph,
@@ -36,7 +37,18 @@ from .step_graphs import (
 )
 from .task import TrainingTask
 
-__all__ = ["LAST", "LOSSES", "ORDER", "REST", "EpochGraph", "batch_graph", "epoch_graph"]
+__all__ = [
+    "LAST",
+    "LOSSES",
+    "ORDER",
+    "REST",
+    "EpochGraph",
+    "all_rows",
+    "batch_graph",
+    "epoch_graph",
+    "gathered_columns",
+    "with_gathers",
+]
 
 REST = "ortlearn_rest"
 LAST = "ortlearn_last_loss"
@@ -74,11 +86,13 @@ class EpochGraph:
     timer: BatchTimer = field(default_factory=BatchTimer)
 
 
-def batch_graph(task: TrainingTask, size: int, packing: Packing | None = None) -> StepGraph:
-    """Return the graph of a step on a batch of a known size, fused.
+def batch_graph(
+    task: TrainingTask, size: int | str, packing: Packing | None = None, keep_output: bool = False
+) -> StepGraph:
+    """Return the graph of a step on a batch, fused where its size is known.
 
     Inputs are the columns of the batch, what is carried (vectors where there is a packing), and the
-    learning rate.
+    learning rate. The output of the model is one of the outputs where it is to be kept.
     """
     objective = objective_graph(task, size)
     if packing is not None:
@@ -98,7 +112,11 @@ def batch_graph(task: TrainingTask, size: int, packing: Packing | None = None) -
     names = [value.name for value in gradient.graph.output][-len(task.graph.weights) :]
     gradients = dict(zip(task.graph.weights, names, strict=True))
     step = append_updates(task, gradient, gradients, OBJECTIVE)
-    return StepGraph(fuse_step(step.model), step.value, step.carried)
+    model = step.model
+    if keep_output:
+        output = make_value_info(task.graph.output, batch_type(task.graph.output_type, size))
+        model = with_fields(model, output=[*model.graph.output, output])
+    return StepGraph(fuse_step(model) if isinstance(size, int) else model, step.value, step.carried)
 
 
 def epoch_graph(task: TrainingTask, size: int, rest: int, long: bool = False) -> EpochGraph:
@@ -122,8 +140,8 @@ def epoch_graph(task: TrainingTask, size: int, rest: int, long: bool = False) ->
     """
     packing = Packing(task) if is_worth_packing(task) else None
     step = batch_graph(task, size, packing)
-    columns = [v.name for v in step.model.graph.input if v.name in _column_names(task)]
-    gathered = _with_gathers(step, columns, ROWS_OF_BATCH)
+    columns = gathered_columns(task, step)
+    gathered = with_gathers(step, columns, ROWS_OF_BATCH)
     body, invariant = _split_invariant(gathered, {*columns, ROWS_OF_BATCH, RATE})
     op = GraphBuilder(opset_versions(step.model)[""], prefix="ortlearn_epoch_")
     op.nodes.extend(invariant.nodes)
@@ -151,11 +169,13 @@ def epoch_graph(task: TrainingTask, size: int, rest: int, long: bool = False) ->
     return EpochGraph(model, [item for item, _ in after], draws)
 
 
-def _column_names(task: TrainingTask) -> set[str]:
-    return {*task.graph.features, task.objective.label, SAMPLE_WEIGHT}
+def gathered_columns(task: TrainingTask, step: StepGraph) -> list[str]:
+    """Return the inputs of a step that are columns of a batch: features, labels and weights."""
+    columns = {*task.graph.features, task.objective.label, SAMPLE_WEIGHT}
+    return [value.name for value in step.model.graph.input if value.name in columns]
 
 
-def _with_gathers(step: StepGraph, columns: list[str], rows: str) -> ModelProto:
+def with_gathers(step: StepGraph, columns: list[str], rows: str) -> ModelProto:
     """Return a step that takes its rows from all of them."""
     model = map_names(step.model, {name: BATCH_OF.format(name) for name in columns})
     op = GraphBuilder(opset_versions(model)[""], existing_names=graph_names(model.graph), prefix="gather_")
@@ -194,7 +214,7 @@ def _append_rest(
 ) -> dict[Carried, str]:
     """Append the last short batch, and return the name of each result."""
     last = batch_graph(task, rest, packing)
-    model = _with_gathers(last, columns, REST)
+    model = with_gathers(last, columns, REST)
     shared = {*columns, REST, RATE}
     names = {name: LAST_OF.format(name) for name in graph_names(model.graph) - shared}
     names |= {own.source: name for own, name in zip(last.carried, looped.values(), strict=True)}
@@ -222,7 +242,7 @@ def _assemble(
     own = {value.name: value for value in (*step.model.graph.input, *step.model.graph.output)}
     elem_type = helper.np_dtype_to_tensor_dtype(task.graph.dtype)
     size = own[columns[0]].type.tensor_type.shape.dim[0].dim_value
-    inputs = [_all_rows(own[name]) for name in columns]
+    inputs = [all_rows(own[name]) for name in columns]
     inputs.append(make_value_info(ORDER, TensorType(TensorProto.INT64, ("batches", size))))
     if rest:
         inputs.append(make_value_info(REST, TensorType(TensorProto.INT64, (rest,))))
@@ -239,7 +259,8 @@ def _assemble(
     return model
 
 
-def _all_rows(value: ValueInfoProto) -> ValueInfoProto:
+def all_rows(value: ValueInfoProto) -> ValueInfoProto:
+    """Return the input of all rows that a column of a batch is taken from."""
     copied = copy_value(value)
     copied.type.tensor_type.shape.dim[0].dim_param = "rows"
     return copied

@@ -65,7 +65,7 @@ class EpochStep(BaseStep):
                 self.task,
                 (self.size, rest, self._long),
                 self.device,
-                self.n_jobs,
+                self.threads(self.size),
                 lambda: epoch_graph(self.task, self.size, rest, self._long),
             )
         return self._own[rest]

@@ -10,11 +10,11 @@ from onnx import ModelProto
 
 from ..differentiation import gradient_of_loss
 from ..exceptions import PluginError
-from .buffers import Data, row_bytes, take_rows
+from .activations import rows_of_call
+from .buffers import Data, take_rows
 from .cache import cached_session
 from .coordinates import Coordinates
 from .devices import Device, ort_value
-from .hoisting import CHUNK_BYTES
 from .rescaling import last_weights
 from .smoothing import WIDTH, smoothed_objective
 from .step_graphs import OBJECTIVE, objective_graph
@@ -184,7 +184,8 @@ class FullBatchStep:
         self._width = ort_value(np.zeros((), dtype=self.task.graph.dtype), self.device)
         self._gradients = [ort_value(np.zeros_like(weights[n]), self.device) for n in self.task.graph.weights]
         self._bindings: dict[bool, tuple[Any, Any, set[str]]] = {}
-        self._whole = None if self._needs_chunks(data) else self._values(slice(0, len(data)))
+        self._size = rows_of_call(self.task, data)
+        self._whole = self._values(slice(0, len(data))) if self._size is None else None
 
     def _bound(self, rounded: bool) -> tuple[Any, Any, set[str]]:
         """Return a session, bound to weights and results, and the names of its inputs."""
@@ -205,10 +206,6 @@ class FullBatchStep:
         self._data = self._whole = self._coordinates = None  # type: ignore[assignment]
         self._weights, self._gradients, self._bindings = {}, [], {}
 
-    def _needs_chunks(self, data: Data) -> bool:
-        # A graph's own loss may be anything of its rows: it gets them all.
-        return data.is_sparse and self.task.objective.loss is not None
-
     def _values(self, rows: slice) -> dict[str, Any]:
         """Return some rows as inputs of the graph."""
         data, numbers = self._data, None
@@ -219,17 +216,17 @@ class FullBatchStep:
         return {name: ort_value(array, self.device) for name, array in arrays.items()}
 
     def _parts(self) -> Iterator[tuple[float, dict[str, Any]]]:
-        """Yield the shares of the objective and their rows: all rows, or chunks made dense."""
+        """Yield the shares of the objective and their rows: all rows, or chunks of them."""
         if self._whole is not None:
             yield 1.0, self._whole
             return
         n_rows = len(self._data)
-        weights = self._data.sample_weight
+        weights = self._data.row_weight
         counts = np.ones(n_rows) if weights is None else weights.astype(np.float64)
-        size = max(1, CHUNK_BYTES // row_bytes(self._data.inputs(self.task).values()))
-        for start in range(0, n_rows, size):
-            rows = slice(start, min(start + size, n_rows))
-            yield counts[rows].sum() / counts.sum(), self._values(rows)
+        for start in range(0, n_rows, self._size or n_rows):
+            rows = slice(start, min(start + (self._size or n_rows), n_rows))
+            if counts[rows].any():
+                yield counts[rows].sum() / counts.sum(), self._values(rows)
 
     def evaluate(self, vector: np.ndarray, width: float = 0.0) -> tuple[float, np.ndarray]:
         """Return the objective of all rows and its gradient, of a vector of all weights, in float64.

@@ -26,6 +26,8 @@ FEATURE_BYTES = 2**23
 PROBE_ROWS = 8
 #: Bytes from which on a result that is mostly zeros (text, categories) is kept sparse.
 SPARSE_BYTES = 2**28
+#: Bytes of results that are kept for all rows; larger ones are computed batch by batch.
+MAX_BYTES = 2**31
 #: Share of values other than zero up to which a result is mostly zeros.
 MAX_DENSITY = 0.05
 
@@ -58,7 +60,8 @@ def needs_hoisting(task: TrainingTask) -> bool:
 def hoist(task: TrainingTask, data: Data, device: Device, n_jobs: int | None) -> tuple[TrainingTask, Data]:
     """Compute the frozen prefix of a task on all rows, and return the task that is left.
 
-    A prefix that does not treat rows one by one (a mean over the batch, say) stays where it is.
+    A prefix that does not treat rows one by one (a mean over the batch, say) stays where it is, and so does
+    one whose results take more than 2 GiB and more than the rows themselves.
 
     Parameters
     ----------
@@ -187,7 +190,7 @@ def split_prefix(
     feeds = {value.name: inputs[value.name] for value in prefix.graph.input}
     session = make_session(prefix, device, n_jobs)
     some = _rows_one_by_one(session, feeds)
-    if some is None:
+    if some is None or not (needs_hoisting(task) or _fits(some, feeds)):
         return _checked(task), None
     passed = [name for name in frontier if name in inputs]
     outputs = (value.name for value in session.get_outputs())
@@ -243,7 +246,8 @@ def _for_any_rows(prefix: ModelProto) -> ModelProto:
         for dim in source.type.tensor_type.shape.dim[:1]:
             dim.dim_param = "rows"
     for value in prefix.graph.output:
-        value.type.tensor_type.ClearField("shape")
+        if value.type.HasField("tensor_type"):  # onnx knows no types behind fused operators
+            value.type.tensor_type.ClearField("shape")
     return prefix
 
 
@@ -270,6 +274,18 @@ def _is_close(left: np.ndarray, right: np.ndarray) -> bool:
     if left.dtype.kind == "f":
         return np.allclose(left, right, rtol=1e-5, atol=1e-6, equal_nan=True)
     return np.array_equal(left, right)
+
+
+def _fits(values: list[np.ndarray], feeds: dict[str, Any]) -> bool:
+    """Return whether results, of which some are given, can be kept for all rows; there is room for inputs."""
+    n_rows, total = _n_rows(feeds), 0.0
+    for value in values:
+        is_sparse = _stays_sparse(value, n_rows)
+        of_row = (
+            3 * np.count_nonzero(value) * value.itemsize / len(value) if is_sparse else row_bytes([value])
+        )
+        total += n_rows * of_row
+    return total <= max(MAX_BYTES, n_rows * row_bytes(feeds.values()))
 
 
 def _n_rows(feeds: dict[str, Any]) -> int:

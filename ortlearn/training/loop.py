@@ -255,7 +255,7 @@ class _Run:
     def _run_part(self, data: Data, order: np.ndarray) -> None:
         """Update on some batches."""
         epoch, size = self._epoch, self.settings.batch_size
-        epoch.begin_part(batch_shares(order, size, data.sample_weight))
+        epoch.begin_part(batch_shares(order, size, data.row_weight))
         values = self.step.run_epoch(order, size, self.buffers, self._pause)
         epoch.end_part(values)
         if not np.isfinite(values[-1]):
@@ -267,8 +267,10 @@ class _Run:
         """Take note that some batches are done, and tell the observer now and then."""
         place, n_parts = self._place, len(self._epoch.objectives)
         self._place = _Place(*place[:3], self.buffers.current, n_parts, values, len(values))
+        if self._pause_of is None:
+            return
         now = batch_timer.clock()
-        if self._pause_of is not None and now - self._paused > PAUSE:
+        if now - self._paused > PAUSE:
             self._paused = now
             self._pause_of(self.located)
 

@@ -21,9 +21,9 @@ def mean_loss(op: GraphBuilder, rows: str, sample_weight: str | None) -> str:
     op : GraphBuilder
         Where the nodes go.
     rows : str
-        Losses of the rows, of shape (n,).
+        Losses of the rows, of shape (n,), or of their positions, of shape (n, positions).
     sample_weight : str or None
-        Their weights, of shape (n,). A batch whose weights are all zero has an objective of zero.
+        Their weights, of the same shape. A batch whose weights are all zero has an objective of zero.
 
     Returns
     -------

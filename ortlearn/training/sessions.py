@@ -35,13 +35,15 @@ MANY_NODES = 4096
 CONDITION = "ortlearn_condition"
 
 
-def session_options(n_jobs: int | None = None) -> Any:
-    """Return session options for some threads: None is one, -1 all cores."""
+def session_options(n_jobs: int | None = None, spins: bool = True) -> Any:
+    """Return session options for some threads: None is one, -1 all cores.
+
+    Threads that wait may spin, unless several sessions take turns: those of one take the cores of the other.
+    """
     ort = runtime()
     options = ort.SessionOptions()
     options.intra_op_num_threads = n_threads(n_jobs)
-    if _is_worker():
-        # Threads that spin while they wait take the cores of the other workers.
+    if _is_worker() or not spins:  # other workers need the cores, too
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
@@ -58,6 +60,7 @@ def make_session(
     options: Any = None,
     provider_options: Any = None,
     providers: Any = None,
+    spins: bool = True,
 ) -> Any:
     """Return an inference session.
 
@@ -73,6 +76,8 @@ def make_session(
         Replaces the options made from ``n_jobs``.
     provider_options, providers : default=None
         Replace those of the device.
+    spins : bool, default=True
+        Whether threads that wait may spin: False where sessions take turns.
 
     Returns
     -------
@@ -80,7 +85,7 @@ def make_session(
         Session.
     """
     if options is None:
-        options = session_options(n_jobs)
+        options = session_options(n_jobs, spins)
         # Planning which tensors share memory takes time that grows with the square of the nodes.
         options.enable_mem_reuse = options.enable_mem_pattern = count_nodes(model.graph) < MANY_NODES
     content = with_loop_limits(model, CONDITION).SerializeToString()
@@ -144,7 +149,7 @@ def bound_run(
     input_names, output_names : list of str
         Names of the tensors.
     feeds, fetches : OrtValueVector or list of OrtValue
-        Inputs and outputs, as many as there are names.
+        Inputs and outputs, as many as there are names. The caller keeps the arrays behind them.
 
     Returns
     -------
@@ -153,9 +158,9 @@ def bound_run(
     """
     binding = session.io_binding()._iobinding
     for name, value in zip(input_names, feeds, strict=True):
-        binding.bind_ortvalue_input(name, value)
+        binding.bind_ortvalue_input(name, getattr(value, "_ortvalue", value))
     for name, value in zip(output_names, fetches, strict=True):
-        binding.bind_ortvalue_output(name, value)
+        binding.bind_ortvalue_output(name, getattr(value, "_ortvalue", value))
     return partial(session._sess.run_with_iobinding, binding, _default_run_options())
 
 

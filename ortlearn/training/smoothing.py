@@ -50,6 +50,11 @@ class SmoothedLoss(BaseLoss):
     def __init__(self, loss):
         self.loss = loss
 
+    @property
+    def by_position(self):  # type: ignore[override]
+        """Whether there is a loss for each position."""
+        return self.loss.by_position
+
     def forward(self, op, expected, predicted):
         """Write the loss of each row; it reads the width."""
         return self.loss.forward(_RoundingBuilder(op), expected, predicted)

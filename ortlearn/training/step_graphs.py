@@ -108,8 +108,15 @@ def batch_inputs(task: TrainingTask, batch: int | str) -> list[ValueInfoProto]:
     if objective.loss is not None:
         inputs.append(make_value_info(objective.label, batch_type(objective.label_type, batch)))
     if objective.weighted and objective.loss is not None:
-        inputs.append(make_value_info(SAMPLE_WEIGHT, TensorType(elem_type(task), (batch,))))
+        inputs.append(make_value_info(SAMPLE_WEIGHT, row_type(task, batch)))
     return inputs
+
+
+def row_type(task: TrainingTask, batch: int | str) -> TensorType:
+    """Return the type of the losses of a batch, and of their weights: one for each row, or each position."""
+    loss, labels = task.objective.loss, task.objective.label_type.shape or ()
+    positions = labels[1:2] if loss is not None and loss.by_position else ()
+    return TensorType(elem_type(task), (batch, *positions))
 
 
 def elem_type(task: TrainingTask) -> int:
@@ -117,7 +124,8 @@ def elem_type(task: TrainingTask) -> int:
     return helper.np_dtype_to_tensor_dtype(task.graph.dtype)
 
 
-def _with_batch_dimension(task: TrainingTask, batch: int | str) -> ModelProto:
+def with_batch_dimension(task: TrainingTask, batch: int | str) -> ModelProto:
+    """Return the model of a task whose columns have the rows of a batch."""
     model = copy_model(task.graph.model)
     features = task.graph.features
     for value in model.graph.input:
@@ -126,13 +134,13 @@ def _with_batch_dimension(task: TrainingTask, batch: int | str) -> ModelProto:
         elif value.name == task.objective.label:
             value.CopyFrom(make_value_info(value.name, batch_type(task.objective.label_type, batch)))
         elif value.name == SAMPLE_WEIGHT:
-            value.CopyFrom(make_value_info(SAMPLE_WEIGHT, TensorType(elem_type(task), (batch,))))
+            value.CopyFrom(make_value_info(SAMPLE_WEIGHT, row_type(task, batch)))
     del model.graph.value_info[:]
     return model
 
 
 def row_losses(task: TrainingTask, op: GraphBuilder, batch: int | str) -> str:
-    """Write the loss of each row of a batch."""
+    """Write the loss of each row of a batch, or of each position of them."""
     objective, output = task.objective, task.graph.output
     assert objective.loss is not None
     op.set_type(objective.label, *batch_type(objective.label_type, batch))
@@ -142,12 +150,12 @@ def row_losses(task: TrainingTask, op: GraphBuilder, batch: int | str) -> str:
 
 
 def row_loss_graph(task: TrainingTask) -> tuple[ModelProto, str]:
-    """Return the graph of the loss of each row, and the name of its output of shape (n,)."""
-    model = _with_batch_dimension(task, BATCH)
+    """Return the graph of the loss of each row, or position, and the name of its output."""
+    model = with_batch_dimension(task, BATCH)
     op = builder(task, model, "loss_")
     rows = row_losses(task, op, BATCH)
     inputs = [value for value in batch_inputs(task, BATCH) if value.name != SAMPLE_WEIGHT]
-    output = make_value_info(rows, TensorType(elem_type(task), (BATCH,)))
+    output = make_value_info(rows, row_type(task, BATCH))
     return append_nodes(model, op, inputs=inputs, outputs=[output]), rows
 
 
@@ -157,7 +165,7 @@ def objective_graph(task: TrainingTask, batch: int | str = BATCH) -> ModelProto:
     Where the penalty has a proximal step, a second output is the objective without what that step
     is for.
     """
-    model = _with_batch_dimension(task, batch)
+    model = with_batch_dimension(task, batch)
     op = builder(task, model, "loss_")
     if task.objective.loss is None:
         value = task.graph.output

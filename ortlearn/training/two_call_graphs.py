@@ -1,15 +1,29 @@
-"""The graphs around a forward and a backward of their own: the loss and its gradient, the update."""
+"""The graphs of a step as two calls, and of a loss and an update around a forward and a backward."""
 
 from __future__ import annotations
 
-from onnx import ModelProto, ValueInfoProto
+from typing import NamedTuple
+
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 from ..differentiation import gradient_of_loss
-from ..graphs import TensorType, append_nodes, copy_model, make_value_info, map_names
+from ..graphs import (
+    TensorType,
+    append_nodes,
+    copy_model,
+    make_value_info,
+    map_names,
+    node_inputs,
+    value_types,
+)
+from ..graphs.editing import with_fields
+from ..graphs.nodes import needed_nodes
+from .epoch_graph import all_rows, batch_graph, gathered_columns, with_gathers
 from .objective import add_terms, mean_loss, penalty_terms
 from .step_graphs import (
     BATCH,
     OBJECTIVE,
+    ROWS,
     SAMPLE_WEIGHT,
     SMOOTH,
     StepGraph,
@@ -24,7 +38,80 @@ from .step_graphs import (
 )
 from .task import TrainingTask
 
-__all__ = ["loss_gradient_graph", "update_graph"]
+__all__ = ["TwoCallGraphs", "loss_gradient_graph", "two_call_graphs", "update_graph"]
+
+
+class TwoCallGraphs(NamedTuple):
+    """A step on a batch in two graphs; both gather their columns from those of all rows.
+
+    Attributes
+    ----------
+    forward : StepGraph
+        From the features, the numbers of the rows of the batch (``ortlearn_rows``) and the weights to the
+        output of the model, and to what the second graph needs besides.
+    backward : StepGraph
+        From these, the labels, the learning rate and what is carried to the objective and the new weights and
+        states.
+    """
+
+    forward: StepGraph
+    backward: StepGraph
+
+
+def two_call_graphs(task: TrainingTask, size: int | str = BATCH) -> TwoCallGraphs:
+    """Return the graphs of a step on a batch, by our own rules, cut after the output of the model.
+
+    Parameters
+    ----------
+    task : TrainingTask
+        What is trained, with a loss that is a graph.
+    size : int or str
+        Rows of a batch; a name where any number will do.
+
+    Returns
+    -------
+    TwoCallGraphs
+        Both graphs.
+
+    Raises
+    ------
+    GradientError
+        If an operator has no gradient.
+    """
+    if task.gradient == "auto":
+        task = task.changed(gradient="rules")
+    step = batch_graph(task, size, keep_output=True)
+    columns = {name: all_rows(copy_value(_input(step, name))) for name in gathered_columns(task, step)}
+    model = with_gathers(step, list(columns), ROWS)
+    nodes, output = list(model.graph.node), task.graph.output
+    first = needed_nodes(nodes, [output])
+    made = {name for node in first for name in node.output}
+    late = [node for node in nodes if made.isdisjoint(node.output)]
+    read = {name for node in late for name in node_inputs(node)}
+    saved = [name for node in first for name in node.output if name in read]
+    rows = make_value_info(ROWS, TensorType(TensorProto.INT64, (size,)))
+    inputs = [*columns.values(), rows, *(v for v in step.model.graph.input if v.name not in columns)]
+    types = value_types(with_fields(model, input=inputs))
+    infos = [make_value_info(name, types[name]) for name in saved]
+    results = [value for value in model.graph.output if value.name not in saved]
+    early = [value for value in results if value.name in made]
+    forward = _part(model, first, inputs, [*early, *infos])
+    backward = _part(model, late, [*inputs, *infos], [v for v in results if v.name not in made])
+    return TwoCallGraphs(StepGraph(forward, None, []), StepGraph(backward, OBJECTIVE, step.carried))
+
+
+def _input(step: StepGraph, name: str) -> ValueInfoProto:
+    return next(value for value in step.model.graph.input if value.name == name)
+
+
+def _part(
+    model: ModelProto, nodes: list[NodeProto], inputs: list[ValueInfoProto], outputs: list[ValueInfoProto]
+) -> ModelProto:
+    """Return some nodes of a model as a model."""
+    read = {name for node in nodes for name in node_inputs(node)} | {value.name for value in outputs}
+    constants = [tensor for tensor in model.graph.initializer if tensor.name in read]
+    needed = [value for value in inputs if value.name in read]
+    return with_fields(model, node=nodes, initializer=constants, input=needed, output=outputs, value_info=[])
 
 
 def _empty_model(task: TrainingTask, inputs: list[ValueInfoProto]) -> ModelProto:

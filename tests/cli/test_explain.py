@@ -34,7 +34,26 @@ def test_onnx(run):
     assert (result["task"], result["classes"]) == ("classification", ["barbera", "barolo", "grignolino"])
     assert result["operators"]["Softmax"] == 1 and result["without_gradient"] == {}
     text = run("explain", "wine.onnx").out
-    assert "inputs: X float(N, 3)" in text and "coef       (3, 3)  MatMul    yes" in text
+    (line,) = [line.split() for line in text.splitlines() if line.startswith("coef ")]
+    assert "inputs: X float(N, 3)" in text and line[2:] == ["(3,", "3)", "MatMul", "yes"]
+    assert text.splitlines()[-1] == "trained: 12 of 18 numbers, in 2 of 4 weights"
+
+
+def test_a_preview(run):
+    """Of patterns and adapters, of a file and of a scikit-learn model."""
+    asked = ("--weights-to-train", "inter*")
+    for path, trained in (("wine.onnx", "intercept"), ("wine.skops", ["intercept"])):
+        result = run("explain", path, *asked, "--json").result
+        assert [
+            row.get("name", row.get("weights"))
+            for row in result["weights"]
+            if row.get("trained", row.get("trainable"))
+        ] == [trained]
+    result = run("explain", "wine.onnx", "--lora", "1", "--json").result
+    shapes = {row["name"]: row["shape"] for row in result["weights"] if row["trained"]}
+    assert shapes == {"coef.lora_A": [3, 1], "coef.lora_B": [1, 3]}
+    assert "lora is for ONNX files" in run("explain", "wine.skops", "--lora", "1").out
+    assert "'x' matches no" in run("explain", "wine.onnx", "--weights-to-train", "x").out
 
 
 def test_operators_without_a_gradient(run, tmp_path):

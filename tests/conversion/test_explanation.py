@@ -180,7 +180,8 @@ def test_an_onnx_model():
     row = only(table.rows, weights=("mean",))
     assert row.operator == "Sub" and row.advice == "weights_to_train='mean' trains it"
     assert row.reason == "neither a factor of a product, nor added to one, nor a table"
-    assert table.rows[0].step == table.rows[0].attribute == ""
+    assert (table.rows[0].step, table.rows[0].attribute) == ("Sub_0", "")
+    assert row.shapes == ((2,),) and table.summary == "trained: 18 of 20 numbers, in 2 of 3 weights"
 
 
 def test_a_gradient_that_stops_names_the_operator():
@@ -242,9 +243,9 @@ def test_an_estimator_that_predicts_before_it_is_fitted_is_fitted():
 
 def test_a_weight_that_only_a_body_reads():
     model = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
-        g (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}, float[1] v = {3}>
+        g (float[N,2] x) => (float[N,2] y) <float[2,2] w = {1, 2, 3, 4}, float[2] v = {3, 4}>
         { z = MatMul (x, w)
           m = ReduceMax <keepdims = 0> (x)  c = Cast <to = 9> (m)
-          y = If (c) <then_branch = t () => (float[N,1] p) { p = Mul (z, v) },
-                      else_branch = e () => (float[N,1] q) { q = Identity (z) }> }""")
+          y = If (c) <then_branch = t () => (float[N,2] p) { p = Mul (z, v) },
+                      else_branch = e () => (float[N,2] q) { q = Identity (z) }> }""")
     assert {row.weights: row.operator for row in explain(model).rows} == {("w",): "MatMul", ("v",): "If"}

@@ -101,7 +101,8 @@ def run_onnx():
         session = make_session(model, Device("cpu"))
         names = [output.name for output in session.get_outputs()]
         data = next(i for i in session.get_inputs() if i.name not in feeds)
-        dtype = {"tensor(float)": np.float32, "tensor(double)": np.float64}[data.type]
+        types = {"tensor(float16)": np.float16, "tensor(float)": np.float32, "tensor(double)": np.float64}
+        dtype = types[data.type]
         rows = np.asarray(X).astype(dtype)
         return dict(zip(names, session.run(None, {data.name: rows, **feeds}), strict=True))
 

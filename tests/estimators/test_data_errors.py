@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from onnx import parser
 from skl2onnx import to_onnx
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
@@ -62,13 +63,32 @@ def test_scores_without_labels_need_a_loss_for_classes(y, end):
     assert cured.fit(X, NAMES).classes_.tolist() == ["setosa", "versicolor", "virginica"]
 
 
-@pytest.mark.parametrize("columns, n_rows", [(3, 100), (1, 40)])
-def test_a_file_without_classes_needs_all_of_them(columns, n_rows):
+@pytest.mark.parametrize("columns, n_rows", [(3, 100), (3, 40), (1, 40)])
+def test_rows_lack_classes_of_a_file_without_names_for_them(columns, n_rows):
     model = OrtGradientOptimizer(scores(columns), learning_loss="log_loss", **STILL)
-    with pytest.raises(ValueError, match=r"y lacks some classes, name all of them: fit\(X, y, classes="):
-        model.fit(X[:n_rows], CLASSES[:n_rows])
-    classes = [0, 1, 2] if columns == 3 else [0, 1]
-    assert model.partial_fit(X[:n_rows], CLASSES[:n_rows], classes=classes).classes_.tolist() == classes
+    numbers = [0, 1, 2] if columns == 3 else [0, 1]
+    assert model.fit(X[:n_rows], CLASSES[:n_rows]).classes_.tolist() == numbers
+    with pytest.raises(
+        ValueError, match=r"y lacks some classes, name all of them: fit\(X, y, classes=|1 class"
+    ):
+        model.fit(X[:n_rows], NAMES[:n_rows])
+    names = ["versicolor", "setosa", "virginica"][: len(numbers)]
+    assert clone(model).partial_fit(X[:n_rows], NAMES[:n_rows], classes=names).classes_.tolist() == names
+    with pytest.raises(ValueError, match="must name each class once"):
+        model.fit(X[:n_rows], NAMES[:n_rows], classes=["setosa"] * 3)
+
+
+def test_classes_are_in_the_order_of_the_scores_of_a_file():
+    file = parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 18]> g (float[N,4] x) => (float[N,3] y, int64[N] label)
+        <float[4,3] w = {1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0}>
+        { y = MatMul (x, w) label = ArgMax <axis = 1, keepdims = 0> (y) }"""
+    )
+    names = np.array(["virginica", "setosa", "versicolor"])
+    best = names[X[:, :3].argmax(axis=1)]
+    trained = OrtGradientOptimizer(file, **STILL).fit(X, best, classes=names)
+    assert trained.classes_.tolist() == names.tolist()
+    np.testing.assert_array_equal(trained.predict(X), best)
 
 
 def test_more_classes_than_scores():

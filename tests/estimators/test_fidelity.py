@@ -9,6 +9,7 @@ from sklearn.compose import TransformedTargetRegressor
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsRegressor
+from sklearn.svm import NuSVC
 
 from ortlearn import OrtGradientOptimizer
 from ortlearn.estimators.fidelity import ROWS, compare_with_sklearn
@@ -73,3 +74,18 @@ def test_infinite_predictions_of_both_are_the_same():
     with np.errstate(over="ignore"), warnings.catch_warnings():
         warnings.simplefilter("error")
         compare_with_sklearn(runner_of(model, X[:, 0]), model, X, X, X[:, 0])
+
+
+def test_decisions_of_large_coefficients_are_compared():
+    """Their kernels cancel: votes of pairs tie otherwise in float32, where most classes are the same."""
+    rng = np.random.RandomState(5)
+    rows = rng.normal(size=(60, 4))
+    y = rng.randint(0, 4, 60)
+    model = NuSVC(nu=0.3, kernel="linear").fit(rows, y)
+    assert np.abs(model.dual_coef_).max() > 1e4
+    with pytest.warns(FidelityWarning, match="NuSVC differs from scikit-learn's decision_function by up to"):
+        OrtGradientOptimizer(model, **STILL).fit(rows, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FidelityWarning)
+        ours = OrtGradientOptimizer(model, dtype="float64", **STILL).fit(rows, y)
+    np.testing.assert_allclose(ours.decision_function(rows), model.decision_function(rows), atol=1e-6)

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.neural_network import MLPRegressor
 
 from ortlearn.conversion import onnx_rename_weights
-from ortlearn.training import OrtGradientForwardBackward, cache
+from ortlearn.training import OrtGradientForwardBackward, cache, threads
 from ortlearn.training.forks import PerProcess
 from ortlearn.training.sessions import session_options
 
@@ -55,7 +55,8 @@ def in_child(function):
 
 
 @pytest.fixture
-def fitted(either):
+def fitted(either, monkeypatch):
+    monkeypatch.setattr(threads, "LARGE", 0)  # two threads for products of any size
     network = MLPRegressor(hidden_layer_sizes=(60, 60))
     model = either(network, n_jobs=2, max_iter=2, batch_size=500, random_state=0).fit(X, Y)
     model.predict(X), model.score(X, Y), model.losses(X, Y)
@@ -151,7 +152,7 @@ import numpy as np
 from sklearn.neural_network import MLPRegressor
 from ortlearn import {name}
 X = np.random.RandomState(0).normal(size=(2000, 40)).astype(np.float32)
-model = {name}(MLPRegressor(hidden_layer_sizes=(60,)), n_jobs=2, max_iter=1, batch_size=500).fit(X, X[:, 0])
+model = {name}(MLPRegressor(hidden_layer_sizes=(500,)), n_jobs=2, max_iter=1, batch_size=500).fit(X, X[:, 0])
 model.predict(X)
 process = os.fork()
 if process:

@@ -22,6 +22,12 @@ LAYERS = {
         d = Transpose <perm = [1, 0, 2]> (b) h = Reshape (d, eight)""",
         {"w": (2, 12, 2), "r": (2, 12, 4)},
     ),
+    "Attention": (
+        """f = Reshape (s, six) a = com.microsoft.Attention <num_heads = 2> (f, w, r) d = Reshape (a, twelve)
+        m = com.microsoft.FusedGemm <activation = "Tanh"> (d, k, i)
+        h = com.microsoft.FastGelu (m, b)""",
+        {"w": (2, 6), "r": (6,), "k": (12, 8), "i": (8,), "b": (8,)},
+    ),
     "SkipLayerNormalization": (
         """f = Reshape (s, twelve) a = MatMul (f, w) g = com.microsoft.FastGelu (a) m = MatMul (g, r)
         h = com.microsoft.SkipLayerNormalization (m, a, k, i)""",
@@ -53,8 +59,22 @@ def test_a_layer_learns(kind, name):
     X = rng.normal(size=(300, 12)).astype(np.float32)
     y = np.tanh(X[:, ::2].sum(axis=1) / 2)
     options = {"learning_rate": LearningRateAdam(eta0=0.02), "max_iter": 40, "random_state": 0}
-    weights = [*LAYERS[name][1], "v", "c"]
-    trainer = kind(file_of(name), weights_to_train=weights, warm_start=True, **options).fit(X, y)
-    assert trainer.score(X, y) > 0.9
+    trainer = kind(file_of(name), warm_start=True, **options).fit(X, y)
+    assert trainer.score(X, y) > 0.9 and set(trainer.get_weights()) == {*LAYERS[name][1], "v", "c"}
     before, after = (initializer_arrays(model) for model in (file_of(name), trainer.get_trained_onnx()))
-    assert all(np.abs(after[weight] - before[weight]).max() > 0 for weight in weights)
+    assert all(np.abs(after[weight] - before[weight]).max() > 0 for weight in trainer.get_weights())
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_layer_is_drawn_and_frozen(name):
+    """Patterns leave it as it is, bit for bit; without a warm start it is drawn anew."""
+    X = np.random.default_rng(0).normal(size=(30, 12)).astype(np.float32)
+    options = {"max_iter": 2, "random_state": 0, "learning_rate": 1e-3}
+    own, before = LAYERS[name][1], initializer_arrays(file_of(name))
+    frozen = OrtGradientOptimizer(file_of(name), weights_to_train=["MatMul", "c"], **options).fit(X, X[:, 0])
+    after = initializer_arrays(frozen.get_trained_onnx())
+    assert {key for key in before if after[key].tobytes() != before[key].tobytes()} <= {"v", "c", "w", "r"}
+    trained = OrtGradientOptimizer(file_of(name), weights_to_train=list(own), **options).fit(X, X[:, 0])
+    after = initializer_arrays(trained.get_trained_onnx())
+    assert all(np.abs(after[key] - before[key]).max() > 0.01 for key in own)
+    assert all(after[key].tobytes() == before[key].tobytes() for key in ("v", "c"))

@@ -14,7 +14,7 @@ from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ortlearn.training import cache
+from ortlearn.training import cache, threads
 
 X = np.random.RandomState(0).normal(size=(300, 6)).astype(np.float32)
 Y = X[:, 0] - X[:, 1]
@@ -69,7 +69,8 @@ def weights(trained):
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
-def test_eight_fits_at_once(n_jobs, case):
+def test_eight_fits_at_once(n_jobs, case, monkeypatch):
+    monkeypatch.setattr(threads, "LARGE", 0)
     model, y = case
     model.set_params(n_jobs=n_jobs)
     expected = weights(copy.deepcopy(model).fit(X, y))

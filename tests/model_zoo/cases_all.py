@@ -40,7 +40,7 @@ NO_CASE = {
     "MinCovDet": _COVARIANCE,
     "MultiLabelBinarizer": "transforms labels, not rows",
     "OAS": _COVARIANCE,
-    "PatchExtractor": "takes images and returns more rows than it was given",
+    "PatchExtractor": "has no parameters, and gives more samples than images; it is written as ONNX",
     "ShrunkCovariance": _COVARIANCE,
 }
 _KINDS = {

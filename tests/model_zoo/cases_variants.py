@@ -118,6 +118,20 @@ _OTHERS: list[tuple[str, str, str, str, dict[str, Any]]] = [
         {"categorical_features": "from_dtype"},
     ),
     (
+        "HistGradientBoostingRegressor",
+        "many_categories",
+        "regressor",
+        "many_categories",
+        {"categorical_features": [0, 1], "min_samples_leaf": 2},
+    ),
+    (
+        "HistGradientBoostingClassifier",
+        "named_categories",
+        "classifier",
+        "frame_classes",
+        {"categorical_features": ["kind", "text"]},
+    ),
+    (
         "BaggingClassifier",
         "trees",
         "classifier",

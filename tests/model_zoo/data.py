@@ -158,6 +158,14 @@ def frame_with_categories() -> Rows:
     return Rows(X, y[:, 0])
 
 
+def many_categories() -> Rows:
+    """Columns of numbers, the first two of 40 categories, some of which are missing; one target."""
+    rng, X = _numbers()
+    codes = rng.integers(0, 40, size=(N_ROWS, 2))
+    X[:, :2] = np.where(codes == 7, np.nan, codes)
+    return Rows(X, _exact(np.sin(codes[:, 0]) + 0.5 * X[:, 2]))
+
+
 def sentences() -> Rows:
     """Texts of a few words; two classes."""
     rows = frame()
@@ -205,6 +213,7 @@ DATA: dict[str, Callable[[], Rows]] = {
     "frame_outputs": frame_outputs,
     "frame_with_categories": frame_with_categories,
     "frame_target": lambda: Rows(frame().X, frame_outputs().y[:, 0]),
+    "many_categories": many_categories,
     "sentences": sentences,
     "words": words,
 }

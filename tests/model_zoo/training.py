@@ -70,7 +70,7 @@ class _Stop(BaseStep):
     def build(self):
         return []
 
-    def start(self, data, sizes, weights, states=None):
+    def start(self, data, sizes, weights, *_):
         raise _Posed(self.task, data, weights)
 
 
@@ -147,8 +147,8 @@ def train_from(
     kind: type = OrtGradientForwardBackwardOptimizer if apart else OrtGradientOptimizer
 
     class Step(getattr(training, kind._step_name)):
-        def start(self, data, sizes, _, states=None):
-            return super().start(data, sizes, weights, states)
+        def start(self, data, sizes, _, *others):
+            return super().start(data, sizes, weights, *others)
 
     class Optimizer(kind):
         _step_class = Step

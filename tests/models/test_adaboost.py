@@ -5,6 +5,7 @@ import pytest
 from sklearn.ensemble import AdaBoostClassifier
 from sklearn.linear_model import LogisticRegression, Perceptron
 from sklearn.naive_bayes import GaussianNB
+from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from ortlearn import OrtGradientOptimizer
@@ -35,6 +36,25 @@ def test_votes_in_float32(member):
         np.testing.assert_array_equal(still.predict(3 * X), model.predict(3 * X))
         np.testing.assert_allclose(still.predict_proba(3 * X), model.predict_proba(3 * X), atol=1e-5)
         np.testing.assert_allclose(still.decision_function(3 * X), model.decision_function(3 * X), atol=1e-5)
+
+
+@pytest.mark.parametrize("y", [THREE, THREE + 5.0, TEXT], ids=["numbers", "floats", "text"])
+def test_members_whose_largest_score_is_not_their_class(run, y):
+    """The votes of pairs decide, however large the score of one pair is."""
+    model = AdaBoostClassifier(SVC(C=100), n_estimators=3, random_state=0).fit(X, y)
+    for member in model.estimators_:
+        member.intercept_[:] += [0.0, 0.0, 8.0]
+        member._intercept_ = member.intercept_
+    largest = model.classes_[np.argmax(_sums_of_pairs(model.estimators_[0]), axis=1)]
+    assert np.mean(largest != model.estimators_[0].predict(X)) > 0.1
+    check_model(model, X, run=run)
+
+
+def _sums_of_pairs(member):
+    """Return the scores of each class in its pairs, summed."""
+    pairs = member.set_params(decision_function_shape="ovo").decision_function(X)
+    member.set_params(decision_function_shape="ovr")
+    return pairs @ np.array([[1, -1, 0], [1, 0, -1], [0, 1, -1]])
 
 
 def test_an_early_end(run):

@@ -6,6 +6,7 @@ from sklearn.decomposition import DictionaryLearning, MiniBatchDictionaryLearnin
 
 from ortlearn.conversion import sklearn_to_onnx
 from ortlearn.estimators import OrtGradientOptimizer
+from ortlearn.exceptions import ConversionError
 from ortlearn.models import all_covered
 from ortlearn.testing import check_model
 
@@ -79,18 +80,20 @@ def test_an_atom_twice_joins_once(run_onnx):
     assert not (found[:, 1] * found[:, 2]).any()
 
 
-@pytest.mark.parametrize("algorithm", ["lasso_cd", "lars"])
-def test_codes_of_an_atom_twice_are_as_good(run_onnx, algorithm):
+def test_codes_of_an_atom_twice_are_as_good(run_onnx):
     atoms = ATOMS[[0, 1, 1, 2]]
-    params = {"transform_alpha": 0.1, "transform_n_nonzero_coefs": 4}
-    model = SparseCoder(atoms, transform_algorithm=algorithm, **params).fit(X)
+    model = SparseCoder(atoms, transform_algorithm="lasso_cd", transform_alpha=0.1).fit(X)
+    once = SparseCoder(ATOMS[:3], transform_algorithm="lasso_cd", transform_alpha=0.1).fit(X)
     for dtype, tolerance in ((np.float64, 1e-8), (np.float32, 1e-4)):
         found = run_onnx(sklearn_to_onnx(model, dtype=dtype), X.astype(dtype))[0]
-        once = SparseCoder(ATOMS[:3], transform_algorithm=algorithm, transform_alpha=0.1)
-        once.set_params(transform_n_nonzero_coefs=3).fit(X)
-        if algorithm == "lasso_cd":
-            np.testing.assert_allclose(found @ atoms, once.transform(X) @ ATOMS[:3], atol=tolerance)
-        assert np.isfinite(found).all()
+        np.testing.assert_allclose(found @ atoms, once.transform(X) @ ATOMS[:3], atol=tolerance)
+
+
+@pytest.mark.parametrize("factor", [1.0, -0.3])
+def test_least_angles_of_an_atom_twice_are_refused(factor):
+    atoms = np.vstack([ATOMS[:3], factor * ATOMS[1]])
+    with pytest.raises(ConversionError, match="two of its atoms point the same way.*: leave one of them out"):
+        sklearn_to_onnx(SparseCoder(atoms, transform_algorithm="lars").fit(X))
 
 
 def test_entries_that_change_their_sign_on_the_path(run_onnx):
@@ -101,6 +104,28 @@ def test_entries_that_change_their_sign_on_the_path(run_onnx):
     assert len({*(expected != 0).sum(axis=1)}) > 1  # no atom joins after a change
     found = run_onnx(sklearn_to_onnx(model, dtype=np.float64), rows)[0]
     np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("scale", [0.05, 3.0, "other norms"])
+@pytest.mark.parametrize("seed", [0, 2])
+def test_lasso_of_more_atoms_than_features_is_the_minimum(run_onnx, seed, scale):
+    """Few iterations of coordinate descent do not reach it: scikit-learn warns, and least angles do."""
+    rng = np.random.RandomState(seed)
+    atoms = rng.normal(size=(20, 10))
+    atoms /= np.linalg.norm(atoms, axis=1, keepdims=True)
+    rows = (rng.normal(size=(30, 20)) * (rng.uniform(size=(30, 20)) < 0.3)) @ atoms
+    rows += 0.1 * rng.normal(size=rows.shape)
+    atoms = atoms * (np.exp(1.5 * rng.normal(size=(20, 1))) if scale == "other norms" else scale)
+
+    def objective(codes):
+        return np.square(rows - codes @ atoms).sum(axis=1) / 2 + 0.01 * np.abs(codes).sum(axis=1)
+
+    coder = SparseCoder(atoms, transform_algorithm="lasso_cd", transform_alpha=0.01).fit(rows)
+    found = run_onnx(sklearn_to_onnx(coder, dtype=np.float64), rows)[0]
+    assert (objective(found) <= objective(coder.transform(rows)) + 1e-12).all()
+    expected = coder.set_params(transform_algorithm="lasso_lars").transform(rows)
+    np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(expected).max())
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

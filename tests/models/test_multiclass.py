@@ -2,17 +2,22 @@
 
 import numpy as np
 import pytest
+from onnx import TensorProto
+from scipy.special import log_expit, softmax
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn.svm import LinearSVC
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.conversion import to_trainable
+from ortlearn.conversion import sklearn_to_onnx, to_trainable
 from ortlearn.exceptions import ConversionError
+from ortlearn.graphs import TensorType, extract_model
+from ortlearn.models import write_model
 from ortlearn.testing import check_model
 
 RNG = np.random.RandomState(0)
@@ -69,3 +74,21 @@ def test_self_training():
     np.testing.assert_array_equal(known.trained_coef_["coef"], ours.trained_coef_["coef"])
     search = GridSearchCV(SelfTrainingClassifier(LogisticRegression()), {"threshold": [0.8]}, cv=2)
     OrtGradientOptimizer(search, **options).fit(X, y).partial_fit(X, y)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_probabilities_where_all_scores_are_far_below_zero(run_onnx, several):
+    """The logarithms of sigmoids stay finite beyond -709, where float64 has no exponential."""
+    model = SGDClassifier(loss="log_loss", random_state=0).fit(X, FOUR)
+    model.intercept_ = model.intercept_ - 3000.0
+    scores = model.decision_function(X)
+    assert (scores.max(axis=1) < -1000).any()
+    if several:
+        several = MultiOutputClassifier(model).fit(X, np.column_stack([FOUR, FOUR]))
+        several.estimators_ = [model, model]
+        written = write_model(several, {"X": TensorType(TensorProto.DOUBLE, (None, 3))}, np.float64)
+        graph = extract_model(written.model, [written.scores.score])
+        found = softmax(run_onnx(graph, X)[0][:, 4:], axis=1)
+    else:
+        found = run_onnx(sklearn_to_onnx(model, dtype=np.float64), X)[1]
+    np.testing.assert_allclose(found, softmax(log_expit(scores), axis=1), atol=1e-7)

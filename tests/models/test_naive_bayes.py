@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn import naive_bayes
 
+from ortlearn.conversion import sklearn_to_onnx
 from ortlearn.graphs import TensorType
 from ortlearn.models import write_model
 from ortlearn.testing import check_model
@@ -48,6 +49,17 @@ def test_names_and_constraints():
         parameters = write_model(model, {"X": TensorType(1, (None, columns.shape[1]))}).parameters.values()
         found = {p.expression: p.constraint and p.constraint.text for p in parameters}
         assert found == expected[name]
+
+
+def test_a_column_that_was_constant_in_the_fit(run_onnx):
+    """Its variance is near zero: in float32, the probabilities of another value were noise."""
+    columns = X.copy()
+    columns[:, 2] = 3.0
+    model = naive_bayes.GaussianNB().fit(columns, THREE)
+    assert model.var_[:, 2].max() < 1e-7
+    label, probabilities = run_onnx(sklearn_to_onnx(model), X.astype(np.float32))
+    np.testing.assert_array_equal(label, model.predict(X))
+    np.testing.assert_allclose(probabilities, model.predict_proba(X), atol=1e-4)
 
 
 def test_a_category_that_no_table_has_is_an_error(run):

@@ -6,6 +6,7 @@ from sklearn import neighbors
 from sklearn.ensemble import VotingClassifier
 from sklearn.linear_model import LogisticRegression
 
+from ortlearn import OrtGradientOptimizer
 from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import NoTrainableWeightError
 from ortlearn.graphs import TensorType
@@ -129,3 +130,17 @@ def test_other_metrics_and_weights_have_no_definition():
     assert not all_covered(neighbors.KNeighborsRegressor(weights=lambda d: 1 / (1 + d)).fit(X, Y))
     outliers = neighbors.RadiusNeighborsClassifier(outlier_label="most_frequent").fit(X, THREE)
     assert not all_covered(outliers)
+
+
+@pytest.mark.parametrize("y", [Y, SEVERAL], ids=["one", "two"])
+@pytest.mark.parametrize("algorithm", ["kd_tree", "brute"])
+def test_samples_of_a_bootstrap_keep_one_value(y, algorithm):
+    """Which of equally near samples the nearest are is not known: values that part would tell."""
+    chosen = np.random.RandomState(0).randint(0, 30, 90)
+    model = neighbors.KNeighborsRegressor(4, algorithm=algorithm).fit(X[chosen], y[chosen])
+    check_model(model, NEW)
+    options = {"learning_rate": 0.5, "max_iter": 3, "dtype": "float64", "random_state": 0}
+    ours = OrtGradientOptimizer(model, warm_start=True, **options).fit(NEW, NEW[:, : np.ndim(y)] + 1)
+    back = ours.to_sklearn()
+    assert len(ours.trained_coef_["y"]) == len(set(chosen)) and np.abs(back._y - model._y).max() > 0.1
+    np.testing.assert_allclose(back.predict(X), ours.predict(X).reshape(back.predict(X).shape), atol=1e-9)

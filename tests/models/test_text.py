@@ -44,6 +44,8 @@ OTHERS = [
     "# ##",
     "x² Ⅷ ٣",
     "a" * 50,
+    "  the \t\n fox  ##\u3000\u2003a ",
+    "fox\x85\x1cthe",
 ]
 Y = np.array([text.lower().count("fox") + 0.1 * len(text) for text in DOCUMENTS])
 
@@ -58,6 +60,9 @@ VECTORIZERS = {
     "without some": TfidfVectorizer(stop_words=["the", "fox"]),
     "letters": CountVectorizer(analyzer="char"),
     "runs of letters": TfidfVectorizer(analyzer="char", ngram_range=(1, 3), lowercase=False),
+    "within words": CountVectorizer(analyzer="char_wb", ngram_range=(2, 4)),
+    "whole short words": TfidfVectorizer(analyzer="char_wb", ngram_range=(5, 6), lowercase=False),
+    "characters within words": CountVectorizer(analyzer="char_wb", binary=True),
     "short words": CountVectorizer(token_pattern=r"(?u)\b\w+\b"),
     "long words": CountVectorizer(token_pattern=r"\b\w{3,}\b"),
     "between spaces": TfidfVectorizer(token_pattern=r"\S+", ngram_range=(1, 2)),
@@ -78,7 +83,16 @@ VECTORIZERS = {
 def test_documents(name, check_graph):
     model = make_pipeline(VECTORIZERS[name], StandardScaler(with_mean=False), Ridge()).fit(DOCUMENTS, Y)
     check_graph(model, DOCUMENTS, OTHERS)
-    check_graph(model, pd.Series(DOCUMENTS), np.array(OTHERS, dtype=object), OTHERS[:1], dtype=np.float32)
+    other_kinds = np.array(OTHERS, dtype=object), OTHERS[:1], OTHERS[1:2]
+    check_graph(model, pd.Series(DOCUMENTS), *other_kinds, dtype=np.float32)
+
+
+@pytest.mark.parametrize("term", ["the", " the", " a b "])
+def test_terms_that_are_never_counted(term):
+    vectorizer = CountVectorizer(analyzer="char_wb", ngram_range=(6, 6), vocabulary=[term])
+    model = make_pipeline(vectorizer, Ridge()).fit(DOCUMENTS, Y)
+    with pytest.warns(FallbackWarning, match=f"its term '{term}' has not 6 to 6 words or characters"):
+        to_trainable(model, X=DOCUMENTS)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Trees and forests in float32 predict what scikit-learn does, at thresholds, gaps and categories too."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from onnx import checker
 from sklearn.datasets import make_classification, make_regression
@@ -171,6 +172,34 @@ def test_splits_on_categories(run_onnx, missing, dtype):
     rows[200:, 1], rows[200:300, 3] = CATEGORIES[4], 17
     (found,) = run_onnx(sklearn_to_onnx(fitted, 4, dtype), rows.astype(dtype))
     np.testing.assert_allclose(found.ravel(), fitted.predict(rows), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_splits_on_more_categories_than_a_word_has_bits(run_onnx, dtype):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, 250, size=600), rng.normal(size=600)]).astype(np.float32)
+    y = np.sin(X[:, 0]) + 0.1 * X[:, 1]
+    fitted = HistGradientBoostingRegressor(max_iter=8, categorical_features=[0], min_samples_leaf=3).fit(X, y)
+    unseen = np.array([-1.0, -300.0, 251.0, 254.0, 255.0, 1000.0, np.nan])
+    rows = np.concatenate([X, np.column_stack([unseen, np.zeros(7)])]).astype(np.float32)
+    (found,) = run_onnx(sklearn_to_onnx(fitted, 2, dtype), rows.astype(dtype))
+    np.testing.assert_allclose(found.ravel(), fitted.predict(rows), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("selected", [["kind", "word"], "from_dtype", [True, True, False]])
+def test_splits_on_categories_of_a_frame(check_graph, selected):
+    rng = np.random.default_rng(0)
+    words = np.array([f"word {number}" for number in range(40)])[rng.integers(0, 40, size=300)]
+    frame = pd.DataFrame(
+        {"kind": rng.choice(["b", "a", "c"], 300), "word": words, "age": rng.normal(size=300)}
+    )
+    frame = frame.astype({"kind": "category", "word": "category"})
+    frame.loc[::9, "kind"] = None
+    y = np.array([word[-1] for word in words]).astype(float) + (frame["kind"] == "a") * frame["age"]
+    model = HistGradientBoostingRegressor(max_iter=5, categorical_features=selected, min_samples_leaf=3)
+    other = frame.iloc[:9].copy()
+    other["kind"] = pd.Categorical(["a", "unseen", None] * 3)
+    check_graph(model.fit(frame, y), frame, other)
 
 
 def test_classes_by_splits_on_categories(run_onnx):

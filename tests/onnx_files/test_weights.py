@@ -54,6 +54,93 @@ def test_use_decides(body, initializers, expected):
     assert learned(graph(body, **initializers)) == expected
 
 
+#: Layers with learned inputs: nodes, roles by name (what is left out is not learned), and shapes.
+FUSED = {
+    "LSTM": ("a, y = LSTM <hidden_size = 3> (x, w, r, b, , h, c, p)", "wrp weight, b intercept"),
+    "GRU": ("a, y = GRU <hidden_size = 4> (x, w, r, b, , h)", "wr weight, b intercept"),
+    "RNN": ("a, y = RNN <hidden_size = 12> (x, w, r, b)", "wr weight, b intercept"),
+    "Attention": ("y = com.microsoft.Attention <num_heads = 2> (x, w, b, m)", "w weight, b intercept"),
+    "FusedGemm": ("y = com.microsoft.FusedGemm (x, w, b)", "w weight, b intercept"),
+    "FusedConv": ("y = com.microsoft.FusedConv (x, w, b, h)", "w weight, b intercept"),
+    "FusedMatMul": ("z = com.microsoft.FusedMatMul (x, w) y = Add (z, b)", "w weight, b intercept"),
+    "FastGelu": ("z = com.microsoft.FastGelu (x, b) y = Div (z, s)", "b intercept"),
+    "Skip": (
+        "y = com.microsoft.SkipLayerNormalization (x, x, s, b, i)",
+        "s scale, bi intercept",
+    ),
+    "Embedding": (
+        "y = com.microsoft.EmbedLayerNormalization (x, , w, r, , s, b)",
+        "wr table, s scale, b intercept",
+    ),
+    "RMSNormalization": ("y = RMSNormalization (x, s)", "s scale"),
+    "Einsum": ('y = Einsum <equation = "ij,jk->ik"> (x, w)', "w weight"),
+    "attention mask": ("t = Transpose (x) z = MatMul (x, t) y = Add (z, m) q = MatMul (y, w)", "w weight"),
+}
+
+
+@pytest.mark.parametrize("name", FUSED)
+def test_learned_inputs_of_layers(name):
+    body, text = FUSED[name]
+    roles = {letter: role for names, role in (part.split() for part in text.split(", ")) for letter in names}
+    shapes = {"w": (1, 12, 5), "r": (1, 12, 3), **dict.fromkeys("bhcpmsi", (1, 12))}
+    if name in ("Attention", "FusedGemm", "FusedMatMul", "Einsum"):
+        shapes["w"] = (5, 12)
+    model = graph(body, "N,4,5", **shapes)
+    assert {n: w.role for n, w in find_weights(model).items() if w.learned} == roles
+
+
+@pytest.mark.parametrize(
+    "name, fans", [("LSTM", (5, 3)), ("GRU", (5, 4)), ("RNN", (5, 12)), ("Attention", (5, 4))]
+)
+def test_fans_of_stacked_blocks(name, fans):
+    """Each gate, and each of queries, keys and values, has its own outputs."""
+    shapes = {"w": (5, 12) if name == "Attention" else (1, 12, 5), "r": (1, 12, 3)}
+    model = graph(FUSED[name][0], "N,4,5", **shapes, **dict.fromkeys("bhcpm", (1, 12)))
+    assert find_weights(model)["w"].fans == fans
+
+
+def test_single_numbers_of_formulas_are_trained_by_their_name_only():
+    model = graph("z = MatMul (x, w) p = Pow (z, w_two) y = Div (p, w_root)", w=(2, 3), w_two=(), w_root=(1,))
+    assert list(to_trainable(model, "w*").origins()) == ["w"]
+    assert list(to_trainable(model, ["w", "w_root"]).origins()) == ["w", "w_root"]
+
+
+NETWORK = """
+    ["/body/layer.0/fc/MatMul"] a = MatMul (x, v) ["/body/layer.0/fc/Add"] b = Add (a, c)
+    ["/body/layer.0/Div"] d = Div (b, s) r = Relu (d)
+    ["/body/layer.1/Gemm"] e = Gemm (r, w, u) ["/last/Gemm"] y = Gemm (e, body_t)"""
+NETWORK_SHAPES = {"v": (2, 3), "c": (3,), "s": (3,), "w": (3, 3), "u": (3,), "body_t": (3, 1)}
+
+
+@pytest.mark.parametrize(
+    "pattern, expected",
+    [
+        ("/body/layer.0/fc/MatMul", ["v"]),
+        ("/body/layer.1/Gemm", ["w", "u"]),
+        ("Gemm", ["w", "u", "body_t"]),
+        ("/body/layer.0", ["v", "c"]),
+        ("body/layer.0", ["v", "c"]),
+        ("body", ["v", "c", "w", "u"]),
+        ("*/fc/*", ["v", "c"]),
+        ("*MatMul*", ["v"]),
+        ("body*", ["v", "c", "w", "u", "body_t"]),
+        (["last", "s"], ["s", "body_t"]),
+    ],
+)
+def test_nodes_operators_and_layers_select(pattern, expected):
+    """What is not learned (the divisor) is trained by its own name only."""
+    assert list(to_trainable(graph(NETWORK, **NETWORK_SHAPES), pattern).origins()) == expected
+
+
+def test_layers_in_the_names_of_weights():
+    shapes = {"net.0.weight": (2, 3), "net.1.weight": (3, 3), "net.1.bias": (3,), "out.weight": (3, 1)}
+    body = """a = MatMul (x, "net.0.weight") b = Gemm (a, "net.1.weight", "net.1.bias")
+        y = MatMul (b, "out.weight")"""
+    model = graph(body, **shapes)
+    assert list(to_trainable(model, "net.1").origins()) == ["net.1.weight", "net.1.bias"]
+    assert list(to_trainable(model, "net").origins()) == list(shapes)[:3]
+
+
 def test_roles_and_fans():
     model = graph(
         "a = Sub (x, m)  t = MatMul (a, w)  u = Add (t, b)  v = Relu (u)  z = Gemm <transB = 1> (v, g, c)  "

@@ -18,15 +18,25 @@ from ortlearn.training import (
     TrainingTask,
     Update,
 )
+from ortlearn.training.four_calls import FourCalls
 from tests.plain_training import plain_training  # noqa: F401
 
 FLOAT = 1
-STEPS = {"one_graph": SingleGraphStep, "two_calls": ForwardBackwardStep}
+
+
+class FourCallStep(ForwardBackwardStep):
+    """What losses in Python and the C++ builder need, for other losses and our own rules."""
+
+    def _new_calls(self, size):
+        return FourCalls(self, size)
+
+
+STEPS = {"one_graph": SingleGraphStep, "two_calls": ForwardBackwardStep, "four_calls": FourCallStep}
 
 
 @pytest.fixture(params=list(STEPS))
 def step_class(request):
-    """Each of the two training steps."""
+    """Each of the training steps that take batch by batch."""
     return STEPS[request.param]
 
 

@@ -10,7 +10,7 @@ from ortlearn.exceptions import ConvergenceError, PluginError
 from ortlearn.learning_rates import BaseSolver, LearningRateLBFGS, Solution
 from ortlearn.losses import LogLoss
 from ortlearn.penalties import ElasticPenalty, L1Penalty, L2Penalty, MaxNormPenalty
-from ortlearn.training import Data, Device, LoopSettings, Measured, full_batch, run_training
+from ortlearn.training import Data, Device, LoopSettings, Measured, activations, run_training
 from ortlearn.training.full_batch import FullBatchStep
 
 CPU = Device("cpu")
@@ -49,6 +49,32 @@ def weighted(rows):
     return Data(rows.X, rows.y, np.linspace(0, 2, len(rows)).astype(np.float32))
 
 
+@pytest.mark.parametrize("limit", [1, 100, 1000, 10**9])
+def test_activations_are_those_of_some_rows(limit, network, rows, monkeypatch):
+    """Parts of the rows that fit give the objective and the gradient of all rows; some have no weight."""
+    task, weights = network(weighted=True, penalty=L2Penalty(0.3)), np.ones(len(rows), np.float32)
+    weights[2:7] = 0.0
+    data = Data(rows.X, rows.y, weights)
+    step = FullBatchStep(task, CPU)
+    step.start(data, LAYERS)
+    vector = step.pack(LAYERS)
+    expected = step.evaluate(vector)
+    monkeypatch.setattr(activations, "MAX_ACTIVATIONS", limit)
+    sizes = []
+    values = FullBatchStep._values
+    monkeypatch.setattr(
+        FullBatchStep,
+        "_values",
+        lambda self, rows: sizes.append(rows.stop - rows.start) or values(self, rows),
+    )
+    step.start(data, LAYERS)
+    value, gradient = step.evaluate(vector)
+    np.testing.assert_allclose(value, expected[0], rtol=1e-6)
+    np.testing.assert_allclose(gradient, expected[1], rtol=1e-5, atol=1e-7)
+    assert activations.activation_bytes(task.graph.model) == 32  # 3 + 3 + 1 + 1 numbers
+    assert max(sizes) == min(max(limit // 32, 1), len(rows))
+
+
 @pytest.mark.parametrize("gradient", ["rules", pytest.param("ort", marks=pytest.mark.needs_training)])
 @pytest.mark.parametrize("option", ["plain", "weighted", "penalty"])
 def test_gradient(gradient, option, network, rows):
@@ -85,7 +111,7 @@ def test_packing_is_undone(network, rows):
 
 
 def test_sparse_rows_in_chunks(make_task, rows, monkeypatch):
-    monkeypatch.setattr(full_batch, "CHUNK_BYTES", 7 * 8)
+    monkeypatch.setattr(activations, "CHUNK_BYTES", 7 * 8)
     task = make_task(learning_rate=LearningRateLBFGS(), penalty=L2Penalty(0.1), weighted=True)
     dense = weighted(rows)
     sparse = Data(csr_matrix(dense.X), dense.y, dense.sample_weight)

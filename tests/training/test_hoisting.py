@@ -133,6 +133,24 @@ def test_chunks_are_the_whole(chunk, form, task_on, rows, monkeypatch):
     assert max(sizes) == min(size, 23) and sum(sizes) == 23
 
 
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_matrix])
+def test_results_that_do_not_fit_stay(form, task_on, rows, monkeypatch):
+    """What is wider than X is computed once where it fits, and batch by batch where it does not."""
+    task = task_on("""c = Concat <axis = 1> (x, x, x) a = Abs (c) t = Concat <axis = 0> (coef, coef, coef)
+        score = MatMul (a, t)""")
+    data, n_bytes = Data(form(rows.X), rows.y), len(rows) * 6 * 4
+    monkeypatch.setattr(hoisting, "MAX_BYTES", n_bytes)
+    once, features = hoist(task, data, CPU, None)
+    assert ops(once) == ["Concat", "MatMul"] and features.features["a"].nbytes == n_bytes
+    monkeypatch.setattr(hoisting, "MAX_BYTES", n_bytes - 1)
+    left, same = hoist(task, data, CPU, None)
+    assert left is task and same is data
+    np.testing.assert_allclose(trained(left, same), trained(once, features), rtol=1e-6)
+    task = task_on("a = Abs (x) score = MatMul (a, coef)")
+    monkeypatch.setattr(hoisting, "MAX_BYTES", 0)  # no wider than X, which is there, too
+    assert ops(hoist(task, data, CPU, None)[0]) == ["MatMul"]
+
+
 MIXED = {
     "mean of the batch": "m = ReduceMean (x, rows) s = Sub (x, m) score = MatMul (s, coef)",
     "order in the batch": "s = CumSum (x, zero) score = MatMul (s, coef)",

@@ -10,7 +10,7 @@ from onnx import TensorProto
 from ..base import ModelDefinition
 from ..constraints.signs import Positive
 from ..forms import Kept
-from ..members import one_hot, shares_of, write_members
+from ..members import predicted_classes, shares_of, write_members
 from ..scores import (
     Scores,
     binary_classes,
@@ -74,7 +74,7 @@ class AdaBoostClassifierDefinition(ModelDefinition):
         for number, member in enumerate(write_members(op, model, x)):
             shares = shares_of(op, member)
             weight = op.Div(op.Gather(weights, [number], axis=0), total)
-            hard.append(_votes(op, one_hot(op, op.ArgMax(shares, axis=1, keepdims=0), k), weight, k))
+            hard.append(_votes(op, predicted_classes(op, member), weight, k))
             soft.append(_votes(op, shares, weight, k))
         decision, score = op.Sum(*hard), op.Sum(*soft)
         if k > 2:

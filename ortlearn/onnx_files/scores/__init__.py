@@ -11,6 +11,7 @@ from ...models import Scores
 from ...models.weight import Weight
 from .graph_end import APPENDED, GraphEnd
 from .outputs import split_outputs
+from .positions import LabelShape, has_positions, position_classes, position_values
 from .tasks import classification_scores, multilabel_scores, regression_scores
 
 __all__ = ["APPENDED", "attach_scores"]
@@ -22,19 +23,26 @@ def attach_scores(
     weights: Mapping[str, Weight],
     task: str | None = None,
     link: str = "identity",
+    label_shape: LabelShape = None,
 ) -> tuple[ModelProto, Scores]:
     """Return a graph with the nodes that its training needs, which come last, and its scores.
 
     ``types`` are those of its tensors that are known. ``task`` is ``"regression"`` or ``"classification"``;
     by default a graph that has an output of labels (int64 or text) is a classifier, any other a regressor.
     ``link`` says what the scores of a regressor are to be of its predictions, ``"identity"`` or ``"log"``.
-    A ConversionError says that the graph has no floating-point output of shape (n, k).
+    ``label_shape`` is the shape of y, which decides where outputs of more than two dimensions have their
+    classes. A ConversionError says that the graph has no floating-point output of known rank.
     """
     end = GraphEnd(model, types)
     floats, labels = split_outputs(end)
     columns = [end.width(name) or 0 for name in (*labels, *floats)]
-    if task == "regression" or (task is None and not labels):
+    is_regression = task == "regression" or (task is None and not labels)
+    if is_regression and has_positions(end, floats[0]):
+        scores = position_values(end, floats[0], link)
+    elif is_regression:
         scores = regression_scores(end, link)
+    elif all(has_positions(end, name) for name in floats):
+        scores = position_classes(end, weights, label_shape)
     elif task is None and len(columns) == 2 and columns[0] == columns[1] > 1:
         scores = multilabel_scores(end)  # a matrix of labels beside one of scores
     else:

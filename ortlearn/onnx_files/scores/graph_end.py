@@ -100,6 +100,15 @@ class GraphEnd(PatternView):
             self.op.set_type(new, known.elem_type, (rows, columns or self.width(like)))
         return new
 
+    def shaped(
+        self, op_type: str, name: str, *inputs: Any, shape: Sequence[int | None], **attributes: Any
+    ) -> str:
+        """Append a node whose result has the type and the samples of a tensor, and a shape after these."""
+        new, known = self.op.node(op_type, name, *inputs, **attributes), self.op.type(name)
+        if known is not None:
+            self.op.set_type(new, known.elem_type, ((known.shape or (None,))[0], *shape))
+        return new
+
     def column(self, name: str, index: int) -> str:
         """Append a slice: one column of a matrix, of shape (n, 1)."""
         return self.append("Slice", name, [index], [index + 1], [1], columns=1)
@@ -131,16 +140,19 @@ class GraphEnd(PatternView):
         """Return a constant of the type of a tensor."""
         return self.op.constant(np.asarray(value, dtype=self.op.dtype(like) or self.op.float_dtype))
 
-    def replace_output(self, name: str, elem_type: int | None = None, columns: int | None = None) -> str:
+    def replace_output(
+        self, name: str, elem_type: int | None = None, columns: int | Sequence[int | None] | None = None
+    ) -> str:
         """Free the name of an output, for a new node to give it; return the old tensor's new name.
 
-        The new output has the type of the old one by default, and is a vector.
+        The new output has the type of the old one by default, and is a vector without ``columns``.
         """
         known = self.op.type(name)
         old = self.op.unique("replaced")
         self._replaced[name] = old
         kind = elem_type or (known.elem_type if known is not None else TensorProto.INT64)
-        self._infos[name] = (kind, ("N",) if columns is None else ("N", columns))
+        sizes = (columns,) if isinstance(columns, int) else tuple(columns or ())
+        self._infos[name] = (kind, ("N", *sizes))
         self.copy_type(old, name)
         if name in self.producers:
             self.producers[old] = self.producers[name]

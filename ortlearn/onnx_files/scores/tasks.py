@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -95,8 +95,16 @@ def classification_scores(end: GraphEnd, weights: Mapping[str, Weight]) -> Score
     raw = vote_score(end, label, output) or _class_scores(end, output, weights, bool(labels))
     if classes is not None and len(classes) != max(end.width(raw.name) or 0, 2):
         classes = label = None  # numbers of classes, say: y tells which they are
+    elif classes is None and label is not None and _is_position(end, label, (output, raw.name)):
+        label = None
     outputs = {"label": label, "probabilities": output, "classes": classes}
     return _scores(end, "classification", raw.name, raw.link, **outputs)
+
+
+def _is_position(end: GraphEnd, label: str, scores: Collection[str]) -> bool:
+    """Return whether a label is the number of the column of some scores that is largest."""
+    node = end.producer(label, "ArgMax", passing=("Cast", "Flatten", "Identity", "Reshape", "Squeeze"))
+    return node is not None and end.origin(node.input[0]) in {end.origin(name) for name in scores}
 
 
 def _class_scores(end: GraphEnd, output: str, weights: Mapping[str, Weight], has_label: bool) -> RawScore:

@@ -10,6 +10,7 @@ from .arithmetic import (
     drop_identities,
     factor_out_scalars,
     merge_reductions,
+    relu_slopes,
     simplify_products,
     sum_of_squares,
 )
@@ -29,6 +30,7 @@ PASSES = (
     fuse_matmul_add,
     fuse_updates,
     scatter_into_weights,
+    relu_slopes,
     drop_identities,
 )
 

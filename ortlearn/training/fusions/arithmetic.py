@@ -10,7 +10,17 @@ from onnx import NodeProto
 from ...graphs.nodes import attribute
 from ...graphs.view import GraphView
 
-__all__ = ["drop_identities", "factor_out_scalars", "merge_reductions", "simplify_products", "sum_of_squares"]
+__all__ = [
+    "drop_identities",
+    "factor_out_scalars",
+    "merge_reductions",
+    "relu_slopes",
+    "simplify_products",
+    "sum_of_squares",
+]
+
+#: Powers of two that make any normal number at least one, by type.
+STEEP = {np.dtype(np.float32): 2.0**127, np.dtype(np.float64): 2.0**1023}
 
 
 def simplify_products(graph: GraphView) -> None:
@@ -135,6 +145,30 @@ def _squares(graph: GraphView, node: NodeProto) -> bool:
         return False
     keepdims = attribute(node, "keepdims", 1)
     graph.op.ReduceSumSquare(square.input[0], keepdims=keepdims, outputs=node.output)
+    return True
+
+
+def relu_slopes(graph: GraphView) -> None:
+    """Write ``sign(relu(x))`` as ``min(relu(x) * c, 1)`` with a huge c, in vectors and not number by number.
+
+    It is one for every normal number, and less for subnormal ones (below 1.2e-38 in float32).
+    """
+    graph.rewrite(partial(_slope, graph))
+
+
+def _slope(graph: GraphView, node: NodeProto) -> bool:
+    if node.op_type != "Sign" or graph.producer(node.input[0], "Relu") is None:
+        return False
+    op, name = graph.op, node.input[0]
+    known = op.type(name)
+    steep = None if known is None else STEEP.get(op.dtype(name))
+    if steep is None:
+        return False
+    if op.dtype(name) == np.float32:  # onnxruntime has no HardSigmoid of float64
+        op.HardSigmoid(name, alpha=steep, beta=0.0, outputs=node.output)
+    else:
+        product = graph.copy_type(op.Mul(name, np.asarray(steep)), name)
+        op.Clip(product, np.asarray(0.0), np.asarray(1.0), outputs=node.output)
     return True
 
 

@@ -7,6 +7,7 @@ from ortlearn.training.fusions.arithmetic import (
     drop_identities,
     factor_out_scalars,
     merge_reductions,
+    relu_slopes,
     simplify_products,
     sum_of_squares,
 )
@@ -249,3 +250,29 @@ def test_an_identity_of_what_a_subgraph_reads(fuse):
           u = If (c) <then_branch = t () => (float[3] p) { p = Neg (z) },
                       else_branch = e () => (float[3] q) { q = Abs (z) }> }"""
     assert fuse(text, drop_identities, feeds={"c": np.array(True)})["Identity"] == 1
+
+
+SLOPES = {
+    "float": ({"Relu": 1, "HardSigmoid": 1}, np.float32),
+    "double": ({"Relu": 1, "Mul": 1, "Clip": 1}, np.float64),
+}
+
+
+@pytest.mark.parametrize("dtype", list(SLOPES))
+def test_slope_of_relu(fuse, dtype):
+    operators, numpy_type = SLOPES[dtype]
+    tiny, huge = np.finfo(numpy_type).tiny, np.finfo(numpy_type).max
+    x = np.array([-huge, -1, -tiny, -0.0, 0, tiny, 2 * tiny, 0.7, 1, 3, huge, np.inf], numpy_type)
+    text = f"g ({dtype}[12] x) => ({dtype}[12] y) {{ z = Relu (x) y = Sign (z) }}"
+    assert fuse(text, relu_slopes, feeds={"x": x}) == operators
+
+
+SIGNS = {
+    "of something else": "(float[3] x) => (float[3] y) { z = Neg (x) y = Sign (z) }",
+    "of integers": "(int32[3] x) => (int32[3] y) { z = Relu (x) y = Sign (z) }",
+}
+
+
+@pytest.mark.parametrize("case", list(SIGNS))
+def test_a_sign_that_stays(fuse, case):
+    assert fuse(f"g {SIGNS[case]}", relu_slopes)["Sign"] == 1

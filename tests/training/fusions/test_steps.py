@@ -144,7 +144,7 @@ def test_the_leanest_step(task_of, unfused):
     left = ops(fuse_step(unfused(task)))
     # three layers forward, two gradients of layers, and weights and intercepts in one node each
     assert left["Gemm"] + left["MatMul"] == 3 + 2 + 6
-    assert (left["Relu"], left["Sign"], left["ReduceSumSquare"]) == (2, 2, 1)
+    assert (left["Relu"], left["HardSigmoid"], left["ReduceSumSquare"]) == (2, 2, 1)
     assert sum(left.values()) <= 31  # of which two scale the rate, outside the loop
 
 

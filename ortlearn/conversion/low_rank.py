@@ -1,0 +1,123 @@
+"""Graphs whose weights are trained by low-rank adapters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from onnx import ModelProto, helper
+
+from ..models.weight import ADAPTED, Weight
+from ..onnx_files.adapters import Adapter, LoRA, with_adapters
+from ..onnx_files.weight_places import weight_places, with_values
+from .selection import reached_weights
+from .trainable_model import TrainableModel
+
+__all__ = ["adapter_arrays", "reached_adapters", "with_low_rank", "with_separate_adapters"]
+
+
+def reached_adapters(model: TrainableModel, lora: LoRA) -> list[Adapter]:
+    """Return the adapters of the weights that a gradient reaches, but for those that are trained themselves.
+
+    See :meth:`LoRA.adapters` for errors.
+    """
+    frozen = {name: weight for name, weight in model.weights.items() if name not in model.trained}
+    adapters = lora.adapters(model.model, frozen, model.original_names)
+    reached = reached_weights(model, [adapter.weight for adapter in adapters])
+    return [adapter for adapter in adapters if adapter.weight in reached]
+
+
+def with_low_rank(model: TrainableModel, adapters: Sequence[Adapter]) -> TrainableModel:
+    """Return a model whose adapters are trained in the place of their weights.
+
+    Parameters
+    ----------
+    model : TrainableModel
+        Model, with the weights that are trained besides.
+    adapters : sequence of Adapter
+        Adapters.
+
+    Returns
+    -------
+    TrainableModel
+        Model with A and B among its weights, and the same exports.
+    """
+    originals = dict(model.original_names)
+    shapes = {tensor.name: tuple(tensor.dims) for tensor in model.model.graph.initializer}
+    weights, taken = dict(model.weights), {*originals.values()}
+    for adapter in adapters:
+        own = weights[adapter.weight]
+        weights[adapter.weight] = replace(own, learned=False, reason=ADAPTED)
+        for name, shape in zip((adapter.a, adapter.b), adapter.shapes(shapes[adapter.weight]), strict=True):
+            weights[name] = Weight(
+                name,
+                "weight",
+                True,
+                shape,
+                drawn=name == adapter.a,
+                operators=own.operators,
+                nodes=own.nodes,
+            )
+            original = originals[adapter.weight] + name.removeprefix(adapter.weight)
+            while original in taken:
+                original += "_"
+            originals[name] = original
+    return replace(
+        model,
+        model=with_adapters(model.model, adapters, shapes),
+        weights=weights,
+        original_names=originals,
+        trained=sorted([*model.trained, *(name for own in adapters for name in (own.a, own.b))]),
+        adapters=tuple(adapters),
+    )
+
+
+def with_separate_adapters(
+    model: TrainableModel, arrays: Mapping[str, np.ndarray], keep_upgrade: bool = False
+) -> ModelProto:
+    """Return the file with its own weights, and adapters that are zero unless others are given.
+
+    Parameters
+    ----------
+    model : TrainableModel
+        Model of an ONNX file with adapters.
+    arrays : mapping of str to ndarray
+        Trained weights by stable name; of these, the file gets those that are trained besides the adapters.
+    keep_upgrade : bool, default=False
+        Whether it stays as it was trained; so does a file with these weights in branches or bodies.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Graph with A and B among its inputs, and zeros as their defaults.
+    """
+    file, adapters = _separate(model, keep_upgrade)
+    separate = {name for adapter in model.adapters for name in (adapter.a, adapter.b)}
+    others = {model.original_names[name]: arrays[name] for name in model.trained if name not in separate}
+    shapes = {name: place.shape for name, place in weight_places(file).items()}
+    return with_adapters(with_values(file, others), adapters, shapes, as_inputs=True)
+
+
+def adapter_arrays(
+    model: TrainableModel, arrays: Mapping[str, np.ndarray], keep_upgrade: bool = False
+) -> dict[str, np.ndarray]:
+    """Return A and B of every adapter by the names, and in the types, of :func:`with_separate_adapters`."""
+    file, adapters = _separate(model, keep_upgrade)
+    places, found = weight_places(file), dict[str, np.ndarray]()
+    for stable, own in zip(model.adapters, adapters, strict=True):
+        dtype = helper.tensor_dtype_to_np_dtype(places[own.weight].elem_type)
+        found |= {own.a: arrays[stable.a].astype(dtype), own.b: arrays[stable.b].astype(dtype)}
+    return found
+
+
+def _separate(model: TrainableModel, keep_upgrade: bool) -> tuple[ModelProto, list[Adapter]]:
+    """Return the file that takes adapters, and these under its names."""
+    file, upgraded, names = model.exported, model.upgraded, model.original_names
+    assert file is not None and upgraded is not None
+    adapters = [
+        replace(own, weight=names[own.weight], a=names[own.a], b=names[own.b]) for own in model.adapters
+    ]
+    places = weight_places(file)
+    is_outer = all(places[own.weight].graph is file.graph for own in adapters)
+    return (file if is_outer and not keep_upgrade else upgraded), adapters

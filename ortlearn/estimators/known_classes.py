@@ -1,0 +1,51 @@
+"""Classes of a classifier: those of its graph, those that are named, or those of the labels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .data_errors import other_number_of_classes, too_few_classes
+
+if TYPE_CHECKING:
+    from ..conversion import TrainableModel
+
+__all__ = ["known_classes"]
+
+
+def known_classes(trainable: TrainableModel, y: Any, classes: Any) -> Any:
+    """Return the classes of a model: its own, those that are named, or those of the labels; None without any.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two.
+    ConversionError
+        If there are others than the scores of the model are for.
+    """
+    head = trainable.head
+    if head is None or head.task not in ("classification", "multilabel"):
+        return None
+    known = head.classes
+    if head.task == "multilabel":
+        return known
+    expected = 2 if head.n_outputs == 1 else head.n_outputs
+    if known is None and y is None and classes is None:  # graphs before fit: the shapes tell how many
+        known = np.arange(expected)
+    elif known is None:
+        known = _numbered(np.unique(y), expected) if classes is None else classes
+    known = np.asarray(known)
+    if known.ndim == 1 and len(known) < 2:
+        raise too_few_classes(known)
+    if known.ndim != 1 or len(known) != expected:
+        raise other_number_of_classes(head.n_outputs, known)
+    return known
+
+
+def _numbered(found: np.ndarray, count: int) -> np.ndarray:
+    """Return all classes of a graph without names for them: 0, 1, ... where y has some of these numbers."""
+    if len(found) >= count or found.dtype.kind not in "iufb":
+        return found
+    every = np.arange(count)
+    return every.astype(found.dtype) if np.isin(found, every).all() else found

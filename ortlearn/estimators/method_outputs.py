@@ -1,0 +1,149 @@
+"""What a method of an estimator needs of a graph: outputs, and the function that makes its result of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from onnx import ModelProto
+from scipy.sparse import csr_matrix
+from scipy.special import expit, softmax
+
+from ..exceptions import ConversionError
+from .problem import Problem
+
+if TYPE_CHECKING:
+    from ..models import Scores
+
+__all__ = ["METHODS", "MethodOutputs", "Plan", "head_of"]
+
+#: Outputs of a graph, and the function that makes a result of their values.
+Plan = tuple[tuple[str, ...], Callable[..., Any]]
+#: Methods that need no more than the graph.
+METHODS = ("predict", "predict_proba", "decision_function", "transform")
+
+
+def head_of(problem: Problem) -> Scores:
+    """Return the scores of a graph; an error for one that computes its own loss."""
+    head = problem.trainable.head
+    if head is None:
+        raise ConversionError(
+            "The graph computes its own loss: which of its outputs are scores is not known."
+        )
+    return head
+
+
+class MethodOutputs:
+    """Plans of the methods of :data:`METHODS` for a problem and the graph with its outputs."""
+
+    def __init__(self, problem: Problem, model: ModelProto):
+        self.problem = problem
+        self.model = model
+
+    def plan(self, method: str) -> Plan:
+        """Return the plan of a method."""
+        return getattr(self, f"_{method}")()
+
+    def _predict(self) -> Plan:
+        outputs, finish = self._dense_predict()
+        if self.problem.targets.sparse:
+            return outputs, lambda *found: csr_matrix(finish(*found))
+        return outputs, finish
+
+    def _dense_predict(self) -> Plan:
+        head, targets = self.problem.trainable.head, self.problem.targets
+        classes = targets.classes
+        if head is not None and head.positions is not None:
+            outputs, predicted = self._predict_positions(head)
+            positions = head.positions
+            return outputs, lambda *found: positions.labels_like(predicted(*found), targets.ndim)
+        if head is not None and head.task == "multilabel":
+            n_outputs = len(head.groups)
+            dtype = np.result_type(*classes) if isinstance(classes, list) else np.int64
+            return (str(head.label),), lambda found: found.reshape(-1, n_outputs).astype(dtype)
+        if head is not None and classes is not None and not self._has_labels(head):
+            outputs, shares = self._predict_proba()
+            return outputs, lambda *found: classes[np.argmax(shares(*found), axis=1)]
+        if head is not None and head.label is not None:
+            if classes is None:
+                return (head.label,), lambda found: found.reshape(-1)
+            return (head.label,), lambda found: found.reshape(-1).astype(classes.dtype)
+        output = self._prediction_output() if head is None else head.prediction or head.score
+
+        def flat(values: np.ndarray) -> np.ndarray:
+            return values.reshape(-1) if values.shape[1:] in ((), (1,)) else values
+
+        return (output,), flat if targets.ndim == 1 else _as_it_is
+
+    def _has_labels(self, head: Scores) -> bool:
+        """Return whether the graph has the classes, or their numbers where these are the classes."""
+        classes = self.problem.targets.classes
+        named = head.classes is not None or classes is None
+        return head.label is not None and (named or np.array_equal(classes, np.arange(len(classes))))
+
+    def _predict_positions(self, head: Scores) -> Plan:
+        """Return the plan of what is predicted of each position."""
+        if head.task == "regression":
+            return (str(head.prediction or head.score),), _as_it_is
+        positions, classes = head.positions, self.problem.targets.classes
+        assert positions is not None
+        axis = positions.class_axis
+        if not self._has_labels(head):
+            outputs, shares = self._predict_proba()
+            return outputs, lambda *found: classes[
+                np.argmax(shares(*found), axis=-1 if axis is None else axis)
+            ]
+
+        def labels_of(labels: np.ndarray) -> np.ndarray:
+            flat = axis is None or labels.ndim <= len(positions.shape) + 1
+            return (labels if flat else labels.squeeze(axis)).astype(classes.dtype)
+
+        return (str(head.label),), labels_of
+
+    def _prediction_output(self) -> str:
+        own = self.problem.trainable.own_loss
+        names = [v.name for v in self.model.graph.output if own is None or v.name != own.output]
+        if not names:
+            raise ConversionError("The graph has no output besides its loss: nothing to predict with.")
+        return names[0]
+
+    def _predict_proba(self) -> Plan:
+        head = head_of(self.problem)
+        if isinstance(head.probabilities, tuple):
+            return head.probabilities, lambda *found: list(found)
+        if head.positions is not None:
+            return (str(head.probabilities),), lambda values: _probabilities_of_positions(head, values)
+        are_raw = head.label is None and head.probabilities == head.score  # a graph that ends with raw scores
+        is_classifier = head.task == "classification"
+
+        def shares(values: np.ndarray) -> np.ndarray:
+            if are_raw:
+                values = expit(values) if values.shape[1] == 1 else softmax(values, axis=1)
+            one = values.shape[1] == 1 and is_classifier
+            return np.hstack([1 - values, values]) if one else values
+
+        return (str(head.probabilities),), shares
+
+    def _decision_function(self) -> Plan:
+        head = head_of(self.problem)
+        return (head.decision or head.score,), _as_it_is
+
+    def _transform(self) -> Plan:
+        return (str(head_of(self.problem).transformed),), _as_it_is
+
+
+def _as_it_is(values: np.ndarray) -> np.ndarray:
+    return values
+
+
+def _probabilities_of_positions(head: Scores, values: np.ndarray) -> np.ndarray:
+    """Return the probabilities of classes along their axis, the last one where scores have none."""
+    assert head.positions is not None
+    axis = head.positions.class_axis
+    if head.probabilities == head.decision:
+        values = softmax(values, axis=axis) if head.n_outputs > 1 else expit(values)
+    if head.n_outputs > 1:
+        return values
+    values = np.expand_dims(values, -1) if axis is None else values
+    return np.concatenate([1 - values, values], axis=-1 if axis is None else axis)

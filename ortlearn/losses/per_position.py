@@ -1,0 +1,112 @@
+"""One loss applied to each pixel, time step or element of a sample."""
+
+from __future__ import annotations
+
+from .base import BaseLoss
+
+__all__ = ["PerPositionLoss"]
+
+
+class PerPositionLoss(BaseLoss):
+    """The loss of each position of a sample, where labels and scores are arrays.
+
+    An objective is their mean over all positions of all samples, weighted by those of the positions.
+
+    Parameters
+    ----------
+    loss : BaseLoss
+        Loss of one position.
+    n_outputs : int
+        Number of scores of a position.
+    summed : bool, default=False
+        Whether the loss of a sample is the sum over its positions: each one is multiplied by their number.
+
+    Examples
+    --------
+    >>> from ortlearn.losses import LogLoss, PerPositionLoss
+    >>> PerPositionLoss(LogLoss(), n_outputs=3)
+    PerPositionLoss(loss=LogLoss(), n_outputs=3)
+    """
+
+    tasks = frozenset({"classification", "regression"})
+    by_position = True
+
+    def __init__(self, loss, n_outputs, summed=False):
+        self.loss = loss
+        self.n_outputs = n_outputs
+        self.summed = summed
+
+    @property
+    def kinks(self):  # type: ignore[override]
+        """Whether the slope of the loss of one position jumps somewhere."""
+        return self.loss.kinks
+
+    @property
+    def in_python(self):  # type: ignore[override]
+        """Whether the loss of one position is a Python function."""
+        return self.loss.in_python
+
+    def forward(self, op, expected, predicted):
+        """Write the losses, of shape (n, positions).
+
+        Scores are of shape (n, positions, k), or (n, positions) for k = 1; labels are int64 of shape
+        (n, positions), or floats of the shape of the scores.
+        """
+        n_samples, n_positions = op.shape(predicted)[:2]
+        known = isinstance(n_samples, int) and isinstance(n_positions, int)
+        n_rows = n_samples * n_positions if known else None
+        kind = op.type(expected).elem_type
+        if op.dtype(expected).kind in "iu":
+            labels = op.set_type(op.Reshape(expected, [-1]), kind, (n_rows,))
+        else:
+            labels = op.set_type(op.Reshape(expected, [-1, self.n_outputs]), kind, (n_rows, self.n_outputs))
+        scores = op.Reshape(predicted, [-1, self.n_outputs])
+        op.set_type(scores, op.type(predicted).elem_type, (n_rows, self.n_outputs))
+        rows = self.loss.forward(op, labels, scores)
+        if isinstance(n_positions, int):
+            rows = op.Reshape(rows, [-1, n_positions])
+            count = op.constant(float(n_positions))
+        else:
+            sizes = op.Slice(op.Shape(expected), [0], [2])
+            rows = op.Reshape(rows, sizes)
+            count = op.Cast(op.Gather(sizes, 1), to=op.type(predicted).elem_type)
+        op.set_type(rows, op.type(predicted).elem_type, (n_samples, n_positions))
+        return op.Mul(rows, count) if self.summed else rows
+
+    def evaluate(self, expected, predicted):
+        """Return the losses of a loss in Python, of shape (n, positions), and the gradient of their sum.
+
+        Parameters
+        ----------
+        expected, predicted : ndarray of shape (n, positions) or (n, positions, k)
+            Labels and raw outputs.
+
+        Returns
+        -------
+        losses : ndarray of shape (n, positions)
+            Losses.
+        gradient : ndarray
+            Gradient with respect to the outputs, of their shape.
+        """
+        rows, gradient = self.loss.evaluate(*self._flat(expected, predicted))
+        factor = predicted.shape[1] if self.summed else 1
+        return rows.reshape(predicted.shape[:2]) * factor, gradient.reshape(predicted.shape) * factor
+
+    def check_batch(self, expected, predicted, rows, gradient):
+        """Check the gradient of a batch of a loss in Python, where that loss does.
+
+        Parameters
+        ----------
+        expected, predicted : ndarray of shape (n, positions) or (n, positions, k)
+            Labels and raw outputs.
+        rows, gradient : ndarray
+            What :meth:`evaluate` returned for them.
+        """
+        if hasattr(self.loss, "check_batch"):
+            factor = predicted.shape[1] if self.summed else 1
+            flat = self._flat(expected, predicted)
+            self.loss.check_batch(*flat, rows.ravel() / factor, gradient.reshape(-1, self.n_outputs) / factor)
+
+    def _flat(self, expected, predicted):
+        shape = (-1,) if expected.dtype.kind in "iu" else (-1, self.n_outputs)
+        return expected.reshape(shape), predicted.reshape(-1, self.n_outputs)

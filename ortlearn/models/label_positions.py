@@ -1,0 +1,92 @@
+"""Labels of a sample that are an array: one for each pixel, time step or element."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["Positions"]
+
+
+@dataclass(frozen=True)
+class Positions:
+    """Where the labels of a sample are.
+
+    Attributes
+    ----------
+    shape : tuple of int or None
+        Shape of the labels of a sample; None for a size that X decides.
+    class_axis : int or None
+        Axis of the classes in decisions and probabilities of a classifier; None where these have the shape of
+        the labels.
+    apart : bool
+        Whether there is a loss for each position, which may have a weight of its own; one for each sample
+        otherwise.
+
+    Examples
+    --------
+    >>> from ortlearn.models import Positions
+    >>> pixels = Positions((4, 6), class_axis=1)
+    >>> pixels.count, pixels.fits((10, 4, 6)), pixels.fits((10, 1, 4, 6)), pixels.fits((10, 6, 4))
+    (24, True, True, False)
+    """
+
+    shape: tuple[int | None, ...]
+    class_axis: int | None = None
+    apart: bool = True
+
+    @property
+    def count(self) -> int | None:
+        """Number of positions; None where X decides it."""
+        known = [size for size in self.shape if size is not None]
+        return math.prod(known) if len(known) == len(self.shape) else None
+
+    def fits(self, shape: Sequence[int]) -> bool:
+        """Return whether labels may have a shape: axes of size one may be left out or added.
+
+        Parameters
+        ----------
+        shape : sequence of int
+            Shape of the labels of all samples.
+
+        Returns
+        -------
+        bool
+            Whether they may.
+        """
+        given = tuple(shape[1:])
+        return _agree(self.shape, given) or _agree(_without_ones(self.shape), _without_ones(given))
+
+    def labels_like(self, values: np.ndarray, ndim: int) -> np.ndarray:
+        """Return predictions with as many dimensions as the labels had, if axes of size one can give that.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n, ...)
+            Predictions, one for each position.
+        ndim : int
+            Number of dimensions of the labels.
+
+        Returns
+        -------
+        ndarray
+            The same values.
+        """
+        if values.ndim == ndim:
+            return values
+        if values.ndim + 1 == ndim:
+            return np.expand_dims(values, -1 if self.class_axis is None else self.class_axis)
+        shape = (len(values), *(size for size in values.shape[1:] if size != 1))
+        return values.reshape(shape) if len(shape) == ndim else values
+
+
+def _without_ones(shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+    return tuple(size for size in shape if size != 1)
+
+
+def _agree(known: tuple[int | None, ...], given: tuple[int | None, ...]) -> bool:
+    pairs = zip(known, given, strict=False)
+    return len(known) == len(given) and all(size in (None, own) for size, own in pairs)

@@ -1,0 +1,72 @@
+"""Adapter files of onnxruntime (``.onnx_adapter``): arrays by name, as a flatbuffer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import flatbuffers
+import numpy as np
+from onnx import helper
+
+__all__ = ["adapter_bytes"]
+
+#: Identifier and version of the format, ``onnxruntime/lora/adapter_format`` of onnxruntime 1.20 to 1.31.
+IDENTIFIER, FORMAT_VERSION = b"TORT", 1
+#: Fields of a parameter: name, dims, data_type, raw_data; of an adapter: three versions and the parameters.
+NAME, DIMS, DATA_TYPE, RAW_DATA = range(4)
+FORMAT, ADAPTER, MODEL, PARAMETERS = range(4)
+#: Bytes at a multiple of which raw data begin.
+ALIGNMENT = 8
+
+
+def adapter_bytes(arrays: Mapping[str, np.ndarray], version: int = 1, model_version: int = 1) -> bytes:
+    """Return the content of an adapter file.
+
+    onnxruntime 1.20 and later reads it (``LoraAdapter.Load``, ``AdapterFormat.read_adapter``).
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+        Values by the names of the inputs of the model that they are for.
+    version, model_version : int, default=1
+        Numbers that the file carries, for those who read it.
+
+    Returns
+    -------
+    bytes
+        Content.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ortlearn.onnx_files.adapter_files import adapter_bytes
+    >>> adapter_bytes({"w.lora_A": np.ones((2, 1), np.float32)})[4:8]
+    b'TORT'
+    """
+    builder = flatbuffers.Builder(1024)
+    parameters = [_parameter(builder, name, array) for name, array in sorted(arrays.items())]
+    builder.StartVector(4, len(parameters), 4)
+    for parameter in reversed(parameters):
+        builder.PrependUOffsetTRelative(parameter)
+    vector = builder.EndVector()
+    builder.StartObject(4)
+    for slot, number in ((FORMAT, FORMAT_VERSION), (ADAPTER, version), (MODEL, model_version)):
+        builder.PrependInt32Slot(slot, number, 0)
+    builder.PrependUOffsetTRelativeSlot(PARAMETERS, vector, 0)
+    builder.Finish(builder.EndObject(), file_identifier=IDENTIFIER)
+    return bytes(builder.Output())
+
+
+def _parameter(builder: flatbuffers.Builder, name: str, array: np.ndarray) -> int:
+    """Write an array with its name and return where it is."""
+    raw = np.ascontiguousarray(array).tobytes()
+    builder.Prep(ALIGNMENT, len(raw))
+    data = builder.CreateByteVector(raw)
+    dims = builder.CreateNumpyVector(np.array(array.shape, dtype=np.int64))
+    text = builder.CreateString(name)
+    builder.StartObject(4)
+    builder.PrependUOffsetTRelativeSlot(NAME, text, 0)
+    builder.PrependUOffsetTRelativeSlot(DIMS, dims, 0)
+    builder.PrependInt32Slot(DATA_TYPE, helper.np_dtype_to_tensor_dtype(array.dtype), 0)
+    builder.PrependUOffsetTRelativeSlot(RAW_DATA, data, 0)
+    return builder.EndObject()

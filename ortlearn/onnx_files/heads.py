@@ -1,0 +1,289 @@
+"""New heads: a file is cut at a tensor, and a linear layer of new outputs put there."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, TensorProto, helper, numpy_helper
+
+from ..exceptions import ConversionError
+from ..graphs import (
+    GraphBuilder,
+    TensorType,
+    graph_names,
+    make_value_info,
+    node_inputs,
+    opset_versions,
+    prune,
+    runtime_errors,
+    value_types,
+)
+from ..graphs.editing import with_fields
+from .loading import prepare_onnx, read_onnx
+from .weight_places import FLOATS
+
+__all__ = ["default_weights", "replace_head"]
+
+#: Entry of the metadata with the names of the weights that are trained by default.
+TRAINED = "ortlearn_weights_to_train"
+#: How features of several positions become one vector.
+POOLING = {"mean": "ReduceMean", "max": "ReduceMax"}
+
+
+@runtime_errors()
+def replace_head(
+    file: Any,
+    at: str,
+    n_outputs: int | None = None,
+    *,
+    classes: Sequence[Any] | None = None,
+    task: str = "classification",
+    axis: int = 1,
+    pooling: str | None = None,
+    name: str = "head",
+) -> ModelProto:
+    """Return an ONNX file that is cut at a tensor, with a new linear layer on it.
+
+    The layer has the weights ``head.weight`` of shape (n_features, n_outputs) and ``head.bias``, which are
+    zero. An estimator trains these two by default; ``weights_to_train`` names others, those of the body under
+    the names that they have in the file.
+
+    Parameters
+    ----------
+    file : onnx.ModelProto, bytes, str or os.PathLike
+        ONNX model; it is not changed.
+    at : str
+        Tensor with the features: an output of a node. What only others need is left out.
+    n_outputs : int, default=None
+        Number of classes, or of values to predict; that of ``classes`` by default.
+    classes : sequence of int or of str, default=None
+        Classes, in the order of the outputs, for a file whose labels are these; numbers from zero on by
+        default.
+    task : {"classification", "regression"}, default="classification"
+        A classifier has the outputs ``label`` and ``probabilities`` (softmax), a regressor ``prediction``.
+    axis : int, default=1
+        Axis of the features: 1 for (n, d) and for the channels of images (n, c, h, w), -1 for sequences
+        (n, t, d).
+    pooling : {"mean", "max", "flatten"} or None, default=None
+        How features of several positions become one vector: their mean, their maximum, or all of them side
+        by side. None is for features (n, d), and with ``axis=-1`` for an output at every position.
+    name : str, default="head"
+        How the names of the new weights and nodes begin; a number follows where the file has such names.
+
+    Returns
+    -------
+    onnx.ModelProto
+        File with the opset and the inputs of the one given.
+
+    Raises
+    ------
+    ConversionError
+        If the file cannot be read, has no such tensor, or if the tensor has no floating-point features of a
+        known number.
+    ValueError
+        If an argument is invalid.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onnx import parser
+    >>> from ortlearn import OrtGradientOptimizer
+    >>> from ortlearn.onnx_files import replace_head
+    >>> file = parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]>
+    ...     g (float[N,2] x) => (float[N,1] y) <float[2,2] v = {1, 1, 1, -1}, float[2,1] w = {1, 2}>
+    ...     { h = MatMul (x, v) a = Abs (h) y = MatMul (a, w) }''')
+    >>> new = replace_head(file, at="a", classes=["far", "near"])
+    >>> X = np.random.default_rng(0).normal(size=(200, 2)).astype(np.float32)
+    >>> y = np.where(np.abs(X).max(axis=1) > 1, "far", "near")
+    >>> trained = OrtGradientOptimizer(new, random_state=0).fit(X, y)
+    >>> list(trained.get_weights()), trained.score(X, y) > 0.9
+    (['head.weight', 'head.bias'], True)
+    """
+    labels = _class_table(classes)
+    n_outputs = _checked_outputs(n_outputs, labels, task)
+    if pooling not in (None, "flatten", *POOLING):
+        raise ValueError(f"pooling={pooling!r} must be 'mean', 'max', 'flatten' or None.")
+    model, label = read_onnx(file)
+    known = _features(model, label, at)
+    dtype = helper.tensor_dtype_to_np_dtype(known.elem_type)
+    body = _cut(model, at)
+    names = graph_names(body.graph)
+    name = _free(name, names)
+    op = GraphBuilder(
+        opset_versions(model)[""], existing_names=names, dtype=dtype, types={at: known}, prefix=f"{name}/"
+    )
+    features, width, rank = _pooled(op, at, known, axis, pooling)
+    weights = [f"{name}.weight", f"{name}.bias"]
+    arrays = (np.zeros((width, n_outputs), dtype), np.zeros(n_outputs, dtype))
+    op.initializers += [numpy_helper.from_array(a, n) for n, a in zip(weights, arrays, strict=True)]
+    if rank == 2:
+        score = op.Gemm(features, *weights)
+    else:
+        score = op.Add(op.MatMul(features, weights[0]), weights[1])
+    rows = tuple(known.shape or ())[: rank - 1] if rank > 2 else (None,)
+    outputs = _outputs(op, score, TensorType(known.elem_type, (*rows, n_outputs)), labels, task)
+    constants = [*body.graph.initializer, *op.initializers]
+    result = with_fields(body, node=[*body.graph.node, *op.nodes], initializer=constants, output=outputs)
+    helper.set_model_props(result, {**_metadata(result), TRAINED: json.dumps(weights)})
+    return result
+
+
+def default_weights(file: ModelProto) -> list[str] | None:
+    """Return the weights that a file says are trained by default, None where it says nothing."""
+    found = _metadata(file).get(TRAINED)
+    try:
+        names = None if found is None else json.loads(found)
+    except ValueError:
+        names = found
+    if names is None or (isinstance(names, list) and names and all(isinstance(n, str) for n in names)):
+        return names
+    raise ConversionError(
+        f"The metadata of the file have {TRAINED} = {found!r}, which is no JSON list of names of weights: "
+        "remove the entry, or write one."
+    )
+
+
+def _metadata(model: ModelProto) -> dict[str, str]:
+    return {entry.key: entry.value for entry in model.metadata_props}
+
+
+def _class_table(classes: Sequence[Any] | None) -> np.ndarray | None:
+    """Return classes as an array of whole numbers or of text."""
+    if classes is None:
+        return None
+    table = np.asarray(classes)
+    if table.ndim != 1 or table.dtype.kind not in "iuUO" or len({*table.tolist()}) < len(table):
+        raise ValueError(f"classes={classes!r} must be different whole numbers, or different texts.")
+    if table.dtype.kind in "iu":
+        return table.astype(np.int64)
+    if not all(isinstance(text, str) for text in table.tolist()):
+        raise ValueError(f"classes={classes!r} must be all whole numbers, or all texts.")
+    return table.astype(object)
+
+
+def _checked_outputs(n_outputs: int | None, labels: np.ndarray | None, task: str) -> int:
+    """Return the number of outputs that the arguments agree on."""
+    if task not in ("classification", "regression"):
+        raise ValueError(f"task={task!r} must be 'classification' or 'regression'.")
+    if labels is not None and task == "regression":
+        raise ValueError("classes are for task='classification'.")
+    number = len(labels) if n_outputs is None and labels is not None else n_outputs
+    least = 2 if task == "classification" else 1
+    if not isinstance(number, int | np.integer) or isinstance(number, bool) or number < least:
+        raise ValueError(f"n_outputs={n_outputs!r} must be a whole number, {least} or more for {task}.")
+    if labels is not None and len(labels) != number:
+        raise ValueError(f"n_outputs={n_outputs} is not the number of classes, {len(labels)}.")
+    return int(number)
+
+
+def _features(model: ModelProto, label: str, at: str) -> TensorType:
+    """Return type and shape of the tensor to cut at, in the type of the file."""
+    types = value_types(prepare_onnx(model, label))
+    made = {value.name for value in model.graph.input} | {n for node in model.graph.node for n in node.output}
+    if at not in made or not at:
+        close = difflib.get_close_matches(at, sorted(made), n=3)
+        hint = f"did you mean one of {close}?" if close else f"the last ones are {_last(model)}."
+        raise ConversionError(f"at={at!r} is no tensor of the main graph of the file: {hint}")
+    own, known = value_types(model).get(at), types.get(at)
+    elem_type = None if own is None and known is None else (own or known).elem_type  # type: ignore[union-attr]
+    if elem_type not in FLOATS:
+        kind = "unknown type" if elem_type is None else TensorProto.DataType.Name(elem_type).lower()
+        raise ConversionError(
+            f"Tensor {at!r} has no floating-point features, its elements are {kind}: cut the file before the "
+            f"choice of a class, {_last(model, types)}."
+        )
+    shape = (known or own).shape  # type: ignore[union-attr]
+    if shape is None or len(shape) < 2:
+        raise ConversionError(
+            f"Tensor {at!r} has the shape {shape}, and features have two dimensions or more, samples first: "
+            "cut the file somewhere else, or export it with shapes."
+        )
+    return TensorType(elem_type, shape)
+
+
+def _last(model: ModelProto, types: dict[str, TensorType] | None = None) -> str:
+    """Return the last tensors of a file that may have features, for an error."""
+    names = [name for node in model.graph.node for name in node.output if name]
+    if types is not None:
+        names = [
+            n for n in names if n in types and types[n].elem_type in FLOATS and len(types[n].shape or ()) > 1
+        ]
+    return ", ".join(map(repr, names[-3:]))
+
+
+def _cut(model: ModelProto, at: str) -> ModelProto:
+    """Return the part of a file that computes a tensor, without the inputs that nothing else read."""
+    part = prune(with_fields(model, output=[make_value_info(at, None)], value_info=()))
+    read = {at}.union(*map(node_inputs, part.graph.node))
+    return with_fields(part, input=[value for value in part.graph.input if value.name in read])
+
+
+def _pooled(
+    op: GraphBuilder, at: str, known: TensorType, axis: int, pooling: str | None
+) -> tuple[str, int, int]:
+    """Return what the linear layer reads, the number of its features, and its rank."""
+    shape = known.shape or ()
+    rank = len(shape)
+    if not -rank <= axis < rank or axis % rank == 0:
+        raise ValueError(f"axis={axis} must be one of {at!r} of shape {shape} after the first.")
+    axis %= rank
+    others = [i for i in range(1, rank) if i != axis]
+    if pooling is None and others and axis != rank - 1:
+        raise ConversionError(
+            f"Tensor {at!r} has the shape {shape}, features at several positions: pooling='mean', 'max' or "
+            f"'flatten' makes one vector of them (axis={axis} are the features); axis=-1 predicts at every "
+            "position."
+        )
+    if pooling == "flatten":
+        sizes = shape[1:]
+        name, rank = (op.Flatten(at, axis=1) if others else at), 2
+    else:
+        sizes = (shape[axis],)
+        name = at
+        if pooling is not None and others:
+            given: dict[str, Any] = {"axes": others} if op.opset < 18 else {}
+            name, rank = op.node(POOLING[pooling], at, *([] if given else [others]), keepdims=0, **given), 2
+    numbers = [size for size in sizes if isinstance(size, int)]
+    if len(numbers) < len(sizes):
+        raise ConversionError(
+            f"Tensor {at!r} has the shape {shape}: the number of its features is not known. Export the file "
+            "with shapes, or use pooling='mean' or 'max'."
+        )
+    return name, math.prod(numbers), rank
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    """Return a name for a head that no name of the file begins with."""
+    free, number = name, 1
+    while any(other.startswith((f"{free}.", f"{free}/")) for other in taken):
+        number += 1
+        free = f"{name}_{number}"
+    return free
+
+
+def _outputs(
+    op: GraphBuilder, score: str, known: TensorType, labels: np.ndarray | None, task: str
+) -> list[Any]:
+    """Write the outputs of a classifier or a regressor, and return their types."""
+    shape = known.shape or ()
+    if task == "regression":
+        output = "prediction" if op.claim("prediction") else op.unique("prediction")
+        op.node("Identity", score, outputs=[output])
+        return [make_value_info(output, known)]
+    label, probabilities = (n if op.claim(n) else op.unique(n) for n in ("label", "probabilities"))
+    axis = len(shape) - 1
+    op.node("Softmax", score, outputs=[probabilities], axis=axis)
+    if labels is None:
+        op.node("ArgMax", score, outputs=[label], axis=axis, keepdims=0)
+    else:
+        op.node(
+            "Gather", op.constant(labels), op.ArgMax(score, axis=axis, keepdims=0), outputs=[label], axis=0
+        )
+    kind = TensorProto.STRING if labels is not None and labels.dtype == object else TensorProto.INT64
+    return [make_value_info(label, TensorType(kind, shape[:-1])), make_value_info(probabilities, known)]

@@ -1,0 +1,189 @@
+"""Inputs of any number of dimensions: lengths, masks, several of them, and what is refused."""
+
+import numpy as np
+import pytest
+from onnx import numpy_helper, parser
+from scipy.special import softmax
+from sklearn.linear_model import Ridge
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import GridSearchCV
+
+from tests.estimators.array_graphs import FILES, ONE_STEP, dtype_of, trainer
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@pytest.mark.parametrize("name", ["steps", "transposed_steps"])
+def test_sequences_of_any_length(optimizer, name):
+    file = FILES[name]
+    X, y = file.samples(20, np.float64)
+    free = optimizer(file.model(np.float64, symbolic=True), learning_loss="log_loss", **ONE_STEP)
+    fixed = trainer(optimizer, file).fit(X, y)
+    free.fit(X, y)
+    for own, known in zip(free.trained_coef_.values(), fixed.trained_coef_.values(), strict=True):
+        np.testing.assert_allclose(own, known)
+    longer = np.concatenate([X, X[:, :2]], axis=1)
+    labels = np.concatenate([y, y[:, :2]], axis=1)
+    assert free.predict(longer).shape == (20, 7)
+    assert free.partial_fit(longer, labels).score(longer, labels) >= 0
+    with pytest.raises(ValueError, match=r"X has the shape \(20, 7, 3\), the model is expecting"):
+        fixed.predict(longer)
+    with pytest.raises(ValueError, match="y has 7 labels for each sample, and the model has 5 scores"):
+        free.partial_fit(X, labels)
+
+
+def test_memory_maps_are_not_copied(either, tmp_path):
+    file = FILES["pixels"]
+    X, y = file.samples(20)
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    one, two = (trainer(either, file, batch_size=5).fit(rows, y) for rows in (X, mapped))
+    np.testing.assert_array_equal(one.predict(X), two.predict(mapped))
+    assert np.shares_memory(two._fitted.read(mapped).arrays["x"], mapped)
+
+
+BAD = {
+    "rank of X": ("pixels", {"X": np.ones((12, 60))}, r"X has the shape \(12, 60\), the model is expecting"),
+    "size of X": ("pixels", {"X": np.ones((12, 3, 6, 5))}, r"X has the shape \(12, 3, 6, 5\)"),
+    "NaN": ("pixels", {"X": np.full((12, 2, 6, 5), np.nan)}, "Input X contains NaN"),
+    "lengths": (
+        "steps",
+        {"X": [np.ones((1 + i % 2, 3)) for i in range(12)]},
+        "X have other shapes.*pad them",
+    ),
+    "texts": ("steps", {"X": np.full((12, 5, 3), "a")}, "X must hold numbers"),
+    "rank of y": ("pixels", {"y": np.zeros((12, 30), int)}, r"\(n, h, w\) for scores \(n, k, h, w\)"),
+    "size of y": ("transposed_steps", {"y": np.zeros((12, 4), int)}, r"y has the shape \(12, 4\)"),
+    "lengths of y": ("steps", {"y": [[0] * (1 + i % 2) for i in range(12)]}, "y have other shapes.*pad them"),
+    "classes": ("pixels", {"y": np.arange(12 * 30).reshape(12, 6, 5)}, "4 scores for the classes"),
+    "elements": ("forecast", {"y": np.zeros((12, 6, 2))}, r"y has the shape \(12, 6, 2\).*\(n, 2, 6\)"),
+    "NaN in y": ("forecast", {"y": np.full((12, 2, 6), np.nan)}, "y contains NaN"),
+    "weights": (
+        "steps",
+        {"sample_weight": np.ones((12, 4))},
+        r"shape of y, \(12, 5\), and has the shape \(12, 4\)",
+    ),
+    "negative weights": ("steps", {"sample_weight": -np.ones((12, 5))}, "not negative"),
+    "zero weights": ("steps", {"sample_weight": np.zeros((12, 5))}, "zero for every position"),
+    "weights of images": ("images", {"sample_weight": np.ones((12, 2))}, r"shape \(12, 2\)"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input(either, case):
+    name, given, message = BAD[case]
+    X, y = FILES[name].samples(12, dtype_of(FILES[name]))
+    with pytest.raises(ValueError, match=message):
+        trainer(either, FILES[name]).fit(**{"X": X, "y": y, **given})
+
+
+def test_models_of_sklearn_take_matrices(either):
+    with pytest.raises(ValueError, match="Found array with dim 4"):
+        either(Ridge()).fit(np.ones((5, 2, 2, 2)), np.ones(5))
+    with pytest.raises(ValueError, match="Found array with dim 3"):
+        either(Ridge()).fit(np.ones((5, 2)), np.ones((5, 2, 2)))
+    with pytest.raises(ValueError, match="1D|for ONNX files"):
+        either(Ridge()).fit(np.ones((5, 2)), np.ones((5, 2)), np.ones((5, 2)))
+
+
+POOLED = """<ir_version: 8, opset_import: ["": 18]>
+    g (int64[N,T] word, double[N,T] mask, double[N,2,2] extra) => (double[N,3] y)
+    <int64[1] axis = {1}, int64[1] end = {2}> {
+      a = Gather (table, word)
+      b = Unsqueeze (mask, end)
+      c = Mul (a, b)
+      d = ReduceSum <keepdims = 0> (c, axis)
+      e = ReduceSum <keepdims = 1> (mask, axis)
+      f = Div (d, e)
+      h = MatMul (f, w)
+      i = Flatten (extra)
+      k = MatMul (i, v)
+      y = Add (h, k) }"""
+
+
+@pytest.fixture
+def pooled():
+    """A network of three inputs, and samples of several lengths."""
+    rng = np.random.default_rng(0)
+    model = parser.parse_model(POOLED)
+    weights = {
+        name: rng.normal(0, 1, shape) for name, shape in {"table": (20, 4), "w": (4, 3), "v": (4, 3)}.items()
+    }
+    model.graph.initializer.extend(numpy_helper.from_array(a, name) for name, a in weights.items())
+    mask = (np.arange(6) < rng.integers(1, 7, (80, 1))).astype(float)
+    X = {"word": rng.integers(0, 20, (80, 6)), "mask": mask, "extra": rng.normal(0, 1, (80, 2, 2))}
+    return model, X, rng.integers(0, 3, 80)
+
+
+def pooled_scores(weights, X):
+    embedded = weights["table"][X["word"]] * X["mask"][..., None]
+    mean = embedded.sum(axis=1) / X["mask"].sum(axis=1, keepdims=True)
+    return mean @ weights["w"] + X["extra"].reshape(-1, 4) @ weights["v"]
+
+
+def test_several_inputs_of_any_rank(optimizer, pooled):
+    model, X, y = pooled
+    options = {**ONE_STEP, "batch_size": 7, "max_iter": 4, "shuffle": True, "random_state": 0}
+    trained = optimizer(model, learning_loss="log_loss", **options, early_stopping=True).fit(X, y)
+    scores = pooled_scores(trained.trained_coef_, X)
+    np.testing.assert_allclose(trained.decision_function(X), scores)
+    np.testing.assert_allclose(trained.predict_proba(X), softmax(scores, axis=1))
+    assert trained.score(X, y) == accuracy_score(y, scores.argmax(axis=1))
+    assert len(trained.validation_scores_) > 0
+
+
+def test_what_a_mask_hides_changes_nothing(either, pooled):
+    model, X, y = pooled
+    options = {**ONE_STEP, "max_iter": 2, "batch_size": 9}
+    longer = {
+        "word": np.concatenate([np.where(X["mask"] > 0, X["word"], 7), np.full((80, 3), 5)], axis=1),
+        "mask": np.concatenate([X["mask"], np.zeros((80, 3))], axis=1),
+        "extra": X["extra"],
+    }
+    trainers = [either(model, learning_loss="log_loss", **options).fit(rows, y) for rows in (X, longer)]
+    for name, array in trainers[0].trained_coef_.items():
+        np.testing.assert_allclose(array, trainers[1].trained_coef_[name])
+    np.testing.assert_allclose(trainers[0].predict_proba(longer), trainers[0].predict_proba(X))
+    assert trainers[0].partial_fit(longer, y).score(X, y) >= 0
+
+
+def test_searches_pick_rows_of_an_array_with_named_fields(either, pooled):
+    model, X, y = pooled
+    kinds = [(name, array.dtype, array.shape[1:]) for name, array in X.items()]
+    rows = np.empty(80, dtype=kinds)
+    for name, array in X.items():
+        rows[name] = array
+    search = GridSearchCV(either(model, learning_loss="log_loss", **ONE_STEP), {"max_iter": [1, 2]}, cv=2)
+    search.fit(rows, y)
+    np.testing.assert_array_equal(search.predict(rows), search.best_estimator_.predict(X))
+
+
+BAD_INPUTS = {
+    "sizes": ({"mask": np.ones((80, 5))}, "'word' and 'mask' of the model share the dimension 'T'.*6.*5"),
+    "samples": ({"mask": np.ones((79, 6))}, "must be equally long"),
+    "rank": ({"extra": np.ones((80, 4))}, r"Column 'extra' of X has the shape \(80, 4\)"),
+    "lengths": ({"word": [[1] * (1 + i % 3) for i in range(80)]}, "column 'word' of X have other shapes"),
+    "decimals": ({"word": np.full((80, 6), 0.5)}, "whole numbers"),
+    "infinity": ({"extra": np.full((80, 2, 2), np.inf)}, "infinity .* in column 'extra'"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_INPUTS)
+def test_bad_inputs_of_several(either, pooled, case):
+    model, X, y = pooled
+    given, message = BAD_INPUTS[case]
+    with pytest.raises(ValueError, match=message):
+        either(model, learning_loss="log_loss", **ONE_STEP).fit({**X, **given}, y)
+    lacking = {name: values for name, values in X.items() if name != "mask"}
+    with pytest.raises(ValueError, match=r"Columns are missing: \['mask'\]"):
+        either(model, learning_loss="log_loss", **ONE_STEP).fit(lacking, y)
+
+
+def test_many_images_are_run_in_chunks(either, monkeypatch):
+    file = FILES["pixels"]
+    X, y = file.samples(20)
+    trained = trainer(either, file).fit(X, y)
+    whole = trained.predict_proba(X), trained.losses(X, y)
+    monkeypatch.setattr("ortlearn.estimators.inference.CHUNK_BYTES", 3 * X[0].nbytes)
+    np.testing.assert_allclose(trained.predict_proba(X), whole[0], rtol=1e-5)
+    np.testing.assert_allclose(trained.losses(X, y), whole[1], rtol=1e-5)

@@ -1,0 +1,150 @@
+"""Images and sequences: training and predictions of any number of dimensions, against NumPy."""
+
+import pickle
+
+import numpy as np
+import pytest
+from onnx import numpy_helper, parser
+from scipy.special import softmax
+from sklearn.base import clone
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.model_selection import GridSearchCV
+
+from ortlearn import OrtGradientOptimizer
+from ortlearn.saving import load, save
+from ortlearn.training.devices import Device
+from ortlearn.training.sessions import make_session
+from tests.estimators.array_graphs import (
+    FILES,
+    ONE_STEP,
+    RATE,
+    dtype_of,
+    objective,
+    position_losses,
+    trainer,
+    weights_of,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@pytest.fixture(params=FILES)
+def file(request):
+    return FILES[request.param]
+
+
+@pytest.mark.parametrize("weighted", ["no", "samples", "positions"])
+def test_a_step_is_along_the_gradient_of_the_definition(optimizer, file, weighted):
+    X, y = file.samples(12, dtype_of(file))
+    rng = np.random.default_rng(3)
+    weight = {"no": None, "samples": rng.random(12), "positions": rng.random(y.shape)}[weighted]
+    trained = trainer(optimizer, file).fit(X, y, weight)
+    start = {name: array.astype(np.float64) for name, array in file.draw(dtype_of(file)).items()}
+    tolerance = 2e-3 if dtype_of(file) == np.float32 else 1e-6
+    assert trained.train_losses_[0] == pytest.approx(objective(file, start, X, y, weight), rel=1e-5)
+    steps = {name: (start[name] - array) / RATE for name, array in trained.trained_coef_.items()}
+    for name, gradient in steps.items():
+        way = rng.normal(0, 1, gradient.shape)
+        up, down = ({**start, name: start[name] + sign * 1e-5 * way} for sign in (1, -1))
+        slope = (objective(file, up, X, y, weight) - objective(file, down, X, y, weight)) / 2e-5
+        found, size = float((gradient * way).sum()), np.abs(gradient * way).sum()
+        assert size > 1e-3
+        assert found == pytest.approx(slope, abs=tolerance * size), name
+
+
+def test_predictions_are_those_of_the_definition(optimizer, file):
+    X, y = file.samples(12, dtype_of(file))
+    trained = trainer(optimizer, file).fit(X, y)
+    scores = file.scores(X, **weights_of(trained, file))
+    written = make_session(trained.get_trained_onnx(), Device("cpu")).run(None, {"x": X})[0]
+    close = {"rtol": 1e-4, "atol": 1e-5}
+    if not file.n_classes:
+        np.testing.assert_allclose(trained.predict(X), scores, **close)
+        np.testing.assert_array_equal(trained.predict(X), written)
+        flat = y.reshape(12, -1), trained.predict(X).reshape(12, -1)
+        weight = np.linspace(0, 1, 12)
+        assert trained.score(X, y) == pytest.approx(r2_score(*flat))
+        assert trained.score(X, y, weight) == pytest.approx(r2_score(*flat, sample_weight=weight))
+        assert trained.score(X, y, np.ones(y.shape)) == pytest.approx(r2_score(*flat))
+    else:
+        binary = file.axis is None or scores.shape[file.axis] == 1
+        if binary:
+            axis = -1 if file.axis is None else file.axis
+            scores = scores[..., None] if file.axis is None else scores
+            scores = np.concatenate([np.zeros_like(scores), scores], axis=axis)
+        axis = -1 if file.axis is None else file.axis
+        np.testing.assert_allclose(trained.predict_proba(X), softmax(scores, axis=axis), **close)
+        np.testing.assert_array_equal(trained.predict(X), scores.argmax(axis=axis))
+        if not binary and "max" in file.nodes:
+            np.testing.assert_array_equal(trained.predict_proba(X), written)
+        weight = np.random.default_rng(0).random(y.shape)
+        known = accuracy_score(y.ravel(), trained.predict(X).ravel(), sample_weight=weight.ravel())
+        assert trained.score(X, y, weight) == pytest.approx(known)
+        assert trained.score(X, y) == pytest.approx(np.mean(y == trained.predict(X)))
+    losses = position_losses(file, file.scores(X, **weights_of(trained, file)), y).reshape(12, -1)
+    per_sample = losses.mean(axis=1) if file.n_classes else losses.sum(axis=1)
+    np.testing.assert_allclose(trained.losses(X, y), per_sample, rtol=1e-4)
+    assert trained.predict(X).shape == y.shape
+
+
+def test_both_ways_of_training_agree_over_batches(both, file):
+    X, y = file.samples(25, dtype_of(file))
+    weight = np.random.default_rng(0).random(y.shape)
+    options = {"batch_size": 4, "max_iter": 3, "shuffle": True}
+    one, two = (trainer(kind, file, **options).fit(X, y, weight) for kind in both)
+    for name, array in one.trained_coef_.items():
+        np.testing.assert_allclose(array, two.trained_coef_[name], rtol=1e-4, atol=1e-6)
+
+
+def test_sklearn_takes_it_for_an_estimator(either, file, tmp_path):
+    X, y = file.samples(90, dtype_of(file))
+    model = trainer(either, file, max_iter=2, early_stopping=True, batch_size=8)
+    search = GridSearchCV(model, {"batch_size": [5, 10]}, cv=2).fit(X, y)
+    best = search.best_estimator_
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    for same in (pickle.loads(pickle.dumps(best)), clone(best).fit(X, y)):
+        np.testing.assert_array_equal(same.predict(X), best.predict(X))
+    save(best, tmp_path / "model.zip")
+    again = load(tmp_path / "model.zip")
+    np.testing.assert_array_equal(again.predict(X), best.predict(X))
+    stream = trainer(either, file).partial_fit(X, y)
+    save(stream, tmp_path / "stream.zip")
+    continued = load(tmp_path / "stream.zip").partial_fit(X, y)
+    np.testing.assert_array_equal(continued.predict(X), stream.partial_fit(X, y).predict(X))
+
+
+def test_hoisted_convolutions(both):
+    file = FILES["pixels"]
+    X, y = file.samples(20)
+    options = {"batch_size": 6, "weights_to_train": ["v", "c"]}
+    for kind in both:
+        one, two = (trainer(kind, file, **options, hoist=hoist).fit(X, y) for hoist in (True, False))
+        np.testing.assert_allclose(one.trained_coef_["v"], two.trained_coef_["v"], rtol=1e-4)
+
+
+def test_an_automatic_rate_trains_images_by_batches():
+    X, y = FILES["pixels"].samples(30)
+    model = trainer(OrtGradientOptimizer, FILES["pixels"], learning_rate="auto", batch_size=10).fit(X, y)
+    assert type(model.learning_rate_).__name__ == "LearningRateAdam"
+
+
+def test_a_file_with_its_own_loss_of_arrays(either):
+    model = parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 18]>
+        g (double[N,3,4] x, double[N,3,2] label) => (double loss, double[N,3,2] y) <double[4,2] w> {
+          y = MatMul (x, w)
+          d = Sub (y, label)
+          e = Mul (d, d)
+          loss = ReduceMean <keepdims = 0> (e) }"""
+    )
+    rng = np.random.default_rng(0)
+    X, w = rng.normal(0, 1, (50, 3, 4)), rng.normal(0, 1, (4, 2))
+    model.graph.initializer.append(numpy_helper.from_array(w, "w"))
+    y = X @ rng.normal(0, 1, (4, 2))
+    trained = either(model, **ONE_STEP).fit(X, y)
+    assert trained.train_losses_[0] == pytest.approx(np.mean((X @ w - y) ** 2))
+    gradient = 2 * np.einsum("ntd,ntk->dk", X, X @ w - y) / y.size
+    np.testing.assert_allclose(trained.trained_coef_["w"], w - RATE * gradient)
+    assert trained.predict(X).shape == y.shape
+    known = r2_score(y.reshape(50, -1), trained.predict(X).reshape(50, -1))
+    assert trained.score(X, y) == pytest.approx(known)

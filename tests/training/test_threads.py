@@ -1,0 +1,110 @@
+"""How many threads a training takes."""
+
+import math
+
+import numpy as np
+import pytest
+from onnx import parser
+
+from ortlearn.graphs import TensorType
+from ortlearn.training import (
+    Data,
+    Device,
+    EpochStep,
+    ForwardBackwardStep,
+    LoopSettings,
+    run_training,
+    threads,
+)
+from ortlearn.training.threads import LARGE, largest_product, threads_of_training
+
+#: Graphs of batches of 7, and the operations of their largest product.
+GRAPHS = {
+    "MatMul": ("float[N,2] x, float[2,1] coef", "score = MatMul (x, coef)", 2 * 7 * 2),
+    "Gemm": ("float[N,2] x, float[2,1] coef", "score = Gemm (x, coef)", 2 * 7 * 2),
+    "transposed": (
+        "float[N,2] x, float[2,3] coef",
+        "t = Transpose <perm=[1,0]> (x) s = Gemm <transA=1> (t, coef) score = ReduceSum <keepdims=1> (s)",
+        2 * 7 * 2 * 3,
+    ),
+    "largest of two": (
+        "float[N,2] x, float[2,5] coef, float[5,1] w",
+        "h = MatMul (x, coef) score = MatMul (h, w)",
+        2 * 7 * 2 * 5,
+    ),
+    "Conv": (
+        "float[N,2,6,6] x, float[4,2,3,3] coef",
+        "c = Conv (x, coef) f = Flatten (c) score = ReduceMean <axes=[1]> (f)",
+        2 * (7 * 4 * 4 * 4) * (2 * 3 * 3),
+    ),
+    "none": ("float[N,1] x, float[1,1] coef", "score = Mul (x, coef)", 0),
+    "products inside": (
+        "float[N,2] x, float[2,1] coef",
+        'score = Einsum <equation="ij,jk->ik"> (x, coef)',
+        math.inf,
+    ),
+    "other domain": (
+        "float[N,2] x, float[2,1] coef",
+        "score = com.microsoft.FusedMatMul (x, coef)",
+        math.inf,
+    ),
+    "shape unknown": (
+        "float[N,K] x, float[K,1] coef",
+        "score = MatMul (x, coef)",
+        math.inf,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", list(GRAPHS))
+def test_largest_product(case, make_task):
+    inputs, nodes, expected = GRAPHS[case]
+    head = '<ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]>'
+    model = parser.parse_model(f"{head} g ({inputs}) => (float[N,1] score) {{ {nodes} }}")
+    dims = [d.dim_value or None for d in model.graph.input[0].type.tensor_type.shape.dim]
+    assert largest_product(make_task(model=model, features={"x": TensorType(1, tuple(dims))}), 7) == expected
+
+
+def wide(make_task, columns):
+    text = f"""<ir_version: 8, opset_import: ["": 18]>
+        g (float[N,{columns}] x, float[{columns},1] coef) => (float[N,1] score)
+        {{ score = MatMul (x, coef) }}"""
+    return make_task(model=parser.parse_model(text), features={"x": TensorType(1, (None, columns))})
+
+
+@pytest.mark.parametrize("n_jobs", [None, 1, 2, -1])
+def test_several_threads_for_large_products_only(make_task, n_jobs, monkeypatch):
+    monkeypatch.setattr(threads, "n_threads", {None: 1, 1: 1, 2: 2, -1: 8}.get)
+    task, rows = wide(make_task, 64), LARGE // 128
+    assert threads_of_training(task, rows, n_jobs) == n_jobs
+    assert threads_of_training(task, rows - 1, n_jobs) in (None, 1)
+    assert threads_of_training(task, "batch", n_jobs) == n_jobs  # of any size
+
+
+@pytest.mark.parametrize("step_class", [EpochStep, ForwardBackwardStep])
+@pytest.mark.parametrize("large, expected", [(0, 2), (math.inf, 1)])
+def test_sessions_of_a_training(step_class, make_task, rows, monkeypatch, large, expected):
+    monkeypatch.setattr(threads, "LARGE", large)
+    step = step_class(make_task(), Device("cpu"), n_jobs=2)
+    start = {"coef": np.full((2, 1), 0.5, np.float32)}
+    run_training(step, rows, start, LoopSettings(max_iter=1, batch_size=5), 0)
+    if step_class is EpochStep:
+        sessions = [step.session]
+    else:
+        sessions = [session for _, session in step._calls.compiled(5)]
+    options = [session.get_session_options() for session in sessions]
+    assert [item.intra_op_num_threads for item in options] == [expected] * len(sessions)
+    spinning = "session.intra_op.allow_spinning"
+    if step_class is ForwardBackwardStep:  # threads of one call would take the cores of the other
+        assert {item.get_session_config_entry(spinning) for item in options} == {"0"}
+
+
+def test_threads_change_rounding_only(make_task, rows, monkeypatch):
+    monkeypatch.setattr(threads, "LARGE", 0)
+    data = Data(np.repeat(rows.X, 50, axis=0), np.repeat(rows.y, 50, axis=0))
+    start = {"coef": np.full((2, 1), 0.5, np.float32)}
+    found = []
+    for n_jobs in (1, 2):
+        step = ForwardBackwardStep(make_task(), Device("cpu"), n_jobs=n_jobs)
+        found.append(run_training(step, data, dict(start), LoopSettings(max_iter=2, batch_size=500), 0))
+    np.testing.assert_allclose(found[0].weights["coef"], found[1].weights["coef"], rtol=1e-5)

@@ -1,0 +1,122 @@
+"""A batch as two calls: what is in which graph, and when it is four."""
+
+import numpy as np
+import pytest
+from onnx import parser
+from scipy.sparse import csr_matrix
+
+from ortlearn.graphs import TensorType
+from ortlearn.learning_rates import LearningRateAdam, LearningRateSGDNesterov
+from ortlearn.losses import FunctionLoss
+from ortlearn.penalties import ElasticPenalty
+from ortlearn.training import Data, Device, ForwardBackwardStep, LoopSettings, run_training
+from ortlearn.training.four_calls import FourCalls
+from ortlearn.training.two_calls import TwoCalls
+
+FLOAT, CPU = 1, Device("cpu")
+START = {"w1": np.array([[1.0, -2.0, 0.5], [0.3, 1.0, -1.0]], np.float32), "w2": np.ones((3, 1), np.float32)}
+
+
+@pytest.fixture
+def make_network(make_task):
+    """Make the task of fitting a small network."""
+    graph = parser.parse_model("""
+        <ir_version: 8, opset_import: ["": 18]>
+        g (float[N,2] x, float[2,3] w1, float[3,1] w2) => (float[N,1] score)
+        { hidden = MatMul (x, w1) active = Relu (hidden) score = MatMul (active, w2) }""")
+
+    def make(**changes):
+        weights = {"w1": False, "w2": False}
+        return make_task(**{"model": graph, "intercepts": weights, **changes})
+
+    return make
+
+
+def trained(step, data, batch_size=5, **settings):
+    loop = LoopSettings(max_iter=3, batch_size=batch_size, **settings)
+    return run_training(step, data, {n: a for n, a in START.items() if n in step.task.graph.weights}, loop, 0)
+
+
+def calls_of(step, data):
+    trained(step, data)
+    return type(step._calls)
+
+
+def test_first_call_ends_at_the_output_of_the_model(make_network, rows):
+    task = make_network(penalty=ElasticPenalty(0.1, 0.2), learning_rate=LearningRateAdam())
+    step = ForwardBackwardStep(task, CPU)
+    trained(step, rows)
+    forward, backward = step.graphs()["forward"], step.graphs()["backward"]
+    assert {value.name for value in forward.graph.input} == {"x", "ortlearn_rows", "w1", "w2"}
+    assert "score" in {value.name for value in forward.graph.output}
+    assert [node.op_type for node in forward.graph.node if node.output[0] == "score"] == ["MatMul"]
+    read = {value.name for value in backward.graph.input}
+    assert {"score", "ortlearn_rate"} < read and task.objective.label in read and "x" not in read
+    made = {name for node in forward.graph.node for name in node.output}
+    assert made.isdisjoint(name for node in backward.graph.node for name in node.output)
+
+
+@pytest.mark.parametrize(
+    "rate", [LearningRateAdam(), LearningRateSGDNesterov(eta0=0.05, momentum=0.9)], ids=["adam", "nesterov"]
+)
+@pytest.mark.parametrize("penalty", [None, ElasticPenalty(0.01, 0.02)], ids=["free", "penalised"])
+def test_two_calls_and_four_give_the_same(make_network, rows, monkeypatch, rate, penalty):
+    task = make_network(learning_rate=rate, **({} if penalty is None else {"penalty": penalty}))
+    two = trained(ForwardBackwardStep(task, CPU), rows)
+    monkeypatch.setattr(ForwardBackwardStep, "_new_calls", lambda self, size: FourCalls(self, size))
+    four = trained(ForwardBackwardStep(task, CPU), rows)
+    np.testing.assert_allclose(two.train_losses, four.train_losses, rtol=1e-5)
+    for name, array in four.weights.items():
+        np.testing.assert_allclose(two.weights[name], array, rtol=1e-4, atol=1e-6)
+
+
+def test_sparse_rows(make_network, rows):
+    dense = trained(ForwardBackwardStep(make_network(), CPU), rows)
+    sparse = trained(ForwardBackwardStep(make_network(), CPU), Data(csr_matrix(rows.X), rows.y))
+    for name, array in dense.weights.items():
+        np.testing.assert_array_equal(sparse.weights[name], array)
+
+
+def test_other_rows_and_sizes_of_batch(make_network, rows):
+    step, other = ForwardBackwardStep(make_network(), CPU), Data(2 * rows.X[:17], rows.y[:17])
+    trained(step, rows)
+    step.release()
+    again = trained(step, other, batch_size=4)
+    fresh = trained(ForwardBackwardStep(make_network(), CPU), other, batch_size=4)
+    for name, array in fresh.weights.items():
+        np.testing.assert_array_equal(again.weights[name], array)
+
+
+def test_loss_in_python_needs_four_calls(make_network, rows):
+    def half_square(expected, predicted):
+        return (predicted - expected)[:, 0] ** 2 / 2, predicted - expected
+
+    assert calls_of(ForwardBackwardStep(make_network(), CPU), rows) is TwoCalls
+    assert calls_of(ForwardBackwardStep(make_network(loss=FunctionLoss(half_square)), CPU), rows) is FourCalls
+
+
+def test_tensors_whose_shapes_depend_on_values_need_four_calls(make_task):
+    graph = parser.parse_model("""
+        <ir_version: 8, opset_import: ["": 18]>
+        g (float[N,2] x, float[2,1] coef) => (float loss) <bool[2] known = {1, 0}>
+        { product = MatMul (x, coef) square = Mul (product, product) one = ReduceSum <keepdims=0> (square)
+          half = Compress <axis=0> (coef, known) other = Mul (half, half) two = ReduceSum <keepdims=0> (other)
+          loss = Add (one, two) }""")
+    task = make_task(
+        model=graph, output="loss", loss=None, output_type=TensorType(FLOAT, ()), intercepts={"coef": False}
+    )
+    step = ForwardBackwardStep(task, CPU)
+    X = np.ones((8, 2), np.float32)
+    weights = {"coef": np.array([[0.5], [0.25]], np.float32)}
+    loop = LoopSettings(max_iter=1, batch_size=8, shuffle=False)
+    result = run_training(step, Data(X, np.zeros(8, np.float32)), weights, loop, 0)
+    assert type(step._calls) is FourCalls
+    assert result.train_losses == pytest.approx([8 * 0.75**2 + 0.5**2])
+
+
+@pytest.mark.needs_training
+def test_the_cpp_builder_needs_four_calls(make_network, rows):
+    two, four = make_network(gradient="rules"), make_network(gradient="ort")
+    assert calls_of(ForwardBackwardStep(two, CPU), rows) is TwoCalls
+    step = ForwardBackwardStep(four, CPU)
+    assert calls_of(step, rows) is FourCalls and set(step.graphs()) >= {"training", "loss", "update"}
