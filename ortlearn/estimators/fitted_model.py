@@ -21,7 +21,7 @@ from .configuration import Runtime
 from .inference import Inference
 from .input_validation import InputFeatures, read_samples
 from .label_arrays import per_position, with_masked_labels
-from .method_outputs import METHODS
+from .method_outputs import check_bare, flat_decisions
 from .problem import Problem
 from .ready_rows import ready_rows
 from .result_types import as_floats_of, probabilities_as_floats_of
@@ -204,35 +204,14 @@ class FittedModel:
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return scores; one per sample for two classes."""
-        return self._flat_decisions(as_floats_of(X, self.runner.decision_function(self.read(X))))
-
-    def _flat_decisions(self, scores: np.ndarray) -> np.ndarray:
-        problem, head = self.problem, self.problem.trainable.head
-        if head is not None and head.positions is not None:
-            axis = head.positions.class_axis
-            if axis is None or head.n_outputs > 2:
-                return scores
-            return np.diff(scores, axis=axis).squeeze(axis) if head.n_outputs == 2 else scores.squeeze(axis)
-        if scores.shape[1] == 2 and len(problem.targets.classes) == 2 and not problem.is_multilabel:
-            return scores[:, 1] - scores[:, 0]
-        return scores.ravel() if scores.shape[1] == 1 else scores
+        scores = as_floats_of(X, self.runner.decision_function(self.read(X)))
+        return flat_decisions(self.problem, scores)
 
     def predictor(self, method: str) -> Callable[[np.ndarray], Any]:
         """Return a method as a function of arrays that checks nothing; an error where X needs more."""
-        trainable = self.problem.trainable
-        if method not in METHODS:
-            raise ValueError(f"method={method!r} must be one of {', '.join(map(repr, METHODS))}.")
-        if not trainable.takes_numbers:
-            raise ValueError(
-                "predictor() is for models whose graph takes X as it is, a matrix of numbers: this one reads "
-                f"columns of several kinds, or has steps that run in scikit-learn. Call {method} instead."
-            )
-        if method == "transform" and (trainable.head is None or trainable.head.transformed is None):
-            raise ValueError(
-                "predictor('transform') is for graphs that hold the transformation: call transform instead."
-            )
+        check_bare(self.problem, method)
         found = self.runner.predictor(method)
-        return found if method != "decision_function" else lambda X: self._flat_decisions(found(X))
+        return found if method != "decision_function" else lambda X: flat_decisions(self.problem, found(X))
 
     def transform(self, X: Any) -> Any:
         """Return what a transformer gives, from ONNX where the graph holds it."""

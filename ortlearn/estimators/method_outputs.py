@@ -16,7 +16,7 @@ from .problem import Problem
 if TYPE_CHECKING:
     from ..models import Scores
 
-__all__ = ["METHODS", "MethodOutputs", "Plan", "head_of"]
+__all__ = ["METHODS", "MethodOutputs", "Plan", "check_bare", "flat_decisions", "head_of"]
 
 #: Outputs of a graph, and the function that makes a result of their values.
 Plan = tuple[tuple[str, ...], Callable[..., Any]]
@@ -32,6 +32,35 @@ def head_of(problem: Problem) -> Scores:
             "The graph computes its own loss: which of its outputs are scores is not known."
         )
     return head
+
+
+def check_bare(problem: Problem, method: str) -> None:
+    """Raise an error if a method of a problem cannot be a function of arrays alone."""
+    trainable = problem.trainable
+    if method not in METHODS:
+        raise ValueError(f"method={method!r} must be one of {', '.join(map(repr, METHODS))}.")
+    if not trainable.takes_numbers:
+        raise ValueError(
+            "predictor() is for models whose graph takes X as it is, a matrix of numbers: this one reads "
+            f"columns of several kinds, or has steps that run in scikit-learn. Call {method} instead."
+        )
+    if method == "transform" and (trainable.head is None or trainable.head.transformed is None):
+        raise ValueError(
+            "predictor('transform') is for graphs that hold the transformation: call transform instead."
+        )
+
+
+def flat_decisions(problem: Problem, scores: np.ndarray) -> np.ndarray:
+    """Return scores as ``decision_function`` has them: one per sample for two classes."""
+    head = problem.trainable.head
+    if head is not None and head.positions is not None:
+        axis = head.positions.class_axis
+        if axis is None or head.n_outputs > 2:
+            return scores
+        return np.diff(scores, axis=axis).squeeze(axis) if head.n_outputs == 2 else scores.squeeze(axis)
+    if scores.shape[1] == 2 and len(problem.targets.classes) == 2 and not problem.is_multilabel:
+        return scores[:, 1] - scores[:, 0]
+    return scores.ravel() if scores.shape[1] == 1 else scores
 
 
 class MethodOutputs:
