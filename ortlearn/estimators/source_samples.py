@@ -15,11 +15,12 @@ from ..training import Data
 from ..training.batches import epoch_order
 from ..training.first_layers import Moments
 from ..training.passes import Chunk
-from .class_weights import objective_weights, times_class_weights
+from .class_weights import objective_weights
 from .input_validation import InputFeatures, read_samples
 from .label_arrays import with_masked_labels
 from .problem import Problem, label_spread
 from .source_counts import Whole, checked_weights
+from .weight_sums import scale_of
 
 __all__ = ["SourceSamples"]
 
@@ -92,17 +93,12 @@ class SourceSamples:
         self._features = replace(features, names=None) if named else features
 
     def _weight_scale(self, problem: Problem) -> tuple[float, float]:
-        """Return the largest weight, and the mean of the weights divided by it."""
-        tables, whole = problem.targets.class_weights, self.whole
-        if tables is None or whole.labels is None:
-            largest = whole.largest or 1.0
-            return largest, float(whole.weights.sum()) / largest / whole.n_rows
-        of_classes = times_class_weights(tables, whole.labels, None)
-        # A bound of the largest product: it keeps float32 within its range, and divides out again.
-        largest = (whole.largest or 1.0) * float(of_classes.max())
-        if not largest > 0:
+        """Return a power of two to divide weights by, and the mean of what is left of them."""
+        whole, unit = self.whole, scale_of(self.whole.largest)
+        total = problem.total_weight(whole.labels, whole.weights, whole.total)
+        if not total > 0:
             raise ValueError("No row has a weight above 0: class_weight is zero for all classes that occur.")
-        return largest, float(whole.weights @ of_classes) / largest / whole.n_rows
+        return unit, total / unit / whole.n_rows
 
     def read(self, rows: Rows) -> Data:
         """Return rows as the graph takes them."""

@@ -65,7 +65,7 @@ def test_weights_with_several_chunks(either, rows):
     in_memory = either(model, shuffle=False, **OPTIONS).fit(X, target, weights)
     found = either(model, shuffle=False, **OPTIONS)
     found.fit_stream(cut(30, X, target, weights), shuffle_buffer=32)
-    np.testing.assert_allclose(found.coef_, in_memory.coef_, rtol=1e-6)
+    same(in_memory, found)
     unweighted = either(model, shuffle=False, **OPTIONS).fit(X, target)
     assert np.abs(found.coef_ - unweighted.coef_).max() > 1e-4
 
@@ -81,7 +81,7 @@ def test_class_weights_are_those_of_all_rows(either, rows, class_weight):
         found = either(LogisticRegression(C=0.1), **options)
         found.fit_stream(cut(50, X, y, *extra), shuffle_buffer=64)
         assert found.classes_.tolist() == ["a", "b", "c"]
-        np.testing.assert_allclose(found.coef_, in_memory.coef_, rtol=1e-5, atol=1e-6)
+        same(in_memory, found)
 
 
 def test_every_row_once_in_random_order(rows):
