@@ -144,9 +144,7 @@ class _Walk:
                 _check_alike([attribute.SerializeToString(deterministic=True) for attribute in attributes])
         return before
 
-    def _factors(
-        self, template: GraphProto, node: NodeProto, nodes: Sequence[NodeProto]
-    ) -> list[NodeProto]:
+    def _factors(self, template: GraphProto, node: NodeProto, nodes: Sequence[NodeProto]) -> list[NodeProto]:
         """Take factors in which graphs differ out of a Gemm: they are constants like others."""
         before = []
         for factor, slot in FACTORS:

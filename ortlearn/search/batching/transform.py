@@ -48,7 +48,8 @@ def batched_model(
     >>> from ortlearn.search.batching import batched_model
     >>> model = parser.parse_model('''
     ...     <ir_version: 8, opset_import: ["": 18]>
-    ...     g (float[5,2] x, float[2,3] w, float rate) => (float[5,3] y) { z = MatMul (x, w) y = Mul (z, rate) }''')
+    ...     g (float[5,2] x, float[2,3] w, float rate) => (float[5,3] y)
+    ...     { z = MatMul (x, w) y = Mul (z, rate) }''')
     >>> [node.op_type for node in batched_model(model, {"w", "rate"}, {}, 4).graph.node]
     ['MatMul', 'Unsqueeze', 'Mul']
     """

@@ -68,9 +68,7 @@ def _write_body(scope: BatchScope, node: NodeProto, inner: BatchScope, batched: 
         if number and not is_batched:
             shared.append(node.output[number - 1])
         outputs.append(_info(name, known, size, is_batched))
-    graph: GraphProto = helper.make_graph(
-        inner.op.nodes, body.name, infos, outputs, inner.op.initializers
-    )
+    graph: GraphProto = helper.make_graph(inner.op.nodes, body.name, infos, outputs, inner.op.initializers)
     return {"body": graph, "names": names, "scanned": scanned, "shared": shared}
 
 

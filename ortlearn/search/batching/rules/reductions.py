@@ -73,7 +73,9 @@ def cross_entropy(scope: BatchScope, node: NodeProto) -> None:
     weights = list(node.input[2:])
     averaged = reduction == "mean" and (weights or "ignore_index" in known)
     if scope.rank(scores) != 2 or averaged or any(map(scope.is_batched, weights)):
-        raise NotBatchable(f"SoftmaxCrossEntropyLoss with reduction={reduction!r} of weighted or ignored labels.")
+        raise NotBatchable(
+            f"SoftmaxCrossEntropyLoss with reduction={reduction!r} of weighted or ignored labels."
+        )
     op, n_classes = scope.op, scope.size_of(scores, 1)
     rows = op.Reshape(scope.expanded(scores), [-1, n_classes])
     flat = op.Reshape(scope.expanded(labels), [-1])

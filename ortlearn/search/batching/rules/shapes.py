@@ -14,9 +14,7 @@ __all__ = ["RULES"]
 def reshape(scope: BatchScope, node: NodeProto) -> None:
     """Write Reshape; a zero copies the length of its own axis, which moves with it."""
     shape = [int(length) for length in scope.value(node.input[1])]
-    scope.op.node(
-        "Reshape", node.input[0], [scope.size, *shape], outputs=node.output, **attributes_of(node)
-    )
+    scope.op.node("Reshape", node.input[0], [scope.size, *shape], outputs=node.output, **attributes_of(node))
 
 
 def flatten(scope: BatchScope, node: NodeProto) -> None:
