@@ -18,6 +18,7 @@ from ..estimators.configuration import Configuration, Runtime
 from ..estimators.fitted_model import FittedModel
 from ..estimators.fitting import draw_seed
 from ..estimators.hand_over import Fingerprint, fingerprint_of
+from ..estimators.inference import LiveInference
 from ..estimators.samples import Samples
 from ..estimators.starting import Start, begin, labelled
 from ..estimators.training_run import model_after, new_step, with_anchor
@@ -144,8 +145,12 @@ class FoldTrainer:
             if base is not None and begun is not None:
                 _stack_for(stacks, base.data, configuration).members.append((number, *begun))
         for stack in stacks:
+            live: LiveInference | None = None
             for number, start, result in self._trained(stack):
-                models[number] = model_after(stack.configuration, start, None, None, result)
+                model = models[number] = model_after(stack.configuration, start, None, None, result)
+                # candidates on the same samples predict with one session, which takes their weights
+                live = live or LiveInference(model.problem, model.trained, model.runner.runtime)
+                model.inference = live.holding(result.weights)
         return models
 
     def _trained(self, stack: _Stack) -> Iterator[tuple[int, Start, TrainingResult]]:

@@ -21,6 +21,9 @@ from .compiler import CompiledStack, Sizes, StackCompiler
 
 __all__ = ["Member", "train_together"]
 
+#: Weights of a stack: with more, they leave the caches of a core, and training together gains nothing.
+MAX_ELEMENTS = 100_000
+
 
 @dataclass(frozen=True)
 class Member:
@@ -66,17 +69,34 @@ def train_together(
     results: list[TrainingResult | None] = [None] * len(members)
     full, rest = [*batch_sizes(len(data), settings.batch_size), 0][:2]
     sizes = Sizes(full, rest, len(data) // full)
-    for numbers in compiler.groups([member.task for member in members], sizes):
-        group = [members[number] for number in numbers]
-        compiled = None
-        if len(group) > 1:
+    for alike in compiler.groups([member.task for member in members], sizes):
+        for numbers in _stacks(members, alike, settings.shuffle):
+            group = [members[number] for number in numbers]
             shared = not settings.shuffle or len({member.seed for member in group}) == 1
             compiled = compiler.compiled([member.task for member in group], sizes, shared)
-        if compiled is not None:
+            if compiled is None:
+                continue
             stack = _Stack(compiler, compiled, group, data, settings, sizes)
             for number, result in zip(numbers, stack.train(), strict=True):
                 results[number] = result
     return results
+
+
+def _stacks(members: Sequence[Member], alike: list[int], shuffle: bool) -> list[list[int]]:
+    """Divide candidates into stacks: by the order of their samples where it is not that of each alone.
+
+    Those that share an order share the product of a batch with the weights of all of them.
+    """
+    by_seed: dict[int | None, list[int]] = {}
+    for number in alike:
+        by_seed.setdefault(members[number].seed if shuffle else None, []).append(number)
+    groups = list(by_seed.values()) if 2 * len(by_seed) <= len(alike) else [alike]
+    size = sum(array.size for array in members[alike[0]].weights.values())
+    most = max(1, MAX_ELEMENTS // max(1, size))
+    found: list[list[int]] = []
+    for group in groups:
+        found += [part.tolist() for part in np.array_split(group, -(-len(group) // most))]
+    return [group for group in found if len(group) > 1]
 
 
 class _Stack:

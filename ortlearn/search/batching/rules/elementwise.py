@@ -11,9 +11,9 @@ __all__ = ["RULES"]
 
 OPERATORS = (
     "Abs Acos Acosh Add And Asin Asinh Atan Atanh Cast Ceil Celu Cos Cosh Div Elu Equal Erf Exp Floor "
-    "Gelu Greater GreaterOrEqual HardSigmoid HardSwish Identity IsInf IsNaN LeakyRelu Less LessOrEqual Log "
-    "Max Mean Min Mish Mod Mul Neg Not Or PRelu Pow Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softplus "
-    "Softsign Sqrt Sub Sum Tan Tanh ThresholdedRelu Where Xor"
+    "Greater GreaterOrEqual HardSigmoid HardSwish Identity IsInf IsNaN LeakyRelu Less LessOrEqual Log "
+    "Max Mean Min Mod Mul Neg Not Or PRelu Pow Reciprocal Relu Round Selu Sigmoid Sign Sin Sinh "
+    "Softplus Softsign Sqrt Sub Sum Tan Tanh ThresholdedRelu Where Xor"
 ).split()
 
 

@@ -32,8 +32,10 @@ def gemm(scope: BatchScope, node: NodeProto) -> None:
     if added is not None and beta == 1.0 and _is_column(scope, left, right, trans[1]):
         _column(scope, left, right, *trans, alpha, added, outputs=node.output)
         return
-    last = added is None
-    value = _product(scope, left, right, *trans, alpha, outputs=node.output if last else None)
+    if scope.is_batched(left) or scope.is_batched(right):
+        value = _product(scope, left, right, *trans, alpha, outputs=None if added else node.output)
+    else:
+        value = scope.op.Gemm(left, right, transA=int(trans[0]), transB=int(trans[1]), alpha=float(alpha))
     if added is not None:
         term = scope.aligned(added, 2)
         if beta != 1.0:

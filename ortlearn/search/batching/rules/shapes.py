@@ -11,10 +11,17 @@ from .reductions import along_axis, axes_of, behind, with_axes
 __all__ = ["RULES"]
 
 
+def shape_behind(scope: BatchScope, node: NodeProto, first: list[int]) -> str:
+    """Return the shape that a node reads, behind some lengths."""
+    if scope.is_batched(node.input[1]):
+        raise NotBatchable(f"{node.op_type} with a shape of each candidate.")
+    return scope.op.Concat(first, node.input[1], axis=0)
+
+
 def reshape(scope: BatchScope, node: NodeProto) -> None:
     """Write Reshape; a zero copies the length of its own axis, which moves with it."""
-    shape = [int(length) for length in scope.value(node.input[1])]
-    scope.op.node("Reshape", node.input[0], [scope.size, *shape], outputs=node.output, **attributes_of(node))
+    shape = shape_behind(scope, node, [scope.size])
+    scope.op.node("Reshape", node.input[0], shape, outputs=node.output, **attributes_of(node))
 
 
 def flatten(scope: BatchScope, node: NodeProto) -> None:
@@ -57,10 +64,10 @@ def with_named_axes(scope: BatchScope, node: NodeProto, axes: list[int]) -> None
 
 def expand(scope: BatchScope, node: NodeProto) -> None:
     """Write Expand."""
-    shape = [int(length) for length in scope.value(node.input[1])]
-    data = scope.aligned(node.input[0], len(shape))
-    missing = scope.rank(node.input[0]) - len(shape)
-    scope.op.Expand(data, [scope.size, *[1] * missing, *shape], outputs=node.output)
+    length = scope.size_of(node.input[1], 0)
+    missing = max(0, scope.rank(node.input[0]) - length)
+    shape = shape_behind(scope, node, [scope.size, *[1] * missing])
+    scope.op.Expand(scope.aligned(node.input[0], length), shape, outputs=node.output)
 
 
 def concat(scope: BatchScope, node: NodeProto) -> None:
