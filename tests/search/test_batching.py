@@ -8,8 +8,8 @@ import pytest
 from onnx import numpy_helper, parser
 
 from ortlearn.search.batching import NotBatchable, align, batched_model
+from ortlearn.search.batching.elementwise import OPERATORS
 from ortlearn.search.batching.rules import RULES
-from ortlearn.search.batching.rules.elementwise import OPERATORS
 
 SIZE = 3
 #: Elementwise operators that are not of one float tensor.
@@ -198,7 +198,8 @@ CASES = {
             "int64 n, bool go, float[2] w, float rate",
             "last, shared, all = Loop (n, go, w, rate) <body = step (int64 i, bool c, float[2] a, float r) "
             "=> (bool d, float[2] b, float q, float s) { b = Mul (a, rate) q = Identity (r) "
-            "s = ReduceSum <keepdims: int = 0> (b) big = Constant <value_float: float = 1e30> () d = Less (s, big) }>",
+            "s = ReduceSum <keepdims: int = 0> (b) big = Constant <value_float: float = 1e30> () "
+            "d = Less (s, big) }>",
             "float[2] last, float shared, float[k] all",
         )
     ],

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from onnx import NodeProto
 
-from ....graphs.nodes import attribute, attributes_of
-from ..scope import BatchScope, NotBatchable
+from ...graphs.nodes import attribute, attributes_of
+from .scope import BatchScope, NotBatchable
 
 __all__ = ["RULES", "axes_of", "behind"]
 

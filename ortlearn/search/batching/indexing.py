@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from ....graphs.nodes import attribute, attributes_of
-from ..scope import BatchScope, NotBatchable
+from ...graphs.nodes import attribute, attributes_of
 from .reductions import behind
+from .scope import BatchScope, NotBatchable
 
 __all__ = ["RULES"]
 

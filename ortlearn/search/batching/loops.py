@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from onnx import GraphProto, NodeProto, helper
 
-from ....graphs import TensorType, make_value_info
-from ....graphs.nodes import attribute
-from ..scope import BatchScope, NotBatchable
+from ...graphs import TensorType, make_value_info
+from ...graphs.nodes import attribute
+from .scope import BatchScope, NotBatchable
 
 __all__ = ["RULES"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from ....graphs.nodes import attribute
-from ..scope import BatchScope, NotBatchable
+from ...graphs.nodes import attribute
+from .scope import BatchScope, NotBatchable
 
 __all__ = ["RULES"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from ....graphs.nodes import copy_node
-from ..scope import BatchScope
+from ...graphs.nodes import copy_node
+from .scope import BatchScope
 
 __all__ = ["RULES"]
 
