@@ -121,7 +121,7 @@ class _TrainedTogether:
         """
         self._params = params
         try:
-            return super().fit(X, y, **params)
+            return super().fit(X, y, **params)  # type: ignore[misc]
         finally:
             del self._params
 

@@ -127,7 +127,8 @@ class _Stack:
             own: dict[tuple[str, str | None], np.ndarray] = {}
             for name, array in member.weights.items():
                 states = member.task.update.learning_rate.init(array)
-                own |= {(name, None): array, **{(name, state): value for state, value in states.items()}}
+                own[name, None] = array
+                own |= {(name, state): value for state, value in states.items()}
             parts.append(own)
         return {key: np.stack([part[key] for part in parts]) for key in parts[0]}
 

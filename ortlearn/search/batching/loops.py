@@ -11,7 +11,7 @@ from .scope import BatchScope, NotBatchable
 __all__ = ["RULES"]
 
 
-def loop(scope: BatchScope, node: NodeProto) -> None:
+def loop(scope: BatchScope, node: NodeProto) -> list[str]:
     """Write a Loop over as many iterations as that of one candidate has.
 
     A condition that depends on what is carried, as that of a training which stops at a loss that is not
@@ -21,8 +21,9 @@ def loop(scope: BatchScope, node: NodeProto) -> None:
         raise NotBatchable("Loop with a number of iterations of each candidate.")
     body, starts = attribute(node, "body"), list(node.input[2:])
     inputs = [value.name for value in body.input]
-    known = dict(zip(inputs[2:], map(scope.type, starts), strict=True))
-    batched = {name for name, start in zip(inputs[2:], starts, strict=True) if scope.is_batched(start)}
+    pairs = list(zip(inputs[2:], starts, strict=True))
+    known = {name: scope.type(start) for name, start in pairs}
+    batched = {name for name, start in pairs if scope.is_batched(start)}
     while True:
         inner = scope.child(body, known)
         inner.batched |= batched
@@ -32,44 +33,41 @@ def loop(scope: BatchScope, node: NodeProto) -> None:
         if found <= batched:
             break
         batched |= found  # shared at first, and different after an iteration
-    outputs = _write_body(scope, node, inner, batched)
-    written = [scope.expanded(s) if n in batched else s for n, s in zip(inputs[2:], starts, strict=True)]
-    graph = outputs.pop("body")
-    scope.op.nodes.append(
-        helper.make_node("Loop", [*node.input[:2], *written], outputs["names"], name=node.name, body=graph)
+    graph, carried = (
+        _body(scope, inner, batched),
+        [scope.expanded(s) if n in batched else s for n, s in pairs],
     )
-    for name, raw in outputs["scanned"]:
-        rank = scope.rank(name)
-        scope.op.Transpose(raw, perm=[1, 0, *range(2, rank + 1)], outputs=[name])
-    return outputs["shared"]
+    names, scanned = list(node.output), []
+    shared = []
+    for number, (name, value) in enumerate(zip(node.output, body.output[1:], strict=True)):
+        is_batched = inputs[2 + number] in batched if number < len(starts) else inner.is_batched(value.name)
+        if not is_batched:
+            shared.append(name)
+        elif number >= len(starts) and name:
+            names[number] = scope.op.unique("scanned")
+            scanned.append((names[number], name))
+    nodes = scope.op.nodes
+    nodes.append(helper.make_node("Loop", [*node.input[:2], *carried], names, name=node.name, body=graph))
+    for raw, name in scanned:  # iterations come first, candidates after them
+        scope.op.Transpose(raw, perm=[1, 0, *range(2, scope.rank(name) + 1)], outputs=[name])
+    return shared
 
 
-def _write_body(scope: BatchScope, node: NodeProto, inner: BatchScope, batched: set[str]) -> dict:
-    """Return the body, and what becomes of the outputs of the node."""
+def _body(scope: BatchScope, inner: BatchScope, batched: set[str]) -> GraphProto:
+    """Return the body of a Loop, whose inputs of these names are batched."""
     body, size = inner.graph, scope.size
-    n_carried = len(node.input) - 2
-    infos, outputs = [], []
-    for value in body.input:
-        known = inner.types.get(value.name)
-        infos.append(_info(value.name, known, size, value.name in batched))
-    names, scanned, shared = list(node.output), [], []
+    inputs = [
+        _info(value.name, inner.types.get(value.name), size, value.name in batched) for value in body.input
+    ]
+    outputs = []
     for number, value in enumerate(body.output):
-        name, known = value.name, inner.type(value.name)
-        is_batched = inner.is_batched(name)
-        if number == 0:
-            if is_batched:
-                name, is_batched = inner.op.Identity(body.input[1].name), False
-        elif number <= n_carried:
-            if body.input[1 + number].name in batched:
-                name, is_batched = inner.expanded(name), True
-        elif is_batched and names[number - 1]:
-            names[number - 1] = scope.op.unique("scanned")
-            scanned.append((node.output[number - 1], names[number - 1]))
-        if number and not is_batched:
-            shared.append(node.output[number - 1])
-        outputs.append(_info(name, known, size, is_batched))
-    graph: GraphProto = helper.make_graph(inner.op.nodes, body.name, infos, outputs, inner.op.initializers)
-    return {"body": graph, "names": names, "scanned": scanned, "shared": shared}
+        name, is_batched = value.name, inner.is_batched(value.name)
+        if number == 0 and is_batched:
+            name, is_batched = inner.op.Identity(body.input[1].name), False
+        elif 0 < number < len(body.input) - 1 and body.input[1 + number].name in batched:
+            name, is_batched = inner.expanded(name), True
+        outputs.append(_info(name, inner.type(value.name), size, is_batched))
+    return helper.make_graph(inner.op.nodes, body.name, inputs, outputs, inner.op.initializers)
 
 
 def _info(name: str, known: TensorType | None, size: int, is_batched: bool):

@@ -64,8 +64,15 @@ def batched_model(
         outputs.append(_batched_info(value, size, True))
         if value.name not in scope.batched:
             outputs[-1].name = scope.expanded(value.name)
-    fields = {"node": op.nodes, "initializer": op.initializers, "input": infos, "output": outputs}
-    return with_fields(model, op.opsets, **fields, value_info=())
+    return with_fields(
+        model,
+        op.opsets,
+        node=op.nodes,
+        initializer=op.initializers,
+        input=infos,
+        output=outputs,
+        value_info=(),
+    )
 
 
 def _batched_info(value: ValueInfoProto, size: int, is_batched: bool) -> ValueInfoProto:
