@@ -195,9 +195,9 @@ CASES = {
     ],
     "Loop": [
         model(
-            "int64 n, bool go, float[2] w, float rate",
-            "last, shared, all = Loop (n, go, w, rate) <body = step (int64 i, bool c, float[2] a, float r) "
-            "=> (bool d, float[2] b, float q, float s) { b = Mul (a, rate) q = Identity (r) "
+            "int64 n, bool ortlearn_condition, float[2] w, float rate",
+            "last, shared, all = Loop (n, ortlearn_condition, w, rate) "
+            "<body = step (int64 i, bool c, float[2] a, float r) => (bool d, float[2] b, float q, float s) { b = Mul (a, rate) q = Identity (r) "
             "s = ReduceSum <keepdims: int = 0> (b) big = Constant <value_float: float = 1e30> () "
             "d = Less (s, big) }>",
             "float[2] last, float shared, float[k] all",
@@ -243,7 +243,7 @@ def with_axes(found):
 def test_each_candidate_has_what_its_own_graph_computes(name, number):
     """Whichever inputs are batched: all of them, each alone, and all but one."""
     found, rng = with_axes(CASES[name][number]), np.random.default_rng(number)
-    infos = [value for value in found.graph.input if value.name not in ("n", "go")]
+    infos = [value for value in found.graph.input if value.name not in ("n", "ortlearn_condition")]
     names = [value.name for value in infos]
     feeds = {
         value.name: [values_of(value, rng, value.name) for _ in range(SIZE)] for value in found.graph.input
@@ -277,6 +277,22 @@ def test_every_rule_is_tested():
             "y = Gather <axis: int = 1> (x, i)",
             "float[4,2] y",
             "Gather along axis 1",
+        ),
+        (
+            "bool go, float x",
+            "y = Loop (, go, x) <body = step (int64 i, bool c, float a) => (bool d, float b)"
+            "{ b = Mul (a, a) e = Constant <value_float: float = 0.1> () d = Less (e, b) }>",
+            "float y",
+            "Loop with a",
+        ),
+        (
+            "bool go, float x",
+            "n = Constant <value_int: int = 3> () t = Constant <value: tensor = bool {1}> () "
+            "y = Loop (n, t, x) "
+            "<body = step (int64 i, bool c, float a) => (bool d, float b)"
+            "{ b = Mul (a, a) e = Constant <value_float: float = 0.1> () d = Less (e, b) }>",
+            "float y",
+            "an end that depends on values",
         ),
         ("float[2] x, int64[1] s", "y = Expand (x, s)", "float[k] y", "Expand with a shape of each"),
     ],

@@ -6,6 +6,7 @@ from onnx import GraphProto, NodeProto, helper
 
 from ...graphs import TensorType, make_value_info
 from ...graphs.nodes import attribute
+from ...training.sessions import CONDITION
 from .scope import BatchScope, NotBatchable
 
 __all__ = ["RULES"]
@@ -14,8 +15,8 @@ __all__ = ["RULES"]
 def loop(scope: BatchScope, node: NodeProto) -> list[str]:
     """Write a Loop over as many iterations as that of one candidate has.
 
-    A condition that depends on what is carried, as that of a training which stops at a loss that is not
-    finite, is left out: the other candidates go on.
+    The loop over batches goes on where that of one candidate would stop, at a loss that is not finite: the
+    other candidates need it.
     """
     if any(scope.is_batched(name) for name in node.input[:2] if name):
         raise NotBatchable("Loop with a number of iterations of each candidate.")
@@ -33,12 +34,11 @@ def loop(scope: BatchScope, node: NodeProto) -> list[str]:
         if found <= batched:
             break
         batched |= found  # shared at first, and different after an iteration
-    graph, carried = (
-        _body(scope, inner, batched),
-        [scope.expanded(s) if n in batched else s for n, s in pairs],
-    )
-    names, scanned = list(node.output), []
-    shared = []
+    if inner.is_batched(body.output[0].name) and node.input[1] != CONDITION:
+        raise NotBatchable("Loop with an end that depends on values of each candidate.")
+    graph = _body(scope, inner, batched)
+    carried = [scope.expanded(start) if name in batched else start for name, start in pairs]
+    names, scanned, shared = list(node.output), [], []
     for number, (name, value) in enumerate(zip(node.output, body.output[1:], strict=True)):
         is_batched = inputs[2 + number] in batched if number < len(starts) else inner.is_batched(value.name)
         if not is_batched:
