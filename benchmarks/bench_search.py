@@ -1,6 +1,6 @@
 """Searches that train candidates together, against GridSearchCV: seconds and their ratio, in one run.
 
-27 candidates of a Ridge, a logistic regression and a network 100-50-10-1, three folds, one thread. Both searches
+27 candidates of a Ridge, a logistic regression and a network 100-50-10-1, three folds, one thread. Both
 take turns, and the best of the rounds counts: ``python -m benchmarks.bench_search`` (some minutes).
 """
 

@@ -197,7 +197,8 @@ CASES = {
         model(
             "int64 n, bool ortlearn_condition, float[2] w, float rate",
             "last, shared, all = Loop (n, ortlearn_condition, w, rate) "
-            "<body = step (int64 i, bool c, float[2] a, float r) => (bool d, float[2] b, float q, float s) { b = Mul (a, rate) q = Identity (r) "
+            "<body = step (int64 i, bool c, float[2] a, float r) "
+            "=> (bool d, float[2] b, float q, float s) { b = Mul (a, rate) q = Identity (r) "
             "s = ReduceSum <keepdims: int = 0> (b) big = Constant <value_float: float = 1e30> () "
             "d = Less (s, big) }>",
             "float[2] last, float shared, float[k] all",
