@@ -2,9 +2,9 @@
 Search over rates in one graph
 ==============================
 
-A search trains many small copies of one model. ``OrtGridSearchCV`` is scikit-learn's ``GridSearchCV``
-with the copies side by side in one ONNX graph: **each batch is one step for all candidates.** Parameters,
-attributes and scores are the same.
+A search trains many small copies of one model. ``OrtGridSearchCV`` is scikit-learn's
+``GridSearchCV`` with the copies side by side in one ONNX graph: **each batch is one step for
+all candidates.** Parameters, attributes and scores are the same.
 """
 
 # %%
@@ -45,7 +45,7 @@ grid = {
 # Both searches
 # -------------
 #
-# They find the same: what a candidate has learned depends on its own rate, penalty and seed only.
+# They find the same: what a candidate learns depends on its own rate, penalty and seed only.
 
 searches = {}
 for search_class in (GridSearchCV, OrtGridSearchCV):
@@ -62,10 +62,10 @@ print(best.best_params_)
 # What is trained together
 # ------------------------
 #
-# Candidates whose graphs differ in nothing but constants: rates, momenta and strengths of penalties. Each update
-# and each kind of penalty has a graph of its own, and seeds have orders of the samples of their own. What
-# cannot be trained together, such as early stopping or the solver ``"LBFGS"``, is trained as ``GridSearchCV`` does
-# it, in the same search.
+# Candidates whose graphs differ in nothing but constants: rates, momenta and strengths of
+# penalties. Each update and each kind of penalty has a graph of its own, and each seed an order
+# of the samples. What cannot be trained together, such as early stopping or the solver
+# ``"LBFGS"``, is trained as ``GridSearchCV`` does it, in the same search.
 
 import matplotlib.pyplot as plt
 

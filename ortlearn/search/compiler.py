@@ -101,19 +101,40 @@ class StackCompiler:
             groups.setdefault(next(alike, key), []).append(number)
         return list(groups.values())
 
+    def are_alike(self, tasks: Sequence[TrainingTask], others: Sequence[TrainingTask], sizes: Sizes) -> bool:
+        """Return whether the graphs of some tasks are those of others, constants included.
+
+        Parameters
+        ----------
+        tasks, others : sequence of TrainingTask
+            What is trained.
+        sizes : Sizes
+            Batches.
+
+        Returns
+        -------
+        bool
+            Whether they are.
+        """
+        return [self._graph(task, sizes) for task in tasks] == [self._graph(task, sizes) for task in others]
+
     def compiled(
-        self, tasks: Sequence[TrainingTask], sizes: Sizes, shared_order: bool
+        self, tasks: Sequence[TrainingTask], sizes: Sizes, lead: tuple[int, ...], n_orders: int
     ) -> CompiledStack | None:
         """Return a session that trains the candidates of one group; None where an operator has no rule.
 
         Parameters
         ----------
         tasks : sequence of TrainingTask
-            Candidates.
+            Candidates; with two leading axes, those of one line for each column.
         sizes : Sizes
             Batches.
-        shared_order : bool
-            Whether all of them visit the samples in the same order.
+        lead : tuple of int
+            Leading axes of what each candidate has of its own: their number, or the numbers of orders and of
+            candidates that share one.
+        n_orders : int
+            In how many orders they visit the samples: one for all, one for each line, or one for each
+            candidate.
 
         Returns
         -------
@@ -121,12 +142,14 @@ class StackCompiler:
             Session.
         """
         keys = [self._graph(task, sizes) for task in tasks]
-        key = tuple(keys), shared_order
+        key = tuple(keys), lead, n_orders
         if key not in self._compiled:
-            self._compiled[key] = self._build(keys, tasks[0], shared_order)
+            self._compiled[key] = self._build(keys, tasks[0], lead, n_orders)
         return self._compiled[key]
 
-    def _build(self, keys: list[Hashable], task: TrainingTask, shared_order: bool) -> CompiledStack | None:
+    def _build(
+        self, keys: list[Hashable], task: TrainingTask, lead: tuple[int, ...], n_orders: int
+    ) -> CompiledStack | None:
         distinct = tuple(dict.fromkeys(keys))
         aligned, first = self._align(distinct, task), self._graphs[distinct[0]]
         if aligned is None or first.draws:  # numbers drawn in a shared part would be the same for all
@@ -134,9 +157,13 @@ class StackCompiler:
         numbers = [distinct.index(key) for key in keys]
         constants = {name: values[numbers] for name, values in aligned.constants.items()}
         names = {value.name for value in aligned.model.graph.input}
-        own = {RATE, *(item.source for item in first.carried)} | (set() if shared_order else {ORDER, REST})
+        own = {RATE, *(item.source for item in first.carried)} & names
+        orders = {ORDER, REST} & names if n_orders > 1 else set()
+        inner = own if len(lead) > 1 else own | orders
         try:
-            model = batched_model(aligned.model, own & names, constants, len(keys))
+            model = batched_model(aligned.model, inner, constants, lead[-1])
+            if len(lead) > 1:  # candidates of an order side by side, and these lines once more
+                model = batched_model(model, own | orders, {}, lead[0])
         except NotBatchable:
             return None
         return CompiledStack(make_session(model, self.device, self.n_jobs), first.carried)

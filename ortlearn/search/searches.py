@@ -186,9 +186,9 @@ class OrtGridSearchCV(_TrainedTogether, GridSearchCV):
     >>> from ortlearn import OrtGradientOptimizer
     >>> from ortlearn.learning_rates import LearningRateAdam
     >>> from ortlearn.search import OrtGridSearchCV
-    >>> X, y = load_diabetes(return_X_y=True, scaled=False)
+    >>> X, y = load_diabetes(return_X_y=True)
     >>> model = OrtGradientOptimizer(Ridge(), learning_rate=LearningRateAdam(), random_state=0)
-    >>> search = OrtGridSearchCV(model, {"learning_rate__eta0": [0.01, 0.1, 1.0]}, cv=3)
+    >>> search = OrtGridSearchCV(model, {"learning_rate__eta0": [0.001, 0.01, 1.0]}, cv=3)
     >>> search.fit(X, y).best_params_
     {'learning_rate__eta0': 1.0}
     """

@@ -70,33 +70,49 @@ def train_together(
     full, rest = [*batch_sizes(len(data), settings.batch_size), 0][:2]
     sizes = Sizes(full, rest, len(data) // full)
     for alike in compiler.groups([member.task for member in members], sizes):
-        for numbers in _stacks(members, alike, settings.shuffle):
-            group = [members[number] for number in numbers]
-            shared = not settings.shuffle or len({member.seed for member in group}) == 1
-            compiled = compiler.compiled([member.task for member in group], sizes, shared)
+        for plan in _plans(compiler, members, alike, sizes, settings.shuffle):
+            group = [members[number] for number in plan.numbers]
+            first_line = [member.task for member in group][: plan.lead[-1]]
+            compiled = compiler.compiled(first_line, sizes, plan.lead, plan.n_orders)
             if compiled is None:
                 continue
-            stack = _Stack(compiler, compiled, group, data, settings, sizes)
-            for number, result in zip(numbers, stack.train(), strict=True):
+            stack = _Stack(compiler, compiled, group, plan, data, settings, sizes)
+            for number, result in zip(plan.numbers, stack.train(), strict=True):
                 results[number] = result
     return results
 
 
-def _stacks(members: Sequence[Member], alike: list[int], shuffle: bool) -> list[list[int]]:
-    """Divide candidates into stacks: by the order of their samples where it is not that of each alone.
+@dataclass(frozen=True)
+class _Plan:
+    """Numbers of the candidates of a stack, its leading axes, and how many orders of samples there are."""
 
-    Those that share an order share the product of a batch with the weights of all of them.
-    """
+    numbers: list[int]
+    lead: tuple[int, ...]
+    n_orders: int
+
+
+def _plans(
+    compiler: StackCompiler, members: Sequence[Member], alike: list[int], sizes: Sizes, shuffle: bool
+) -> list[_Plan]:
+    """Divide candidates into stacks, so that those that share the order of their samples share batches."""
     by_seed: dict[int | None, list[int]] = {}
     for number in alike:
         by_seed.setdefault(members[number].seed if shuffle else None, []).append(number)
-    groups = list(by_seed.values()) if 2 * len(by_seed) <= len(alike) else [alike]
+    lines = list(by_seed.values())
     size = sum(array.size for array in members[alike[0]].weights.values())
     most = max(1, MAX_ELEMENTS // max(1, size))
-    found: list[list[int]] = []
+    if len(lines) > 1 and 2 * len(lines) <= len(alike) <= most:
+        tasks = [[members[number].task for number in line] for line in lines]
+        if all(compiler.are_alike(tasks[0], line, sizes) for line in tasks):
+            numbers = [number for line in lines for number in line]
+            return [_Plan(numbers, (len(lines), len(lines[0])), len(lines))]
+    groups = lines if 2 * len(lines) <= len(alike) else [alike]
+    found = []
     for group in groups:
-        found += [part.tolist() for part in np.array_split(group, -(-len(group) // most))]
-    return [group for group in found if len(group) > 1]
+        for part in np.array_split(group, -(-len(group) // most)):
+            n_orders = 1 if len(groups) == len(lines) else len(part)
+            found.append(_Plan(part.tolist(), (len(part),), n_orders))
+    return [plan for plan in found if len(plan.numbers) > 1]
 
 
 class _Stack:
@@ -107,11 +123,12 @@ class _Stack:
         compiler: StackCompiler,
         compiled: CompiledStack,
         members: Sequence[Member],
+        plan: _Plan,
         data: Data,
         settings: LoopSettings,
         sizes: Sizes,
     ):
-        self.compiled, self.members, self.data = compiled, members, data
+        self.compiled, self.members, self.plan, self.data = compiled, members, plan, data
         self.settings, self.sizes, self.device = settings, sizes, compiler.device
         self.dtype = members[0].task.graph.dtype
         self.seeds = list(dict.fromkeys(member.seed if settings.shuffle else None for member in members))
@@ -130,7 +147,13 @@ class _Stack:
                 own[name, None] = array
                 own |= {(name, state): value for state, value in states.items()}
             parts.append(own)
-        return {key: np.stack([part[key] for part in parts]) for key in parts[0]}
+        stacked = {key: np.stack([part[key] for part in parts]) for key in parts[0]}
+        return {key: array.reshape(*self.plan.lead, *array.shape[1:]) for key, array in stacked.items()}
+
+    def _read(self) -> dict[tuple[str, str | None], np.ndarray]:
+        """Return weights and states of all candidates, one above the other."""
+        n_axes, size = len(self.plan.lead), len(self.members)
+        return {key: array.reshape(size, *array.shape[n_axes:]) for key, array in self.buffers.read().items()}
 
     def train(self) -> list[TrainingResult | None]:
         """Train up to the last epoch; None for those whose losses or weights stopped being finite."""
@@ -155,9 +178,11 @@ class _Stack:
         return self._finished(results, finite & self._stays_finite(orders, current))
 
     def _order_of(self, orders: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the order that all candidates share, or that of each."""
-        if len(orders) == 1:
+        """Return the order that all candidates share, or those of the lines or of each candidate."""
+        if self.plan.n_orders == 1:
             return orders[0]
+        if len(self.plan.lead) > 1:
+            return np.stack(orders)
         found = dict(zip(self.seeds, orders, strict=True))
         return np.stack([found[member.seed] for member in self.members])
 
@@ -168,7 +193,7 @@ class _Stack:
         values: dict[str, Any] = {
             ORDER: order[..., :stop].reshape(*order.shape[:-1], -1, self.sizes.full),
             REST: order[..., stop:],
-            RATE: np.array(rates, dtype=self.dtype),
+            RATE: np.array(rates, dtype=self.dtype).reshape(self.plan.lead),
         }
         values = {name: ort_value(np.ascontiguousarray(a), self.device) for name, a in values.items()}
         for name, value in {**self._columns, **values}.items():
@@ -184,8 +209,8 @@ class _Stack:
             binding.bind_output(name, "cpu")
         self.compiled.session.run_with_iobinding(binding)
         found = dict(zip(outputs, _last_outputs(binding, len(outputs)), strict=True))
-        losses = found[LOSSES]
-        return np.column_stack([losses, found[LAST]]) if self.sizes.rest else losses
+        losses = found[LOSSES].reshape(len(self.members), found[LOSSES].shape[-1])
+        return np.column_stack([losses, found[LAST].ravel()]) if self.sizes.rest else losses
 
     def _means(self, values: np.ndarray, orders: Sequence[np.ndarray]) -> np.ndarray:
         """Return the mean loss of each candidate."""
@@ -201,14 +226,14 @@ class _Stack:
         n_last = self.sizes.rest or self.sizes.full
         values = self._run([order[-n_last:] for order in orders], rates)  # what it writes is not kept
         finite = np.isfinite(values).all(axis=1)
-        for (_, state), array in self.buffers.read().items():
+        for (_, state), array in self._read().items():
             if state is None:
                 finite &= np.isfinite(array.reshape(len(array), -1)).all(axis=1)
         return finite
 
     def _finished(self, results: list[TrainingResult], finite: np.ndarray) -> list[TrainingResult | None]:
         """Put weights and states into the results of trainings that stayed finite."""
-        arrays = self.buffers.read()
+        arrays = self._read()
         for number, result in enumerate(results):
             own = {key: np.array(array[number]) for key, array in arrays.items()}
             weights = {weight: array for (weight, state), array in own.items() if state is None}

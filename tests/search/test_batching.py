@@ -73,6 +73,11 @@ CASES = {
         )
     ]
     + [
+        model(
+            "float[2,8] a, float[9,8] b",
+            "y = Gemm <transB: int = 1, alpha: float = 2.0> (a, b)",
+            "float[2,9] y",
+        ),
         model(f"{MAT}, float[2] c", "y = Gemm (a, b, c)", "float[4,2] y"),
         model(MAT, "y = Gemm (a, b)", "float[4,2] y"),
     ],

@@ -61,6 +61,10 @@ def _product(
         row = op.Reshape(right, [scope.size, 1, -1] if scope.is_batched(right) else [1, -1])
         product = op.MatMul(_scaled(op, row, alpha), left)
         return op.Reshape(product, [scope.size, -1, 1], outputs=outputs)
+    if trans_right and not trans_left and _is_smaller(scope, left, right):
+        # A B^T = (B A^T)^T: two small transposes for a large one
+        product = op.MatMul(right, _turned(scope, left, True))
+        return op.Transpose(_scaled(op, product, alpha), perm=[0, 2, 1], outputs=outputs)
     first, second = _turned(scope, left, trans_left), _turned(scope, right, trans_right)
     inner = 0 if trans_left else 1
     if scope.shape(left)[inner] == 1:  # an outer product is one multiplication of each pair
@@ -68,6 +72,15 @@ def _product(
     else:
         product = op.MatMul(first, second, outputs=outputs if alpha == 1.0 else None)
     return product if alpha == 1.0 else op.Mul(product, float(alpha), outputs=outputs)
+
+
+def _is_smaller(scope: BatchScope, left: str, right: str) -> bool:
+    """Return whether a matrix and its product are smaller than the right operand, both of each candidate."""
+    sizes = (*scope.shape(left), scope.shape(right)[0])
+    if not (scope.is_batched(left) and scope.is_batched(right) and all(isinstance(n, int) for n in sizes)):
+        return False
+    rows, inner, columns = sizes
+    return rows * (inner + columns) < columns * inner  # type: ignore[operator]
 
 
 def _scaled(op, name: str, alpha: float) -> str:

@@ -9,7 +9,7 @@ from onnx import GraphProto, NodeProto, helper, numpy_helper
 
 from ...differentiation.inference import infer_body
 from ...differentiation.rule_set import normalize_domain
-from ...graphs import GraphBuilder, TensorType, node_inputs, value_types
+from ...graphs import GraphBuilder, TensorType, graph_names, node_inputs, value_types
 from ...graphs.nodes import constant_value
 
 __all__ = ["BatchScope", "NotBatchable", "Rule"]
@@ -80,8 +80,7 @@ class BatchScope:
         """Return the scope of the body of a Loop, whose inputs have these types."""
         typed = infer_body(body, inputs, self.type, self.op.opsets)
         types = value_types(helper.make_model(typed), infer=False)
-        names = {name for node in body.node for name in (*node.output, node.name)}
-        op = GraphBuilder(self.op.opset, existing_names=names, prefix=f"{self.op.prefix}inner_")
+        op = GraphBuilder(self.op.opset, existing_names=graph_names(body), prefix=f"{self.op.prefix}inner_")
         return BatchScope(body, types, self.rules, self.constants, self.size, op, self)
 
     # Questions
