@@ -275,7 +275,7 @@ def test_random_splits_are_the_same_for_all_candidates():
 def test_groups(trained_alone):
     estimator, labels = trainer("ridge")
     assert_alike(estimator, RATES, labels, cv=GroupKFold(3), fit_params={"groups": np.arange(83) % 7})
-    assert len(trained_alone) == 2 * 2
+    assert len(trained_alone) == 2 * 3
 
 
 def test_drawn_candidates(trained_alone):
