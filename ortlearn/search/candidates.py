@@ -16,7 +16,7 @@ from ..estimators.base import BaseOrtGradientEstimator
 from ..estimators.callback_support import CALLBACKS
 from ..estimators.configuration import Configuration, Runtime
 from ..estimators.fitted_model import FittedModel
-from ..estimators.fitting import draw_seed
+from ..estimators.fitting import draw_seed, named_classes
 from ..estimators.hand_over import Fingerprint, fingerprint_of
 from ..estimators.inference import LiveInference
 from ..estimators.samples import Samples
@@ -215,7 +215,8 @@ def _begin(configuration: Configuration, X: Any, y: Any, sample_weight: Any) -> 
     random_state = check_random_state(copy.deepcopy(configuration.random_state))
     try:
         samples, seed = Samples(X, y, sample_weight), draw_seed(random_state)
-        start = begin(configuration, samples, random_state, seed)
+        expected = named_classes(configuration, None, samples.y)
+        start = begin(configuration, samples, random_state, seed, None, expected)
         if start.is_own or start.problem.updates.in_units:
             return None
         samples, _ = labelled(start.problem, samples)

@@ -214,7 +214,7 @@ class _Stack:
 
     def _means(self, values: np.ndarray, orders: Sequence[np.ndarray]) -> np.ndarray:
         """Return the mean loss of each candidate."""
-        size, weights = self.settings.batch_size, self.data.sample_weight
+        size, weights = self.settings.batch_size, self.data.row_weight
         found = {s: batch_shares(o, size, weights) for s, o in zip(self.seeds, orders, strict=True)}
         seeds = [m.seed if len(self.seeds) > 1 else self.seeds[0] for m in self.members]
         return np.array(
