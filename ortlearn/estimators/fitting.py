@@ -29,7 +29,7 @@ from .starting import Start, begin, data_of, labelled, resume
 from .training_run import new_step, train
 from .validation import Validation
 
-__all__ = ["Opening", "Trainer", "named_classes"]
+__all__ = ["Opening", "Trainer", "draw_seed", "named_classes"]
 
 #: Samples from which on some are held out, to know when to stop.
 FEWEST_SAMPLES = 20
@@ -164,7 +164,7 @@ class Trainer:
             resumption.check_parameters(texts)
             random_state = resumption.fresh_random_state()
         begun = copy.deepcopy(random_state)
-        return Opening(task, resumption, random_state, begun, _draw_seed(random_state), texts)
+        return Opening(task, resumption, random_state, begun, draw_seed(random_state), texts)
 
     def partial_fit(
         self,
@@ -182,7 +182,7 @@ class Trainer:
         if task is not None:
             task.begin(samples)
         if self.last is None:
-            seed = _draw_seed(random_state)
+            seed = draw_seed(random_state)
             start = begin(configuration, samples, random_state, seed, None, expected, True, total_weight)
         else:
             start = resume(configuration, samples, self.last, total_weight)
@@ -293,6 +293,6 @@ def _stopped(configuration: Configuration, model: FittedModel) -> FittedModel:
     return replace(model, trained=trained, state=state, inference=None)
 
 
-def _draw_seed(random_state: np.random.RandomState) -> int:
+def draw_seed(random_state: np.random.RandomState) -> int:
     """Return the seed of the orders of a training's samples, from 0 to 2**63 - 1."""
     return int(random_state.randint(np.iinfo(np.int64).max, dtype=np.int64))

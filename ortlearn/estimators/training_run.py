@@ -40,7 +40,7 @@ from .resumption import Resumption
 from .starting import Start
 from .validation import Validation
 
-__all__ = ["new_step", "train"]
+__all__ = ["model_after", "new_step", "train", "with_anchor"]
 
 KEPT = (
     "Training did not make the model better, by samples that it was not trained on or else by its objective: "
@@ -67,12 +67,12 @@ def train(
     """
     start = _in_coordinates(configuration, start)
     step, data, prepare = new_step(configuration, start)
-    model_after = partial(_model_after, configuration, start, step, resumption_at)
+    after = partial(model_after, configuration, start, step, resumption_at)
     observer = None
     if task is not None:
         name = "iteration" if step.task.update.learning_rate.full_batch else "epoch"
         resumed = [] if position is None else position.history
-        observer = task.observer(name, start.state.history, model_after, resumed)
+        observer = task.observer(name, start.state.history, after, resumed)
     advice = partial(scale_advice, start.problem, start.features, start.data.X)
     hooks: dict[str, Any] = {
         "validate": None if validation is None else validation.measure,
@@ -89,13 +89,13 @@ def train(
             result = _run(start, step, data, settings, candidate, hooks)
         except (Interrupted, ReadingFailed) as ended:
             if resumption_at is not None and ended.snapshot.position.has_updates:
-                ended.model = model_after(TrainingResult.of_snapshot(ended.snapshot))
+                ended.model = after(TrainingResult.of_snapshot(ended.snapshot))
             raise
     if candidate is None and start.is_own and configuration.keep_better:
         _keep_better(configuration, start, result, validation, (step.task, data))
     if result.start_kept:
         warn_user(KEPT, StartKeptWarning)
-    model = model_after(result)
+    model = after(result)
     step.release()
     if task is not None:
         task.end(model)
@@ -140,7 +140,7 @@ def _keep_better(
     Of text, the features that training computed before are taken: encoding it takes longer than the rest.
     """
     problem, runtime = start.problem, configuration.runtime
-    loss, penalised = problem.loss, _with_anchor(problem.task(False), start)
+    loss, penalised = problem.loss, with_anchor(problem.task(False), start)
     in_onnx = loss is not None and not loss.in_python
     in_memory = validation is None and start.source is None
     if in_memory and trained[1].is_sparse and in_onnx and penalised.objective.penalty.smooth:
@@ -167,7 +167,7 @@ def _keep_better(
         result.go_back_to(start.weights)
 
 
-def _model_after(
+def model_after(
     configuration: Configuration,
     start: Start,
     step: Any,
@@ -233,13 +233,13 @@ def _task(configuration: Configuration, start: Start) -> tuple[TrainingTask, Pre
     """Return what is trained, and the frozen part of the graph where it is computed before."""
     runtime = configuration.runtime
     task = start.problem.task(start.data.sample_weight is not None, start.n_samples, start.state.n_seen)
-    task = _with_anchor(task, start)
+    task = with_anchor(task, start)
     if configuration.hoist or needs_hoisting(task):
         return split_prefix(task, start.data, runtime.device, runtime.n_jobs)
     return task, None
 
 
-def _with_anchor(task: TrainingTask, start: Start) -> TrainingTask:
+def with_anchor(task: TrainingTask, start: Start) -> TrainingTask:
     """Return a training whose penalties ``toward="start"`` know the starting weights."""
     penalty, anchor = task.objective.penalty, start.state.anchor
     if anchor is None or all(part.toward == "zero" for part in penalty.parts()):
