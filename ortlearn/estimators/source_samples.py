@@ -145,11 +145,13 @@ class SourceSamples:
                 weight += share
         return total / weight
 
-    def passes(self, prepare: Callable[[Data], Data], seed: int | None) -> SourcePasses:
-        """Return the passes of a training, with what becomes of every chunk, and the seed of orders."""
-        return SourcePasses(self, prepare, seed)
+    def passes(self, prepare: Callable[[Data], Data], seed: int | None, version: int) -> SourcePasses:
+        """Return the passes of a training, with what becomes of every chunk, seed and version of orders."""
+        return SourcePasses(self, prepare, seed, version)
 
-    def blocks_after(self, epoch: int, seed: int | None, skipped: int) -> tuple[Iterator[Rows], int]:
+    def blocks_after(
+        self, epoch: int, seed: int | None, skipped: int, version: int
+    ) -> tuple[Iterator[Rows], int]:
         """Return the blocks of a pass after some rows, and the rows of them that are left out yet.
 
         Blocks come in random order where sizes are known.
@@ -157,7 +159,7 @@ class SourceSamples:
         sizes = self._source.sizes
         if sizes is None:
             return self._source.blocks(), skipped
-        numbers = epoch_order(len(sizes), seed, epoch, BLOCKS).tolist()
+        numbers = epoch_order(len(sizes), seed, epoch, BLOCKS, version).tolist()
         numbers, skipped = whole_blocks(numbers, sizes, skipped)
         return self._source.blocks(numbers), skipped
 
@@ -173,11 +175,15 @@ class SourcePasses:
         What becomes of a chunk before it is trained on.
     seed : int or None
         Seed of orders; None keeps rows in their own.
+    version : int
+        Version of the orders.
     """
 
-    def __init__(self, samples: SourceSamples, prepare: Callable[[Data], Data], seed: int | None):
+    def __init__(
+        self, samples: SourceSamples, prepare: Callable[[Data], Data], seed: int | None, version: int
+    ):
         self.n_samples = samples.n_samples
-        self._samples, self._prepare, self._seed = samples, prepare, seed
+        self._samples, self._prepare, self._seed, self._version = samples, prepare, seed, version
 
     def chunks(self, epoch: int, n_rows: int) -> Generator[Chunk, None, None]:
         """Yield the chunks of a pass after some rows of it."""
@@ -186,11 +192,11 @@ class SourcePasses:
     def _read(self, epoch: int, n_rows: int) -> Iterator[Chunk]:
         samples = self._samples
         number, done = divmod(n_rows, samples.size)
-        blocks, skipped = samples.blocks_after(epoch, self._seed, number * samples.size)
+        blocks, skipped = samples.blocks_after(epoch, self._seed, number * samples.size, self._version)
         for data in map(samples.read, samples.cut(blocks, skipped)):
             if len(data) != min(samples.size, self.n_samples - number * samples.size):
                 self._say_that_rows_changed(number * samples.size + len(data))
-            order = epoch_order(len(data), self._seed, epoch, number)
+            order = epoch_order(len(data), self._seed, epoch, number, self._version)
             yield self._prepare(data), order[done:]
             number, done = number + 1, 0
         if number * samples.size < self.n_samples:

@@ -23,6 +23,7 @@ from ..training import (
     run_training,
 )
 from ..training.averaging import begin_later
+from ..training.batches import ORDER_VERSION
 from ..training.coordinates import Coordinates
 from ..training.full_batch import FullBatchStep
 from ..training.hoisting import Prefix, needs_hoisting, split_prefix
@@ -80,7 +81,9 @@ def train(
         "position": position,
     }
     if start.source is not None:
-        hooks["passes"] = start.source.passes(prepare, start.state.seed if configuration.shuffle else None)
+        version = ORDER_VERSION if position is None else position.order_version
+        seed = start.state.seed if configuration.shuffle else None
+        hooks["passes"] = start.source.passes(prepare, seed, version)
     if candidate is not None and math.isinf(candidate.pull):
         result = TrainingResult.of_start(start.weights)
     else:
