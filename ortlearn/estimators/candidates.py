@@ -45,7 +45,7 @@ def chosen_candidate(
         yield from ((data.take(kept), data.take(left_out)) for kept, left_out in numbers)
 
     def losses(scores: np.ndarray, part: Data) -> np.ndarray:
-        found = runner.losses(scores, part.y)
+        found = runner.losses(scores, part)
         return found if classes is None else bounded(found)
 
     def measure(weights: Weights, part: Data) -> np.ndarray:

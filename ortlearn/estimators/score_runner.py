@@ -51,6 +51,11 @@ class ScoreRunner:
         return np.concatenate(found)
 
     @runtime_errors()
-    def losses(self, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return the loss of each sample, of shape (n_samples,)."""
-        return self._losses.run(None, {self._score: scores, self._label: labels})[0]
+    def losses(self, scores: np.ndarray, data: Data) -> np.ndarray:
+        """Return the loss of each sample, the mean over its positions where these have losses."""
+        found = self._losses.run(None, {self._score: scores, self._label: data.y})[0]
+        if found.ndim == 1:
+            return found
+        weights = np.ones(len(found)) if data.sample_weight is None else data.sample_weight
+        weights = np.broadcast_to(weights.reshape(len(found), -1), found.shape)
+        return (found * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), np.finfo(found.dtype).tiny)

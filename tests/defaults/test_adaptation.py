@@ -1,6 +1,7 @@
 """How a warm start is held back: which candidate counts, and what it is judged by."""
 
 import numpy as np
+import pytest
 from scipy.sparse import csr_matrix
 from sklearn.impute import KNNImputer
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -14,6 +15,7 @@ from ortlearn.estimators.score_runner import ScoreRunner
 from ortlearn.estimators.starting import begin
 from ortlearn.estimators.training_run import new_step
 from ortlearn.training import Data
+from tests.estimators.array_graphs import FILES, loss_of, position_losses
 
 rng = np.random.default_rng(0)
 NOISE = rng.normal(size=400)
@@ -54,11 +56,11 @@ def test_samples_count_by_their_weights():
     assert best_of(table, np.array([0.01, 0.01, 1.0, 1.0]), [0, 1]) == 1
 
 
-def prepared(model, X, y):
-    """Return scores of samples by a fitted model as a training starts with it, and a function of samples."""
-    trainer = OrtGradientOptimizer(model, warm_start=True, random_state=0)
+def prepared(model, X, y, weights=None, loss="auto"):
+    """Return samples as a training takes them, their scores by a fitted model, and a runner."""
+    trainer = OrtGradientOptimizer(model, learning_loss=loss, warm_start=True, random_state=0)
     configuration = trainer._configuration()
-    start = begin(configuration, Samples(X, y), np.random.RandomState(0), 0)
+    start = begin(configuration, Samples(X, y, weights), np.random.RandomState(0), 0)
     step, data, _ = new_step(configuration, start)
     runner = ScoreRunner(step.task, configuration.runtime)
     return data, lambda part: runner.scores(start.weights, part), runner
@@ -74,7 +76,7 @@ def test_frozen_steps_run_once_for_all_candidates():
     expected = model.predict(X[:20])
     np.testing.assert_allclose(scores(blind).ravel(), expected, rtol=1e-4, atol=1e-5)
     expected = (expected - y[:20]) ** 2 / 2
-    np.testing.assert_allclose(runner.losses(scores(part), part.y), expected, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(runner.losses(scores(part), part), expected, rtol=1e-3, atol=1e-5)
 
 
 def test_sparse_samples_are_scored_by_chunks(monkeypatch):
@@ -83,3 +85,17 @@ def test_sparse_samples_are_scored_by_chunks(monkeypatch):
     monkeypatch.setattr(score_runner, "CHUNK_BYTES", 200)
     data, scores, _ = prepared(model, csr_matrix(X), y)
     np.testing.assert_allclose(scores(data).ravel(), model.decision_function(X), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("file", FILES.values(), ids=FILES)
+def test_losses_of_samples_are_means_over_their_positions(file):
+    X, y = file.samples(12, np.float32)
+    weights = rng.random(y.shape if file.n_classes else 12)
+    data, scores, runner = prepared(file.model(np.float32), X, y, weights, loss_of(file))
+    arrays = file.draw(np.float32)
+    losses = position_losses(file, file.scores(X.astype(np.float64), **arrays), y).reshape(12, -1)
+    if file.n_classes:
+        losses = np.average(losses, axis=1, weights=weights.reshape(12, -1))
+    else:
+        losses = losses.sum(axis=1)
+    np.testing.assert_allclose(runner.losses(scores(data), data), losses, rtol=1e-4, atol=1e-5)
