@@ -53,7 +53,9 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
         Draws fresh weights and the order of rows.
     warm_start : bool, default=False
         Whether the first ``fit`` starts from the model's own weights and a later one from the last
-        solution; otherwise every ``fit`` starts from fresh weights.
+        solution; otherwise every ``fit`` starts from fresh weights. With ``learning_rate="auto"``, gradient
+        boosting also takes trees in that are fitted on the new samples, where samples that are left out of
+        them are predicted better then.
     keep_better : bool, default=True
         Whether ``fit`` from a model's own weights goes back to them, with a warning, where the trained ones
         are no better: on rows that were not trained on, which flexible models keep apart, or by the training

@@ -59,12 +59,14 @@ def train(
     candidate: Candidate | None = None,
     resumption_at: Callable[[Position], Resumption] | None = None,
     position: Position | None = None,
+    grow: Callable[[FittedModel, float], FittedModel] | None = None,
 ) -> FittedModel:
     """Return the model that a training leaves.
 
     ``candidate`` says how training from a model's own weights is held back, where that was chosen;
     ``resumption_at`` makes of a position what it takes to resume a training that may be resumed, and
-    ``position`` is where one is resumed.
+    ``position`` is where one is resumed. ``grow`` returns
+    a model whose ensemble has grown by trees of a share.
     """
     start = _in_coordinates(configuration, start)
     step, data, prepare = new_step(configuration, start)
@@ -96,9 +98,11 @@ def train(
             raise
     if candidate is None and start.is_own and configuration.keep_better:
         _keep_better(configuration, start, result, validation, (step.task, data))
-    if result.start_kept:
+    model, share = after(result), 0.0 if candidate is None else candidate.share
+    if share and grow is not None:
+        model = grow(model, share)
+    elif result.start_kept:
         warn_user(KEPT, StartKeptWarning)
-    model = after(result)
     step.release()
     if task is not None:
         task.end(model)
