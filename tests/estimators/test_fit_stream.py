@@ -90,6 +90,7 @@ def test_every_row_once_in_random_order(rows):
     from ortlearn.estimators.source_samples import SourcePasses, SourceSamples
     from ortlearn.streams import open_source
     from ortlearn.training import Data
+    from ortlearn.training.batches import ORDER_VERSION
 
     numbers = np.arange(200_000, dtype=np.float32).reshape(-1, 1)
     source = open_source(numbers, numbers.ravel())
@@ -98,7 +99,7 @@ def test_every_row_once_in_random_order(rows):
     samples._matrix_dtype = np.dtype(np.float32)
 
     def order(seed, epoch, n_rows=0):
-        passes = SourcePasses(samples, lambda data: data, seed)
+        passes = SourcePasses(samples, lambda data: data, seed, ORDER_VERSION)
         chunks = passes.chunks(epoch, n_rows)
         found = [(data.y[order], data.X[order, 0]) for data, order in chunks]
         assert all((labels == features).all() for labels, features in found)
