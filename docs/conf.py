@@ -58,6 +58,7 @@ class ReadingOrder:
         "fine_tune",
         "sgd_simple_function",
         "grid_search",
+        "search_together",
         "own_loss",
         "text_columns",
         "quantiles",

@@ -44,6 +44,7 @@ ALLOWED = {
     "testing": BELOW_ESTIMATORS,
     "cli": BELOW_ESTIMATORS | {"estimators", "inspection", "saving", "_version"},
     "__main__": {"cli"},
+    "search": BELOW_ESTIMATORS | {"estimators"},
     "": {"estimators", "_version"},
 }
 NO_PLUGINS = {"exceptions", "_version", "graphs", "parameters", "plugins", "streams"}

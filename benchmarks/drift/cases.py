@@ -23,7 +23,7 @@ MODELS: dict[str, Any] = {
     "GradientBoostingClassifier": GradientBoostingClassifier(random_state=0),
     "HistGradientBoostingClassifier": HistGradientBoostingClassifier(random_state=0),
 }
-SEEDS = (0, 1)
+SEEDS = (0, 1, 2, 3)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,8 @@ SIZES = {"generated": (50, 300, 2000), "digits": (50, 300)}
 #: What makes generated features raw: units and offsets of their own.
 UNITS = np.array([1.0, 0.01, 300.0, 10.0, 1.0, 50.0, 2.0, 1000.0])
 OFFSETS = np.array([0.0, 1.0, 2000.0, 40.0, 0.0, -100.0, 0.0, 500.0])
+#: Generated rows of a test, so many that a difference of 0.01 is one.
+N_TEST = 10_000
 
 
 @dataclass
@@ -32,21 +34,16 @@ class Drifted:
     ----------
     X_old, y_old : ndarray
         Rows from before.
-    X_new, y_new : ndarray
-        Rows from after; a case takes the first ones.
-    X_test, y_test : ndarray
-        Other rows from after.
+    draws : list of tuple
+        ``(X_new, y_new, X_test, y_test)`` from after, several times; a case takes the first new rows of each.
     """
 
     X_old: np.ndarray
     y_old: np.ndarray
-    X_new: np.ndarray
-    y_new: np.ndarray
-    X_test: np.ndarray
-    y_test: np.ndarray
+    draws: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]
 
 
-def drifted(source: str, drift: str, seed: int) -> Drifted:
+def drifted(source: str, drift: str, seed: int, n_draws: int) -> Drifted:
     """Return data with a drift.
 
     Parameters
@@ -57,12 +54,14 @@ def drifted(source: str, drift: str, seed: int) -> Drifted:
         Kind of drift.
     seed : int
         Draws rows and noise.
+    n_draws : int
+        How often new rows are drawn.
     """
     rng = np.random.default_rng(seed)
-    return (_generated if source == "generated" else _digits)(drift, rng)
+    return (_generated if source == "generated" else _digits)(drift, rng, n_draws)
 
 
-def _generated(drift: str, rng: np.random.Generator) -> Drifted:
+def _generated(drift: str, rng: np.random.Generator, n_draws: int) -> Drifted:
     """Eight features, two classes; 2,000 rows of each part."""
 
     def rows(n: int, drift: str = ""):
@@ -77,16 +76,18 @@ def _generated(drift: str, rng: np.random.Generator) -> Drifted:
         y = (score + rng.logistic(scale=0.4, size=n) > 0).astype(int)
         return UNITS * X + OFFSETS, y
 
-    def with_share(n: int):
+    def after(n: int):
+        if drift != "share":
+            return rows(n, drift)
         X, y = rows(4 * n)
         kept = np.flatnonzero((y == 0) | (rng.uniform(size=4 * n) < 0.15))[:n]
         return X[kept], y[kept]
 
-    new, test = (with_share(2000) if drift == "share" else rows(2000, drift) for _ in range(2))
-    return Drifted(*rows(2000), *new, *test)
+    old, test = rows(2000), after(N_TEST)
+    return Drifted(*old, [(*after(2000), *test) for _ in range(n_draws)])
 
 
-def _digits(drift: str, rng: np.random.Generator) -> Drifted:
+def _digits(drift: str, rng: np.random.Generator, n_draws: int) -> Drifted:
     """Images of ten digits; 700 old ones, 300 new ones, the others for the test."""
     X, y = load_digits(return_X_y=True)
     order = rng.permutation(len(y))
@@ -101,4 +102,6 @@ def _digits(drift: str, rng: np.random.Generator) -> Drifted:
     if drift == "share":  # digits below five become four times rarer
         kept = (y_after >= 5) | (rng.uniform(size=len(y_after)) < 0.25)
         X_after, y_after = X_after[kept], y_after[kept]
-    return Drifted(X_old, y_old, X_after[:300], y_after[:300], X_after[300:], y_after[300:])
+    orders = (rng.permutation(len(y_after)) for _ in range(n_draws))
+    draws = [(X_after[o[:300]], y_after[o[:300]], X_after[o[300:]], y_after[o[300:]]) for o in orders]
+    return Drifted(X_old, y_old, draws)

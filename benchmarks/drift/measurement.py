@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +13,10 @@ from benchmarks.drift.data import SIZES, drifted
 from benchmarks.first_hour.measurement import fit_watched
 from ortlearn import OrtGradientOptimizer
 
-__all__ = ["CONTENDERS", "Adapted", "Row", "adapt", "brier", "measure"]
+__all__ = ["CONTENDERS", "Adapted", "Row", "adapt", "averaged", "brier", "measure"]
 
+#: How often new rows are drawn for a case.
+N_DRAWS = 3
 CONTENDERS = ("old model", "refit on new", "refit on both", "warm start")
 
 
@@ -73,7 +76,7 @@ def brier(model: Any, X: np.ndarray, y: np.ndarray) -> float:
     return float(np.mean(np.sum((probabilities - (y[:, None] == classes)) ** 2, axis=1)))
 
 
-def adapt(model: Any, fit_on: tuple | None, test: tuple) -> Adapted:
+def adapt(model: Any, fit_on: tuple | None, test: Sequence) -> Adapted:
     """Fit a model on some rows, or on none, and measure it on others."""
     training = fit_watched(model, *fit_on) if fit_on else None
     error = training.error if training else ""
@@ -89,8 +92,15 @@ def adapt(model: Any, fit_on: tuple | None, test: tuple) -> Adapted:
     return Adapted(accuracy, brier_score, seconds, error, warnings)
 
 
+def averaged(several: list[Adapted]) -> Adapted:
+    """Return the means of some results; nan where one of them failed, with its error."""
+    numbers = {n: float(np.mean([getattr(r, n) for r in several])) for n in ("accuracy", "brier", "seconds")}
+    error = next((result.error for result in several if result.error), "")
+    return Adapted(**numbers, error=error, warnings=[text for result in several for text in result.warnings])
+
+
 def measure(case: Case, params: dict[str, Any]) -> list[Row]:
-    """Return a row for each number of new rows.
+    """Return a row for each number of new rows: means over the draws of these.
 
     Parameters
     ----------
@@ -99,20 +109,19 @@ def measure(case: Case, params: dict[str, Any]) -> list[Row]:
     params : dict
         Parameters of our estimator that are not left at their defaults.
     """
-    data = drifted(case.source, case.drift, case.seed)
-    test = (data.X_test, data.y_test)
-    old = case.estimator()
+    data = drifted(case.source, case.drift, case.seed, N_DRAWS)
+    old, rows = case.estimator(), []
     fit_watched(old, data.X_old, data.y_old)
-    before, rows = adapt(old, None, test), []
     for n_new in SIZES[case.source]:
-        new = data.X_new[:n_new], data.y_new[:n_new]
-        both = np.concatenate([data.X_old, new[0]]), np.concatenate([data.y_old, new[1]])
-        warm = OrtGradientOptimizer(old, warm_start=True, random_state=0, **params)
-        results = [
-            before,
-            adapt(case.estimator(), new, test),
-            adapt(case.estimator(), both, test),
-            adapt(warm, new, test),
-        ]
-        rows.append(Row(case.name, case.drift, n_new, dict(zip(CONTENDERS, results, strict=True))))
+        found: dict[str, list[Adapted]] = {name: [] for name in CONTENDERS}
+        for X_new, y_new, *test in data.draws:
+            new = X_new[:n_new], y_new[:n_new]
+            both = np.concatenate([data.X_old, new[0]]), np.concatenate([data.y_old, new[1]])
+            warm = OrtGradientOptimizer(old, warm_start=True, random_state=0, **params)
+            found["old model"].append(adapt(old, None, test))
+            found["refit on new"].append(adapt(case.estimator(), new, test))
+            found["refit on both"].append(adapt(case.estimator(), both, test))
+            found["warm start"].append(adapt(warm, new, test))
+        means = {name: averaged(results) for name, results in found.items()}
+        rows.append(Row(case.name, case.drift, n_new, means))
     return rows

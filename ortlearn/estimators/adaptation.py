@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,12 +13,12 @@ from ..quiet import quiet
 from ..training import Data, LoopSettings
 from ..training.solver_loop import run_full_batch, standardised_weights
 
-__all__ = ["Candidate", "choose", "folds"]
+__all__ = ["Candidate", "best_of", "bounded", "choose", "folds", "trained", "weights_of"]
 
 #: Pulls towards the start that are tried, in curvatures of the objective at the start; first the strongest.
-PULLS = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0)
+PULLS = (10.0, 1.0, 0.1, 0.01, 0.001)
 #: The same towards other weights than the start.
-OTHER_PULLS = {"fresh": (0.3, 0.03, 0.003), "restandardised": (10.0, 1.0, 0.1)}
+OTHER_PULLS = {"fresh": (0.03, 0.003), "restandardised": (10.0, 1.0)}
 #: Iterations of a solver for each of them, from the weights of the one before.
 ITERATIONS = 20
 #: Parts that samples are cut into, each left out once; of many samples, so many are drawn, and one part of
@@ -28,8 +28,11 @@ FOLDS, MANY_SAMPLES = 5, 5_000
 #: stronger pull.
 EVIDENCE, SLACK = 1.0, 0.25
 
+#: Share of chance that probabilities are mixed with where models are compared by the loss of classes.
+CHANCE = 0.05
+
 Weights = dict[str, np.ndarray]
-#: Takes weights and samples; returns the loss of each, and whether its class is mistaken, of shape (2, n).
+#: Takes weights and samples; returns the loss of each, of shape (n,).
 Measure = Callable[[Weights, Data], np.ndarray]
 
 
@@ -45,10 +48,23 @@ class Candidate:
         What it is towards: the start, fresh weights, or the start as if its features had been standardised
         by other samples (as in Li, Y. et al., "Revisiting batch normalization for practical domain
         adaptation", ICLR workshop 2017).
+    share : float
+        Share of the scores of an ensemble that trees fitted on the new samples have, once it is trained.
     """
 
     pull: float
     center: str = "start"
+    share: float = 0.0
+
+
+def bounded(losses: np.ndarray) -> np.ndarray:
+    """Return losses of classes, bounded by that of a probability of 5 %.
+
+    A log loss becomes that of probabilities mixed with chance. Without a bound, the few samples of which a
+    model was sure and wrong decide alone which one is better.
+    """
+    with np.errstate(over="ignore"):  # losses far below zero are densities
+        return -np.log(CHANCE + (1 - CHANCE) * np.exp(-losses.astype(np.float64)))
 
 
 def folds(labels: np.ndarray | None, n_samples: int, random_state: np.random.RandomState) -> Iterator[Any]:
@@ -81,8 +97,7 @@ def choose(
     other weights, which may suit samples better that have little in common with those of the model. The
     strongest pull is taken that is as good as the best one but for a part of its standard error (as by
     the rule of one standard error: Breiman, L. et al., "Classification and regression trees", 1984,
-    section 3.4.3). No training is taken that makes more mistakes than the start: the loss need not be what
-    the model was fitted for.
+    section 3.4.3).
 
     Parameters
     ----------
@@ -117,11 +132,31 @@ def choose(
                 center = standardised_weights(step, train, weights)
                 values += _path(step, train, left_out, center, OTHER_PULLS[name], settings, measure)
         found.append(np.array(values, dtype=np.float64))
-        own = left_out.row_weight
-        shares.append(np.ones(len(left_out)) if own is None else own.astype(np.float64))
-    losses, mistakes = np.concatenate(found, axis=2).transpose(1, 0, 2)
-    share = np.concatenate(shares) / sum(map(np.sum, shares))
-    return _best(candidates, losses, mistakes, share)
+        shares.append(weights_of(left_out))
+    best = best_of(np.concatenate(found, axis=1), np.concatenate(shares), [c.center for c in candidates])
+    return Candidate(np.inf) if best is None else candidates[best]
+
+
+def weights_of(data: Data) -> np.ndarray:
+    """Return the weights of samples as float64."""
+    return np.ones(len(data)) if data.row_weight is None else data.row_weight.astype(np.float64)
+
+
+def trained(
+    step: Any,
+    train: Data,
+    start: Weights,
+    others: Mapping[str, Weights],
+    settings: LoopSettings,
+    candidate: Candidate,
+) -> Weights:
+    """Return the weights that a candidate leads to on some samples."""
+    if np.isinf(candidate.pull):
+        return start
+    name, settings = candidate.center, replace(settings, watch=None, verbose=0, exc=False)
+    center = standardised_weights(step, train, others[name]) if name in others else start
+    with quiet(ConvergenceWarning):
+        return run_full_batch(step, train, center, settings, pull=candidate.pull, toward=center).weights
 
 
 def _path(
@@ -141,29 +176,25 @@ def _path(
     return measured
 
 
-def _best(
-    candidates: list[Candidate], losses: np.ndarray, mistakes: np.ndarray, share: np.ndarray
-) -> Candidate:
-    """Return the best candidate; the first rows of losses and mistakes are those of the start."""
-    gains, means = losses[0] - losses[1:], (losses[0] - losses[1:]) @ share
-    fewer = (mistakes[0] - mistakes[1:]) @ share
-    possible = np.isfinite(means) & (means > 0) & (fewer >= 0)
+def best_of(losses: np.ndarray, weights: np.ndarray, kinds: Sequence[Any]) -> int | None:
+    """Return the number of the best candidate; None where none is better than the start by enough.
+
+    The first row of losses is that of the start; among candidates of a kind, the first ones are preferred.
+    """
+    share = weights / weights.sum()
+    gains = losses[0] - losses[1:]
+    means = gains @ share
+    possible = np.isfinite(means) & (means > 0)
     if not possible.any():
-        return Candidate(np.inf)
+        return None
     best = int(np.argmax(np.where(possible, means, -np.inf)))
-    by_loss = means[best] > EVIDENCE * _standard_error(gains[best], share)
-    by_mistakes = fewer[best] > EVIDENCE * _standard_error(mistakes[0] - mistakes[1 + best], share)
-    if not (by_loss or by_mistakes):
-        return Candidate(np.inf)
-    for number, candidate in enumerate(candidates):
+    if means[best] <= EVIDENCE * _standard_error(gains[best], share):
+        return None
+    for number, kind in enumerate(kinds):
         lost = SLACK * _standard_error(gains[best] - gains[number], share)
-        if (
-            candidate.center == candidates[best].center
-            and possible[number]
-            and means[best] - means[number] <= lost
-        ):
-            return candidate
-    return candidates[best]
+        if kind == kinds[best] and possible[number] and means[best] - means[number] <= lost:
+            return number
+    return best
 
 
 def _standard_error(differences: np.ndarray, share: np.ndarray) -> float:

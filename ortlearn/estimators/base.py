@@ -103,9 +103,15 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
             If no suitable onnxruntime is installed.
         """
         from ..training.stream_progress import close_stream
+        from .hand_over import handed_over
         from .resuming import find_resumption
         from .samples import Samples
 
+        trained = handed_over(self, y)
+        if trained is not None:
+            close_stream(self)
+            self._fitted = trained
+            return self
         _refuse_source(X)
         samples = Samples(X, y, sample_weight)
         held_out = _validation_samples(X_val, y_val, sample_weight_val)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from scipy.sparse import issparse
 
 from ..exceptions import ConversionError
 from .label_arrays import per_position
+from .weight_sums import scale_of, sums_of_labels
 
 if TYPE_CHECKING:
     from .problem import Problem
@@ -20,6 +22,7 @@ __all__ = [
     "check_no_balanced_weights",
     "class_weight_tables",
     "objective_weights",
+    "sum_with_classes",
     "times_class_weights",
     "weights_with_classes",
 ]
@@ -75,8 +78,10 @@ def class_weight_tables(
     if len(classes) != len(columns):
         classes = [None] * len(columns)
     specs = _for_columns(class_weight, len(columns))
-    if sample_weight is not None and len(columns[0]) != len(sample_weight):
-        sample_weight = per_position(sample_weight, np.shape(y)).ravel()
+    if any(isinstance(spec, str) for spec in specs):
+        one = isinstance(known, np.ndarray)
+        labels, sample_weight = sums_of_labels(y, sample_weight, one)
+        columns = _columns(labels, one)
     return [
         _balanced(column, sample_weight)
         if isinstance(own, str)
@@ -128,6 +133,12 @@ def times_class_weights(tables: ClassWeights, y: Any, sample_weight: np.ndarray 
     return weights.reshape(shape)
 
 
+def sum_with_classes(tables: ClassWeights, y: Any, sample_weight: np.ndarray | None) -> float:
+    """Return the sum of the weights of samples, times those of their classes."""
+    labels, sums = sums_of_labels(y, sample_weight, one=len(tables) == 1)
+    return math.fsum(times_class_weights(tables, labels, sums).tolist())
+
+
 def objective_weights(
     problem: Problem,
     y: Any,
@@ -138,19 +149,17 @@ def objective_weights(
     """Return the weights of samples as the objective of a problem takes them.
 
     Their mean is one, None stands for no weights. Those of a graph with its own loss are as they were given,
-    ones by default: only the graph knows whether their sum matters. ``scale`` is the largest weight of all
-    samples, and the mean of the weights divided by it, where these are some of them.
+    ones by default: only the graph knows whether their sum matters. ``scale`` is what weights are divided by,
+    a power of two and then the mean of all weights, where these are those of some samples.
 
     Raises
     ------
     ConversionError
         If there are weights, and a graph with its own loss has no input for them.
     """
-    tables = problem.targets.class_weights
-    if scale is None or tables is None:
-        weights = sample_weight if scale is not None else weights_with_classes(tables, y, sample_weight)
-    else:
-        weights = times_class_weights(tables, y, sample_weight)
+    tables, weights = problem.targets.class_weights, sample_weight
+    if tables is not None and y is not None:
+        weights = (weights_with_classes if scale is None else times_class_weights)(tables, y, sample_weight)
     if problem.trainable.head is None:
         own = problem.trainable.own_loss
         if own is not None and own.row_weight is not None:
@@ -163,10 +172,17 @@ def objective_weights(
     elif weights is not None:
         weights = _for_positions(problem, weights, y)
         # Only their ratios count, and float32 holds no extreme ones.
-        largest, mean = (weights.max(), None) if scale is None else scale
-        weights = weights / largest
-        weights = weights / (weights.mean() if mean is None else mean)
+        unit, mean = _scale(problem, y, sample_weight, n_samples) if scale is None else scale
+        weights = weights / unit / mean
     return None if weights is None else weights.astype(problem.dtype)
+
+
+def _scale(problem: Problem, y: Any, sample_weight: np.ndarray | None, n_samples: int) -> tuple[float, float]:
+    """Return a power of two to divide weights by, and the mean of what is left of them."""
+    if sample_weight is None:
+        return 1.0, problem.total_weight(y, None) / n_samples
+    unit = scale_of(float(sample_weight.max()))
+    return unit, problem.total_weight(y, sample_weight / unit) / n_samples
 
 
 def _for_positions(problem: Problem, weights: np.ndarray, y: Any) -> np.ndarray:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,23 +15,23 @@ from sklearn.utils import check_random_state, get_tags
 
 from .. import conversion
 from ..exceptions import ConvergenceError
-from ..models import find_definition, fitted_part
-from ..training import Data, LoopSettings
-from .adaptation import Candidate, choose, folds
+from ..training import LoopSettings
+from .adaptation import Candidate
 from .callbacks import EstimatorView, FitTask
+from .candidates import chosen_candidate
 from .configuration import TOL, Configuration
 from .fitted_model import FittedModel
-from .inference import LiveInference
+from .growth import grown_model
 from .input_validation import read_samples
 from .partial_fit_classes import PartialFitClasses, expected_classes
 from .resuming import find_resumption
 from .resumption import Resumption, parameter_texts, resumptions
 from .samples import Samples, check_lengths, hold_out
 from .starting import Start, begin, data_of, labelled, resume
-from .training_run import new_step, train
+from .training_run import train
 from .validation import Validation
 
-__all__ = ["Opening", "Trainer", "named_classes"]
+__all__ = ["Opening", "Trainer", "draw_seed", "named_classes"]
 
 #: Samples from which on some are held out, to know when to stop.
 FEWEST_SAMPLES = 20
@@ -69,13 +71,13 @@ class Opening:
         settings: LoopSettings,
         validation: Validation | None,
         candidate: Candidate | None = None,
+        grow: Callable[[FittedModel, float], FittedModel] | None = None,
     ) -> FittedModel:
         """Return the model that the training leaves, its end where it is resumed."""
         resumption_at = resumptions(start, self.begun, self.parameters, candidate)
         position = None if self.resumption is None else self.resumption.position
-        return train(
-            configuration, start, settings, validation, self.task, candidate, resumption_at, position
-        )
+        hooks = (resumption_at, position, grow)
+        return train(configuration, start, settings, validation, self.task, candidate, *hooks)
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,9 @@ class Trainer:
         the choice of a candidate; the rest of it is where it was.
         """
         configuration, stopping = self.configuration, self.configuration.stopping
+        if self._grown_source is not None and self._grown_source is not configuration.source:
+            trainer = replace(self, configuration=replace(configuration, source=self._grown_source))
+            return trainer.fit(samples, held_out, classes, resumption)
         configuration.check_fit()
         expected = named_classes(configuration, classes, samples.y)
         opening = self.open(resumption)
@@ -132,6 +137,8 @@ class Trainer:
             opening.task.begin(samples)
         last = self.last if configuration.warm_start and resumption is None else None
         start = begin(configuration, samples, random_state, opening.seed, last, expected)
+        if self._grown_source is not None:
+            start = replace(start, state=replace(start.state, grown=True))
         samples, _ = labelled(start.problem, samples)
         settings = configuration.loop_settings(stopping.max_iter, (), stream=False)
         adapts = self._adapts(start)
@@ -143,10 +150,12 @@ class Trainer:
             settings = replace(settings, watch="validation_loss", validation_every=1, tol=0.0)
         validation = None if held_out is None else self.validation(start, held_out)
         if resumption is None:
-            candidate = self._candidate(start, settings, validation, random_state) if adapts else None
+            given = (configuration, start, samples, settings, validation, random_state)
+            candidate = chosen_candidate(*given) if adapts else None
         else:
             start, candidate = resumption.applied(start), resumption.candidate
-        return opening.train(configuration, start, settings, validation, candidate)
+        grow = partial(grown_model, configuration, samples, expected)
+        return opening.train(configuration, start, settings, validation, candidate, grow)
 
     def open(self, resumption: Resumption | None, **others: Any) -> Opening:
         """Return the training of a call, which is resumed where a callback finds one to resume, too.
@@ -164,7 +173,7 @@ class Trainer:
             resumption.check_parameters(texts)
             random_state = resumption.fresh_random_state()
         begun = copy.deepcopy(random_state)
-        return Opening(task, resumption, random_state, begun, _draw_seed(random_state), texts)
+        return Opening(task, resumption, random_state, begun, draw_seed(random_state), texts)
 
     def partial_fit(
         self,
@@ -182,7 +191,7 @@ class Trainer:
         if task is not None:
             task.begin(samples)
         if self.last is None:
-            seed = _draw_seed(random_state)
+            seed = draw_seed(random_state)
             start = begin(configuration, samples, random_state, seed, None, expected, True, total_weight)
         else:
             start = resume(configuration, samples, self.last, total_weight)
@@ -205,46 +214,11 @@ class Trainer:
         enough = len(start.data) >= FEWEST_SAMPLES
         return start.problem.flexible and enough and (self.is_automatic or compared)
 
-    def _candidate(
-        self,
-        start: Start,
-        settings: LoopSettings,
-        validation: Validation | None,
-        random_state: np.random.RandomState,
-    ) -> Candidate:
-        """Return how a training from a model's own weights is to be held back."""
-        problem, (step, data, _) = start.problem, new_step(self.configuration, start)
-        runner = LiveInference(problem, problem.trainable.model, self.configuration.runtime)
-        encoder = problem.encoder
-        if validation is not None:
-            parts = iter([(data, validation.data)])
-        elif len(data) < 2 or self._holds_its_samples(start):
-            return Candidate(math.inf)
-        else:
-            numbers = folds(encoder.class_numbers(data.y), len(data), random_state)
-            parts = ((data.take(kept), data.take(left_out)) for kept, left_out in numbers)
-
-        def measure(weights: dict[str, np.ndarray], part: Data) -> np.ndarray:
-            live, classes = runner.holding(weights), encoder.class_numbers(part.y)
-            losses = live.losses(part.X, part.y)
-            if classes is None:
-                return np.stack([losses, np.zeros(len(losses))])
-            return np.stack([losses, live.predict(part.X) != problem.targets.classes[classes]])
-
-        found = choose(step, parts, start.weights, start.others(step.task), settings, measure)
-        step.release()
-        return found
-
-    def _holds_its_samples(self, start: Start) -> bool:
-        """Return whether a model was fitted on these very samples, and holds them as its parameters.
-
-        Those that are left out of a training are in it all the same, and cannot judge it.
-        """
-        source = self.configuration.source
-        if conversion.is_onnx_source(source) or conversion.is_fitted(source):
-            return False
-        definition = find_definition(fitted_part(start.problem.source))
-        return definition is not None and bool(definition.not_in_objective)
+    @property
+    def _grown_source(self) -> Any:
+        """The model that a warm start goes on with, where it has more trees than the one that was given."""
+        last = self.last if self.configuration.warm_start else None
+        return last.problem.source if last is not None and last.state.grown else None
 
     def validation(self, start: Start, samples: Samples) -> Validation:
         """Return what is measured on other samples."""
@@ -293,6 +267,6 @@ def _stopped(configuration: Configuration, model: FittedModel) -> FittedModel:
     return replace(model, trained=trained, state=state, inference=None)
 
 
-def _draw_seed(random_state: np.random.RandomState) -> int:
+def draw_seed(random_state: np.random.RandomState) -> int:
     """Return the seed of the orders of a training's samples, from 0 to 2**63 - 1."""
     return int(random_state.randint(np.iinfo(np.int64).max, dtype=np.int64))

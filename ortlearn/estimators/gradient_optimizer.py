@@ -36,9 +36,9 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
         Schedule and update; a number is SGD with that ``eta0``. ``"LBFGS"`` is a solver, which takes all
         rows at once: ``batch_size`` and ``shuffle`` have no effect then, ``max_iter`` counts iterations.
         ``"auto"`` is safe for features and labels of any scale: ``"LBFGS"`` for linear models and up to
-        10,000 rows, ``"Adam"`` on standardised features otherwise, and in ``partial_fit``. Models that could
-        follow the noise of few rows keep some apart to know when to stop; training from a model's own
-        weights is held back as far as cross-validation asks for.
+        10,000 rows, ``"Adam"`` on standardised features otherwise, in ``partial_fit``, and for images and
+        sequences. Models that could follow the noise of few rows keep some apart to know when to stop;
+        training from a model's own weights is held back as far as cross-validation asks for.
     learning_penalty : str, BasePenalty, dict or None, default="auto"
         Penalty on the weights; ``"auto"`` is that of the model, so that ``alpha`` or ``C`` mean what they
         do in scikit-learn, None no penalty. A dictionary has penalties by names of weights, as
@@ -53,7 +53,9 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
         Draws fresh weights and the order of rows.
     warm_start : bool, default=False
         Whether the first ``fit`` starts from the model's own weights and a later one from the last
-        solution; otherwise every ``fit`` starts from fresh weights.
+        solution; otherwise every ``fit`` starts from fresh weights. With ``learning_rate="auto"``, gradient
+        boosting also takes trees in that are fitted on the new samples, where samples that are left out of
+        them are predicted better then.
     keep_better : bool, default=True
         Whether ``fit`` from a model's own weights goes back to them, with a warning, where the trained ones
         are no better: on rows that were not trained on, which flexible models keep apart, or by the training

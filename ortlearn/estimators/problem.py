@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -26,13 +25,14 @@ from .class_weights import (
     ClassWeights,
     check_no_balanced_weights,
     class_weight_tables,
-    weights_with_classes,
+    sum_with_classes,
 )
 from .configuration import Configuration, Updates
 from .known_classes import known_classes
 from .model_sources import converted, fitted_source
 from .objectives import loss_for_model, penalty_for_weights, sum_over_outputs
 from .targets import TargetEncoder
+from .weight_sums import sum_of
 
 if TYPE_CHECKING:
     from ..conversion import TrainableModel
@@ -171,15 +171,17 @@ class Problem:
         sample_weight: np.ndarray | None,
         n_samples: int | None = None,
         total_weight: float | None = None,
-        whole: bool = False,
+        whole: float | None = None,
     ) -> Problem:
         """Return the problem with class weights, learning rate and penalty of a configuration.
 
         ``total_weight`` is the sum of the weights of all samples that the penalty of a model is relative to,
-        those of the samples given by default; ``n_samples`` is None for a stream, whose labels are ``whole``
-        where they stand for those of all its samples.
+        those of the samples given by default; ``n_samples`` is None for a stream. ``whole`` is the sum of the
+        weights of all samples of a source without those of classes, where y has its labels and sample_weight
+        their sums.
         """
-        problem = self.with_class_weights(configuration, y, sample_weight, n_samples is None and not whole)
+        is_stream = n_samples is None and whole is None
+        problem = self.with_class_weights(configuration, y, sample_weight, is_stream)
         updates, rate = configuration.updates, configuration.updates.learning_rate
         if rate is None:
             rate = automatic_rate(configuration, self.loss, self.trainable, self.flexible, n_samples)
@@ -189,7 +191,7 @@ class Problem:
         if configuration.penalty is not None:
             penalty = penalty_for_weights(configuration.penalty, rate, self.trainable)
         else:
-            total = problem.total_weight(y, sample_weight) if total_weight is None else total_weight
+            total = problem.total_weight(y, sample_weight, whole) if total_weight is None else total_weight
             penalty = own_penalty(self.source, self.trainable, rate, total)
         return replace(problem, updates=updates, penalty=penalty)
 
@@ -209,12 +211,19 @@ class Problem:
         squares = np.average((values - mean) ** 2, axis=0, weights=weights)
         return mean, label_spread(mean, squares)
 
-    def total_weight(self, y: Any, sample_weight: np.ndarray | None) -> float:
-        """Return the sum of the weights of samples, those of their classes included; one without samples."""
+    def total_weight(self, y: Any, sample_weight: np.ndarray | None, whole: float | None = None) -> float:
+        """Return the sum of the weights of samples, those of their classes included; one without samples.
+
+        ``whole`` is the sum without those of classes, where it is known.
+        """
         if y is None and sample_weight is None:
             return 1.0
-        weights = weights_with_classes(self.targets.class_weights, y, sample_weight)
-        return float(np.shape(y)[0] if weights is None else weights.sum() / math.prod(weights.shape[1:]))
+        tables = self.targets.class_weights
+        if tables is not None and y is not None:
+            return sum_with_classes(tables, y, sample_weight)
+        if whole is not None:
+            return whole
+        return float(np.shape(y)[0]) if sample_weight is None else sum_of(sample_weight)
 
     def with_class_weights(
         self, configuration: Configuration, y: Any, sample_weight: np.ndarray | None, stream: bool = False

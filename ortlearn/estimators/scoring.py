@@ -46,7 +46,7 @@ def score_of(model: FittedModel, X: Any, y: Any, sample_weight: Any, predict: Ca
 def accuracy_of_positions(y: Any, predicted: np.ndarray, sample_weight: Any) -> float:
     """Return the share of positions that have the right class, weighted."""
     y = with_masked_labels(y, sample_weight)
-    right = (predicted == np.asarray(y).reshape(predicted.shape)).reshape(len(predicted), -1)
+    right = (predicted == _like(y, predicted)).reshape(len(predicted), -1)
     return float(np.average(right, weights=_weights(sample_weight, y)))
 
 
@@ -57,7 +57,7 @@ def r2_of_positions(y: Any, predicted: np.ndarray, sample_weight: Any) -> float:
     where it is constant and wrong. Elements without a weight in any sample are left out.
     """
     y = with_masked_labels(y, sample_weight)
-    values = np.asarray(y, dtype=np.float64).reshape(len(predicted), -1)
+    values = _like(y, predicted).astype(np.float64).reshape(len(predicted), -1)
     errors = (values - predicted.reshape(values.shape)) ** 2
     weights = _weights(sample_weight, y)
     weights = np.ones(values.shape) if weights is None else weights
@@ -68,6 +68,17 @@ def r2_of_positions(y: Any, predicted: np.ndarray, sample_weight: Any) -> float:
     around = (weights[:, seen] * (values[:, seen] - mean) ** 2).sum(axis=0)
     scores = 1 - np.divide(left, around, out=(left > 0).astype(np.float64), where=around > 0)
     return float(scores.mean())
+
+
+def _like(y: Any, predicted: np.ndarray) -> np.ndarray:
+    """Return labels in the shape of predictions."""
+    labels = np.asarray(y)
+    if labels.size != predicted.size or len(labels) != len(predicted):
+        raise ValueError(
+            f"y has the shape {labels.shape}, and predictions have the shape {predicted.shape}: y must have "
+            "a label for each of them."
+        )
+    return labels.reshape(predicted.shape)
 
 
 def _weights(sample_weight: Any, y: Any) -> np.ndarray | None:

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.utils import check_array
 
 from ..exceptions import SourceError
-from ..preprocessing.columns import count_rows
 from ..streams import Rows, Source, cut
 from ..training.progress import progress_bar
-from .label_arrays import numbers_of_positions, per_position, with_masked_labels
-from .samples import Samples, flat_weights
+from .label_arrays import numbers_of_positions, with_masked_labels
+from .samples import flat_weights
 from .targets import check_labels
+from .weight_sums import BLOCK, LabelSums
 
 __all__ = ["Whole", "checked_weights", "count"]
-
-#: Rows that are counted at once, whatever the blocks: sums do not depend on these.
-COUNTED = 65_536
 
 
 @dataclass(frozen=True)
@@ -38,18 +35,15 @@ class Whole:
         Sum of the weights of the rows of each label; of all rows where labels are not counted.
     largest : float or None
         Largest weight; None for rows without weights.
+    total : float
+        Sum of all weights.
     """
 
     n_rows: int
     labels: np.ndarray | None
     weights: np.ndarray
     largest: float | None
-
-    def summary(self, first: Samples) -> tuple[Any, np.ndarray | None]:
-        """Return labels and weights that stand for those of all rows; the first ones, where they are all."""
-        if count_rows(first.X) == self.n_rows:
-            return first.y, first.sample_weight
-        return self.labels, self.weights
+    total: float
 
     @property
     def classes(self) -> list[np.ndarray] | None:
@@ -57,42 +51,6 @@ class Whole:
         if self.labels is None:
             return None
         return [np.unique(column) for column in self.labels.reshape(len(self.labels), -1).T]
-
-
-class _Labels:
-    """Labels that occurred, and the sums of their weights."""
-
-    def __init__(self, one_by_one: bool) -> None:
-        self._one_by_one = one_by_one
-        self._sums: dict[Any, float] = {}
-        self._like: np.ndarray | None = None
-
-    def add(self, y: Any, weights: np.ndarray | None) -> None:
-        values = y.toarray() if issparse(y) else np.asarray(y)
-        if self._one_by_one:
-            weights = np.ones(len(values)) if weights is None else weights
-            weights = per_position(weights, values.shape).ravel() * len(values) / values.size
-            values = values.ravel()
-        values = values.ravel() if values.ndim == 2 and values.shape[1] == 1 else values
-        self._like = values[:0] if self._like is None else np.concatenate([self._like, values[:0]])
-        found: Any
-        if values.ndim == 2 and values.dtype == object:  # rows of texts, which numpy does not sort
-            found = np.empty(len(values), dtype=object)
-            found[:] = list(map(tuple, values.tolist()))
-            found, numbers = np.unique(found, return_inverse=True)
-        else:
-            found, numbers = np.unique(values, axis=0 if values.ndim == 2 else None, return_inverse=True)
-        sums = np.bincount(numbers.ravel(), weights, minlength=len(found))
-        labels = map(tuple, found.tolist()) if found.ndim == 2 else found.tolist()
-        for label, weight in zip(labels, sums.tolist(), strict=True):
-            self._sums[label] = self._sums.get(label, 0.0) + weight
-
-    def result(self) -> tuple[np.ndarray, np.ndarray]:
-        assert self._like is not None
-        labels = sorted(self._sums)
-        array = np.empty((len(labels), *self._like.shape[1:]), dtype=self._like.dtype)
-        array[...] = np.array(labels, dtype=self._like.dtype).reshape(array.shape)
-        return array, np.array([self._sums[label] for label in labels])
 
 
 def checked_weights(sample_weight: Any, n_rows: int, of_file: bool) -> np.ndarray | None:
@@ -143,30 +101,34 @@ def count(
         )
     if source.sizes is not None and first.sample_weight is None and (first.y is None or not is_classifier):
         n_rows = sum(source.sizes)
-        return Whole(n_rows, None, np.array([float(n_rows)]), None)
-    labels = _Labels(one_by_one) if is_classifier and first.y is not None else None
-    n_rows, total, largest = 0, 0.0, None
+        return Whole(n_rows, None, np.array([float(n_rows)]), None, float(n_rows))
+    labels = LabelSums(one_by_one) if is_classifier and first.y is not None else None
+    n_rows, largest, n_positions = 0, None, 1
+    sums: list[float] = []
     for rows in _shown(source, description, verbose):
         weights = checked_weights(rows.sample_weight, len(rows), of_file)
         y = with_masked_labels(rows.y, weights)
         check_labels(y)
         n_rows += len(rows)
-        total += len(rows) if weights is None else float(weights.sum()) * len(weights) / weights.size
+        with np.errstate(over="ignore"):  # it is an error below
+            sums.append(len(rows) if weights is None else float(weights.sum()))
         if weights is not None:
-            largest = max(largest or 0.0, float(weights.max()))
+            largest, n_positions = max(largest or 0.0, float(weights.max())), math.prod(weights.shape[1:])
         if labels is not None:
             labels.add(y, weights)
     if largest == 0.0:
         raise ValueError("sample_weight is zero for every row: at least one must be above 0.")
-    if labels is None:
-        return Whole(n_rows, None, np.array([total]), largest)
-    return Whole(n_rows, *labels.result(), largest)
+    if not math.isfinite(sum(sums)):
+        raise ValueError("The sum of sample_weight is infinite: divide the weights by their largest one.")
+    total = math.fsum(sums) / n_positions
+    found, sums_of_found = (None, np.array([total])) if labels is None else labels.result()
+    return Whole(n_rows, found, sums_of_found, largest, total)
 
 
 def _shown(source: Source, description: str, verbose: bool) -> Iterator[Rows]:
     """Yield chunks of labels and weights while a progress bar shows how many have passed."""
-    n_chunks = None if source.sizes is None else -(-sum(source.sizes) // COUNTED)
+    n_chunks = None if source.sizes is None else -(-sum(source.sizes) // BLOCK)
     with progress_bar(n_chunks, f"{description} counting", verbose) as advance:
-        for rows in cut(source.blocks(features=False), COUNTED):
+        for rows in cut(source.blocks(features=False), BLOCK):
             yield rows
             advance({})

@@ -15,11 +15,12 @@ from ..training import Data
 from ..training.batches import epoch_order
 from ..training.first_layers import Moments
 from ..training.passes import Chunk
-from .class_weights import objective_weights, times_class_weights
+from .class_weights import objective_weights
 from .input_validation import InputFeatures, read_samples
 from .label_arrays import with_masked_labels
 from .problem import Problem, label_spread
 from .source_counts import Whole, checked_weights
+from .weight_sums import scale_of
 
 __all__ = ["SourceSamples"]
 
@@ -92,17 +93,12 @@ class SourceSamples:
         self._features = replace(features, names=None) if named else features
 
     def _weight_scale(self, problem: Problem) -> tuple[float, float]:
-        """Return the largest weight, and the mean of the weights divided by it."""
-        tables, whole = problem.targets.class_weights, self.whole
-        if tables is None or whole.labels is None:
-            largest = whole.largest or 1.0
-            return largest, float(whole.weights.sum()) / largest / whole.n_rows
-        of_classes = times_class_weights(tables, whole.labels, None)
-        # A bound of the largest product: it keeps float32 within its range, and divides out again.
-        largest = (whole.largest or 1.0) * float(of_classes.max())
-        if not largest > 0:
+        """Return a power of two to divide weights by, and the mean of what is left of them."""
+        whole, unit = self.whole, scale_of(self.whole.largest)
+        total = problem.total_weight(whole.labels, whole.weights, whole.total)
+        if not total > 0:
             raise ValueError("No row has a weight above 0: class_weight is zero for all classes that occur.")
-        return largest, float(whole.weights @ of_classes) / largest / whole.n_rows
+        return unit, total / unit / whole.n_rows
 
     def read(self, rows: Rows) -> Data:
         """Return rows as the graph takes them."""
@@ -149,11 +145,13 @@ class SourceSamples:
                 weight += share
         return total / weight
 
-    def passes(self, prepare: Callable[[Data], Data], seed: int | None) -> SourcePasses:
-        """Return the passes of a training, with what becomes of every chunk, and the seed of orders."""
-        return SourcePasses(self, prepare, seed)
+    def passes(self, prepare: Callable[[Data], Data], seed: int | None, version: int) -> SourcePasses:
+        """Return the passes of a training, with what becomes of every chunk, seed and version of orders."""
+        return SourcePasses(self, prepare, seed, version)
 
-    def blocks_after(self, epoch: int, seed: int | None, skipped: int) -> tuple[Iterator[Rows], int]:
+    def blocks_after(
+        self, epoch: int, seed: int | None, skipped: int, version: int
+    ) -> tuple[Iterator[Rows], int]:
         """Return the blocks of a pass after some rows, and the rows of them that are left out yet.
 
         Blocks come in random order where sizes are known.
@@ -161,7 +159,7 @@ class SourceSamples:
         sizes = self._source.sizes
         if sizes is None:
             return self._source.blocks(), skipped
-        numbers = epoch_order(len(sizes), seed, epoch, BLOCKS).tolist()
+        numbers = epoch_order(len(sizes), seed, epoch, BLOCKS, version).tolist()
         numbers, skipped = whole_blocks(numbers, sizes, skipped)
         return self._source.blocks(numbers), skipped
 
@@ -177,11 +175,15 @@ class SourcePasses:
         What becomes of a chunk before it is trained on.
     seed : int or None
         Seed of orders; None keeps rows in their own.
+    version : int
+        Version of the orders.
     """
 
-    def __init__(self, samples: SourceSamples, prepare: Callable[[Data], Data], seed: int | None):
+    def __init__(
+        self, samples: SourceSamples, prepare: Callable[[Data], Data], seed: int | None, version: int
+    ):
         self.n_samples = samples.n_samples
-        self._samples, self._prepare, self._seed = samples, prepare, seed
+        self._samples, self._prepare, self._seed, self._version = samples, prepare, seed, version
 
     def chunks(self, epoch: int, n_rows: int) -> Generator[Chunk, None, None]:
         """Yield the chunks of a pass after some rows of it."""
@@ -190,11 +192,11 @@ class SourcePasses:
     def _read(self, epoch: int, n_rows: int) -> Iterator[Chunk]:
         samples = self._samples
         number, done = divmod(n_rows, samples.size)
-        blocks, skipped = samples.blocks_after(epoch, self._seed, number * samples.size)
+        blocks, skipped = samples.blocks_after(epoch, self._seed, number * samples.size, self._version)
         for data in map(samples.read, samples.cut(blocks, skipped)):
             if len(data) != min(samples.size, self.n_samples - number * samples.size):
                 self._say_that_rows_changed(number * samples.size + len(data))
-            order = epoch_order(len(data), self._seed, epoch, number)
+            order = epoch_order(len(data), self._seed, epoch, number, self._version)
             yield self._prepare(data), order[done:]
             number, done = number + 1, 0
         if number * samples.size < self.n_samples:

@@ -143,9 +143,11 @@ def begin(
     samples = samples.with_checked_weights()
     warn_of_terms_left_out(configuration, problem.source)
     n_samples = None if stream or whole is not None else rows.shape[0]
-    labels, weights_of_labels = (y, samples.sample_weight) if whole is None else whole.summary(samples)
+    labels, weights_of_labels, total = y, samples.sample_weight, None
+    if whole is not None:
+        labels, weights_of_labels, total = whole.labels, whole.weights, whole.total
     problem = problem.with_objective_of(
-        configuration, labels, weights_of_labels, n_samples, total_weight, whole is not None
+        configuration, labels, weights_of_labels, n_samples, total_weight, total
     )
     data = data_of(problem, rows, samples)
     if problem.source is None and problem.trainable.head is not None:
@@ -156,7 +158,7 @@ def begin(
         expected.check_known(problem.targets.classes, "the model")
     weights = _starting_weights(configuration, problem, random_state, last)
     fresh = _fresh_weights(problem, random_state) if configuration.updates.learning_rate is None else None
-    seen = problem.total_weight(labels, weights_of_labels)
+    seen = problem.total_weight(labels, weights_of_labels, total)
     state = TrainingState(seed, total_weight=seen, penalty_weight=seen, anchor=weights)
     is_own = not stream and _starts_with_own(configuration, problem)
     return Start(problem, features, data, weights, state, is_own, fresh)

@@ -23,6 +23,7 @@ from ..training import (
     run_training,
 )
 from ..training.averaging import begin_later
+from ..training.batches import ORDER_VERSION
 from ..training.coordinates import Coordinates
 from ..training.full_batch import FullBatchStep
 from ..training.hoisting import Prefix, needs_hoisting, split_prefix
@@ -40,7 +41,7 @@ from .resumption import Resumption
 from .starting import Start
 from .validation import Validation
 
-__all__ = ["new_step", "train"]
+__all__ = ["model_after", "new_step", "train", "with_anchor"]
 
 KEPT = (
     "Training did not make the model better, by samples that it was not trained on or else by its objective: "
@@ -58,21 +59,23 @@ def train(
     candidate: Candidate | None = None,
     resumption_at: Callable[[Position], Resumption] | None = None,
     position: Position | None = None,
+    grow: Callable[[FittedModel, float], FittedModel] | None = None,
 ) -> FittedModel:
     """Return the model that a training leaves.
 
     ``candidate`` says how training from a model's own weights is held back, where that was chosen;
     ``resumption_at`` makes of a position what it takes to resume a training that may be resumed, and
-    ``position`` is where one is resumed.
+    ``position`` is where one is resumed. ``grow`` returns
+    a model whose ensemble has grown by trees of a share.
     """
     start = _in_coordinates(configuration, start)
     step, data, prepare = new_step(configuration, start)
-    model_after = partial(_model_after, configuration, start, step, resumption_at)
+    after = partial(model_after, configuration, start, step, resumption_at)
     observer = None
     if task is not None:
         name = "iteration" if step.task.update.learning_rate.full_batch else "epoch"
         resumed = [] if position is None else position.history
-        observer = task.observer(name, start.state.history, model_after, resumed)
+        observer = task.observer(name, start.state.history, after, resumed)
     advice = partial(scale_advice, start.problem, start.features, start.data.X)
     hooks: dict[str, Any] = {
         "validate": None if validation is None else validation.measure,
@@ -80,7 +83,9 @@ def train(
         "position": position,
     }
     if start.source is not None:
-        hooks["passes"] = start.source.passes(prepare, start.state.seed if configuration.shuffle else None)
+        version = ORDER_VERSION if position is None else position.order_version
+        seed = start.state.seed if configuration.shuffle else None
+        hooks["passes"] = start.source.passes(prepare, seed, version)
     if candidate is not None and math.isinf(candidate.pull):
         result = TrainingResult.of_start(start.weights)
     else:
@@ -89,13 +94,15 @@ def train(
             result = _run(start, step, data, settings, candidate, hooks)
         except (Interrupted, ReadingFailed) as ended:
             if resumption_at is not None and ended.snapshot.position.has_updates:
-                ended.model = model_after(TrainingResult.of_snapshot(ended.snapshot))
+                ended.model = after(TrainingResult.of_snapshot(ended.snapshot))
             raise
     if candidate is None and start.is_own and configuration.keep_better:
         _keep_better(configuration, start, result, validation, (step.task, data))
-    if result.start_kept:
+    model, share = after(result), 0.0 if candidate is None else candidate.share
+    if share and grow is not None:
+        model = grow(model, share)
+    elif result.start_kept:
         warn_user(KEPT, StartKeptWarning)
-    model = model_after(result)
     step.release()
     if task is not None:
         task.end(model)
@@ -140,7 +147,7 @@ def _keep_better(
     Of text, the features that training computed before are taken: encoding it takes longer than the rest.
     """
     problem, runtime = start.problem, configuration.runtime
-    loss, penalised = problem.loss, _with_anchor(problem.task(False), start)
+    loss, penalised = problem.loss, with_anchor(problem.task(False), start)
     in_onnx = loss is not None and not loss.in_python
     in_memory = validation is None and start.source is None
     if in_memory and trained[1].is_sparse and in_onnx and penalised.objective.penalty.smooth:
@@ -167,7 +174,7 @@ def _keep_better(
         result.go_back_to(start.weights)
 
 
-def _model_after(
+def model_after(
     configuration: Configuration,
     start: Start,
     step: Any,
@@ -233,13 +240,13 @@ def _task(configuration: Configuration, start: Start) -> tuple[TrainingTask, Pre
     """Return what is trained, and the frozen part of the graph where it is computed before."""
     runtime = configuration.runtime
     task = start.problem.task(start.data.sample_weight is not None, start.n_samples, start.state.n_seen)
-    task = _with_anchor(task, start)
+    task = with_anchor(task, start)
     if configuration.hoist or needs_hoisting(task):
         return split_prefix(task, start.data, runtime.device, runtime.n_jobs)
     return task, None
 
 
-def _with_anchor(task: TrainingTask, start: Start) -> TrainingTask:
+def with_anchor(task: TrainingTask, start: Start) -> TrainingTask:
     """Return a training whose penalties ``toward="start"`` know the starting weights."""
     penalty, anchor = task.objective.penalty, start.state.anchor
     if anchor is None or all(part.toward == "zero" for part in penalty.parts()):

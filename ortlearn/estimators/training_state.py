@@ -75,6 +75,8 @@ class TrainingState:
         Those in which batches are trained on, of the first samples of a stream.
     window : Window
         Early stopping of a stream.
+    grown : bool
+        Whether trees were added to the model, which a warm start then goes on with.
     """
 
     seed: int = 0
@@ -89,6 +91,7 @@ class TrainingState:
     anchor: dict[str, np.ndarray] | None = None
     coordinates: Coordinates | None = None
     window: Window = Window()
+    grown: bool = False
 
     def with_more(self, weight: float) -> TrainingState:
         """Return the state of a stream with more samples, of a sum of weights."""
@@ -111,6 +114,7 @@ class TrainingState:
             self.anchor,
             self.coordinates,
             self.window,
+            self.grown,
         )
 
     def validated(

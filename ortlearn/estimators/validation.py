@@ -44,8 +44,8 @@ class Validation:
 
     Attributes
     ----------
-    data : Data
-        Samples as the graph takes them.
+    samples, data : Samples, Data
+        Samples as they were given, and as the graph takes them.
     """
 
     def __init__(
@@ -59,8 +59,7 @@ class Validation:
     ):
         model = problem.trainable.model
         self._runner = LiveInference(problem, model, configuration.runtime)
-        self._samples = samples
-        self.data = data
+        self.samples, self.data = samples, data
         live = FittedModel(problem, features, model, TrainingState(), inference=self._runner)
         self._estimator = as_estimator(live)
         scoring = configuration.stopping.scoring
@@ -69,7 +68,7 @@ class Validation:
     def measure(self, weights: Mapping[str, np.ndarray]) -> Measured:
         """Return loss and score of the model with some weights."""
         self._runner.weights = weights
-        samples, data = self._samples, self.data
+        samples, data = self.samples, self.data
         loss = self._runner.mean_loss(data.X, data.y, data.sample_weight)
         if self._score is None:
             return Measured(loss)

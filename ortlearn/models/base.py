@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .scores import Scores
 
 if TYPE_CHECKING:
@@ -148,6 +150,31 @@ class ModelDefinition:
     def parameters_for_shapes(self, estimator: Any) -> Mapping[str, Any] | None:
         """Return :attr:`shape_parameters`, or None for an estimator whose objective depends on its fit."""
         return self.shape_parameters
+
+    def grows(self, model: Any) -> bool:
+        """Return whether a fitted ensemble can be joined with another one: its scores are sums over trees."""
+        return False
+
+    def scores_of(self, model: Any, X: Any) -> np.ndarray:
+        """Return the scores of samples that the graph of an ensemble that grows gives, of shape (n, k)."""
+        raise NotImplementedError
+
+    def joined(self, model: Any, other: Any, share: float) -> Any:
+        """Return an ensemble of the trees of two, whose scores are a weighted mean of theirs.
+
+        Parameters
+        ----------
+        model, other : estimator
+            Fitted ensembles of the same class and parameters.
+        share : float
+            Weight of the other one, from 0 to 1; that of the model is the rest.
+
+        Returns
+        -------
+        estimator
+            Copy of the model, with the trees of both.
+        """
+        raise NotImplementedError
 
     def finish(self, model: Any) -> None:
         """Bring what follows from the parameters of an estimator up to date, once they are written back.

@@ -194,7 +194,7 @@ def _shape_of_samples(model: Any) -> tuple[int, ...]:
     shape = options.pop("shape", options.pop("newshape", 0))  # before numpy 2.1 it was newshape
     if model.func is not np.reshape or options or not isinstance(shape, tuple | list):
         return ()
-    return tuple(shape[1:]) if shape[0] == -1 and min(shape[1:], default=0) > 0 else ()
+    return tuple(shape[1:]) if shape[:1] in ((-1,), [-1]) and min(shape[1:], default=0) > 0 else ()
 
 
 class FunctionTransformerDefinition(ModelDefinition):

@@ -12,16 +12,19 @@ from ..exceptions import SavedFileError
 __all__ = ["NotTrusted", "dump", "load"]
 
 #: Parts of fitted scikit-learn models that skops asks about: classes that hold numbers and parameters, and
-#: functions of numbers. Not among them are those that keep raw memory, as trees and neighbour searches do:
-#: made of altered numbers, they read where nothing is.
+#: functions of numbers; skops asks about what a partial calls, too. Classes that read memory by their numbers
+#: are checked (see sklearn_memory).
 TRUSTED = (
+    "functools.partial",
     "numpy.dtype",
+    "numpy.mean",
     "scipy.interpolate._bsplines.BSpline",
     "scipy.interpolate._bsplines._BSpline",
     "scipy.sparse._csr.csr_matrix",
     *(f"sklearn.calibration.{name}" for name in ("_CalibratedClassifier", "_SigmoidCalibration")),
     "sklearn.calibration._TemperatureScaling",
     "sklearn.cluster._bisect_k_means._BisectingTree",
+    *(f"sklearn.cluster._kmeans._kmeans_single_{name}" for name in ("elkan", "lloyd")),
     "sklearn.feature_selection._univariate_selection.f_classif",
     "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
     *(
@@ -29,13 +32,27 @@ TRUSTED = (
         for name in ("ConstantKernel", "DotProduct", "ExpSineSquared", "Matern", "Product", "RBF")
     ),
     *(f"sklearn.gaussian_process.kernels.{name}" for name in ("RationalQuadratic", "Sum", "WhiteKernel")),
+    *(f"sklearn.impute._iterative.{name}" for name in ("IterativeImputer", "_ImputerTriplet")),
+    *(f"sklearn._loss.loss.{name}" for name in ("HalfTweedieLoss", "HalfTweedieLossIdentity")),
+    *(f"sklearn.metrics._dist_metrics.{name}Distance64" for name in ("Chebyshev", "Euclidean", "Manhattan")),
     *(f"sklearn.metrics._scorer.{name}" for name in ("_CurveScorer", "_PassthroughScorer", "_Scorer")),
     "sklearn.metrics._classification.balanced_accuracy_score",
     *(f"sklearn.model_selection._split.{name}" for name in ("KFold", "StratifiedKFold")),
     "sklearn.multiclass._ConstantPredictor",
     *(f"sklearn.neural_network._stochastic_optimizers.{name}" for name in ("AdamOptimizer", "SGDOptimizer")),
     "sklearn.utils._bunch.Bunch",
+    "sklearn.utils.validation.check_array",
     *(f"sklearn.utils._metadata_requests.{name}" for name in ("MetadataRequest", "MethodMetadataRequest")),
+)
+
+#: Classes that read memory by numbers they hold, which are checked once they are loaded.
+CHECKED = frozenset(
+    {
+        "sklearn.tree._tree.Tree",
+        "sklearn.neighbors._ball_tree.BallTree",
+        "sklearn.neighbors._kd_tree.KDTree",
+        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    }
 )
 
 
@@ -94,20 +111,25 @@ def load(content: bytes, trusted: Sequence[str] = ()) -> Any:
     NotTrusted
         If skops is not installed, or types in it are not trusted.
     SavedFileError
-        If the content is damaged.
+        If the content is damaged, or trees in it point to what is not there.
     """
     skops = _skops()
     if skops is None:
         raise NotTrusted("it needs skops to be read (pip install skops)")
     try:
         found = skops.get_untrusted_types(data=content)
-        unknown = sorted({*found} - {*trusted, *TRUSTED})
+        unknown = sorted({*found} - {*trusted, *TRUSTED, *CHECKED})
         if unknown:
             raise NotTrusted(
                 "it has types of which objects are made only where you say that they are safe: "
                 f"load(path, trusted={unknown!r})"
             )
-        return skops.loads(content, trusted=found)
+        loaded = skops.loads(content, trusted=found)
+        if not CHECKED.isdisjoint(found):
+            from .sklearn_memory import check_memory
+
+            check_memory(loaded, content, CHECKED)
+        return loaded
     except NotTrusted:
         raise
     except Exception as error:  # whatever a damaged archive leads to

@@ -16,7 +16,7 @@ from .tables import Selection, pyarrow
 __all__ = ["BatchSource", "DatasetSource", "SpooledSource", "TableSource", "dataset_of"]
 
 #: Numbers that are decoded at once, in between these numbers of rows: a batch of 50 columns costs half a
-#: millisecond besides its rows, and the batch that is decoded, the next one and the last one are in memory.
+#: millisecond besides its rows, and about three batches are in memory.
 NUMBERS_OF_BATCH, ROWS_OF_BATCH = 2**21, (1024, 65_536)
 
 

@@ -6,13 +6,29 @@ from collections.abc import Iterator
 
 import numpy as np
 
-__all__ = ["batch_shares", "batch_sizes", "epoch_batches", "epoch_order", "split_batches"]
+__all__ = [
+    "ORDER_VERSION",
+    "batch_shares",
+    "batch_sizes",
+    "epoch_batches",
+    "epoch_order",
+    "split_batches",
+]
+
+#: Version of the orders of new trainings.
+ORDER_VERSION = 2
+#: Neighbours in memory that version 2 draws together, and how many groups of them it mixes at a time.
+NEIGHBOURS, GROUPS = 16, 256
 
 
-def epoch_order(n_samples: int, seed: int | None, epoch: int = 0, shard: int = 0) -> np.ndarray:
+def epoch_order(
+    n_samples: int, seed: int | None, epoch: int = 0, shard: int = 0, version: int = ORDER_VERSION
+) -> np.ndarray:
     """Return the numbers of the samples in the order an epoch visits them.
 
     The order depends on the arguments alone: no generator carries a state from one epoch to the next.
+    Version 1 shuffles all samples. Version 2 does the same up to 4,096 samples; of more, it draws groups of
+    16 neighbours, and shuffles the samples of 256 groups at a time, so that what memory reads is used soon.
 
     Parameters
     ----------
@@ -24,6 +40,8 @@ def epoch_order(n_samples: int, seed: int | None, epoch: int = 0, shard: int = 0
         Number of the epoch, counted from 0.
     shard : int, default=0
         Number of the part of the data that these samples are.
+    version : {1, 2}, default=2
+        How samples are shuffled. A training that is resumed goes on with the version that it began with.
 
     Returns
     -------
@@ -42,7 +60,24 @@ def epoch_order(n_samples: int, seed: int | None, epoch: int = 0, shard: int = 0
     if seed is not None:
         # Philox is a bijection of its counter: epochs of one key never share a block of random numbers.
         key, counter = np.array([seed, shard], np.uint64), np.array([0, 0, 0, epoch], np.uint64)
-        np.random.Generator(np.random.Philox(key=key, counter=counter)).shuffle(order)
+        rng = np.random.Generator(np.random.Philox(key=key, counter=counter))
+        if version > 1 and n_samples > NEIGHBOURS * GROUPS:
+            return _mixed(n_samples, rng)
+        rng.shuffle(order)
+    return order
+
+
+def _mixed(n_samples: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the numbers of samples with groups of neighbours mixed, 256 at a time."""
+    # Where groups begin is drawn, too: samples that are left over are others in every epoch.
+    first, n_groups = rng.integers(n_samples), n_samples // NEIGHBOURS
+    starts = (NEIGHBOURS * rng.permutation(n_groups) + first) % n_samples
+    order = np.arange(first, first + n_samples)
+    groups = order[: NEIGHBOURS * n_groups].reshape(-1, NEIGHBOURS)
+    np.add(starts[:, np.newaxis], np.arange(NEIGHBOURS), out=groups)
+    order[order >= n_samples] -= n_samples
+    for part in split_batches(order, NEIGHBOURS * GROUPS):
+        rng.shuffle(part)
     return order
 
 

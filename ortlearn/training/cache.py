@@ -18,7 +18,7 @@ from .runtime import not_implemented
 from .sessions import make_session
 from .task import TrainingTask
 
-__all__ = ["cached_session", "clear_cache"]
+__all__ = ["cached_session", "clear_cache", "structure_key"]
 
 #: How many graphs are kept.
 MAX_GRAPHS = 32
@@ -68,14 +68,8 @@ def cached_session(
     GradientError
         If onnxruntime lacks a kernel that the graph needs.
     """
-    used = (task.objective.loss, task.objective.penalty, task.update.learning_rate)
-    plugins = [plugin for plugin in used if plugin is not None]
-    values = [value for plugin in plugins for _, value in sorted(plugin.get_params().items())]
-    # What numpy prints of an array leaves out most of a long one.
-    arrays = tuple((a.dtype.str, a.shape, a.tobytes()) for a in values if isinstance(a, np.ndarray))
-    unnamed = copy_model(task.graph.model)
-    unnamed.graph.name = ""  # converters draw one at random
-    key = (task.changed(model=unnamed).graph_key(), arrays, sizes, device, n_jobs, registered_rules())
+    own, values = structure_key(task)
+    key = (own, sizes, device, n_jobs, registered_rules())
     with _LOCK:
         if key in _CACHE:
             _CACHE.move_to_end(key)
@@ -97,6 +91,31 @@ def cached_session(
         while len(_CACHE) > MAX_GRAPHS:
             _CACHE.popitem(last=False)
     return found[:2]
+
+
+def structure_key(task: TrainingTask) -> tuple[Hashable, list[Any]]:
+    """Return what the graphs of a task depend on, and values that must live as long as it is used.
+
+    Parameters
+    ----------
+    task : TrainingTask
+        What is trained.
+
+    Returns
+    -------
+    key : hashable
+        Equal for tasks whose graphs are the same.
+    values : list
+        Parameters of plugins, of which the key may hold an address.
+    """
+    used = (task.objective.loss, task.objective.penalty, task.update.learning_rate)
+    plugins = [plugin for plugin in used if plugin is not None]
+    values = [value for plugin in plugins for _, value in sorted(plugin.get_params().items())]
+    # What numpy prints of an array leaves out most of a long one.
+    arrays = tuple((a.dtype.str, a.shape, a.tobytes()) for a in values if isinstance(a, np.ndarray))
+    unnamed = copy_model(task.graph.model)
+    unnamed.graph.name = ""  # converters draw one at random
+    return (task.changed(model=unnamed).graph_key(), arrays), values
 
 
 def clear_cache() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from ..learning_rates import Rates
 from . import batch_timer
 from .base_step import BaseStep
-from .batches import batch_shares, batch_sizes
+from .batches import ORDER_VERSION, batch_shares, batch_sizes
 from .buffers import CarriedBuffers, Data
 from .divergence import Convert, Diverged, check_last, report, snapshot_of
 from .full_batch import FullBatchStep
@@ -95,7 +95,8 @@ def run_training(
     if position is not None:
         weights, states = position.weights, position.states
     if passes is None:
-        passes = PassesInMemory(data, seed if settings.shuffle else None, shard)
+        version = ORDER_VERSION if position is None else position.order_version
+        passes = PassesInMemory(data, seed if settings.shuffle else None, shard, version)
     sizes = batch_sizes(passes.n_samples, settings.batch_size)
     buffers = step.start(data, sizes, weights, states, passes.n_samples)
     step.checks_loss = settings.first_epoch == 0 and position is None

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ..exceptions import ConvergenceError, warn_user
+from .batches import ORDER_VERSION
 from .loop_records import LoopSettings, Measured, Observer, Snapshot, TrainingResult
 from .positions import Position
 
@@ -69,6 +70,7 @@ class Monitor:
         self._lowest, self._without_change = math.inf, 0
         self._best: Snapshot | None = None
         self._failed = False
+        self._order_version = ORDER_VERSION if position is None else position.order_version
         if position is not None and position.evaluations is not None:
             self._replayed = position.history  # a solver is run again, and told what it was told
         elif position is not None:
@@ -121,6 +123,7 @@ class Monitor:
             best_states={} if best is None else best.states,
             stopped=stopped,
             failed=failed,
+            order_version=self._order_version,
         )
 
     @property

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from .batches import epoch_order
+from .batches import ORDER_VERSION, epoch_order
 from .buffers import Data
 
 __all__ = ["Chunk", "PassesInMemory", "Passes"]
@@ -55,10 +55,12 @@ class PassesInMemory:
         Seed of the orders; None keeps the rows in their own.
     shard : int, default=0
         Number of the part of the data that these rows are.
+    version : int, default=2
+        Version of the orders.
     """
 
-    def __init__(self, data: Data, seed: int | None, shard: int = 0):
-        self._data, self._seed, self._shard = data, seed, shard
+    def __init__(self, data: Data, seed: int | None, shard: int = 0, version: int = ORDER_VERSION):
+        self._data, self._seed, self._shard, self._version = data, seed, shard, version
 
     @property
     def n_samples(self) -> int:
@@ -80,4 +82,5 @@ class PassesInMemory:
         order : ndarray of int64
             Numbers of the rows to visit.
         """
-        yield self._data, epoch_order(len(self._data), self._seed, epoch, self._shard)[n_rows:]
+        order = epoch_order(len(self._data), self._seed, epoch, self._shard, self._version)
+        yield self._data, order[n_rows:]

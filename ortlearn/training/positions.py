@@ -68,6 +68,8 @@ class Position:
         Whether a validation was not a number.
     evaluations : Evaluations or None
         What a solver was told.
+    order_version : int
+        Version of the orders of the samples; 1 in files that name none.
     """
 
     n_epochs: int = 0
@@ -85,6 +87,7 @@ class Position:
     stopped: bool = False
     failed: bool = False
     evaluations: Evaluations | None = None
+    order_version: int = 1
 
     @property
     def has_updates(self) -> bool:

@@ -19,16 +19,42 @@ def parts():
 
 def test_drifts_change_what_they_say(parts):
     _, data, _, _ = parts
-    covariate, concept, share = (data.drifted("generated", drift, 0) for drift in data.DRIFTS)
+    covariate, concept, share = (data.drifted("generated", drift, 0, 1) for drift in data.DRIFTS)
     moved = [
-        (d.X_new.mean(axis=0) - d.X_old.mean(axis=0)) / d.X_old.std(axis=0) for d in (covariate, concept)
+        (d.draws[0][0].mean(axis=0) - d.X_old.mean(axis=0)) / d.X_old.std(axis=0)
+        for d in (covariate, concept)
     ]
     np.testing.assert_allclose(moved[0], [1, 0, 1.5, 0, 1, 0, 0, 0], atol=0.15)
     np.testing.assert_allclose(moved[1], np.zeros(8), atol=0.15)
-    assert share.y_test.mean() < 0.2 < 0.4 < share.y_old.mean() < 0.6
-    for drift in data.DRIFTS:
-        digits = data.drifted("digits", drift, 0)
-        assert len(digits.X_new) == 300 and len(digits.X_test) > 300
+    y_test = share.draws[0][3]
+    assert y_test.mean() < 0.2 < 0.4 < share.y_old.mean() < 0.6 and len(y_test) == data.N_TEST
+
+
+@pytest.mark.parametrize("source", ["generated", "digits"])
+@pytest.mark.parametrize("drift", ["covariate", "concept", "share"])
+def test_draws_are_of_other_rows(parts, source, drift):
+    _, data, _, _ = parts
+    found = data.drifted(source, drift, 0, 2)
+    (X, y, *test), (X_again, y_again, *test_again) = found.draws
+    assert X.shape == X_again.shape and len(X) == len(y) >= max(data.SIZES[source])
+    assert not np.array_equal(X, X_again)
+    for rows, (X_test, y_test) in ((X, test), (X_again, test_again)):
+        assert len(X_test) == len(y_test) > 300
+        assert not {row.tobytes() for row in rows} & {row.tobytes() for row in X_test}
+    one = data.drifted(source, drift, 0, 1)
+    np.testing.assert_array_equal(one.draws[0][0], X)
+    np.testing.assert_array_equal(one.X_old, found.X_old)
+
+
+def test_means_of_several_draws(parts):
+    _, _, measurement, _ = parts
+    good, bad = measurement.Adapted(0.5, 0.2, 1.0, "", ["a"]), measurement.Adapted(0.7, 0.4, 3.0, "", ["b"])
+    assert measurement.averaged([good, bad]) == measurement.Adapted(
+        0.6, pytest.approx(0.3), 2.0, "", ["a", "b"]
+    )
+    failed = measurement.Adapted(float("nan"), float("nan"), 1.0, "ValueError: no", [])
+    found = measurement.averaged([good, failed, bad])
+    assert np.isnan(found.accuracy) and found.error == "ValueError: no"
 
 
 def test_brier_score_counts_classes_that_a_model_does_not_know(parts):

@@ -60,7 +60,8 @@ def test_class_weights_of_the_model(either, rows):
     model = LogisticRegression(class_weight="balanced", C=0.1)
     in_memory = either(model, shuffle=False, **OPTIONS).fit(X, y)
     found = either(model, shuffle=False, **OPTIONS).fit_stream(cut(50, X, y), shuffle_buffer=64)
-    np.testing.assert_allclose(found.coef_, in_memory.coef_, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(found.coef_, in_memory.coef_)
+    assert found.train_losses_ == in_memory.train_losses_
 
 
 def test_nothing_is_held_out_of_a_source(either, rows):

@@ -174,3 +174,13 @@ def test_a_stream_of_arrays(either, name):
         np.testing.assert_allclose(weights, other, rtol=1e-5, atol=1e-7)
     if file.n_classes:
         assert streamed.classes_.tolist() == list(range(file.n_classes))
+
+
+@pytest.mark.parametrize("name", ["steps", "forecast"])
+def test_labels_of_another_shape_have_no_score(either, name):
+    file = FILES[name]
+    X, y = file.samples(12, np.float64)
+    trained = trainer(either, file).fit(X, y)
+    for labels in (y[:, :1], y[:6]):
+        with pytest.raises(ValueError, match="y must have a label for each|inconsistent numbers"):
+            trained.score(X, labels)

@@ -5,12 +5,13 @@ import pickle
 import numpy as np
 import pytest
 from onnx import numpy_helper, parser
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import GridSearchCV
 
 from ortlearn import OrtGradientOptimizer
+from ortlearn.graphs import make_inputs_of
 from ortlearn.saving import load, save
 from ortlearn.training.devices import Device
 from ortlearn.training.sessions import make_session
@@ -148,3 +149,44 @@ def test_a_file_with_its_own_loss_of_arrays(either):
     assert trained.predict(X).shape == y.shape
     known = r2_score(y.reshape(50, -1), trained.predict(X).reshape(50, -1))
     assert trained.score(X, y) == pytest.approx(known)
+
+
+def recurrent():
+    """Return a file that labels the steps of sequences by an LSTM, whose own layout has the steps first."""
+    model = parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 18]> g (float[N,T,3] x) => (float[N,T,4] y)
+        <int64[1] direction = {1}> {
+          first = Transpose <perm = [1, 0, 2]> (x)
+          states, last, cell = LSTM <hidden_size = 5> (first, w, r, b)
+          squeezed = Squeeze (states, direction)
+          h = Transpose <perm = [1, 0, 2]> (squeezed)
+          y = MatMul (h, v) }"""
+    )
+    rng = np.random.default_rng(0)
+    shapes = {"w": (1, 20, 3), "r": (1, 20, 5), "b": (1, 40), "v": (5, 4)}
+    weights = {name: rng.normal(0, 0.5, shape).astype(np.float32) for name, shape in shapes.items()}
+    model.graph.initializer.extend(numpy_helper.from_array(a, name) for name, a in weights.items())
+    return model, weights
+
+
+def test_recurrent_layers_label_steps(optimizer):
+    model, weights = recurrent()
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(0, 1, (6, 6, 3)).astype(np.float32), rng.integers(0, 4, (6, 6))
+    mask = (np.arange(6) < np.arange(1, 7)[:, None]).astype(float)
+    trained = optimizer(model, learning_loss="log_loss", **ONE_STEP).fit(X, y, mask)
+    session = make_session(make_inputs_of(model, list(weights)), Device("cpu"))
+
+    def value(arrays):
+        scores = session.run(None, {"x": X, **arrays})[0].astype(np.float64)
+        losses = -np.take_along_axis(log_softmax(scores, axis=2), y[..., None], 2)[..., 0]
+        return (mask * losses).sum() / mask.sum()
+
+    assert trained.train_losses_[0] == pytest.approx(value(weights), rel=1e-5)
+    for name, array in trained.trained_coef_.items():
+        gradient = (weights[name] - array) / RATE
+        way = (gradient / np.linalg.norm(gradient)).astype(np.float32)
+        up, down = ({**weights, name: weights[name] + step * way} for step in (0.02, -0.02))
+        assert (value(up) - value(down)) / 0.04 == pytest.approx(np.linalg.norm(gradient), rel=0.02), name
+    longer = np.concatenate([X, X], axis=1)
+    np.testing.assert_allclose(trained.predict_proba(longer)[:, :6], trained.predict_proba(X), atol=1e-6)

@@ -11,6 +11,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from ortlearn import OrtGradientOptimizer
 from ortlearn.conversion import explain, sklearn_to_onnx
 from ortlearn.exceptions import ConversionError
+from ortlearn.models import all_covered
 
 X = load_digits().data[:40]
 
@@ -52,6 +53,13 @@ def test_shapes_that_samples_have_not(run_onnx):
     model = reshaped(2, 4, 8).fit(X)
     found = run_onnx(sklearn_to_onnx(model, 64), X.astype(np.float32))[0]
     np.testing.assert_array_equal(found, model.transform(X))
+
+
+@pytest.mark.parametrize(
+    "options", [{"shape": ()}, {"shape": (40, 64)}, {"shape": (-1, 64), "order": "F"}, {}]
+)
+def test_other_uses_of_reshape_have_no_form(options):
+    assert not all_covered(FunctionTransformer(np.reshape, kw_args=options))
 
 
 def test_what_has_no_form():

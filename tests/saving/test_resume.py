@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, Ridge, SGDRegressor
 from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import MLPClassifier, MLPRegressor
@@ -30,6 +31,7 @@ X = rng.normal(size=(90, 4))
 Y = np.sin(X @ [1.0, -2.0, 0.5, 0.1])
 CLASSES = (Y > 0).astype(int)
 WEIGHTS = rng.uniform(0.5, 2, size=90)
+BOOSTED = HistGradientBoostingRegressor(max_iter=5, min_samples_leaf=5)
 MLP = MLPRegressor(hidden_layer_sizes=(3,), max_iter=2, random_state=0)
 
 
@@ -57,6 +59,7 @@ CASES = {
     "automatic_mlp": (MLP, {}, {}),
     "automatic_adam": (Ridge(), {"clip_norm": 1.0}, {}),
     "adapted": (Ridge().fit(X[:20], Y[:20] - 1), {"warm_start": True}, {}),
+    "grown": (BOOSTED.fit(X[:60, ::-1], Y[:60]), {"warm_start": True}, {}),
     "unfitted_warm": (SGDRegressor(random_state=None), {"warm_start": True, "learning_rate": "Adam"}, {}),
     "pipeline": (make_pipeline(StandardScaler(), MLP), {"learning_rate": "Adam", "shuffle": False}, {}),
 }

@@ -5,8 +5,11 @@ import itertools
 import numpy as np
 import pytest
 
-from ortlearn.training import Device, LoopSettings, batch_sizes, epoch_batches, run_training
-from ortlearn.training.batches import epoch_order
+from ortlearn.estimators.saved_types import TYPES
+from ortlearn.training import Data, Device, LoopSettings, batch_sizes, epoch_batches, run_training
+from ortlearn.training.batches import GROUPS, NEIGHBOURS, epoch_order
+from ortlearn.training.passes import PassesInMemory
+from ortlearn.training.positions import Position
 
 KEYS = list(itertools.product([0, 7, 2**63], [0, 1, 5], [0, 1, 2, 100]))
 
@@ -43,6 +46,87 @@ def test_orders_are_uniform():
     first = [epoch_order(4, seed=1, epoch=epoch) for epoch in range(6000)]
     counts = np.array([np.bincount(position, minlength=4) for position in np.transpose(first)])
     assert abs(counts / 6000 - 0.25).max() < 0.03  # five standard deviations
+
+
+#: Samples that are mixed at a time, and numbers of samples around it.
+TOGETHER = NEIGHBOURS * GROUPS
+SIZES = [TOGETHER + 1, TOGETHER + NEIGHBOURS, 2 * TOGETHER, 3 * TOGETHER + 1000, 20_000]
+
+
+@pytest.mark.parametrize("n_samples", SIZES)
+def test_every_sample_once_of_many(n_samples):
+    orders = [epoch_order(n_samples, 7, epoch, shard) for epoch in range(3) for shard in range(2)]
+    for order in orders:
+        np.testing.assert_array_equal(np.sort(order), np.arange(n_samples))
+    assert len({tuple(order) for order in orders}) == len(orders)
+    np.testing.assert_array_equal(epoch_order(n_samples, 7, 2, 1), orders[-1])
+
+
+@pytest.mark.parametrize("n_samples", SIZES)
+def test_first_version_shuffles_all_samples(n_samples):
+    expected = np.arange(n_samples)
+    philox = np.random.Philox(key=np.array([7, 3], np.uint64), counter=np.array([0, 0, 0, 5], np.uint64))
+    np.random.Generator(philox).shuffle(expected)
+    np.testing.assert_array_equal(epoch_order(n_samples, 7, 5, 3, version=1), expected)
+
+
+def test_versions_agree_for_few_samples():
+    both = [epoch_order(TOGETHER, 7, 5, 3, version=version) for version in (1, 2)]
+    np.testing.assert_array_equal(*both)
+
+
+def test_neighbours_are_visited_near_each_other():
+    n_samples = 10 * TOGETHER
+    place = np.argsort(epoch_order(n_samples, 0))
+    assert np.mean(np.abs(np.diff(place)) < TOGETHER) > 0.9
+    assert np.mean(np.abs(np.diff(np.argsort(epoch_order(n_samples, 0, version=1)))) < TOGETHER) < 0.25
+
+
+def test_batches_of_sorted_samples_are_mixed():
+    """A batch has samples of all classes, in their shares, where samples are sorted by class."""
+    labels = np.repeat([0, 1], [50_000, 50_000])
+    for version, bound in (
+        (1, 1.3),
+        (2, 1.7),
+    ):  # version 2 adds the spread of 256 groups
+        shares = [labels[rows].mean() for rows in np.array_split(labels_order(labels, version), 390)]
+        assert np.std(shares) < bound * np.sqrt(0.25 / 256)
+    assert np.std([part.mean() for part in np.array_split(labels, 390)]) > 10 * np.sqrt(0.25 / 256)
+
+
+def labels_order(labels, version):
+    return epoch_order(len(labels), 3, version=version)
+
+
+def test_samples_that_are_left_over_differ():
+    """Each sample is among the last ones of an epoch as often as any other."""
+    n_samples, n_epochs = TOGETHER + NEIGHBOURS + 5, 400
+    last = np.concatenate([epoch_order(n_samples, 1, epoch)[TOGETHER:] for epoch in range(n_epochs)])
+    counts = np.bincount(last, minlength=n_samples)
+    # binomial with 400 draws of probability 21 / 4117: mean 2.04; 14 or more comes once in 10^8
+    assert counts.max() < 14
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_resumed_training_keeps_the_version_of_its_orders(version, any_step_class, make_task, rows):
+    data = Data(np.resize(rows.X, (2 * TOGETHER, 2)), np.resize(rows.y, (2 * TOGETHER, 1)))
+    seen: list[np.ndarray] = []
+    step = any_step_class(make_task(), Device("cpu"))
+    run_epoch = step.run_epoch
+    step.run_epoch = lambda order, *rest: (seen.append(order.copy()), run_epoch(order, *rest))[1]
+    weights = {"coef": np.array([[0.5], [0.5]], np.float32)}
+    history = [{"epoch": 1, "loss": 1.0, "validation_loss": None, "validation_score": None, "rate": 0.1}]
+    position = Position(n_epochs=1, weights=weights, history=history, order_version=version)
+    result = run_training(step, data, weights, LoopSettings(2, 1000), 8, position=position)
+    np.testing.assert_array_equal(seen, [epoch_order(len(data), 8, 1, version=version)])
+    assert result.position is None or result.position.order_version == version
+
+
+def test_a_position_without_a_version_is_of_the_first():
+    known = {"n_epochs": 3, "objectives": np.zeros(0)}
+    assert TYPES["Position"].make(known).order_version == 1
+    ((_, order),) = PassesInMemory(Data(np.zeros((5000, 1)), np.zeros(5000)), 4).chunks(0, 0)
+    np.testing.assert_array_equal(order, epoch_order(5000, 4, version=2))  # of new trainings
 
 
 @pytest.mark.parametrize("shard", [0, 3])

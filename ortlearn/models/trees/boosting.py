@@ -1,5 +1,6 @@
 """Gradient boosting: a first score, and sums of the values of leaves."""
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -57,6 +58,27 @@ class GradientBoostingDefinition(ModelDefinition):
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         loss = LOSSES.get(model.loss)
         return None if loss is None else Objective(loss(model))
+
+    def grows(self, model: Any) -> bool:
+        return model.loss != "exponential" and (model.init_ == "zero" or _starts_from_constants(model))
+
+    def scores_of(self, model: Any, X: Any) -> np.ndarray:
+        found = model.decision_function(X) if is_classifier(model) else model.predict(X)
+        return found.reshape(len(found), -1)
+
+    def joined(self, model: Any, other: Any, share: float) -> Any:
+        found, more = copy.deepcopy(model), copy.deepcopy(other)
+        for ensemble, factor in ((found, 1 - share), (more, share)):
+            for member in ensemble.estimators_.ravel():
+                member.tree_.value[...] *= factor
+        found.estimators_ = np.concatenate([found.estimators_, more.estimators_])
+        found.n_estimators = found.n_estimators_ = len(found.estimators_)
+        if model.init_ != "zero" and is_classifier(model):
+            first = _FirstScores()
+            first.write(found, (1 - share) * first.read(model) + share * first.read(other))
+        elif model.init_ != "zero":
+            found.init_.constant_ = (1 - share) * model.init_.constant_ + share * other.init_.constant_
+        return found
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         n_rounds, n_scores = model.estimators_.shape
@@ -143,6 +165,23 @@ class HistGradientBoostingDefinition(ModelDefinition):
         strength = model.l2_regularization / (2 * total_weight * model.learning_rate**2)
         reason = "l2_regularization is of the leaves of one round after the other" if strength else ""
         return Objective(LOSSES[model.loss](model), elastic(l2=strength), reason)
+
+    def grows(self, model: Any) -> bool:
+        return not np.any(model.is_categorical_)  # two fits number categories each in its own way
+
+    def scores_of(self, model: Any, X: Any) -> np.ndarray:
+        return model._raw_predict(X)
+
+    def joined(self, model: Any, other: Any, share: float) -> Any:
+        found, more = copy.deepcopy(model), copy.deepcopy(other)
+        for ensemble, factor in ((found, 1 - share), (more, share)):
+            ensemble._baseline_prediction *= factor
+            for tree in _predictors(ensemble):
+                tree.nodes["value"] *= factor
+        found._predictors += more._predictors
+        found._baseline_prediction = found._baseline_prediction + more._baseline_prediction
+        found.max_iter = len(found._predictors)
+        return found
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         n_rounds, n_scores = len(model._predictors), model.n_trees_per_iteration_

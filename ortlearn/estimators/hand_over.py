@@ -1,0 +1,95 @@
+"""Trainings that were done before the call of ``fit`` that asks for them, by a search."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pickle import PicklingError
+from typing import Any
+
+import joblib
+import numpy as np
+
+from .fitted_model import FittedModel
+
+__all__ = ["OF_UPDATES", "Fingerprint", "Trained", "fingerprint_of", "hand_over", "handed_over"]
+
+#: Parameters that say how weights are updated, for how long, and under which penalty.
+OF_UPDATES = ("learning_rate", "learning_penalty", "average", "clip_norm", "clip_value", "max_iter", "exc")
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """The parameters of an estimator, to be compared.
+
+    Attributes
+    ----------
+    updates : str
+        Hash of those of its updates and its penalty.
+    model : str
+        Hash of the others.
+    """
+
+    updates: str
+    model: str
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a call of ``fit`` is to leave.
+
+    Attributes
+    ----------
+    fingerprint : Fingerprint or None
+        Parameters of the estimator.
+    y : array-like or None
+        Labels of the call.
+    model : FittedModel or None
+        Fitted model; None for a call that must train.
+    """
+
+    fingerprint: Fingerprint | None
+    y: Any
+    model: FittedModel | None
+
+
+_CALLS: ContextVar[deque[Trained] | None] = ContextVar("ortlearn_trained", default=None)
+
+
+def fingerprint_of(estimator: Any) -> Fingerprint | None:
+    """Return what tells the parameters of an estimator from others; None where one cannot be pickled."""
+    parameters = estimator.get_params(deep=False)
+    updates = {name: parameters.pop(name) for name in OF_UPDATES}
+    try:
+        return Fingerprint(joblib.hash(updates), joblib.hash(parameters))
+    except (PicklingError, AttributeError, TypeError):  # what pickle raises for functions without a name
+        return None
+
+
+@contextmanager
+def hand_over(calls: deque[Trained]) -> Iterator[None]:
+    """Answer the calls of ``fit`` that come in this context, and thread, in this order."""
+    token = _CALLS.set(calls)
+    try:
+        yield
+    finally:
+        _CALLS.reset(token)
+
+
+def handed_over(estimator: Any, y: Any) -> FittedModel | None:
+    """Return what the next call was to leave, where this is that call; None where it must train."""
+    calls = _CALLS.get()
+    if not calls or not _is_same(calls[0].y, y) or calls[0].fingerprint != fingerprint_of(estimator):
+        return None
+    return calls.popleft().model
+
+
+def _is_same(expected: Any, y: Any) -> bool:
+    if expected is None or y is None:
+        return expected is y
+    if hasattr(expected, "tocsr"):
+        return type(expected) is type(y) and expected.shape == y.shape and (expected != y).nnz == 0
+    return np.array_equal(np.asarray(expected), np.asarray(y))

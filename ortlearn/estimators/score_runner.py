@@ -1,0 +1,61 @@
+"""Scores and losses of samples as a training takes them: what is frozen was computed before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..graphs import extract_model, runtime_errors
+from ..training import Data, TrainingTask, make_session
+from ..training.buffers import row_bytes, take_rows
+from ..training.hoisting import CHUNK_BYTES
+from ..training.step_graphs import row_loss_graph
+from .configuration import Runtime
+
+__all__ = ["ScoreRunner"]
+
+
+class ScoreRunner:
+    """Sessions for the raw scores of samples, and for the losses of scores.
+
+    Parameters
+    ----------
+    task : TrainingTask
+        What is trained, without the part that was computed before.
+    runtime : Runtime
+        Where it runs.
+    """
+
+    def __init__(self, task: TrainingTask, runtime: Runtime):
+        self._task, self._score, self._label = task, task.graph.output, task.objective.label
+        graph, losses = row_loss_graph(task)
+        to_scores = extract_model(graph, [self._score])
+        to_losses = extract_model(graph, [losses], [self._score, self._label])
+        self._scores, self._losses = (
+            make_session(part, runtime.device, runtime.n_jobs) for part in (to_scores, to_losses)
+        )
+
+    @runtime_errors()
+    def scores(self, weights: Mapping[str, np.ndarray], data: Data) -> np.ndarray:
+        """Return raw scores of shape (n_samples, n_scores); sparse samples are made dense by chunks."""
+        names, inputs = [value.name for value in self._scores.get_inputs()], data.inputs(self._task)
+        own = {name: array for name, array in weights.items() if name in names}
+        features = {name: array for name, array in inputs.items() if name in names}
+        size = CHUNK_BYTES // row_bytes(features.values()) if data.is_sparse else len(data)
+        found = []
+        for start in range(0, len(data), max(1, size)):
+            rows = np.arange(start, min(start + max(1, size), len(data)))
+            chunk = {name: take_rows(array, rows) for name, array in features.items()}
+            found.append(self._scores.run(None, own | chunk)[0])
+        return np.concatenate(found)
+
+    @runtime_errors()
+    def losses(self, scores: np.ndarray, data: Data) -> np.ndarray:
+        """Return the loss of each sample, the mean over its positions where these have losses."""
+        found = self._losses.run(None, {self._score: scores, self._label: data.y})[0]
+        if found.ndim == 1:
+            return found
+        weights = np.ones(len(found)) if data.sample_weight is None else data.sample_weight
+        weights = np.broadcast_to(weights.reshape(len(found), -1), found.shape)
+        return (found * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), np.finfo(found.dtype).tiny)

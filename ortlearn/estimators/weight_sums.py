@@ -1,0 +1,109 @@
+"""Sums of the weights of samples: the same bits, whether all samples come at once or in blocks."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from .label_arrays import per_position
+
+__all__ = ["BLOCK", "LabelSums", "scale_of", "sum_of", "sums_of_labels"]
+
+#: Samples whose weights are added at once.
+BLOCK = 65_536
+
+
+def sum_of(weights: np.ndarray) -> float:
+    """Return the sum of some weights, that of the sums of blocks; samples have the mean of their positions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ortlearn.estimators.weight_sums import sum_of
+    >>> sum_of(np.array([0.5, 1.0]))
+    1.5
+    """
+    unit = scale_of(float(weights.max(initial=0.0)))  # the sum of what is left cannot be infinite
+    sums = (float((weights[i : i + BLOCK] / unit).sum()) for i in range(0, len(weights), BLOCK))
+    return math.fsum(sums) / math.prod(weights.shape[1:]) * unit
+
+
+def scale_of(largest: float | None) -> float:
+    """Return a power of two about the largest weight, by which division is exact; one for None and zero.
+
+    Examples
+    --------
+    >>> from ortlearn.estimators.weight_sums import scale_of
+    >>> scale_of(0.3), scale_of(None)
+    (0.25, 1.0)
+    """
+    return math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest else 1.0
+
+
+def sums_of_labels(y: Any, weights: np.ndarray | None, one: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Return the labels that occur, sorted, and the sums of the weights of their samples.
+
+    Rows of labels are labels where y has several columns, but for ``one`` set of classes for all of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ortlearn.estimators.weight_sums import sums_of_labels
+    >>> labels, sums = sums_of_labels(["b", "a", "b"], np.array([1.0, 2.0, 0.5]))
+    >>> labels.tolist(), sums.tolist()
+    (['a', 'b'], [2.0, 1.5])
+    """
+    sums = LabelSums(one)
+    sums.add(y, weights)
+    return sums.result()
+
+
+class LabelSums:
+    """Labels that occurred, and the sums of their weights, added one sample after the other.
+
+    Parameters
+    ----------
+    one_by_one : bool, default=False
+        Whether each element of y is a label: its weight is a share of that of the sample.
+    """
+
+    def __init__(self, one_by_one: bool = False) -> None:
+        self._one_by_one = one_by_one
+        self._sums: dict[Any, float] = {}
+        self._like: np.ndarray | None = None
+
+    def add(self, y: Any, weights: np.ndarray | None) -> None:
+        """Add some samples."""
+        values = y.toarray() if issparse(y) else np.asarray(y)
+        if self._one_by_one and values.ndim > 1:
+            weights = np.ones(len(values)) if weights is None else weights
+            weights = per_position(weights, values.shape).ravel() / math.prod(values.shape[1:])
+            values = values.ravel()
+        values = values.ravel() if values.ndim == 2 and values.shape[1] == 1 else values
+        self._like = values[:0] if self._like is None else np.concatenate([self._like, values[:0]])
+        found: Any
+        if values.ndim == 2 and values.dtype == object:  # rows of texts, which numpy does not sort
+            found = np.empty(len(values), dtype=object)
+            found[:] = list(map(tuple, values.tolist()))
+            found, numbers = np.unique(found, return_inverse=True)
+        else:
+            found, numbers = np.unique(values, axis=0 if values.ndim == 2 else None, return_inverse=True)
+        labels = list(map(tuple, found.tolist()) if found.ndim == 2 else found.tolist())
+        sums = np.array([self._sums.get(label, 0.0) for label in labels])
+        if weights is None:
+            sums += np.bincount(numbers.ravel(), minlength=len(labels))
+        else:  # the samples before are the first ones to be added
+            numbers = np.concatenate([np.arange(len(labels)), numbers.ravel()])
+            sums = np.bincount(numbers, np.concatenate([sums, weights]))
+        self._sums.update(zip(labels, sums.tolist(), strict=True))
+
+    def result(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the labels, sorted, and their sums."""
+        assert self._like is not None
+        labels = sorted(self._sums)
+        array = np.empty((len(labels), *self._like.shape[1:]), dtype=self._like.dtype)
+        array[...] = np.array(labels, dtype=self._like.dtype).reshape(array.shape)
+        return array, np.array([self._sums[label] for label in labels])

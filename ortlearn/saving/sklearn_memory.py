@@ -1,0 +1,156 @@
+"""Objects of scikit-learn that read memory by numbers they hold, which are checked before they are used.
+
+Predictions of trees and of neighbour searches follow indices without looking at the size of what they index.
+scikit-learn fits indices that are right; those in a file may be anything.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble._gb import BaseGradientBoosting
+from sklearn.ensemble._hist_gradient_boosting.gradient_boosting import BaseHistGradientBoosting
+from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
+from sklearn.neighbors import BallTree, KDTree
+from sklearn.tree._tree import Tree
+
+from ..exceptions import SavedFileError
+
+__all__ = ["check_memory"]
+
+#: Words of a set of 256 categories in histogram boosting.
+WORDS = 8
+
+
+def check_memory(estimator: Any, content: bytes, classes: Collection[str]) -> None:
+    """Raise an error if an object of a skops file would read memory that is not its own.
+
+    Trees must have every node once, below its parent, and features that the model has. The trees of neighbour
+    searches are built again from their rows. All trees must be where scikit-learn keeps them.
+
+    Parameters
+    ----------
+    estimator : object
+        What was loaded.
+    content : bytes
+        Content of the file.
+    classes : collection of str
+        Classes whose objects are checked.
+
+    Raises
+    ------
+    SavedFileError
+        If something is wrong.
+    """
+    parts = list(_parts(estimator))
+    checked = {id(part) for part in parts if isinstance(part, KDTree | BallTree)}
+    for part in parts:
+        if isinstance(part, KDTree | BallTree):
+            _build_again(part)
+        elif isinstance(getattr(part, "tree_", None), Tree):
+            _check_tree(part.tree_, part.n_features_in_)
+            checked.add(id(part.tree_))
+        elif isinstance(part, BaseHistGradientBoosting):
+            checked |= {id(predictor) for predictor in _checked_predictors(part)}
+    for part in parts:
+        if isinstance(part, BaseGradientBoosting):
+            _check_boosting(part)
+    if len(checked) != _number_in(content, classes):
+        raise SavedFileError("It has trees in places where scikit-learn has none.")
+
+
+def _number_in(content: bytes, classes: Collection[str]) -> int:
+    """Return how many objects to check a skops file has."""
+    found = set()
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        stack: list[Any] = [json.loads(archive.read("schema.json"))]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, dict):
+            if f"{node.get('__module__')}.{node.get('__class__')}" in classes:
+                found.add(node.get("__id__"))
+            stack.extend(node.values())
+        elif isinstance(node, list):
+            stack.extend(node)
+    return len(found)
+
+
+def _parts(root: Any) -> Iterator[Any]:
+    """Yield an object and all that it holds in attributes, containers and arrays."""
+    seen, stack = set(), [root]
+    kept = []  # an identity is that of another object once its own is gone
+    while stack:
+        part = stack.pop()
+        if id(part) in seen or isinstance(part, type):
+            continue
+        seen.add(id(part))
+        kept.append(part)
+        yield part
+        if isinstance(part, dict):
+            stack.extend([*part.keys(), *part.values()])
+        elif isinstance(part, list | tuple | set | frozenset):
+            stack.extend(part)
+        elif isinstance(part, np.ndarray):
+            stack.extend(part.ravel().tolist() if part.dtype == object else ())
+        stack.extend(getattr(part, "__dict__", {}).values())
+
+
+def _check(condition: Any) -> None:
+    if not condition:
+        raise SavedFileError("The nodes of a tree point to what is not there.")
+
+
+def _check_nodes(left: np.ndarray, right: np.ndarray, inner: np.ndarray, feature: np.ndarray, n: int) -> None:
+    """Check that every node but the first is the child of one before it, and splits one of n features."""
+    parents = np.flatnonzero(inner)
+    children = np.concatenate([left[parents], right[parents]]).astype(np.int64)
+    _check(len(left) > 0 and np.array_equal(np.sort(children), np.arange(1, len(left))))
+    _check((children > np.concatenate([parents, parents])).all())
+    _check(((feature[parents] >= 0) & (feature[parents] < n)).all())
+
+
+def _check_tree(tree: Tree, n_features: int) -> None:
+    _check(tree.node_count > 0 and tree.n_features == n_features)
+    left, right = tree.children_left, tree.children_right
+    inner = left != -1
+    _check(np.array_equal(inner, right != -1))
+    _check_nodes(left, right, inner, tree.feature, n_features)
+    depth, level = 0, np.zeros(1, np.int64)
+    while len(level := level[inner[level]]):
+        depth, level = depth + 1, np.concatenate([left[level], right[level]])
+    _check(tree.max_depth == depth)
+
+
+def _check_boosting(model: BaseGradientBoosting) -> None:
+    """Check that the stages have trees for the columns of the scores that they are added to."""
+    stages, n_features = model.estimators_, model.n_features_in_
+    for tree in (member.tree_ for member in stages.ravel()):
+        _check(tree.n_features == n_features and tree.n_outputs == tree.max_n_classes == 1)
+    scores = model._raw_predict_init(np.zeros((1, n_features), dtype=np.float32))
+    _check(stages.ndim == 2 and scores.shape == (1, stages.shape[1]))
+
+
+def _checked_predictors(model: BaseHistGradientBoosting) -> Iterator[TreePredictor]:
+    """Yield the trees of histogram boosting, each once its nodes are checked."""
+    n_features, kinds = model.n_features_in_, model._bin_mapper.is_categorical_
+    _check(kinds.shape == (n_features,))
+    for predictor in (predictor for stage in model._predictors for predictor in stage):
+        nodes, sets = predictor.nodes, predictor.raw_left_cat_bitsets
+        inner = nodes["is_leaf"] == 0
+        _check_nodes(nodes["left"], nodes["right"], inner, nodes["feature_idx"], n_features)
+        splits = nodes[inner & (nodes["is_categorical"] != 0)]
+        _check(kinds[splits["feature_idx"]].all() and sets.ndim == 2 and sets.shape[1] == WORDS)
+        _check((splits["bitset_idx"] < len(sets)).all())
+        yield predictor
+
+
+def _build_again(tree: KDTree | BallTree) -> None:
+    """Build a tree of rows again, in its place."""
+    state = tree.__getstate__()
+    rows, size, metric, weights = np.asarray(state[0]), state[4], state[-2], state[-1]
+    tree.__init__(rows, size, metric, sample_weight=None if weights is None else np.asarray(weights))

@@ -1,0 +1,8 @@
+"""Searches that train many candidates in one graph.
+
+:class:`OrtGridSearchCV` and :class:`OrtRandomizedSearchCV` take the place of scikit-learn's searches.
+"""
+
+from .searches import OrtGridSearchCV, OrtRandomizedSearchCV
+
+__all__ = ["OrtGridSearchCV", "OrtRandomizedSearchCV"]

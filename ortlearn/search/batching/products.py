@@ -1,0 +1,141 @@
+"""Products of matrices."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from ...graphs.nodes import attribute
+from .scope import BatchScope, NotBatchable
+
+__all__ = ["RULES"]
+
+
+def matmul(scope: BatchScope, node: NodeProto) -> None:
+    """Write MatMul of matrices, or of stacks of them."""
+    left, right = node.input
+    ranks = scope.rank(left), scope.rank(right)
+    if min(ranks) < 2:
+        raise NotBatchable("MatMul with a vector.")
+    if max(ranks) == 2:
+        _product(scope, left, right, False, False, outputs=node.output)
+        return
+    parts = [scope.aligned(name, max(ranks)) for name in node.input]
+    scope.op.MatMul(*parts, outputs=node.output)
+
+
+def gemm(scope: BatchScope, node: NodeProto) -> None:
+    """Write Gemm: a product, factors and a sum."""
+    left, right, *rest = node.input
+    trans = bool(attribute(node, "transA", 0)), bool(attribute(node, "transB", 0))
+    alpha, beta = attribute(node, "alpha", 1.0), attribute(node, "beta", 1.0)
+    added = rest[0] if rest and rest[0] else None
+    if added is not None and beta == 1.0 and _is_column(scope, left, right, trans[1]):
+        _column(scope, left, right, *trans, alpha, added, outputs=node.output)
+        return
+    if scope.is_batched(left) or scope.is_batched(right):
+        value = _product(scope, left, right, *trans, alpha, outputs=None if added else node.output)
+    else:
+        value = scope.op.Gemm(left, right, transA=int(trans[0]), transB=int(trans[1]), alpha=float(alpha))
+    if added is not None:
+        term = scope.aligned(added, 2)
+        if beta != 1.0:
+            term = scope.op.Mul(term, float(beta))
+        scope.op.Add(value, term, outputs=node.output)
+
+
+def _product(
+    scope: BatchScope,
+    left: str,
+    right: str,
+    trans_left: bool,
+    trans_right: bool,
+    alpha: float = 1.0,
+    outputs=None,
+) -> str:
+    """Write the product of two matrices of which one is batched, or both."""
+    op = scope.op
+    if _is_column(scope, left, right, trans_right):
+        return _column(scope, left, right, trans_left, trans_right, alpha, outputs=outputs)
+    if _width(scope, right, trans_right) == 1 and trans_left:
+        # (A^T b)^T = b^T A: the column is the smaller one to turn
+        row = op.Reshape(right, [scope.size, 1, -1] if scope.is_batched(right) else [1, -1])
+        product = op.MatMul(_scaled(op, row, alpha), left)
+        return op.Reshape(product, [scope.size, -1, 1], outputs=outputs)
+    if trans_right and not trans_left and _is_smaller(scope, left, right):
+        # A B^T = (B A^T)^T: two small transposes for a large one
+        product = op.MatMul(right, _turned(scope, left, True))
+        return op.Transpose(_scaled(op, product, alpha), perm=[0, 2, 1], outputs=outputs)
+    first, second = _turned(scope, left, trans_left), _turned(scope, right, trans_right)
+    inner = 0 if trans_left else 1
+    if scope.shape(left)[inner] == 1:  # an outer product is one multiplication of each pair
+        product = op.Mul(first, second, outputs=outputs if alpha == 1.0 else None)
+    else:
+        product = op.MatMul(first, second, outputs=outputs if alpha == 1.0 else None)
+    return product if alpha == 1.0 else op.Mul(product, float(alpha), outputs=outputs)
+
+
+def _is_smaller(scope: BatchScope, left: str, right: str) -> bool:
+    """Return whether a matrix and its product are smaller than the right operand, both of each candidate."""
+    sizes = (*scope.shape(left), scope.shape(right)[0])
+    if not (scope.is_batched(left) and scope.is_batched(right) and all(isinstance(n, int) for n in sizes)):
+        return False
+    rows, inner, columns = sizes
+    return rows * (inner + columns) < columns * inner  # type: ignore[operator]
+
+
+def _scaled(op, name: str, alpha: float) -> str:
+    return name if alpha == 1.0 else op.Mul(name, float(alpha))
+
+
+def _width(scope: BatchScope, right: str, trans: bool) -> int | str | None:
+    """Return the number of columns of a right operand."""
+    return scope.shape(right)[0 if trans else 1]
+
+
+def _is_column(scope: BatchScope, left: str, right: str, trans: bool) -> bool:
+    """Return whether a matrix that candidates share is multiplied by a column of each."""
+    return not scope.is_batched(left) and scope.is_batched(right) and _width(scope, right, trans) == 1
+
+
+def _column(
+    scope: BatchScope,
+    left: str,
+    right: str,
+    trans_left: bool,
+    trans_right: bool,
+    alpha: float,
+    added: str | None = None,
+    outputs=None,
+) -> str:
+    """Write the product of a matrix and the columns of all candidates as one: their lines are beside it."""
+    op = scope.op
+    lines = op.Reshape(right, [scope.size, -1])
+    # (A b)^T = b^T A^T
+    terms = [] if added is None else [_lines(scope, added)]
+    product = op.Gemm(lines, left, *terms, transB=int(not trans_left), alpha=float(alpha))
+    return op.Reshape(product, [scope.size, -1, 1], outputs=outputs)
+
+
+def _lines(scope: BatchScope, added: str) -> str:
+    """Return what is added to a column as what is added to lines, one for each candidate."""
+    shape = scope.shape(added)
+    if scope.is_batched(added):
+        return scope.op.Reshape(added, [scope.size, -1])
+    if len(shape) == 2 and shape[0] != 1:
+        return scope.op.Reshape(added, [1, -1])
+    return added
+
+
+def _turned(scope: BatchScope, name: str, trans: bool) -> str:
+    """Return a matrix, or its transpose."""
+    if not trans:
+        return name
+    rows, columns = scope.shape(name)
+    if scope.is_batched(name):
+        if rows == 1 or columns == 1:
+            return scope.op.Reshape(name, [scope.size, -1, 1] if rows == 1 else [scope.size, 1, -1])
+        return scope.op.Transpose(name, perm=[0, 2, 1])
+    return scope.op.Transpose(name, perm=[1, 0])
+
+
+RULES = {("", "Gemm"): gemm, ("", "MatMul"): matmul}

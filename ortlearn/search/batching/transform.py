@@ -1,0 +1,84 @@
+"""The batched form of a whole graph."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import numpy as np
+from onnx import ModelProto, ValueInfoProto
+
+from ...differentiation.inference import infer_types
+from ...graphs import GraphBuilder, TensorType, graph_names, make_value_info, opset_versions, value_types
+from ...graphs.editing import with_fields
+from .rules import RULES
+from .scope import BatchScope
+
+__all__ = ["batched_model"]
+
+
+def batched_model(
+    model: ModelProto, inputs: Collection[str], constants: Mapping[str, np.ndarray], size: int
+) -> ModelProto:
+    """Return a graph that computes for several candidates what a graph does for one.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Graph of one candidate.
+    inputs : collection of str
+        Inputs of which each candidate has its own; the others are shared.
+    constants : mapping of str to ndarray of shape (size, ...)
+        Values of initializers of which each candidate has its own, those of bodies of Loops included.
+    size : int
+        Number of candidates.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Graph with the same names. These inputs, and all outputs, have a leading axis of length ``size``.
+
+    Raises
+    ------
+    NotBatchable
+        If an operator on the way has no batching rule.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.search.batching import batched_model
+    >>> model = parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]>
+    ...     g (float[5,2] x, float[2,3] w, float rate) => (float[5,3] y)
+    ...     { z = MatMul (x, w) y = Mul (z, rate) }''')
+    >>> [node.op_type for node in batched_model(model, {"w", "rate"}, {}, 4).graph.node]
+    ['MatMul', 'Unsqueeze', 'Mul']
+    """
+    names, types = graph_names(model.graph), value_types(infer_types(model), infer=False)
+    op = GraphBuilder(opset_versions(model)[""], existing_names=names, prefix="batched_")
+    scope = BatchScope(model.graph, types, RULES, constants, size, op)
+    scope.batched.update(inputs)
+    scope.rewrite()
+    infos = [_batched_info(value, size, value.name in inputs) for value in model.graph.input]
+    outputs = []
+    for value in model.graph.output:
+        outputs.append(_batched_info(value, size, True))
+        if value.name not in scope.batched:
+            outputs[-1].name = scope.expanded(value.name)
+    return with_fields(
+        model,
+        op.opsets,
+        node=op.nodes,
+        initializer=op.initializers,
+        input=infos,
+        output=outputs,
+        value_info=(),
+    )
+
+
+def _batched_info(value: ValueInfoProto, size: int, is_batched: bool) -> ValueInfoProto:
+    copied = ValueInfoProto.FromString(value.SerializeToString())
+    if is_batched:
+        known = value.type.tensor_type
+        dims = [dim.dim_value or dim.dim_param or None for dim in known.shape.dim]
+        copied.CopyFrom(make_value_info(value.name, TensorType(known.elem_type, (size, *dims))))
+    return copied

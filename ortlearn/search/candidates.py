@@ -1,0 +1,247 @@
+"""Candidates of a search: which of them may be trained together, and what they begin with."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from ..estimators.base import BaseOrtGradientEstimator
+from ..estimators.callback_support import CALLBACKS
+from ..estimators.configuration import Configuration, Runtime
+from ..estimators.fitted_model import FittedModel
+from ..estimators.fitting import draw_seed, named_classes
+from ..estimators.hand_over import Fingerprint, fingerprint_of
+from ..estimators.inference import LiveInference
+from ..estimators.samples import Samples
+from ..estimators.starting import Start, begin, labelled
+from ..estimators.training_run import model_after, new_step, with_anchor
+from ..exceptions import OrtlearnError
+from ..training import Columns, Data, EpochStep, TrainingResult
+from .compiler import StackCompiler
+from .stack import Member, train_together
+
+__all__ = ["Candidate", "FoldTrainer", "candidates_of"]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An estimator with the parameters of a candidate.
+
+    Attributes
+    ----------
+    fingerprint : Fingerprint or None
+        Its parameters; None where they cannot be compared with others.
+    configuration : Configuration or None
+        What they ask for; None where it must be trained alone.
+    """
+
+    fingerprint: Fingerprint | None
+    configuration: Configuration | None
+
+
+def candidates_of(estimator: Any, parameters: Sequence[Mapping[str, Any]]) -> list[Candidate]:
+    """Return the candidates of a search.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Estimator that is searched; others than those of ortlearn are trained as they are.
+    parameters : sequence of mapping
+        Parameters of each candidate.
+
+    Returns
+    -------
+    list of Candidate
+        Candidates, in this order.
+    """
+    return [_candidate(estimator, own) for own in parameters]
+
+
+def _candidate(estimator: Any, parameters: Mapping[str, Any]) -> Candidate:
+    if not isinstance(estimator, BaseOrtGradientEstimator):
+        return Candidate(None, None)
+    own = clone(estimator).set_params(**clone(dict(parameters), safe=False))
+    fingerprint = fingerprint_of(own)
+    if fingerprint is None:
+        return Candidate(None, None)
+    try:
+        configuration = own._configuration()
+        configuration.check_fit()
+    except Exception:  # it is met again, and told, where the candidate is trained alone
+        return Candidate(fingerprint, None)
+    heard = any(getattr(estimator, name, None) for name in CALLBACKS)
+    return Candidate(fingerprint, None if heard or not _is_plain(configuration) else configuration)
+
+
+def _is_plain(configuration: Configuration) -> bool:
+    """Return whether a training has the epochs that it asks for, each of them one call, and nothing else."""
+    stopping, rate = configuration.stopping, configuration.updates.learning_rate
+    return (
+        configuration.runtime.step_class is EpochStep
+        and rate is not None
+        and not rate.full_batch
+        and stopping.watched is None
+        and not configuration.warm_start
+        and not configuration.verbose
+        and not (configuration.loss is not None and configuration.loss.in_python)
+    )
+
+
+@dataclass(frozen=True)
+class _Base:
+    """What candidates of the same model begin with on the samples of a fold."""
+
+    start: Start
+    samples: Samples
+    step: Any
+    data: Data
+
+
+class FoldTrainer:
+    """Trains the candidates of a search on one fold after the other, and keeps their graphs.
+
+    Parameters
+    ----------
+    candidates : sequence of Candidate
+        Candidates.
+    """
+
+    def __init__(self, candidates: Sequence[Candidate]):
+        self.candidates = candidates
+        self._compilers: dict[Runtime, StackCompiler] = {}
+
+    def train(self, X: Any, y: Any, sample_weight: Any) -> list[FittedModel | None]:
+        """Train the candidates, together where that is possible.
+
+        Parameters
+        ----------
+        X, y, sample_weight : array-like
+            Samples of the fold.
+
+        Returns
+        -------
+        list of (FittedModel or None)
+            Fitted models; None for candidates that must be trained alone.
+        """
+        models: list[FittedModel | None] = [None] * len(self.candidates)
+        bases: dict[str, _Base | None] = {}
+        stacks: list[_Stack] = []
+        for number, candidate in enumerate(self.candidates):
+            configuration = candidate.configuration
+            if configuration is None or candidate.fingerprint is None:
+                continue
+            key = candidate.fingerprint.model
+            if key not in bases:
+                bases[key] = _begin(configuration, X, y, sample_weight)
+            base = bases[key]
+            begun = None if base is None else _member(base, configuration)
+            if base is not None and begun is not None:
+                _stack_for(stacks, base.data, configuration).members.append((number, *begun))
+        for stack in stacks:
+            live: LiveInference | None = None
+            for number, start, result in self._trained(stack):
+                model = models[number] = model_after(stack.configuration, start, None, None, result)
+                # candidates on the same samples predict with one session, which takes their weights
+                live = live or LiveInference(model.problem, model.trained, model.runner.runtime)
+                model.inference = live.holding(result.weights)
+        return models
+
+    def _trained(self, stack: _Stack) -> Iterator[tuple[int, Start, TrainingResult]]:
+        """Yield what the trainings of a stack leave."""
+        runtime, configuration = stack.configuration.runtime, stack.configuration
+        if runtime not in self._compilers:
+            self._compilers[runtime] = StackCompiler(runtime.device, runtime.n_jobs)
+        settings = configuration.loop_settings(configuration.stopping.max_iter, (), stream=False)
+        members = [member for _, _, member in stack.members]
+        try:
+            results = train_together(self._compilers[runtime], members, stack.data, settings)
+        except OrtlearnError:  # it is met again, and told, where the candidate is trained alone
+            return
+        for (number, start, _), result in zip(stack.members, results, strict=True):
+            if result is not None:
+                yield number, start, result
+
+
+@dataclass
+class _Stack:
+    """Candidates that are trained on the same numbers, for as many epochs in batches of the same size."""
+
+    data: Data
+    configuration: Configuration
+    members: list[tuple[int, Start, Member]] = field(default_factory=list)
+
+
+def _stack_for(stacks: list[_Stack], data: Data, configuration: Configuration) -> _Stack:
+    """Return the stack of candidates like this one; a new one where there is none."""
+    for stack in stacks:
+        if _loop_key(stack.configuration) == _loop_key(configuration) and _same_data(stack.data, data):
+            return stack
+    stacks.append(_Stack(data, configuration))
+    return stacks[-1]
+
+
+def _loop_key(configuration: Configuration) -> tuple[Any, ...]:
+    updates, stopping = configuration.updates, configuration.stopping
+    return stopping.max_iter, updates.batch_size, configuration.shuffle, configuration.runtime
+
+
+def _same_data(first: Data, second: Data) -> bool:
+    """Return whether the graphs of two trainings read the same numbers."""
+    if first is second:
+        return True
+    parts = []
+    for data in (first, second):
+        features = {"": data.X} if data.features is None else data.features
+        parts.append({**features, "y": data.y, "weight": data.sample_weight})
+    one, other = parts
+    return one.keys() == other.keys() and all(_same_array(one[name], other[name]) for name in one)
+
+
+def _same_array(first: Any, second: Any) -> bool:
+    if first is None or second is None:
+        return first is second
+    return first.dtype == second.dtype and np.array_equal(first, second)
+
+
+def _begin(configuration: Configuration, X: Any, y: Any, sample_weight: Any) -> _Base | None:
+    """Convert the model of a configuration, and prepare the samples; None where it must be trained alone."""
+    random_state = check_random_state(copy.deepcopy(configuration.random_state))
+    try:
+        samples, seed = Samples(X, y, sample_weight), draw_seed(random_state)
+        expected = named_classes(configuration, None, samples.y)
+        start = begin(configuration, samples, random_state, seed, None, expected)
+        if start.is_own or start.problem.updates.in_units:
+            return None
+        samples, _ = labelled(start.problem, samples)
+        step, data, _ = new_step(configuration, start)
+    except Exception:  # it is met again, and told, where the candidate is trained alone
+        return None
+    loss, arrays = step.task.objective.loss, [data.X, *(data.features or {}).values()]
+    if (loss is not None and loss.in_python) or any(issparse(a) or isinstance(a, Columns) for a in arrays):
+        return None
+    return _Base(start, samples.with_checked_weights(), step, data)
+
+
+def _member(base: _Base, configuration: Configuration) -> tuple[Start, Member] | None:
+    """Return a candidate that begins as another one of the same model does, with its own updates."""
+    start, task = base.start, base.step.task
+    weight, n_samples = base.samples.sample_weight, start.n_samples
+    try:
+        problem = start.problem.with_objective_of(configuration, base.samples.y, weight, n_samples)
+    except Exception:  # it is met again, and told, where the candidate is trained alone
+        return None
+    start, updates = replace(start, problem=problem), problem.updates
+    task = task.changed(
+        penalty=problem.penalty,
+        learning_rate=updates.rule(n_samples, 0),
+        clip_value=updates.clip_value,
+        clip_norm=updates.clip_norm,
+    )
+    return start, Member(with_anchor(task, start), start.weights, start.state.seed)

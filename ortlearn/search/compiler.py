@@ -1,0 +1,169 @@
+"""Graphs of an epoch for several candidates at once, compiled once for all folds of a search."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..training import Device, TrainingTask, make_session
+from ..training.batch_loops import ORDER, is_long
+from ..training.cache import structure_key
+from ..training.epoch_graph import REST, EpochGraph, epoch_graph
+from ..training.step_graphs import RATE, Carried
+from .batching import Aligned, NotBatchable, align, batched_model
+
+__all__ = ["CompiledStack", "Sizes", "StackCompiler"]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Samples of a full batch and of the last short one, and number of the full ones."""
+
+    full: int
+    rest: int
+    n_batches: int
+
+    @property
+    def key(self) -> tuple[int, int, bool]:
+        """What a graph depends on."""
+        return self.full, self.rest, is_long(self.n_batches)
+
+
+@dataclass(frozen=True)
+class CompiledStack:
+    """A session that trains several candidates for an epoch.
+
+    Attributes
+    ----------
+    session : onnxruntime.InferenceSession
+        Session. Its inputs and outputs are those of an :class:`EpochGraph`, with a leading axis of
+        candidates for all that they do not share.
+    carried : list of Carried
+        Weights and states.
+    """
+
+    session: Any
+    carried: list[Carried]
+
+
+class StackCompiler:
+    """Builds and keeps the graphs of a search.
+
+    Parameters
+    ----------
+    device : Device
+        Where they run.
+    n_jobs : int or None
+        Threads of an operator.
+    """
+
+    def __init__(self, device: Device, n_jobs: int | None):
+        self.device, self.n_jobs = device, n_jobs
+        self._graphs: dict[Hashable, EpochGraph] = {}
+        self._aligned: dict[Hashable, Aligned | None] = {}
+        self._compiled: dict[Hashable, CompiledStack | None] = {}
+        self._alive: list[Any] = []  # keys may hold addresses of these
+
+    def _graph(self, task: TrainingTask, sizes: Sizes) -> Hashable:
+        """Build the graph of a candidate, and return its key."""
+        own, values = structure_key(task)
+        key = own, sizes.key
+        if key not in self._graphs:
+            self._alive.append(values)
+            self._graphs[key] = epoch_graph(task, *sizes.key)
+        return key
+
+    def _align(self, keys: tuple[Hashable, ...], task: TrainingTask) -> Aligned | None:
+        if keys not in self._aligned:
+            self._aligned[keys] = align([self._graphs[key].model for key in keys], task.graph.dtype)
+        return self._aligned[keys]
+
+    def groups(self, tasks: Sequence[TrainingTask], sizes: Sizes) -> list[list[int]]:
+        """Return the numbers of the tasks whose graphs differ in nothing but constants.
+
+        Parameters
+        ----------
+        tasks : sequence of TrainingTask
+            What is trained.
+        sizes : Sizes
+            Batches.
+
+        Returns
+        -------
+        list of list of int
+            Groups.
+        """
+        groups: dict[Hashable, list[int]] = {}
+        for number, task in enumerate(tasks):
+            key = self._graph(task, sizes)
+            alike = (first for first in groups if key == first or self._align((first, key), task))
+            groups.setdefault(next(alike, key), []).append(number)
+        return list(groups.values())
+
+    def are_alike(self, tasks: Sequence[TrainingTask], others: Sequence[TrainingTask], sizes: Sizes) -> bool:
+        """Return whether the graphs of some tasks are those of others, constants included.
+
+        Parameters
+        ----------
+        tasks, others : sequence of TrainingTask
+            What is trained.
+        sizes : Sizes
+            Batches.
+
+        Returns
+        -------
+        bool
+            Whether they are.
+        """
+        return [self._graph(task, sizes) for task in tasks] == [self._graph(task, sizes) for task in others]
+
+    def compiled(
+        self, tasks: Sequence[TrainingTask], sizes: Sizes, lead: tuple[int, ...], n_orders: int
+    ) -> CompiledStack | None:
+        """Return a session that trains the candidates of one group; None where an operator has no rule.
+
+        Parameters
+        ----------
+        tasks : sequence of TrainingTask
+            Candidates; with two leading axes, those of one line for each column.
+        sizes : Sizes
+            Batches.
+        lead : tuple of int
+            Leading axes of what each candidate has of its own: their number, or the numbers of orders and of
+            candidates that share one.
+        n_orders : int
+            In how many orders they visit the samples: one for all, one for each line, or one for each
+            candidate.
+
+        Returns
+        -------
+        CompiledStack or None
+            Session.
+        """
+        keys = [self._graph(task, sizes) for task in tasks]
+        key = tuple(keys), lead, n_orders
+        if key not in self._compiled:
+            self._compiled[key] = self._build(keys, tasks[0], lead, n_orders)
+        return self._compiled[key]
+
+    def _build(
+        self, keys: list[Hashable], task: TrainingTask, lead: tuple[int, ...], n_orders: int
+    ) -> CompiledStack | None:
+        distinct = tuple(dict.fromkeys(keys))
+        aligned, first = self._align(distinct, task), self._graphs[distinct[0]]
+        if aligned is None or first.draws:  # numbers drawn in a shared part would be the same for all
+            return None
+        numbers = [distinct.index(key) for key in keys]
+        constants = {name: values[numbers] for name, values in aligned.constants.items()}
+        names = {value.name for value in aligned.model.graph.input}
+        own = {RATE, *(item.source for item in first.carried)} & names
+        orders = {ORDER, REST} & names if n_orders > 1 else set()
+        inner = own if len(lead) > 1 else own | orders
+        try:
+            model = batched_model(aligned.model, inner, constants, lead[-1])
+            if len(lead) > 1:  # candidates of an order side by side, and these lines once more
+                model = batched_model(model, own | orders, {}, lead[0])
+        except NotBatchable:
+            return None
+        return CompiledStack(make_session(model, self.device, self.n_jobs), first.carried)

@@ -1,0 +1,236 @@
+"""Searches that train many candidates at once."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn import get_config
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.utils import _safe_indexing
+from sklearn.utils.metadata_routing import process_routing
+from sklearn.utils.metaestimators import _safe_split
+
+from ..estimators.callback_support import CALLBACKS
+from ..estimators.hand_over import Trained, hand_over
+from .candidates import FoldTrainer, candidates_of
+
+__all__ = ["OrtGridSearchCV", "OrtRandomizedSearchCV"]
+
+
+class _Folds:
+    """The splits of a search, on which its candidates are trained as soon as they are known.
+
+    Parameters
+    ----------
+    splitter : cross-validation splitter
+        Makes them.
+    evaluation : _Evaluation
+        Trains.
+    """
+
+    def __init__(self, splitter: Any, evaluation: _Evaluation):
+        self._splitter, self._evaluation = splitter, evaluation
+
+    def split(self, X: Any, y: Any = None, **params: Any) -> list:
+        """Return the splits."""
+        splits = list(self._splitter.split(X, y, **params))
+        self._evaluation.train(X, y, [train for train, _ in splits])
+        return splits
+
+
+class _Evaluation:
+    """Candidates of a search, and what their calls of ``fit`` are to leave.
+
+    Parameters
+    ----------
+    search : BaseSearchCV
+        Search.
+    parameters : list of mapping
+        Parameters of the candidates.
+    fit_params : mapping
+        What ``fit`` of the estimator takes besides X and y.
+
+    Attributes
+    ----------
+    calls : deque of Trained
+        One for each candidate and fold, in the order in which scikit-learn fits.
+    """
+
+    def __init__(self, search: Any, parameters: list[Mapping[str, Any]], fit_params: Mapping[str, Any]):
+        self._estimator, self._fit_params = search.estimator, fit_params
+        heard = any(getattr(search, name, None) for name in CALLBACKS)
+        alone = heard or effective_n_jobs(search.n_jobs) > 1 or not fit_params.keys() <= {"sample_weight"}
+        self._trainer = None if alone else FoldTrainer(candidates_of(search.estimator, parameters))
+        self._seconds = np.zeros((len(parameters), 0))
+        self.calls: deque[Trained] = deque()
+
+    def train(self, X: Any, y: Any, folds: list[Any]) -> None:
+        """Train the candidates on the samples of each fold."""
+        if self._trainer is None:
+            return
+        candidates, found, seconds = self._trainer.candidates, [], []
+        for numbers in folds:
+            begun = time.perf_counter()
+            X_fold, y_fold = _safe_split(self._estimator, X, y, numbers)
+            models = self._trainer.train(X_fold, y_fold, self._weights(X, numbers))
+            found.append([(y_fold, model) for model in models])
+            trained = np.array([model is not None for model in models])
+            seconds.append(trained * (time.perf_counter() - begun) / max(1, trained.sum()))
+        self._seconds = np.transpose(seconds)
+        for candidate, *fits in zip(candidates, *found, strict=True):
+            self.calls.extend(Trained(candidate.fingerprint, y_fold, model) for y_fold, model in fits)
+
+    def _weights(self, X: Any, numbers: Any) -> Any:
+        weights = self._fit_params.get("sample_weight")
+        return weights if weights is None else _safe_indexing(weights, numbers)
+
+    def with_times(self, results: dict[str, Any]) -> dict[str, Any]:
+        """Return the results with the share that each candidate has in the time of training together."""
+        if self._seconds.any():
+            last = slice(-len(self._seconds), None)
+            results["mean_fit_time"][last] += self._seconds.mean(axis=1)
+            results["std_fit_time"][last] = np.hypot(results["std_fit_time"][last], self._seconds.std(axis=1))
+        return results
+
+
+class _TrainedTogether:
+    """What a search of scikit-learn needs to train its candidates together."""
+
+    def fit(self, X, y=None, **params):
+        """Search.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+            Labels.
+        **params : dict
+            What ``fit`` of the estimator, the scorer and the splitter take, such as ``sample_weight`` and
+            ``groups``.
+
+        Returns
+        -------
+        object
+            This object, fitted.
+        """
+        self._params = params
+        try:
+            return super().fit(X, y, **params)  # type: ignore[misc]
+        finally:
+            del self._params
+
+    def _run_search(self, evaluate_candidates: Callable[..., Any], *, callback_ctx: Any = None) -> None:
+        if get_config()["enable_metadata_routing"]:
+            fit_params = process_routing(self, "fit", **self._params).estimator.fit
+        else:
+            fit_params = {name: value for name, value in self._params.items() if name != "groups"}
+        fit_params = {name: value for name, value in fit_params.items() if value is not None}
+
+        def evaluate(
+            candidate_params: Iterable[Mapping[str, Any]], cv: Any = None, **others: Any
+        ) -> dict[str, Any]:
+            parameters = list(candidate_params)
+            evaluation = _Evaluation(self, parameters, fit_params)
+            with hand_over(evaluation.calls):
+                folds = _Folds(cv or self._checked_cv_orig, evaluation)  # type: ignore[attr-defined]
+                results = evaluate_candidates(parameters, cv=folds, **others)
+            return evaluation.with_times(results)
+
+        # scikit-learn before 1.9 has no contexts of callbacks
+        context = {} if callback_ctx is None else {"callback_ctx": callback_ctx}
+        super()._run_search(evaluate, **context)  # type: ignore[misc]
+
+
+class OrtGridSearchCV(_TrainedTogether, GridSearchCV):
+    """GridSearchCV that trains candidates together, in one ONNX graph.
+
+    Candidates whose graphs differ in nothing but constants (rates, momenta, penalties) are trained with their
+    weights side by side: a batch is one step for all of them, on the same samples. Parameters, attributes
+    and methods are those of :class:`~sklearn.model_selection.GridSearchCV`, and scores are the same up to the
+    rounding of sums. Others are trained alone, as GridSearchCV does it: under a solver (``"LBFGS"``, and
+    ``"auto"``, which often is it), with early stopping or ``tol``, warm starts, callbacks, sparse features,
+    ``verbose``, or operators that have no batched form, and those whose loss stops being finite.
+
+    Parameters
+    ----------
+    estimator : estimator
+        An :class:`~ortlearn.OrtGradientOptimizer`; any other estimator is searched as GridSearchCV does it.
+    param_grid : dict or list of dict
+        Parameters to try, as for GridSearchCV.
+    scoring, refit, cv, verbose, pre_dispatch, error_score, return_train_score
+        Those of GridSearchCV.
+    n_jobs : int, default=None
+        Candidates are trained together where this is None or 1. With more, each is trained alone, in as many
+        processes.
+
+    Attributes
+    ----------
+    cv_results_, best_estimator_, best_params_, best_index_, best_score_, n_splits_, refit_time_, classes_
+        Those of GridSearchCV. ``mean_fit_time`` of candidates that were trained together is their share of
+        the time that it took.
+
+    See Also
+    --------
+    OrtRandomizedSearchCV : The same for candidates that are drawn at random.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import Ridge
+    >>> from ortlearn import OrtGradientOptimizer
+    >>> from ortlearn.learning_rates import LearningRateAdam
+    >>> from ortlearn.search import OrtGridSearchCV
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = OrtGradientOptimizer(Ridge(), learning_rate=LearningRateAdam(), random_state=0)
+    >>> search = OrtGridSearchCV(model, {"learning_rate__eta0": [0.001, 0.01, 1.0]}, cv=3)
+    >>> search.fit(X, y).best_params_
+    {'learning_rate__eta0': 1.0}
+    """
+
+
+class OrtRandomizedSearchCV(_TrainedTogether, RandomizedSearchCV):
+    """RandomizedSearchCV that trains candidates together, in one ONNX graph.
+
+    See :class:`OrtGridSearchCV` for what is trained together, and what is not. Parameters, attributes and
+    methods are those of :class:`~sklearn.model_selection.RandomizedSearchCV`.
+
+    Parameters
+    ----------
+    estimator : estimator
+        An :class:`~ortlearn.OrtGradientOptimizer`; any other one is searched as RandomizedSearchCV does.
+    param_distributions : dict or list of dict
+        Parameters to draw from, as for RandomizedSearchCV.
+    n_iter, scoring, refit, cv, verbose, pre_dispatch, random_state, error_score, return_train_score
+        Those of RandomizedSearchCV.
+    n_jobs : int, default=None
+        Candidates are trained together where this is None or 1.
+
+    Attributes
+    ----------
+    cv_results_, best_estimator_, best_params_, best_index_, best_score_, n_splits_, refit_time_, classes_
+        Those of RandomizedSearchCV.
+
+    See Also
+    --------
+    OrtGridSearchCV : The same for all candidates of a grid.
+
+    Examples
+    --------
+    >>> from scipy.stats import loguniform
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import Ridge
+    >>> from ortlearn import OrtGradientOptimizer
+    >>> from ortlearn.learning_rates import LearningRateAdam
+    >>> from ortlearn.search import OrtRandomizedSearchCV
+    >>> X, y = load_diabetes(return_X_y=True, scaled=False)
+    >>> model = OrtGradientOptimizer(Ridge(), learning_rate=LearningRateAdam(), random_state=0)
+    >>> rates = {"learning_rate__eta0": loguniform(0.01, 1.0)}
+    >>> OrtRandomizedSearchCV(model, rates, n_iter=4, cv=3, random_state=0).fit(X, y).n_splits_
+    3
+    """

@@ -1,0 +1,252 @@
+"""Training of several candidates at once, in one graph."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..learning_rates import Rates
+from ..training import Data, LoopSettings, Snapshot, TrainingResult, TrainingTask
+from ..training.batch_loops import LOSSES, ORDER
+from ..training.batches import batch_shares, batch_sizes, epoch_order
+from ..training.buffers import CarriedBuffers
+from ..training.devices import ort_value
+from ..training.epoch_graph import LAST, REST
+from ..training.step_graphs import RATE
+from .compiler import CompiledStack, Sizes, StackCompiler
+
+__all__ = ["Member", "train_together"]
+
+#: Weights of a stack: with more, they leave the caches of a core, and training together gains nothing.
+MAX_ELEMENTS = 100_000
+
+
+@dataclass(frozen=True)
+class Member:
+    """One of several candidates that are trained on the same samples.
+
+    Attributes
+    ----------
+    task : TrainingTask
+        What is trained.
+    weights : dict of str to ndarray
+        Starting weights.
+    seed : int
+        Seed of the orders of the samples.
+    """
+
+    task: TrainingTask
+    weights: dict[str, np.ndarray]
+    seed: int
+
+
+def train_together(
+    compiler: StackCompiler, members: Sequence[Member], data: Data, settings: LoopSettings
+) -> list[TrainingResult | None]:
+    """Train candidates, as many at once as have graphs of the same structure.
+
+    Parameters
+    ----------
+    compiler : StackCompiler
+        Builds and keeps graphs.
+    members : sequence of Member
+        Candidates.
+    data : Data
+        Samples.
+    settings : LoopSettings
+        Epochs, size of a batch and whether samples are shuffled.
+
+    Returns
+    -------
+    list of (TrainingResult or None)
+        What each training leaves; None for one that must be trained alone: its graph is like no other or
+        has no batched form, or its loss stops being finite.
+    """
+    results: list[TrainingResult | None] = [None] * len(members)
+    full, rest = [*batch_sizes(len(data), settings.batch_size), 0][:2]
+    sizes = Sizes(full, rest, len(data) // full)
+    for alike in compiler.groups([member.task for member in members], sizes):
+        for plan in _plans(compiler, members, alike, sizes, settings.shuffle):
+            group = [members[number] for number in plan.numbers]
+            first_line = [member.task for member in group][: plan.lead[-1]]
+            compiled = compiler.compiled(first_line, sizes, plan.lead, plan.n_orders)
+            if compiled is None:
+                continue
+            stack = _Stack(compiler, compiled, group, plan, data, settings, sizes)
+            for number, result in zip(plan.numbers, stack.train(), strict=True):
+                results[number] = result
+    return results
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Numbers of the candidates of a stack, its leading axes, and how many orders of samples there are."""
+
+    numbers: list[int]
+    lead: tuple[int, ...]
+    n_orders: int
+
+
+def _plans(
+    compiler: StackCompiler, members: Sequence[Member], alike: list[int], sizes: Sizes, shuffle: bool
+) -> list[_Plan]:
+    """Divide candidates into stacks, so that those that share the order of their samples share batches."""
+    by_seed: dict[int | None, list[int]] = {}
+    for number in alike:
+        by_seed.setdefault(members[number].seed if shuffle else None, []).append(number)
+    lines = list(by_seed.values())
+    size = sum(array.size for array in members[alike[0]].weights.values())
+    most = max(1, MAX_ELEMENTS // max(1, size))
+    if len(lines) > 1 and 2 * len(lines) <= len(alike) <= most:
+        tasks = [[members[number].task for number in line] for line in lines]
+        if all(compiler.are_alike(tasks[0], line, sizes) for line in tasks):
+            numbers = [number for line in lines for number in line]
+            return [_Plan(numbers, (len(lines), len(lines[0])), len(lines))]
+    groups = lines if 2 * len(lines) <= len(alike) else [alike]
+    found = []
+    for group in groups:
+        for part in np.array_split(group, -(-len(group) // most)):
+            n_orders = 1 if len(groups) == len(lines) else len(part)
+            found.append(_Plan(part.tolist(), (len(part),), n_orders))
+    return [plan for plan in found if len(plan.numbers) > 1]
+
+
+class _Stack:
+    """Candidates in training."""
+
+    def __init__(
+        self,
+        compiler: StackCompiler,
+        compiled: CompiledStack,
+        members: Sequence[Member],
+        plan: _Plan,
+        data: Data,
+        settings: LoopSettings,
+        sizes: Sizes,
+    ):
+        self.compiled, self.members, self.plan, self.data = compiled, members, plan, data
+        self.settings, self.sizes, self.device = settings, sizes, compiler.device
+        self.dtype = members[0].task.graph.dtype
+        self.seeds = list(dict.fromkeys(member.seed if settings.shuffle else None for member in members))
+        self.buffers = CarriedBuffers(compiled.carried, self._starts(), self.device)
+        self._names = {value.name for value in compiled.session.get_inputs()}
+        columns = data.columns(members[0].task)
+        self._columns = {name: ort_value(array, self.device) for name, array in columns.items()}
+
+    def _starts(self) -> dict[tuple[str, str | None], np.ndarray]:
+        """Return weights and fresh states of all candidates, one above the other."""
+        parts: list[dict[tuple[str, str | None], np.ndarray]] = []
+        for member in self.members:
+            own: dict[tuple[str, str | None], np.ndarray] = {}
+            for name, array in member.weights.items():
+                states = member.task.update.learning_rate.init(array)
+                own[name, None] = array
+                own |= {(name, state): value for state, value in states.items()}
+            parts.append(own)
+        stacked = {key: np.stack([part[key] for part in parts]) for key in parts[0]}
+        return {key: array.reshape(*self.plan.lead, *array.shape[1:]) for key, array in stacked.items()}
+
+    def _read(self) -> dict[tuple[str, str | None], np.ndarray]:
+        """Return weights and states of all candidates, one above the other."""
+        n_axes, size = len(self.plan.lead), len(self.members)
+        return {key: array.reshape(size, *array.shape[n_axes:]) for key, array in self.buffers.read().items()}
+
+    def train(self) -> list[TrainingResult | None]:
+        """Train up to the last epoch; None for those whose losses or weights stopped being finite."""
+        rates = [Rates(member.task.update.learning_rate) for member in self.members]
+        results = [TrainingResult() for _ in self.members]
+        finite = np.ones(len(self.members), dtype=bool)
+        orders: list[np.ndarray] = []
+        for epoch in range(self.settings.max_iter):
+            begun = time.perf_counter()
+            current = [rate.of(epoch) for rate in rates]
+            orders = [epoch_order(len(self.data), seed, epoch) for seed in self.seeds]
+            values = self._run(orders, current)
+            self.buffers.advance()
+            finite &= np.isfinite(values).all(axis=1)
+            if not finite.any():
+                break
+            losses = self._means(values, orders)
+            seconds = (time.perf_counter() - begun) / len(self.members)
+            for result, rate, now, loss in zip(results, rates, current, losses, strict=True):
+                rate.note(float(loss))
+                result.history.append(_record(epoch + 1, float(loss), now, seconds))
+        return self._finished(results, finite & self._stays_finite(orders, current))
+
+    def _order_of(self, orders: Sequence[np.ndarray]) -> np.ndarray:
+        """Return the order that all candidates share, or those of the lines or of each candidate."""
+        if self.plan.n_orders == 1:
+            return orders[0]
+        if len(self.plan.lead) > 1:
+            return np.stack(orders)
+        found = dict(zip(self.seeds, orders, strict=True))
+        return np.stack([found[member.seed] for member in self.members])
+
+    def _run(self, orders: Sequence[np.ndarray], rates: Sequence[float]) -> np.ndarray:
+        """Run the batches of some samples, the last of which may be the short one; return all losses."""
+        order, binding = self._order_of(orders), self.compiled.session.io_binding()
+        stop = order.shape[-1] // self.sizes.full * self.sizes.full
+        values: dict[str, Any] = {
+            ORDER: order[..., :stop].reshape(*order.shape[:-1], -1, self.sizes.full),
+            REST: order[..., stop:],
+            RATE: np.array(rates, dtype=self.dtype).reshape(self.plan.lead),
+        }
+        values = {name: ort_value(np.ascontiguousarray(a), self.device) for name, a in values.items()}
+        for name, value in {**self._columns, **values}.items():
+            if name in self._names:
+                binding.bind_ortvalue_input(name, value)
+        copies = self.buffers.values[self.buffers.current], self.buffers.values[self.buffers.next]
+        for item, old, new in zip(self.compiled.carried, *copies, strict=True):
+            if item.source in self._names:
+                binding.bind_ortvalue_input(item.source, old)
+            binding.bind_ortvalue_output(item.result, new)
+        outputs = [LOSSES, LAST] if self.sizes.rest else [LOSSES]
+        for name in outputs:
+            binding.bind_output(name, "cpu")
+        self.compiled.session.run_with_iobinding(binding)
+        found = dict(zip(outputs, _last_outputs(binding, len(outputs)), strict=True))
+        losses = found[LOSSES].reshape(len(self.members), found[LOSSES].shape[-1])
+        return np.column_stack([losses, found[LAST].ravel()]) if self.sizes.rest else losses
+
+    def _means(self, values: np.ndarray, orders: Sequence[np.ndarray]) -> np.ndarray:
+        """Return the mean loss of each candidate."""
+        size, weights = self.settings.batch_size, self.data.row_weight
+        found = {s: batch_shares(o, size, weights) for s, o in zip(self.seeds, orders, strict=True)}
+        seeds = [m.seed if len(self.seeds) > 1 else self.seeds[0] for m in self.members]
+        return np.array(
+            [np.dot(line, found[s]) / found[s].sum() for line, s in zip(values, seeds, strict=True)]
+        )
+
+    def _stays_finite(self, orders: Sequence[np.ndarray], rates: Sequence[float]) -> np.ndarray:
+        """Return which candidates have a finite loss after the last batch, seen once more, and weights."""
+        n_last = self.sizes.rest or self.sizes.full
+        values = self._run([order[-n_last:] for order in orders], rates)  # what it writes is not kept
+        finite = np.isfinite(values).all(axis=1)
+        for (_, state), array in self._read().items():
+            if state is None:
+                finite &= np.isfinite(array.reshape(len(array), -1)).all(axis=1)
+        return finite
+
+    def _finished(self, results: list[TrainingResult], finite: np.ndarray) -> list[TrainingResult | None]:
+        """Put weights and states into the results of trainings that stayed finite."""
+        arrays = self._read()
+        for number, result in enumerate(results):
+            own = {key: np.array(array[number]) for key, array in arrays.items()}
+            weights = {weight: array for (weight, state), array in own.items() if state is None}
+            states = {(w, state): array for (w, state), array in own.items() if state is not None}
+            result.keep(Snapshot(weights, states))
+        return [result if good else None for result, good in zip(results, finite, strict=True)]
+
+
+def _record(epoch: int, loss: float, rate: float, seconds: float) -> dict[str, Any]:
+    measured = {"validation_loss": None, "validation_score": None}
+    return {"epoch": epoch, "loss": loss, **measured, "rate": rate, "seconds": seconds}
+
+
+def _last_outputs(binding: Any, count: int) -> list[np.ndarray]:
+    """Return the last outputs that were bound."""
+    return [value.numpy() for value in binding.get_outputs()[-count:]]

@@ -1,0 +1,101 @@
+"""How a warm start is held back: which candidate counts, and what it is judged by."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+from sklearn.impute import KNNImputer
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+
+from ortlearn import OrtGradientOptimizer
+from ortlearn.estimators import score_runner
+from ortlearn.estimators.adaptation import best_of, bounded
+from ortlearn.estimators.samples import Samples
+from ortlearn.estimators.score_runner import ScoreRunner
+from ortlearn.estimators.starting import begin
+from ortlearn.estimators.training_run import new_step
+from ortlearn.training import Data
+from tests.estimators.array_graphs import FILES, loss_of, position_losses
+
+rng = np.random.default_rng(0)
+NOISE = rng.normal(size=400)
+
+
+def losses(*gains, spread=1.0):
+    """Return losses of a start and of candidates that gain so much in the mean, with some spread."""
+    noise = spread * (NOISE - NOISE.mean()) / NOISE.std()
+    return np.array([noise * 0 + 5, *(5 - gain - noise for gain in gains)])
+
+
+def test_a_log_loss_is_bounded_by_chance():
+    p = np.array([1.0, 0.5, 1e-30])
+    np.testing.assert_allclose(bounded(-np.log(p)), -np.log(0.05 + 0.95 * p))
+    assert bounded(np.array([np.inf])) == -np.log(0.05)
+
+
+def test_the_start_is_left_for_a_gain_above_its_standard_error():
+    ones, error = np.ones(400), 1 / np.sqrt(399)
+    assert best_of(losses(0.9 * error), ones, [0]) is None
+    assert best_of(losses(1.1 * error), ones, [0]) == 0
+    assert best_of(losses(-1.0, np.nan), ones, [0, 0]) is None
+    assert best_of(losses(0.2, 0.5, np.nan), ones, [0, 0, 0]) == 1
+
+
+def test_of_candidates_that_are_nearly_as_good_the_first_of_the_kind_counts():
+    table = losses(0.5, 0.5, 0.5)
+    table[2] -= 0.01 + NOISE * 0.1 - 0.1 * NOISE.mean()  # better by two standard errors
+    assert best_of(table, np.ones(400), [0, 0, 0]) == 1
+    table[2] += 0.009
+    assert best_of(table, np.ones(400), [0, 0, 0]) == 0
+    assert best_of(table, np.ones(400), [0, 1, 1]) == 1
+
+
+def test_samples_count_by_their_weights():
+    table = np.array([[1.0, 1.0, 1.0, 1.0], [0.5, 0.6, 3.0, 3.0], [1.5, 1.6, 0.0, 0.1]])
+    assert best_of(table, np.array([1.0, 1.0, 0.01, 0.01]), [0, 1]) == 0
+    assert best_of(table, np.array([0.01, 0.01, 1.0, 1.0]), [0, 1]) == 1
+
+
+def prepared(model, X, y, weights=None, loss="auto"):
+    """Return samples as a training takes them, their scores by a fitted model, and a runner."""
+    trainer = OrtGradientOptimizer(model, learning_loss=loss, warm_start=True, random_state=0)
+    configuration = trainer._configuration()
+    start = begin(configuration, Samples(X, y, weights), np.random.RandomState(0), 0)
+    step, data, _ = new_step(configuration, start)
+    runner = ScoreRunner(step.task, configuration.runtime)
+    return data, lambda part: runner.scores(start.weights, part), runner
+
+
+def test_frozen_steps_run_once_for_all_candidates():
+    X, y = rng.normal(size=(60, 4)), rng.normal(size=60)
+    X[rng.uniform(size=X.shape) < 0.2] = np.nan
+    model = make_pipeline(KNNImputer(), Ridge()).fit(X, y)
+    data, scores, runner = prepared(model, X, y)
+    part = data.take(np.arange(20))
+    blind = Data(np.zeros_like(part.X), part.y, None, part.features)
+    expected = model.predict(X[:20])
+    np.testing.assert_allclose(scores(blind).ravel(), expected, rtol=1e-4, atol=1e-5)
+    expected = (expected - y[:20]) ** 2 / 2
+    np.testing.assert_allclose(runner.losses(scores(part), part), expected, rtol=1e-3, atol=1e-5)
+
+
+def test_sparse_samples_are_scored_by_chunks(monkeypatch):
+    X, y = rng.normal(size=(50, 7)) * (rng.uniform(size=(50, 7)) < 0.3), np.arange(50) % 2
+    model = LogisticRegression().fit(X, y)
+    monkeypatch.setattr(score_runner, "CHUNK_BYTES", 200)
+    data, scores, _ = prepared(model, csr_matrix(X), y)
+    np.testing.assert_allclose(scores(data).ravel(), model.decision_function(X), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("file", FILES.values(), ids=FILES)
+def test_losses_of_samples_are_means_over_their_positions(file):
+    X, y = file.samples(12, np.float32)
+    weights = rng.random(y.shape if file.n_classes else 12)
+    data, scores, runner = prepared(file.model(np.float32), X, y, weights, loss_of(file))
+    arrays = file.draw(np.float32)
+    losses = position_losses(file, file.scores(X.astype(np.float64), **arrays), y).reshape(12, -1)
+    if file.n_classes:
+        losses = np.average(losses, axis=1, weights=weights.reshape(12, -1))
+    else:
+        losses = losses.sum(axis=1)
+    np.testing.assert_allclose(runner.losses(scores(data), data), losses, rtol=1e-4, atol=1e-5)

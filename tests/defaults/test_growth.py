@@ -1,0 +1,189 @@
+"""Boosted models take trees of new samples in where samples that are left out ask for them."""
+
+import pickle
+import warnings
+
+import numpy as np
+import onnxruntime
+import pandas as pd
+import pytest
+from sklearn.datasets import make_classification, make_regression
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+)
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ortlearn import OrtGradientOptimizer
+from ortlearn.exceptions import StartKeptWarning
+from ortlearn.models import find_definition
+from ortlearn.saving import load, save
+
+CLASSES = make_classification(300, 6, n_informative=4, n_classes=3, random_state=0)
+VALUES = make_regression(300, 6, noise=10, random_state=0)
+COUNTS = VALUES[0], np.abs(VALUES[1])
+PAIR = CLASSES[0], np.minimum(CLASSES[1], 1)
+ENSEMBLES = [
+    (GradientBoostingClassifier(n_estimators=5, random_state=0), CLASSES),
+    (GradientBoostingClassifier(n_estimators=5, random_state=0), PAIR),
+    (GradientBoostingClassifier(n_estimators=5, init="zero", random_state=0), PAIR),
+    (GradientBoostingRegressor(n_estimators=5, random_state=0), VALUES),
+    (GradientBoostingRegressor(n_estimators=5, loss="quantile", random_state=0), VALUES),
+    (HistGradientBoostingClassifier(max_iter=5), CLASSES),
+    (HistGradientBoostingClassifier(max_iter=5), PAIR),
+    (HistGradientBoostingRegressor(max_iter=5, loss="poisson"), COUNTS),
+]
+
+
+def raw(model, X):
+    """Return the scores before the link, as scikit-learn's own predictions tell them."""
+    if hasattr(model, "decision_function"):
+        return model.decision_function(X).reshape(len(X), -1)
+    values = model.predict(X).reshape(len(X), -1)
+    return np.log(values) if model.loss == "poisson" else values
+
+
+@pytest.mark.parametrize("model, data", ENSEMBLES)
+@pytest.mark.parametrize("share", [0.25, 0.5])
+def test_a_joined_ensemble_has_the_weighted_mean_of_the_scores(model, data, share):
+    X, y = data
+    model.fit(X[:150], y[:150])
+    other, definition = type(model)(**model.get_params()).fit(X[150:] + 1, y[150:]), find_definition(model)
+    assert definition.grows(model)
+    before = pickle.dumps((model, other))
+    joined = definition.joined(model, other, share)
+    np.testing.assert_allclose(definition.scores_of(other, X), raw(other, X), rtol=1e-10)
+    expected = (1 - share) * raw(model, X) + share * raw(other, X)
+    found = raw(joined, X)
+    if found.shape[1] > 1:  # the mean over classes is free
+        found, expected = (scores - scores.mean(axis=1, keepdims=True) for scores in (found, expected))
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    assert joined.get_params().get("n_estimators", joined.get_params().get("max_iter")) == 10
+    assert pickle.dumps((model, other)) == before
+
+
+def test_ensembles_that_do_not_grow():
+    X, y = PAIR
+    assert not find_definition(model := GradientBoostingClassifier(loss="exponential").fit(X, y)).grows(model)
+    model = GradientBoostingRegressor(n_estimators=2, init=GradientBoostingRegressor(n_estimators=2)).fit(
+        X, y
+    )
+    assert not find_definition(model).grows(model)
+    X = np.column_stack([X, np.arange(len(X)) % 3])
+    model = HistGradientBoostingClassifier(max_iter=2, categorical_features=[6]).fit(X, y)
+    assert not find_definition(model).grows(model)
+
+
+def new_concept():
+    """Return rows whose labels depend on the first features, then rows whose labels depend on others."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1600, 6))
+    score = np.where(np.arange(1600) < 400, X[:, 0] + X[:, 1], X[:, 3] - X[:, 4])
+    y = (score + rng.logistic(scale=0.2, size=1600) > 0).astype(int)
+    return (X[:400], y[:400]), (X[400:600], y[400:600]), (X[600:], y[600:])
+
+
+OLD, NEW, TEST = new_concept()
+BOOSTED = [
+    GradientBoostingClassifier(n_estimators=10, learning_rate=0.3, random_state=0),
+    HistGradientBoostingClassifier(max_iter=10, learning_rate=0.3, random_state=0),
+]
+
+
+@pytest.fixture(scope="module", params=BOOSTED, ids=lambda model: type(model).__name__)
+def grown(request):
+    model = request.param.fit(*OLD)
+    return model, OrtGradientOptimizer(model, warm_start=True, random_state=0).fit(*NEW)
+
+
+def test_splits_on_other_features_are_taken_in(grown):
+    model, trainer = grown
+    refitted = type(model)(**model.get_params()).fit(*NEW)
+    assert model.score(*TEST) < 0.6 < 0.8 < refitted.score(*TEST)
+    assert trainer.score(*TEST) > refitted.score(*TEST) - 0.01
+    assert not trainer.start_kept_
+    assert trainer.loss_ is not None and trainer.n_iter_ >= 0
+
+
+def test_every_form_of_a_grown_model_predicts_the_same(grown, tmp_path):
+    model, trainer = grown
+    X = TEST[0].astype(np.float32)
+    expected = trainer.predict_proba(X)
+    written = trainer.to_sklearn()
+    assert type(written) is type(model)
+    np.testing.assert_allclose(written.predict_proba(X), expected, atol=1e-5)
+    session = onnxruntime.InferenceSession(trainer.get_trained_onnx().SerializeToString())
+    np.testing.assert_allclose(session.run(["probabilities"], {"X": X})[0], expected, atol=1e-6)
+    copied = pickle.loads(pickle.dumps(trainer))
+    save(trainer, tmp_path / "grown.ortlearn")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        loaded = load(tmp_path / "grown.ortlearn")
+    for other in (copied, loaded):
+        np.testing.assert_array_equal(other.predict_proba(X), expected)
+
+
+@pytest.mark.filterwarnings("ignore::ortlearn.exceptions.StartKeptWarning")
+def test_a_grown_model_is_trained_on(grown):
+    trainer = pickle.loads(pickle.dumps(grown[1]))
+    X, y = TEST
+    before = trainer.score(X[600:], y[600:])
+    for start in (0, 300):
+        trainer.fit(X[start : start + 300], y[start : start + 300])
+    assert trainer.score(X[600:], y[600:]) > before - 0.01
+    trainer.set_params(learning_rate="Adam").partial_fit(X[:50], y[:50])
+    assert trainer.score(X[600:], y[600:]) > before - 0.05
+
+
+def test_a_grown_model_is_the_same_for_the_same_seed():
+    model = GradientBoostingClassifier(n_estimators=10, subsample=0.5).fit(*OLD)
+    found = [OrtGradientOptimizer(model, warm_start=True, random_state=3).fit(*NEW) for _ in range(2)]
+    assert found[0].score(*TEST) > model.score(*TEST) + 0.1
+    np.testing.assert_array_equal(*(trainer.predict_proba(TEST[0]) for trainer in found))
+
+
+def frame(X):
+    return pd.DataFrame(X * 100 + 7, columns=list("abcdef"))
+
+
+def test_a_pipeline_grows_behind_its_steps():
+    names = np.array(["no", "yes"])
+    model = make_pipeline(StandardScaler(), BOOSTED[0]).fit(frame(OLD[0]), names[OLD[1]])
+    scaler = model[0].mean_.copy()
+    trainer = OrtGradientOptimizer(model, warm_start=True, random_state=0)
+    trainer.fit(frame(NEW[0]), names[NEW[1]], sample_weight=np.linspace(0.5, 1, 200))
+    X, y = frame(TEST[0]), names[TEST[1]]
+    assert trainer.score(X, y) > 0.8
+    written = trainer.to_sklearn()
+    assert (written.predict(X) == trainer.predict(X)).mean() > 0.99
+    np.testing.assert_array_equal(written[0].mean_, scaler)
+    assert len(model[-1].estimators_) == 10
+
+
+def test_rows_to_validate_on_decide():
+    trainer = OrtGradientOptimizer(BOOSTED[0].fit(*OLD), warm_start=True, random_state=0)
+    trainer.fit(*NEW, X_val=TEST[0][:300], y_val=TEST[1][:300])
+    assert trainer.score(*TEST) > 0.8
+    model = OrtGradientOptimizer(BOOSTED[0], warm_start=True, random_state=0)
+    with pytest.warns(StartKeptWarning):
+        model.fit(*NEW, X_val=OLD[0], y_val=OLD[1])
+    np.testing.assert_array_equal(model.predict(TEST[0]), BOOSTED[0].predict(TEST[0]))
+
+
+@pytest.mark.filterwarnings("ignore::ortlearn.exceptions.StartKeptWarning")
+def test_models_that_keep_their_trees():
+    model, one_class = BOOSTED[0].fit(*OLD), NEW[1] == 1
+    same_rows = OrtGradientOptimizer(model, warm_start=True, random_state=0).fit(*OLD)
+    chosen = OrtGradientOptimizer(model, "estimators*", warm_start=True, random_state=0).fit(*NEW)
+    one = OrtGradientOptimizer(model, warm_start=True, random_state=0).fit(
+        NEW[0][one_class], NEW[1][one_class], classes=[0, 1]
+    )
+    named = OrtGradientOptimizer(model, warm_start=True, learning_rate="LBFGS", random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        named.fit(*NEW)
+    assert [trainer.to_sklearn().n_estimators for trainer in (same_rows, chosen, one, named)] == [10] * 4

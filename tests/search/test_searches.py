@@ -1,0 +1,307 @@
+"""Searches give what scikit-learn's give, whether candidates are trained together or alone."""
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from scipy.stats import loguniform
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.exceptions import FitFailedWarning
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, RandomizedSearchCV, ShuffleSplit
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
+from ortlearn.estimators.fitting import Trainer
+from ortlearn.learning_rates import (
+    AdaptiveSchedule,
+    LearningRateAdam,
+    LearningRateLBFGS,
+    LearningRateSGD,
+    LearningRateSGDNesterov,
+)
+from ortlearn.penalties import ElasticPenalty, L1Penalty, L2Penalty
+from ortlearn.search import OrtGridSearchCV, OrtRandomizedSearchCV
+from ortlearn.search.batching.rules import RULES
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(83, 5)).astype(np.float32)
+scores = X @ rng.normal(size=(5, 3)) + rng.normal(size=(83, 3))
+y, binary, classes = scores[:, 0].astype(np.float32), (scores[:, 0] > 0).astype(int), scores.argmax(axis=1)
+weights = rng.uniform(0.5, 2.0, size=83)
+
+UPDATES = {
+    "SGD": LearningRateSGD(learning_rate="constant"),
+    "Nesterov": LearningRateSGDNesterov(learning_rate="constant"),
+    "Adam": LearningRateAdam(),
+}
+MODELS = {
+    "ridge": (Ridge(), y),
+    "binary": (LogisticRegression(), binary),
+    "multinomial": (LogisticRegression(), classes),
+    "network": (MLPRegressor(hidden_layer_sizes=(6, 4)), y),
+    "classifier": (MLPClassifier(hidden_layer_sizes=(6,)), classes),
+    "pipeline": (make_pipeline(StandardScaler(), LogisticRegression()), binary),
+}
+RATES = {"learning_rate__eta0": [0.01, 0.03]}
+
+
+def trainer(name="ridge", rate="SGD", penalty=None, **params):
+    """Return an estimator whose last batch is short, and its labels."""
+    model, labels = MODELS[name]
+    rate = clone(UPDATES[rate]) if rate in list(UPDATES) else rate
+    settings = {"max_iter": 4, "batch_size": 9, "random_state": 0, **params}
+    return OrtGradientOptimizer(model, learning_rate=rate, learning_penalty=penalty, **settings), labels
+
+
+@pytest.fixture
+def trained_alone(monkeypatch):
+    """The estimators that were trained by a call of ``fit`` of their own."""
+    found, fit = [], Trainer.fit
+
+    def counted(self, *args):
+        found.append(self.configuration)
+        return fit(self, *args)
+
+    monkeypatch.setattr(Trainer, "fit", counted)
+    return found
+
+
+class Recorder:
+    """A scorer that keeps what each estimator has learned, but for how long it took."""
+
+    def __init__(self):
+        self.found = []
+
+    def __call__(self, estimator, X, y, sample_weight=None):
+        names = ("epoch", "loss", "rate")
+        history = [[record[name] or 0.0 for name in names] for record in estimator.history_]
+        arrays = [*estimator.get_weights().values(), np.array(history, dtype=float), estimator.predict(X)]
+        self.found.append(arrays)
+        return estimator.score(X, y, sample_weight)
+
+
+def searched(search_class, estimator, grid, labels, fit_params=None, **params):
+    recorder = Recorder()
+    settings = {"cv": 2, "refit": False, "error_score": "raise", "scoring": recorder, **params}
+    search = search_class(estimator, grid, **settings).fit(X, labels, **(fit_params or {}))
+    return search, recorder.found
+
+
+def assert_alike(estimator, grid, labels, **params):
+    """Check weights, losses, predictions and scores against those of GridSearchCV."""
+    search, together = searched(OrtGridSearchCV, estimator, grid, labels, **params)
+    other, alone = searched(GridSearchCV, estimator, grid, labels, **params)
+    assert len(together) == len(alone) > 0
+    for arrays, expected in zip(together, alone, strict=True):
+        for array, value in zip(arrays, expected, strict=True):
+            assert array.dtype == value.dtype and array.shape == value.shape
+            np.testing.assert_allclose(array, value, rtol=1e-5, atol=1e-5 * np.abs(value).max(initial=0.1))
+    assert search.cv_results_.keys() == other.cv_results_.keys()
+    assert search.cv_results_["params"] == other.cv_results_["params"]
+    np.testing.assert_array_equal(search.cv_results_["rank_test_score"], other.cv_results_["rank_test_score"])
+    return search
+
+
+#: Each model with each update and each penalty, and each update with each penalty.
+PENALTIES = [L1Penalty(), L2Penalty(), ElasticPenalty()]
+KINDS = [
+    (name, rate, PENALTIES[(i + j) % 3]) for i, name in enumerate(MODELS) for j, rate in enumerate(UPDATES)
+]
+
+
+@pytest.mark.parametrize("name, rate, penalty", KINDS, ids=str)
+def test_each_candidate_is_what_it_is_alone(name, rate, penalty, trained_alone):
+    estimator, labels = trainer(name, rate, penalty)
+    strength = "learning_penalty__" + ("l1" if isinstance(penalty, L1Penalty) else "l2")
+    assert_alike(estimator, {**RATES, strength: [0.01, 0.1]}, labels)
+    assert len(trained_alone) == 4 * 2  # those of GridSearchCV
+
+
+@pytest.mark.parametrize("seeds", [[0, 1], [0, 1, 2, 3]])
+@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize("name", ["binary", "network"])
+def test_seeds_have_weights_and_orders_of_their_own(name, shuffle, seeds, trained_alone):
+    """With two rates for two seeds candidates share an order, with one rate each has its own."""
+    estimator, labels = trainer(name, shuffle=shuffle)
+    rates = [0.01, 0.03] if len(seeds) == 2 else [0.03]
+    grid = {"random_state": seeds, "learning_rate__eta0": rates}
+    assert_alike(estimator, grid, labels)
+    assert len(trained_alone) == 2 * 4  # those of GridSearchCV
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"batch_size": 7},
+        {"batch_size": 1000},
+        {"dtype": "float64"},
+        {"average": 20},
+        {"clip_norm": 0.5, "clip_value": 0.3},
+        {"learning_loss": "huber", "batch_size": 1},
+        {"rate": LearningRateSGD(learning_rate="invscaling")},
+        {"rate": LearningRateSGD(learning_rate=AdaptiveSchedule(), eta0=0.5)},
+    ],
+    ids=str,
+)
+def test_settings_of_training(params, trained_alone):
+    estimator, labels = trainer("ridge", **params)
+    assert_alike(estimator, {"learning_rate__eta0": [0.01, 0.03, 0.05]}, labels)
+    assert len(trained_alone) == 2 * 3  # those of GridSearchCV
+
+
+def test_candidates_may_differ_in_momentum_loss_and_update(trained_alone):
+    """Those with graphs of the same structure are trained together, each kind in a stack of its own."""
+    estimator, labels = trainer("network", "Nesterov")
+    grid = [
+        {"learning_rate__momentum": [0.5, 0.9], "learning_loss": ["squared_error", "huber"]},
+        {"learning_rate": [LearningRateAdam(), LearningRateAdam(beta_1=0.8)]},
+        {"learning_rate": [LearningRateLBFGS(gtol=10.0)]},
+    ]
+    assert_alike(estimator, grid, labels)
+    assert len(trained_alone) == 2 + 2 * 7
+
+
+def test_sample_weights(trained_alone):
+    estimator, labels = trainer("binary")
+    plain, _ = searched(OrtGridSearchCV, estimator, RATES, labels)
+    search = assert_alike(estimator, RATES, labels, fit_params={"sample_weight": weights})
+    assert len(trained_alone) == 2 * 2
+    with config_context(enable_metadata_routing=True):
+        routed = clone(estimator).set_fit_request(sample_weight=True)
+        assert_alike(routed, RATES, labels, fit_params={"sample_weight": weights})
+    assert len(trained_alone) == 2 * 2 * 2
+    assert (search.cv_results_["mean_test_score"] != plain.cv_results_["mean_test_score"]).any()
+
+
+def test_class_weights(trained_alone):
+    estimator, labels = trainer("multinomial", class_weight="balanced")
+    assert_alike(estimator, RATES, labels)
+    assert len(trained_alone) == 2 * 2
+
+
+@pytest.mark.parametrize(
+    "params, grid",
+    [
+        ({"rate": "auto"}, {"learning_penalty": ["l2", None]}),
+        ({"rate": LearningRateLBFGS()}, {"learning_rate__gtol": [1e-3, 1e-4]}),
+        ({"early_stopping": True}, RATES),
+        ({"tol": 1e-3, "n_iter_no_change": 1, "max_iter": 50}, RATES),
+        ({"warm_start": True}, RATES),
+        ({}, {"learning_rate__eta0": [0.01]}),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_others_are_trained_alone(params, grid, trained_alone):
+    estimator, labels = trainer("ridge", **params)
+    searched(OrtGridSearchCV, estimator, grid, labels)
+    assert len(trained_alone) == 2 * len(next(iter(grid.values())))
+    assert_alike(estimator, grid, labels)
+
+
+def test_operators_without_a_rule_are_trained_alone(monkeypatch, trained_alone):
+    estimator, labels = trainer("network")
+    monkeypatch.delitem(RULES, ("", "Relu"))
+    assert_alike(estimator, RATES, labels)
+    assert len(trained_alone) == 2 * 2 * 2
+
+
+def test_the_other_estimator_and_those_of_scikit_learn(trained_alone):
+    model, labels = MODELS["ridge"]
+    estimator = OrtGradientForwardBackwardOptimizer(
+        model, learning_rate=LearningRateSGD(), max_iter=2, random_state=0
+    )
+    assert_alike(estimator, RATES, labels)
+    assert len(trained_alone) == 2 * 2 * 2
+    for search_class in (OrtGridSearchCV, GridSearchCV):
+        assert search_class(Ridge(), {"alpha": [0.1, 1.0]}).fit(X, y).best_params_ == {"alpha": 1.0}
+
+
+def test_a_diverging_candidate_fails_alone(trained_alone):
+    """The others are what they are without it, and its error is the one of its own training."""
+    estimator, labels = trainer("ridge")
+    grid = {"learning_rate__eta0": [0.01, 1e20, 0.03]}
+    expected = searched(OrtGridSearchCV, estimator, RATES, labels)[0].cv_results_["mean_test_score"]
+    assert not trained_alone
+    with pytest.warns(UserWarning, match="non-finite"), pytest.warns(FitFailedWarning, match="stopped being"):
+        search, _ = searched(OrtGridSearchCV, estimator, grid, labels, error_score=np.nan)
+    assert [configuration.updates.learning_rate.eta0 for configuration in trained_alone] == [1e20] * 2
+    found = search.cv_results_["mean_test_score"]
+    np.testing.assert_allclose(found[[0, 2]], expected, rtol=1e-6)
+    assert np.isnan(found[1])
+
+
+def test_a_candidate_with_a_wrong_parameter_fails_alone(trained_alone):
+    estimator, labels = trainer("ridge")
+    grid = {"batch_size": [9, 0], **RATES}
+    with pytest.warns(UserWarning, match="non-finite"), pytest.warns(FitFailedWarning, match="batch_size"):
+        search, _ = searched(OrtGridSearchCV, estimator, grid, labels, error_score=np.nan)
+    assert np.isnan(search.cv_results_["mean_test_score"]).tolist() == [False, False, True, True]
+    assert not trained_alone
+
+
+def test_attributes_are_those_of_grid_search(trained_alone):
+    estimator, labels = trainer("binary")
+    search = OrtGridSearchCV(estimator, RATES, cv=3, return_train_score=True).fit(X, labels)
+    assert len(trained_alone) == 1  # the best one, on all samples
+    other = GridSearchCV(estimator, RATES, cv=3, return_train_score=True).fit(X, labels)
+    for name in ("best_params_", "best_index_", "n_splits_", "multimetric_"):
+        assert getattr(search, name) == getattr(other, name)
+    assert {name for name in vars(search) if name.endswith("_")} == {
+        n for n in vars(other) if n.endswith("_")
+    }
+    assert vars(search).keys() == vars(other).keys()
+    np.testing.assert_array_equal(search.classes_, other.classes_)
+    np.testing.assert_array_equal(search.predict_proba(X), other.predict_proba(X))
+    np.testing.assert_allclose(search.best_score_, other.best_score_)
+    np.testing.assert_allclose(search.score(X, labels), other.score(X, labels))
+    assert search.refit_time_ > 0 and (search.cv_results_["mean_fit_time"] > 0).all()
+    assert clone(search).get_params().keys() == GridSearchCV(estimator, RATES).get_params().keys()
+    assert estimator._fitted is None
+
+
+def test_random_splits_are_the_same_for_all_candidates():
+    estimator, labels = trainer("ridge")
+    splitter = ShuffleSplit(n_splits=3, random_state=np.random.RandomState(0))
+    grid = {"learning_rate__eta0": [0.01, 0.0100001]}
+    search = searched(OrtGridSearchCV, estimator, grid, labels, cv=splitter)[0]
+    first, second = (search.cv_results_[f"split{i}_test_score"] for i in (0, 1))
+    assert abs(first[0] - first[1]) < 1e-4 < abs(first[0] - second[0])
+
+
+def test_groups(trained_alone):
+    estimator, labels = trainer("ridge")
+    assert_alike(estimator, RATES, labels, cv=GroupKFold(3), fit_params={"groups": np.arange(83) % 7})
+    assert len(trained_alone) == 2 * 3
+
+
+def test_drawn_candidates(trained_alone):
+    estimator, labels = trainer("ridge", penalty=L2Penalty())
+    drawn = {"learning_rate__eta0": loguniform(1e-3, 1e-1), "learning_penalty__l2": loguniform(1e-3, 1e-1)}
+    params = {"n_iter": 4, "random_state": 0, "cv": KFold(3), "refit": False}
+    search = OrtRandomizedSearchCV(estimator, drawn, **params).fit(X, labels)
+    assert not trained_alone
+    other = RandomizedSearchCV(estimator, drawn, **params).fit(X, labels)
+    assert search.cv_results_["params"] == other.cv_results_["params"]
+    found, expected = (found.cv_results_["mean_test_score"] for found in (search, other))
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_several_jobs_train_alone(trained_alone):
+    estimator, labels = trainer("ridge")
+    with parallel_config(backend="threading"):
+        searched(OrtGridSearchCV, estimator, RATES, labels, n_jobs=2)
+    assert len(trained_alone) == 2 * 2
+
+
+@pytest.mark.needs_callbacks
+def test_callbacks_hear_of_every_training(trained_alone):
+    from ortlearn.callbacks import LearningRateMonitor
+
+    estimator, labels = trainer("ridge")
+    estimator.set_callbacks(LearningRateMonitor())
+    searched(OrtGridSearchCV, estimator, RATES, labels)
+    assert len(trained_alone) == 2 * 2
