@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
@@ -27,6 +27,8 @@ __all__ = ["LoopSettings", "TrainingResult", "run_training"]
 
 #: Seconds between two times that an observer hears of an epoch in progress.
 PAUSE = 0.05
+#: Objectives of an epoch that has not begun.
+NONE = np.zeros(0)
 #: Objectives that a message about a loss that is not finite names.
 RECENT = 10
 
@@ -120,10 +122,9 @@ class _Epoch:
     """Objectives of an epoch, in arrays of some batches each, and what these count in the mean."""
 
     def __init__(self, position: Position | None = None):
-        known = position or Position()
-        self.objectives = [known.objectives.astype(np.float64)]
-        self._shares = [known.shares]
-        self.n_batches = len(known.objectives)
+        known = NONE if position is None else position.objectives.astype(np.float64)
+        self.objectives, self.n_batches = [known], len(known)
+        self._shares = [NONE if position is None else position.shares]
 
     def begin_part(self, shares: np.ndarray) -> None:
         """Take note of what the next batches count."""
@@ -134,14 +135,12 @@ class _Epoch:
         self.objectives.append(objectives)
         self.n_batches += len(objectives)
 
-    def measured(self, n_parts: int, others: list[Any]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the objectives of some parts, and then of others, with their shares."""
+    def measured(
+        self, n_parts: int | None = None, others: Sequence[Any] = ()
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the objectives of some parts, and then others, with their shares."""
         values = np.concatenate([*self.objectives[:n_parts], *map(np.atleast_1d, others)])
         return values, np.concatenate(self._shares)[: len(values)]
-
-    def mean(self) -> float:
-        values, shares = self.measured(len(self.objectives), [])
-        return float(np.dot(values, shares) / shares.sum())
 
 
 class _Place(NamedTuple):
@@ -208,9 +207,9 @@ class _Run:
             place = cast(_Place, self.monitor.place)
         return _with_position(snapshot_of(self.buffers, self.convert, place.copy), position, place)
 
-    def recent(self) -> list[float]:
-        """Return the last objectives."""
-        values = np.concatenate(self._epoch.objectives)
+    def recent(self, values: np.ndarray | None = None) -> list[float]:
+        """Return the last objectives, those of the epoch included."""
+        values = np.concatenate(self._epoch.objectives) if values is None else values
         return [*self._place.recent, *values[-RECENT:].tolist()][-RECENT:]
 
     def train(self) -> None:
@@ -225,9 +224,10 @@ class _Run:
             self.rate = rates.of(epoch)
             self.step.set_rate(self.rate)
             rows = self._run_epoch(epoch)
-            loss = self._epoch.mean()
+            values, shares = self._epoch.measured()
+            loss = float(np.dot(values, shares) / shares.sum())
             rates.note(loss)
-            place = _Place(monitor.result.n_iter + 1, self.recent(), _Epoch(), self.buffers.current)
+            place = _Place(monitor.result.n_iter + 1, self.recent(values), _Epoch(), self.buffers.current)
             stops = monitor.end(loss, self.rate, lambda: snapshot_of(self.buffers, self.convert), place)
             self._place, self._epoch = place, place.epoch
             if stops:
