@@ -297,6 +297,14 @@ def test_several_jobs_train_alone(trained_alone):
     assert len(trained_alone) == 2 * 2
 
 
+def test_stacks_have_so_many_weights_at_most(monkeypatch, trained_alone):
+    """Five candidates of six weights each: two stacks of two, and one that is trained alone."""
+    estimator, labels = trainer("ridge")
+    monkeypatch.setattr("ortlearn.search.stack.MAX_ELEMENTS", 12)
+    assert_alike(estimator, {"learning_rate__eta0": [0.01, 0.02, 0.03, 0.04, 0.05]}, labels)
+    assert len(trained_alone) == 2 * 1 + 2 * 5
+
+
 @pytest.mark.needs_callbacks
 def test_callbacks_hear_of_every_training(trained_alone):
     from ortlearn.callbacks import LearningRateMonitor
