@@ -9,7 +9,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, LearningRateSGDNesterov
-from ortlearn.training import loop
+from ortlearn.training import passes
 from ortlearn.training.batches import epoch_order
 
 RATES = [
@@ -125,11 +125,11 @@ def test_epochs_are_numbered_within_a_training(optimizer, diabetes_units, monkey
     X, y = diabetes_units
     asked: list[tuple[int, int]] = []
 
-    def noted(n_samples, seed, epoch, shard):
+    def noted(n_samples, seed, epoch, *others):
         asked.append((seed, epoch))
-        return epoch_order(n_samples, seed, epoch, shard)
+        return epoch_order(n_samples, seed, epoch, *others)
 
-    monkeypatch.setattr(loop, "epoch_order", noted)
+    monkeypatch.setattr(passes, "epoch_order", noted)
     options = {"learning_rate": 0.01, "max_iter": 2, "warm_start": True}
     model = optimizer(LinearRegression(), random_state=np.random.RandomState(0), **options)
     model.fit(X, y).partial_fit(X, y).partial_fit(X, y).set_params(max_iter=3).fit(X, y)
