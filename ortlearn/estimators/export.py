@@ -117,7 +117,8 @@ class ExportMethods(FittedEstimator):
         """
         model = self._model()
         if not merged:
-            return model.separate_onnx(keep_upgrade)
+            separate = model.separate_onnx(keep_upgrade)
+            return model.with_zipmap() if zipmap else separate
         if keep_upgrade:
             return model.upgraded_onnx()
         if zipmap:

@@ -257,6 +257,12 @@ def test_exports_without_adapters(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_file_with_adapters_has_no_zipmap():
+    trainer = OrtGradientOptimizer(network_file("perceptron"), lora=2, max_iter=1).fit(*rows())
+    with pytest.raises(ValueError, match="zipmap=True is for scikit-learn models"):
+        trainer.get_trained_onnx(zipmap=True, merged=False)
+
+
 def test_as_parameters_of_scikit_learn():
     X, y = rows(n=60)
     trainer = OrtGradientOptimizer(network_file("perceptron"), lora=LoRA(2, target="w0"), max_iter=2)

@@ -1,0 +1,16 @@
+"""Adapter files: raw data begin where onnxruntime wants them, for arrays of any size."""
+
+import numpy as np
+import pytest
+
+from ortlearn.onnx_files.adapter_files import adapter_bytes
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_raw_data_are_aligned(dtype):
+    rng = np.random.default_rng(0)
+    arrays = {f"a{size}": rng.normal(size=(size, 3)).astype(dtype) for size in range(1, 12)}
+    content = adapter_bytes(arrays)
+    places = [content.find(array.tobytes()) for array in arrays.values()]
+    assert min(places) > 0 and not any(place % 8 for place in places)
+    assert all(name.encode() in content for name in arrays)
