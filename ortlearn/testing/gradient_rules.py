@@ -71,7 +71,7 @@ def check_gradient_rule(
     rtol, atol : float, default=1e-6, 1e-9
         Tolerances; a rule wrong by 0.05 % must fail.
     projections : int, default=3
-        Number of random directions.
+        Number of random directions; the first one has the signs of the gradient.
     random_state : int, default=0
         Seed of the weights and the directions.
 
@@ -114,8 +114,10 @@ def check_gradient_rule(
         where = f"gradient of input {index} of {operator if isinstance(operator, str) else 'the model'}"
         assert grad.shape == feeds[name].shape, f"{where} has shape {grad.shape}, not {feeds[name].shape}"
         assert grad.dtype == feeds[name].dtype, f"{where} has type {grad.dtype}, not {feeds[name].dtype}"
-        for _ in range(projections if grad.size else 0):
+        for number in range(projections if grad.size else 0):
             direction = np.asarray(rng.normal(size=grad.shape), dtype=grad.dtype)
+            if number == 0:  # products that do not cancel: a wrong factor shows as it is
+                direction = np.abs(direction) * np.sign(grad)
             slope, noise = _slope(model, feeds, name, direction, weights, run, step)
             products = grad * direction
             bound = atol + noise + rtol * np.abs(products).sum()

@@ -56,6 +56,7 @@ ARITHMETIC = [
     Record("Pow", (np.array([0.0, 1.0, 2.0]), np.array([0.0, 2.0, 3.0])), wrt=(0,), second=False),
     Record("Sum", (normal(4, 3), normal(3), normal(4, 1))),
     Record("Sum", (normal(4, 3),)),
+    Record("Sum", tuple(normal(2) for _ in range(16))),
     Record("Mean", (normal(4, 3), normal(3), normal(4, 1))),
     Record("Max", (distinct(4, 3), within(-0.97, -0.93, 3))),
     Record("Max", (distinct(4, 3), np.array([0.21, 0.47, -0.3]), np.array(0.09))),

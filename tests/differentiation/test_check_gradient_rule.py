@@ -33,6 +33,22 @@ def test_a_rule_wrong_by_half_a_thousandth_is_caught(error):
     check_gradient_rule("Tanh", A)
 
 
+@pytest.mark.parametrize("error", [0.01, -0.01])
+def test_a_wrong_factor_is_caught_in_float32(error):
+    """Among many numbers of any sign, one per cent of the sum is less than the tolerance of its terms."""
+    x = RNG.normal(size=(20, 30)).astype(np.float32)
+    options = {"step": 1e-2, "rtol": 5e-3, "atol": 1e-4, "projections": 20}
+    with temporary_rules():
+
+        @gradient_rule("Neg", overwrite=True)
+        def neg(op, node, grad):
+            return op.Mul(op.Neg(grad), 1.0 + error)
+
+        with pytest.raises(AssertionError, match="input 0 of Neg"):
+            check_gradient_rule("Neg", x, **options)
+    check_gradient_rule("Neg", x, **options)
+
+
 def test_a_wrong_gradient_of_one_input_of_two_is_caught():
     with temporary_rules():
 

@@ -101,14 +101,20 @@ def test_singular_vectors_of_two_sets_of_features(n_components, scale):
     assert expressions(model) == ["_x_mean", "_x_std", "x_weights_"]
 
 
-def test_a_step_in_front_writes_only_what_it_transforms_by():
-    first = PLSRegression(2).fit(X, Y)
+@pytest.mark.parametrize("kind", [PLSRegression, PLSCanonical, CCA])
+def test_a_step_in_front_writes_only_what_it_transforms_by(kind):
+    first = kind(2).fit(X, SEVERAL)
     model = make_pipeline(first, Ridge().fit(first.transform(X), Y))
     written = write_model(model, {"X": TensorType(1, (None, 4))})
     present = [written.parameters[name].attribute for name in initializer_arrays(written.model)]
     assert present == ["_x_mean", "_x_std", "x_rotations_", "coef_", "intercept_"]
     assert len(written.model.graph.node) == 6
     check_model(model, X)
+    names = {parameter.attribute: name for name, parameter in written.parameters.items()}
+    changed = {names["_x_std"]: 2 * first._x_std, names["x_rotations_"]: 3 * first.x_rotations_}
+    trained = write_parameters(model, written.parameters, changed)[0]
+    np.testing.assert_allclose(trained._x_std, 2 * first._x_std)
+    np.testing.assert_allclose(trained.x_rotations_, 3 * first.x_rotations_)
 
 
 def test_the_way_back_follows():
