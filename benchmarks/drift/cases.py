@@ -23,7 +23,8 @@ MODELS: dict[str, Any] = {
     "GradientBoostingClassifier": GradientBoostingClassifier(random_state=0),
     "HistGradientBoostingClassifier": HistGradientBoostingClassifier(random_state=0),
 }
-SEEDS = (0, 1, 2, 3)
+#: The rules of warm starts were chosen on rows of the seeds 0 and 1.
+SEEDS = (2, 3)
 
 
 @dataclass(frozen=True)
