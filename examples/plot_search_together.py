@@ -67,6 +67,7 @@ print(best.best_params_)
 # of the samples. What cannot be trained together, such as early stopping or the solver
 # ``"LBFGS"``, is trained as ``GridSearchCV`` does it, in the same search.
 
+# sphinx_gallery_thumbnail_number = -1
 import matplotlib.pyplot as plt
 
 losses = -best.cv_results_["mean_test_score"].reshape(4, 6)

@@ -163,11 +163,23 @@ class OrtGridSearchCV(_TrainedTogether, GridSearchCV):
         An :class:`~ortlearn.OrtGradientOptimizer`; any other estimator is searched as GridSearchCV does it.
     param_grid : dict or list of dict
         Parameters to try, as for GridSearchCV.
-    scoring, refit, cv, verbose, pre_dispatch, error_score, return_train_score
-        Those of GridSearchCV.
+    scoring : str, callable, list, tuple or dict, default=None
+        Scores of the candidates, as for GridSearchCV.
     n_jobs : int, default=None
         Candidates are trained together where this is None or 1. With more, each is trained alone, in as many
         processes.
+    refit : bool, str or callable, default=True
+        Whether, or by which score, the best candidate is trained on all samples.
+    cv : int, cross-validation generator or iterable, default=None
+        Folds, as for GridSearchCV.
+    verbose : int, default=0
+        How much is printed; candidates are trained alone where it is above 0.
+    pre_dispatch : int or str, default="2*n_jobs"
+        Jobs that are handed out at a time.
+    error_score : "raise" or float, default=nan
+        Score of a candidate whose training fails.
+    return_train_score : bool, default=False
+        Whether scores on the training samples are computed, too.
 
     Attributes
     ----------
@@ -206,10 +218,27 @@ class OrtRandomizedSearchCV(_TrainedTogether, RandomizedSearchCV):
         An :class:`~ortlearn.OrtGradientOptimizer`; any other one is searched as RandomizedSearchCV does.
     param_distributions : dict or list of dict
         Parameters to draw from, as for RandomizedSearchCV.
-    n_iter, scoring, refit, cv, verbose, pre_dispatch, random_state, error_score, return_train_score
-        Those of RandomizedSearchCV.
+    n_iter : int, default=10
+        Number of candidates.
+    scoring : str, callable, list, tuple or dict, default=None
+        Scores of the candidates, as for RandomizedSearchCV.
     n_jobs : int, default=None
-        Candidates are trained together where this is None or 1.
+        Candidates are trained together where this is None or 1. With more, each is trained alone, in as many
+        processes.
+    refit : bool, str or callable, default=True
+        Whether, or by which score, the best candidate is trained on all samples.
+    cv : int, cross-validation generator or iterable, default=None
+        Folds, as for RandomizedSearchCV.
+    verbose : int, default=0
+        How much is printed; candidates are trained alone where it is above 0.
+    pre_dispatch : int or str, default="2*n_jobs"
+        Jobs that are handed out at a time.
+    random_state : int, RandomState instance or None, default=None
+        How candidates are drawn.
+    error_score : "raise" or float, default=nan
+        Score of a candidate whose training fails.
+    return_train_score : bool, default=False
+        Whether scores on the training samples are computed, too.
 
     Attributes
     ----------

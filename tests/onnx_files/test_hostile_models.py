@@ -218,15 +218,6 @@ def test_names_that_are_no_text():
             load_onnx(source)
 
 
-def test_inputs_of_three_dimensions():
-    model = parser.parse_model(
-        f"""{HEAD} g (float[N,3,1] x) => (float[N,1] y) <int64[1] axis = {{2}}, float[3,1] w = {{1, 2, 3}}>
-        {{ z = Squeeze (x, axis)  y = MatMul (z, w) }}"""
-    )
-    with pytest.raises(ConversionError, match="'x' of the graph has 3 dimensions"):
-        to_trainable(model)
-
-
 def test_contradicting_shapes_name_the_node():
     model = parser.parse_model(
         f"""{HEAD} g (float[N,3] x) => (float[N,1] y) <float[3,1] w = {{1, 2, 3}}, int64[2] shape = {{7, -1}}>

@@ -164,10 +164,9 @@ def test_an_output_of_one_dimension_is_one_column():
     assert (head.task, head.n_outputs) == ("regression", 1)
 
 
-@pytest.mark.parametrize("shape", [["N", "K"], ["N", 2, 2]])
-def test_scores_of_other_shapes_are_refused(shape):
+def test_scores_of_an_unknown_number_are_refused():
     nodes = [helper.make_node("Mul", ["x", "s"], ["y"])]
-    infos = [[helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)] for name in "xy"]
+    infos = [[helper.make_tensor_value_info(name, TensorProto.FLOAT, ["N", "K"])] for name in "xy"]
     scale = numpy_helper.from_array(np.ones(1, np.float32), "s")
     model = helper.make_model(
         helper.make_graph(nodes, "g", *infos, [scale]),
