@@ -267,7 +267,7 @@ class TrainableModel:
             model = prune(model)  # nodes that only training needs
         return map_names(self.for_inference(model, fused), self.reserved_names)
 
-    def for_inference(self, model: ModelProto, fused: bool = True) -> ModelProto:
+    def for_inference(self, model: ModelProto, fused: bool = True, by_rows: bool = False) -> ModelProto:
         """Return the graph with trained weights, or a part of it, as it is run for inference.
 
         Parameters
@@ -276,6 +276,8 @@ class TrainableModel:
             Graph, under stable names, free numbers for weights with a constraint.
         fused : bool, default=True
             Whether it has fused operators.
+        by_rows : bool, default=False
+            Whether only those whose result for a row does not depend on the rows beside it.
 
         Returns
         -------
@@ -283,7 +285,10 @@ class TrainableModel:
             Graph of fused operators, and of weights under the names they came with.
         """
         model = restored_names(self.reparametrisation.undone(model), self.original_names)
-        return fuse(model, self.fused) if fused else model
+        if not fused:
+            return model
+        forms = [form.by_rows() for form in self.fused] if by_rows else self.fused
+        return fuse(model, [form for form in forms if form is not None])
 
     def _exported_weights(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the weights of the file that training changes, adapters merged into theirs."""

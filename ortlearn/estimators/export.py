@@ -166,10 +166,11 @@ class ExportMethods(FittedEstimator):
         >>> [value.name for value in trained.get_trained_onnx(merged=False).graph.input]
         ['x', 'w.lora_A', 'w.lora_B']
         """
+        from ..graphs.files import write_atomically
         from ..onnx_files.adapter_files import adapter_bytes
 
-        arrays, path = self._model().adapter_arrays(keep_upgrade), Path(path)
-        path.write_bytes(adapter_bytes(arrays))
+        content, path = adapter_bytes(self._model().adapter_arrays(keep_upgrade)), Path(path)
+        write_atomically(path, lambda file: file.write(content))
         return path
 
     def save_onnx_graph(self, folder=None):

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from pickle import PicklingError
 from typing import Any
 
 import joblib
@@ -65,7 +64,7 @@ def fingerprint_of(estimator: Any) -> Fingerprint | None:
     updates = {name: parameters.pop(name) for name in OF_UPDATES}
     try:
         return Fingerprint(joblib.hash(updates), joblib.hash(parameters))
-    except (PicklingError, AttributeError, TypeError):  # what pickle raises for functions without a name
+    except Exception:  # a function without a name, or whatever else joblib cannot hash: trained alone
         return None
 
 

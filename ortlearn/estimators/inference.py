@@ -90,7 +90,7 @@ class Inference:
 
     def _part(self, *outputs: str) -> ModelProto:
         part = extract_model(self.model, outputs)
-        return self.problem.trainable.for_inference(part) if self.fused else part
+        return self.problem.trainable.for_inference(part, by_rows=True) if self.fused else part
 
     def _feeds(self, rows: Any, session: Any) -> dict[str, np.ndarray]:
         """Return rows by the name of the input that takes them."""

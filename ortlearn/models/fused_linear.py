@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from onnx import ModelProto
@@ -38,6 +38,9 @@ class FusedLinear(FusedForm):
     scores: str
     coef: str
     intercept: str = ""
+
+    def by_rows(self) -> None:
+        """Return nothing: products of other numbers of rows are rounded otherwise."""
 
     def rows(self, model: ModelProto) -> np.ndarray | None:
         """Return coefficients and then the intercept of each score, of shape (k, n_features + 1).
@@ -102,6 +105,10 @@ class FusedClasses(FusedForm):
     classes: np.ndarray
     probabilities: str = ""
     linear: FusedLinear | None = None
+
+    def by_rows(self) -> FusedClasses:
+        """Return the form that does not compute the scores."""
+        return replace(self, linear=None)
 
     def apply(self, model: ModelProto) -> ModelProto:
         wanted = [name for name in (self.label, self.probabilities) if name and computes(model, name)]

@@ -32,6 +32,10 @@ class FusedForm:
         """
         raise NotImplementedError
 
+    def by_rows(self) -> FusedForm | None:
+        """Return the form whose result for a row does not depend on the rows beside it; None without any."""
+        return self
+
 
 def attribute_of(name: str, values: np.ndarray) -> AttributeProto:
     """Return numbers or bytes as an attribute; those of float64 as a tensor, as operators of trees have it.

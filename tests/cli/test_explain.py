@@ -25,18 +25,17 @@ def test_onnx(run):
     weights = {row["name"]: (row["shape"], row["trained"]) for row in result["weights"]}
     assert weights == {
         "mean": ([3], False),
-        "scale": ([3], False),
         "coef": ([3, 3], True),
         "intercept": ([3], True),
     }
     assert result["inputs"] == [{"name": "X", "type": "float", "shape": ["N", 3]}]
     assert [output["type"] for output in result["outputs"]] == ["string", "float"]
     assert (result["task"], result["classes"]) == ("classification", ["barbera", "barolo", "grignolino"])
-    assert result["operators"]["Softmax"] == 1 and result["without_gradient"] == {}
+    assert result["operators"]["ai.onnx.ml:LinearClassifier"] == 1 and result["without_gradient"] == {}
     text = run("explain", "wine.onnx").out
     (line,) = [line.split() for line in text.splitlines() if line.startswith("coef ")]
     assert "inputs: X float(N, 3)" in text and line[2:] == ["(3,", "3)", "MatMul", "yes"]
-    assert text.splitlines()[-1] == "trained: 12 of 18 numbers, in 2 of 4 weights"
+    assert text.splitlines()[-1] == "trained: 12 of 15 numbers, in 2 of 3 weights"
 
 
 def test_a_preview(run):
