@@ -95,6 +95,7 @@ def test_summary(parts):
     assert report.table(rows).row_count == 4 and report.means(rows).row_count == 2
 
 
+@pytest.mark.slow
 def test_one_case(parts):
     cases, data, measurement, _ = parts
     rows = measurement.measure(cases.Case("generated", "concept", "scaled", "LogisticRegression", 0), {})

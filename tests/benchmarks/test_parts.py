@@ -99,6 +99,7 @@ def test_data_are_written_once_and_are_the_same(tmp_path):
     np.testing.assert_allclose(X.mean(axis=0), 0, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_contender_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):
     from benchmarks import contenders
     from benchmarks.cases import TINY

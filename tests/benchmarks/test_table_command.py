@@ -15,6 +15,7 @@ def run(*arguments):
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_results_are_printed_and_written(tmp_path):
     path = tmp_path / "found.json"
     done = run("--write", str(path), "--params", '{"learning_rate": 0.02}')
@@ -25,6 +26,7 @@ def test_results_are_printed_and_written(tmp_path):
     assert "few_rows raw Ridge" in done.stdout and "target 0.9" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epochs", "code"), [(100, 0), (1, 1)])
 def test_check(epochs, code):
     params = {"learning_rate": 0.02, "max_iter": epochs, "learning_penalty": None}

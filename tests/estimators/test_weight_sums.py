@@ -30,9 +30,8 @@ def test_labels_in_blocks(name, size):
     for blocks, at_once in zip(found.result(), sums_of_labels(y, WEIGHTS), strict=True):
         np.testing.assert_array_equal(blocks, at_once)
     labels, sums = found.result()
-    rows = [tuple(np.atleast_1d(row)) for row in y.reshape(N, -1)]
     for label, value in zip(labels, sums, strict=True):
-        own = [w for w, row in zip(WEIGHTS, rows, strict=True) if row == tuple(np.atleast_1d(label))]
+        own = WEIGHTS[(y.reshape(N, -1) == np.atleast_1d(label)).all(axis=1)]
         assert value == pytest.approx(math.fsum(own), rel=1e-12)
     again = sums_of_labels(labels, sums)  # sums stand for their samples
     np.testing.assert_array_equal(again[1], sums)

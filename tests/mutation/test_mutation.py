@@ -37,6 +37,7 @@ def test_a_change_is_noticed():
     assert "2 changes of 2 plugins" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_test_that_compares_nothing_notices_nothing(tmp_path):
     blind = tmp_path / "test_blind.py"
     blind.write_text(BLIND.format(name="HingeLoss"))
