@@ -43,6 +43,7 @@ def searched(kind, n_jobs, folder):
     return scores.get_logs().data, rates.get_logs().data, files
 
 
+@pytest.mark.slow
 def test_two_processes_are_as_one(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     for kind in (OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer):

@@ -53,8 +53,13 @@ def columns_of(options, rows):
     return {**options, "max_value": 1.0} if empty else options
 
 
+QUICK = ("one round", "no round", "limits", "a pipeline")
+
+
 @pytest.mark.parametrize("rows", [GAPS, EMPTY], ids=["gaps", "empty column"])
-@pytest.mark.parametrize("name", ROUNDS)
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in ROUNDS]
+)
 def test_rounds_of_regressions(name, rows, run):
     model = IterativeImputer(**columns_of(ROUNDS[name], rows)).fit(rows)
     for samples in (rows, NEW, NEW[:1], NEW[1:2]):

@@ -257,7 +257,7 @@ def test_a_damaged_file_gives_way_to_the_one_before(tmp_path):
     assert left(make("Adam", OrtGradientOptimizer).fit(X, Y, resume_from=tmp_path)) == left(whole)
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_search_is_called_again(n_jobs, tmp_path):
     """Its trainings find what they left, each in a folder of its own."""
 

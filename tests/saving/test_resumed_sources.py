@@ -86,6 +86,7 @@ def parts(monkeypatch):
     monkeypatch.setattr(loop, "PAUSE", -1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("case", CASES)
 def test_every_state_within_a_pass_leads_to_the_same_end(kind, case, parts, tmp_path):
