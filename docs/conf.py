@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 import warnings
 from pathlib import Path
 
@@ -93,6 +94,8 @@ sphinx_gallery_conf = {
 }
 warnings.filterwarnings("ignore", message="Matplotlib is currently using agg", category=UserWarning)
 
+#: References to pages and to the glossary of another documentation.
+ELSEWHERE = re.compile(r":(?:ref|term):`([^`<]*[^`<\s])(?:\s*<[^`>]*>)?`")
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
@@ -139,6 +142,11 @@ def describe_constant(app, what, name, obj, options, lines):
     lines[:] = next((docs["", constant] for docs in found if ("", constant) in docs), [])
 
 
+def unlink(app, what, name, obj, options, lines):
+    """Make text of what docstrings of scikit-learn, which our classes inherit, refer to in its own pages."""
+    lines[:] = [ELSEWHERE.sub(r"\1", line) for line in lines]
+
+
 def draw_layout(app):
     """Draw the picture of the layout from the imports of the package as it is."""
     layout_picture.draw(Path(app.srcdir) / "images" / "layout.png")
@@ -155,3 +163,4 @@ def setup(app):
     app.connect("builder-inited", draw_layout)
     app.connect("doctree-read", tidy)
     app.connect("autodoc-process-docstring", describe_constant, priority=900)  # after numpydoc
+    app.connect("autodoc-process-docstring", unlink, priority=901)
