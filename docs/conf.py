@@ -144,7 +144,7 @@ def describe_constant(app, what, name, obj, options, lines):
 
 def unlink(app, what, name, obj, options, lines):
     """Make text of what docstrings of scikit-learn, which our classes inherit, refer to in its own pages."""
-    lines[:] = [ELSEWHERE.sub(r"\1", line) for line in lines]
+    lines[:] = [ELSEWHERE.sub(r"``\1``", line) for line in lines]
 
 
 def draw_layout(app):
