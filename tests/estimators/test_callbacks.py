@@ -82,6 +82,7 @@ def same_model(one, other, X):
 def wide_terminal(monkeypatch):
     """Room for the names of nested tasks."""
     monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr("rich._console", None)  # one that another test made keeps its width
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ RECORD = {"loss": 0.123456, "validation_loss": None, "validation_score": None, "
 def wide_terminal(monkeypatch):
     """Room for all columns."""
     monkeypatch.setenv("COLUMNS", "150")
+    monkeypatch.setattr("rich._console", None)
 
 
 def shown(capsys, *records, total=2, **changes):
