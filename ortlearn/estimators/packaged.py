@@ -16,7 +16,7 @@ from ..graphs import extract_model, initializer_arrays, make_inputs_of, map_name
 from ..learning_rates import BaseLearningRate, Rates, resolve_learning_rate
 from ..saving.packages import EPOCH, FORMAT, PREDICT, STATE, WEIGHTS
 from ..saving.tensors import pack_tensors, tensor_offsets
-from ..training import Data, TrainingTask, Update
+from ..training import Data, TrainingTask
 from ..training.epoch_graph import LOSSES, ORDER
 from ..training.hoisting import needs_hoisting
 from ..training.package_graphs import EVALUATED, SCORE, PackageGraphs, evaluation_graph, package_graphs
@@ -69,9 +69,7 @@ def package_of(
     n_epochs = configuration.stopping.max_iter
     rule = rule.for_epochs(n_epochs)
     _check(fitted.problem, rule, learning_rate is not None)
-    task = fitted.problem.task(False)
-    update = Update(rule, task.update.clip_norm, task.update.clip_value, task.update.not_negative)
-    task = TrainingTask(task.graph, task.objective, update, "rules")
+    task = fitted.problem.task(False).changed(learning_rate=rule, gradient="rules")
     size = configuration.updates.batch_size if batch_size is None else batch_size
     if not isinstance(size, int | np.integer) or size < 1:
         raise ValueError(f"batch_size must be a whole number of at least 1, not {size!r}.")

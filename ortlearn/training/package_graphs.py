@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from onnx import ModelProto, TensorProto
+from onnx import ModelProto, TensorProto, helper
 
 from ..graphs import (
     GraphBuilder,
@@ -113,7 +113,8 @@ def evaluation_graph(
         if classes is None:
             found = _determination(op, name, label, weighted)
         else:
-            found = _accuracy(op, name, label, classes, weighted)
+            shape = task.objective.label_type.shape or ()
+            found = _accuracy(op, name, label, classes, weighted, len(shape) == 2 and shape[1] != 1)
         op.node("Identity", found, outputs=[SCORE])
         outputs.append(make_value_info(SCORE, scalar))
     inputs = []
@@ -139,9 +140,11 @@ def _append_predictions(task: TrainingTask, op: GraphBuilder, model: ModelProto,
     return PREDICTED.format(predicted) if predicted in own else predicted
 
 
-def _accuracy(op: GraphBuilder, predicted: str, label: str, classes: np.ndarray, weights: str | None) -> str:
-    """Append the share of rows whose class is that of the label: its number, a truth value, or one-hot."""
-    numbers, known = np.arange(len(classes)), op.type(label)
+def _accuracy(
+    op: GraphBuilder, predicted: str, label: str, classes: np.ndarray, weights: str | None, one_hot: bool
+) -> str:
+    """Append the share of rows whose class is that of the label: its number, or one-hot."""
+    numbers = np.arange(len(classes))
     column = op.Reshape(predicted, np.array([-1, 1]))
     if classes.dtype.kind in "OUS":
         texts = [str(name) for name in classes]
@@ -157,12 +160,12 @@ def _accuracy(op: GraphBuilder, predicted: str, label: str, classes: np.ndarray,
         hits = op.Equal(column, numbers.reshape(1, -1))
     else:
         hits = op.Equal(op.Cast(column, to=TensorProto.INT64), classes.astype(np.int64).reshape(1, -1))
-    if known is not None and known.shape is not None and len(known.shape) == 2 and known.shape[1] != 1:
+    if one_hot:
         expected = op.Greater(label, 0.5)
     else:
         flat = op.Cast(op.Reshape(label, np.array([-1, 1])), to=TensorProto.INT64)
         expected = op.Equal(flat, numbers.reshape(1, -1))
-    right = op.Cast(op.And(hits, expected), to=TensorProto.FLOAT if op.float_dtype == np.float32 else 11)
+    right = op.Cast(op.And(hits, expected), to=helper.np_dtype_to_tensor_dtype(op.float_dtype))
     return mean_loss(op, op.ReduceSum(right, np.array([1]), keepdims=0), weights)
 
 

@@ -8,7 +8,9 @@ import numpy as np
 import onnxruntime
 import pytest
 from sklearn.metrics import accuracy_score, r2_score
+from sklearn.svm import LinearSVC
 
+from ortlearn import OrtGradientOptimizer
 from ortlearn.saving import export_training, load_training, merge_weights
 from ortlearn.saving.tensors import unpack_tensors
 
@@ -102,3 +104,15 @@ def test_evaluation(package):
     score = accuracy_score if name == "logistic" else r2_score
     assert found["ortlearn_score"] == pytest.approx(score(y, trained.predict(X)), abs=1e-5)
     assert found["ortlearn_mean_loss"] > 0
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 2], ["a", "b", "c"]])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_evaluation_of_one_hot_labels(labels, dtype, tmp_path):
+    X = np.random.default_rng(0).normal(size=(90, 3)).astype(dtype)
+    y = np.array(labels)[np.digitize(X[:, 0], [-0.4, 0.4])]
+    trained = OrtGradientOptimizer(LinearSVC(), learning_rate="Adam", max_iter=5, random_state=0, dtype=dtype)
+    export_training(trained.fit(X, y), tmp_path)
+    trainer = Trainer(tmp_path)
+    assert trainer.manifest["label"]["encoding"] == "one_hot"
+    assert trainer.evaluate(X, y)["ortlearn_score"] == pytest.approx(trained.score(X, y), abs=1e-6)
