@@ -216,7 +216,7 @@ class Trainer:
 
     @property
     def _grown_source(self) -> Any:
-        """The model that a warm start goes on with, where it has more trees than the one that was given."""
+        """The model that a warm start continues, where it has more trees than the one that was given."""
         last = self.last if self.configuration.warm_start else None
         return last.problem.source if last is not None and last.state.grown else None
 

@@ -76,7 +76,7 @@ class TrainingState:
     window : Window
         Early stopping of a stream.
     grown : bool
-        Whether trees were added to the model, which a warm start then goes on with.
+        Whether trees were added to the model, which a warm start then continues.
     """
 
     seed: int = 0

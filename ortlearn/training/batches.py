@@ -41,7 +41,7 @@ def epoch_order(
     shard : int, default=0
         Number of the part of the data that these samples are.
     version : {1, 2}, default=2
-        How samples are shuffled. A training that is resumed goes on with the version that it began with.
+        How samples are shuffled. A training that is resumed keeps the version that it began with.
 
     Returns
     -------
