@@ -91,6 +91,8 @@ class Rates:
 
 
 def _is_rate(value: Any) -> bool:
+    if type(value) is float:
+        return 0 <= value <= LARGEST
     if isinstance(value, str | bytes) or np.ndim(value) > 0 or np.iscomplexobj(value):
         return False
     try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..training import Device, TrainingTask, make_session
-from ..training.batch_loops import ORDER, is_long
+from ..training.batch_loops import ORDER, batches_per_iteration
 from ..training.cache import structure_key
 from ..training.epoch_graph import REST, EpochGraph, epoch_graph
 from ..training.step_graphs import RATE, Carried
@@ -25,9 +25,9 @@ class Sizes:
     n_batches: int
 
     @property
-    def key(self) -> tuple[int, int, bool]:
+    def key(self) -> tuple[int, int, int]:
         """What a graph depends on."""
-        return self.full, self.rest, is_long(self.n_batches)
+        return self.full, self.rest, batches_per_iteration(self.n_batches)
 
 
 @dataclass(frozen=True)

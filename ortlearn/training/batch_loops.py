@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from onnx import GraphProto, ModelProto, TensorProto, helper, numpy_helper
@@ -12,7 +13,7 @@ from ..graphs.view import GraphView
 from .sessions import CONDITION
 from .step_graphs import OBJECTIVE, Carried, copy_value, renamed_value
 
-__all__ = ["LOSSES", "ORDER", "ROWS_OF_BATCH", "append_loops", "is_long"]
+__all__ = ["LOSSES", "ORDER", "ROWS_OF_BATCH", "Lines", "append_loops", "batches_per_iteration"]
 
 ORDER = "ortlearn_order"
 LOSSES = "ortlearn_losses"
@@ -20,17 +21,34 @@ ROWS_OF_BATCH = "ortlearn_rows_of_batch"
 NUMBER = "ortlearn_number"
 FINITE = "ortlearn_loss_is_finite"
 #: Batches of an iteration: onnxruntime takes about two microseconds to begin one.
-BATCHES_PER_ITERATION = 4
+BATCHES_PER_ITERATION = (16, 8, 4)
 #: Iterations below which, and nodes of an iteration above which, the longer graph costs more than it saves.
-MIN_ITERATIONS = 8
+MIN_ITERATIONS = {16: 16, 8: 16, 4: 8}
 MAX_NODES = 160
 #: A name of the model never begins like this.
 COPY_OF = "ortlearn_copy_{}_of_{}"
 
 
-def is_long(n_batches: int) -> bool:
-    """Return whether an epoch has batches enough for several in an iteration."""
-    return n_batches >= MIN_ITERATIONS * BATCHES_PER_ITERATION
+def batches_per_iteration(n_batches: int) -> int:
+    """Return how many batches an iteration may have in an epoch of so many."""
+    counts = (n for n in BATCHES_PER_ITERATION if n_batches >= n * MIN_ITERATIONS[n])
+    return next(counts, 1)
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A tensor with a line for each batch of an epoch.
+
+    Attributes
+    ----------
+    name : str
+        Name.
+    shape : tuple of int
+        Shape of a line, rows of a batch first.
+    """
+
+    name: str
+    shape: tuple[int, ...]
 
 
 def append_loops(
@@ -38,10 +56,10 @@ def append_loops(
     batch: ModelProto,
     carried: Sequence[Carried],
     starts: Sequence[str],
-    size: int,
-    long: bool,
+    lines: Mapping[str, Lines],
+    most: int,
 ) -> list[str]:
-    """Append loops over the lines of ``ortlearn_order``, and return what is carried after them.
+    """Append loops over the batches of an epoch, and return what is carried after them.
 
     The losses of all batches are written to ``ortlearn_losses``.
 
@@ -50,15 +68,15 @@ def append_loops(
     op : GraphBuilder
         Receives the loops.
     batch : onnx.ModelProto
-        The step of a batch, from the numbers of its rows (``ortlearn_rows_of_batch``) and what is carried.
+        The step of a batch, from what the batch reads and what is carried.
     carried : sequence of Carried
         Weights and states.
     starts : sequence of str
         Values they start with.
-    size : int
-        Rows of a batch.
-    long : bool
-        Whether there are batches enough for several in an iteration.
+    lines : mapping of str to Lines
+        What a batch reads, each with the tensor of which it is a line.
+    most : int
+        Batches that an iteration may have.
 
     Returns
     -------
@@ -67,11 +85,16 @@ def append_loops(
     """
     batch, scale = _without_scale(batch)
     op.initializers.append(numpy_helper.from_array(np.array(True), CONDITION))
+    read = {name for node in batch.graph.node for name in node.input}
+    lines = {name: found for name, found in lines.items() if name in read}
     n_batches = op.Gather(op.Shape(ORDER), np.array(0), axis=0)
-    if not long or len(batch.graph.node) * BATCHES_PER_ITERATION > MAX_NODES:
-        *results, losses = _loop(op, "batches", n_batches, ORDER, _iteration(batch, carried, 1), starts)
+    fitting = (n for n in BATCHES_PER_ITERATION if n <= most and n * len(batch.graph.node) <= MAX_NODES)
+    n_joined = next(fitting, 1)
+    if n_joined == 1:
+        body = _iteration(batch, carried, {name: found.name for name, found in lines.items()}, 1)
+        *results, losses = _loop(op, "batches", n_batches, body, starts)
     else:
-        results, losses = _long_loops(op, batch, carried, starts, size, n_batches)
+        results, losses = _long_loops(op, batch, carried, starts, lines, n_joined, n_batches)
     if scale is None:
         op.node("Identity", losses, outputs=[LOSSES])
     else:
@@ -84,31 +107,31 @@ def _long_loops(
     batch: ModelProto,
     carried: Sequence[Carried],
     starts: Sequence[str],
-    size: int,
+    lines: Mapping[str, Lines],
+    n_joined: int,
     n_batches: str,
 ) -> tuple[list[str], str]:
     """Append a loop with several batches in an iteration, and one over the remaining batches."""
-    n_iterations = op.Div(n_batches, np.array(BATCHES_PER_ITERATION))
-    n_grouped = op.Reshape(op.Mul(n_iterations, np.array(BATCHES_PER_ITERATION)), np.array([1]))
-    head = op.Slice(ORDER, np.array([0]), n_grouped, np.array([0]))
-    lines = op.Reshape(head, np.array([-1, BATCHES_PER_ITERATION * size]))
-    looped = _loop(
-        op, "iterations", n_iterations, lines, _iteration(batch, carried, BATCHES_PER_ITERATION), starts
-    )
+    n_iterations = op.Div(n_batches, np.array(n_joined))
+    n_grouped = op.Reshape(op.Mul(n_iterations, np.array(n_joined)), np.array([1]))
+    heads, tails = {}, {}
+    for name, found in lines.items():
+        size, *others = found.shape
+        head = op.Slice(found.name, np.array([0]), n_grouped, np.array([0]))
+        heads[name] = op.Reshape(head, np.array([-1, n_joined * size, *others]))
+        tails[name] = op.Slice(found.name, n_grouped, np.array([np.iinfo(np.int64).max]), np.array([0]))
+    looped = _loop(op, "iterations", n_iterations, _iteration(batch, carried, heads, n_joined), starts)
     middle, losses = looped[: len(carried)], looped[len(carried) :]
     columns = [op.Unsqueeze(name, np.array([1])) for name in losses]
     first = op.Reshape(op.Concat(*columns, axis=1), np.array([-1]))
-    tail = op.Slice(ORDER, n_grouped, np.array([np.iinfo(np.int64).max]), np.array([0]))
-    n_remaining = op.Gather(op.Shape(tail), np.array(0), axis=0)
-    *results, last = _loop(op, "remaining", n_remaining, tail, _iteration(batch, carried, 1), middle)
+    n_remaining = op.Sub(n_batches, op.Reshape(n_grouped, np.array([], dtype=np.int64)))
+    *results, last = _loop(op, "remaining", n_remaining, _iteration(batch, carried, tails, 1), middle)
     return results, op.Concat(first, last, axis=0)
 
 
 def _loop(
-    op: GraphBuilder, name: str, n_iterations: str, lines: str, body: GraphProto, starts: Sequence[str]
+    op: GraphBuilder, name: str, n_iterations: str, body: GraphProto, starts: Sequence[str]
 ) -> list[str]:
-    for node in body.node:
-        node.input[:] = [lines if read == ORDER else read for read in node.input]
     outputs = [op.unique(f"{name}_{value.name}") for value in body.output[1:]]
     op.nodes.append(
         helper.make_node(
@@ -132,20 +155,24 @@ def _without_scale(batch: ModelProto) -> tuple[ModelProto, np.ndarray | None]:
     return prune(graph.to_model()), scale
 
 
-def _iteration(batch: ModelProto, carried: Sequence[Carried], n_batches: int) -> GraphProto:
+def _iteration(
+    batch: ModelProto, carried: Sequence[Carried], lines: Mapping[str, str], n_batches: int
+) -> GraphProto:
     """Return the body of a loop: the steps of some batches, one after the other."""
     op = GraphBuilder(opset_versions(batch)[""], existing_names=graph_names(batch.graph), prefix="loop_")
-    line = op.Gather(ORDER, NUMBER, axis=0)
-    if n_batches == 1:
-        rows = [line]
-    else:  # in equal parts, which opsets before 18 do without being asked
-        parts = n_batches if op.opset >= 18 else None
-        rows = op.node("Split", line, n_outputs=n_batches, axis=0, num_outputs=parts)
+    parts: dict[str, Sequence[str]] = {}
+    for name, lined in lines.items():
+        if n_batches == 1:
+            parts[name] = [op.node("Gather", lined, NUMBER, outputs=[name], axis=0)]
+        else:  # in equal parts, which opsets before 18 do without being asked
+            count = n_batches if op.opset >= 18 else None
+            line = op.Gather(lined, NUMBER, axis=0)
+            parts[name] = op.node("Split", line, n_outputs=n_batches, axis=0, num_outputs=count)
     made = {name for node in batch.graph.node for name in node.output if name}
     current = {item.source: item.source for item in carried}
     losses: list[str] = []
     for number in range(n_batches):
-        names = {**current, ROWS_OF_BATCH: rows[number]}
+        names = {**current, **{name: part[number] for name, part in parts.items()}}
         if number < n_batches - 1:
             names |= {name: COPY_OF.format(number, name) for name in made}
         copied = map_names(batch, names)

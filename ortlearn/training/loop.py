@@ -194,6 +194,7 @@ class _Run:
         self.settings, self.monitor, self.convert = settings, monitor, convert
         self.rate = float("nan")
         self._n_batches = -(-passes.n_samples // settings.batch_size)
+        self._sizes: dict[int, np.ndarray] = {}
         self._pause_of = getattr(observer, "pause", None)
         self._paused = batch_timer.clock()
         self._epoch, recent = _Epoch(position), [] if position is None else position.recent
@@ -256,13 +257,21 @@ class _Run:
     def _run_part(self, data: Data, order: np.ndarray) -> None:
         """Update on some batches."""
         epoch, size = self._epoch, self.settings.batch_size
-        epoch.begin_part(batch_shares(order, size, data.row_weight))
+        epoch.begin_part(self._shares(order, data.row_weight))
         values = self.step.run_epoch(order, size, self.buffers, self._pause)
         epoch.end_part(values)
         if not np.isfinite(values[-1]):
             raise Diverged(float(values[-1]))
         if epoch.n_batches < self._n_batches:
             self._pause([])
+
+    def _shares(self, order: np.ndarray, row_weight: np.ndarray | None) -> np.ndarray:
+        """Return what each batch counts: without weights, the same in every epoch."""
+        if row_weight is not None:
+            return batch_shares(order, self.settings.batch_size, row_weight)
+        if len(order) not in self._sizes:
+            self._sizes = {len(order): batch_shares(order, self.settings.batch_size, None)}
+        return self._sizes[len(order)]
 
     def _pause(self, values: list[Any]) -> None:
         """Take note that some batches are done, and tell the observer now and then."""

@@ -82,7 +82,7 @@ def two_call_graphs(task: TrainingTask, size: int | str = BATCH) -> TwoCallGraph
         task = task.changed(gradient="rules")
     step = batch_graph(task, size, keep_output=True)
     columns = {name: all_rows(copy_value(_input(step, name))) for name in gathered_columns(task, step)}
-    model = with_gathers(step, list(columns), ROWS)
+    model = with_gathers(step.model, list(columns), ROWS)
     nodes, output = list(model.graph.node), task.graph.output
     first = needed_nodes(nodes, [output])
     made = {name for node in first for name in node.output}

@@ -44,12 +44,12 @@ def after_an_epoch(step, rows, batch_size, rate=0.1, weights=START):
     return values, buffers.read()["coef", None] if "coef" in weights else buffers.read()
 
 
-@pytest.mark.parametrize("long", [False, True])
+@pytest.mark.parametrize("n_joined", [1, 4])
 @pytest.mark.parametrize("size, rest", [(5, 3), (5, 0), (1, 0), (1000, 1)])
 @pytest.mark.parametrize("changes", [{}, {"penalty": L2Penalty(0.1), "weighted": True}])
 @pytest.mark.parametrize("rate", [LearningRateSGDNesterov(), LearningRateAdam()])
-def test_a_valid_graph(size, rest, changes, rate, long, make_task):
-    graph = epoch_graph(make_task(learning_rate=rate, **changes), size, rest, long)
+def test_a_valid_graph(size, rest, changes, rate, n_joined, make_task):
+    graph = epoch_graph(make_task(learning_rate=rate, **changes), size, rest, n_joined)
     onnx.checker.check_model(graph.model, full_check=True)
     inputs = [value.name for value in graph.model.graph.input]
     outputs = [value.name for value in graph.model.graph.output]
@@ -90,15 +90,20 @@ def test_the_loop_stops_itself(make_task, run_onnx):
 
 
 def test_a_long_epoch_takes_several_batches_in_an_iteration(make_task):
-    short, long = (epoch_graph(make_task(), 5, 0, long).model for long in (False, True))
-    (one,), (several, left) = loops_of(short), loops_of(long)
-    gemms = [sum(node.op_type == "Gemm" for node in body.node) for body in (one, several, left)]
-    assert gemms[1] > gemms[0] == gemms[2]
+    short, long, longer = (epoch_graph(make_task(), 5, 0, count).model for count in (1, 4, 8))
+    bodies = [*loops_of(short), *loops_of(long), *loops_of(longer)]
+    gemms = [sum(node.op_type == "Gemm" for node in body.node) for body in bodies]
+    assert gemms == [count * gemms[0] for count in (1, 4, 1, 8, 1)]
+
+
+def test_the_more_batches_the_more_in_an_iteration():
+    found = [batch_loops.batches_per_iteration(count) for count in (1, 31, 32, 127, 128, 256, 10**6)]
+    assert found == [1, 1, 4, 4, 8, 16, 16]
 
 
 def test_a_graph_with_many_nodes_is_not_repeated(make_task, monkeypatch):
     monkeypatch.setattr(batch_loops, "MAX_NODES", 10)
-    assert len(loops_of(epoch_graph(make_task(), 5, 0, True).model)) == 1
+    assert len(loops_of(epoch_graph(make_task(), 5, 0, 16).model)) == 1
 
 
 def test_the_rate_is_multiplied_in_once_before_the_loop(make_task):
@@ -110,9 +115,11 @@ def test_the_rate_is_multiplied_in_once_before_the_loop(make_task):
     assert RATE in {name for node in loop_of(adam).node for name in node.input}
 
 
-def test_rows_are_gathered_in_the_loop(make_task):
-    body = loop_of(epoch_graph(make_task(weighted=True), 5, 0).model)
-    assert Counter(node.op_type for node in body.node)["Gather"] == 1 + 3
+def test_rows_are_gathered_in_the_loop_and_single_numbers_before_it(make_task):
+    model = epoch_graph(make_task(weighted=True), 5, 0).model
+    assert Counter(node.op_type for node in model.graph.node)["GatherElements"] == 2  # labels, weights
+    gathered = [node.input[0] for node in loop_of(model).node if node.op_type == "Gather"]
+    assert len(gathered) == 4 and {"x", ORDER} < set(gathered)
 
 
 def test_no_preprocessing_in_the_loop(wine):
