@@ -51,8 +51,8 @@ class Row:
 
     Attributes
     ----------
-    name, drift : str
-        Case and its kind of drift.
+    name, drift, scaling : str
+        Case, its kind of drift, and whether features are ``"raw"`` or ``"scaled"``.
     n_new : int
         Number of new rows.
     adapted : dict of str to Adapted
@@ -61,6 +61,7 @@ class Row:
 
     name: str
     drift: str
+    scaling: str
     n_new: int
     adapted: dict[str, Adapted]
 
@@ -123,5 +124,5 @@ def measure(case: Case, params: dict[str, Any]) -> list[Row]:
             found["refit on both"].append(adapt(case.estimator(), both, test))
             found["warm start"].append(adapt(warm, new, test))
         means = {name: averaged(results) for name, results in found.items()}
-        rows.append(Row(case.name, case.drift, n_new, means))
+        rows.append(Row(case.name, case.drift, case.scaling, n_new, means))
     return rows

@@ -51,7 +51,7 @@ def summary(rows: list[Row]) -> dict[str, Any]:
         ),
         "errors of warm": sum(bool(row.adapted["warm start"].error) for row in rows),
     }
-    for part, title in (_drift, "{} drift"), (_n_new, "{} new rows"):
+    for part, title in (_drift, "{} drift"), (_scaling, "{} features"), (_n_new, "{} new rows"):
         for value, group in _groups(rows, part).items():
             name = f"warm best or within 0.01, {title.format(value)}"
             found[name] = _share(behind_best(row) <= CLOSE for row in group)
@@ -63,6 +63,10 @@ def summary(rows: list[Row]) -> dict[str, Any]:
 
 def _drift(row: Row) -> str:
     return row.drift
+
+
+def _scaling(row: Row) -> str:
+    return row.scaling
 
 
 def _n_new(row: Row) -> int:

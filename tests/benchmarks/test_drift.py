@@ -76,7 +76,7 @@ def test_summary(parts):
     def row(*accuracies, drift="share", error=""):
         results = [measurement.Adapted(a, 1 - a, 1.0, "", []) for a in accuracies]
         results[-1].error = error
-        return measurement.Row("a", drift, 50, dict(zip(measurement.CONTENDERS, results, strict=True)))
+        return measurement.Row("a", drift, "raw", 50, dict(zip(measurement.CONTENDERS, results, strict=True)))
 
     rows = [
         row(0.7, 0.8, 0.9, 0.895),
