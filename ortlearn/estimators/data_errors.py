@@ -44,8 +44,8 @@ def other_classes(
         cure = f"The labels are {kinds[0]} and the classes {kinds[1]}: convert y to the type of the classes."
     elif from_file:
         cure = (
-            "An ONNX file keeps its classes: leave rows of other classes out, or train a model that was "
-            "fitted on all of them."
+            "An ONNX file keeps its classes: leave rows of other classes out, or give the file a layer for "
+            "the new classes with ortlearn.onnx_files.replace_head."
         )
     else:
         cure = (
