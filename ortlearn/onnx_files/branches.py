@@ -11,8 +11,6 @@ from ..graphs.editing import map_node, with_fields
 from ..graphs.nodes import attribute, copy_node
 from ..graphs.view import GraphView
 
-__all__ = ["chosen_branch", "with_chosen_branches"]
-
 
 def chosen_branch(node: NodeProto) -> bool:
     """Return whether a node chooses between two branches."""

@@ -12,8 +12,6 @@ from ..graphs import GraphBuilder, TensorType, copy_model, graph_names, node_inp
 from ..graphs.editing import with_fields
 from ..graphs.nodes import constant_value, copy_node
 
-__all__ = ["check_free_rows", "with_free_rows"]
-
 #: Name of the number of samples.
 ROWS = "rows"
 

@@ -8,8 +8,6 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, nump
 from ..graphs import copy_model, subgraphs
 from .weight_places import HALVES
 
-__all__ = ["with_float32"]
-
 #: Attributes that are types of elements.
 TYPE_ATTRIBUTES = ("to", "dtype", "output_dtype", "softmax_precision", "stash_type")
 

@@ -27,8 +27,6 @@ from ..graphs.editing import with_fields
 from .loading import prepare_onnx, read_onnx
 from .weight_places import FLOATS
 
-__all__ = ["default_weights", "replace_head"]
-
 #: Entry of the metadata with the names of the weights that are trained by default.
 TRAINED = "ortlearn_weights_to_train"
 #: How features of several positions become one vector.

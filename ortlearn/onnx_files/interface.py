@@ -13,8 +13,6 @@ from ..graphs.editing import renamed_node, with_fields
 from ..graphs.nodes import copy_node
 from .weight_places import weight_places
 
-__all__ = ["holds_weights", "with_interface", "with_zipmap", "without_tensors"]
-
 
 def holds_weights(file: ModelProto, model: ModelProto, names: Collection[str]) -> bool:
     """Return whether the file that a graph was made from holds some of its weights.

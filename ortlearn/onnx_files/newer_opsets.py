@@ -13,8 +13,6 @@ from ..graphs import copy_model, graph_names, opset_versions, value_types
 from ..graphs.editing import with_fields
 from ..graphs.nodes import all_nodes
 
-__all__ = ["with_older_opset"]
-
 #: Function bodies in function bodies.
 MAX_DEPTH = 8
 

@@ -10,8 +10,6 @@ from ..exceptions import ConversionError
 from ..graphs import GraphBuilder, opset_versions, replace_nodes, subgraphs
 from ..graphs.nodes import all_nodes, attribute
 
-__all__ = ["with_newer_opset"]
-
 #: Opsets that took the batch axis from Scan, gave Resize a choice of coordinates, and Hardmax a single axis.
 #: The first one made operators broadcast as NumPy does.
 BROADCASTING, ONE_SCAN, COORDINATES, ONE_AXIS = 7, 9, 11, 13

@@ -12,8 +12,6 @@ from ..exceptions import ConversionError
 from ..graphs import TensorType, subgraphs
 from ..graphs.nodes import all_nodes, attribute, attributes_of
 
-__all__ = ["check_operators"]
-
 
 class _Form:
     """A node with what is known of its inputs."""

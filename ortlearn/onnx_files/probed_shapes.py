@@ -21,8 +21,6 @@ from ..graphs import (
 from ..graphs.editing import renamed_node, with_fields
 from .branches import chosen_branch, with_chosen_branches
 
-__all__ = ["Run", "with_probed_shapes"]
-
 #: Runs a graph on arrays by the name of their inputs, and returns its first output.
 Run = Callable[[ModelProto, dict[str, np.ndarray]], np.ndarray]
 

@@ -8,8 +8,6 @@ from ..graphs import copy_model
 from .newer_opsets import with_older_opset
 from .older_opsets import with_newer_opset
 
-__all__ = ["IR_VERSION", "MAX_OPSET", "MIN_OPSET", "OPSET", "pin_versions"]
-
 #: Opset at conversion: earlier ones lose some scikit-learn models, later ones give the same graphs.
 OPSET = 18
 #: Oldest opset whose operators the training graphs are written for.

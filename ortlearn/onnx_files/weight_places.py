@@ -15,8 +15,6 @@ from ..graphs import GraphBuilder, copy_model, subgraphs
 from ..graphs.editing import map_node
 from ..graphs.nodes import attribute, constant_value
 
-__all__ = ["FLOATS", "HALVES", "weight_places", "with_named_weights", "with_values"]
-
 #: Types that are trained in float32.
 HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, *HALVES)

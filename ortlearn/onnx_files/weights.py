@@ -12,8 +12,6 @@ from ..graphs import node_inputs
 from ..graphs.nodes import all_nodes, attribute
 from ..models.weight import CONSTANT, STATISTIC, Weight
 
-__all__ = ["find_weights", "get_train_initializer"]
-
 _FACTORS, _LAYER = {0: "weight", 1: "weight"}, {1: "weight", 2: "intercept"}
 _NORMALIZATION, _RECURRENT = {1: "scale", 2: "intercept"}, {1: "weight", 2: "weight", 3: "intercept"}
 _ACTIVATION, _MICROSOFT = {1: "intercept"}, "com.microsoft"

@@ -9,23 +9,6 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import _get_feature_names, _num_samples
 
-__all__ = [
-    "as_array_like",
-    "as_columns",
-    "column_keys",
-    "column_kind",
-    "column_values",
-    "columns_of",
-    "count_rows",
-    "is_frame",
-    "is_missing",
-    "missing_rows",
-    "refuse_masked",
-    "shape_of",
-    "with_new_columns",
-    "with_readable_names",
-]
-
 OUTSIDE = "indices outside its shape"
 NUMBERS = {"f": "float", "i": "integer", "u": "integer", "b": "bool"}
 

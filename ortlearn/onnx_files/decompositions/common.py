@@ -11,8 +11,6 @@ from ...graphs import GraphBuilder
 from ...graphs.nodes import attributes_of
 from .links import LINKS
 
-__all__ = ["Fused"]
-
 
 class Fused:
     """A fused node, and the builder that its replacement is written with.

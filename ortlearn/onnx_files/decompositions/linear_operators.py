@@ -7,8 +7,6 @@ import numpy as np
 from .common import Fused
 from .links import LINKS
 
-__all__ = ["linear_classifier", "linear_regressor"]
-
 #: Transforms of two classes that a single column of scores is enough for.
 BINARY_LINKS = {"NONE", "LOGISTIC"}
 

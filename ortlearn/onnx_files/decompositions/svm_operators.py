@@ -12,8 +12,6 @@ from ...models.support_vectors import pair_scores, pair_votes, weighted_kernel
 from .common import Fused
 from .links import LINKS
 
-__all__ = ["exact_couplings", "svm_classifier", "svm_regressor"]
-
 #: Values of the attribute ``kernel_type``.
 KERNELS = ("LINEAR", "POLY", "RBF", "SIGMOID")
 

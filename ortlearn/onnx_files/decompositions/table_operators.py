@@ -7,14 +7,6 @@ from onnx import TensorProto
 
 from .common import Fused
 
-__all__ = [
-    "array_feature_extractor",
-    "category_mapper",
-    "feature_vectorizer",
-    "label_encoder",
-    "one_hot_encoder",
-]
-
 #: How the attribute of the keys of an encoder ends that takes a tensor of some type.
 KEYS = {TensorProto.STRING: "strings", TensorProto.INT64: "int64s", TensorProto.FLOAT: "floats"}
 #: Columns that one input of a FeatureVectorizer may have.

@@ -12,8 +12,6 @@ from .common import Fused
 from .links import LINKS
 from .trees import Trees, base_values, read_trees
 
-__all__ = ["tree_classifier", "tree_regressor"]
-
 #: Stem of the table's name.
 STEM = "leaf_values"
 #: The routing operator gives float32, which holds every integer up to this one.

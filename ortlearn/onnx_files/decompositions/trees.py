@@ -9,8 +9,6 @@ from onnx import AttributeProto
 
 from .common import Fused
 
-__all__ = ["Trees", "base_values", "read_trees"]
-
 #: What a TreeEnsembleRegressor needs to route a sample, after ``nodes_``.
 ROUTING = {
     *("falsenodeids", "featureids", "missing_value_tracks_true", "modes", "nodeids", "treeids"),

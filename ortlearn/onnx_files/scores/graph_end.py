@@ -14,8 +14,6 @@ from ...graphs.nodes import attribute, copy_node, needed_nodes
 from ..patterns import PatternView
 from ..simplify import is_idle
 
-__all__ = ["APPENDED", "FLOATS", "GraphEnd"]
-
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 #: How the names of appended nodes begin.
 APPENDED = "head_"

@@ -8,8 +8,6 @@ from ...graphs.nodes import attribute
 from ...models.scores import LOWEST
 from .graph_end import GraphEnd
 
-__all__ = ["RawScore", "column_logit", "divided_by_sum", "log_probabilities", "raw_score"]
-
 
 class RawScore(NamedTuple):
     """Scores of shape (n, k), and what turns them into probabilities: ``"sigmoid"`` or ``"softmax"``."""

@@ -13,8 +13,6 @@ from ...models.weight import Weight
 from .graph_end import GraphEnd
 from .links import raw_score
 
-__all__ = ["class_table", "computed_outputs", "probability_output", "split_outputs"]
-
 
 def computed_outputs(graph: GraphProto) -> list[str]:
     """Return the outputs of a graph that are neither constants nor inputs passed on; all where none is."""

@@ -14,8 +14,6 @@ from ...models.weight import Weight
 from .graph_end import GraphEnd
 from .outputs import probability_output, split_outputs
 
-__all__ = ["LabelShape", "has_positions", "position_classes", "position_values"]
-
 #: Shape of the labels of all samples; None where there are none yet.
 LabelShape = tuple[int, ...] | None
 

@@ -16,8 +16,6 @@ from .graph_end import GraphEnd
 from .links import RawScore, column_logit, divided_by_sum, log_probabilities, raw_score
 from .outputs import class_table, probability_output, split_outputs
 
-__all__ = ["classification_scores", "multilabel_scores", "regression_scores"]
-
 #: What may follow the last weight of decision scores.
 COLUMNS_AND_SUMS = {
     *("Add", "Cast", "Concat", "Div", "Flatten", "Gather", "Identity", "Mul", "Neg", "Reshape", "Slice"),
