@@ -24,24 +24,12 @@ MAX_FILLED = 2**30
 
 @dataclass
 class Place:
-    """An initializer or a node of a graph that holds floating-point numbers.
+    """An initializer or a node of a graph that holds floating-point numbers."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the weight, unique in the whole model.
-    graph : onnx.GraphProto
-        Graph that it is in.
-    holder : onnx.TensorProto or onnx.NodeProto
-        Initializer, Constant or ConstantOfShape.
-    elem_type : int
-        Type of its elements.
-    shape : tuple of int
-        Its shape.
-    """
-
+    #: Name of the weight, unique in the whole model.
     name: str
     graph: GraphProto
+    #: Initializer, Constant or ConstantOfShape.
     holder: TensorProto | NodeProto
     elem_type: int
     shape: tuple[int, ...]
@@ -109,18 +97,8 @@ def weight_places(model: ModelProto) -> dict[str, Place]:
 
     A weight is named by its tensor. One of a branch or body whose name other tensors of the model have too
     gets a number behind it. Constants that are outputs of the main graph are no weights, nor what
-    ConstantOfShape makes of a computed shape.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model, its functions inlined.
-
-    Returns
-    -------
-    dict of str to Place
-        Places by name, the initializers of the main graph first. They refer to the model: :meth:`Place.set`
-        changes it.
+    ConstantOfShape makes of a computed shape. Functions of the model are inlined. Initializers of the main
+    graph come first; :meth:`Place.set` changes the model.
     """
     outputs, budget = {value.name for value in model.graph.output}, [MAX_FILLED]
     counts = Counter(_defined_names(model.graph))
@@ -198,20 +176,10 @@ def _fill(node: NodeProto) -> TensorProto:
 
 
 def with_named_weights(model: ModelProto) -> ModelProto:
-    """Return a model with all its floating-point constants as initializers of the main graph.
+    """Return a model, its functions inlined, whose floating-point constants are initializers of the main graph.
 
     A constant keeps the name of its tensor, see :func:`weight_places`. What another node of the same graph
     reads is read from there; outputs of branches and bodies are copies.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model, its functions inlined.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Model that computes the same.
     """
     result = copy_model(model)
     unique = GraphBuilder(existing_names={*_defined_names(result.graph)}).unique
@@ -236,28 +204,10 @@ def with_named_weights(model: ModelProto) -> ModelProto:
 
 
 def with_values(file: ModelProto, arrays: Mapping[str, np.ndarray]) -> ModelProto:
-    """Return a file with other numbers in some of its weights, wherever it keeps them.
+    """Return a file with other numbers in some of its weights, by the names of :func:`weight_places`.
 
-    Parameters
-    ----------
-    file : onnx.ModelProto
-        Model.
-    arrays : mapping of str to ndarray
-        New values by the names of :func:`weight_places`. They are rounded to the type that the file has.
-
-    Returns
-    -------
-    onnx.ModelProto
-        The same model, but for these numbers. A ConstantOfShape becomes a Constant of the same name.
-
-    Raises
-    ------
-    KeyError
-        If the file has no such weight.
-    ValueError
-        If a shape changes.
-    WriteBackError
-        If a finite value is infinite in the type of the file.
+    They are rounded to the type that the file has; a WriteBackError says that a finite value is infinite
+    there. A ConstantOfShape becomes a Constant of the same name.
     """
     result = copy_model(file)
     places = weight_places(result)
