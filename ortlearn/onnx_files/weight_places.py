@@ -176,7 +176,7 @@ def _fill(node: NodeProto) -> TensorProto:
 
 
 def with_named_weights(model: ModelProto) -> ModelProto:
-    """Return a model, its functions inlined, whose floating-point constants are initializers of the main graph.
+    """Return a model, its functions inlined, whose floating-point constants are main initializers.
 
     A constant keeps the name of its tensor, see :func:`weight_places`. What another node of the same graph
     reads is read from there; outputs of branches and bodies are copies.
