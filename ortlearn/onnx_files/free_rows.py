@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
-from onnx import ModelProto, NodeProto, ValueInfoProto, numpy_helper
+from onnx import ModelProto, NodeProto, TensorShapeProto, ValueInfoProto
 
 from ..exceptions import ConversionError
-from ..graphs import GraphBuilder, TensorType, copy_model, graph_names, node_inputs, value_types
+from ..graphs import TensorType, copy_model, value_types
 from ..graphs.editing import with_fields
-from ..graphs.nodes import constant_value, copy_node
-
-__all__ = ["check_free_rows", "with_free_rows"]
+from ..graphs.nodes import copy_node, needed_nodes
+from ..graphs.view import GraphView
 
 #: Name of the number of samples.
 ROWS = "rows"
@@ -26,23 +25,12 @@ def with_free_rows(model: ModelProto) -> ModelProto:
     where an output keeps the declared number: :func:`check_free_rows` says what it depends on.
 
     Types of inner tensors, which repeat the number, are removed.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Model with free or with fixed first dimensions.
     """
     model = with_fields(model, value_info=())
-    declared = _declared(model)
-    if len(declared) != 1 or (_has_free_input(model) and declared != {1}):
+    declared, has_free = _declared(model)
+    if len(declared) != 1 or (has_free and declared != {1}):
         return model
-    (number,) = declared
-    free = _reshaped(_named(model), number)
+    free = _freed(model, *declared)
     return model if _culprit(free) is not None else free
 
 
@@ -51,8 +39,8 @@ def check_free_rows(model: ModelProto) -> None:
 
     The message names the node that fixes it.
     """
-    declared = _declared(model)
-    if not declared or _has_free_input(model):
+    declared, has_free = _declared(model)
+    if not declared or has_free:
         return
     if len(declared) > 1:
         shapes = {v.name: [d.dim_value or d.dim_param or None for d in _dims(v)] for v in _own_inputs(model)}
@@ -61,7 +49,7 @@ def check_free_rows(model: ModelProto) -> None:
             "them is the number of samples is not known. Export the model with a free first dimension."
         )
     (number,) = declared
-    node = _culprit(_reshaped(_named(model), number))
+    node = _culprit(_freed(model, number))
     if node is not None:
         raise ConversionError(
             f"The model takes {number} sample(s) at a time, and {node.op_type} (node {node.name!r}, output "
@@ -69,8 +57,8 @@ def check_free_rows(model: ModelProto) -> None:
         )
 
 
-def _dims(value: ValueInfoProto):
-    return value.type.tensor_type.shape.dim
+def _dims(value: ValueInfoProto) -> list[TensorShapeProto.Dimension]:
+    return list(value.type.tensor_type.shape.dim)
 
 
 def _own_inputs(model: ModelProto) -> list[ValueInfoProto]:
@@ -79,51 +67,30 @@ def _own_inputs(model: ModelProto) -> list[ValueInfoProto]:
     return [value for value in model.graph.input if value.name not in weights and _dims(value)]
 
 
-def _declared(model: ModelProto) -> set[int]:
-    """Return the fixed first dimensions of inputs."""
-    return {_dims(v)[0].dim_value for v in _own_inputs(model) if _dims(v)[0].HasField("dim_value")}
+def _declared(model: ModelProto) -> tuple[set[int], bool]:
+    """Return the fixed first dimensions of inputs, and whether an input has a free one."""
+    rows = [_dims(value)[0] for value in _own_inputs(model)]
+    fixed = [dim.dim_value for dim in rows if dim.HasField("dim_value")]
+    return set(fixed), len(fixed) < len(rows)
 
 
-def _has_free_input(model: ModelProto) -> bool:
-    return any(not _dims(value)[0].HasField("dim_value") for value in _own_inputs(model))
-
-
-def _named(model: ModelProto) -> ModelProto:
-    """Return a model whose inputs and outputs have a name as their first dimension."""
-    result = copy_model(model)
-    for value in (*_own_inputs(result), *result.graph.output):
+def _freed(model: ModelProto, number: int) -> ModelProto:
+    """Return a model whose inputs and outputs, and constant shapes, do not repeat the number of samples."""
+    named = copy_model(model)
+    for value in (*_own_inputs(named), *named.graph.output):
         if _dims(value) and _dims(value)[0].HasField("dim_value"):
             _dims(value)[0].dim_param = ROWS
-    return result
-
-
-def _reshaped(model: ModelProto, number: int) -> ModelProto:
-    """Return a model whose constant shapes do not repeat the number of samples where rows come first."""
-    op = GraphBuilder(existing_names=graph_names(model.graph))
-    shapes = {t.name: t for t in model.graph.initializer}
-    made = {node.output[0]: node for node in model.graph.node if node.op_type == "Constant" and node.output}
-    nodes, types = list(model.graph.node), value_types(model)
-    for index, node in enumerate(nodes):
+    graph = GraphView(named)
+    for index, node in enumerate(named.graph.node):
         if node.op_type not in ("Reshape", "Expand") or len(node.input) < 2:
             continue
-        name = node.input[1]
-        array = numpy_helper.to_array(shapes[name]) if name in shapes else None
-        array = constant_value(made[name]) if name in made else array
-        if array is None or array.ndim != 1 or not array.size or array[0] != number:
-            continue
-        if _first(types, node.input[0]) != ROWS:
-            continue
-        free = op.constant(np.array([0 if node.op_type == "Reshape" else 1, *array[1:]], dtype=np.int64))
-        nodes[index] = copy_node(node, [node.input[0], free])
-        model = with_fields(model, node=nodes, initializer=[*model.graph.initializer, *op.initializers])
-        op.initializers.clear()
-        types = value_types(model)
-    return model
-
-
-def _first(types: Mapping[str, TensorType], name: str) -> int | str | None:
-    known = types.get(name)
-    return known.shape[0] if known is not None and known.shape else None
+        shape = graph.value(node.input[1])
+        repeats = shape is not None and shape.ndim == 1 and shape.size > 0 and shape[0] == number
+        if shape is not None and repeats and (graph.op.shape(node.input[0]) or (0,))[0] == ROWS:
+            own = np.array([0 if node.op_type == "Reshape" else 1, *shape[1:]], dtype=np.int64)
+            graph.nodes[index] = copy_node(node, [node.input[0], graph.op.constant(own)])
+            graph = GraphView(graph.to_model())  # with the types that follow
+    return graph.to_model()
 
 
 def _culprit(model: ModelProto) -> NodeProto | None:
@@ -133,24 +100,17 @@ def _culprit(model: ModelProto) -> NodeProto | None:
         if value.type.HasField("tensor_type"):
             value.type.tensor_type.ClearField("shape")
     types = value_types(bare)
-    needed: set[str] = set()
-    for value in model.graph.output:
-        if _dims(value) and _dims(value)[0].dim_param == ROWS and isinstance(_first(types, value.name), int):
-            needed.add(value.name)
-    found = None
-    for node in reversed(model.graph.node):
-        if needed.isdisjoint(node.output):
-            continue
-        needed |= node_inputs(node)
-        if _makes_fixed(types, node.input, node.output):
-            found = node
-    return found
+    free = [v.name for v in model.graph.output if _dims(v) and _dims(v)[0].dim_param == ROWS]
+    nodes = needed_nodes(model.graph.node, [name for name in free if _is_fixed(types, name)])
+    return next((node for node in nodes if _fixes(types, node)), None)
 
 
-def _makes_fixed(types: Mapping[str, TensorType], inputs: Iterable[str], outputs: Iterable[str]) -> bool:
+def _is_fixed(types: Mapping[str, TensorType], name: str) -> bool:
+    shape = (types[name].shape if name in types else None) or (None,)
+    return isinstance(shape[0], int) and ROWS not in shape
+
+
+def _fixes(types: Mapping[str, TensorType], node: NodeProto) -> bool:
     """Return whether an input has named dimensions and an output, of a fixed first one, has none."""
-    read = [types[name].shape or () for name in inputs if name in types]
-    made = [types[name].shape or () for name in outputs if name in types]
-    return any(ROWS in shape for shape in read) and any(
-        shape and isinstance(shape[0], int) and ROWS not in shape for shape in made
-    )
+    read = [types[name].shape or () for name in node.input if name in types]
+    return any(ROWS in shape for shape in read) and any(_is_fixed(types, name) for name in node.output)

@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, numpy_helper
+from onnx import GraphProto, ModelProto, TensorProto, TypeProto, numpy_helper
 
 from ..graphs import copy_model, subgraphs
 from .weight_places import HALVES
-
-__all__ = ["with_float32"]
 
 #: Attributes that are types of elements.
 TYPE_ATTRIBUTES = ("to", "dtype", "output_dtype", "softmax_precision", "stash_type")
 
 
 def with_float32(model: ModelProto) -> ModelProto:
-    """Return a model that computes in float32 what another one computes in float16 or bfloat16.
+    """Return a model that computes in float32 what another one, its functions inlined, computes in halves.
 
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model, its functions inlined.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Model whose inputs, outputs, weights, constants and casts are float32 where they were float16 or
-        bfloat16. Its results differ by the rounding of these types.
+    Inputs, outputs, weights, constants and casts are float32 where they were float16 or bfloat16. The results
+    differ by the rounding of these types.
     """
     result = copy_model(model)
     _widen_graph(result.graph)
@@ -36,24 +26,15 @@ def with_float32(model: ModelProto) -> ModelProto:
 def _widen_graph(graph: GraphProto) -> None:
     for value in (*graph.input, *graph.output, *graph.value_info):
         _widen_type(value.type)
-    for tensor in graph.initializer:
-        _widen_tensor(tensor)
+    tensors = list(graph.initializer)
     for node in graph.node:
-        _widen_node(node)
+        for attribute in node.attribute:
+            if attribute.name in TYPE_ATTRIBUTES and attribute.i in HALVES:
+                attribute.i = TensorProto.FLOAT
+            tensors += [attribute.t] if attribute.type == attribute.TENSOR else []
         for inner in subgraphs(node):
             _widen_graph(inner)
-
-
-def _widen_node(node: NodeProto) -> None:
-    for attribute in node.attribute:
-        if attribute.name in TYPE_ATTRIBUTES and attribute.i in HALVES:
-            attribute.i = TensorProto.FLOAT
-        elif attribute.type == attribute.TENSOR:
-            _widen_tensor(attribute.t)
-
-
-def _widen_tensor(tensor: TensorProto) -> None:
-    if tensor.data_type in HALVES:
+    for tensor in [tensor for tensor in tensors if tensor.data_type in HALVES]:
         array = numpy_helper.to_array(tensor).astype(np.float32)
         tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
 

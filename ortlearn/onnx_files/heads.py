@@ -15,19 +15,16 @@ from ..exceptions import ConversionError
 from ..graphs import (
     GraphBuilder,
     TensorType,
+    append_nodes,
+    extract_model,
     graph_names,
     make_value_info,
-    node_inputs,
     opset_versions,
-    prune,
     runtime_errors,
     value_types,
 )
-from ..graphs.editing import with_fields
 from .loading import prepare_onnx, read_onnx
 from .weight_places import FLOATS
-
-__all__ = ["default_weights", "replace_head"]
 
 #: Entry of the metadata with the names of the weights that are trained by default.
 TRAINED = "ortlearn_weights_to_train"
@@ -112,7 +109,7 @@ def replace_head(
     model, label = read_onnx(file)
     known = _features(model, label, at)
     dtype = helper.tensor_dtype_to_np_dtype(known.elem_type)
-    body = _cut(model, at)
+    body = extract_model(model, [at])
     names = graph_names(body.graph)
     name = _free(name, names)
     op = GraphBuilder(
@@ -120,16 +117,13 @@ def replace_head(
     )
     features, width, rank = _pooled(op, at, known, axis, pooling)
     weights = [f"{name}.weight", f"{name}.bias"]
-    arrays = (np.zeros((width, n_outputs), dtype), np.zeros(n_outputs, dtype))
-    op.initializers += [numpy_helper.from_array(a, n) for n, a in zip(weights, arrays, strict=True)]
-    if rank == 2:
-        score = op.Gemm(features, *weights)
-    else:
-        score = op.Add(op.MatMul(features, weights[0]), weights[1])
+    for own, shape in zip(weights, ((width, n_outputs), (n_outputs,)), strict=True):
+        op.initializers.append(numpy_helper.from_array(np.zeros(shape, dtype), own))
+    product = op.Gemm(features, *weights) if rank == 2 else op.MatMul(features, weights[0])
+    score = product if rank == 2 else op.Add(product, weights[1])
     rows = tuple(known.shape or ())[: rank - 1] if rank > 2 else (None,)
     outputs = _outputs(op, score, TensorType(known.elem_type, (*rows, n_outputs)), labels, task)
-    constants = [*body.graph.initializer, *op.initializers]
-    result = with_fields(body, node=[*body.graph.node, *op.nodes], initializer=constants, output=outputs)
+    result = append_nodes(body, op, outputs=outputs)
     helper.set_model_props(result, {**_metadata(result), TRAINED: json.dumps(weights)})
     return result
 
@@ -184,21 +178,24 @@ def _checked_outputs(n_outputs: int | None, labels: np.ndarray | None, task: str
 
 def _features(model: ModelProto, label: str, at: str) -> TensorType:
     """Return type and shape of the tensor to cut at, in the type of the file."""
-    types = value_types(prepare_onnx(model, label))
-    made = {value.name for value in model.graph.input} | {n for node in model.graph.node for n in node.output}
-    if at not in made or not at:
-        close = difflib.get_close_matches(at, sorted(made), n=3)
-        hint = f"did you mean one of {close}?" if close else f"the last ones are {_last(model)}."
+    types, own = value_types(prepare_onnx(model, label)), value_types(model)
+    made = [name for node in model.graph.node for name in node.output if name]
+    known = {value.name for value in model.graph.input}.union(made)
+    if at not in known:
+        close = difflib.get_close_matches(at, sorted(known), n=3)
+        hint = f"did you mean one of {close}?" if close else f"the last ones are {_listed(made)}."
         raise ConversionError(f"at={at!r} is no tensor of the main graph of the file: {hint}")
-    own, known = value_types(model).get(at), types.get(at)
-    elem_type = None if own is None and known is None else (own or known).elem_type  # type: ignore[union-attr]
+    found = types.get(at) or own.get(at) or TensorType(TensorProto.UNDEFINED)
+    elem_type, shape = own.get(at, found).elem_type, found.shape
     if elem_type not in FLOATS:
-        kind = "unknown type" if elem_type is None else TensorProto.DataType.Name(elem_type).lower()
+        kind = TensorProto.DataType.Name(elem_type).lower() if elem_type else "unknown type"
+        floats = [
+            n for n in made if n in types and types[n].elem_type in FLOATS and len(types[n].shape or ()) > 1
+        ]
         raise ConversionError(
             f"Tensor {at!r} has no floating-point features, its elements are {kind}: cut the file before the "
-            f"choice of a class, {_last(model, types)}."
+            f"choice of a class, {_listed([n for n in floats if len(types[n].shape or ()) > 1])}."
         )
-    shape = (known or own).shape  # type: ignore[union-attr]
     if shape is None or len(shape) < 2:
         raise ConversionError(
             f"Tensor {at!r} has the shape {shape}, and features have two dimensions or more, samples first: "
@@ -207,21 +204,9 @@ def _features(model: ModelProto, label: str, at: str) -> TensorType:
     return TensorType(elem_type, shape)
 
 
-def _last(model: ModelProto, types: dict[str, TensorType] | None = None) -> str:
-    """Return the last tensors of a file that may have features, for an error."""
-    names = [name for node in model.graph.node for name in node.output if name]
-    if types is not None:
-        names = [
-            n for n in names if n in types and types[n].elem_type in FLOATS and len(types[n].shape or ()) > 1
-        ]
+def _listed(names: Sequence[str]) -> str:
+    """Return the last three names for an error."""
     return ", ".join(map(repr, names[-3:]))
-
-
-def _cut(model: ModelProto, at: str) -> ModelProto:
-    """Return the part of a file that computes a tensor, without the inputs that nothing else read."""
-    part = prune(with_fields(model, output=[make_value_info(at, None)], value_info=()))
-    read = {at}.union(*map(node_inputs, part.graph.node))
-    return with_fields(part, input=[value for value in part.graph.input if value.name in read])
 
 
 def _pooled(
@@ -240,22 +225,20 @@ def _pooled(
             f"'flatten' makes one vector of them (axis={axis} are the features); axis=-1 predicts at every "
             "position."
         )
-    if pooling == "flatten":
-        sizes = shape[1:]
-        name, rank = (op.Flatten(at, axis=1) if others else at), 2
-    else:
-        sizes = (shape[axis],)
-        name = at
-        if pooling is not None and others:
-            given: dict[str, Any] = {"axes": others} if op.opset < 18 else {}
-            name, rank = op.node(POOLING[pooling], at, *([] if given else [others]), keepdims=0, **given), 2
+    sizes = shape[1:] if pooling == "flatten" else (shape[axis],)
     numbers = [size for size in sizes if isinstance(size, int)]
     if len(numbers) < len(sizes):
         raise ConversionError(
             f"Tensor {at!r} has the shape {shape}: the number of its features is not known. Export the file "
             "with shapes, or use pooling='mean' or 'max'."
         )
-    return name, math.prod(numbers), rank
+    if pooling is None or not others:
+        return at, math.prod(numbers), rank
+    if pooling == "flatten":
+        return op.Flatten(at, axis=1), math.prod(numbers), 2
+    given: dict[str, Any] = {"axes": others} if op.opset < 18 else {}
+    name = op.node(POOLING[pooling], at, *([] if given else [others]), keepdims=0, **given)
+    return name, math.prod(numbers), 2
 
 
 def _free(name: str, taken: Collection[str]) -> str:
@@ -271,19 +254,20 @@ def _outputs(
     op: GraphBuilder, score: str, known: TensorType, labels: np.ndarray | None, task: str
 ) -> list[Any]:
     """Write the outputs of a classifier or a regressor, and return their types."""
-    shape = known.shape or ()
+
+    def named(output: str) -> str:
+        return output if op.claim(output) else op.unique(output)
+
     if task == "regression":
-        output = "prediction" if op.claim("prediction") else op.unique("prediction")
-        op.node("Identity", score, outputs=[output])
+        output = op.node("Identity", score, outputs=[named("prediction")])
         return [make_value_info(output, known)]
-    label, probabilities = (n if op.claim(n) else op.unique(n) for n in ("label", "probabilities"))
-    axis = len(shape) - 1
-    op.node("Softmax", score, outputs=[probabilities], axis=axis)
+    shape = known.shape or ()
+    axis, label = len(shape) - 1, named("label")
+    probabilities = op.node("Softmax", score, outputs=[named("probabilities")], axis=axis)
     if labels is None:
         op.node("ArgMax", score, outputs=[label], axis=axis, keepdims=0)
     else:
-        op.node(
-            "Gather", op.constant(labels), op.ArgMax(score, axis=axis, keepdims=0), outputs=[label], axis=0
-        )
+        number = op.ArgMax(score, axis=axis, keepdims=0)
+        op.node("Gather", op.constant(labels), number, outputs=[label], axis=0)
     kind = TensorProto.STRING if labels is not None and labels.dtype == object else TensorProto.INT64
     return [make_value_info(label, TensorType(kind, shape[:-1])), make_value_info(probabilities, known)]

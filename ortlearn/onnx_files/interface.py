@@ -13,8 +13,6 @@ from ..graphs.editing import renamed_node, with_fields
 from ..graphs.nodes import copy_node
 from .weight_places import weight_places
 
-__all__ = ["holds_weights", "with_interface", "with_zipmap", "without_tensors"]
-
 
 def holds_weights(file: ModelProto, model: ModelProto, names: Collection[str]) -> bool:
     """Return whether the file that a graph was made from holds some of its weights.
@@ -33,9 +31,10 @@ def holds_weights(file: ModelProto, model: ModelProto, names: Collection[str]) -
 
 def without_tensors(file: ModelProto, outputs: Collection[str], inputs: Collection[str]) -> ModelProto:
     """Return a file without some of its outputs, what only they need, and inputs that nothing reads then."""
-    left = [value for value in file.graph.output if value.name not in outputs]
-    rest = prune(with_fields(file, output=left))
-    read = set().union(*map(node_inputs, rest.graph.node), {value.name for value in left})
+    rest = prune(
+        with_fields(file, output=[value for value in file.graph.output if value.name not in outputs])
+    )
+    read = {value.name for value in rest.graph.output}.union(*map(node_inputs, rest.graph.node))
     kept = [value for value in rest.graph.input if value.name not in inputs or value.name in read]
     return with_fields(rest, input=kept)
 
@@ -89,14 +88,12 @@ def with_zipmap(model: ModelProto, classes: np.ndarray) -> ModelProto:
     )
     is_float = probabilities.type.tensor_type.elem_type == TensorProto.FLOAT  # ZipMap takes nothing else
     matrix = probabilities.name if is_float else op.Cast(probabilities.name, to=TensorProto.FLOAT)
-    texts, keys = np.asarray(classes).dtype.kind in "OUS", dict[str, Any]()
-    if texts:
-        keys["classlabels_strings"] = [str(text) for text in classes]
-    else:
-        keys["classlabels_int64s"] = [int(number) for number in classes]
+    texts = np.asarray(classes).dtype.kind in "OUS"
+    name, kind_of = ("classlabels_strings", str) if texts else ("classlabels_int64s", int)
+    keys: dict[str, Any] = {name: list(map(kind_of, classes))}
     op.node("ZipMap", matrix, domain="ai.onnx.ml", outputs=[maps], **keys)
-    value = helper.make_tensor_type_proto(TensorProto.FLOAT, None)
     key = TensorProto.STRING if texts else TensorProto.INT64
+    value = helper.make_tensor_type_proto(TensorProto.FLOAT, None)
     kind = helper.make_sequence_type_proto(helper.make_map_type_proto(key, value))
     result = map_names(model, {labels.name: label})
     outputs = [result.graph.output[0], helper.make_value_info(maps, kind)]

@@ -22,8 +22,6 @@ from .operator_checks import check_operators
 from .versions import pin_versions
 from .weight_places import with_named_weights
 
-__all__ = ["is_onnx_source", "load_onnx", "prepare_onnx", "read_onnx", "without_record"]
-
 
 def is_onnx_source(source: Any) -> bool:
     """Return whether an object stands for an ONNX model: a ModelProto, bytes or a path.

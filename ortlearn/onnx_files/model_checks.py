@@ -12,8 +12,6 @@ from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, numpy_helpe
 from ..exceptions import ConversionError
 from ..graphs import TensorType, count_nodes, subgraphs
 
-__all__ = ["MAX_NODES", "check_sizes", "check_structure"]
-
 #: Nodes of a model, its functions inlined.
 MAX_NODES = 100_000
 #: Graphs within graphs, and functions that call functions.

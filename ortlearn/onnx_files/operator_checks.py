@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
@@ -12,8 +11,6 @@ from ..exceptions import ConversionError
 from ..graphs import TensorType, subgraphs
 from ..graphs.nodes import all_nodes, attribute, attributes_of
 
-__all__ = ["check_operators"]
-
 
 class _Form:
     """A node with what is known of its inputs."""
@@ -21,27 +18,18 @@ class _Form:
     def __init__(
         self, node: NodeProto, types: Mapping[str, TensorType], constants: Mapping[str, TensorProto]
     ):
-        self.node = node
-        self.graphs = list(subgraphs(node))
+        self.node, self._types, self._constants = node, types, constants
         self.n_in, self.n_out = len(node.input), len(node.output)
-        self._types = types
-        self._constants = constants
-        self._attributes = attributes_of(node)
-
-    def get(self, name: str, default: Any = None) -> Any:
-        return self._attributes.get(name, default)
+        self.get = attributes_of(node).get
 
     def dtype(self, index: int) -> str:
         known = self._types.get(self.node.input[index])
         return TensorProto.DataType.Name(known.elem_type) if known else ""
 
-    def shape(self, index: int) -> tuple | None:
-        known = self._types.get(self.node.input[index]) if index < self.n_in else None
-        return None if known is None else known.shape
-
     def shapes(self, *indices: int) -> list[tuple]:
         """Return the shapes of some inputs that are known."""
-        return [shape for shape in map(self.shape, indices) if shape is not None]
+        known = [self._types.get(self.node.input[index]) for index in indices if index < self.n_in]
+        return [own.shape for own in known if own is not None and own.shape is not None]
 
     def ranks(self, *indices: int) -> set[int]:
         return {len(shape) for shape in self.shapes(*indices)}
@@ -56,7 +44,8 @@ class _Form:
 
     def fits_bodies(self, *numbers: tuple[int, int]) -> bool:
         """Return whether the subgraphs have some numbers of inputs and outputs."""
-        return [(len(graph.input), len(graph.output)) for graph in self.graphs] == list(numbers)
+        bodies = subgraphs(self.node)
+        return [(len(graph.input), len(graph.output)) for graph in bodies] == list(numbers)
 
 
 def _has_bad_window(form: _Form) -> bool:
@@ -81,16 +70,12 @@ def _has_bad_equation(form: _Form) -> bool:
     return equation != equation.lower() and b"->" not in equation
 
 
-def _has_bad_range(form: _Form) -> bool:
-    return not form.get("low", 0.0) <= form.get("high", 1.0)
-
-
 def _has_bad_batches(form: _Form) -> bool:
     return not 0 <= form.get("batch_dims", 0) < min(form.ranks(0, 1), default=99)
 
 
-_REDUCED = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
-_REDUCTIONS = " ".join(f"Reduce{name}" for name in _REDUCED)
+_REDUCED = "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare"
+_REDUCTIONS = " ".join(f"Reduce{name}" for name in _REDUCED.split())
 _LOSSES = "NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss"
 _WINDOWS = "Conv ConvInteger ConvTranspose QLinearConv AveragePool LpPool MaxPool"
 _OTHERS = "GroupNormalization InstanceNormalization LpNormalization DFT SplitToSequence STFT Unique"
@@ -108,7 +93,11 @@ _FAULTS: list[tuple[str, Callable[[_Form], bool], str]] = [
     (_WINDOWS, _has_bad_window, "whose kernel, strides, dilations, pads or group do not fit its input"),
     ("GroupNormalization", lambda f: f.get("num_groups", 1) < 1, "whose num_groups is not positive"),
     ("RandomNormal RandomNormalLike", lambda f: not f.get("scale", 1) > 0, "whose scale is not positive"),
-    ("RandomUniform RandomUniformLike", _has_bad_range, "whose high is below its low"),
+    (
+        "RandomUniform RandomUniformLike",
+        lambda f: not f.get("low", 0) <= f.get("high", 1),
+        "whose high is below its low",
+    ),
     ("Einsum", _has_bad_equation, "with capital letters and no '->'"),
     ("GatherND", _has_bad_batches, "whose batch_dims do not fit its inputs"),
     ("Div Mod", lambda f: "INT" in f.dtype(0) and not np.all(f.value(1)), "of integers by zero"),
@@ -125,11 +114,11 @@ def check_operators(model: ModelProto, types: Mapping[str, TensorType], label: s
 
     Functions of the model are inlined. ``label`` says what it was read from, in the plural.
     """
-    constants = {tensor.name: tensor for tensor in model.graph.initializer}
-    for node in all_nodes(model.graph):
+    nodes, constants = list(all_nodes(model.graph)), {t.name: t for t in model.graph.initializer}
+    for node in nodes:
         tensor = attribute(node, "value") if node.op_type == "Constant" and node.output else None
         constants.update({} if tensor is None else {node.output[0]: tensor})
-    for node in all_nodes(model.graph):
+    for node in nodes:
         if node.domain not in ("", "ai.onnx"):
             continue
         for is_fault, reason in [fault[1:] for fault in _FAULTS if node.op_type in fault[0].split()]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto
+from onnx import ModelProto, NodeProto, TensorProto
 
 from ..differentiation.inference import infer_types
 from ..differentiation.random_feed import random_feed
 from ..graphs import (
     GraphBuilder,
     TensorType,
+    append_nodes,
     extract_model,
     graph_names,
     make_value_info,
@@ -19,9 +20,9 @@ from ..graphs import (
     value_types,
 )
 from ..graphs.editing import renamed_node, with_fields
-from .branches import chosen_branch, with_chosen_branches
-
-__all__ = ["Run", "with_probed_shapes"]
+from ..graphs.nodes import needed_nodes
+from ..graphs.view import GraphView
+from .branches import is_choice, with_chosen_branches
 
 #: Runs a graph on arrays by the name of their inputs, and returns its first output.
 Run = Callable[[ModelProto, dict[str, np.ndarray]], np.ndarray]
@@ -38,25 +39,14 @@ def with_probed_shapes(model: ModelProto, run: Run) -> ModelProto:
     It is run on one, two and three random rows, and other lengths that its inputs leave open differ too. An
     If takes its branch where the condition depends on shapes only and was the same each time. A tensor of
     unknown rank is reshaped to the shape that it had: to the lengths that were the same each time, the others
-    as they come.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model.
-    run : callable
-        Runs a graph on arrays by the name of their inputs, and returns its first output.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Model with known ranks; the one given where nothing is unknown, or where it cannot be run so.
+    as they come. Where nothing is unknown, or the model cannot be run so, it is the one given.
     """
-    conditions = [node.input[0] for node in model.graph.node if _is_of_shapes(node, model)]
+    choices = [node.input[0] for node in model.graph.node if is_choice(node)]
+    conditions = [name for name in choices if _depends_on_shapes(name, model)]
     if conditions:
         found = _probe(model, run, conditions, values=True)
-        choices = {n: bool(runs[0][0]) for n, runs in found.items() if len({*map(tuple, runs)}) == 1}
-        model = with_chosen_branches(model, choices)
+        known = {n: bool(runs[0][0]) for n, runs in found.items() if len({*map(tuple, runs)}) == 1}
+        model = with_chosen_branches(model, known)
     unknown = _unknown(model)
     if not unknown:
         return model
@@ -69,43 +59,22 @@ def with_probed_shapes(model: ModelProto, run: Run) -> ModelProto:
     return model
 
 
-def _is_of_shapes(node: NodeProto, model: ModelProto) -> bool:
-    """Return whether an If is chosen by shapes of tensors alone."""
-    return chosen_branch(node) and _depends_on_shapes(node.input[0], model)
-
-
 def _depends_on_shapes(name: str, model: ModelProto) -> bool:
-    producers = {output: node for node in model.graph.node for output in node.output}
+    """Return whether a tensor depends on shapes of tensors alone."""
     inputs = {value.name for value in model.graph.input}
-    pending, seen = [name], set[str]()
-    while pending:
-        tensor = pending.pop()
-        if tensor in inputs:
-            return False
-        node = producers.get(tensor)
-        if node is not None and node.op_type not in OF_SHAPES and tensor not in seen:
-            if node.op_type.startswith("Random"):
-                return False
-            pending.extend(node_inputs(node))
-        seen.add(tensor)
-    return True
+    nodes = needed_nodes([node for node in model.graph.node if node.op_type not in OF_SHAPES], [name])
+    is_random = any(node.op_type.startswith("Random") for node in nodes)
+    return not is_random and inputs.isdisjoint({name}.union(*map(node_inputs, nodes)))
 
 
 def _unknown(model: ModelProto) -> list[str]:
     """Return the tensors of unknown rank, in order; sequences are none of them."""
     inferred = infer_types(model)
-    types = value_types(inferred, infer=False)
-    others = {value.name for value in _values(inferred) if not _may_be_tensor(value)}
-    names = [name for node in model.graph.node for name in node.output if name and name not in others]
-    return [name for name in names if name not in types or types[name].shape is None]
-
-
-def _values(model: ModelProto) -> Iterator[ValueInfoProto]:
-    yield from (*model.graph.input, *model.graph.value_info, *model.graph.output)
-
-
-def _may_be_tensor(value: ValueInfoProto) -> bool:
-    return value.type.WhichOneof("value") in (None, "tensor_type")
+    types, graph = value_types(inferred, infer=False), inferred.graph
+    kinds = {v.name: v.type.WhichOneof("value") for v in (*graph.input, *graph.value_info, *graph.output)}
+    names = [name for node in model.graph.node for name in node.output if name]
+    tensors = [name for name in names if kinds.get(name) in (None, "tensor_type")]
+    return [name for name in tensors if name not in types or types[name].shape is None]
 
 
 def _probe(
@@ -122,14 +91,8 @@ def _probe(
         part = op.Reshape(op.Cast(name, to=TensorProto.INT64), [-1]) if values else op.Shape(name)
         parts.extend([op.Shape(part), part])
     result = op.Concat(*parts, axis=0)
-    graph = with_fields(
-        model,
-        node=[*model.graph.node, *op.nodes],
-        initializer=[*model.graph.initializer, *op.initializers],
-        output=[make_value_info(result, TensorType(TensorProto.INT64, (None,)))],
-        value_info=(),
-    )
-    graph = extract_model(graph, [result])
+    output = make_value_info(result, TensorType(TensorProto.INT64, (None,)))
+    graph = extract_model(append_nodes(model, op, outputs=[output]), [result])
     found: dict[str, list[np.ndarray]] = {name: [] for name in names}
     try:
         for seed, (rows, length) in enumerate(PROBES):
@@ -152,14 +115,14 @@ def _template(shapes: Sequence[np.ndarray]) -> list[int] | None:
 
 def _reshaped(model: ModelProto, name: str, template: Sequence[int]) -> ModelProto:
     """Return a model where a tensor is reshaped right after it is made."""
-    op = GraphBuilder(existing_names=graph_names(model.graph))
-    raw, nodes = op.unique(f"{name}_of_unknown_rank"), []
-    for node in model.graph.node:
+    graph = GraphView(model, types={})
+    raw = graph.op.unique(f"{name}_of_unknown_rank")
+
+    def rule(node: NodeProto) -> bool:
         if name in node.output:
-            op.Reshape(raw, list(template), outputs=[name])
-            nodes.extend([renamed_node(node, {name: raw}), *op.nodes])
-        else:
-            nodes.append(node)
-    return with_fields(
-        model, node=nodes, initializer=[*model.graph.initializer, *op.initializers], value_info=()
-    )
+            graph.op.nodes.append(renamed_node(node, {name: raw}))
+            graph.op.Reshape(raw, list(template), outputs=[name])
+        return name in node.output
+
+    graph.rewrite(rule)
+    return with_fields(graph.to_model(), value_info=())

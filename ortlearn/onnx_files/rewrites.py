@@ -11,8 +11,6 @@ from ..models.distances import guarded_sqrt
 from .patterns import PatternView
 from .scan_distances import rewrite_scan_distances
 
-__all__ = ["rewrite_forms"]
-
 #: Sums of squares and of powers: flat where they are zero, while the slope of their root is infinite there.
 SUMS = (
     ("Max", "x", 0),  # of a difference of products

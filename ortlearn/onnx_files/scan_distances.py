@@ -13,8 +13,6 @@ from ..graphs.view import GraphView
 from ..models.distances import MANY, pairwise_distances
 from .patterns import PatternView
 
-__all__ = ["rewrite_scan_distances"]
-
 SQUARES = (("ReduceSumSquare", "d"), ("ReduceSum", ("Mul", "d", "d")), ("ReduceSum", ("Pow", "d", 2)))
 #: Distances by the differences d of the columns.
 METRICS: dict[Any, str] = {

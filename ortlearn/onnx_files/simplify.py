@@ -8,8 +8,6 @@ from ..graphs import prune
 from ..graphs.nodes import attribute
 from ..graphs.view import GraphView
 
-__all__ = ["is_idle", "remove_idle_nodes"]
-
 #: Operators of any number of inputs that do nothing to a single one.
 OF_MANY = ("Concat", "Max", "Mean", "Min", "Sum")
 

@@ -1,14 +1,25 @@
-"""Versions a graph must have to be trained by every supported onnxruntime."""
+"""Versions a graph must have to be trained by every supported onnxruntime, and files brought to them."""
 
 from __future__ import annotations
 
-from onnx import ModelProto, helper
+from collections.abc import Iterator
 
-from ..graphs import copy_model
-from .newer_opsets import with_older_opset
-from .older_opsets import with_newer_opset
+from onnx import ModelProto, NodeProto, checker, defs, helper, version_converter
 
-__all__ = ["IR_VERSION", "MAX_OPSET", "MIN_OPSET", "OPSET", "pin_versions"]
+from ..differentiation.expand import expand_node
+from ..differentiation.gradient_builder import GradientBuilder
+from ..exceptions import ConversionError
+from ..graphs import (
+    GraphBuilder,
+    copy_model,
+    graph_names,
+    opset_versions,
+    replace_nodes,
+    subgraphs,
+    value_types,
+)
+from ..graphs.editing import with_fields
+from ..graphs.nodes import all_nodes, attribute
 
 #: Opset at conversion: earlier ones lose some scikit-learn models, later ones give the same graphs.
 OPSET = 18
@@ -20,6 +31,11 @@ MAX_OPSET = 21
 MIN_IR_VERSION = 4
 #: Newest IR version that onnxruntime-training 1.19.2 reads.
 IR_VERSION = 10
+#: Opsets that took the batch axis from Scan, gave Resize a choice of coordinates, and Hardmax a single axis.
+#: The first one made operators broadcast as NumPy does.
+BROADCASTING, ONE_SCAN, COORDINATES, ONE_AXIS = 7, 9, 11, 13
+#: Function bodies in function bodies.
+MAX_DEPTH = 8
 
 
 def pin_versions(model: ModelProto) -> ModelProto:
@@ -61,5 +77,130 @@ def pin_versions(model: ModelProto) -> ModelProto:
         pinned.graph.input.remove(value)
     version = versions.get("", MIN_OPSET)
     if version < MIN_OPSET:
-        return with_newer_opset(pinned, version, OPSET)
-    return with_older_opset(pinned, MAX_OPSET) if version > MAX_OPSET else pinned
+        return _upgraded(pinned, version)
+    return _downgraded(pinned) if version > MAX_OPSET else pinned
+
+
+def _standard_nodes(model: ModelProto) -> Iterator[NodeProto]:
+    """Yield the nodes of a model with operators of onnx, those of subgraphs too."""
+    return (node for node in all_nodes(model.graph) if node.domain in ("", "ai.onnx"))
+
+
+# -- from older opsets -----------------------------------------------------------------------------
+
+
+def _upgraded(model: ModelProto, version: int) -> ModelProto:
+    """Return a model of an older opset at ``OPSET``.
+
+    onnx converts it. What it converts into something else is written here: Hardmax of several axes, slopes of
+    channels, and the coordinates of Resize and Upsample.
+    """
+    if version < ONE_AXIS:
+        model = replace_nodes(model, {("", "Hardmax"): _hardmax})
+    try:
+        if version < ONE_SCAN and any(node.op_type == "Scan" for node in all_nodes(model.graph)):
+            raise ValueError("Scan has a batch axis there")
+        converted = version_converter.convert_version(model, OPSET)
+        _check_nodes(converted)
+    except Exception as error:
+        kinds = {node.op_type for node in _standard_nodes(model)}
+        changed = sorted(kind for kind in kinds if _since(kind, version) != _since(kind, OPSET))
+        named = [kind for kind in changed if kind in str(error)] or changed
+        culprits = f"the operators {named}" if changed else "its graph"
+        raise ConversionError(
+            f"The model has opset {version}, and {culprits} could not be converted to {OPSET}: {error}. "
+            f"Export the model again with opset {OPSET}."
+        ) from error
+    if version < BROADCASTING:
+        converted = replace_nodes(converted, {("", "PRelu"): _channel_slopes})
+    if version < COORDINATES:
+        for node in _standard_nodes(converted):
+            if node.op_type == "Resize":
+                _set_old_coordinates(node)
+    return converted
+
+
+def _check_nodes(model: ModelProto) -> None:
+    """Raise a ValidationError for operators that onnx passed on without a form in the new version."""
+    context = checker.C.CheckerContext()
+    context.ir_version, context.opset_imports = model.ir_version, {**opset_versions(model), "": OPSET}
+    for node in _standard_nodes(model):
+        if not any(subgraphs(node)):
+            checker.check_node(node, context)
+
+
+def _since(op_type: str, opset: int) -> int | None:
+    """Return the opset that an operator has its form of an opset from, None where it has none."""
+    known = defs.has(op_type, max_inclusive_version=opset)
+    return defs.get_schema(op_type, opset).since_version if known else None
+
+
+def _hardmax(node: NodeProto, op: GraphBuilder) -> bool:
+    """Write Hardmax of all axes from one on as that of a matrix, which every version computes alike."""
+    x, axis = node.input[0], attribute(node, "axis", 1)
+    matrix = op.Hardmax(op.Flatten(x, axis=axis), axis=1)
+    op.Reshape(matrix, op.Shape(x), outputs=[node.output[0]])
+    return True
+
+
+def _channel_slopes(node: NodeProto, op: GraphBuilder) -> bool:
+    """Write slopes of channels, one for each, in the shape that broadcasts to them."""
+    x, slopes = (op.shape(name) for name in node.input)
+    if x is None or slopes is None or len(slopes) != 1 or slopes[0] == 1 or len(x) < 3:
+        return False
+    wide = op.Reshape(node.input[1], [-1, *[1] * (len(x) - 2)])
+    op.PRelu(node.input[0], wide, outputs=[node.output[0]])
+    return True
+
+
+def _set_old_coordinates(node: NodeProto) -> None:
+    """Make Resize compute what it computed in opset 10, and Upsample before it."""
+    for name, value in (("coordinate_transformation_mode", "asymmetric"), ("nearest_mode", "floor")):
+        for old in [a for a in node.attribute if a.name == name]:
+            node.attribute.remove(old)
+        if name != "nearest_mode" or attribute(node, "mode", b"nearest") == b"nearest":
+            node.attribute.append(helper.make_attribute(name, value))
+
+
+# -- from newer opsets -----------------------------------------------------------------------------
+
+
+def _downgraded(model: ModelProto) -> ModelProto:
+    """Return a model of a newer opset at ``MAX_OPSET``.
+
+    Operators that the older opset does not have are written as the bodies in their specification. The others
+    keep their nodes: what a newer version adds to them are types of elements, and attributes.
+    """
+    version = opset_versions(model)[""]
+    for _ in range(MAX_DEPTH):
+        if all(_exists(node) for node in model.graph.node):
+            break
+        op = GradientBuilder(version, existing_names=graph_names(model.graph), types=value_types(model))
+        nodes: list[NodeProto] = []
+        for node in model.graph.node:
+            body = None if _exists(node) else expand_node(op, node)
+            nodes.extend([node] if body is None else body)
+        model = with_fields(model, node=nodes, initializer=[*model.graph.initializer, *op.initializers])
+    faults = sorted({fault for node in _standard_nodes(model) for fault in _faults(node)})
+    if faults:
+        raise ConversionError(
+            f"The model has opset {version}, and training reads up to {MAX_OPSET}, which lacks "
+            f"{', '.join(faults)}. Export the model again with opset {MAX_OPSET}."
+        )
+    result = copy_model(model)
+    for item in result.opset_import:
+        item.version = MAX_OPSET if item.domain == "" else item.version
+    return result
+
+
+def _exists(node: NodeProto) -> bool:
+    """Return whether the older opset has an operator; operators of other domains count as such."""
+    return node.domain not in ("", "ai.onnx") or defs.has(node.op_type, max_inclusive_version=MAX_OPSET)
+
+
+def _faults(node: NodeProto) -> list[str]:
+    """Return the operator, or else its attributes, where the older opset does not have them."""
+    if not _exists(node):
+        return [node.op_type]
+    known = defs.get_schema(node.op_type, MAX_OPSET).attributes
+    return [f"{node.op_type}({a.name}=...)" for a in node.attribute if a.name not in known]

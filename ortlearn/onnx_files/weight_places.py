@@ -15,8 +15,6 @@ from ..graphs import GraphBuilder, copy_model, subgraphs
 from ..graphs.editing import map_node
 from ..graphs.nodes import attribute, constant_value
 
-__all__ = ["FLOATS", "HALVES", "weight_places", "with_named_weights", "with_values"]
-
 #: Types that are trained in float32.
 HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, *HALVES)
@@ -26,27 +24,21 @@ MAX_FILLED = 2**30
 
 @dataclass
 class Place:
-    """An initializer or a node of a graph that holds floating-point numbers.
+    """An initializer or a node of a graph that holds floating-point numbers."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the weight, unique in the whole model.
-    graph : onnx.GraphProto
-        Graph that it is in.
-    holder : onnx.TensorProto or onnx.NodeProto
-        Initializer, Constant or ConstantOfShape.
-    elem_type : int
-        Type of its elements.
-    shape : tuple of int
-        Its shape.
-    """
-
+    #: Name of the weight, unique in the whole model.
     name: str
     graph: GraphProto
+    #: Initializer, Constant or ConstantOfShape.
     holder: TensorProto | NodeProto
-    elem_type: int
+    #: Its value; what a ConstantOfShape repeats.
+    tensor: TensorProto
     shape: tuple[int, ...]
+
+    @property
+    def elem_type(self) -> int:
+        """Type of its elements."""
+        return self.tensor.data_type
 
     @property
     def inner_name(self) -> str:
@@ -55,13 +47,7 @@ class Place:
 
     def value(self) -> np.ndarray:
         """Return its numbers."""
-        if isinstance(self.holder, TensorProto):
-            return numpy_helper.to_array(self.holder)
-        if self.holder.op_type == "Constant":
-            value = constant_value(self.holder)
-            assert value is not None
-            return value
-        return np.full(self.shape, numpy_helper.to_array(_fill(self.holder)).item())
+        return np.broadcast_to(numpy_helper.to_array(self.tensor), self.shape)
 
     def set(self, array: np.ndarray) -> None:
         """Write other numbers into the graph, in the type that it has there."""
@@ -111,18 +97,8 @@ def weight_places(model: ModelProto) -> dict[str, Place]:
 
     A weight is named by its tensor. One of a branch or body whose name other tensors of the model have too
     gets a number behind it. Constants that are outputs of the main graph are no weights, nor what
-    ConstantOfShape makes of a computed shape.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model, its functions inlined.
-
-    Returns
-    -------
-    dict of str to Place
-        Places by name, the initializers of the main graph first. They refer to the model: :meth:`Place.set`
-        changes it.
+    ConstantOfShape makes of a computed shape. Functions of the model are inlined. Initializers of the main
+    graph come first; :meth:`Place.set` changes the model.
     """
     outputs, budget = {value.name for value in model.graph.output}, [MAX_FILLED]
     counts = Counter(_defined_names(model.graph))
@@ -158,23 +134,24 @@ def _places(graph: GraphProto, outer: Mapping[str, np.ndarray], budget: list[int
     """
     for tensor in graph.initializer:
         if tensor.data_type in FLOATS:
-            yield Place("", graph, tensor, tensor.data_type, tuple(tensor.dims))
+            yield Place("", graph, tensor, tensor, tuple(tensor.dims))
     shapes = {**outer, **{t.name: numpy_helper.to_array(t) for t in graph.initializer if _is_shape(t)}}
     for node in graph.node:
         if node.domain not in ("", "ai.onnx") or not node.output:
             continue
-        if node.op_type == "Constant":
-            tensor = _constant_tensor(node)
-            if tensor is not None and _is_shape(tensor):
+        tensor = _tensor(node)
+        if node.op_type == "Constant" and tensor is not None:
+            if _is_shape(tensor):
                 shapes[node.output[0]] = numpy_helper.to_array(tensor)
-            if tensor is not None and tensor.data_type in FLOATS:
-                yield Place("", graph, node, tensor.data_type, tuple(tensor.dims))
-        elif node.op_type == "ConstantOfShape" and node.input and node.input[0] in shapes:
-            shape, kind = tuple(shapes[node.input[0]].tolist()), _fill(node).data_type
-            n_bytes = math.prod(shape) * 4 if shape and min(shape) > 0 and kind in FLOATS else 0
+            if tensor.data_type in FLOATS:
+                yield Place("", graph, node, tensor, tuple(tensor.dims))
+        elif tensor is not None and node.input and node.input[0] in shapes:
+            shape = tuple(shapes[node.input[0]].tolist())
+            is_one = shape and min(shape) > 0 and tensor.data_type in FLOATS
+            n_bytes = math.prod(shape) * 4 if is_one else 0
             if 0 < n_bytes <= budget[0]:
                 budget[0] -= n_bytes
-                yield Place("", graph, node, kind, shape)
+                yield Place("", graph, node, tensor, shape)
     for node in graph.node:
         for inner in subgraphs(node):
             yield from _places(inner, shapes, budget)
@@ -184,36 +161,22 @@ def _is_shape(tensor: TensorProto) -> bool:
     return tensor.data_type == TensorProto.INT64 and len(tensor.dims) == 1
 
 
-def _constant_tensor(node: NodeProto) -> TensorProto | None:
-    """Return the value of a Constant, where it is a tensor of numbers."""
+def _tensor(node: NodeProto) -> TensorProto | None:
+    """Return the value of a Constant, where it is a tensor of numbers; what a ConstantOfShape repeats."""
+    if node.op_type not in ("Constant", "ConstantOfShape"):
+        return None
     value = attribute(node, "value")
-    if value is not None:
-        return value
-    array = constant_value(node)
-    return None if array is None or array.dtype == object else numpy_helper.from_array(array)
-
-
-def _fill(node: NodeProto) -> TensorProto:
-    """Return what a ConstantOfShape repeats."""
-    value = attribute(node, "value")
-    return numpy_helper.from_array(np.zeros(1, np.float32)) if value is None else value
+    if value is None and node.op_type == "ConstantOfShape":
+        return numpy_helper.from_array(np.zeros(1, np.float32))
+    array = constant_value(node) if value is None else None
+    return value if array is None or array.dtype == object else numpy_helper.from_array(array)
 
 
 def with_named_weights(model: ModelProto) -> ModelProto:
-    """Return a model with all its floating-point constants as initializers of the main graph.
+    """Return a model, its functions inlined, whose floating-point constants are main initializers.
 
     A constant keeps the name of its tensor, see :func:`weight_places`. What another node of the same graph
     reads is read from there; outputs of branches and bodies are copies.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model, its functions inlined.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Model that computes the same.
     """
     result = copy_model(model)
     unique = GraphBuilder(existing_names={*_defined_names(result.graph)}).unique
@@ -221,9 +184,8 @@ def with_named_weights(model: ModelProto) -> ModelProto:
         graph, inner = place.graph, place.inner_name
         if graph is result.graph and isinstance(place.holder, TensorProto):
             continue
-        array = place.value().reshape(place.shape)
-        dtype = helper.tensor_dtype_to_np_dtype(place.elem_type)
-        result.graph.initializer.append(numpy_helper.from_array(array.astype(dtype), name))
+        array = place.value().astype(helper.tensor_dtype_to_np_dtype(place.elem_type))
+        result.graph.initializer.append(numpy_helper.from_array(array, name))
         holders = graph.initializer if isinstance(place.holder, TensorProto) else graph.node
         holders.remove(place.holder)
         if name != inner:
@@ -238,28 +200,10 @@ def with_named_weights(model: ModelProto) -> ModelProto:
 
 
 def with_values(file: ModelProto, arrays: Mapping[str, np.ndarray]) -> ModelProto:
-    """Return a file with other numbers in some of its weights, wherever it keeps them.
+    """Return a file with other numbers in some of its weights, by the names of :func:`weight_places`.
 
-    Parameters
-    ----------
-    file : onnx.ModelProto
-        Model.
-    arrays : mapping of str to ndarray
-        New values by the names of :func:`weight_places`. They are rounded to the type that the file has.
-
-    Returns
-    -------
-    onnx.ModelProto
-        The same model, but for these numbers. A ConstantOfShape becomes a Constant of the same name.
-
-    Raises
-    ------
-    KeyError
-        If the file has no such weight.
-    ValueError
-        If a shape changes.
-    WriteBackError
-        If a finite value is infinite in the type of the file.
+    They are rounded to the type that the file has; a WriteBackError says that a finite value is infinite
+    there. A ConstantOfShape becomes a Constant of the same name.
     """
     result = copy_model(file)
     places = weight_places(result)

@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from ..graphs import node_inputs
 from ..graphs.nodes import all_nodes, attribute
 from ..models.weight import CONSTANT, STATISTIC, Weight
-
-__all__ = ["find_weights", "get_train_initializer"]
 
 _FACTORS, _LAYER = {0: "weight", 1: "weight"}, {1: "weight", 2: "intercept"}
 _NORMALIZATION, _RECURRENT = {1: "scale", 2: "intercept"}, {1: "weight", 2: "weight", 3: "intercept"}
@@ -22,14 +20,12 @@ LEARNED: dict[tuple[str, str], dict[int, str]] = {
     ("", "MatMul"): _FACTORS,
     ("", "Einsum"): {**_FACTORS, 2: "weight"},
     ("", "Gemm"): {**_FACTORS, 2: "intercept"},
-    **{("", name): _LAYER for name in ("Conv", "ConvTranspose")},
+    ("", "Conv"): _LAYER,
+    ("", "ConvTranspose"): _LAYER,
     ("", "DeformConv"): {1: "weight", 3: "intercept"},
     **{("", name): _RECURRENT for name in ("GRU", "RNN")},
     ("", "LSTM"): {**_RECURRENT, 7: "weight"},
-    ("", "BatchNormalization"): _NORMALIZATION,
-    ("", "GroupNormalization"): _NORMALIZATION,
-    ("", "InstanceNormalization"): _NORMALIZATION,
-    ("", "LayerNormalization"): _NORMALIZATION,
+    **{("", f"{of}Normalization"): _NORMALIZATION for of in ("Batch", "Group", "Instance", "Layer")},
     **{("", name): {1: "scale"} for name in ("RMSNormalization", "SimplifiedLayerNormalization")},
     **{(_MICROSOFT, name): _FACTORS for name in ("FusedMatMul", "TransposeMatMul")},
     **{(_MICROSOFT, name): {**_FACTORS, 2: "intercept"} for name in ("FusedGemm", "GemmFastGelu")},
@@ -39,22 +35,11 @@ LEARNED: dict[tuple[str, str], dict[int, str]] = {
     (_MICROSOFT, "GroupNorm"): _NORMALIZATION,
     (_MICROSOFT, "SkipLayerNormalization"): {2: "scale", 3: "intercept", 4: "intercept"},
     (_MICROSOFT, "SkipSimplifiedLayerNormalization"): {2: "scale", 3: "intercept"},
-    (_MICROSOFT, "EmbedLayerNormalization"): {
-        **dict.fromkeys((2, 3, 4), "table"),
-        **{5: "scale", 6: "intercept"},
-    },
+    (_MICROSOFT, "EmbedLayerNormalization"): {2: "table", 3: "table", 4: "table", 5: "scale", 6: "intercept"},
 }
+CONVOLUTIONS = {"Conv", "ConvTranspose", "DeformConv"}
 #: Products: what is added to the product of a weight is its intercept.
-PRODUCTS = {
-    "MatMul",
-    "Gemm",
-    "Einsum",
-    "Conv",
-    "ConvTranspose",
-    "DeformConv",
-    "FusedMatMul",
-    "TransposeMatMul",
-}
+PRODUCTS = {*CONVOLUTIONS, "MatMul", "Gemm", "Einsum", "FusedMatMul", "TransposeMatMul"}
 #: Blocks of rows, or of columns, that the weight of an operator stacks.
 BLOCKS = {"LSTM": 4, "GRU": 3, "Attention": 3}
 #: Operators that read rows of their first input under the numbers in the second.
@@ -95,7 +80,7 @@ def find_weights(model: ModelProto) -> dict[str, Weight]:
     ['coef', 'intercept']
     """
     arrays = {name: array for name, (array, _) in get_train_initializer(model).items()}
-    nodes, constants = list(all_nodes(model.graph)), _constants(model)
+    nodes, constants = list(all_nodes(model.graph)), constant_tensors(model.graph)
     producers = {name: node for node in nodes for name in node.output}
     readers: dict[str, list[tuple[NodeProto, int]]] = {}
     for node in nodes:
@@ -141,11 +126,10 @@ def find_weights(model: ModelProto) -> dict[str, Weight]:
     return found
 
 
-def _constants(model: ModelProto) -> set[str]:
+def constant_tensors(graph: GraphProto) -> set[str]:
     """Return the tensors that depend on no input."""
-    inputs = {value.name for value in model.graph.input}
-    constants = {tensor.name for tensor in model.graph.initializer} - inputs
-    for node in model.graph.node:
+    constants = {tensor.name for tensor in graph.initializer}
+    for node in graph.node:
         if node_inputs(node) <= constants:
             constants.update(node.output)
     return constants
@@ -168,7 +152,7 @@ def _final_reader(
 def _fans(node: NodeProto, array: np.ndarray) -> tuple[int, int]:
     if array.ndim < 2:
         return max(array.size, 1), 1
-    if node.op_type in ("Conv", "ConvTranspose", "DeformConv", "FusedConv"):
+    if node.op_type in {*CONVOLUTIONS, "FusedConv"}:
         field = int(np.prod(array.shape[2:]))
         return array.shape[1] * field, array.shape[0] * field
     rows, columns = array.shape[-2], array.shape[-1]

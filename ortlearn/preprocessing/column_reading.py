@@ -20,8 +20,6 @@ from .columns import (
 )
 from .schema import Input, InputSchema
 
-__all__ = ["check_categories", "read_columns"]
-
 
 def read_columns(X: Any, schema: InputSchema) -> dict[str, np.ndarray]:
     """Return what each input of a graph takes.

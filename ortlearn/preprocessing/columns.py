@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any
 
@@ -9,24 +10,6 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import _get_feature_names, _num_samples
 
-__all__ = [
-    "as_array_like",
-    "as_columns",
-    "column_keys",
-    "column_kind",
-    "column_values",
-    "columns_of",
-    "count_rows",
-    "is_frame",
-    "is_missing",
-    "missing_rows",
-    "refuse_masked",
-    "shape_of",
-    "with_new_columns",
-    "with_readable_names",
-]
-
-OUTSIDE = "indices outside its shape"
 NUMBERS = {"f": "float", "i": "integer", "u": "integer", "b": "bool"}
 
 
@@ -57,51 +40,30 @@ def as_array_like(X: Any, name: str = "X") -> Any:
     if isinstance(X, np.ndarray) and X.dtype.names is not None:
         return {field: X[field] for field in X.dtype.names}
     if issparse(X):
-        _check_sparse(X)
-        return X if X.format in ("csr", "csc") else X.tocsr()
+        return _checked_sparse(X)
     if hasattr(X, "shape") or hasattr(X, "__len__") or not hasattr(X, "__array__"):
         return X
     return np.asarray(X)
 
 
-def _check_sparse(X: Any) -> None:
-    """Raise a ValueError for indices beyond the shape or the values: scipy and onnxruntime follow them."""
-    problem = (_compressed if X.format in ("csr", "csc", "bsr") else _coordinates)(X)
-    if problem:
+def _checked_sparse(X: Any) -> Any:
+    """Return a CSR or CSC matrix; a ValueError for indices outside its shape, which C++ code would follow."""
+    try:
+        if X.format == "coo":  # its constructor checks what its conversion follows
+            type(X)((X.data, X.coords if hasattr(X, "coords") else (X.row, X.col)), shape=X.shape)
+        if X.format == "lil" and list(map(len, X.rows)) != list(map(len, X.data)):
+            raise ValueError("other numbers of values than of indices")
+        if X.format in ("csr", "csc", "bsr"):
+            copy.copy(X).check_format(full_check=True)  # which may change the object, not its arrays
+        if X.format not in ("csr", "csc"):
+            X = X.tocsr()
+            X.check_format(full_check=True)
+    except ValueError as error:
         raise ValueError(
-            f"The sparse matrix of the shape {X.shape} has {problem}: build it again from valid ones."
-        )
-
-
-def _compressed(X: Any) -> str | None:
-    blocks = [size // block for size, block in zip(X.shape, getattr(X, "blocksize", (1, 1)), strict=True)]
-    n_major, n_minor = blocks[::-1] if X.format == "csc" else blocks
-    starts = np.asarray(X.indptr)
-    if len(starts) != n_major + 1 or starts[0] != 0 or np.any(starts[1:] < starts[:-1]):
-        return "an indptr that does not fit its shape or decreases"
-    if starts[-1] > min(len(X.indices), len(X.data)):
-        return "an indptr that points beyond its values"
-    return None if _within(X.indices[: starts[-1]], n_minor) else OUTSIDE
-
-
-def _coordinates(X: Any) -> str | None:
-    if X.format == "dia":  # offsets outside the shape are left out
-        return None
-    if X.format == "lil":
-        columns = np.concatenate([np.empty(0, np.int64), *(np.asarray(row, np.int64) for row in X.rows)])
-        lengths = [len(row) for row in X.rows] == [len(row) for row in X.data]
-        return None if lengths and _within(columns, X.shape[1]) else OUTSIDE
-    if X.format == "dok":
-        pairs = np.array(list(X.keys()), dtype=np.int64).reshape(-1, X.ndim)
-        return None if all(map(_within, pairs.T, X.shape)) else OUTSIDE
-    places = X.coords if hasattr(X, "coords") else (X.row, X.col)
-    if {len(place) for place in places} != {len(X.data)}:
-        return "other numbers of values than of indices"
-    return None if all(map(_within, places, X.shape)) else OUTSIDE
-
-
-def _within(places: np.ndarray, size: int) -> bool:
-    return not len(places) or bool(places.min() >= 0 and places.max() < size)
+            f"The sparse matrix of the shape {X.shape} is invalid ({error}): build it again from indices "
+            "inside its shape."
+        ) from error
+    return X
 
 
 def shape_of(values: Any, name: str) -> tuple[int, ...]:

@@ -27,8 +27,6 @@ from .overwriting import untouched
 from .readers import first_readers, selected_names
 from .schema import InputSchema
 
-__all__ = ["Run", "difference", "probe_rows", "transformed"]
-
 #: Runs a graph on arrays by the name of their inputs, and returns its first output.
 Run = Callable[[ModelProto, dict[str, np.ndarray]], np.ndarray]
 

@@ -17,8 +17,6 @@ from ..models.pipelines import is_idle
 from ..quiet import quiet
 from .readers import selected_names
 
-__all__ = ["check_feature_names", "check_is_a_model", "is_trainer", "last_step", "outcome", "target_tags"]
-
 
 def is_trainer(estimator: Any) -> bool:
     """Return whether an object trains models, such as :class:`~ortlearn.OrtGradientOptimizer`."""

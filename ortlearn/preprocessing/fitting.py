@@ -20,8 +20,6 @@ from ..quiet import quiet
 from .estimator_checks import target_tags
 from .overwriting import untouched
 
-__all__ = ["fit_clone", "is_fitted"]
-
 #: Samples that the shapes of an estimator are fitted on.
 FEW_SAMPLES = 200
 

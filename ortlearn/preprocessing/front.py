@@ -22,8 +22,6 @@ from .rounding import rounded_columns, title_of_columns
 from .schema import InputSchema, matrix_schema
 from .skl2onnx_steps import append_converted
 
-__all__ = ["Split", "rest_of", "split_pipeline"]
-
 Steps = list[tuple[str, Any]]
 
 

@@ -16,8 +16,6 @@ from .columns import as_columns, column_keys, column_kind, column_values, is_fra
 from .readers import Reader, first_readers, selected_names
 from .schema import Input, InputSchema, matrix_schema
 
-__all__ = ["input_schema"]
-
 #: Numbers beyond which a float32 or a float64 has no longer every whole one.
 EXACT = {np.dtype(np.float32): 2**24, np.dtype(np.float64): 2**53}
 

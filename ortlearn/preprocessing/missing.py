@@ -16,8 +16,6 @@ from ..models.pipelines import is_idle
 from .columns import NUMBERS, as_columns, column_kind, columns_of, is_frame, missing_rows, with_new_columns
 from .estimator_checks import outcome
 
-__all__ = ["accepts_missing", "missing_columns"]
-
 #: Columns up to which each is looked at on its own where not all accept missing values.
 MAX_COLUMNS = 64
 

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-__all__ = ["may_overwrite", "untouched"]
-
 
 def may_overwrite(estimator: Any) -> bool:
     """Return whether an estimator might overwrite what it is fitted on, or what it transforms.

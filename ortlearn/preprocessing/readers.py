@@ -8,8 +8,6 @@ from typing import Any
 
 from ..models import find_definition
 
-__all__ = ["Reader", "first_readers", "selected_names"]
-
 
 @dataclass(frozen=True)
 class Reader:

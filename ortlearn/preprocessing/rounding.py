@@ -13,8 +13,6 @@ from scipy.sparse import issparse
 from .columns import columns_of, count_rows
 from .schema import InputSchema
 
-__all__ = ["LOST", "rounded_columns", "rounding", "title_of_columns"]
-
 #: Share of its standard deviation from which on the rounding of a column matters.
 LOST = 1e-3
 #: Samples looked at.

@@ -12,8 +12,6 @@ from onnx import ModelProto, TensorProto, helper
 from ..exceptions import ConversionError
 from ..graphs import TensorType
 
-__all__ = ["Input", "InputSchema", "graph_inputs", "matrix_schema", "schema_of_graph"]
-
 #: Name of the input that takes all columns of a matrix.
 X_NAME = "X"
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)

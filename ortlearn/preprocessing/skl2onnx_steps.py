@@ -18,9 +18,6 @@ from ..models.scores import Scores, transformation
 from ..models.writer import OPSET, ModelWriter
 from ..quiet import quiet
 
-__all__ = ["UndefinedModelError", "append_converted", "convert"]
-
-
 #: Classes of skl2onnx that declare the type of an input.
 DECLARED: dict[int, str] = {
     TensorProto.FLOAT: "FloatTensorType",

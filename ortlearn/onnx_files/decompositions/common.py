@@ -11,8 +11,6 @@ from ...graphs import GraphBuilder
 from ...graphs.nodes import attributes_of
 from .links import LINKS
 
-__all__ = ["Fused"]
-
 
 class Fused:
     """A fused node, and the builder that its replacement is written with.
@@ -41,6 +39,17 @@ class Fused:
     def link(self) -> str:
         """Return the name of the transform of the scores."""
         return self.text("post_transform", "NONE", LINKS)
+
+    def linear(self, coefficients: np.ndarray, intercepts: np.ndarray) -> str:
+        """Append linear scores of the input, with a row of coefficients each; no intercepts are zeros."""
+        intercepts = intercepts if intercepts.size else np.zeros(len(coefficients), dtype=np.float32)
+        product = self.op.MatMul(self.float_input(), self.weight("coef", coefficients.T))
+        return self.op.Add(product, self.weight("intercept", intercepts))
+
+    def linked(self, scores: str, n_outputs: int) -> str:
+        """Append the transform of a regressor's scores; onnxruntime leaves a single column as it is."""
+        link = self.link()
+        return scores if n_outputs == 1 and link != "PROBIT" else LINKS[link](self.op, scores)
 
     def array(self, name: str, *sizes: int) -> np.ndarray:
         """Return a list or a tensor as a vector; it must have one of some lengths, where these are given."""
@@ -119,10 +128,11 @@ class Fused:
         self.op.set_type(self.node.output[0], elem_type, shape)
         return self.give(result)
 
-    def give_scores(self, scores: str) -> bool:
-        """Make a tensor the second output, whose name is made up where the graph does not use it."""
+    def give_scores(self, scores: str, link: str = "NONE") -> bool:
+        """Make transformed scores the second output; its name is made up where the graph does not use it."""
         has_name = len(self.node.output) > 1 and self.node.output[1]
-        return self.give(scores, self.node.output[1] if has_name else self.op.unique("scores"))
+        output = self.node.output[1] if has_name else self.op.unique("scores")
+        return self.give(LINKS[link](self.op, scores), output)
 
     def give_label(self, classes: np.ndarray, scores: str) -> None:
         """Make the class of the largest score the first output, where that has a name."""

@@ -11,8 +11,6 @@ from onnx import TensorProto
 from ...graphs import GraphBuilder
 from ...models.distances import reduced
 
-__all__ = ["LINKS"]
-
 #: Constant of the approximation of the error function by Winitzki (2008), which onnxruntime inverts.
 WINITZKI = 0.147
 #: Pi as onnxruntime has it there.

@@ -8,8 +8,6 @@ from onnx import TensorProto
 from ...models.distances import pairwise_distances, reduced
 from .common import Fused
 
-__all__ = ["cdist", "imputer", "lp_normalization", "normalizer", "scaler"]
-
 
 def scaler(fused: Fused) -> bool:
     """Write a scaler as ``(x - offset) * scale``."""

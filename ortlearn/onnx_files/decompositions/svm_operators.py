@@ -12,8 +12,6 @@ from ...models.support_vectors import pair_scores, pair_votes, weighted_kernel
 from .common import Fused
 from .links import LINKS
 
-__all__ = ["exact_couplings", "svm_classifier", "svm_regressor"]
-
 #: Values of the attribute ``kernel_type``.
 KERNELS = ("LINEAR", "POLY", "RBF", "SIGMOID")
 
@@ -48,10 +46,9 @@ def svm_regressor(fused: Fused) -> bool:
     if count:
         kernel = _kernel(fused, count)
         weight = fused.weight("dual_coef", fused.floats("coefficients", count).reshape(1, -1))
-        product = weighted_kernel(op, kernel, weight)
+        score = op.Add(weighted_kernel(op, kernel, weight), fused.weight("intercept", rho))
     else:
-        product = op.MatMul(fused.float_input(), fused.weight("coef", fused.rows("coefficients", 1).T))
-    score = op.Add(product, fused.weight("intercept", rho))
+        score = fused.linear(fused.rows("coefficients", 1), rho)
     if fused.attribute("one_class", 0):
         score = op.Where(op.Greater(score, 0.0), op.constant(1.0), op.constant(-1.0))
     return fused.give(score)
@@ -100,7 +97,7 @@ def svm_classifier(fused: Fused) -> bool:
         elif link != "NONE":
             score = op.Sub(1.0, pairs)
         return fused.give_scores(op.Concat(score, pairs, axis=1))
-    return fused.give_scores(LINKS[link](op, pairs))
+    return fused.give_scores(pairs, link)
 
 
 def _write_linear_scores(fused: Fused, classes: np.ndarray, link: str) -> bool:
@@ -112,8 +109,7 @@ def _write_linear_scores(fused: Fused, classes: np.ndarray, link: str) -> bool:
     op, n_classes = fused.op, len(classes)
     coefficients = fused.rows("coefficients", n_classes)
     rho = fused.floats("rho", 1, n_classes, n_classes * (n_classes - 1) // 2)[:1]
-    product = op.MatMul(fused.float_input(), fused.weight("coef", coefficients.T))
-    raw = op.Add(product, fused.weight("intercept", rho))
+    raw = fused.linear(coefficients, rho)
     if fused.node.output[0]:
         best = op.ArgMax(raw, axis=1, keepdims=0)
         if n_classes == 2 and not fused.attribute("prob_a"):
@@ -121,7 +117,7 @@ def _write_linear_scores(fused: Fused, classes: np.ndarray, link: str) -> bool:
             count = op.ReduceSum(op.Cast(above, to=TensorProto.INT64), [1], keepdims=0)
             best = op.Where(op.Greater(count, 0), 1, best)
         fused.give_class(classes, best)
-    return fused.give_scores(LINKS[link](op, raw))
+    return fused.give_scores(raw, link)
 
 
 def exact_couplings(model: ModelProto) -> ModelProto:

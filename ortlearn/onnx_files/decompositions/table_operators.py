@@ -7,14 +7,6 @@ from onnx import TensorProto
 
 from .common import Fused
 
-__all__ = [
-    "array_feature_extractor",
-    "category_mapper",
-    "feature_vectorizer",
-    "label_encoder",
-    "one_hot_encoder",
-]
-
 #: How the attribute of the keys of an encoder ends that takes a tensor of some type.
 KEYS = {TensorProto.STRING: "strings", TensorProto.INT64: "int64s", TensorProto.FLOAT: "floats"}
 #: Columns that one input of a FeatureVectorizer may have.
@@ -78,11 +70,8 @@ def label_encoder(fused: Fused) -> bool:
 
 def _entries(fused: Fused, stem: str) -> tuple[str, np.ndarray]:
     """Return the keys or the values of an encoder, and how the name of their attribute ends."""
-    for kind in ("strings", "int64s", "floats", "tensor"):
-        found = fused.array(f"{stem}_{kind}")
-        if found.size:
-            return kind, found
-    return "", np.empty(0)
+    found = {kind: fused.array(f"{stem}_{kind}") for kind in ("strings", "int64s", "floats", "tensor")}
+    return next(((kind, array) for kind, array in found.items() if array.size), ("", np.empty(0)))
 
 
 def category_mapper(fused: Fused) -> bool:

@@ -13,8 +13,6 @@ from ...graphs import copy_model, opset_versions
 from .common import Fused
 from .tree_operators import tree_regressor
 
-__all__ = ["tree_ensemble", "with_tree_opset"]
-
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
 #: Number of the mode that tests membership in a set.
 MEMBER = len(MODES)

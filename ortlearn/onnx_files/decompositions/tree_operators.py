@@ -9,10 +9,7 @@ from onnx import TensorProto
 
 from ...models.distances import reduced
 from .common import Fused
-from .links import LINKS
 from .trees import Trees, base_values, read_trees
-
-__all__ = ["tree_classifier", "tree_regressor"]
 
 #: Stem of the table's name.
 STEM = "leaf_values"
@@ -31,16 +28,12 @@ def tree_regressor(fused: Fused, may_number: bool = True) -> bool:
 
     A single tree may give the numbers of its leaves, where ``may_number`` is true: there is nothing to learn.
     """
-    n_targets, link = int(fused.attribute("n_targets", 1)), fused.link()
+    n_targets = int(fused.attribute("n_targets", 1))
     aggregate = fused.text("aggregate_function", "SUM", AGGREGATES)
     trees, base = read_trees(fused, "target", n_targets), base_values(fused, n_targets)
     numbers = len(trees.tree_ids) == 1 and np.array_equal(trees.values, trees.leaf_nodes[:, None])
     scores = None if numbers and may_number else _scores(fused, trees, base, aggregate)
-    if scores is None:
-        return False
-    if n_targets == 1 and link != "PROBIT":
-        link = "NONE"  # onnxruntime leaves a single column as it is
-    return fused.give(LINKS[link](fused.op, scores))
+    return scores is not None and fused.give(fused.linked(scores, n_targets))
 
 
 def tree_classifier(fused: Fused) -> bool:
@@ -81,7 +74,7 @@ def tree_classifier(fused: Fused) -> bool:
     if are_shares and link == "NONE" and base is None:
         present = op.Add(op.Max(raw, 0.0), TINY)
         raw = op.Div(present, op.ReduceSum(present, [1]))
-    return fused.give_scores(LINKS[link](op, raw))
+    return fused.give_scores(raw, link)
 
 
 def _votes_for_leaves(trees: Trees) -> bool:
@@ -112,34 +105,24 @@ def _scores(fused: Fused, trees: Trees, base: np.ndarray | None, aggregate: str 
     if np.bincount(trees.leaf_trees).max() > MAX_LEAVES or (several and aggregate in ("MIN", "MAX")):
         return None
     outputs = trees.output_of_trees() if several else np.zeros(n_trees, dtype=np.int64)
-    places = np.arange(n_trees)
-    if outputs is not None:  # in rounds with a tree for every output, as boosting grows them
-        for output in range(n_outputs):
-            own = outputs == output
-            places[own] = np.arange(own.sum()) * n_outputs + output
+    if outputs is not None:  # one number for each leaf is enough
         values = values[np.arange(len(values)), outputs[trees.leaf_trees]]
-    n_places = n_trees if outputs is None else (int(places.max()) // n_outputs + 1) * n_outputs
-    reached = op.Gather(fused.weight(STEM, values), _leaf_numbers(fused, trees, places, n_places), axis=0)
-    if n_places > n_trees:
-        there = np.zeros(n_places, dtype=values.dtype)
-        there[places] = 1
-        reached = op.Mul(reached, op.constant(there))
-    if outputs is not None and several:
-        reached = op.Reshape(reached, [-1, n_places // n_outputs, n_outputs])
+    reached = op.Gather(fused.weight(STEM, values), _leaf_numbers(fused, trees), axis=0)
     if aggregate in ("MIN", "MAX"):
         total = reduced(op, AGGREGATES[aggregate], reached, 1)
+    elif several and outputs is not None:
+        # Integers, cast: a product with floats would be taken for one with weights.
+        adds_to = np.equal.outer(outputs, np.arange(n_outputs)).astype(np.int32)
+        total = op.MatMul(reached, op.Cast(adds_to, to=TensorProto.FLOAT))
     else:
         total = op.ReduceSum(reached, [1], keepdims=0 if several else 1)
     total = op.Div(total, float(n_trees)) if aggregate == "AVERAGE" else total
     return total if base is None else op.Add(total, fused.weight("base_values", base))
 
 
-def _leaf_numbers(fused: Fused, trees: Trees, places: np.ndarray, n_places: int) -> str:
-    """Return the position in the table of the leaf that a sample reaches in each tree: int64, (n, n_places).
-
-    Places without a tree give the first leaf.
-    """
-    op, first, x = fused.op, trees.first_leaves, fused.node.input[0]
+def _leaf_numbers(fused: Fused, trees: Trees) -> str:
+    """Return the row of the table with the leaf that a sample reaches in each tree: int64, (n, n_trees)."""
+    op, first, x, n_trees = fused.op, trees.first_leaves, fused.node.input[0], len(trees.tree_ids)
     within = np.arange(len(trees.leaf_trees)) - first[trees.leaf_trees]
     known = op.type(x)
     is_double = known is not None and known.elem_type == TensorProto.DOUBLE
@@ -149,8 +132,8 @@ def _leaf_numbers(fused: Fused, trees: Trees, places: np.ndarray, n_places: int)
         domain="ai.onnx.ml",
         aggregate_function="SUM",
         post_transform="NONE",
-        n_targets=n_places,
-        target_ids=places[trees.leaf_trees].tolist(),
+        n_targets=n_trees,
+        target_ids=trees.leaf_trees.tolist(),
         target_nodeids=trees.leaf_nodes.tolist(),
         target_treeids=trees.tree_ids[trees.leaf_trees].tolist(),
         target_weights=within.astype(float).tolist(),
@@ -158,7 +141,5 @@ def _leaf_numbers(fused: Fused, trees: Trees, places: np.ndarray, n_places: int)
     for attribute in trees.routing:
         op.add_attribute(attribute)
     # onnx infers no shape of the operator's first version.
-    number = op.Reshape(op.Cast(route, to=TensorProto.INT64), [-1, n_places])
-    starts = np.zeros(n_places, dtype=np.int64)
-    starts[places] = first
-    return op.Add(number, op.constant(starts)) if starts.any() else number
+    number = op.Reshape(op.Cast(route, to=TensorProto.INT64), [-1, n_trees])
+    return op.Add(number, op.constant(first)) if first.any() else number

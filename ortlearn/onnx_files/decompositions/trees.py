@@ -9,13 +9,6 @@ from onnx import AttributeProto
 
 from .common import Fused
 
-__all__ = ["Trees", "base_values", "read_trees"]
-
-#: What a TreeEnsembleRegressor needs to route a sample, after ``nodes_``.
-ROUTING = {
-    *("falsenodeids", "featureids", "missing_value_tracks_true", "modes", "nodeids", "treeids"),
-    *("truenodeids", "values", "values_as_tensor"),
-}
 #: Splits one below the other.
 MAX_DEPTH = 10_000
 
@@ -24,7 +17,7 @@ MAX_DEPTH = 10_000
 class Trees:
     """Decision trees: how they route a sample, and what their leaves add to which output."""
 
-    #: Attributes ``nodes_*`` of a TreeEnsembleRegressor.
+    #: Attributes ``nodes_*`` of a TreeEnsembleRegressor, but for the hit rates, which route nothing.
     routing: list[AttributeProto] = field(repr=False)
     #: Numbers of the trees, in the operator's order: (n_trees,).
     tree_ids: np.ndarray
@@ -95,7 +88,7 @@ def read_trees(fused: Fused, prefix: str, n_outputs: int) -> Trees:
     np.add.at(values, cells, weights[known])
     used = np.zeros(values.shape, dtype=bool)
     used[cells] = True
-    routing = [a for a in fused.node.attribute if a.name.removeprefix("nodes_") in ROUTING]
+    routing = [a for a in fused.node.attribute if a.name.startswith("nodes_") and "hitrates" not in a.name]
     return Trees(routing, tree_ids, node_trees[leaves], nodes[leaves], values, used)
 
 

@@ -11,7 +11,7 @@ from ...models import Scores
 from ...models.weight import Weight
 from .graph_end import APPENDED, GraphEnd
 from .outputs import split_outputs
-from .positions import LabelShape, has_positions, position_classes, position_values
+from .positions import LabelShape, position_classes
 from .tasks import classification_scores, multilabel_scores, regression_scores
 
 __all__ = ["APPENDED", "attach_scores"]
@@ -36,12 +36,9 @@ def attach_scores(
     end = GraphEnd(model, types)
     floats, labels = split_outputs(end)
     columns = [end.width(name) or 0 for name in (*labels, *floats)]
-    is_regression = task == "regression" or (task is None and not labels)
-    if is_regression and has_positions(end, floats[0]):
-        scores = position_values(end, floats[0], link)
-    elif is_regression:
+    if task == "regression" or (task is None and not labels):
         scores = regression_scores(end, link)
-    elif all(has_positions(end, name) for name in floats):
+    elif all(len(end.row_shape(name)) > 1 for name in floats):
         scores = position_classes(end, weights, label_shape)
     elif task is None and len(columns) == 2 and columns[0] == columns[1] > 1:
         scores = multilabel_scores(end)  # a matrix of labels beside one of scores

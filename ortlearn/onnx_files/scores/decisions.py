@@ -8,8 +8,6 @@ from ...graphs import node_inputs
 from .graph_end import GraphEnd
 from .links import RawScore, divided_by_sum, log_probabilities, raw_score
 
-__all__ = ["confidence_score", "decision_score", "single_score", "vote_score", "with_shared_votes"]
-
 #: votes + s / (3 (|s| + 1)), in which s breaks ties (``_ovr_decision_function`` of scikit-learn).
 CONFIDENCES = ("Add", "votes", ("Div", "s", ("Mul", ("Add", ("Abs", "s"), "one"), "three")))
 #: Ones where a member m has its best class, other numbers elsewhere.

@@ -11,12 +11,12 @@ from onnx import ModelProto, NodeProto, TensorProto
 from ...graphs import TensorType, append_nodes, make_value_info
 from ...graphs.editing import renamed_node, with_fields
 from ...graphs.nodes import attribute, copy_node, needed_nodes
+from ...models import Scores
 from ..patterns import PatternView
 from ..simplify import is_idle
 
-__all__ = ["APPENDED", "FLOATS", "GraphEnd"]
-
-FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
+#: Number of columns, or the shape of a row.
+Columns = int | Sequence[int | None] | None
 #: How the names of appended nodes begin.
 APPENDED = "head_"
 
@@ -31,12 +31,17 @@ class GraphEnd(PatternView):
         double = any(known is not None and known.elem_type == TensorProto.DOUBLE for known in outputs)
         super().__init__(model, types, dtype=np.float64 if double else np.float32, prefix=APPENDED)
         self._replaced: dict[str, str] = {}
-        self._infos: dict[str, tuple[int, tuple[Any, ...]]] = {}
+        self._infos: dict[str, TensorType] = {}
+
+    def row_shape(self, name: str) -> tuple[int | None, ...]:
+        """Return the dimensions of a tensor after the first, None where they are not known."""
+        shape = self.op.shape(name) or ()
+        return tuple(size if isinstance(size, int) else None for size in shape[1:])
 
     def width(self, name: str) -> int | None:
         """Return the number of columns of a matrix, where it is known."""
-        shape = self.op.shape(name)
-        return shape[1] if shape is not None and len(shape) == 2 and isinstance(shape[1], int) else None
+        sizes = self.row_shape(name)
+        return sizes[0] if len(sizes) == 1 else None
 
     def origin(self, name: str, passing: Collection[str] = ()) -> str:
         """Return the tensor that a tensor equals, before the nodes that do nothing and some others.
@@ -82,31 +87,17 @@ class GraphEnd(PatternView):
         return self.origin(node.input[0]), numbers[0] + (width or 0) * (numbers[0] < 0)
 
     def append(
-        self,
-        op_type: str,
-        *inputs: Any,
-        columns: int | None = None,
-        like: str | None = None,
-        **attributes: Any,
+        self, op_type: str, *inputs: Any, columns: Columns = None, like: str | None = None, **attributes: Any
     ) -> str:
         """Append a node whose result has type and rows of a tensor, the first input by default.
 
-        It has the columns of the tensor, too, unless their number is given.
+        It has the columns of the tensor, too, unless their number is given, or the shape of a row.
         """
         like = like or inputs[0]
         new, known = self.op.node(op_type, *inputs, **attributes), self.op.type(like)
         if known is not None:
-            rows = known.shape[0] if known.shape else None
-            self.op.set_type(new, known.elem_type, (rows, columns or self.width(like)))
-        return new
-
-    def shaped(
-        self, op_type: str, name: str, *inputs: Any, shape: Sequence[int | None], **attributes: Any
-    ) -> str:
-        """Append a node whose result has the type and the samples of a tensor, and a shape after these."""
-        new, known = self.op.node(op_type, name, *inputs, **attributes), self.op.type(name)
-        if known is not None:
-            self.op.set_type(new, known.elem_type, ((known.shape or (None,))[0], *shape))
+            sizes = (self.width(like),) if columns is None else _row_shape(columns)
+            self.op.set_type(new, known.elem_type, ((known.shape or (None,))[0], *sizes))
         return new
 
     def column(self, name: str, index: int) -> str:
@@ -140,9 +131,7 @@ class GraphEnd(PatternView):
         """Return a constant of the type of a tensor."""
         return self.op.constant(np.asarray(value, dtype=self.op.dtype(like) or self.op.float_dtype))
 
-    def replace_output(
-        self, name: str, elem_type: int | None = None, columns: int | Sequence[int | None] | None = None
-    ) -> str:
+    def replace_output(self, name: str, elem_type: int | None = None, columns: Columns = ()) -> str:
         """Free the name of an output, for a new node to give it; return the old tensor's new name.
 
         The new output has the type of the old one by default, and is a vector without ``columns``.
@@ -151,22 +140,26 @@ class GraphEnd(PatternView):
         old = self.op.unique("replaced")
         self._replaced[name] = old
         kind = elem_type or (known.elem_type if known is not None else TensorProto.INT64)
-        sizes = (columns,) if isinstance(columns, int) else tuple(columns or ())
-        self._infos[name] = (kind, ("N", *sizes))
+        self._infos[name] = TensorType(kind, ("N", *_row_shape(columns)))
         self.copy_type(old, name)
         if name in self.producers:
             self.producers[old] = self.producers[name]
         return old
 
+    def scores(self, task: str, score: str, n_outputs: int, link: str, **outputs: Any) -> Scores:
+        """Return the scores of the model, of the type of their tensor."""
+        dtype = np.float64 if self.op.dtype(score) == np.float64 else np.float32
+        return Scores(task, score, n_outputs, link, dtype=np.dtype(dtype), **outputs)
+
     def result(self) -> ModelProto:
         """Return the graph with what was appended; the graph itself if nothing was."""
         if not self.op.nodes and not self._infos:
             return self.model
-        outputs = [
-            make_value_info(value.name, TensorType(*self._infos[value.name]))
-            if value.name in self._infos
-            else value
-            for value in self.graph.output
-        ]
+        infos = {name: make_value_info(name, known) for name, known in self._infos.items()}
+        outputs = [infos.get(value.name, value) for value in self.graph.output]
         nodes = [renamed_node(node, self._replaced) for node in self.nodes]
         return append_nodes(with_fields(self.model, node=nodes, output=outputs, value_info=()), self.op)
+
+
+def _row_shape(columns: Columns) -> tuple[int | None, ...]:
+    return (columns,) if isinstance(columns, int) else tuple(columns or ())

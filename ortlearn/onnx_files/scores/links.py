@@ -8,8 +8,6 @@ from ...graphs.nodes import attribute
 from ...models.scores import LOWEST
 from .graph_end import GraphEnd
 
-__all__ = ["RawScore", "column_logit", "divided_by_sum", "log_probabilities", "raw_score"]
-
 
 class RawScore(NamedTuple):
     """Scores of shape (n, k), and what turns them into probabilities: ``"sigmoid"`` or ``"softmax"``."""
@@ -20,15 +18,12 @@ class RawScore(NamedTuple):
 
 #: One minus p.
 REST = (("Sub", 1, "p"), ("Add", 1, ("Neg", "p")))
+_SUMS = tuple(("Add", 1, ("Exp", minus_z)) for minus_z in (("Neg", "z"), ("Mul", "z", -1), "u"))
 #: Sigmoids of z or of minus u; the last is what scikit-learn takes for the modified Huber loss.
 SIGMOIDS = (
     ("Sigmoid", "z"),
-    ("Div", 1, ("Add", 1, ("Exp", ("Neg", "z")))),
-    ("Div", 1, ("Add", 1, ("Exp", ("Mul", "z", -1)))),
-    ("Div", 1, ("Add", 1, ("Exp", "u"))),
-    ("Reciprocal", ("Add", 1, ("Exp", ("Neg", "z")))),
-    ("Reciprocal", ("Add", 1, ("Exp", ("Mul", "z", -1)))),
-    ("Reciprocal", ("Add", 1, ("Exp", "u"))),
+    *(("Div", 1, total) for total in _SUMS),
+    *(("Reciprocal", total) for total in _SUMS),
     ("Div", ("Add", ("Clip", "z"), 1), 2),
 )
 SOFTMAXES = (("Softmax|LogSoftmax", "z"), ("Exp", ("Sub", "z", ("ReduceLogSumExp", "z"))))

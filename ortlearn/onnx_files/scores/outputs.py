@@ -10,21 +10,17 @@ from onnx import GraphProto
 from ...exceptions import ConversionError
 from ...graphs import node_inputs
 from ...models.weight import Weight
+from ..weights import constant_tensors
 from .graph_end import GraphEnd
 from .links import raw_score
-
-__all__ = ["class_table", "computed_outputs", "probability_output", "split_outputs"]
 
 
 def computed_outputs(graph: GraphProto) -> list[str]:
     """Return the outputs of a graph that are neither constants nor inputs passed on; all where none is."""
-    constants = {tensor.name for tensor in graph.initializer}
+    constants = constant_tensors(graph)
     passed = {value.name for value in graph.input} - constants
     for node in graph.node:
-        read = node_inputs(node)
-        if read <= constants:
-            constants.update(node.output)
-        elif node.op_type == "Identity" and read <= passed:
+        if node.op_type == "Identity" and node_inputs(node) <= passed:
             passed.update(node.output)
     names = [value.name for value in graph.output]
     return [name for name in names if name not in passed | constants] or names

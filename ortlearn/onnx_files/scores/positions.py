@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ...exceptions import ConversionError
 from ...graphs.nodes import attribute
 from ...models import Positions, Scores
 from ...models.weight import Weight
 from .graph_end import GraphEnd
 from .outputs import probability_output, split_outputs
-
-__all__ = ["LabelShape", "has_positions", "position_classes", "position_values"]
 
 #: Shape of the labels of all samples; None where there are none yet.
 LabelShape = tuple[int, ...] | None
@@ -24,32 +20,8 @@ class _Link(NamedTuple):
     """Raw scores in the layout of an output, what makes probabilities of them, and the axis of its sums."""
 
     raw: str
-    link: str | None
-    axis: int | None
-
-
-def has_positions(end: GraphEnd, name: str) -> bool:
-    """Return whether a tensor has more than two dimensions."""
-    return len(end.op.shape(name) or ()) > 2
-
-
-def position_values(end: GraphEnd, output: str, link: str) -> Scores:
-    """Return the scores of a regressor, the elements of an output as columns of shape (n, elements).
-
-    With a log link the scores are what an Exp at the end of the graph takes; one is appended where there is
-    none.
-    """
-    sizes, score = _sizes(end, output), output
-    if link == "log":
-        power = end.producer(output, "Exp")
-        if power is None:
-            score = end.replace_output(output, columns=sizes)
-            end.op.node("Identity", end.op.Exp(score), outputs=[output])
-        else:
-            score = power.input[0]
-    positions = Positions(sizes, apart=False)
-    flat = end.shaped("Reshape", score, [0, -1], shape=(positions.count,))
-    return _scores(end, "regression", flat, positions.count or 0, link, positions, prediction=output)
+    link: str | None = None
+    axis: int | None = None
 
 
 def position_classes(end: GraphEnd, weights: Mapping[str, Weight], labels: LabelShape) -> Scores:
@@ -60,7 +32,7 @@ def position_classes(end: GraphEnd, weights: Mapping[str, Weight], labels: Label
     """
     floats, others = split_outputs(end)
     output, label = probability_output(end, floats, None, weights), others[0] if others else None
-    found, sizes = _find_link(end, output), _sizes(end, output)
+    found, sizes = _find_link(end, output), end.row_shape(output)
     axis = found.axis if found.axis is not None else _argmax_axis(end, label, len(sizes) + 1)
     if axis is None:
         axis = _axis_beside(sizes, labels)
@@ -76,41 +48,25 @@ def position_classes(end: GraphEnd, weights: Mapping[str, Weight], labels: Label
     score = found.raw
     if n_classes > 1 and axis != len(sizes):
         order = [0, *rest, axis]
-        score = end.shaped("Transpose", score, shape=[*positions.shape, n_classes], perm=order)
-    score = end.shaped("Reshape", score, [0, -1, n_classes], shape=(positions.count, n_classes))
+        score = end.append("Transpose", score, columns=[*positions.shape, n_classes], perm=order)
+    score = end.append("Reshape", score, [0, -1, n_classes], columns=(positions.count, n_classes))
     outputs = {"label": label, "probabilities": output if found.link else found.raw, "decision": found.raw}
-    return _scores(end, "classification", score, n_classes, link, positions, **outputs)
-
-
-def _scores(
-    end: GraphEnd, task: str, score: str, n_outputs: int, link: str, positions: Positions, **outputs: Any
-) -> Scores:
-    dtype = np.dtype(np.float64 if end.op.dtype(score) == np.float64 else np.float32)
-    return Scores(task, score, n_outputs, link, dtype=dtype, positions=positions, **outputs)
-
-
-def _sizes(end: GraphEnd, name: str) -> tuple[int | None, ...]:
-    """Return the dimensions of a tensor after the first, None where they are not known."""
-    shape = end.op.shape(name) or ()
-    return tuple(size if isinstance(size, int) else None for size in shape[1:])
+    return end.scores("classification", score, n_classes, link, positions=positions, **outputs)
 
 
 def _find_link(end: GraphEnd, name: str) -> _Link:
     """Return the scores before a softmax or a sigmoid, which may have been transposed or reshaped."""
     name = end.origin(name)
-    node = end.producers.get(name)
+    node, rank = end.producers.get(name), len(end.op.shape(name) or ())
     if node is None or node.domain not in ("", "ai.onnx"):
-        return _Link(name, None, None)
-    rank = len(end.op.shape(name) or ())
+        return _Link(name)
     if node.op_type == "Softmax" and rank:
         return _Link(end.origin(node.input[0]), "softmax", attribute(node, "axis", -1) % rank)
     if node.op_type == "Sigmoid":
-        return _Link(end.origin(node.input[0]), "sigmoid", None)
-    if node.op_type not in ("Transpose", "Reshape"):
-        return _Link(name, None, None)
-    before = _find_link(end, node.input[0])
+        return _Link(end.origin(node.input[0]), "sigmoid")
+    before = _find_link(end, node.input[0]) if node.op_type in ("Transpose", "Reshape") else _Link(name)
     if before.link is None:
-        return _Link(name, None, None)
+        return _Link(name)
     raw = end.append_copy(node, {node.input[0]: before.raw})[node.output[0]]
     return _Link(raw, before.link, _axis_after(end, node, before.axis))
 

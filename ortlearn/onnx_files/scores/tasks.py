@@ -9,14 +9,13 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from ...exceptions import ConversionError
-from ...models import Scores
+from ...graphs.nodes import needed_nodes
+from ...models import Positions, Scores
 from ...models.weight import Weight
 from .decisions import confidence_score, decision_score, single_score, vote_score, with_shared_votes
 from .graph_end import GraphEnd
 from .links import RawScore, column_logit, divided_by_sum, log_probabilities, raw_score
 from .outputs import class_table, probability_output, split_outputs
-
-__all__ = ["classification_scores", "multilabel_scores", "regression_scores"]
 
 #: What may follow the last weight of decision scores.
 COLUMNS_AND_SUMS = {
@@ -33,24 +32,29 @@ def _scores(end: GraphEnd, task: str, score: str, link: str, **outputs: Any) -> 
             f"Tensor {score!r} must have a shape (n, k) with a known k to be trained, not "
             f"{end.op.shape(score)}."
         )
-    dtype = np.dtype(np.float64 if end.op.dtype(score) == np.float64 else np.float32)
-    return Scores(task, score, width, link, dtype=dtype, **outputs)
+    return end.scores(task, score, width, link, **outputs)
 
 
 def regression_scores(end: GraphEnd, link: str) -> Scores:
     """Return the scores of a regressor, whose predictions are compared with the targets.
 
     With a log link the scores are what an Exp at the end of the graph takes, and where there is none,
-    one is appended: the model then predicts ``exp(score)``.
+    one is appended: the model then predicts ``exp(score)``. The elements of an output of more than two
+    dimensions are columns of the scores.
     """
     score = output = split_outputs(end)[0][0]
+    sizes = end.row_shape(output)
     if link == "log":
-        power = end.producer(output, passing=("Identity", "Reshape"))
+        power = end.producer(output, passing=("Identity", "Reshape") if len(sizes) < 2 else ())
         if power is not None and power.op_type == "Exp":
             score = power.input[0]
         else:
-            score = end.replace_output(output, columns=end.width(output) or 1)
+            score = end.replace_output(output, columns=sizes)
             end.op.node("Identity", end.op.Exp(score), outputs=[output])
+    if len(sizes) > 1:
+        positions = Positions(sizes, apart=False)
+        count, score = positions.count, end.append("Reshape", score, [0, -1], columns=(positions.count,))
+        return end.scores("regression", score, count or 0, link, prediction=output, positions=positions)
     score = end.origin(score)
     score = end.as_column(score) if len(end.op.shape(score) or ()) == 1 else score
     return _scores(end, "regression", score, link, prediction=output if link == "log" else None)
@@ -153,8 +157,6 @@ def _after_weights(
 
 def _is_bottleneck(end: GraphEnd, node: NodeProto, output: str) -> bool:
     """Return whether an output depends on the inputs of the graph through one node only."""
-    needed, inputs = {output}, {value.name for value in end.model.graph.input}
-    for other in reversed(end.model.graph.node):
-        if other.output[0] != node.output[0] and needed.intersection(other.output):
-            needed.update(other.input)
-    return not needed & inputs
+    others = [other for other in end.nodes if other.output[0] != node.output[0]]
+    read = {output}.union(*(other.input for other in needed_nodes(others, [output])))
+    return read.isdisjoint(value.name for value in end.graph.input)
