@@ -4,18 +4,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..losses import LogLoss
-from .base import ModelDefinition, Route
+from .base import ModelDefinition, Objective, Route
 from .constraints.signs import Positive
+from .ensembles import decision_of, given, mean
 from .isotonic import interpolated
-from .members import decision_of, given, mean
-from .objectives import Objective
 from .scores import (
     Scores,
     binary_classes,
     class_scores,
     classes_of_probabilities,
     difference,
-    joined,
     of_two_classes,
 )
 from .writer import ModelWriter
@@ -61,10 +59,10 @@ def _calibrated(op: ModelWriter, part: Any, x: str, path: str) -> tuple[str | No
             logit, share = CALIBRATORS[part.method](op, calibrator, column)
         logits.append(logit)
         columns.append(share)
-    score = None if None in logits else joined(op, [name for name in logits if name is not None])
+    score = None if None in logits else op.joined([name for name in logits if name is not None])
     if binary:
         return score, of_two_classes(op, columns[0])
-    shares = joined(op, columns)
+    shares = op.joined(columns)
     total = op.ReduceSum(shares, [1], keepdims=1)
     none = op.Equal(total, 0.0)  # every class has the same share then
     return score, op.Where(none, 1.0 / len(columns), op.Div(shares, op.Where(none, 1.0, total)))

@@ -6,13 +6,12 @@ from typing import Any
 import numpy as np
 from scipy.special import digamma
 
-from ..losses import RowObjective
+from ..losses import BaseLoss, RowObjective
 from .base import ModelDefinition
 from .constraints.sets import Simplex, Triangular
 from .constraints.signs import Positive
 from .distances import guarded_sqrt, pairwise_distances
 from .forms import Logarithm
-from .objectives import Objective
 from .scores import Scores
 from .writer import ModelWriter
 
@@ -49,8 +48,7 @@ class KMeansDefinition(_CentersDefinition):
     (Lloyd, "Least squares quantization in PCM", 1982).
     """
 
-    def objective(self, model: Any, total_weight: float) -> Objective | None:
-        return Objective(RowObjective())
+    loss: type[BaseLoss] | None = RowObjective
 
 
 class MeanShiftDefinition(_CentersDefinition):
@@ -136,8 +134,7 @@ class GaussianMixtureDefinition(ModelDefinition):
     and Machine Learning", 2006, equation 9.14).
     """
 
-    def objective(self, model: Any, total_weight: float) -> Objective | None:
-        return Objective(RowObjective())
+    loss: type[BaseLoss] | None = RowObjective
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         squares, log_det = _mahalanobis(op, model, x)
@@ -173,8 +170,7 @@ class BayesianGaussianMixtureDefinition(GaussianMixtureDefinition):
     they were fitted (Bishop, 2006, equations 10.65 and 10.66).
     """
 
-    def objective(self, model: Any, total_weight: float) -> Objective | None:
-        return None  # the bound that is maximised has divergences from the prior besides
+    loss = None  # the bound that is maximised has divergences from the prior besides
 
     def _log_weights(self, op: ModelWriter, model: Any) -> str:
         n_columns, freedom = model.means_.shape[1], model.degrees_of_freedom_

@@ -1,6 +1,6 @@
 """Samples in a graph: a matrix of numbers, or columns of several kinds."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +12,9 @@ from ..graphs import GraphBuilder
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns of several kinds: numbers, whole numbers or text.
+    """Columns of several kinds: numbers, whole numbers or text."""
 
-    ``tensors`` has one of shape (n, 1) for each column; None for one that nothing reads.
-    """
-
-    tensors: tuple[str | None, ...]
+    tensors: tuple[str | None, ...]  # of shape (n, 1), for each column; None for one that nothing reads
 
 
 class SampleWriter(GraphBuilder):
@@ -74,8 +71,21 @@ class SampleWriter(GraphBuilder):
                 known = self.type(column)
                 is_number = known is None or known.elem_type == self.elem_type
                 numbers.append(column if is_number else self.Cast(column, to=self.elem_type))
-            self._matrices[x] = numbers[0] if len(numbers) == 1 else self.Concat(*numbers, axis=1)
+            self._matrices[x] = self.joined(numbers)
         return self._matrices[x]
+
+    def joined(self, columns: Sequence[str]) -> str:
+        """Return some matrices side by side."""
+        return columns[0] if len(columns) == 1 else self.Concat(*columns, axis=1)
+
+    def look_up(self, tensor: str, keys: Sequence[Any], values: Sequence[int], default: int = 0) -> str:
+        """Return the value of each key, texts or whole numbers; the default of what is no key.
+
+        onnx crashes where it does not know the type of the tensor.
+        """
+        options: Any = {"keys_strings" if isinstance(keys[0], str) else "keys_int64s": list(keys)}
+        options |= {"values_int64s": list(values), "default_int64": default}
+        return self.node("LabelEncoder", tensor, domain="ai.onnx.ml", **options)
 
     def ones_where(self, condition: str) -> str:
         """Return 1 where a condition holds, 0 elsewhere."""
@@ -87,8 +97,7 @@ class SampleWriter(GraphBuilder):
         known = self.type(column)
         elem_type = self.elem_type if known is None else known.elem_type
         if elem_type == TensorProto.STRING:
-            options: dict[str, Any] = {"keys_strings": [""], "values_int64s": [0], "default_int64": 0}
-            zeros = self.node("LabelEncoder", column, domain="ai.onnx.ml", **options)
+            zeros = self.look_up(column, [""], [0])
         elif elem_type == TensorProto.INT64:
             zeros = self.Mul(column, 0)
         else:  # missing values are no number times zero

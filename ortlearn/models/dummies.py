@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 
 from ..losses import AbsoluteErrorLoss, BaseLoss, LogLoss, QuantileLoss, SquaredErrorLoss
-from .base import ModelDefinition
+from .base import ModelDefinition, Objective
 from .constraints.sets import Simplex
+from .ensembles import one_hot
 from .forms import Reshaped
-from .members import one_hot
-from .objectives import Objective
 from .scores import Scores, classes_of_shares, classification, log_shares, regression
 from .writer import ModelWriter
 
@@ -47,9 +46,7 @@ class DummyClassifierDefinition(ModelDefinition):
 
     takes_columns = True
     flexible = False
-
-    def objective(self, model: Any, total_weight: float) -> Objective | None:
-        return Objective(LogLoss())
+    loss = LogLoss
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         if model.strategy in ("stratified", "uniform"):

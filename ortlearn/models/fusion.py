@@ -12,10 +12,8 @@ from ..graphs.editing import with_fields
 from ..graphs.nodes import needed_nodes
 from ..graphs.view import GraphView
 
-__all__ = ["FusedForm", "attribute_of", "computes", "fuse", "replace_tensors"]
-
-#: Version of the ai.onnx.ml domain, where a graph uses it.
-ML_OPSET = 3
+#: Domain of the operators, and its version where a graph uses it.
+ML, ML_OPSET = "ai.onnx.ml", 3
 
 
 class FusedForm:
@@ -57,11 +55,8 @@ def computes(model: ModelProto, tensor: str) -> bool:
 
 
 def fuse(model: ModelProto, forms: Iterable[FusedForm]) -> ModelProto:
-    """Return a model for inference with the fused operators that definitions declared.
-
-    What was declared last comes first: it may take in what was declared before it.
-    """
-    for form in reversed(tuple(forms)):
+    """Return a model for inference with the fused operators that definitions declared."""
+    for form in reversed(tuple(forms)):  # the last one may take in what was declared before it
         model = form.apply(model)
     return _without_copies(model)
 
@@ -95,4 +90,4 @@ def replace_tensors(
     nodes = needed_nodes([*kept[:first], *op.nodes, *kept[first:]], outputs)
     read = set(outputs).union(*map(node_inputs, nodes))
     tensors = [tensor for tensor in (*graph.initializer, *op.initializers) if tensor.name in read]
-    return with_fields(model, {"ai.onnx.ml": ML_OPSET}, node=nodes, initializer=tensors)
+    return with_fields(model, {ML: ML_OPSET}, node=nodes, initializer=tensors)

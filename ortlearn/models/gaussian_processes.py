@@ -27,7 +27,6 @@ from .scores import (
     classes_of_probabilities,
     classification,
     decisions,
-    joined,
     log_shares,
     of_two_classes,
     regression,
@@ -219,7 +218,7 @@ class GaussianProcessClassifierDefinition(ModelDefinition):
             for number, member in enumerate(model.base_estimator_.estimators_):
                 with op.inside(f"estimators_[{number}]"):
                     members.append(_process(op, member, x))
-        latents, positives = (joined(op, columns) for columns in zip(*members, strict=True))
+        latents, positives = (op.joined(columns) for columns in zip(*members, strict=True))
         if model.multi_class == "one_vs_one":
             return _of_pairs(op, latents, positives, model.classes_)
         shares = op.Div(positives, op.ReduceSum(positives, [1]))

@@ -11,7 +11,6 @@ from .base import ModelDefinition
 from .constraints.base import Constraint
 from .constraints.sets import Increasing, Rising
 from .forms import Form
-from .objectives import Objective
 from .scores import Scores, regression
 from .writer import ModelWriter
 
@@ -82,8 +81,7 @@ class IsotonicDefinition(ModelDefinition):
     raises an error.
     """
 
-    def objective(self, model: Any, total_weight: float) -> Objective | None:
-        return Objective(SquaredErrorLoss())
+    loss = SquaredErrorLoss
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         return regression(op, interpolated(op, model, x, model.y_min, model.y_max))

@@ -9,7 +9,7 @@ from ..graphs import GraphBuilder
 from .base import ModelDefinition
 from .forms import Transposed
 from .kernels import PAIRWISE, centred_kernel, default_gamma, fitted_rows, pairwise_kernel
-from .scores import Scores, joined, transformation
+from .scores import Scores, transformation
 from .writer import ModelWriter
 
 #: Intervals of :class:`~sklearn.kernel_approximation.AdditiveChi2Sampler` by its number of steps.
@@ -94,7 +94,7 @@ class AdditiveChi2SamplerDefinition(ModelDefinition):
             size = op.Mul(roots, math.sqrt(2.0 / math.cosh(math.pi * j * length)))
             angle = op.Mul(op.Log(positive), j * length)
             parts += [op.Mul(size, cosine(op, angle)), op.Mul(size, op.Sin(angle))]
-        return transformation(op, joined(op, parts), len(parts) * model.n_features_in_)
+        return transformation(op, op.joined(parts), len(parts) * model.n_features_in_)
 
 
 class PolynomialCountSketchDefinition(ModelDefinition):

@@ -1,18 +1,16 @@
 """Linear and generalised linear models."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from ..losses import GammaLoss, PoissonLoss, SquaredErrorLoss, TweedieLoss
-from .base import ModelDefinition
+from .base import ModelDefinition, Objective
 from .constraints.signs import NotNegative
 from .forms import Reshaped, Transposed
 from .fused_linear import FusedLinear
-from .objectives import Objective, elastic
+from .objectives import elastic
 from .scores import (
     Scores,
     binary_classes,

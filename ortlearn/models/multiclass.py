@@ -10,10 +10,9 @@ from sklearn.dummy import DummyClassifier
 from sklearn.multiclass import OneVsRestClassifier, _ConstantPredictor
 
 from ..losses import LogLoss
-from .base import ModelDefinition
+from .base import ModelDefinition, Objective
 from .coupling import pair_table
-from .forms import Transposed
-from .members import (
+from .ensembles import (
     MembersDefinition,
     decision_of,
     given,
@@ -22,14 +21,14 @@ from .members import (
     positive_probability,
     write_members,
 )
-from .objectives import Objective, common_objective
+from .forms import Transposed
+from .objectives import common_objective
 from .scores import (
     LOWEST,
     Scores,
     classification,
     decisions,
     indicator,
-    joined,
     label_of,
     log_sigmoids,
     of_two_classes,
@@ -44,14 +43,14 @@ def _decisions(op: ModelWriter, model: Any, members: list[Scores]) -> str:
     found = [decision_of(member) for member in members]
     if None in found or not all(hasattr(member, "decision_function") for member in model.estimators_):
         return ""
-    return joined(op, [name for name in found if name is not None])
+    return op.joined([name for name in found if name is not None])
 
 
 def _probabilities(op: ModelWriter, model: Any, members: list[Scores]) -> str | None:
     """Return the probabilities of the second classes side by side; None where a member has none."""
     if not all(hasattr(member, "predict_proba") for member in model.estimators_):
         return None
-    return joined(op, [positive_probability(op, member) for member in members])
+    return op.joined([positive_probability(op, member) for member in members])
 
 
 def _responses(op: ModelWriter, model: Any, members: list[Scores]) -> str:
@@ -68,7 +67,7 @@ def _responses(op: ModelWriter, model: Any, members: list[Scores]) -> str:
         if by_decision and decision_of(scores) is None:
             raise op.fail(member, "the graph does not have its decision_function.")
         found.append(given(op, scores, "decision_function" if by_decision else "predict_proba"))
-    return joined(op, found)
+    return op.joined(found)
 
 
 def _threshold(model: Any) -> float:
@@ -122,7 +121,7 @@ class OneVsRestDefinition(_Sums):
         if any(map(is_regressor, model.estimators_)):
             score = op.Sub(responses, 0.5)
         else:
-            score = joined(op, [logit_of(op, member) for member in members])
+            score = op.joined([logit_of(op, member) for member in members])
         shares, decision = _probabilities(op, model, members), _decisions(op, model, members)
         above = op.Cast(op.Greater(responses, _threshold(model)), to=TensorProto.INT64)
         if model.multilabel_:
@@ -183,7 +182,7 @@ class OneVsOneDefinition(MembersDefinition):
         if any(map(is_regressor, model.estimators_)):
             raise op.fail(model, "its members are regressors, whose predictions are no votes.")
         members, classes = write_members(op, model, x), model.classes_
-        numbers = joined(op, [label_column(op, member) for member in members])
+        numbers = op.joined([label_column(op, member) for member in members])
         confidences = _responses(op, model, members)
         decision, sums = pair_decisions(op, op.Equal(numbers, 1), confidences, len(classes))
         if len(classes) == 2:
@@ -203,7 +202,7 @@ class MultiOutputRegressorDefinition(_Sums):
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         members = write_members(op, model, x)
-        return regression(op, joined(op, [member.predicted for member in members]), len(members))
+        return regression(op, op.joined([member.predicted for member in members]), len(members))
 
 
 def _log_probabilities(op: ModelWriter, scores: Scores) -> str:
@@ -235,7 +234,7 @@ def _chained(op: ModelWriter, model: Any, x: str) -> list[Scores]:
     method = getattr(model, "chain_method_", "predict")
     for i, member in enumerate(model.estimators_):
         columns = [op.matrix(x), *(given(op, scores, method) for scores in members)]
-        members.append(op.write(member, joined(op, columns), f"estimators_[{i}]"))
+        members.append(op.write(member, op.joined(columns), f"estimators_[{i}]"))
     return [members[int(position)] for position in np.argsort(model.order_)]
 
 
@@ -244,7 +243,7 @@ class RegressorChainDefinition(_Sums):
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         members = _chained(op, model, x)
-        return regression(op, joined(op, [member.predicted for member in members]), len(members))
+        return regression(op, op.joined([member.predicted for member in members]), len(members))
 
 
 class ClassifierChainDefinition(_Sums):

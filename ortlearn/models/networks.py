@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ..losses import LogLoss, PoissonLoss, SquaredErrorLoss
-from .base import ModelDefinition
+from .base import ModelDefinition, Objective
 from .forms import Reshaped, Transposed
-from .objectives import Objective, elastic
+from .objectives import elastic
 from .scores import Scores, binary_classes, class_scores, indicator, regression, transformation
 from .writer import ModelWriter
 

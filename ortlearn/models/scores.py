@@ -149,11 +149,6 @@ def _table(classes: np.ndarray) -> np.ndarray:
     return classes.astype(object) if classes.dtype.kind in "OUS" else classes.astype(np.int64)
 
 
-def joined(op: ModelWriter, columns: Sequence[str]) -> str:
-    """Return some matrices side by side."""
-    return columns[0] if len(columns) == 1 else op.Concat(*columns, axis=1)
-
-
 def of_two_classes(op: ModelWriter, second: str) -> str:
     """Return the probabilities of two classes from that of the second, of shape (n, 1)."""
     return op.Concat(op.Sub(1.0, second), second, axis=1)
@@ -277,9 +272,9 @@ def several_outputs(
         )
     groups = tuple(1 if len(own) == 2 else len(own) for own in classes)
     link = "sigmoid" if max(groups) == 1 else "softmax"
-    label = None if None in labels else joined(op, [own for own in labels if own is not None])
+    label = None if None in labels else op.joined([own for own in labels if own is not None])
     outputs |= {"label": label, "classes": classes, "groups": groups}
-    return Scores("multilabel", joined(op, scores), sum(groups), link, **outputs)
+    return Scores("multilabel", op.joined(scores), sum(groups), link, **outputs)
 
 
 def classes_of_shares(

@@ -1,4 +1,4 @@
-"""Support vector machines: kernels of samples with support vectors, summed."""
+"""Support vector machines and kernel ridge regression: weighted sums of kernels of samples."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,8 +13,17 @@ from ..graphs import GraphBuilder
 from .base import ModelDefinition
 from .constraints.signs import Positive
 from .coupling import coupled_probabilities, disagreement, least_disagreement, pair_table
-from .forms import Transposed, dense_form
-from .kernels import of_products, products, radial, remote_centre
+from .forms import Form, Reshaped, Transposed, dense_form
+from .kernels import (
+    PAIRWISE,
+    default_gamma,
+    fitted_rows,
+    of_products,
+    pairwise_kernel,
+    products,
+    radial,
+    remote_centre,
+)
 from .multiclass import pair_decisions
 from .scores import OUTLIERS, Scores, classification, decisions, log_shares, regression
 from .writer import ModelWriter
@@ -197,3 +206,30 @@ def pair_votes(op: GraphBuilder, pairs: str, n_classes: int) -> str:
     wins = op.Cast(op.Greater(pairs, 0.0), to=TensorProto.INT32)
     signs = op.Sub(op.Add(wins, wins), np.array(1, dtype=np.int32))
     return op.MatMul(signs, pair_table(n_classes))
+
+
+class KernelRidgeDefinition(ModelDefinition):
+    """KernelRidge: ``K(x, X_fit_) dual_coef_``.
+
+    A sample of a precomputed kernel is its kernel with all samples of the fit. What is minimised has the
+    norm of a function space, ``alpha tr(dual_coef_' K dual_coef_)``, which no penalty of ours is (Murphy,
+    "Machine Learning: a probabilistic perspective", 2012, section 14.4.3).
+    """
+
+    not_in_objective = ("alpha",)
+
+    def covers(self, model: Any) -> bool:
+        return isinstance(model.kernel, str) and model.kernel in PAIRWISE
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        rows = fitted_rows(op, model, "X_fit_", model.kernel)
+        gamma = default_gamma(model.kernel, model.gamma, model.n_features_in_)
+        options = gamma, float(model.coef0), float(model.degree)
+        kernel = pairwise_kernel(op, x, rows, model.kernel, *options)
+        n_outputs = model.dual_coef_.size // len(model.dual_coef_)
+        form: Form = Reshaped((1, -1)) if model.dual_coef_.ndim == 1 else Transposed()
+        weights = op.parameter(model, "dual_coef_", form=form, role="weight")
+        return regression(op, weighted_kernel(op, kernel, weights), n_outputs)
+
+    def shape_predictions(self, model: Any, n_dimensions: int) -> None:
+        model.dual_coef_ = model.dual_coef_.reshape((-1, 1)[:n_dimensions])

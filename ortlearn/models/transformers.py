@@ -13,7 +13,7 @@ from .constraints.signs import Positive
 from .inverses import undone_power
 from .kernels import unit_rows
 from .registry import definition_of
-from .scores import Scores, joined, transformation
+from .scores import Scores, transformation
 from .writer import ModelWriter
 
 #: Below that, ``(e^z - 1) / z`` is a sum of powers of z: the difference would lose its digits.
@@ -94,7 +94,7 @@ class PolynomialFeaturesDefinition(ModelDefinition):
             _products(op, x, powers[part])
             for part in np.split(np.arange(len(powers)), np.flatnonzero(np.diff(degrees)) + 1)
         ]
-        return transformation(op, joined(op, blocks), len(powers))
+        return transformation(op, op.joined(blocks), len(powers))
 
 
 def _products(op: ModelWriter, x: str, powers: np.ndarray) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 from onnx import TensorProto
 
 from .base import ModelDefinition, Route
-from .members import decision_of
+from .ensembles import decision_of
 from .registry import definition_of, inner_part
 from .scores import Scores, difference, label_of
 from .writer import ModelWriter

@@ -5,8 +5,6 @@ Leaves, scale and bias are read and set by ``get_leaf_values``, ``set_leaf_value
 and ``set_scale_and_bias``.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 from collections.abc import Callable

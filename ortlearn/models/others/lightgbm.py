@@ -5,8 +5,6 @@ What is read and set is what LightGBM documents: ``Booster.dump_model``, ``get_l
 Support" of its advanced topics.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """What boosters of several packages share: splits on categories, and penalties of leaves."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,8 +10,6 @@ from ...losses import BaseLoss
 from ...penalties import BasePenalty, ElasticPenalty, L1Penalty, L2Penalty, NoPenalty
 from .. import ModelWriter, Objective, category_numbers
 from ..trees import Nodes
-
-__all__ = ["CategorySplit", "boosting_objective", "with_category_columns", "with_codes"]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """XGBoost: sums of the values of leaves, or linear models. It computes in float32."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

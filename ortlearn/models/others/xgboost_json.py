@@ -17,8 +17,6 @@ from .. import Access
 from ..trees import Nodes
 from .splits import CategorySplit
 
-__all__ = ["LOGARITHMS", "LOGITS", "BaseScore", "Booster", "LeafValues", "LinearWeights", "booster_of"]
-
 #: Objectives whose raw scores are logits, or logarithms, of what base_score is.
 LOGITS = {"binary:logistic", "reg:logistic"}
 LOGARITHMS = {"count:poisson", "reg:gamma", "reg:tweedie"}

@@ -9,8 +9,8 @@ from onnx import TensorProto
 
 from ..base import ModelDefinition
 from ..constraints.signs import Positive
+from ..ensembles import predicted_classes, shares_of, write_members
 from ..forms import Kept
-from ..members import predicted_classes, shares_of, write_members
 from ..scores import (
     Scores,
     binary_classes,

@@ -19,13 +19,13 @@ from ...losses import (
     QuantileLoss,
     SquaredErrorLoss,
 )
-from ..base import ModelDefinition
+from ..base import ModelDefinition, Objective
 from ..encoders import category_numbers
 from ..forms import Composed, Reshaped, Scaled
-from ..objectives import Objective, elastic
+from ..objectives import elastic
 from ..parameters import Access
 from ..pipelines import column_positions
-from ..scores import Scores, binary_classes, class_scores, difference, joined, regression
+from ..scores import Scores, binary_classes, class_scores, difference, regression
 from ..writer import ModelWriter
 from .nodes import STEM, TREE_LEAVES, Leaves, Nodes, trees_of
 from .routing import leaf_numbers, leaf_sums
@@ -245,7 +245,7 @@ def _split_on_categories(
         threshold[own] = 0.5
         count += len(own)
     nodes = replace(nodes, feature=feature, threshold=threshold, missing_left=nodes.missing_left & ~is_split)
-    return nodes, joined(op, columns), count
+    return nodes, op.joined(columns), count
 
 
 def _members(bits: np.ndarray, count: int) -> np.ndarray:

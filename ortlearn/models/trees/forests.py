@@ -6,10 +6,9 @@ import numpy as np
 from sklearn.ensemble import _iforest
 
 from ...losses import AbsoluteErrorLoss, LogLoss, SquaredErrorLoss
-from ..base import ModelDefinition
+from ..base import ModelDefinition, Objective
 from ..constraints.sets import Shares
 from ..forms import Composed, Form, Reshaped, Scaled
-from ..objectives import Objective
 from ..parameters import Access
 from ..scores import (
     LOWEST,

@@ -1,7 +1,5 @@
 """The graph that leads samples to the leaves of trees, and sums the values of these."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
