@@ -79,7 +79,8 @@ def _nodes(splits: list[dict[str, Any]], zeros: dict[int, int]) -> tuple[Nodes, 
             low = limit >= 0 if split["missing_type"] == "None" else split["default_left"]
         threshold.append(limit)
         missing_left.append(low)
-    return Nodes.of_splits(*children.values(), feature, threshold, missing_left), on_categories
+    left, right = children.values()
+    return Nodes.of_splits(left, right, feature, threshold, missing_left), on_categories
 
 
 def _misses_zeros(split: dict[str, Any]) -> bool:
