@@ -128,10 +128,7 @@ class ModelDefinition:
         return False
 
     def covers(self, model: Any) -> bool:
-        """Return whether the definition covers a fitted estimator as its parameters have it.
-
-        True by default. What is not covered is converted by skl2onnx.
-        """
+        """Return whether the definition covers an estimator as it was fitted; skl2onnx converts others."""
         return True
 
     def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
@@ -139,10 +136,7 @@ class ModelDefinition:
         raise op.fail(model, "its inverse is not known: transform labels by a scaler or a function of numpy.")
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
-        """Yield the parts of a fitted estimator that its columns go to; none where it reads them itself.
-
-        ``columns`` are the positions in X of the columns that it is given.
-        """
+        """Yield the parts that the columns, at positions in X, go to; none where it reads them itself."""
         yield from ()
 
     def children(self, model: Any) -> Iterator[Any]:
@@ -154,9 +148,9 @@ class ModelDefinition:
         return model
 
     def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
-        """Make a regressor of one output predict (n,) or (n, 1), where its attributes can tell which.
+        """Make a regressor of one output, a copy, predict (n,) or (n, 1), where its attributes can tell.
 
-        It is a copy, and changed. Returned is the estimator inside whose predictions it passes on, if any.
+        Returned is the estimator inside whose predictions it passes on, if any.
         """
         return None
 
@@ -198,7 +192,4 @@ class ModelDefinition:
         raise NotImplementedError
 
     def finish(self, model: Any) -> None:
-        """Bring what follows from the parameters of an estimator up to date, once they are written back.
-
-        It is a copy that holds the trained parameters, and is changed.
-        """
+        """Bring what follows from written parameters up to date, on a copy of the estimator."""

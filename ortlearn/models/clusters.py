@@ -42,10 +42,9 @@ class _CentersDefinition(ModelDefinition):
 
 
 class KMeansDefinition(_CentersDefinition):
-    """KMeans and MiniBatchKMeans: the nearest centre.
+    """KMeans and MiniBatchKMeans: the nearest centre; the sum of the losses of samples is the inertia.
 
-    The loss of a sample is its squared distance to that centre; the sum over samples is the inertia
-    (Lloyd, "Least squares quantization in PCM", 1982).
+    Lloyd, S. P., "Least squares quantization in PCM", IEEE Transactions on Information Theory 28, 1982.
     """
 
     loss: type[BaseLoss] | None = RowObjective
@@ -56,11 +55,7 @@ class MeanShiftDefinition(_CentersDefinition):
 
 
 class AffinityPropagationDefinition(_CentersDefinition):
-    """AffinityPropagation: the nearest of the samples that stand for others.
-
-    They are samples of the fit in scikit-learn, which maximises similarities to them; training moves them
-    freely, as it does the centres of KMeans.
-    """
+    """AffinityPropagation: the nearest of the samples that stand for others, which training moves freely."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         if not hasattr(model, "cluster_centers_"):
@@ -86,10 +81,7 @@ class BirchDefinition(_CentersDefinition):
 
 
 class BisectingKMeansDefinition(KMeansDefinition):
-    """BisectingKMeans: down a tree of clusters, each time to the nearer one of two.
-
-    Centres of clusters that were split only decide the branch: they are not trained.
-    """
+    """BisectingKMeans: down a tree of clusters; the centres of those that were split are not trained."""
 
     def chosen(self, op: ModelWriter, model: Any, x: str, squares: str) -> str:
         splits = list(_splits(model._bisecting_tree))
@@ -130,8 +122,8 @@ def _splits(node: Any) -> Iterator[Any]:
 class GaussianMixtureDefinition(ModelDefinition):
     """GaussianMixture: ``log sum_k w_k N(x; m_k, (P_k P_k')^-1)``, P the Cholesky factors of precisions.
 
-    The objective is minus that, summed over samples, without ``reg_covar`` (Bishop, "Pattern Recognition
-    and Machine Learning", 2006, equation 9.14).
+    The objective is minus that, without ``reg_covar`` (Bishop, "Pattern Recognition and Machine Learning",
+    2006, equation 9.14).
     """
 
     loss: type[BaseLoss] | None = RowObjective
@@ -164,10 +156,9 @@ class GaussianMixtureDefinition(ModelDefinition):
 
 
 class BayesianGaussianMixtureDefinition(GaussianMixtureDefinition):
-    """BayesianGaussianMixture: the same with expected logarithms of weights and of determinants.
+    """BayesianGaussianMixture: the same with expected logarithms of weights and of determinants, as fitted.
 
-    Those are digamma functions, which ONNX lacks, of the parameters of their distributions: they stay as
-    they were fitted (Bishop, 2006, equations 10.65 and 10.66).
+    They are digamma functions of parameters of distributions (Bishop, 2006, equations 10.65 and 10.66).
     """
 
     loss = None  # the bound that is maximised has divergences from the prior besides

@@ -30,10 +30,7 @@ class SampleWriter(GraphBuilder):
         return helper.np_dtype_to_tensor_dtype(self.float_dtype)
 
     def columns(self, x: Any, positions: Iterable[int], n_columns: int | None = None) -> Any:
-        """Return some columns of a matrix, or of columns, in the order of their positions.
-
-        Where ``n_columns`` of the matrix is known, all of them in their order are the matrix itself.
-        """
+        """Return some columns by position; the matrix itself for all ``n_columns`` of it."""
         wanted = [int(position) for position in positions]
         if isinstance(x, Columns):
             known = dict(enumerate(x.tensors))  # nothing reads columns after the last one

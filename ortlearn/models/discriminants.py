@@ -56,9 +56,8 @@ class QuadraticDiscriminantDefinition(ModelDefinition):
 class NearestCentroidDefinition(ModelDefinition):
     """NearestCentroid: ``-d(x / s, c_k / s)^2 + 2 log p_k``, with centroids c, deviations s and priors p.
 
-    Hastie, T., Tibshirani, R. and Friedman, J., "The Elements of Statistical Learning", 2nd edition 2009,
-    equation 18.2. Where priors are equal, scikit-learn predicts the nearest centroid of features that are
-    not divided, and by manhattan distances this is all it does.
+    Hastie, Tibshirani and Friedman, "The Elements of Statistical Learning", 2009, equation 18.2. Where priors
+    are equal, and by manhattan distances, scikit-learn predicts the nearest centroid of features not divided.
     """
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:

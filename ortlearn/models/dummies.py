@@ -38,10 +38,9 @@ class DummyRegressorDefinition(ModelDefinition):
 
 
 class DummyClassifierDefinition(ModelDefinition):
-    """DummyClassifier: the shares of the classes, or one class.
+    """DummyClassifier: one class, or the shares of the samples, which minimise the log loss.
 
-    The shares of the samples are the probabilities that minimise the log loss (Bishop, "Pattern Recognition
-    and Machine Learning", 2006, equation 2.35).
+    Bishop, "Pattern Recognition and Machine Learning", 2006, equation 2.35.
     """
 
     takes_columns = True

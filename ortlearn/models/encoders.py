@@ -19,10 +19,9 @@ def as_text(value: Any) -> str:
 
 
 def category_numbers(op: ModelWriter, column: str, categories: Sequence[Any]) -> str:
-    """Append the number of each sample's category.
+    """Append the number of each sample's category: 0 for a value that is none, else its position plus one.
 
-    It is 0 for a value that is no category, else one more than its position, of int64. ``column`` is text,
-    whole numbers or numbers; it and the result have the shape (n, 1).
+    The column is text, whole numbers or numbers; it and the result, of int64, have the shape (n, 1).
     """
     values = np.asarray(categories)
     known = op.type(column)

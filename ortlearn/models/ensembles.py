@@ -93,10 +93,7 @@ def shares_of(op: ModelWriter, scores: Scores) -> str:
 
 
 def predicted_classes(op: ModelWriter, scores: Scores) -> str:
-    """Return a one in the column of the class that a classifier predicts, zeros elsewhere: (n, n_classes).
-
-    That may be another class than that of the largest score, as it is of votes.
-    """
+    """Return a one in the column of the predicted class: of votes, not that of the largest score."""
     classes = np.asarray(scores.classes)
     if scores.label is None:  # ONNX has no type for the classes
         return one_hot(op, op.ArgMax(shares_of(op, scores), axis=1, keepdims=0), len(classes))
@@ -125,10 +122,7 @@ def given(op: ModelWriter, scores: Scores, method: str) -> str:
 
 
 def _mean_objective(model: Any, total_weight: float, weights: Any = None) -> Objective | None:
-    """Return the members' loss at their mean, and the mean of their penalties.
-
-    The scores of a mean of classifiers are the logarithms of probabilities: the log loss alone is for these.
-    """
+    """Return the members' loss at their mean, of classifiers the log loss alone, and the mean penalty."""
     found = common_objective(model.estimators_, total_weight)
     if found is None or (hasattr(model, "classes_") and not isinstance(found.loss, LogLoss)):
         return None

@@ -17,17 +17,13 @@ ML, ML_OPSET = "ai.onnx.ml", 3
 
 
 class FusedForm:
-    """A part of a graph that a fused operator computes for inference.
+    """A part of a graph that a fused operator computes for inference, declared beside the nodes of the part.
 
-    A definition declares it while it writes the nodes of the part. Tensors keep their names, and parameters
-    are initializers under the names that :meth:`ModelWriter.parameter` gave them.
+    Tensors keep their names, and parameters are initializers under those of :meth:`ModelWriter.parameter`.
     """
 
     def apply(self, model: ModelProto) -> ModelProto:
-        """Return a model for inference, or a part of one, with the fused operator.
-
-        The model as it is where it does not compute the part, or the operator cannot do so.
-        """
+        """Return a model for inference, or a part of one, with the operator; as it is where it cannot be."""
         raise NotImplementedError
 
     def by_rows(self) -> FusedForm | None:
@@ -36,10 +32,7 @@ class FusedForm:
 
 
 def attribute_of(name: str, values: np.ndarray) -> AttributeProto:
-    """Return numbers or bytes as an attribute; those of float64 as a tensor, as operators of trees have it.
-
-    It takes a fraction of the time of onnx.helper, which looks at every number.
-    """
+    """Return numbers or bytes as an attribute; float64 as a tensor. onnx.helper looks at every number."""
     if values.dtype == np.float64:
         return helper.make_attribute(f"{name}_as_tensor", numpy_helper.from_array(values))
     kinds = {"f": AttributeProto.FLOATS, "S": AttributeProto.STRINGS}
@@ -77,10 +70,7 @@ def _without_copies(model: ModelProto) -> ModelProto:
 def replace_tensors(
     model: ModelProto, tensors: Sequence[str], write: Callable[[GraphBuilder], None]
 ) -> ModelProto:
-    """Return the model with other nodes that compute some tensors.
-
-    ``write`` appends them under the names of the tensors, from what comes before the first one.
-    """
+    """Return the model with other nodes for some tensors: ``write`` appends them under the names of these."""
     graph = model.graph
     op = GraphBuilder(opset_versions(model).get("", 18), existing_names=graph_names(graph))
     write(op)

@@ -40,10 +40,7 @@ HYPER = "fitted hyper-parameter of the kernel"
 
 @dataclass(frozen=True)
 class _Kernel:
-    """Write the kernel of a process, which has ``kernel_`` and ``X_train_``.
-
-    The reason is why the samples of the fit are not trained by default, empty where they are.
-    """
+    """Write the kernel of a process; the reason is why the samples of the fit are not trained."""
 
     op: ModelWriter
     process: Any
@@ -226,10 +223,7 @@ class GaussianProcessClassifierDefinition(ModelDefinition):
 
 
 def _of_pairs(op: ModelWriter, latents: str, second: str, classes: np.ndarray) -> Scores:
-    """Return the classes of votes of pairs, which have no probabilities.
-
-    What is trained is the product of the probabilities of a class in its pairs, by its logarithm.
-    """
+    """Return the classes of votes of pairs; trained are products of probabilities of classes in pairs."""
     above = op.Greater(latents, 0.0)
     votes = pair_decisions(op, above, second, len(classes))[0]
     table = pair_table(len(classes)).astype(op.float_dtype)
@@ -243,10 +237,9 @@ def _process(op: ModelWriter, process: Any, x: str) -> tuple[str, str]:
     """Append the latent mean of a process of two classes, and the probability of the second, columns.
 
     Rasmussen and Williams, algorithm 3.2: ``f = K (y - pi)``, ``v = L^-1 W^(1/2) K'``,
-    ``s = k(x, x) - v v'``. The logistic function averaged over N(f, s) is, with that function written
-    as ``sum c erf(l z) / 2 + sum c / 2`` (Williams, C. K. I. and Barber, D., "Bayesian classification
-    with Gaussian processes", IEEE TPAMI 1998, appendix A), ``sum c erf(l f / sqrt(1 + 2 l^2 s)) / 2``
-    plus the same constant.
+    ``s = k(x, x) - v v'``. The logistic function, as ``sum c erf(l z) / 2 + sum c / 2`` (Williams, C. K. I.
+    and Barber, D., "Bayesian classification with Gaussian processes", IEEE TPAMI 1998, appendix A), averaged
+    over N(f, s) is ``sum c erf(l f / sqrt(1 + 2 l^2 s)) / 2`` plus the same constant.
     """
     writer = _Kernel(op, process, x, FITTED)
     kernel = writer.matrix()

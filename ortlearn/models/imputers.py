@@ -106,8 +106,8 @@ def _imputed_text(op: ModelWriter, model: Any, x: Columns, position: int) -> str
 class IterativeImputerDefinition(ModelDefinition):
     """IterativeImputer: each column is predicted from others where it is missing, round after round.
 
-    Azur, M. J., Stuart, E. A., Frangakis, C. and Leaf, P. J., "Multiple imputation by chained equations: what
-    is it and how does it work?", International Journal of Methods in Psychiatric Research 20, 2011.
+    Azur, M. J. et al., "Multiple imputation by chained equations: what is it and how does it work?",
+    International Journal of Methods in Psychiatric Research 20, 2011.
     """
 
     def covers(self, model: Any) -> bool:
@@ -148,12 +148,9 @@ class IterativeImputerDefinition(ModelDefinition):
 class KNNImputerDefinition(ModelDefinition):
     """KNNImputer: the mean over the nearest samples of the fit that have a value.
 
-    Squared distances are over the columns in which both samples have values, divided by the share of these
-    columns. Of samples at the same distance the first ones count, where scikit-learn takes any.
-
-    References
-    ----------
-    Troyanskaya, O. et al., "Missing value estimation methods for DNA microarrays", Bioinformatics 17, 2001.
+    Squared distances over the columns in which both samples have values are divided by the share of these. Of
+    samples at one distance the first ones count, where scikit-learn takes any (Troyanskaya, O. et al.,
+    "Missing value estimation methods for DNA microarrays", Bioinformatics 17, 2001).
     """
 
     continuous = False

@@ -43,10 +43,7 @@ def _constraint(low: float | None, high: float | None) -> tuple[Constraint, int]
 
 
 def interpolated(op: ModelWriter, model: Any, column: str, low: float | None, high: float | None) -> str:
-    """Append the lines between the thresholds of an IsotonicRegression, of shape (n, 1) as the samples.
-
-    Values stay between the bounds, where these are given.
-    """
+    """Append the lines between the thresholds of an IsotonicRegression, (n, 1), within bounds if any."""
     places = np.asarray(model.X_thresholds_, dtype=op.float_dtype)
     constraint, sign = _constraint(low, high)
     form = _Directed(sign, sign if model.increasing_ else -sign)
@@ -77,8 +74,7 @@ class IsotonicDefinition(ModelDefinition):
     """IsotonicRegression: the values at the thresholds stay in their order, and in their bounds.
 
     It minimises the squared error (Barlow, R. E. et al., "Statistical Inference under Order Restrictions",
-    1972, section 1.2). Outside of the thresholds the graph gives NaN where scikit-learn gives NaN or
-    raises an error.
+    1972, section 1.2). Outside the thresholds the graph gives NaN where scikit-learn gives NaN or an error.
     """
 
     loss = SquaredErrorLoss

@@ -25,11 +25,7 @@ from .writer import ModelWriter
 
 
 def linear_scores(op: ModelWriter, model: Any, x: str) -> str:
-    """Append ``x @ coef_.T + intercept_``, of shape (n, k).
-
-    ``coef_`` has the shape (n_features,) or (k, n_features); with the model's ``positive``, it stays at zero
-    or above.
-    """
+    """Append ``x @ coef_.T + intercept_``, of shape (n, k); ``positive`` coefficients stay so."""
     constraint = NotNegative() if getattr(model, "positive", False) else None
     coef = op.parameter(model, "coef_", form=Transposed(), role="weight", constraint=constraint, drawn=True)
     scores, intercept = op.MatMul(x, coef), ""
@@ -56,11 +52,7 @@ class _Linear(ModelDefinition):
 
 
 class LinearRegressorDefinition(_Linear):
-    """Models that predict ``x @ coef_.T + intercept_``, whatever their fit minimises.
-
-    Those without an objective: paths of least angles, pursuits, medians of subsets, penalties of their own
-    for each coefficient.
-    """
+    """Models that predict ``x @ coef_.T + intercept_``, whatever their fit minimises."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         return regression(op, linear_scores(op, model, x), len(np.atleast_2d(model.coef_)))
@@ -77,8 +69,8 @@ class LinearRegressorDefinition(_Linear):
 class GeneralizedLinearDefinition(ModelDefinition):
     """Poisson, gamma and Tweedie regression: the inverse link of linear scores.
 
-    They minimise ``sum(w * d(y, f)) / (2 sum(w)) + alpha / 2 * |coef|^2``, d the deviance (User guide of
-    scikit-learn, "Generalized Linear Models"); our losses are half the deviance.
+    They minimise ``sum(w * d(y, f)) / (2 sum(w)) + alpha / 2 * |coef|^2``, d the deviance, twice our losses
+    (User guide of scikit-learn, "Generalized Linear Models").
     """
 
     flexible = False

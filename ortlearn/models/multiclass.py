@@ -54,10 +54,7 @@ def _probabilities(op: ModelWriter, model: Any, members: list[Scores]) -> str | 
 
 
 def _responses(op: ModelWriter, model: Any, members: list[Scores]) -> str:
-    """Append what members of two classes say, as ``sklearn.multiclass._predict_binary`` has it, side by side.
-
-    These are predictions of regressors, decisions where there are some, and probabilities otherwise.
-    """
+    """Append what members say, side by side, as ``sklearn.multiclass._predict_binary`` has it."""
     found = []
     for member, scores in zip(model.estimators_, members, strict=True):
         if is_regressor(member):
@@ -142,9 +139,8 @@ class OneVsRestDefinition(_Sums):
 class OutputCodeDefinition(MembersDefinition):
     """OutputCodeClassifier: the class whose code word c is nearest to what the members say, r.
 
-    Trained are ``2 r c - |c|^2``, squared distances but for ``-|r|^2``, which all classes share (Dietterich,
-    T. G. and Bakiri, G., "Solving multiclass learning problems via error-correcting output codes", Journal of
-    Artificial Intelligence Research 2 (1995), 263-286).
+    Trained are ``2 r c - |c|^2``, squared distances but for ``-|r|^2`` (Dietterich, T. G. and Bakiri, G.,
+    "Solving multiclass learning problems via error-correcting output codes", JAIR 2 (1995), 263-286).
     """
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
@@ -159,8 +155,8 @@ def pair_decisions(op: ModelWriter, second: str, confidences: str, n_classes: in
     """Return the votes of pairs of classes with their confidences, and the sums s of the confidences.
 
     The decisions are ``votes + s / (3 (|s| + 1))``, as ``sklearn.utils.multiclass._ovr_decision_function``
-    has them. Of each pair (i, j), i < j, ``second`` says whether it votes for j, and ``confidences`` is the
-    confidence in j, both of shape (n, n_pairs).
+    has them. Of each pair (i, j), i < j, ``second`` says whether it votes for j, and ``confidences`` those in
+    j.
     """
     signs = -pair_table(n_classes).astype(op.float_dtype)
     votes = op.Cast(second, to=op.elem_type)

@@ -69,10 +69,7 @@ def _distances(op: ModelWriter, model: Any, x: str, reason: str = "") -> tuple[s
 def ordered_distances(
     op: ModelWriter, x: str, rows: str, metric: str, params: Mapping[str, Any]
 ) -> tuple[str, Function]:
-    """Append what is in the order of the distances to some rows, by a metric and its parameters.
-
-    Returned are its name and the function that makes distances of it.
-    """
+    """Append what is in the order of the distances to some rows; return it and what makes distances of it."""
     metric = METRICS[metric]
     if metric == "cosine":
         cosines = products(op, unit_rows(op, x), unit_rows(op, rows))
@@ -128,10 +125,7 @@ def _mean(op: ModelWriter, model: Any, x: str) -> Function:
 
 @dataclass(frozen=True)
 class _ValuesOfSamples(Form):
-    """Values of the samples of a fit, one for those that are the same, as a bootstrap has many.
-
-    They are as near as each other: which of them are the nearest is not known, and makes no difference so.
-    """
+    """Values of the samples of a fit, one for those that are the same, as a bootstrap has many."""
 
     first: np.ndarray
     group: np.ndarray
@@ -215,8 +209,7 @@ class NeighborsTransformerDefinition(_Neighbors):
 class LocalOutlierFactorDefinition(_Neighbors):
     """LocalOutlierFactor for new samples: how dense it is around a sample, beside its neighbours.
 
-    Breunig, M. M., Kriegel, H.-P., Ng, R. T. and Sander, J., "LOF: identifying density-based local
-    outliers", SIGMOD 2000.
+    Breunig, Kriegel, Ng and Sander, "LOF: identifying density-based local outliers", SIGMOD 2000.
     """
 
     def covers(self, model: Any) -> bool:
@@ -236,10 +229,10 @@ class LocalOutlierFactorDefinition(_Neighbors):
 
 
 class IsomapDefinition(ModelDefinition):
-    """Isomap: kernel PCA of minus half the squares of geodesic distances.
+    """Isomap: kernel PCA of minus half the squares of geodesic distances, through the nearest neighbours.
 
-    Those of a new sample lead through its nearest neighbours (Tenenbaum, de Silva and Langford, "A global
-    geometric framework for nonlinear dimensionality reduction", Science 290, 2000).
+    Tenenbaum, de Silva and Langford, "A global geometric framework for nonlinear dimensionality reduction",
+    Science 290, 2000.
     """
 
     def covers(self, model: Any) -> bool:
@@ -262,9 +255,9 @@ class IsomapDefinition(ModelDefinition):
 class LocallyLinearDefinition(ModelDefinition):
     """LocallyLinearEmbedding: the weighted sum of the embeddings of the nearest neighbours.
 
-    The weights sum to one and are those of the neighbours that sum to the sample nearly: with C the
-    differences from it, they solve ``(C C' + reg trace(C C') I) w = 1`` (Saul and Roweis, "Think globally,
-    fit locally", JMLR 4, 2003, section 2).
+    The weights w sum to one; with C the differences of neighbours from the sample, they solve
+    ``(C C' + reg trace(C C') I) w = 1`` (Saul and Roweis, "Think globally, fit locally", JMLR 4, 2003,
+    section 2).
     """
 
     def covers(self, model: Any) -> bool:

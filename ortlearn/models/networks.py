@@ -31,9 +31,8 @@ ACTIVATIONS: dict[str, Callable[[ModelWriter, str], str]] = {
 class PerceptronDefinition(ModelDefinition):
     """MLPRegressor and MLPClassifier.
 
-    A step minimises ``sum(w * l) / W + alpha / (2 W) * |coefs|^2`` over its batch, W the sum of the batch's
-    weights (User guide of scikit-learn, "Neural network models"). Gradients are those of losses summed over
-    outputs.
+    A step minimises ``sum(w * l) / W + alpha / (2 W) * |coefs|^2`` over its batch, W the sum of its weights
+    (User guide of scikit-learn, "Neural network models"). Gradients are those of losses summed over outputs.
     """
 
     shape_parameters = ONE_EPOCH
@@ -72,8 +71,8 @@ class PerceptronDefinition(ModelDefinition):
 class BoltzmannMachineDefinition(ModelDefinition):
     """BernoulliRBM: the probabilities of hidden units, ``sigmoid(x @ components_.T + intercept_hidden_)``.
 
-    Its ``score_samples`` draws which feature it flips, and is scikit-learn's own. The likelihood that a fit
-    increases has a normalising sum over all states, which no sum over samples expresses.
+    The likelihood that a fit increases has a normalising sum over all states: no sum over samples expresses
+    it.
     """
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:

@@ -77,11 +77,11 @@ class PCADefinition(LinearProjectionDefinition):
 
 
 class KernelPCADefinition(ModelDefinition):
-    """KernelPCA: the centred kernel of a sample with those of the fit, projected.
+    """KernelPCA: the kernel k with rows f_i of the fit, centred, times eigenvectors a,
+    ``/ sqrt(eigenvalues)``.
 
-    With a kernel k, rows f_i and eigenvectors a, it is ``(k(x, f_i) - mean_j k(x, f_j) - K_fit_rows_i +
-    K_fit_all) a / sqrt(eigenvalues)`` (Schölkopf, Smola and Müller, "Nonlinear component analysis as a
-    kernel eigenvalue problem", Neural Computation 10, 1998).
+    Schölkopf, Smola and Müller, "Nonlinear component analysis as a kernel eigenvalue problem", Neural
+    Computation 10, 1998.
     """
 
     def covers(self, model: Any) -> bool:
@@ -95,10 +95,7 @@ class KernelPCADefinition(ModelDefinition):
 
 
 def projected_kernel(op: ModelWriter, model: Any, kernel: str, at: str = "") -> str:
-    """Return a kernel centred and projected, as KernelPCA does it.
-
-    ``at`` is where an estimator has its KernelPCA, ``"kernel_pca_."``.
-    """
+    """Return a kernel centred and projected by the KernelPCA at a path, ``"kernel_pca_."``."""
     eigenvalues = attrgetter(f"{at}eigenvalues_")(model)
     centred = centred_kernel(op, kernel, model, f"{at}_centerer.")
     known = eigenvalues != 0
@@ -108,10 +105,7 @@ def projected_kernel(op: ModelWriter, model: Any, kernel: str, at: str = "") -> 
 
 
 class PLSRegressionDefinition(ModelDefinition):
-    """PLSRegression, PLSCanonical and CCA: ``(x - _x_mean) @ coef_.T + intercept_``.
-
-    They transform by their rotations.
-    """
+    """PLSRegression, PLSCanonical and CCA: ``(x - _x_mean) @ coef_.T + intercept_``; rotations transform."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         centred = op.Sub(x, op.parameter(model, "_x_mean", role="intercept"))
@@ -172,10 +166,9 @@ class FactorAnalysisDefinition(ModelDefinition):
 
 
 class SparsePCADefinition(ModelDefinition):
-    """SparsePCA and MiniBatchSparsePCA: a ridge regression on the components C.
+    """SparsePCA and MiniBatchSparsePCA: ``(x - mean_) C' (C C' + ridge_alpha I)^-1`` with the components C.
 
-    ``(x - mean_) C' (C C' + ridge_alpha I)^-1`` (Hoerl and Kennard, "Ridge regression", Technometrics 12,
-    1970).
+    Hoerl and Kennard, "Ridge regression", Technometrics 12, 1970.
     """
 
     def covers(self, model: Any) -> bool:

@@ -38,9 +38,8 @@ TAIL = (
 class QuantileTransformerDefinition(ModelDefinition):
     """QuantileTransformer: the share of a column's quantiles below a value, or that quantile of a normal one.
 
-    Between the quantiles q_i and q_{i+1} of n the share is ``(i + (x - q_i) / (q_{i+1} - q_i)) / (n - 1)``, 0
-    below the first one and 1 above the last. A value that several quantiles equal lies in the middle of
-    them. Values that are missing stay so.
+    Between quantiles q_i and q_{i+1} of n it is ``(i + (x - q_i) / (q_{i+1} - q_i)) / (n - 1)``. A value that
+    several quantiles equal lies in the middle of them. Values that are missing stay so.
     """
 
     keeps_missing = True

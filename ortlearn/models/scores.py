@@ -120,10 +120,7 @@ class Scores:
 
 
 def regression(op: ModelWriter, score: str, n_outputs: int = 1, link: str = "identity") -> Scores:
-    """Return the outputs of a regressor from its raw predictions, of shape (n, n_outputs).
-
-    The link is ``"log"`` where predictions are the exponentials.
-    """
+    """Return the outputs of a regressor from raw scores, whose exponentials a ``"log"`` link predicts."""
     prediction = op.Exp(score) if link == "log" else None
     return Scores("regression", score, n_outputs, link, prediction)
 
@@ -212,10 +209,7 @@ def one_against_rest(op: ModelWriter, score: str, classes: np.ndarray) -> Scores
 def classes_of_probabilities(
     op: ModelWriter, probabilities: str, classes: np.ndarray, lowest: float = LOWEST, **outputs: Any
 ) -> Scores:
-    """Return the outputs of a classifier that computes probabilities: their logarithms are the scores.
-
-    Probabilities below ``lowest`` count as this one.
-    """
+    """Return the outputs of a classifier whose scores are logarithms of its probabilities."""
     score = log_shares(op, probabilities, lowest)
     outputs["probabilities"] = probabilities
     return classification(op, score, "softmax", probabilities, classes, **outputs)
@@ -260,10 +254,11 @@ def indicator(op: ModelWriter, score: str, classes: np.ndarray, **outputs: Any) 
 def several_outputs(
     op: ModelWriter, scores: Sequence[str], labels: Sequence[str | None], classes: Any, **outputs: Any
 ) -> Scores:
-    """Return the outputs of a classifier of several outputs, each with classes of its own.
+    """Return the outputs of a classifier of several outputs, each with classes of its own, labels of shape
+    (n, 1).
 
     An output of two classes has one score, whose sigmoid is the probability of the second; one of more
-    classes has a score for each, under a softmax of their own. Labels have the shape (n, 1).
+    classes has a score for each, under a softmax of their own.
     """
     if min(map(len, classes)) < 2:
         raise ConversionError(
@@ -284,10 +279,7 @@ def classes_of_shares(
     lowest: float = LOWEST,
     scored: Sequence[str] = (),
 ) -> Scores:
-    """Return the outputs of a classifier that computes the probabilities of each of several outputs.
-
-    Scores are the logarithms of other probabilities where ``scored`` has some.
-    """
+    """Return the outputs of a classifier of several outputs from probabilities; scores may be of others."""
     scores, labels = [], []
     for own, smooth, known in zip(shares, scored or shares, classes, strict=True):
         logarithms = log_shares(op, smooth, lowest)

@@ -33,10 +33,7 @@ HYPER = "hyper-parameter of the kernel, set when it was fitted"
 
 
 def _kernel(op: ModelWriter, model: Any, x: str) -> str:
-    """Append the kernel of the samples with the support vectors.
-
-    A sample of a precomputed one is its kernel with all samples of the fit, as scikit-learn takes it.
-    """
+    """Append the kernel of the samples, or of a precomputed one its columns, with the support vectors."""
     if model.kernel not in KERNELS:
         known = ", ".join(KERNELS)
         raise op.fail(
@@ -61,11 +58,7 @@ def _kernel(op: ModelWriter, model: Any, x: str) -> str:
 
 
 def weighted_kernel(op: GraphBuilder, kernel: str, weights: str) -> str:
-    """Return the sums of kernels over support vectors.
-
-    They are much smaller than their terms, and summed in float64. From matrices of shape (n, n_vectors) and
-    (k, n_vectors), one of shape (n, k).
-    """
+    """Return sums of kernels over support vectors, (n, k): of terms much larger, so in float64."""
     if op.float_dtype == np.float64:
         return op.Gemm(kernel, weights, transB=1)
     kernel, weights = (op.Cast(name, to=TensorProto.DOUBLE) for name in (kernel, weights))
@@ -89,8 +82,8 @@ def pair_scores(op: GraphBuilder, kernel: str, weights: str, intercept: str, cou
     """Return the scores of the pairs of classes, of shape (n, pairs), above zero for the first class.
 
     The weights, of shape (n_classes - 1, n_vectors), have a row for each other class: the support vectors of
-    a class are multiplied with theirs, and each pair takes two of the columns this gives. Support vectors are
-    in the order of their classes, ``counts`` of each; the intercept has a number for each pair.
+    a class, ``counts`` of each in their order, are multiplied with theirs, and each pair takes two of the
+    columns this gives. The intercept has a number for each pair.
     """
     n_classes = len(counts)
     present = [c for c in range(n_classes) if counts[c]]
@@ -161,8 +154,8 @@ class SupportVectorClassifierDefinition(_SupportVectorDefinition):
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append decisions, classes, and probabilities where the model was calibrated.
 
-        With those, what is trained are their logits or logarithms; else the score of two classes, or the
-        sums of the scores of each class in its pairs, with which scikit-learn breaks ties.
+        With those, their logits or logarithms are trained; else the score of two classes, or the sums of the
+        scores of each class in its pairs, with which scikit-learn breaks ties.
         """
         if len(model.classes_) == 2:
             return self._binary(op, model, x)
@@ -199,21 +192,18 @@ def _calibrated(op: ModelWriter, model: Any, first: str) -> str:
 
 
 def pair_votes(op: GraphBuilder, pairs: str, n_classes: int) -> str:
-    """Return votes won less votes lost, by class, which order classes as votes won do.
-
-    The first class of a pair wins above zero.
-    """
+    """Return votes won less votes lost, by class, of pairs whose first class wins above zero."""
     wins = op.Cast(op.Greater(pairs, 0.0), to=TensorProto.INT32)
     signs = op.Sub(op.Add(wins, wins), np.array(1, dtype=np.int32))
     return op.MatMul(signs, pair_table(n_classes))
 
 
 class KernelRidgeDefinition(ModelDefinition):
-    """KernelRidge: ``K(x, X_fit_) dual_coef_``.
+    """KernelRidge: ``K(x, X_fit_) dual_coef_``; a sample of a precomputed kernel is its kernel with those of
+    the fit.
 
-    A sample of a precomputed kernel is its kernel with all samples of the fit. What is minimised has the
-    norm of a function space, ``alpha tr(dual_coef_' K dual_coef_)``, which no penalty of ours is (Murphy,
-    "Machine Learning: a probabilistic perspective", 2012, section 14.4.3).
+    No penalty of ours is the norm that is minimised, ``alpha tr(dual_coef_' K dual_coef_)`` (Murphy, "Machine
+    Learning: a probabilistic perspective", 2012, section 14.4.3).
     """
 
     not_in_objective = ("alpha",)

@@ -106,10 +106,7 @@ def _characters(op: ModelWriter, documents: str, padding: str) -> str:
 
 
 def _characters_of_words(op: ModelWriter, documents: str, padding: str) -> str:
-    """Append the characters of the words of documents, of shape (n, k).
-
-    Each word has a blank on either side, and padding after it: no term goes from one to the next.
-    """
+    """Append the characters of words, a blank on either side and padding after each, of shape (n, k)."""
     words = _tokens(op, documents, f"[^{CHARACTERS['s']}]+", " ")
     flat = op.Concat(op.Reshape(words, [-1]), _texts("."), axis=0)  # so that there is a first column
     characters = _tokens(op, flat, f"[^{CHARACTERS['s']}]", padding)
@@ -220,8 +217,8 @@ PADDING = " \ue000 no token \ue000 "
 class FeatureHasherDefinition(ModelDefinition):
     """FeatureHasher of texts: how often each hash is in a sample, less those of a negative hash.
 
-    Weinberger, K. et al., "Feature hashing for large scale multitask learning", ICML 2009; the hash is the
-    signed 32-bit MurmurHash3 of the text in UTF-8.
+    The hash is the signed 32-bit MurmurHash3 of the text in UTF-8 (Weinberger, K. et al., "Feature hashing
+    for large scale multitask learning", ICML 2009).
     """
 
     untrained = "it counts hashes of texts, and learns no numbers"
@@ -261,10 +258,7 @@ class HashingVectorizerDefinition(FeatureHasherDefinition):
 
 
 def hash_counts(op: ModelWriter, model: Any, texts: str, times: Any = 1, signed: bool = True) -> str:
-    """Append the sum of what each text of a sample adds to the column of its hash.
-
-    That is ``times``, of int64, with the sign of the hash where the model alternates signs.
-    """
+    """Append the sums of ``times``, of int64, by the columns of the hashes of texts, with their signs."""
     if model.n_features > MOST:
         raise op.fail(
             model,

@@ -25,10 +25,7 @@ from ..writer import ModelWriter
 
 
 class AdaBoostRegressorDefinition(ModelDefinition):
-    """AdaBoostRegressor.
-
-    The prediction is that of one member, which gets the gradient; weights only say which one it is.
-    """
+    """AdaBoostRegressor: the prediction of one member, which gets the gradient; weights say which one."""
 
     def children(self, model: Any) -> Iterator[Any]:
         yield from model.estimators_
@@ -51,9 +48,8 @@ class AdaBoostRegressorDefinition(ModelDefinition):
 class AdaBoostClassifierDefinition(ModelDefinition):
     """AdaBoostClassifier: votes of the members, of 1 for a class and ``-1 / (k - 1)`` for the others.
 
-    A vote has no gradient: what is trained are shares of votes in the proportion of the members'
-    probabilities (Zhu, J., Zou, H., Rosset, S. and Hastie, T., "Multi-class AdaBoost", Statistics and Its
-    Interface 2, 2009: SAMME).
+    A vote has no gradient: trained are shares of votes by the members' probabilities (Zhu, Zou, Rosset and
+    Hastie, "Multi-class AdaBoost", Statistics and Its Interface 2, 2009: SAMME).
     """
 
     def children(self, model: Any) -> Iterator[Any]:
