@@ -96,7 +96,7 @@ class BisectingKMeansDefinition(KMeansDefinition):
         numbers = iter(range(n_clusters, n_clusters + len(inner)))
         columns = [child.label if child.left is None else next(numbers) for child in parts]
         left, right = (op.Gather(squares, columns[side::2], axis=1) for side in (0, 1))
-        turns = op.Sub(op.Mul(op.Cast(op.LessOrEqual(left, right), to=op.elem_type), 2.0), 1.0)
+        turns = op.Sub(op.Mul(op.ones_where(op.LessOrEqual(left, right)), 2.0), 1.0)
         ways = np.zeros((len(splits), n_clusters), dtype=op.float_dtype)
         for row, split in enumerate(splits):
             ways[row, [leaf.label for leaf in split.left.iter_leaves()]] = 1

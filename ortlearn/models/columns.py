@@ -4,10 +4,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from onnx import TensorProto, helper
 
 from ..exceptions import ConversionError
 from ..graphs import GraphBuilder
+from ..losses.expressions import softplus
+
+#: Probabilities below it count as this one: the loss of a sample stays below ``-log(LOWEST)``, and a
+#: probability of exactly zero, which a leaf or a vote can give, has no gradient instead of an infinite one.
+LOWEST = 1e-5
 
 
 @dataclass(frozen=True)
@@ -87,6 +93,27 @@ class SampleWriter(GraphBuilder):
     def ones_where(self, condition: str) -> str:
         """Return 1 where a condition holds, 0 elsewhere."""
         return self.Cast(condition, to=self.elem_type)
+
+    def one_hot(self, numbers: str, count: int) -> str:
+        """Return a one in the column of each number, zeros elsewhere, from numbers of shape (n,)."""
+        return self.ones_where(self.Equal(self.Reshape(numbers, [-1, 1]), np.arange(count, dtype=np.int64)))
+
+    def of_two_classes(self, second: str) -> str:
+        """Return the probabilities of two classes from that of the second, of shape (n, 1)."""
+        return self.Concat(self.Sub(1.0, second), second, axis=1)
+
+    def difference(self, matrix: str) -> str:
+        """Return the second of two columns less the first, of shape (n, 1)."""
+        first, second = (self.Gather(matrix, [column], axis=1) for column in (0, 1))
+        return self.Sub(second, first)
+
+    def log_sigmoids(self, score: str) -> str:
+        """Return the logarithms of the sigmoids of scores."""
+        return self.Neg(softplus(self, self.Neg(score)))
+
+    def log_shares(self, shares: str, lowest: float = LOWEST) -> str:
+        """Return the logarithms of probabilities; those below ``lowest`` count as this one."""
+        return self.Log(self.Max(shares, lowest))
 
     def for_each_sample(self, x: str | Columns, row: str) -> str:
         """Return a row of numbers once for each sample, of shape (n, k)."""

@@ -11,7 +11,7 @@ from .distances import pairwise_distances
 from .forms import FactorOfInverse
 from .kernels import products
 from .linear import linear_scores
-from .scores import OUTLIERS, Scores, binary_classes, class_scores, classification, decisions, difference
+from .scores import OUTLIERS, Scores, binary_classes, class_scores, classification, decisions
 from .writer import ModelWriter
 
 
@@ -40,7 +40,7 @@ class QuadraticDiscriminantDefinition(ModelDefinition):
         terms = [self._term(op, model, x, number) for number in range(len(model.classes_))]
         priors = op.parameter(model, "priors_", role="intercept", constraint=Simplex())
         score = op.Add(op.Mul(op.Concat(*terms, axis=1), -0.5), op.Log(priors))
-        decision = difference(op, score) if len(terms) == 2 else None
+        decision = op.difference(score) if len(terms) == 2 else None
         return class_scores(op, score, model.classes_, decision=decision)
 
     def _term(self, op: ModelWriter, model: Any, x: str, number: int) -> str:
@@ -71,7 +71,7 @@ class NearestCentroidDefinition(ModelDefinition):
         compared = plain if is_equal else score
         if not is_euclidean:
             return classification(op, score, "softmax", compared, model.classes_, decision="")
-        decision = difference(op, score) if len(model.classes_) == 2 else None
+        decision = op.difference(score) if len(model.classes_) == 2 else None
         shares = op.Softmax(score, axis=1)
         outputs = {"probabilities": shares, "decision": decision}
         return classification(op, score, "softmax", compared, model.classes_, **outputs)

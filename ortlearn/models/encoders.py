@@ -82,7 +82,7 @@ class OneHotEncoderDefinition(_Encoder):
                 wanted = np.arange(width, dtype=np.int64)
             else:
                 wanted = np.arange(1, width + 1, dtype=np.int64)
-            parts.append(op.Cast(op.Equal(number, wanted), to=op.elem_type))
+            parts.append(op.ones_where(op.Equal(number, wanted)))
             count += width
         if not parts:
             raise op.fail(model, "it keeps no category.")

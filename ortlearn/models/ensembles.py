@@ -11,16 +11,7 @@ from ..losses import LogLoss
 from ..penalties import NoPenalty
 from .base import ModelDefinition, Objective, Route
 from .objectives import common_objective, objective_of, with_penalty_times
-from .scores import (
-    Scores,
-    classes_of_probabilities,
-    classification,
-    difference,
-    label_of,
-    log_shares,
-    of_two_classes,
-    regression,
-)
+from .scores import Scores, classes_of_probabilities, classification, label_of, regression
 from .writer import ModelWriter
 
 
@@ -53,12 +44,6 @@ def mean(op: ModelWriter, tensors: Sequence[str], weights: Iterable[float] | Non
     return total if weights is not None or len(tensors) == 1 else op.Div(total, float(len(tensors)))
 
 
-def one_hot(op: ModelWriter, numbers: str, count: int) -> str:
-    """Return a one in the column of each number, zeros elsewhere, from numbers of shape (n,)."""
-    equal = op.Equal(op.Reshape(numbers, [-1, 1]), np.arange(count, dtype=np.int64))
-    return op.Cast(equal, to=op.elem_type)
-
-
 def aligned(op: ModelWriter, matrix: str, columns: Sequence[int], count: int) -> str:
     """Return a matrix with its columns at given positions among more, zeros elsewhere."""
     positions = np.asarray(columns, dtype=np.int64)
@@ -75,7 +60,7 @@ def positive_probability(op: ModelWriter, scores: Scores) -> str:
 
 def logit_of(op: ModelWriter, scores: Scores) -> str:
     """Return the logit of the second of two classes, of shape (n, 1)."""
-    return scores.score if scores.n_outputs == 1 else difference(op, scores.score)
+    return scores.score if scores.n_outputs == 1 else op.difference(scores.score)
 
 
 def decision_of(scores: Scores) -> str | None:
@@ -88,7 +73,7 @@ def shares_of(op: ModelWriter, scores: Scores) -> str:
     if isinstance(scores.probabilities, str):
         return scores.probabilities
     if scores.n_outputs == 1:
-        return of_two_classes(op, op.Sigmoid(scores.score))
+        return op.of_two_classes(op.Sigmoid(scores.score))
     return op.Softmax(scores.score, axis=1)
 
 
@@ -96,10 +81,10 @@ def predicted_classes(op: ModelWriter, scores: Scores) -> str:
     """Return a one in the column of the predicted class: of votes, not that of the largest score."""
     classes = np.asarray(scores.classes)
     if scores.label is None:  # ONNX has no type for the classes
-        return one_hot(op, op.ArgMax(shares_of(op, scores), axis=1, keepdims=0), len(classes))
+        return op.one_hot(op.ArgMax(shares_of(op, scores), axis=1, keepdims=0), len(classes))
     if classes.dtype.kind in "OUS":
         label = op.Cast(scores.label, to=TensorProto.STRING)
-        return one_hot(op, op.look_up(label, classes.tolist(), range(len(classes)), default=-1), len(classes))
+        return op.one_hot(op.look_up(label, classes.tolist(), range(len(classes)), default=-1), len(classes))
     equal = op.Equal(op.Reshape(scores.label, [-1, 1]), classes.astype(np.int64))
     return op.Cast(equal, to=op.elem_type)
 
@@ -141,10 +126,10 @@ def _voted(
 ) -> Scores:
     """Return the outputs of a vote; trained are shares in the proportion of the members' probabilities."""
     count = len(classes)
-    votes = mean(op, [one_hot(op, str(m.label), count) for m in members], weights)
+    votes = mean(op, [op.one_hot(str(m.label), count) for m in members], weights)
     shares = mean(op, [aligned(op, shares_of(op, m), m.classes, count) for m in members], weights)
     probabilities = votes if has_probabilities else None
-    score = log_shares(op, shares)
+    score = op.log_shares(shares)
     outputs = {"probabilities": probabilities, "decision": decision}
     return classification(op, score, "softmax", votes, classes, **outputs)
 

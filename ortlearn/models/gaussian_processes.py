@@ -22,15 +22,7 @@ from .forms import Form, Reshaped, Transposed
 from .kernels import METRIC_OF, PAIRWISE, of_products, pairwise_kernel, products, unit_rows
 from .matern import matern
 from .multiclass import pair_decisions
-from .scores import (
-    Scores,
-    classes_of_probabilities,
-    classification,
-    decisions,
-    log_shares,
-    of_two_classes,
-    regression,
-)
+from .scores import Scores, classes_of_probabilities, classification, decisions, regression
 from .special_functions import erf
 from .support_vectors import weighted_kernel
 from .writer import FITTED, ModelWriter
@@ -209,7 +201,7 @@ class GaussianProcessClassifierDefinition(ModelDefinition):
         with op.inside("base_estimator_"):
             if len(model.classes_) == 2:
                 latent, positive = _process(op, model.base_estimator_, x)
-                scores = classes_of_probabilities(op, of_two_classes(op, positive), model.classes_)
+                scores = classes_of_probabilities(op, op.of_two_classes(positive), model.classes_)
                 return replace(scores, label=decisions(op, latent, model.classes_).label)
             members = []
             for number, member in enumerate(model.base_estimator_.estimators_):
@@ -228,8 +220,8 @@ def _of_pairs(op: ModelWriter, latents: str, second: str, classes: np.ndarray) -
     votes = pair_decisions(op, above, second, len(classes))[0]
     table = pair_table(len(classes)).astype(op.float_dtype)
     first, last = (np.maximum(sign * table, 0) for sign in (1, -1))
-    lost = op.MatMul(log_shares(op, second), last)
-    score = op.Add(op.MatMul(log_shares(op, op.Sub(1.0, second)), first), lost)
+    lost = op.MatMul(op.log_shares(second), last)
+    score = op.Add(op.MatMul(op.log_shares(op.Sub(1.0, second)), first), lost)
     return classification(op, score, "softmax", votes, classes)
 
 

@@ -52,7 +52,7 @@ def interpolated(op: ModelWriter, model: Any, column: str, low: float | None, hi
         value = op.for_each_sample(column, values)
         return value if sign > 0 else op.Neg(value)
     x = op.Max(op.Min(column, places[-1:]), places[:1])
-    above = op.Cast(op.GreaterOrEqual(x, places[None, 1:-1]), to=op.elem_type)
+    above = op.ones_where(op.GreaterOrEqual(x, places[None, 1:-1]))
     number = op.Cast(op.ReduceSum(above, [1], keepdims=0), to=TensorProto.INT64)
     lengths = np.diff(places)
     lengths[lengths == 0] = 1  # thresholds that are the same in float32

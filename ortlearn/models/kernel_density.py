@@ -81,7 +81,7 @@ KERNELS: dict[str, Callable[[ModelWriter, str], str]] = {
     "exponential": lambda op, u: op.Neg(u),
     "gaussian": lambda op, u: op.Mul(op.Mul(u, u), -0.5),
     "linear": lambda op, u: _within(op, u, op.Sub(1.0, u)),
-    "tophat": lambda op, u: op.Cast(op.Less(u, 1.0), to=op.elem_type),
+    "tophat": lambda op, u: op.ones_where(op.Less(u, 1.0)),
 }
 
 

@@ -5,22 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from ..losses import GammaLoss, PoissonLoss, SquaredErrorLoss, TweedieLoss
+from .. import losses
 from .base import ModelDefinition, Objective
 from .constraints.signs import NotNegative
 from .forms import Reshaped, Transposed
 from .fused_linear import FusedLinear
 from .objectives import elastic
-from .scores import (
-    Scores,
-    binary_classes,
-    class_scores,
-    decisions,
-    indicator,
-    of_two_classes,
-    one_against_rest,
-    regression,
-)
+from .scores import Scores, binary_classes, class_scores, decisions, indicator, one_against_rest, regression
 from .writer import ModelWriter
 
 
@@ -80,9 +71,9 @@ class GeneralizedLinearDefinition(ModelDefinition):
         power = float(getattr(model, "power", 0.0))
         if name == "HalfTweedieLossIdentity" and power != 0:
             return None
-        losses = {"HalfPoissonLoss": PoissonLoss(), "HalfGammaLoss": GammaLoss()}
-        losses["HalfTweedieLossIdentity"] = SquaredErrorLoss()
-        loss = losses.get(name) or TweedieLoss(power=power)
+        known = {"HalfPoissonLoss": losses.PoissonLoss(), "HalfGammaLoss": losses.GammaLoss()}
+        known["HalfTweedieLossIdentity"] = losses.SquaredErrorLoss()
+        loss = known.get(name) or losses.TweedieLoss(power=power)
         return Objective(loss, elastic(l2=model.alpha / 2))
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
@@ -113,7 +104,7 @@ def _modified_huber(op: ModelWriter, score: str, classes: np.ndarray) -> Scores:
     """Append ``(clip(score, -1, 1) + 1) / 2``, divided by its sum (Zadrozny and Elkan, KDD 2002)."""
     shares = op.Div(op.Add(op.Max(op.Min(score, 1.0), -1.0), 1.0), 2.0)
     if len(classes) == 2:
-        return decisions(op, score, classes, probabilities=of_two_classes(op, shares))
+        return decisions(op, score, classes, probabilities=op.of_two_classes(shares))
     total = op.ReduceSum(shares, [1], keepdims=1)
     none = op.Equal(total, 0.0)
     one = op.constant(np.ones((1, len(classes)), dtype=op.float_dtype))

@@ -11,20 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..losses import (
-    BaseLoss,
-    EpsilonInsensitiveLoss,
-    HingeLoss,
-    HuberLoss,
-    LogLoss,
-    ModifiedHuberLoss,
-    PerceptronLoss,
-    QuantileLoss,
-    SignedLabelLoss,
-    SquaredEpsilonInsensitiveLoss,
-    SquaredErrorLoss,
-    SquaredHingeLoss,
-)
+from .. import losses
 from ..penalties import BasePenalty, GroupLassoPenalty, L2Penalty, NoPenalty, PerWeightPenalty
 from .base import Objective
 from .linear import LinearClassifierDefinition, LinearRegressorDefinition
@@ -33,29 +20,31 @@ from .objectives import elastic, single_value
 #: One epoch at a rate next to nothing, so that unscaled data cannot make it diverge.
 ONE_EPOCH = {"max_iter": 1, "tol": None, "early_stopping": False, "learning_rate": "constant", "eta0": 1e-12}
 #: Losses of numbers by name.
-REGRESSION: dict[str, Callable[[Any], BaseLoss]] = {
-    "squared_error": lambda model: SquaredErrorLoss(),
-    "huber": lambda model: HuberLoss(delta=float(model.epsilon)),
-    "epsilon_insensitive": lambda model: EpsilonInsensitiveLoss(epsilon=float(model.epsilon)),
-    "squared_epsilon_insensitive": lambda model: SquaredEpsilonInsensitiveLoss(epsilon=float(model.epsilon)),
+REGRESSION: dict[str, Callable[[Any], losses.BaseLoss]] = {
+    "squared_error": lambda model: losses.SquaredErrorLoss(),
+    "huber": lambda model: losses.HuberLoss(delta=float(model.epsilon)),
+    "epsilon_insensitive": lambda model: losses.EpsilonInsensitiveLoss(epsilon=float(model.epsilon)),
+    "squared_epsilon_insensitive": lambda model: losses.SquaredEpsilonInsensitiveLoss(
+        epsilon=float(model.epsilon)
+    ),
 }
 #: Losses of classes by name.
-CLASSIFICATION: dict[str, type[BaseLoss]] = {
-    "hinge": HingeLoss,
-    "log_loss": LogLoss,
-    "modified_huber": ModifiedHuberLoss,
-    "perceptron": PerceptronLoss,
-    "squared_hinge": SquaredHingeLoss,
+CLASSIFICATION: dict[str, type[losses.BaseLoss]] = {
+    "hinge": losses.HingeLoss,
+    "log_loss": losses.LogLoss,
+    "modified_huber": losses.ModifiedHuberLoss,
+    "perceptron": losses.PerceptronLoss,
+    "squared_hinge": losses.SquaredHingeLoss,
 }
 
 
 class LeastSquaresDefinition(LinearRegressorDefinition):
     """LinearRegression: ``sum(w * (f - y)^2)``."""
 
-    loss = SquaredErrorLoss
+    loss = losses.SquaredErrorLoss
 
 
-def _ridge(model: Any, total_weight: float, loss: BaseLoss) -> Objective | None:
+def _ridge(model: Any, total_weight: float, loss: losses.BaseLoss) -> Objective | None:
     """Return the objective with ``l2 = alpha / (2 W)``; None with one alpha for each output."""
     alpha = single_value(getattr(model, "alpha_", getattr(model, "alpha", None)))
     return None if alpha is None else Objective(loss, elastic(l2=alpha / (2 * total_weight)))
@@ -65,14 +54,14 @@ class RidgeDefinition(LinearRegressorDefinition):
     """Ridge and RidgeCV: ``sum(w * (f - y)^2) + alpha * |coef|^2``."""
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        return _ridge(model, total_weight, SquaredErrorLoss())
+        return _ridge(model, total_weight, losses.SquaredErrorLoss())
 
 
 class RidgeClassifierDefinition(LinearClassifierDefinition):
     """RidgeClassifier and RidgeClassifierCV: Ridge on labels -1 and 1, one column for each class."""
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        return _ridge(model, total_weight, SignedLabelLoss(SquaredErrorLoss()))
+        return _ridge(model, total_weight, losses.SignedLabelLoss(losses.SquaredErrorLoss()))
 
 
 class BayesianRidgeDefinition(LinearRegressorDefinition):
@@ -81,7 +70,9 @@ class BayesianRidgeDefinition(LinearRegressorDefinition):
     shape_parameters = None
 
     def objective(self, model: Any, total_weight: float) -> Objective:
-        return Objective(SquaredErrorLoss(), elastic(l2=model.lambda_ / (2 * model.alpha_ * total_weight)))
+        return Objective(
+            losses.SquaredErrorLoss(), elastic(l2=model.lambda_ / (2 * model.alpha_ * total_weight))
+        )
 
 
 def _factors(model: Any) -> tuple[float, float]:
@@ -98,7 +89,7 @@ class ElasticNetDefinition(LinearRegressorDefinition):
     """
 
     def objective(self, model: Any, total_weight: float) -> Objective:
-        return Objective(SquaredErrorLoss(), elastic(*_factors(model)))
+        return Objective(losses.SquaredErrorLoss(), elastic(*_factors(model)))
 
 
 class MultiTaskDefinition(LinearRegressorDefinition):
@@ -112,7 +103,7 @@ class MultiTaskDefinition(LinearRegressorDefinition):
         l1, l2 = _factors(model)
         groups = GroupLassoPenalty(l1 / math.sqrt(len(np.atleast_2d(model.coef_))))
         both = PerWeightPenalty({"*coef_": groups, "*": L2Penalty(l2, weights="*coef_")})
-        return Objective(SquaredErrorLoss(), both if l2 else groups)
+        return Objective(losses.SquaredErrorLoss(), both if l2 else groups)
 
 
 class HuberRegressorDefinition(LinearRegressorDefinition):
@@ -126,7 +117,7 @@ class HuberRegressorDefinition(LinearRegressorDefinition):
 
     def objective(self, model: Any, total_weight: float) -> Objective:
         scale = float(model.scale_)
-        loss = HuberLoss(delta=float(model.epsilon) * scale)
+        loss = losses.HuberLoss(delta=float(model.epsilon) * scale)
         return Objective(loss, elastic(l2=model.alpha * scale / (2 * total_weight)))
 
 
@@ -134,7 +125,7 @@ class QuantileRegressorDefinition(LinearRegressorDefinition):
     """QuantileRegressor: ``sum(w * pinball(f, y)) / W + alpha * |coef|_1``."""
 
     def objective(self, model: Any, total_weight: float) -> Objective:
-        return Objective(QuantileLoss(float(model.quantile)), elastic(l1=model.alpha))
+        return Objective(losses.QuantileLoss(float(model.quantile)), elastic(l1=model.alpha))
 
 
 def _with_intercept(model: Any, l1: float, l2: float) -> BasePenalty:
@@ -162,7 +153,7 @@ class LogisticRegressionDefinition(LinearClassifierDefinition):
         share = 0.0 if model.penalty is None or np.isinf(strength) else 1 / (strength * total_weight)
         l1, l2 = ratio * share, (1 - ratio) * share / 2
         penalised = model.solver == "liblinear"
-        return Objective(LogLoss(), _with_intercept(model, l1, l2) if penalised else elastic(l1, l2))
+        return Objective(losses.LogLoss(), _with_intercept(model, l1, l2) if penalised else elastic(l1, l2))
 
 
 def _l1_ratio(model: Any) -> float | None:
@@ -216,7 +207,7 @@ class StochasticClassifierDefinition(LinearClassifierDefinition):
 
     def objective(self, model: Any, total_weight: float) -> Objective:
         if model.loss in REGRESSION:  # on labels -1 and 1
-            return Objective(SignedLabelLoss(REGRESSION[model.loss](model)), _stochastic(model))
+            return Objective(losses.SignedLabelLoss(REGRESSION[model.loss](model)), _stochastic(model))
         return Objective(CLASSIFICATION[model.loss](), _stochastic(model))
 
 

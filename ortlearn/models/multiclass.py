@@ -30,8 +30,6 @@ from .scores import (
     decisions,
     indicator,
     label_of,
-    log_sigmoids,
-    of_two_classes,
     regression,
     several_outputs,
 )
@@ -125,7 +123,7 @@ class OneVsRestDefinition(_Sums):
             return indicator(op, score, classes, label=above, probabilities=shares, decision=decision)
         if len(members) == 1:
             number = op.Reshape(above, [-1])
-            shares = None if shares is None else of_two_classes(op, shares)
+            shares = None if shares is None else op.of_two_classes(shares)
         else:
             number = op.ArgMax(responses, axis=1, keepdims=0, select_last_index=int(_ties_go_to_last()))
             if shares is not None:
@@ -203,7 +201,7 @@ class MultiOutputRegressorDefinition(_Sums):
 
 def _log_probabilities(op: ModelWriter, scores: Scores) -> str:
     """Return scores whose softmax is the probabilities: those of one against the rest are sigmoids."""
-    return log_sigmoids(op, scores.score) if scores.link == "sigmoid" else scores.score
+    return op.log_sigmoids(scores.score) if scores.link == "sigmoid" else scores.score
 
 
 class MultiOutputClassifierDefinition(MembersDefinition):

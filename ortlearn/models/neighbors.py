@@ -109,7 +109,7 @@ def _mean(op: ModelWriter, model: Any, x: str) -> Function:
     if model.n_neighbors is None:
         ordered, finished = _distances(op, model, x, "" if by_distance else VOTES)
         distances = finished(ordered)
-        weights = op.Cast(op.LessOrEqual(distances, float(model.radius)), to=op.elem_type)
+        weights = op.ones_where(op.LessOrEqual(distances, float(model.radius)))
         if by_distance:
             weights = op.Mul(weights, _reciprocal(op, distances))
         # not a number where no sample is within the radius
@@ -195,12 +195,12 @@ class NeighborsTransformerDefinition(_Neighbors):
         by_distance = model.mode == "distance"
         ordered, finished = _distances(op, model, x, "" if by_distance else VOTES)
         if model.n_neighbors is None:
-            near = op.Cast(op.LessOrEqual(finished(ordered), float(model.radius)), to=op.elem_type)
+            near = op.ones_where(op.LessOrEqual(finished(ordered), float(model.radius)))
         else:
             count = model.n_neighbors + by_distance
             values, numbers = op.TopK(ordered, [count], axis=1, largest=0, n_outputs=2)
-            nothing = op.Cast(op.Less(ordered, 0.0), to=op.elem_type)
-            ones = op.Cast(op.GreaterOrEqual(values, 0.0), to=op.elem_type)
+            nothing = op.ones_where(op.Less(ordered, 0.0))
+            ones = op.ones_where(op.GreaterOrEqual(values, 0.0))
             near = op.ScatterElements(nothing, numbers, ones, axis=1)
         result = op.Mul(finished(ordered), near) if by_distance else near
         return transformation(op, result, len(model._fit_X))

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from ..losses import LogLoss, PoissonLoss, SquaredErrorLoss
+from .. import losses
 from .base import ModelDefinition, Objective
 from .forms import Reshaped, Transposed
 from .objectives import elastic
@@ -45,9 +45,9 @@ class PerceptronDefinition(ModelDefinition):
             total_weight = min(float(size), total_weight)
         penalty = elastic(l2=model.alpha / (2 * total_weight))
         if hasattr(model, "classes_"):
-            return Objective(LogLoss(), penalty)
+            return Objective(losses.LogLoss(), penalty)
         poisson = model.loss == "poisson"
-        return Objective(PoissonLoss() if poisson else SquaredErrorLoss(), penalty)
+        return Objective(losses.PoissonLoss() if poisson else losses.SquaredErrorLoss(), penalty)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         for layer in range(len(model.coefs_)):

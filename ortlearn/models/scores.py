@@ -10,7 +10,7 @@ import numpy as np
 from onnx import TensorProto
 
 from ..exceptions import ConversionError
-from ..losses.expressions import softplus
+from .columns import LOWEST
 from .fused_linear import FusedClasses, FusedLinear
 from .label_positions import Positions
 
@@ -29,9 +29,6 @@ __all__ = [
     "transformation",
 ]
 
-#: Probabilities below it count as this one: the loss of a sample stays below ``-log(LOWEST)``, and a
-#: probability of exactly zero, which a leaf or a vote can give, has no gradient instead of an infinite one.
-LOWEST = 1e-5
 #: Labels of outliers and inliers.
 OUTLIERS = np.array([-1, 1])
 
@@ -146,27 +143,6 @@ def _table(classes: np.ndarray) -> np.ndarray:
     return classes.astype(object) if classes.dtype.kind in "OUS" else classes.astype(np.int64)
 
 
-def of_two_classes(op: ModelWriter, second: str) -> str:
-    """Return the probabilities of two classes from that of the second, of shape (n, 1)."""
-    return op.Concat(op.Sub(1.0, second), second, axis=1)
-
-
-def difference(op: ModelWriter, matrix: str) -> str:
-    """Return the second of two columns less the first, of shape (n, 1)."""
-    first, second = (op.Gather(matrix, [column], axis=1) for column in (0, 1))
-    return op.Sub(second, first)
-
-
-def log_sigmoids(op: ModelWriter, score: str) -> str:
-    """Return the logarithms of the sigmoids of scores."""
-    return op.Neg(softplus(op, op.Neg(score)))
-
-
-def log_shares(op: ModelWriter, shares: str, lowest: float = LOWEST) -> str:
-    """Return the logarithms of probabilities; those below ``lowest`` count as this one."""
-    return op.Log(op.Max(shares, lowest))
-
-
 def classification(
     op: ModelWriter, score: str, link: str, compared: str, classes: np.ndarray, **outputs: Any
 ) -> Scores:
@@ -202,7 +178,7 @@ def class_scores(op: ModelWriter, score: str, classes: np.ndarray, **outputs: An
 def one_against_rest(op: ModelWriter, score: str, classes: np.ndarray) -> Scores:
     """Return the outputs of a classifier whose probabilities are sigmoids divided by their sum."""
     # sigmoids themselves vanish in float32 where all scores are low
-    probabilities = op.Softmax(log_sigmoids(op, score), axis=1)
+    probabilities = op.Softmax(op.log_sigmoids(score), axis=1)
     return classification(op, score, "sigmoid", score, classes, probabilities=probabilities)
 
 
@@ -210,7 +186,7 @@ def classes_of_probabilities(
     op: ModelWriter, probabilities: str, classes: np.ndarray, lowest: float = LOWEST, **outputs: Any
 ) -> Scores:
     """Return the outputs of a classifier whose scores are logarithms of its probabilities."""
-    score = log_shares(op, probabilities, lowest)
+    score = op.log_shares(probabilities, lowest)
     outputs["probabilities"] = probabilities
     return classification(op, score, "softmax", probabilities, classes, **outputs)
 
@@ -241,7 +217,7 @@ def decisions(
 
 def binary_classes(op: ModelWriter, score: str, classes: np.ndarray, **outputs: Any) -> Scores:
     """Return the outputs of a classifier of two classes from the logit of the second, of shape (n, 1)."""
-    return decisions(op, score, classes, sigmoids=of_two_classes(op, op.Sigmoid(score)), **outputs)
+    return decisions(op, score, classes, sigmoids=op.of_two_classes(op.Sigmoid(score)), **outputs)
 
 
 def indicator(op: ModelWriter, score: str, classes: np.ndarray, **outputs: Any) -> Scores:
@@ -282,7 +258,7 @@ def classes_of_shares(
     """Return the outputs of a classifier of several outputs from probabilities; scores may be of others."""
     scores, labels = [], []
     for own, smooth, known in zip(shares, scored or shares, classes, strict=True):
-        logarithms = log_shares(op, smooth, lowest)
-        scores.append(difference(op, logarithms) if len(known) == 2 else logarithms)
+        logarithms = op.log_shares(smooth, lowest)
+        scores.append(op.difference(logarithms) if len(known) == 2 else logarithms)
         labels.append(label_of(op, op.ArgMax(own, axis=1, keepdims=1), known))
     return several_outputs(op, scores, labels, classes, probabilities=tuple(shares))

@@ -25,7 +25,7 @@ from .kernels import (
     remote_centre,
 )
 from .multiclass import pair_decisions
-from .scores import OUTLIERS, Scores, classification, decisions, log_shares, regression
+from .scores import OUTLIERS, Scores, classification, decisions, regression
 from .writer import ModelWriter
 
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
@@ -170,7 +170,7 @@ class SupportVectorClassifierDefinition(_SupportVectorDefinition):
             first = op.Sub(1.0, op.Sigmoid(_calibrated(op, model, pairs)))
             matrix = disagreement(op, first, n_classes)
             probabilities = coupled_probabilities(op, matrix, n_classes)
-            score = log_shares(op, least_disagreement(op, matrix, n_classes))
+            score = op.log_shares(least_disagreement(op, matrix, n_classes))
         outputs = {"probabilities": probabilities, "decision": confident if by_class else pairs}
         return classification(op, score, "softmax", votes, model.classes_, **outputs)
 

@@ -55,7 +55,7 @@ class CountVectorizerDefinition(ModelDefinition):
         if op.float_dtype != np.float32:
             counts = op.Cast(counts, to=op.elem_type)
         if model.binary:
-            counts = op.Cast(op.Greater(counts, 0.0), to=op.elem_type)
+            counts = op.ones_where(op.Greater(counts, 0.0))
         return transformation(op, counts, len(model.vocabulary_))
 
 

@@ -24,7 +24,7 @@ __all__ = [
 
 
 def _hinge(op: ModelWriter, raw: str, classes: Any) -> Scores:
-    second = op.Cast(op.Greater(raw, 0.0), to=op.elem_type)
+    second = op.ones_where(op.Greater(raw, 0.0))
     shares = op.Concat(op.Sub(1.0, second), second, axis=1)
     return decisions(op, raw, classes, probabilities=shares, decision="")
 

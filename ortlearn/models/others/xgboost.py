@@ -26,10 +26,7 @@ class XGBRegressorDefinition(Booster):
     """XGBRegressor, XGBRFRegressor, and XGBRanker, whose raw scores sort the samples of a query."""
 
     takes_columns = True
-    known = (
-        "a classifier or another one",
-        "'binary:logistic' for two classes, 'multi:softprob' for more",
-    )
+    known = ("a classifier or another one", "'binary:logistic' for two classes, 'multi:softprob' for more")
     kinds = {
         "binary:hinge": Kind(lambda params: HingeLoss(), "hinge"),
         "binary:logistic": Kind(lambda params: LogLoss(), "logit"),

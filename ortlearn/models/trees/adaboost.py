@@ -11,16 +11,7 @@ from ..base import ModelDefinition
 from ..constraints.signs import Positive
 from ..ensembles import predicted_classes, shares_of, write_members
 from ..forms import Kept
-from ..scores import (
-    Scores,
-    binary_classes,
-    class_scores,
-    classes_of_probabilities,
-    difference,
-    label_of,
-    of_two_classes,
-    regression,
-)
+from ..scores import Scores, binary_classes, class_scores, classes_of_probabilities, label_of, regression
 from ..writer import ModelWriter
 
 
@@ -77,9 +68,9 @@ class AdaBoostClassifierDefinition(ModelDefinition):
             scores = class_scores(op, op.Div(score, k - 1.0), classes)
             shares = op.Softmax(op.Div(decision, k - 1.0), axis=1)
         else:
-            decision, score = difference(op, decision), difference(op, score)
+            decision, score = op.difference(decision), op.difference(score)
             scores = binary_classes(op, score, classes)
-            shares = of_two_classes(op, op.Sigmoid(decision))
+            shares = op.of_two_classes(op.Sigmoid(decision))
         label = label_of(op, op.ArgMax(shares, axis=1, keepdims=0), classes)
         return replace(scores, label=label, probabilities=shares, decision=decision)
 

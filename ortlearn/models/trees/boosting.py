@@ -9,23 +9,14 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.dummy import DummyClassifier, DummyRegressor
 
-from ...losses import (
-    AbsoluteErrorLoss,
-    BaseLoss,
-    GammaLoss,
-    HuberLoss,
-    LogLoss,
-    PoissonLoss,
-    QuantileLoss,
-    SquaredErrorLoss,
-)
+from ... import losses
 from ..base import ModelDefinition, Objective
 from ..encoders import category_numbers
 from ..forms import Composed, Reshaped, Scaled
 from ..objectives import elastic
 from ..parameters import Access
 from ..pipelines import column_positions
-from ..scores import Scores, binary_classes, class_scores, difference, regression
+from ..scores import Scores, binary_classes, class_scores, regression
 from ..writer import ModelWriter
 from .nodes import STEM, TREE_LEAVES, Leaves, Nodes, trees_of
 from .routing import leaf_numbers, leaf_sums
@@ -33,14 +24,14 @@ from .routing import leaf_numbers, leaf_sums
 #: Name of the scores that boosting starts from.
 FIRST = "base_values"
 #: Losses by name. Huber's delta is the quantile ``alpha`` of the residuals in the last round.
-LOSSES: dict[str, Callable[[Any], BaseLoss]] = {
-    "absolute_error": lambda model: AbsoluteErrorLoss(),
-    "gamma": lambda model: GammaLoss(),
-    "huber": lambda model: HuberLoss(delta=float(model._loss.closs.delta)),
-    "log_loss": lambda model: LogLoss(),
-    "poisson": lambda model: PoissonLoss(),
-    "quantile": lambda model: QuantileLoss(float(getattr(model, "quantile", None) or model.alpha)),
-    "squared_error": lambda model: SquaredErrorLoss(),
+LOSSES: dict[str, Callable[[Any], losses.BaseLoss]] = {
+    "absolute_error": lambda model: losses.AbsoluteErrorLoss(),
+    "gamma": lambda model: losses.GammaLoss(),
+    "huber": lambda model: losses.HuberLoss(delta=float(model._loss.closs.delta)),
+    "log_loss": lambda model: losses.LogLoss(),
+    "poisson": lambda model: losses.PoissonLoss(),
+    "quantile": lambda model: losses.QuantileLoss(float(getattr(model, "quantile", None) or model.alpha)),
+    "squared_error": lambda model: losses.SquaredErrorLoss(),
 }
 
 
@@ -128,7 +119,7 @@ def _linked(op: ModelWriter, model: Any, scores: Scores) -> str:
     logarithms = op.Log(op.Max(scores.probabilities, float(np.finfo(np.float64).eps)))
     if model.estimators_.shape[1] > 1:
         return op.Sub(logarithms, op.ReduceMean(logarithms, [1], keepdims=1))
-    logit = difference(op, logarithms)
+    logit = op.difference(logarithms)
     return op.Mul(logit, 0.5) if model.loss == "exponential" else logit
 
 
