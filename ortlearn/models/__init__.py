@@ -4,11 +4,11 @@ A definition writes the graph of an estimator and declares its parameters; every
 declared. Definitions are plugins of the group ``ortlearn.models``.
 """
 
-from .base import ModelDefinition
+from .base import ModelDefinition, Objective
 from .document import WrittenModel, write_model
 from .encoders import category_numbers
 from .label_positions import Positions
-from .objectives import Objective, is_flexible, objective_of
+from .objectives import is_flexible, objective_of
 from .parameters import Access, Parameter, write_parameters
 from .registry import all_covered, definition_of, find_definition, fitted_part, public_path, unwrapped
 from .scores import Scores

@@ -3,16 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..losses import BaseLoss
+from ..penalties import BasePenalty, NoPenalty
 from .scores import Scores
 
 if TYPE_CHECKING:
-    from .objectives import Objective
     from .writer import ModelWriter
+
+
+@dataclass(frozen=True)
+class Objective:
+    """Loss and penalty of a fit: it minimises ``sum(w * l) / sum(w) + penalty``, w the sample weights.
+
+    Attributes
+    ----------
+    loss : BaseLoss
+        Loss l of a sample, on the score of the model's definition.
+    penalty : BasePenalty
+        Penalty of the parameters; none by default.
+    approximate : str
+        Why the penalty is not that of the fit; empty where it is.
+
+    Examples
+    --------
+    >>> from ortlearn.losses import HuberLoss
+    >>> from ortlearn.models import Objective
+    >>> from ortlearn.penalties import L2Penalty
+    >>> Objective(HuberLoss(), L2Penalty(0.1))
+    Objective(loss=HuberLoss(), penalty=L2Penalty(l2=0.1))
+    """
+
+    loss: BaseLoss
+    penalty: BasePenalty = field(default_factory=NoPenalty)
+    approximate: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True)
@@ -58,6 +86,8 @@ class ModelDefinition:
     #: Whether the minimum of its objective on few samples may be far from what it is on many: there is more
     #: to learn than the penalty of the fit holds back. None: as flexible as its children.
     flexible: bool | None = True
+    #: Class of the loss whose sum over samples a fit minimises, without parameters and without a penalty.
+    loss: type[BaseLoss] | None = None
     #: Parameters of the fit that its objective, in our terms, leaves out.
     not_in_objective: tuple[str, ...] = ()
     #: Parameters under which a few samples fit the shapes of an estimator, whose weights are then drawn anew;
@@ -98,10 +128,7 @@ class ModelDefinition:
         return False
 
     def covers(self, model: Any) -> bool:
-        """Return whether the definition covers a fitted estimator as its parameters have it.
-
-        True by default. What is not covered is converted by skl2onnx.
-        """
+        """Return whether the definition covers an estimator as it was fitted; skl2onnx converts others."""
         return True
 
     def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
@@ -109,10 +136,7 @@ class ModelDefinition:
         raise op.fail(model, "its inverse is not known: transform labels by a scaler or a function of numpy.")
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
-        """Yield the parts of a fitted estimator that its columns go to; none where it reads them itself.
-
-        ``columns`` are the positions in X of the columns that it is given.
-        """
+        """Yield the parts that the columns, at positions in X, go to; none where it reads them itself."""
         yield from ()
 
     def children(self, model: Any) -> Iterator[Any]:
@@ -124,9 +148,9 @@ class ModelDefinition:
         return model
 
     def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
-        """Make a regressor of one output predict (n,) or (n, 1), where its attributes can tell which.
+        """Make a regressor of one output, a copy, predict (n,) or (n, 1), where its attributes can tell.
 
-        It is a copy, and changed. Returned is the estimator inside whose predictions it passes on, if any.
+        Returned is the estimator inside whose predictions it passes on, if any.
         """
         return None
 
@@ -143,9 +167,10 @@ class ModelDefinition:
         Returns
         -------
         Objective or None
-            None by default: the class minimises no sum over samples, or one that no loss expresses.
+            :attr:`loss` by default; None where the class minimises no sum over samples, or one that no loss
+            expresses.
         """
-        return None
+        return None if self.loss is None else Objective(self.loss())
 
     def parameters_for_shapes(self, estimator: Any) -> Mapping[str, Any] | None:
         """Return :attr:`shape_parameters`, or None for an estimator whose objective depends on its fit."""
@@ -160,24 +185,11 @@ class ModelDefinition:
         raise NotImplementedError
 
     def joined(self, model: Any, other: Any, share: float) -> Any:
-        """Return an ensemble of the trees of two, whose scores are a weighted mean of theirs.
+        """Return a copy of an ensemble with the trees of another one, of the same class and parameters, too.
 
-        Parameters
-        ----------
-        model, other : estimator
-            Fitted ensembles of the same class and parameters.
-        share : float
-            Weight of the other one, from 0 to 1; that of the model is the rest.
-
-        Returns
-        -------
-        estimator
-            Copy of the model, with the trees of both.
+        Its scores are a mean of theirs: ``share`` is the weight of the other one, from 0 to 1.
         """
         raise NotImplementedError
 
     def finish(self, model: Any) -> None:
-        """Bring what follows from the parameters of an estimator up to date, once they are written back.
-
-        It is a copy that holds the trained parameters, and is changed.
-        """
+        """Bring what follows from written parameters up to date, on a copy of the estimator."""

@@ -4,20 +4,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..losses import LogLoss
-from .base import ModelDefinition, Route
+from .base import ModelDefinition, Objective, Route
 from .constraints.signs import Positive
+from .ensembles import decision_of, given, mean
 from .isotonic import interpolated
-from .members import decision_of, given, mean
-from .objectives import Objective
-from .scores import (
-    Scores,
-    binary_classes,
-    class_scores,
-    classes_of_probabilities,
-    difference,
-    joined,
-    of_two_classes,
-)
+from .scores import Scores, binary_classes, class_scores, classes_of_probabilities
 from .writer import ModelWriter
 
 
@@ -61,10 +52,10 @@ def _calibrated(op: ModelWriter, part: Any, x: str, path: str) -> tuple[str | No
             logit, share = CALIBRATORS[part.method](op, calibrator, column)
         logits.append(logit)
         columns.append(share)
-    score = None if None in logits else joined(op, [name for name in logits if name is not None])
+    score = None if None in logits else op.joined([name for name in logits if name is not None])
     if binary:
-        return score, of_two_classes(op, columns[0])
-    shares = joined(op, columns)
+        return score, op.of_two_classes(columns[0])
+    shares = op.joined(columns)
     total = op.ReduceSum(shares, [1], keepdims=1)
     none = op.Equal(total, 0.0)  # every class has the same share then
     return score, op.Where(none, 1.0 / len(columns), op.Div(shares, op.Where(none, 1.0, total)))
@@ -98,11 +89,11 @@ def _tempered(op: ModelWriter, part: Any, scores: Scores, path: str) -> tuple[st
     binary, by_decision = len(part.classes) == 2, hasattr(part.estimator, "decision_function")
     if by_decision and binary:  # the logits of the classes are -f and f
         logit = op.Mul(op.Mul(_response(op, part, scores), beta), 2.0)
-        return logit, of_two_classes(op, op.Sigmoid(logit))
+        return logit, op.of_two_classes(op.Sigmoid(logit))
     given = _response(op, part, scores) if by_decision else op.Log(op.Add(str(scores.probabilities), 1e-12))
     logits = op.Mul(given, beta)
     shares = op.Softmax(logits, axis=1)
-    return difference(op, logits) if binary else logits, shares
+    return op.difference(logits) if binary else logits, shares
 
 
 CALIBRATORS = {"sigmoid": _sigmoid, "isotonic": _isotonic}

@@ -6,13 +6,12 @@ from typing import Any
 import numpy as np
 from scipy.special import digamma
 
-from ..losses import RowObjective
+from ..losses import BaseLoss, RowObjective
 from .base import ModelDefinition
 from .constraints.sets import Simplex, Triangular
 from .constraints.signs import Positive
 from .distances import guarded_sqrt, pairwise_distances
 from .forms import Logarithm
-from .objectives import Objective
 from .scores import Scores
 from .writer import ModelWriter
 
@@ -43,14 +42,12 @@ class _CentersDefinition(ModelDefinition):
 
 
 class KMeansDefinition(_CentersDefinition):
-    """KMeans and MiniBatchKMeans: the nearest centre.
+    """KMeans and MiniBatchKMeans: the nearest centre; the sum of the losses of samples is the inertia.
 
-    The loss of a sample is its squared distance to that centre; the sum over samples is the inertia
-    (Lloyd, "Least squares quantization in PCM", 1982).
+    Lloyd, S. P., "Least squares quantization in PCM", IEEE Transactions on Information Theory 28, 1982.
     """
 
-    def objective(self, model: Any, total_weight: float) -> Objective | None:
-        return Objective(RowObjective())
+    loss: type[BaseLoss] | None = RowObjective
 
 
 class MeanShiftDefinition(_CentersDefinition):
@@ -58,11 +55,7 @@ class MeanShiftDefinition(_CentersDefinition):
 
 
 class AffinityPropagationDefinition(_CentersDefinition):
-    """AffinityPropagation: the nearest of the samples that stand for others.
-
-    They are samples of the fit in scikit-learn, which maximises similarities to them; training moves them
-    freely, as it does the centres of KMeans.
-    """
+    """AffinityPropagation: the nearest of the samples that stand for others, which training moves freely."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         if not hasattr(model, "cluster_centers_"):
@@ -88,10 +81,7 @@ class BirchDefinition(_CentersDefinition):
 
 
 class BisectingKMeansDefinition(KMeansDefinition):
-    """BisectingKMeans: down a tree of clusters, each time to the nearer one of two.
-
-    Centres of clusters that were split only decide the branch: they are not trained.
-    """
+    """BisectingKMeans: down a tree of clusters; the centres of those that were split are not trained."""
 
     def chosen(self, op: ModelWriter, model: Any, x: str, squares: str) -> str:
         splits = list(_splits(model._bisecting_tree))
@@ -106,7 +96,7 @@ class BisectingKMeansDefinition(KMeansDefinition):
         numbers = iter(range(n_clusters, n_clusters + len(inner)))
         columns = [child.label if child.left is None else next(numbers) for child in parts]
         left, right = (op.Gather(squares, columns[side::2], axis=1) for side in (0, 1))
-        turns = op.Sub(op.Mul(op.Cast(op.LessOrEqual(left, right), to=op.elem_type), 2.0), 1.0)
+        turns = op.Sub(op.Mul(op.ones_where(op.LessOrEqual(left, right)), 2.0), 1.0)
         ways = np.zeros((len(splits), n_clusters), dtype=op.float_dtype)
         for row, split in enumerate(splits):
             ways[row, [leaf.label for leaf in split.left.iter_leaves()]] = 1
@@ -132,12 +122,11 @@ def _splits(node: Any) -> Iterator[Any]:
 class GaussianMixtureDefinition(ModelDefinition):
     """GaussianMixture: ``log sum_k w_k N(x; m_k, (P_k P_k')^-1)``, P the Cholesky factors of precisions.
 
-    The objective is minus that, summed over samples, without ``reg_covar`` (Bishop, "Pattern Recognition
-    and Machine Learning", 2006, equation 9.14).
+    The objective is minus that, without ``reg_covar`` (Bishop, "Pattern Recognition and Machine Learning",
+    2006, equation 9.14).
     """
 
-    def objective(self, model: Any, total_weight: float) -> Objective | None:
-        return Objective(RowObjective())
+    loss: type[BaseLoss] | None = RowObjective
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         squares, log_det = _mahalanobis(op, model, x)
@@ -167,14 +156,12 @@ class GaussianMixtureDefinition(ModelDefinition):
 
 
 class BayesianGaussianMixtureDefinition(GaussianMixtureDefinition):
-    """BayesianGaussianMixture: the same with expected logarithms of weights and of determinants.
+    """BayesianGaussianMixture: the same with expected logarithms of weights and of determinants, as fitted.
 
-    Those are digamma functions, which ONNX lacks, of the parameters of their distributions: they stay as
-    they were fitted (Bishop, 2006, equations 10.65 and 10.66).
+    They are digamma functions of parameters of distributions (Bishop, 2006, equations 10.65 and 10.66).
     """
 
-    def objective(self, model: Any, total_weight: float) -> Objective | None:
-        return None  # the bound that is maximised has divergences from the prior besides
+    loss = None  # the bound that is maximised has divergences from the prior besides
 
     def _log_weights(self, op: ModelWriter, model: Any) -> str:
         n_columns, freedom = model.means_.shape[1], model.degrees_of_freedom_

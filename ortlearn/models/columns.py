@@ -1,23 +1,26 @@
 """Samples in a graph: a matrix of numbers, or columns of several kinds."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from onnx import TensorProto, helper
 
 from ..exceptions import ConversionError
 from ..graphs import GraphBuilder
+from ..losses.expressions import softplus
+
+#: Probabilities below it count as this one: the loss of a sample stays below ``-log(LOWEST)``, and a
+#: probability of exactly zero, which a leaf or a vote can give, has no gradient instead of an infinite one.
+LOWEST = 1e-5
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns of several kinds: numbers, whole numbers or text.
+    """Columns of several kinds: numbers, whole numbers or text."""
 
-    ``tensors`` has one of shape (n, 1) for each column; None for one that nothing reads.
-    """
-
-    tensors: tuple[str | None, ...]
+    tensors: tuple[str | None, ...]  # of shape (n, 1), for each column; None for one that nothing reads
 
 
 class SampleWriter(GraphBuilder):
@@ -33,10 +36,7 @@ class SampleWriter(GraphBuilder):
         return helper.np_dtype_to_tensor_dtype(self.float_dtype)
 
     def columns(self, x: Any, positions: Iterable[int], n_columns: int | None = None) -> Any:
-        """Return some columns of a matrix, or of columns, in the order of their positions.
-
-        Where ``n_columns`` of the matrix is known, all of them in their order are the matrix itself.
-        """
+        """Return some columns by position; the matrix itself for all ``n_columns`` of it."""
         wanted = [int(position) for position in positions]
         if isinstance(x, Columns):
             known = dict(enumerate(x.tensors))  # nothing reads columns after the last one
@@ -74,12 +74,46 @@ class SampleWriter(GraphBuilder):
                 known = self.type(column)
                 is_number = known is None or known.elem_type == self.elem_type
                 numbers.append(column if is_number else self.Cast(column, to=self.elem_type))
-            self._matrices[x] = numbers[0] if len(numbers) == 1 else self.Concat(*numbers, axis=1)
+            self._matrices[x] = self.joined(numbers)
         return self._matrices[x]
+
+    def joined(self, columns: Sequence[str]) -> str:
+        """Return some matrices side by side."""
+        return columns[0] if len(columns) == 1 else self.Concat(*columns, axis=1)
+
+    def look_up(self, tensor: str, keys: Sequence[Any], values: Sequence[int], default: int = 0) -> str:
+        """Return the value of each key, texts or whole numbers; the default of what is no key.
+
+        onnx crashes where it does not know the type of the tensor.
+        """
+        options: Any = {"keys_strings" if isinstance(keys[0], str) else "keys_int64s": list(keys)}
+        options |= {"values_int64s": list(values), "default_int64": default}
+        return self.node("LabelEncoder", tensor, domain="ai.onnx.ml", **options)
 
     def ones_where(self, condition: str) -> str:
         """Return 1 where a condition holds, 0 elsewhere."""
         return self.Cast(condition, to=self.elem_type)
+
+    def one_hot(self, numbers: str, count: int) -> str:
+        """Return a one in the column of each number, zeros elsewhere, from numbers of shape (n,)."""
+        return self.ones_where(self.Equal(self.Reshape(numbers, [-1, 1]), np.arange(count, dtype=np.int64)))
+
+    def of_two_classes(self, second: str) -> str:
+        """Return the probabilities of two classes from that of the second, of shape (n, 1)."""
+        return self.Concat(self.Sub(1.0, second), second, axis=1)
+
+    def difference(self, matrix: str) -> str:
+        """Return the second of two columns less the first, of shape (n, 1)."""
+        first, second = (self.Gather(matrix, [column], axis=1) for column in (0, 1))
+        return self.Sub(second, first)
+
+    def log_sigmoids(self, score: str) -> str:
+        """Return the logarithms of the sigmoids of scores."""
+        return self.Neg(softplus(self, self.Neg(score)))
+
+    def log_shares(self, shares: str, lowest: float = LOWEST) -> str:
+        """Return the logarithms of probabilities; those below ``lowest`` count as this one."""
+        return self.Log(self.Max(shares, lowest))
 
     def for_each_sample(self, x: str | Columns, row: str) -> str:
         """Return a row of numbers once for each sample, of shape (n, k)."""
@@ -87,8 +121,7 @@ class SampleWriter(GraphBuilder):
         known = self.type(column)
         elem_type = self.elem_type if known is None else known.elem_type
         if elem_type == TensorProto.STRING:
-            options: dict[str, Any] = {"keys_strings": [""], "values_int64s": [0], "default_int64": 0}
-            zeros = self.node("LabelEncoder", column, domain="ai.onnx.ml", **options)
+            zeros = self.look_up(column, [""], [0])
         elif elem_type == TensorProto.INT64:
             zeros = self.Mul(column, 0)
         else:  # missing values are no number times zero

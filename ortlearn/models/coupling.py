@@ -34,11 +34,7 @@ def pair_table(n_classes: int) -> np.ndarray:
 
 
 def disagreement(op: GraphBuilder, first: str, n_classes: int) -> str:
-    """Return Q of each sample, of shape (n, n_classes, n_classes).
-
-    ``first`` is the probability of the first class of each pair, of shape (n, pairs) and the type of the
-    builder.
-    """
+    """Return Q, (n, n_classes, n_classes), from the probabilities of the first class of each pair."""
     first = op.Clip(first, PAIR_BOUND, 1 - PAIR_BOUND)
     second = op.Sub(1.0, first)
     pairs = list(combinations(range(n_classes), 2))
@@ -53,10 +49,9 @@ def disagreement(op: GraphBuilder, first: str, n_classes: int) -> str:
 
 
 def coupled_probabilities(op: GraphBuilder, matrix: str, n_classes: int) -> str:
-    """Return the probabilities of classes as libsvm computes them, by descent on coordinates: (n, n_classes).
+    """Return the probabilities of classes, (n, n_classes), as libsvm finds them by descent on coordinates.
 
     It stops early, a few thousandths from the minimum: to do what it does is to stop where it stops.
-    ``matrix`` is Q of each sample.
     """
     identity = np.eye(n_classes, dtype=op.float_dtype)
     diagonal = op.ReduceSum(op.Mul(matrix, identity), [2], keepdims=0)
@@ -70,10 +65,7 @@ def coupled_probabilities(op: GraphBuilder, matrix: str, n_classes: int) -> str:
 def _coordinate_step(
     matrix: str, diagonal: str, n_classes: int, op: GraphBuilder, number: str, p: str, going: str
 ) -> tuple[str, ...]:
-    """Append the step of one coordinate, for the samples that have not stopped.
-
-    ``d_i = (p'Qp - (Qp)_i) / Q_ii; p_i += d_i; p /= 1 + d_i`` (the iteration of the paper).
-    """
+    """Append ``d_i = (p'Qp - (Qp)_i) / Q_ii; p_i += d_i; p /= 1 + d_i`` where samples have not stopped."""
     column = op.Mod(number, np.array(n_classes))
     product = op.Squeeze(op.MatMul(matrix, op.Unsqueeze(p, [2])), [2])
     residual = op.Sub(op.ReduceSum(op.Mul(p, product), [1], keepdims=1), product)
@@ -90,9 +82,8 @@ def _coordinate_step(
 def least_disagreement(op: GraphBuilder, matrix: str, n_classes: int, dtype: Any = None) -> str:
     """Return the minimum itself, of shape (n, n_classes), which has a gradient everywhere: what is trained.
 
-    ``p'Qp + 1 = p'(Q + ee')p`` on the simplex, with e = (1, ..., 1): the minimum is ``(Q + ee')^-1 e``
-    divided by its sum. The system is positive definite. ``matrix`` is Q of each sample, ``dtype`` its type:
-    that of the builder by default.
+    ``p'Qp + 1 = p'(Q + ee')p`` on the simplex, with e = (1, ..., 1): it is ``(Q + ee')^-1 e`` divided by its
+    sum. The type is that of the builder by default.
     """
     zero, one = (np.array(value, dtype or op.float_dtype) for value in (0, 1))
     bordered = op.Add(matrix, one)

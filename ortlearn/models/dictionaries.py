@@ -19,8 +19,8 @@ DEGENERATE = 1e-12
 class DictionaryDefinition(ModelDefinition):
     """DictionaryLearning, MiniBatchDictionaryLearning and SparseCoder: codes c with few entries, x ~ c D.
 
-    Which entries of a code are not zero is chosen, not differentiated. Those of a lasso and of a matching
-    pursuit then solve a linear system, whose gradient is exact.
+    Which entries are not zero is chosen, not differentiated; those of a lasso and of a matching pursuit then
+    solve a linear system, whose gradient is exact.
     """
 
     def covers(self, model: Any) -> bool:
@@ -133,9 +133,8 @@ def _least_angles(op: ModelWriter, model: Any, x: str, rows: str) -> str:
     """Append codes that move along the direction of equal angles with their atoms until another one joins.
 
     Efron, Hastie, Johnstone and Tibshirani, "Least angle regression", Annals of Statistics 32, 2004,
-    equations 2.10 to 2.13; the direction is scaled so that the correlations fall at rate one. Where an entry
-    changes its sign in a step, scikit-learn turns the sign of its correlation and lets no atom join in the
-    next step: so does this.
+    equations 2.10 to 2.13, with the correlations falling at rate one. Where an entry changes its sign in a
+    step, scikit-learn turns the sign of its correlation and lets no atom join in the next step: so does this.
     """
     atoms = np.asarray(_dictionary(model), dtype=np.float64)
     units = atoms / np.maximum(np.linalg.norm(atoms, axis=1, keepdims=True), np.finfo(np.float64).tiny)

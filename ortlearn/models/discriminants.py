@@ -1,15 +1,17 @@
-"""Discriminant analysis: classes with normal densities, of one covariance or one each; nearest centroids."""
+"""Normal densities: discriminant analysis, nearest centroids, elliptic envelopes."""
 
 from typing import Any
 
 import numpy as np
 
 from .base import ModelDefinition
-from .constraints.sets import Simplex
+from .constraints.sets import Simplex, Triangular
 from .constraints.signs import Positive
 from .distances import pairwise_distances
+from .forms import FactorOfInverse
+from .kernels import products
 from .linear import linear_scores
-from .scores import Scores, binary_classes, class_scores, classification, difference
+from .scores import OUTLIERS, Scores, binary_classes, class_scores, classification, decisions
 from .writer import ModelWriter
 
 
@@ -38,7 +40,7 @@ class QuadraticDiscriminantDefinition(ModelDefinition):
         terms = [self._term(op, model, x, number) for number in range(len(model.classes_))]
         priors = op.parameter(model, "priors_", role="intercept", constraint=Simplex())
         score = op.Add(op.Mul(op.Concat(*terms, axis=1), -0.5), op.Log(priors))
-        decision = difference(op, score) if len(terms) == 2 else None
+        decision = op.difference(score) if len(terms) == 2 else None
         return class_scores(op, score, model.classes_, decision=decision)
 
     def _term(self, op: ModelWriter, model: Any, x: str, number: int) -> str:
@@ -54,9 +56,8 @@ class QuadraticDiscriminantDefinition(ModelDefinition):
 class NearestCentroidDefinition(ModelDefinition):
     """NearestCentroid: ``-d(x / s, c_k / s)^2 + 2 log p_k``, with centroids c, deviations s and priors p.
 
-    Hastie, T., Tibshirani, R. and Friedman, J., "The Elements of Statistical Learning", 2nd edition 2009,
-    equation 18.2. Where priors are equal, scikit-learn predicts the nearest centroid of features that are
-    not divided, and by manhattan distances this is all it does.
+    Hastie, Tibshirani and Friedman, "The Elements of Statistical Learning", 2009, equation 18.2. Where priors
+    are equal, and by manhattan distances, scikit-learn predicts the nearest centroid of features not divided.
     """
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
@@ -70,7 +71,7 @@ class NearestCentroidDefinition(ModelDefinition):
         compared = plain if is_equal else score
         if not is_euclidean:
             return classification(op, score, "softmax", compared, model.classes_, decision="")
-        decision = difference(op, score) if len(model.classes_) == 2 else None
+        decision = op.difference(score) if len(model.classes_) == 2 else None
         shares = op.Softmax(score, axis=1)
         outputs = {"probabilities": shares, "decision": decision}
         return classification(op, score, "softmax", compared, model.classes_, **outputs)
@@ -85,3 +86,28 @@ class NearestCentroidDefinition(ModelDefinition):
         reason = "predict leaves out equal priors, as long as they are equal" if is_equal else ""
         priors = op.parameter(model, "class_prior_", role="intercept", constraint=Simplex(), reason=reason)
         return op.Sub(op.Mul(op.Log(priors), 2.0), squares)
+
+
+class EllipticEnvelopeDefinition(ModelDefinition):
+    """EllipticEnvelope: ``-|R (x - location_)|^2 - offset_``, with ``R'R`` the inverse of ``covariance_``.
+
+    Rousseeuw, P. J. and Van Driessen, K., "A fast algorithm for the minimum covariance determinant
+    estimator", Technometrics 41, 1999.
+    """
+
+    def covers(self, model: Any) -> bool:
+        eigenvalues = np.linalg.eigvalsh(model.covariance_)
+        return eigenvalues.min() > np.finfo(np.float64).eps * len(eigenvalues) * eigenvalues.max()
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        centred = op.Sub(x, op.parameter(model, "location_", role="intercept"))
+        form, constraint = FactorOfInverse(), Triangular()
+        factor = op.parameter(model, "covariance_", form=form, role="weight", constraint=constraint)
+        whitened = products(op, centred, factor)
+        distances = op.ReduceSum(op.Mul(whitened, whitened), [1], keepdims=1)
+        decision = op.Sub(op.Neg(distances), op.parameter(model, "offset_", role="intercept"))
+        return decisions(op, decision, OUTLIERS, zero_is_second=True)
+
+    def finish(self, model: Any) -> None:
+        if model.store_precision:
+            model.precision_ = np.linalg.inv(model.covariance_)

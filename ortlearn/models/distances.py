@@ -18,9 +18,9 @@ MANY = 2**16
 def pairwise_distances(op: GraphBuilder, a: str, b: str, metric: str, power: Any = None) -> str:
     """Return the distances between the rows of two matrices, of shape (n, m).
 
-    Metrics are ``"sqeuclidean"``, ``"euclidean"``, ``"manhattan"``, ``"chebyshev"``, ``"minkowski"``, the
-    sum of ``|a - b| ** power``, and ``"chi2"``, the sum of ``(a - b) ** 2 / (a + b)`` over numbers that are
-    not negative. What is known of the shape of ``b`` decides how they are computed.
+    Metrics are ``"sqeuclidean"``, ``"euclidean"``, ``"manhattan"``, ``"chebyshev"``, ``"minkowski"``, the sum
+    of ``|a - b| ** power``, and ``"chi2"``, that of ``(a - b) ** 2 / (a + b)`` over numbers that are not
+    negative.
     """
     euclidean = metric in ("sqeuclidean", "euclidean")
     if euclidean and _size(op, b) > EXACT:
@@ -74,8 +74,7 @@ def reduced(op: GraphBuilder, op_type: str, name: str, axis: int, keepdims: int 
 def guarded_sqrt(op: GraphBuilder, squares: str, dtype: Any, **outputs: Any) -> str:
     """Return the square root of numbers that are not negative; its gradient is zero where they are zero.
 
-    The root of the smallest normal number, 1e-19 in float32, stands for the root of zero. ``dtype`` is
-    float32 where it is unknown; ``outputs=[name]`` names the result.
+    The root of the smallest normal number, 1e-19 in float32, the default type, stands for the root of zero.
     """
     tiny = np.finfo(dtype or np.float32).tiny
     return op.Sqrt(op.Max(squares, op.constant(tiny, dtype)), **outputs)

@@ -5,21 +5,19 @@ from typing import Any
 
 import numpy as np
 
-from ..losses import AbsoluteErrorLoss, BaseLoss, LogLoss, QuantileLoss, SquaredErrorLoss
-from .base import ModelDefinition
+from .. import losses
+from .base import ModelDefinition, Objective
 from .constraints.sets import Simplex
 from .forms import Reshaped
-from .members import one_hot
-from .objectives import Objective
-from .scores import Scores, classes_of_shares, classification, log_shares, regression
+from .scores import Scores, classes_of_shares, classification, regression
 from .writer import ModelWriter
 
 #: Losses that the strategies of DummyRegressor are the minima of (Koenker, R. and Bassett, G., "Regression
 #: quantiles", Econometrica 46 (1978), 33-50, for the last two).
-STRATEGIES: dict[str, Callable[[Any], BaseLoss]] = {
-    "mean": lambda model: SquaredErrorLoss(),
-    "median": lambda model: AbsoluteErrorLoss(),
-    "quantile": lambda model: QuantileLoss(float(model.quantile)),
+STRATEGIES: dict[str, Callable[[Any], losses.BaseLoss]] = {
+    "mean": lambda model: losses.SquaredErrorLoss(),
+    "median": lambda model: losses.AbsoluteErrorLoss(),
+    "quantile": lambda model: losses.QuantileLoss(float(model.quantile)),
 }
 
 
@@ -39,17 +37,14 @@ class DummyRegressorDefinition(ModelDefinition):
 
 
 class DummyClassifierDefinition(ModelDefinition):
-    """DummyClassifier: the shares of the classes, or one class.
+    """DummyClassifier: one class, or the shares of the samples, which minimise the log loss.
 
-    The shares of the samples are the probabilities that minimise the log loss (Bishop, "Pattern Recognition
-    and Machine Learning", 2006, equation 2.35).
+    Bishop, "Pattern Recognition and Machine Learning", 2006, equation 2.35.
     """
 
     takes_columns = True
     flexible = False
-
-    def objective(self, model: Any, total_weight: float) -> Objective | None:
-        return Objective(LogLoss())
+    loss = losses.LogLoss
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         if model.strategy in ("stratified", "uniform"):
@@ -60,7 +55,7 @@ class DummyClassifierDefinition(ModelDefinition):
             )
         if model.n_outputs_ == 1:
             prior, shares = self._shares(op, model, x, model.classes_)
-            score = log_shares(op, prior)
+            score = op.log_shares(prior)
             return classification(op, score, "softmax", shares, model.classes_, probabilities=shares)
         priors, found = zip(*(self._shares(op, model, x, *own) for own in _outputs(model)), strict=True)
         return classes_of_shares(op, found, model.classes_, scored=priors)
@@ -81,7 +76,7 @@ class DummyClassifierDefinition(ModelDefinition):
         if model.strategy == "prior":
             return prior, prior
         if model.strategy == "most_frequent":
-            return prior, one_hot(op, op.ArgMax(prior, axis=1, keepdims=1), len(classes))
+            return prior, op.one_hot(op.ArgMax(prior, axis=1, keepdims=1), len(classes))
         constant = np.ravel(model.constant)[output or 0]
         chosen = op.constant((np.asarray(classes) == constant).astype(op.float_dtype))
         return prior, op.for_each_sample(x, chosen)

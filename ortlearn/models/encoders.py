@@ -8,10 +8,8 @@ from onnx import TensorProto
 
 from ..exceptions import ConversionError
 from .base import ModelDefinition
-from .scores import Scores, joined, transformation
+from .scores import Scores, transformation
 from .writer import ModelWriter
-
-ML = "ai.onnx.ml"
 
 
 def as_text(value: Any) -> str:
@@ -21,10 +19,9 @@ def as_text(value: Any) -> str:
 
 
 def category_numbers(op: ModelWriter, column: str, categories: Sequence[Any]) -> str:
-    """Append the number of each sample's category.
+    """Append the number of each sample's category: 0 for a value that is none, else its position plus one.
 
-    It is 0 for a value that is no category, else one more than its position, of int64. ``column`` is text,
-    whole numbers or numbers; it and the result have the shape (n, 1).
+    The column is text, whole numbers or numbers; it and the result, of int64, have the shape (n, 1).
     """
     values = np.asarray(categories)
     known = op.type(column)
@@ -37,12 +34,10 @@ def category_numbers(op: ModelWriter, column: str, categories: Sequence[Any]) ->
                 "An encoder has missing values and a category of the text that stands for a missing value in "
                 "ONNX, 'nan' (or 'None'): rename that category, or fill the missing values by another text."
             )
-        keys: dict[str, Any] = {"keys_strings": texts}
-    elif elem_type == TensorProto.INT64:
-        keys = {"keys_int64s": [int(value) for value in values.tolist()]}
-    else:
-        return _number_of_value(op, column, values)
-    return op.node("LabelEncoder", column, domain=ML, values_int64s=numbers, default_int64=0, **keys)
+        return op.look_up(column, texts, numbers)
+    if elem_type == TensorProto.INT64:
+        return op.look_up(column, [int(value) for value in values.tolist()], numbers)
+    return _number_of_value(op, column, values)
 
 
 def _number_of_value(op: ModelWriter, column: str, values: np.ndarray) -> str:
@@ -87,11 +82,11 @@ class OneHotEncoderDefinition(_Encoder):
                 wanted = np.arange(width, dtype=np.int64)
             else:
                 wanted = np.arange(1, width + 1, dtype=np.int64)
-            parts.append(op.Cast(op.Equal(number, wanted), to=op.elem_type))
+            parts.append(op.ones_where(op.Equal(number, wanted)))
             count += width
         if not parts:
             raise op.fail(model, "it keeps no category.")
-        return transformation(op, joined(op, parts), count)
+        return transformation(op, op.joined(parts), count)
 
 
 def _output_places(model: Any, position: int) -> np.ndarray:
@@ -124,7 +119,7 @@ class OrdinalEncoderDefinition(_Encoder):
         for position, categories in enumerate(model.categories_):
             number = category_numbers(op, op.column(x, position), categories)
             columns.append(op.Gather(self._codes(op, model, position), number, axis=0))
-        return transformation(op, joined(op, columns), len(columns))
+        return transformation(op, op.joined(columns), len(columns))
 
     def _codes(self, op: ModelWriter, model: Any, position: int) -> np.ndarray:
         """Return the code of an unknown value, then of each category of a column."""
@@ -152,4 +147,4 @@ class TargetEncoderDefinition(_Encoder):
                 values = op.parameter(model, "encodings_", index=position * per_column + target, role="table")
                 table = op.Pad(values, [1, 0], op.constant(means[target]))
                 columns.append(op.Gather(table, number, axis=0))
-        return transformation(op, joined(op, columns), len(columns))
+        return transformation(op, op.joined(columns), len(columns))

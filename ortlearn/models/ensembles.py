@@ -1,31 +1,119 @@
-"""Ensembles that average, vote or stack: voting, bagging, stacking."""
+"""Estimators with members: voting, bagging, stacking, and what they compute from scores."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from onnx import TensorProto
 
 from ..losses import LogLoss
 from ..penalties import NoPenalty
-from .base import Route
-from .members import MembersDefinition, aligned, decision_of, given, mean, one_hot, shares_of, write_members
-from .objectives import Objective, common_objective, objective_of
-from .scores import Scores, classes_of_probabilities, classification, joined, label_of, log_shares, regression
+from .base import ModelDefinition, Objective, Route
+from .objectives import common_objective, objective_of, with_penalty_times
+from .scores import Scores, classes_of_probabilities, classification, label_of, regression
 from .writer import ModelWriter
 
 
-def _mean_objective(model: Any, total_weight: float, weights: Any = None) -> Objective | None:
-    """Return the members' loss at their mean, and the mean of their penalties.
+class MembersDefinition(ModelDefinition):
+    """Estimators with their members in ``estimators_``, each on all columns."""
 
-    The scores of a mean of classifiers are the logarithms of probabilities: the log loss alone is for these.
-    """
+    takes_columns = True
+
+    def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
+        yield from (Route(member, columns, is_member=True) for member in model.estimators_)
+
+
+def write_members(op: ModelWriter, model: Any, x: Any, columns: Sequence[Any] | None = None) -> list[Scores]:
+    """Append every member of ``estimators_``, each on its columns of X where these are given."""
+    members, n_features = model.estimators_, None if columns is None else model.n_features_in_
+    op.siblings |= {id(member): (members, x, columns, n_features) for member in members}
+    parts = [x if columns is None else op.columns(x, columns[i], n_features) for i in range(len(members))]
+    return [
+        op.write(member, part, f"estimators_[{i}]")
+        for i, (member, part) in enumerate(zip(members, parts, strict=True))
+    ]
+
+
+def mean(op: ModelWriter, tensors: Sequence[str], weights: Iterable[float] | None = None) -> str:
+    """Return the mean of some tensors of one shape, weighted where there are weights."""
+    weights = None if weights is None else np.asarray(list(weights), dtype=op.float_dtype)
+    if weights is not None:
+        tensors = [op.Mul(name, w) for name, w in zip(tensors, weights / weights.sum(), strict=True)]
+    total = tensors[0] if len(tensors) == 1 else op.Sum(*tensors)
+    return total if weights is not None or len(tensors) == 1 else op.Div(total, float(len(tensors)))
+
+
+def aligned(op: ModelWriter, matrix: str, columns: Sequence[int], count: int) -> str:
+    """Return a matrix with its columns at given positions among more, zeros elsewhere."""
+    positions = np.asarray(columns, dtype=np.int64)
+    if np.array_equal(positions, np.arange(count)):
+        return matrix
+    return op.MatMul(matrix, np.eye(count, dtype=op.float_dtype)[positions])
+
+
+def positive_probability(op: ModelWriter, scores: Scores) -> str:
+    """Return the probability of the second of two classes, of shape (n, 1)."""
+    assert isinstance(scores.probabilities, str)
+    return op.Gather(scores.probabilities, [1], axis=1)
+
+
+def logit_of(op: ModelWriter, scores: Scores) -> str:
+    """Return the logit of the second of two classes, of shape (n, 1)."""
+    return scores.score if scores.n_outputs == 1 else op.difference(scores.score)
+
+
+def decision_of(scores: Scores) -> str | None:
+    """Return what ``decision_function`` of a classifier gives, None where the graph does not have it."""
+    return None if scores.decision == "" else scores.decision or scores.score
+
+
+def shares_of(op: ModelWriter, scores: Scores) -> str:
+    """Return probabilities of shape (n, n_classes), made of the scores where the classifier has none."""
+    if isinstance(scores.probabilities, str):
+        return scores.probabilities
+    if scores.n_outputs == 1:
+        return op.of_two_classes(op.Sigmoid(scores.score))
+    return op.Softmax(scores.score, axis=1)
+
+
+def predicted_classes(op: ModelWriter, scores: Scores) -> str:
+    """Return a one in the column of the predicted class: of votes, not that of the largest score."""
+    classes = np.asarray(scores.classes)
+    if scores.label is None:  # ONNX has no type for the classes
+        return op.one_hot(op.ArgMax(shares_of(op, scores), axis=1, keepdims=0), len(classes))
+    if classes.dtype.kind in "OUS":
+        label = op.Cast(scores.label, to=TensorProto.STRING)
+        return op.one_hot(op.look_up(label, classes.tolist(), range(len(classes)), default=-1), len(classes))
+    equal = op.Equal(op.Reshape(scores.label, [-1, 1]), classes.astype(np.int64))
+    return op.Cast(equal, to=op.elem_type)
+
+
+def label_column(op: ModelWriter, scores: Scores, elem_type: int = TensorProto.INT64) -> str:
+    """Return labels of shape (n,) as a column of numbers."""
+    return op.Reshape(op.Cast(str(scores.label), to=elem_type), [-1, 1])
+
+
+def given(op: ModelWriter, scores: Scores, method: str) -> str:
+    """Return what a method gives another model as columns: of two classes, the probability of the second."""
+    if scores.task == "regression":
+        return scores.predicted
+    if method == "predict":
+        return label_column(op, scores, op.elem_type)
+    if method == "decision_function":
+        return str(decision_of(scores))
+    shares = positive_probability(op, scores) if len(scores.classes) == 2 else str(scores.probabilities)
+    return op.Log(shares) if method == "predict_log_proba" else shares
+
+
+def _mean_objective(model: Any, total_weight: float, weights: Any = None) -> Objective | None:
+    """Return the members' loss at their mean, of classifiers the log loss alone, and the mean penalty."""
     found = common_objective(model.estimators_, total_weight)
     if found is None or (hasattr(model, "classes_") and not isinstance(found.loss, LogLoss)):
         return None
     if weights is not None and len(set(weights)) > 1 and not isinstance(found.penalty, NoPenalty):
         return None
-    return found.with_penalty_times(1 / len(model.estimators_))
+    return with_penalty_times(found, 1 / len(model.estimators_))
 
 
 def _voted(
@@ -38,10 +126,10 @@ def _voted(
 ) -> Scores:
     """Return the outputs of a vote; trained are shares in the proportion of the members' probabilities."""
     count = len(classes)
-    votes = mean(op, [one_hot(op, str(m.label), count) for m in members], weights)
+    votes = mean(op, [op.one_hot(str(m.label), count) for m in members], weights)
     shares = mean(op, [aligned(op, shares_of(op, m), m.classes, count) for m in members], weights)
     probabilities = votes if has_probabilities else None
-    score = log_shares(op, shares)
+    score = op.log_shares(shares)
     outputs = {"probabilities": probabilities, "decision": decision}
     return classification(op, score, "softmax", votes, classes, **outputs)
 
@@ -117,7 +205,7 @@ class StackingDefinition(MembersDefinition):
         ]
         if model.passthrough:
             columns.append(op.matrix(x))
-        final = op.write(model.final_estimator_, joined(op, columns), "final_estimator_")
+        final = op.write(model.final_estimator_, op.joined(columns), "final_estimator_")
         if not hasattr(model, "classes_"):
             return final
         # the last model knows the classes by their numbers

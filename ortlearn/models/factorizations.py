@@ -1,27 +1,118 @@
-"""Factorizations into matrices without negative numbers."""
+"""Factorizations into matrices without negative numbers, and topics of documents."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
+from onnx import TensorProto
+from scipy.special import psi
 
 from ..graphs import GraphBuilder
 from ..losses import RowObjective
-from .base import ModelDefinition
-from .constraints.signs import NotNegative
+from .base import ModelDefinition, Objective
+from .constraints.signs import NotNegative, Positive
 from .kernels import products
 from .linear_systems import LARGEST
-from .loops import iterate
-from .objectives import Objective, elastic
-from .scores import Scores
+from .loops import elem_type, in_double, iterate
+from .objectives import elastic
+from .scores import Scores, transformation
+from .special_functions import digamma
 from .writer import ModelWriter
 
 #: Below it, scikit-learn takes a divisor for zero.
 EPSILON = float(np.finfo(np.float32).eps)
 #: Names of the graphs of an iteration.
-PASS, UPDATE = "factorization_pass", "factorization_update"
+PASS, UPDATE, TOPICS = "factorization_pass", "factorization_update", "topics_step"
 #: Iterations between two looks at the error.
 LOOK = 10
+NAMED_BETA = {"frobenius": 2.0, "kullback-leibler": 1.0, "itakura-saito": 0.0}
+
+
+@dataclass(frozen=True)
+class _Factorization:
+    """What the iterations of a fitted model read: samples x, components H, and its settings."""
+
+    model: Any
+    x: str
+    components: str
+
+    @property
+    def beta(self) -> float:
+        """Exponent of the divergence."""
+        loss = self.model.beta_loss
+        return NAMED_BETA[loss] if isinstance(loss, str) else float(loss)
+
+    @property
+    def penalties(self) -> tuple[float, float]:
+        """Factors of the absolute values and of half the squares of codes."""
+        strength, ratio = self.model.components_.shape[1] * self.model.alpha_W, self.model.l1_ratio
+        return float(strength * ratio), float(strength * (1 - ratio))
+
+    def divergences(self, op: GraphBuilder, approximation: str) -> str:
+        """Append the beta-divergences of samples, (n, 1); zeros in x count by their approximation."""
+        beta, x = self.beta, self.x
+        if beta == 2:
+            missed = op.Sub(x, approximation)
+            return op.Mul(op.ReduceSum(op.Mul(missed, missed), [1], keepdims=1), 0.5)
+        known = op.Greater(x, EPSILON)
+        given, near = op.Where(known, x, 1.0), op.Where(known, op.Max(approximation, EPSILON), 1.0)
+        if beta == 0:
+            ratio = op.Div(given, near)
+            return op.ReduceSum(op.Sub(op.Sub(ratio, op.Log(ratio)), 1.0), [1], keepdims=1)
+        present = op.Where(known, x, 0.0)
+        if beta == 1:
+            terms = op.Sub(op.Mul(present, op.Log(op.Div(given, near))), present)
+            return op.ReduceSum(op.Add(terms, approximation), [1], keepdims=1)
+        terms = op.Sub(op.Pow(present, beta), op.Mul(op.Mul(present, op.Pow(near, beta - 1)), beta))
+        terms = op.Add(terms, op.Mul(op.Pow(approximation, beta), beta - 1))
+        return op.Mul(op.ReduceSum(terms, [1], keepdims=1), 1 / (beta * (beta - 1)))
+
+    def error(self, op: GraphBuilder, codes: str) -> str:
+        """Append the root of twice the divergence of all samples."""
+        total = op.ReduceSum(self.divergences(op, op.MatMul(codes, self.components)), keepdims=0)
+        return op.Sqrt(op.Mul(op.Max(total, 0.0), 2.0))
+
+    def updated(self, op: GraphBuilder, codes: str) -> str:
+        """Append ``w_k (sum_j x_j (wH)_j^(beta - 2) H_kj / sum_j (wH)_j^(beta - 1) H_kj)^gamma``."""
+        beta, (l1, l2) = self.beta, self.penalties
+        approximation = op.MatMul(codes, self.components)
+        ratio = _power(op, op.Max(approximation, EPSILON) if beta < 2 else approximation, beta - 2)
+        weights = _power(op, op.Max(approximation, EPSILON) if beta < 1 else approximation, beta - 1)
+        numerator = products(op, op.Mul(self.x, ratio) if ratio else self.x, self.components)
+        weights = weights or op.Add(op.Mul(self.x, 0.0), 1.0)
+        denominator = products(op, weights, self.components)
+        denominator = op.Add(denominator, l1) if l1 else denominator
+        denominator = op.Add(denominator, op.Mul(codes, l2)) if l2 else denominator
+        denominator = op.Where(op.Equal(denominator, 0.0), EPSILON, denominator)
+        gamma = 1 / (2 - beta) if beta < 1 else 1 / (beta - 1) if beta > 2 else 1.0
+        return op.Mul(codes, _power(op, op.Div(numerator, denominator), gamma))
+
+    def until_error(
+        self, first: str, op: GraphBuilder, number: str, codes: str, error: str
+    ) -> tuple[str, str, str]:
+        """Append an update; whether the error has fallen since the last look, and the error at that."""
+        result, tol = self.updated(op, codes), float(self.model.tol)
+        if self.beta < 1:
+            result = op.Where(op.Less(result, float(np.finfo(np.float64).eps)), 0.0, result)
+        if not tol:
+            return op.constant(np.array(True)), result, error
+        looks = op.Equal(op.Mod(number, np.array(LOOK)), np.array(LOOK - 1))
+        found = self.error(op, result)
+        stops = op.And(looks, op.Less(op.Div(op.Sub(error, found), first), tol))
+        return op.Not(stops), result, op.Where(looks, found, error)
+
+    def until_change(
+        self, first: str, op: GraphBuilder, number: str, codes: str, error: str
+    ) -> tuple[str, str, str]:
+        """Append an update, whether it changes the codes much compared with their size, and the error."""
+        result = self.updated(op, codes)
+        if not self.model.tol:
+            return op.constant(np.array(True)), result, error
+        moved = op.Sub(result, codes)
+        change, size = (op.Sqrt(op.ReduceSum(op.Mul(own, own), keepdims=0)) for own in (moved, result))
+        return op.Greater(op.Div(change, size), float(self.model.tol)), result, error
 
 
 class FactorizationDefinition(ModelDefinition):
@@ -36,49 +127,37 @@ class FactorizationDefinition(ModelDefinition):
     """
 
     def covers(self, model: Any) -> bool:
-        by_coordinates = model.solver == "cd"
-        return not by_coordinates or (not model.shuffle and len(model.components_) <= LARGEST)
+        return model.solver != "cd" or (not model.shuffle and len(model.components_) <= LARGEST)
 
-    def objective(self, model: Any, total_weight: float) -> Objective | None:
+    def objective(self, model: Any, total_weight: float) -> Objective:
         alpha = model.alpha_W if model.alpha_H == "same" else model.alpha_H
         penalty = elastic(alpha * model.l1_ratio, 0.5 * alpha * (1 - model.l1_ratio))
         return Objective(RowObjective(), penalty)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         components = op.parameter(model, "components_", role="weight", constraint=NotNegative())
-        codes = op.Reshape(self.codes(op, model, x, components), [-1, len(model.components_)])
-        loss = _divergences(op, model, x, op.MatMul(codes, components))
-        l1, l2 = _penalties(model)
+        parts = _Factorization(model, x, components)
+        codes = op.Reshape(self.codes(op, parts), [-1, len(model.components_)])
+        loss = parts.divergences(op, op.MatMul(codes, components))
+        l1, l2 = parts.penalties
         if l1:
             loss = op.Add(loss, op.Mul(op.ReduceSum(codes, [1], keepdims=1), l1))
         if l2:
             loss = op.Add(loss, op.Mul(op.ReduceSum(op.Mul(codes, codes), [1], keepdims=1), l2 / 2))
         return Scores("unsupervised", loss, 1, transformed=codes)
 
-    def codes(self, op: ModelWriter, model: Any, x: str, components: str) -> str:
+    def codes(self, op: ModelWriter, parts: _Factorization) -> str:
         """Append the codes of all samples, of shape (n, n_components)."""
+        model, components = parts.model, parts.components
         if model.solver == "mu":
-            return self.multiplied(op, model, x, components, int(model.max_iter), _look_at_error)
-        size, (l1, l2) = len(model.components_), _penalties(model)
+            return _multiplied(op, parts, int(model.max_iter), parts.until_error)
+        size, (l1, l2) = len(model.components_), parts.penalties
         gram = op.Add(products(op, components, components), (l2 * np.eye(size)).astype(op.float_dtype))
-        correlations = op.Sub(products(op, x, components), l1)
+        correlations = op.Sub(products(op, parts.x, components), l1)
         zero = op.constant(np.zeros((), dtype=op.float_dtype))
         start = [(op.Mul(correlations, 0.0), (op.elem_type, [None, size])), (zero, (op.elem_type, []))]
         step = partial(_pass, gram, correlations, size, float(model.tol))
         return iterate(op, PASS, int(model.max_iter), start, step)[0]
-
-    def multiplied(
-        self, op: ModelWriter, model: Any, x: str, components: str, max_iter: int, look: Any
-    ) -> str:
-        """Append the codes after multiplicative updates, from a start that is the same for all entries."""
-        size = len(model.components_)
-        level = op.Sqrt(op.Div(op.ReduceMean(x, keepdims=0), float(size)))
-        ones = op.Add(op.Mul(op.ReduceSum(x, [1], keepdims=1), 0.0), np.ones((1, size), op.float_dtype))
-        first = op.Mul(ones, level)
-        error = _total_error(op, model, x, op.MatMul(first, components))
-        step = partial(_update, model, x, components, error, look)
-        start = [(first, (op.elem_type, [None, size])), (error, (op.elem_type, []))]
-        return iterate(op, UPDATE, max_iter, start, step)[0]
 
 
 class MiniBatchFactorizationDefinition(FactorizationDefinition):
@@ -87,19 +166,19 @@ class MiniBatchFactorizationDefinition(FactorizationDefinition):
     def covers(self, model: Any) -> bool:
         return True
 
-    def codes(self, op: ModelWriter, model: Any, x: str, components: str) -> str:
-        return self.multiplied(op, model, x, components, int(model._transform_max_iter), _look_at_change)
+    def codes(self, op: ModelWriter, parts: _Factorization) -> str:
+        return _multiplied(op, parts, int(parts.model._transform_max_iter), parts.until_change)
 
 
-def _beta(model: Any) -> float:
-    named = {"frobenius": 2.0, "kullback-leibler": 1.0, "itakura-saito": 0.0}
-    return named[model.beta_loss] if isinstance(model.beta_loss, str) else float(model.beta_loss)
-
-
-def _penalties(model: Any) -> tuple[float, float]:
-    """Return the factors of the absolute values and of half the squares of codes."""
-    strength = model.components_.shape[1] * model.alpha_W
-    return float(strength * model.l1_ratio), float(strength * (1 - model.l1_ratio))
+def _multiplied(op: ModelWriter, parts: _Factorization, max_iter: int, step: Callable[..., Any]) -> str:
+    """Append the codes after multiplicative updates, from a start that is the same for all entries."""
+    size, x = len(parts.model.components_), parts.x
+    level = op.Sqrt(op.Div(op.ReduceMean(x, keepdims=0), float(size)))
+    ones = op.Add(op.Mul(op.ReduceSum(x, [1], keepdims=1), 0.0), np.ones((1, size), op.float_dtype))
+    first = op.Mul(ones, level)
+    error = parts.error(op, first)
+    start = [(first, (op.elem_type, [None, size])), (error, (op.elem_type, []))]
+    return iterate(op, UPDATE, max_iter, start, partial(step, error))[0]
 
 
 def _pass(
@@ -128,35 +207,6 @@ def _pass(
     return op.Greater(violation, op.Mul(first, tol)), after, first
 
 
-def _update(
-    model: Any,
-    x: str,
-    components: str,
-    first_error: str,
-    look: Any,
-    op: GraphBuilder,
-    number: str,
-    codes: str,
-    error: str,
-) -> tuple[str, ...]:
-    """Append ``w_k *= (sum_j x_j (wH)_j^(beta - 2) H_kj / sum_j (wH)_j^(beta - 1) H_kj)^gamma``."""
-    beta, (l1, l2) = _beta(model), _penalties(model)
-    approximation = op.MatMul(codes, components)
-    ratio = _power(op, op.Max(approximation, EPSILON) if beta < 2 else approximation, beta - 2)
-    weights = _power(op, op.Max(approximation, EPSILON) if beta < 1 else approximation, beta - 1)
-    numerator = products(op, op.Mul(x, ratio) if ratio else x, components)
-    weights = weights or op.Add(op.Mul(x, 0.0), 1.0)
-    denominator = products(op, weights, components)
-    if l1:
-        denominator = op.Add(denominator, l1)
-    if l2:
-        denominator = op.Add(denominator, op.Mul(codes, l2))
-    denominator = op.Where(op.Equal(denominator, 0.0), EPSILON, denominator)
-    gamma = 1 / (2 - beta) if beta < 1 else 1 / (beta - 1) if beta > 2 else 1.0
-    result = op.Mul(codes, _power(op, op.Div(numerator, denominator), gamma))
-    return look(op, model, x, components, first_error, number, codes, result, error)
-
-
 def _power(op: GraphBuilder, values: str, exponent: float) -> str:
     """Append a power, of which nothing is written where the exponent is zero."""
     if exponent == 0:
@@ -164,70 +214,52 @@ def _power(op: GraphBuilder, values: str, exponent: float) -> str:
     return values if exponent == 1 else op.Reciprocal(values) if exponent == -1 else op.Pow(values, exponent)
 
 
-def _look_at_error(
-    op: GraphBuilder,
-    model: Any,
-    x: str,
-    components: str,
-    first_error: str,
-    number: str,
-    codes: str,
-    result: str,
-    error: str,
-) -> tuple[str, str, str]:
-    """Return whether the error has fallen since the last look, the codes, and the error at the last look."""
-    if _beta(model) < 1:
-        result = op.Where(op.Less(result, float(np.finfo(np.float64).eps)), 0.0, result)
-    if not model.tol:
-        return op.constant(np.array(True)), result, error
-    looks = op.Equal(op.Mod(number, np.array(LOOK)), np.array(LOOK - 1))
-    found = _total_error(op, model, x, op.MatMul(result, components))
-    stops = op.And(looks, op.Less(op.Div(op.Sub(error, found), first_error), float(model.tol)))
-    return op.Not(stops), result, op.Where(looks, found, error)
+class TopicsDefinition(ModelDefinition):
+    """LatentDirichletAllocation: the shares of topics in a document, by coordinate ascent.
 
-
-def _look_at_change(
-    op: GraphBuilder,
-    model: Any,
-    x: str,
-    components: str,
-    first_error: str,
-    number: str,
-    codes: str,
-    result: str,
-    error: str,
-) -> tuple[str, str, str]:
-    """Return whether the codes still change, the codes, and the error as it was."""
-    if not model.tol:
-        return op.constant(np.array(True)), result, error
-    moved = op.Sub(result, codes)
-    change, size = (op.Sqrt(op.ReduceSum(op.Mul(own, own), keepdims=0)) for own in (moved, result))
-    return op.Greater(op.Div(change, size), float(model.tol)), result, error
-
-
-def _total_error(op: GraphBuilder, model: Any, x: str, approximation: str) -> str:
-    total = op.ReduceSum(_divergences(op, model, x, approximation), keepdims=0)
-    return op.Sqrt(op.Mul(op.Max(total, 0.0), 2.0))
-
-
-def _divergences(op: GraphBuilder, model: Any, x: str, approximation: str) -> str:
-    """Append the beta-divergence of each sample from its approximation, of shape (n, 1).
-
-    Features of zero count by their approximation alone.
+    With counts x and ``B = exp(digamma(components_) - digamma(sum of a topic))``, a document's parameters g
+    become ``doc_topic_prior_ + t * (x / (t B)) B'`` with ``t = exp(digamma(g) - digamma(sum g))`` until they
+    change little (Hoffman, Blei and Bach, "Online learning for latent Dirichlet allocation", NIPS 2010,
+    algorithm 2). The bound on the likelihood that a fit increases has divergences from priors besides the
+    sum over documents: it is no objective here.
     """
-    beta = _beta(model)
-    if beta == 2:
-        missed = op.Sub(x, approximation)
-        return op.Mul(op.ReduceSum(op.Mul(missed, missed), [1], keepdims=1), 0.5)
-    known = op.Greater(x, EPSILON)
-    given, near = op.Where(known, x, 1.0), op.Where(known, op.Max(approximation, EPSILON), 1.0)
-    if beta == 0:
-        ratio = op.Div(given, near)
-        return op.ReduceSum(op.Sub(op.Sub(ratio, op.Log(ratio)), 1.0), [1], keepdims=1)
-    present = op.Where(known, x, 0.0)
-    if beta == 1:
-        terms = op.Sub(op.Mul(present, op.Log(op.Div(given, near))), present)
-        return op.ReduceSum(op.Add(terms, approximation), [1], keepdims=1)
-    terms = op.Sub(op.Pow(present, beta), op.Mul(op.Mul(present, op.Pow(near, beta - 1)), beta))
-    terms = op.Add(terms, op.Mul(op.Pow(approximation, beta), beta - 1))
-    return op.Mul(op.ReduceSum(terms, [1], keepdims=1), 1 / (beta * (beta - 1)))
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        size = len(model.components_)
+        counts = op.parameter(model, "components_", role="weight", constraint=Positive())
+        # in float64: the first steps of topics that are nearly alike enlarge what float32 rounds
+        with in_double(op, x, counts) as (x, counts):
+            words = _expectation(op, counts)
+            sums = op.ReduceSum(x, [1], keepdims=1)
+            first = op.Add(op.Mul(sums, 0.0), np.ones((1, size)))
+            going = op.GreaterOrEqual(sums, 0.0)
+            start = [(first, (TensorProto.DOUBLE, [None, size])), (going, (TensorProto.BOOL, [None, 1]))]
+            step = partial(_topics_step, model, x, words)
+            found = iterate(op, TOPICS, int(model.max_doc_update_iter), start, step)[0]
+            topics = op.Reshape(found, [-1, size])
+            shares = op.Div(topics, op.ReduceSum(topics, [1], keepdims=1))
+        return transformation(op, op.Cast(shares, to=op.elem_type), size)
+
+    def finish(self, model: Any) -> None:
+        counts = model.components_
+        model.exp_dirichlet_component_ = np.exp(psi(counts) - psi(counts.sum(axis=1, keepdims=True)))
+
+
+def _expectation(op: GraphBuilder, parameters: str) -> str:
+    """Append ``exp(E[log p])`` for each row of parameters of Dirichlet distributions."""
+    total = digamma(op, op.ReduceSum(parameters, [1], keepdims=1))
+    return op.Exp(op.Sub(digamma(op, parameters), total))
+
+
+def _topics_step(
+    model: Any, x: str, words: str, op: GraphBuilder, number: str, topics: str, going: str
+) -> tuple[str, str, str]:
+    """Append an iteration for the documents that have not stopped."""
+    shares = _expectation(op, topics)
+    expected = op.Add(op.MatMul(shares, words), float(np.finfo(op.float_dtype).eps))
+    found = op.Mul(shares, products(op, op.Div(x, expected), words))
+    found = op.Add(found, float(model.doc_topic_prior_))
+    change = op.ReduceMean(op.Abs(op.Sub(found, topics)), [1], keepdims=1)
+    still = op.And(going, op.GreaterOrEqual(change, float(model.mean_change_tol)))
+    some = op.ReduceMax(op.Cast(still, to=elem_type(op)), keepdims=0)
+    return op.Greater(some, 0.5), op.Where(going, found, topics), still

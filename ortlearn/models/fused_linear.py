@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from onnx import ModelProto
 
 from ..graphs import GraphBuilder, initializer_arrays
-from .fusion import FusedForm, attribute_of, computes, replace_tensors
-
-__all__ = ["FusedClasses", "FusedLinear"]
+from .fusion import ML, FusedForm, attribute_of, computes, replace_tensors
 
 
 @dataclass(frozen=True)
@@ -18,35 +17,19 @@ class FusedLinear(FusedForm):
     """Linear scores of float32, as LinearRegressor computes them.
 
     A scale that samples are divided by is divided into the coefficients.
-
-    Attributes
-    ----------
-    samples : str
-        Tensor of shape (n, n_features), before the division.
-    scale : str
-        Initializer of shape (n_features,) or (1,); empty without any.
-    scores : str
-        Tensor of shape (n, k).
-    coef : str
-        Initializer of shape (n_features, k).
-    intercept : str
-        Initializer of shape (k,); empty without any.
     """
 
-    samples: str
-    scale: str
-    scores: str
-    coef: str
-    intercept: str = ""
+    samples: str  # tensor of shape (n, n_features), before the division
+    scale: str  # initializer of shape (n_features,) or (1,); empty without any
+    scores: str  # tensor of shape (n, k)
+    coef: str  # initializer of shape (n_features, k)
+    intercept: str = ""  # initializer of shape (k,)
 
     def by_rows(self) -> None:
         """Return nothing: products of other numbers of rows are rounded otherwise."""
 
     def rows(self, model: ModelProto) -> np.ndarray | None:
-        """Return coefficients and then the intercept of each score, of shape (k, n_features + 1).
-
-        None where they are not numbers of float32.
-        """
+        """Return coefficients and intercept of each score, (k, n_features + 1); None where not in float32."""
         arrays = initializer_arrays(model, (self.coef, self.intercept, self.scale))
         coef = arrays[self.coef]
         if coef.dtype != np.float32:
@@ -67,13 +50,8 @@ class FusedLinear(FusedForm):
             return model
 
         def write(op: GraphBuilder) -> None:
-            op.node(
-                "LinearRegressor",
-                self.samples,
-                domain="ai.onnx.ml",
-                outputs=[self.scores],
-                targets=len(rows),
-            )
+            options: Any = {"domain": ML, "outputs": [self.scores], "targets": len(rows)}
+            op.node("LinearRegressor", self.samples, **options)
             _add_rows(op, rows)
 
         return replace_tensors(model, [self.scores], write)
@@ -85,26 +63,13 @@ class FusedClasses(FusedForm):
 
     It computes linear scores, too. Of more than two classes other scores are left to the operators of the
     graph, which are as fast.
-
-    Attributes
-    ----------
-    scores : str
-        Tensor of raw scores, of shape (n, 1) for two classes, (n, k) for more.
-    label : str
-        Tensor of the classes, those of the largest scores, or of scores above zero; empty without any.
-    classes : ndarray of shape (k,)
-        Classes: int64 or text.
-    probabilities : str
-        Tensor of the sigmoids of two classes, or the softmax; empty without any.
-    linear : FusedLinear or None
-        What computes the scores.
     """
 
-    scores: str
-    label: str
-    classes: np.ndarray
-    probabilities: str = ""
-    linear: FusedLinear | None = None
+    scores: str  # raw scores, of shape (n, 1) for two classes, (n, k) for more
+    label: str  # classes of the largest scores, or of scores above zero; empty without any
+    classes: np.ndarray  # of shape (k,), int64 or text
+    probabilities: str = ""  # sigmoids of two classes, or the softmax
+    linear: FusedLinear | None = None  # what computes the scores
 
     def by_rows(self) -> FusedClasses:
         """Return the form that does not compute the scores."""
@@ -129,20 +94,13 @@ class FusedClasses(FusedForm):
 
     def _replaced(self, model: ModelProto, wanted: list[str], samples: str, rows: np.ndarray) -> ModelProto:
         def write(op: GraphBuilder) -> None:
-            texts = self.classes.dtype.kind in "OUS"
+            labels = "classlabels_strings" if self.classes.dtype.kind in "OUS" else "classlabels_ints"
             probable = self.probabilities in wanted
-            op.node(
-                "LinearClassifier",
-                samples,
-                domain="ai.onnx.ml",
-                outputs=[
-                    self.label if self.label in wanted else op.unique("label"),
-                    self.probabilities if probable else op.unique("scores"),
-                ],
-                multi_class=0,
-                post_transform=("LOGISTIC" if len(rows) == 2 else "SOFTMAX") if probable else "NONE",
-                **{"classlabels_strings" if texts else "classlabels_ints": self.classes.tolist()},
-            )
+            link = ("LOGISTIC" if len(rows) == 2 else "SOFTMAX") if probable else "NONE"
+            label = self.label if self.label in wanted else op.unique("label")
+            outputs = [label, self.probabilities if probable else op.unique("scores")]
+            options: Any = {"domain": ML, "outputs": outputs, "multi_class": 0, "post_transform": link}
+            op.node("LinearClassifier", samples, **options, **{labels: self.classes.tolist()})
             _add_rows(op, rows)
 
         return replace_tensors(model, wanted, write)

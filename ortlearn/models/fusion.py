@@ -12,24 +12,18 @@ from ..graphs.editing import with_fields
 from ..graphs.nodes import needed_nodes
 from ..graphs.view import GraphView
 
-__all__ = ["FusedForm", "attribute_of", "computes", "fuse", "replace_tensors"]
-
-#: Version of the ai.onnx.ml domain, where a graph uses it.
-ML_OPSET = 3
+#: Domain of the operators, and its version where a graph uses it.
+ML, ML_OPSET = "ai.onnx.ml", 3
 
 
 class FusedForm:
-    """A part of a graph that a fused operator computes for inference.
+    """A part of a graph that a fused operator computes for inference, declared beside the nodes of the part.
 
-    A definition declares it while it writes the nodes of the part. Tensors keep their names, and parameters
-    are initializers under the names that :meth:`ModelWriter.parameter` gave them.
+    Tensors keep their names, and parameters are initializers under those of :meth:`ModelWriter.parameter`.
     """
 
     def apply(self, model: ModelProto) -> ModelProto:
-        """Return a model for inference, or a part of one, with the fused operator.
-
-        The model as it is where it does not compute the part, or the operator cannot do so.
-        """
+        """Return a model for inference, or a part of one, with the operator; as it is where it cannot be."""
         raise NotImplementedError
 
     def by_rows(self) -> FusedForm | None:
@@ -38,10 +32,7 @@ class FusedForm:
 
 
 def attribute_of(name: str, values: np.ndarray) -> AttributeProto:
-    """Return numbers or bytes as an attribute; those of float64 as a tensor, as operators of trees have it.
-
-    It takes a fraction of the time of onnx.helper, which looks at every number.
-    """
+    """Return numbers or bytes as an attribute; float64 as a tensor. onnx.helper looks at every number."""
     if values.dtype == np.float64:
         return helper.make_attribute(f"{name}_as_tensor", numpy_helper.from_array(values))
     kinds = {"f": AttributeProto.FLOATS, "S": AttributeProto.STRINGS}
@@ -57,11 +48,8 @@ def computes(model: ModelProto, tensor: str) -> bool:
 
 
 def fuse(model: ModelProto, forms: Iterable[FusedForm]) -> ModelProto:
-    """Return a model for inference with the fused operators that definitions declared.
-
-    What was declared last comes first: it may take in what was declared before it.
-    """
-    for form in reversed(tuple(forms)):
+    """Return a model for inference with the fused operators that definitions declared."""
+    for form in reversed(tuple(forms)):  # the last one may take in what was declared before it
         model = form.apply(model)
     return _without_copies(model)
 
@@ -82,10 +70,7 @@ def _without_copies(model: ModelProto) -> ModelProto:
 def replace_tensors(
     model: ModelProto, tensors: Sequence[str], write: Callable[[GraphBuilder], None]
 ) -> ModelProto:
-    """Return the model with other nodes that compute some tensors.
-
-    ``write`` appends them under the names of the tensors, from what comes before the first one.
-    """
+    """Return the model with other nodes for some tensors: ``write`` appends them under the names of these."""
     graph = model.graph
     op = GraphBuilder(opset_versions(model).get("", 18), existing_names=graph_names(graph))
     write(op)
@@ -95,4 +80,4 @@ def replace_tensors(
     nodes = needed_nodes([*kept[:first], *op.nodes, *kept[first:]], outputs)
     read = set(outputs).union(*map(node_inputs, nodes))
     tensors = [tensor for tensor in (*graph.initializer, *op.initializers) if tensor.name in read]
-    return with_fields(model, {"ai.onnx.ml": ML_OPSET}, node=nodes, initializer=tensors)
+    return with_fields(model, {ML: ML_OPSET}, node=nodes, initializer=tensors)

@@ -22,16 +22,7 @@ from .forms import Form, Reshaped, Transposed
 from .kernels import METRIC_OF, PAIRWISE, of_products, pairwise_kernel, products, unit_rows
 from .matern import matern
 from .multiclass import pair_decisions
-from .scores import (
-    Scores,
-    classes_of_probabilities,
-    classification,
-    decisions,
-    joined,
-    log_shares,
-    of_two_classes,
-    regression,
-)
+from .scores import Scores, classes_of_probabilities, classification, decisions, regression
 from .special_functions import erf
 from .support_vectors import weighted_kernel
 from .writer import FITTED, ModelWriter
@@ -41,10 +32,7 @@ HYPER = "fitted hyper-parameter of the kernel"
 
 @dataclass(frozen=True)
 class _Kernel:
-    """Write the kernel of a process, which has ``kernel_`` and ``X_train_``.
-
-    The reason is why the samples of the fit are not trained by default, empty where they are.
-    """
+    """Write the kernel of a process; the reason is why the samples of the fit are not trained."""
 
     op: ModelWriter
     process: Any
@@ -213,13 +201,13 @@ class GaussianProcessClassifierDefinition(ModelDefinition):
         with op.inside("base_estimator_"):
             if len(model.classes_) == 2:
                 latent, positive = _process(op, model.base_estimator_, x)
-                scores = classes_of_probabilities(op, of_two_classes(op, positive), model.classes_)
+                scores = classes_of_probabilities(op, op.of_two_classes(positive), model.classes_)
                 return replace(scores, label=decisions(op, latent, model.classes_).label)
             members = []
             for number, member in enumerate(model.base_estimator_.estimators_):
                 with op.inside(f"estimators_[{number}]"):
                     members.append(_process(op, member, x))
-        latents, positives = (joined(op, columns) for columns in zip(*members, strict=True))
+        latents, positives = (op.joined(columns) for columns in zip(*members, strict=True))
         if model.multi_class == "one_vs_one":
             return _of_pairs(op, latents, positives, model.classes_)
         shares = op.Div(positives, op.ReduceSum(positives, [1]))
@@ -227,16 +215,13 @@ class GaussianProcessClassifierDefinition(ModelDefinition):
 
 
 def _of_pairs(op: ModelWriter, latents: str, second: str, classes: np.ndarray) -> Scores:
-    """Return the classes of votes of pairs, which have no probabilities.
-
-    What is trained is the product of the probabilities of a class in its pairs, by its logarithm.
-    """
+    """Return the classes of votes of pairs; trained are products of probabilities of classes in pairs."""
     above = op.Greater(latents, 0.0)
     votes = pair_decisions(op, above, second, len(classes))[0]
     table = pair_table(len(classes)).astype(op.float_dtype)
     first, last = (np.maximum(sign * table, 0) for sign in (1, -1))
-    lost = op.MatMul(log_shares(op, second), last)
-    score = op.Add(op.MatMul(log_shares(op, op.Sub(1.0, second)), first), lost)
+    lost = op.MatMul(op.log_shares(second), last)
+    score = op.Add(op.MatMul(op.log_shares(op.Sub(1.0, second)), first), lost)
     return classification(op, score, "softmax", votes, classes)
 
 
@@ -244,10 +229,9 @@ def _process(op: ModelWriter, process: Any, x: str) -> tuple[str, str]:
     """Append the latent mean of a process of two classes, and the probability of the second, columns.
 
     Rasmussen and Williams, algorithm 3.2: ``f = K (y - pi)``, ``v = L^-1 W^(1/2) K'``,
-    ``s = k(x, x) - v v'``. The logistic function averaged over N(f, s) is, with that function written
-    as ``sum c erf(l z) / 2 + sum c / 2`` (Williams, C. K. I. and Barber, D., "Bayesian classification
-    with Gaussian processes", IEEE TPAMI 1998, appendix A), ``sum c erf(l f / sqrt(1 + 2 l^2 s)) / 2``
-    plus the same constant.
+    ``s = k(x, x) - v v'``. The logistic function, as ``sum c erf(l z) / 2 + sum c / 2`` (Williams, C. K. I.
+    and Barber, D., "Bayesian classification with Gaussian processes", IEEE TPAMI 1998, appendix A), averaged
+    over N(f, s) is ``sum c erf(l f / sqrt(1 + 2 l^2 s)) / 2`` plus the same constant.
     """
     writer = _Kernel(op, process, x, FITTED)
     kernel = writer.matrix()

@@ -11,7 +11,7 @@ from .columns import Columns
 from .encoders import as_text, category_numbers
 from .forms import Kept
 from .kernels import products
-from .scores import Scores, joined, transformation
+from .scores import Scores, transformation
 from .writer import ModelWriter
 
 #: Squared distance to a sample that has no value in common: those that have one are nearer.
@@ -36,7 +36,7 @@ def _indicated(op: ModelWriter, indicator: Any, x: str | Columns) -> str:
     if not isinstance(x, Columns):
         return op.columns(op.ones_where(_is_missing(op, indicator, x)), features)
     found = [_is_missing(op, indicator, op.column(x, feature)) for feature in features or [0]]
-    return op.columns(op.ones_where(joined(op, found)), range(len(features)), len(found))
+    return op.columns(op.ones_where(op.joined(found)), range(len(features)), len(found))
 
 
 class MissingIndicatorDefinition(ModelDefinition):
@@ -106,8 +106,8 @@ def _imputed_text(op: ModelWriter, model: Any, x: Columns, position: int) -> str
 class IterativeImputerDefinition(ModelDefinition):
     """IterativeImputer: each column is predicted from others where it is missing, round after round.
 
-    Azur, M. J., Stuart, E. A., Frangakis, C. and Leaf, P. J., "Multiple imputation by chained equations: what
-    is it and how does it work?", International Journal of Methods in Psychiatric Research 20, 2011.
+    Azur, M. J. et al., "Multiple imputation by chained equations: what is it and how does it work?",
+    International Journal of Methods in Psychiatric Research 20, 2011.
     """
 
     def covers(self, model: Any) -> bool:
@@ -130,16 +130,16 @@ class IterativeImputerDefinition(ModelDefinition):
         for number, (place, others, estimator) in enumerate(model.imputation_sequence_):
             if empty[place]:
                 continue
-            known = joined(op, [columns[other] for other in others])
+            known = op.joined([columns[other] for other in others])
             op.set_type(known, op.elem_type, (None, len(others)))
             found = op.write(estimator, known, f"imputation_sequence_[{number}].estimator").predicted
             for limit, bounded in ((model._min_value[place], op.Max), (model._max_value[place], op.Min)):
                 found = bounded(found, float(limit)) if np.isfinite(limit) else found
             columns[place] = op.Where(gaps[place], found, columns[place])
-        result = joined(op, columns)
+        result = op.joined(columns)
         if not empty.any():
             # scikit-learn leaves it at the first values where all samples miss all of them
-            absent = op.Cast(joined(op, gaps), to=op.elem_type)
+            absent = op.Cast(op.joined(gaps), to=op.elem_type)
             some = op.Sub(1.0, op.ReduceMin(absent, keepdims=1))
             result = op.Add(filled, op.Mul(op.Sub(result, filled), some))
         return _with_flags(op, model, x, result, len(kept))
@@ -148,12 +148,9 @@ class IterativeImputerDefinition(ModelDefinition):
 class KNNImputerDefinition(ModelDefinition):
     """KNNImputer: the mean over the nearest samples of the fit that have a value.
 
-    Squared distances are over the columns in which both samples have values, divided by the share of these
-    columns. Of samples at the same distance the first ones count, where scikit-learn takes any.
-
-    References
-    ----------
-    Troyanskaya, O. et al., "Missing value estimation methods for DNA microarrays", Bioinformatics 17, 2001.
+    Squared distances over the columns in which both samples have values are divided by the share of these. Of
+    samples at one distance the first ones count, where scikit-learn takes any (Troyanskaya, O. et al.,
+    "Missing value estimation methods for DNA microarrays", Bioinformatics 17, 2001).
     """
 
     continuous = False
@@ -187,7 +184,7 @@ class KNNImputerDefinition(ModelDefinition):
                 columns.append(op.Where(gaps, found, op.column(x, column)))
             elif model.keep_empty_features:
                 columns.append(op.Mul(op.ones_where(gaps), 0.0))
-        return _with_flags(op, model, x, joined(op, columns), len(columns))
+        return _with_flags(op, model, x, op.joined(columns), len(columns))
 
     def _squares(self, op: ModelWriter, x: str, missing: str, rows: str, present: np.ndarray) -> str:
         """Append squared distances to the samples of the fit, of shape (n, m)."""

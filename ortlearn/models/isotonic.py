@@ -11,7 +11,6 @@ from .base import ModelDefinition
 from .constraints.base import Constraint
 from .constraints.sets import Increasing, Rising
 from .forms import Form
-from .objectives import Objective
 from .scores import Scores, regression
 from .writer import ModelWriter
 
@@ -44,10 +43,7 @@ def _constraint(low: float | None, high: float | None) -> tuple[Constraint, int]
 
 
 def interpolated(op: ModelWriter, model: Any, column: str, low: float | None, high: float | None) -> str:
-    """Append the lines between the thresholds of an IsotonicRegression, of shape (n, 1) as the samples.
-
-    Values stay between the bounds, where these are given.
-    """
+    """Append the lines between the thresholds of an IsotonicRegression, (n, 1), within bounds if any."""
     places = np.asarray(model.X_thresholds_, dtype=op.float_dtype)
     constraint, sign = _constraint(low, high)
     form = _Directed(sign, sign if model.increasing_ else -sign)
@@ -56,7 +52,7 @@ def interpolated(op: ModelWriter, model: Any, column: str, low: float | None, hi
         value = op.for_each_sample(column, values)
         return value if sign > 0 else op.Neg(value)
     x = op.Max(op.Min(column, places[-1:]), places[:1])
-    above = op.Cast(op.GreaterOrEqual(x, places[None, 1:-1]), to=op.elem_type)
+    above = op.ones_where(op.GreaterOrEqual(x, places[None, 1:-1]))
     number = op.Cast(op.ReduceSum(above, [1], keepdims=0), to=TensorProto.INT64)
     lengths = np.diff(places)
     lengths[lengths == 0] = 1  # thresholds that are the same in float32
@@ -78,12 +74,10 @@ class IsotonicDefinition(ModelDefinition):
     """IsotonicRegression: the values at the thresholds stay in their order, and in their bounds.
 
     It minimises the squared error (Barlow, R. E. et al., "Statistical Inference under Order Restrictions",
-    1972, section 1.2). Outside of the thresholds the graph gives NaN where scikit-learn gives NaN or
-    raises an error.
+    1972, section 1.2). Outside the thresholds the graph gives NaN where scikit-learn gives NaN or an error.
     """
 
-    def objective(self, model: Any, total_weight: float) -> Objective | None:
-        return Objective(SquaredErrorLoss())
+    loss = SquaredErrorLoss
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         return regression(op, interpolated(op, model, x, model.y_min, model.y_max))

@@ -35,10 +35,9 @@ class _Rows(Access):
 class KernelDensityDefinition(ModelDefinition):
     """KernelDensity: ``log(sum_j w_j k(d(x, x_j) / h) / (sum_j w_j h^n_features c))``.
 
-    The bandwidth is h, the weights of the fit are w, and c is the integral of the kernel k over the whole
-    space (Silverman, B. W., "Density estimation for statistics and data analysis", 1986, section 4.2). A
-    sample beyond the reach of all others has a density of zero; in training it counts as the smallest number
-    there is, and moves nothing.
+    With bandwidth h, weights w of the fit and c the integral of the kernel k (Silverman, B. W., "Density
+    estimation for statistics and data analysis", 1986, section 4.2). A sample beyond the reach of all others
+    has a density of zero; in training it counts as the smallest number there is, and moves nothing.
     """
 
     untrained = "it counts samples within the bandwidth, which change in steps: no gradient passes"
@@ -82,15 +81,12 @@ KERNELS: dict[str, Callable[[ModelWriter, str], str]] = {
     "exponential": lambda op, u: op.Neg(u),
     "gaussian": lambda op, u: op.Mul(op.Mul(u, u), -0.5),
     "linear": lambda op, u: _within(op, u, op.Sub(1.0, u)),
-    "tophat": lambda op, u: op.Cast(op.Less(u, 1.0), to=op.elem_type),
+    "tophat": lambda op, u: op.ones_where(op.Less(u, 1.0)),
 }
 
 
 def _log_integral(op: ModelWriter, model: Any) -> float:
-    """Return the logarithm of the integral of a kernel of bandwidth one, as scikit-learn has it.
-
-    Its density around one sample is, where that sample lies, the reciprocal.
-    """
+    """Return the logarithm of the integral of a kernel of bandwidth one, as scikit-learn has it."""
     tree = model.tree_
     place = np.zeros((1, tree.data.shape[1]))
     one = type(tree)(place, metric=model.metric, **(model.metric_params or {}))

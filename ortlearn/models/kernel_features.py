@@ -9,7 +9,7 @@ from ..graphs import GraphBuilder
 from .base import ModelDefinition
 from .forms import Transposed
 from .kernels import PAIRWISE, centred_kernel, default_gamma, fitted_rows, pairwise_kernel
-from .scores import Scores, joined, transformation
+from .scores import Scores, transformation
 from .writer import ModelWriter
 
 #: Intervals of :class:`~sklearn.kernel_approximation.AdditiveChi2Sampler` by its number of steps.
@@ -76,8 +76,8 @@ class AdditiveChi2SamplerDefinition(ModelDefinition):
     """AdditiveChi2Sampler: roots, cosines and sines of logarithms; numbers are not negative.
 
     With an interval L they are ``sqrt(x L)``, and for each further step j the cosine and the sine of
-    ``j L log x``, times ``sqrt(2 x L / cosh(pi j L))`` (Vedaldi, A. and Zisserman, A., "Efficient additive
-    kernels via explicit feature maps", IEEE TPAMI 2012).
+    ``j L log x``, times ``sqrt(2 x L / cosh(pi j L))`` (Vedaldi and Zisserman, "Efficient additive kernels
+    via explicit feature maps", IEEE TPAMI 2012).
     """
 
     untrained = "it has no parameters"
@@ -94,16 +94,15 @@ class AdditiveChi2SamplerDefinition(ModelDefinition):
             size = op.Mul(roots, math.sqrt(2.0 / math.cosh(math.pi * j * length)))
             angle = op.Mul(op.Log(positive), j * length)
             parts += [op.Mul(size, cosine(op, angle)), op.Mul(size, op.Sin(angle))]
-        return transformation(op, joined(op, parts), len(parts) * model.n_features_in_)
+        return transformation(op, op.joined(parts), len(parts) * model.n_features_in_)
 
 
 class PolynomialCountSketchDefinition(ModelDefinition):
-    """PolynomialCountSketch: the circular convolution of ``degree`` hashes of the columns.
+    """PolynomialCountSketch: the circular convolution of ``degree`` hashes, sums of columns with signs.
 
-    Each hash adds the columns up in ``n_components`` places, with signs. The convolution is a product of
-    their discrete Fourier transforms, which are products with constant matrices (Pham, N. and Pagh, R.,
-    "Fast and scalable polynomial kernels via explicit feature maps", KDD 2013). Numbers of the result are
-    real: half of the frequencies tell of the others.
+    It is a product of discrete Fourier transforms, which are products with constant matrices (Pham, N. and
+    Pagh, R., "Fast and scalable polynomial kernels via explicit feature maps", KDD 2013). Numbers of the
+    result are real: half of the frequencies tell of the others.
     """
 
     untrained = "it adds columns up by random hashes, which are no numbers to train"

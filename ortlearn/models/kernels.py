@@ -38,7 +38,7 @@ def products(op: GraphBuilder, x: str, rows: str) -> str:
 def of_products(
     op: GraphBuilder, found: str, kernel: str, gamma: Any = 1.0, coef0: Any = 1.0, degree: float = 3.0
 ) -> str:
-    """Return a kernel that is a function of scalar products of samples, from these.
+    """Return a kernel that is a function of scalar products p of samples.
 
     It is ``"linear"``, ``"poly"`` or ``"polynomial"``, ``(gamma p + coef0) ** degree``, or ``"sigmoid"``,
     ``tanh(gamma p + coef0)``; ``gamma`` and ``coef0`` are tensors or numbers.
@@ -64,11 +64,7 @@ def _power(op: GraphBuilder, base: str, degree: int) -> str:
 def pairwise_kernel(
     op: GraphBuilder, x: str, rows: str, kernel: str, gamma: Any = 1.0, coef0: Any = 1.0, degree: float = 3.0
 ) -> str:
-    """Return a kernel of :mod:`sklearn.metrics.pairwise`, of shape (n, m).
-
-    From matrices of shape (n, n_features) and (m, n_features). A kernel that is ``"precomputed"`` is the
-    first matrix itself, and has a column for each of the m samples.
-    """
+    """Return a kernel of :mod:`sklearn.metrics.pairwise`, of shape (n, m); a precomputed one is x itself."""
     if kernel == "precomputed":
         return x
     if kernel == "cosine":
@@ -87,10 +83,7 @@ def default_gamma(kernel: str, gamma: float | None, n_features: int) -> float:
 
 
 def fitted_rows(op: "ModelWriter", model: Any, attribute: str, kernel: str) -> str:
-    """Return the samples of a fit that a kernel compares with; they are no parameter of a precomputed one.
-
-    A penalty pulls factors of products towards zero, and no samples that only are somewhere.
-    """
+    """Return the samples of a fit that a kernel compares with; they are no parameter of a precomputed one."""
     if kernel == "precomputed":
         return ""
     role = "weight" if kernel in OF_PRODUCTS else "intercept"
@@ -100,10 +93,7 @@ def fitted_rows(op: "ModelWriter", model: Any, attribute: str, kernel: str) -> s
 
 
 def centred_kernel(op: "ModelWriter", kernel: str, model: Any, path: str = "") -> str:
-    """Return a kernel as a :class:`~sklearn.preprocessing.KernelCenterer` centres it, which lies at a path.
-
-    It is ``k(x, f_i) - mean_j k(x, f_j) - K_fit_rows_i + K_fit_all``, with the samples f of the fit.
-    """
+    """Return ``k(x, f_i) - mean_j k(x, f_j) - K_fit_rows_i + K_fit_all``, of the KernelCenterer at a path."""
     centred = op.Sub(kernel, op.ReduceMean(kernel, [1], keepdims=1))
     centred = op.Sub(centred, op.parameter(model, f"{path}K_fit_rows_", role="intercept"))
     return op.Add(centred, op.parameter(model, f"{path}K_fit_all_", role="intercept"))
@@ -130,10 +120,7 @@ def unit_rows(op: GraphBuilder, x: str, norm: str = "l2") -> str:
 
 
 def remote_centre(rows: np.ndarray) -> np.ndarray | None:
-    """Return the mean of rows farther from zero than apart, whose squares lose digits that differences have.
-
-    None where they are near zero.
-    """
+    """Return the mean of rows farther from zero than apart, whose squares lose digits, None for others."""
     centre = rows.mean(axis=0)
     is_far = np.square(centre).sum() > np.square(rows - centre).sum(axis=1).mean()
     return centre if is_far else None

@@ -1,14 +1,10 @@
 """Labels of a sample that are an array: one for each pixel, time step or element."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-
-__all__ = ["Positions"]
 
 
 @dataclass(frozen=True)
@@ -45,36 +41,12 @@ class Positions:
         return math.prod(known) if len(known) == len(self.shape) else None
 
     def fits(self, shape: Sequence[int]) -> bool:
-        """Return whether labels may have a shape: axes of size one may be left out or added.
-
-        Parameters
-        ----------
-        shape : sequence of int
-            Shape of the labels of all samples.
-
-        Returns
-        -------
-        bool
-            Whether they may.
-        """
+        """Return whether the labels of all samples may have a shape, axes of size one left out or added."""
         given = tuple(shape[1:])
         return _agree(self.shape, given) or _agree(_without_ones(self.shape), _without_ones(given))
 
     def labels_like(self, values: np.ndarray, ndim: int) -> np.ndarray:
-        """Return predictions with as many dimensions as the labels had, if axes of size one can give that.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n, ...)
-            Predictions, one for each position.
-        ndim : int
-            Number of dimensions of the labels.
-
-        Returns
-        -------
-        ndarray
-            The same values.
-        """
+        """Return predictions with as many dimensions as the labels had, if axes of size one can give that."""
         if values.ndim == ndim:
             return values
         if values.ndim + 1 == ndim:

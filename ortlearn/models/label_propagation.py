@@ -17,10 +17,10 @@ from .writer import ModelWriter
 class LabelPropagationDefinition(ModelDefinition):
     """LabelPropagation and LabelSpreading: the mean of ``label_distributions_``, weighted by a kernel.
 
-    Weights are ``exp(-gamma |x - x_j|^2)``, or one for each of the nearest samples (Zhu, X. and
-    Ghahramani, Z., "Learning from labeled and unlabeled data with label propagation", CMU-CALD-02-107,
-    2002). They are computed relative to the largest: where scikit-learn has no number for a sample that is
-    far from all others, it has the shares of the nearest. Training takes samples with labels only.
+    Weights are ``exp(-gamma |x - x_j|^2)``, or one for each of the nearest samples (Zhu, X. and Ghahramani,
+    Z., "Learning from labeled and unlabeled data with label propagation", CMU-CALD-02-107, 2002), relative to
+    the largest: a sample far from all others, where scikit-learn has no number, has the shares of the
+    nearest.
     """
 
     unlabelled = -1

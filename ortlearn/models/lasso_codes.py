@@ -33,9 +33,9 @@ def lasso_codes(
 ) -> str:
     """Append the minimum c of ``|x - c D|^2 / 2 + alpha |c|`` for samples x and a dictionary D of a shape.
 
-    With the signs s of c it solves ``(D D')_s c_s = (D x - alpha s)_s`` (Osborne, Presnell and Turlach, "On
-    the LASSO and its dual", Journal of Computational and Graphical Statistics 9, 2000). Signs are those after
-    proximal gradient steps.
+    With the signs s of c, those after proximal gradient steps, it solves ``(D D')_s c_s = (D x - alpha s)_s``
+    (Osborne, Presnell and Turlach, "On the LASSO and its dual", Journal of Computational and Graphical
+    Statistics 9, 2000).
     """
     gram, correlations = products(op, rows, rows), products(op, x, rows)
     above, below = _signs(op, x, rows, shape, alpha, positive)
@@ -50,8 +50,7 @@ def lasso_codes(
 def with_diagonal(op: ModelWriter, matrix: str, ones: str, size: int) -> str:
     """Append Gram matrices with ones on the diagonal of atoms that are not in use.
 
-    On that of the others a few machine epsilons are added: an atom that is there twice has half the entry
-    each time.
+    A few machine epsilons on that of others give an atom that is there twice half the entry each time.
     """
     tiny = RIDGE * float(np.finfo(op.float_dtype).eps)
     ridge = op.Mul(op.ReduceMax(matrix, [1, 2], keepdims=1), tiny)
@@ -82,10 +81,7 @@ def _signs(
 
 
 def _largest_eigenvalue(op: ModelWriter, gram: str) -> str:
-    """Append a bound of the largest eigenvalue: the root of that of a power, near it for a high one.
-
-    No eigenvalue is larger than a row's sum of absolute values.
-    """
+    """Append a bound of the largest eigenvalue: a root of the largest row sum of sizes of a power."""
     scale = op.ReduceMax(op.ReduceSum(op.Abs(gram), [1], keepdims=0), keepdims=0)
     power = op.Div(gram, scale)
     for _ in range(SQUARINGS):
@@ -109,8 +105,7 @@ def _step(
     """Append a proximal gradient step with momentum, which starts anew where it points uphill.
 
     Beck and Teboulle, "A fast iterative shrinkage-thresholding algorithm", SIAM Journal on Imaging Sciences
-    2, 2009; O'Donoghue and Candès, "Adaptive restart for accelerated gradient schemes", Foundations of
-    Computational Mathematics 15, 2015.
+    2, 2009; O'Donoghue and Candès, "Adaptive restart for accelerated gradient schemes", 2015.
     """
     slope = op.Sub(op.MatMul(ahead, gram), correlations)
     result = shrunk(op, op.Sub(ahead, op.Mul(slope, length)), op.Mul(length, alpha), positive)

@@ -1,37 +1,22 @@
 """Linear and generalised linear models."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from ..losses import GammaLoss, PoissonLoss, SquaredErrorLoss, TweedieLoss
-from .base import ModelDefinition
+from .. import losses
+from .base import ModelDefinition, Objective
 from .constraints.signs import NotNegative
 from .forms import Reshaped, Transposed
 from .fused_linear import FusedLinear
-from .objectives import Objective, elastic
-from .scores import (
-    Scores,
-    binary_classes,
-    class_scores,
-    decisions,
-    indicator,
-    of_two_classes,
-    one_against_rest,
-    regression,
-)
+from .objectives import elastic
+from .scores import Scores, binary_classes, class_scores, decisions, indicator, one_against_rest, regression
 from .writer import ModelWriter
 
 
 def linear_scores(op: ModelWriter, model: Any, x: str) -> str:
-    """Append ``x @ coef_.T + intercept_``, of shape (n, k).
-
-    ``coef_`` has the shape (n_features,) or (k, n_features); with the model's ``positive``, it stays at zero
-    or above.
-    """
+    """Append ``x @ coef_.T + intercept_``, of shape (n, k); ``positive`` coefficients stay so."""
     constraint = NotNegative() if getattr(model, "positive", False) else None
     coef = op.parameter(model, "coef_", form=Transposed(), role="weight", constraint=constraint, drawn=True)
     scores, intercept = op.MatMul(x, coef), ""
@@ -58,11 +43,7 @@ class _Linear(ModelDefinition):
 
 
 class LinearRegressorDefinition(_Linear):
-    """Models that predict ``x @ coef_.T + intercept_``, whatever their fit minimises.
-
-    Those without an objective: paths of least angles, pursuits, medians of subsets, penalties of their own
-    for each coefficient.
-    """
+    """Models that predict ``x @ coef_.T + intercept_``, whatever their fit minimises."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         return regression(op, linear_scores(op, model, x), len(np.atleast_2d(model.coef_)))
@@ -79,8 +60,8 @@ class LinearRegressorDefinition(_Linear):
 class GeneralizedLinearDefinition(ModelDefinition):
     """Poisson, gamma and Tweedie regression: the inverse link of linear scores.
 
-    They minimise ``sum(w * d(y, f)) / (2 sum(w)) + alpha / 2 * |coef|^2``, d the deviance (User guide of
-    scikit-learn, "Generalized Linear Models"); our losses are half the deviance.
+    They minimise ``sum(w * d(y, f)) / (2 sum(w)) + alpha / 2 * |coef|^2``, d the deviance, twice our losses
+    (User guide of scikit-learn, "Generalized Linear Models").
     """
 
     flexible = False
@@ -90,9 +71,9 @@ class GeneralizedLinearDefinition(ModelDefinition):
         power = float(getattr(model, "power", 0.0))
         if name == "HalfTweedieLossIdentity" and power != 0:
             return None
-        losses = {"HalfPoissonLoss": PoissonLoss(), "HalfGammaLoss": GammaLoss()}
-        losses["HalfTweedieLossIdentity"] = SquaredErrorLoss()
-        loss = losses.get(name) or TweedieLoss(power=power)
+        known = {"HalfPoissonLoss": losses.PoissonLoss(), "HalfGammaLoss": losses.GammaLoss()}
+        known["HalfTweedieLossIdentity"] = losses.SquaredErrorLoss()
+        loss = known.get(name) or losses.TweedieLoss(power=power)
         return Objective(loss, elastic(l2=model.alpha / 2))
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
@@ -123,7 +104,7 @@ def _modified_huber(op: ModelWriter, score: str, classes: np.ndarray) -> Scores:
     """Append ``(clip(score, -1, 1) + 1) / 2``, divided by its sum (Zadrozny and Elkan, KDD 2002)."""
     shares = op.Div(op.Add(op.Max(op.Min(score, 1.0), -1.0), 1.0), 2.0)
     if len(classes) == 2:
-        return decisions(op, score, classes, probabilities=of_two_classes(op, shares))
+        return decisions(op, score, classes, probabilities=op.of_two_classes(shares))
     total = op.ReduceSum(shares, [1], keepdims=1)
     none = op.Equal(total, 0.0)
     one = op.constant(np.ones((1, len(classes)), dtype=op.float_dtype))

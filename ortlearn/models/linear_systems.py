@@ -15,29 +15,10 @@ def solve_positive(
 ) -> tuple[str, list[str]]:
     """Return the solutions of ``matrix @ solution = right``, and pivots whose product is the determinant.
 
-    Gauss-Jordan elimination needs no row exchanges for symmetric positive definite matrices, and is forward
-    stable (Higham, "Accuracy and Stability of Numerical Algorithms", 2002, theorem 14.5). A column that is
-    eliminated is a unit vector, and is left out.
-
-    Parameters
-    ----------
-    op : GraphBuilder
-        Receives the nodes.
-    matrix : str
-        Matrices of shape (..., size, size).
-    right : str
-        Right-hand sides of shape (..., size, width), with the same leading dimensions.
-    size, width : int
-        Numbers of equations and of right-hand sides.
-    dtype : dtype, default=None
-        Type of the matrices; that of the builder by default.
-
-    Returns
-    -------
-    solution : str
-        Tensor of shape (..., size, width).
-    pivots : list of str
-        ``size`` tensors of shape (..., 1, 1).
+    Matrices have the shape (..., size, size) and the type of the builder by default, right-hand sides and
+    solutions (..., size, width), and each of ``size`` pivots (..., 1, 1). Gauss-Jordan elimination needs no
+    row exchanges here, and is forward stable (Higham, "Accuracy and Stability of Numerical Algorithms", 2002,
+    theorem 14.5). A column that is eliminated is a unit vector, and is left out.
     """
     identity = np.eye(size, dtype=dtype or op.float_dtype)
     system, pivots = op.Concat(matrix, right, axis=-1), []

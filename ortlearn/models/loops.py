@@ -35,26 +35,11 @@ def iterate(
     start: Sequence[tuple[str, Kind]],
     step: Callable[..., Sequence[str]],
 ) -> tuple[str, ...]:
-    """Append a Loop and return its final state.
+    """Append a Loop whose graph has a name, and return its final state, of which onnx infers no shapes.
 
-    Parameters
-    ----------
-    op : GraphBuilder
-        Receives the Loop.
-    name : str
-        Name of the graph of an iteration.
-    max_iter : int
-        Largest number of iterations.
-    start : sequence of (str, (int, list))
-        Initial state: tensors with their type and shape, None for a dimension that is unknown.
-    step : callable
-        ``step(body, number, *state)`` appends an iteration to another builder, and returns a boolean scalar,
-        whether to continue, and the new state. It may use tensors of the graph around it.
-
-    Returns
-    -------
-    tuple of str
-        Final state; onnx infers no shapes for it.
+    ``start`` are tensors with their type and shape, None for a dimension that is unknown.
+    ``step(body, number, *state)`` appends an iteration to another builder, and returns a boolean scalar,
+    whether to continue, and the new state; it may use tensors of the graph around it.
     """
     body = GraphBuilder(op.opset, dtype=op.float_dtype, prefix=op.unique("step") + "_")
     number, before = body.unique("number"), body.unique("before")

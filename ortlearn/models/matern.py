@@ -25,10 +25,7 @@ DEGREE = 9
 
 
 def matern(op: GraphBuilder, squares: str, nu: float) -> str:
-    """Return the Matérn kernel of squared distances, a matrix of the builder's type.
-
-    It is smooth in the distances wherever they are not zero; of a distance of zero there is no gradient.
-    """
+    """Return the Matérn kernel of squared distances; a distance of zero has no gradient."""
     if nu == np.inf:
         return op.Exp(op.Mul(squares, -0.5))
     if float(2 * nu).is_integer() and 2 * nu % 2 == 1 and nu <= LARGEST_HALF:
@@ -55,10 +52,9 @@ def _half_integer(op: GraphBuilder, squares: str, p: int) -> str:
 
 
 def _by_table(op: GraphBuilder, squares: str, nu: float) -> str:
-    """Return the kernel as the exponential of a piecewise polynomial in ``u = log z^2``.
+    """Return the kernel as the exponential of a piecewise polynomial in ``u = log z^2``, to within 1e-11.
 
-    Polynomials pass through the logarithm of the kernel at the Chebyshev points of each interval of u. Their
-    error is below 1e-11, and that of the kernel relative to its size.
+    It passes through the logarithm of the kernel at the Chebyshev points of each interval of u.
     """
     # scikit-learn takes a distance of zero for the smallest difference from one; far away the kernel is zero
     nearest = 2 * nu * float(np.finfo(np.float64).eps) ** 2

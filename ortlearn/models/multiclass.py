@@ -10,10 +10,9 @@ from sklearn.dummy import DummyClassifier
 from sklearn.multiclass import OneVsRestClassifier, _ConstantPredictor
 
 from ..losses import LogLoss
-from .base import ModelDefinition
+from .base import ModelDefinition, Objective
 from .coupling import pair_table
-from .forms import Transposed
-from .members import (
+from .ensembles import (
     MembersDefinition,
     decision_of,
     given,
@@ -22,17 +21,15 @@ from .members import (
     positive_probability,
     write_members,
 )
-from .objectives import Objective, common_objective
+from .forms import Transposed
+from .objectives import common_objective
 from .scores import (
     LOWEST,
     Scores,
     classification,
     decisions,
     indicator,
-    joined,
     label_of,
-    log_sigmoids,
-    of_two_classes,
     regression,
     several_outputs,
 )
@@ -44,21 +41,18 @@ def _decisions(op: ModelWriter, model: Any, members: list[Scores]) -> str:
     found = [decision_of(member) for member in members]
     if None in found or not all(hasattr(member, "decision_function") for member in model.estimators_):
         return ""
-    return joined(op, [name for name in found if name is not None])
+    return op.joined([name for name in found if name is not None])
 
 
 def _probabilities(op: ModelWriter, model: Any, members: list[Scores]) -> str | None:
     """Return the probabilities of the second classes side by side; None where a member has none."""
     if not all(hasattr(member, "predict_proba") for member in model.estimators_):
         return None
-    return joined(op, [positive_probability(op, member) for member in members])
+    return op.joined([positive_probability(op, member) for member in members])
 
 
 def _responses(op: ModelWriter, model: Any, members: list[Scores]) -> str:
-    """Append what members of two classes say, as ``sklearn.multiclass._predict_binary`` has it, side by side.
-
-    These are predictions of regressors, decisions where there are some, and probabilities otherwise.
-    """
+    """Append what members say, side by side, as ``sklearn.multiclass._predict_binary`` has it."""
     found = []
     for member, scores in zip(model.estimators_, members, strict=True):
         if is_regressor(member):
@@ -68,7 +62,7 @@ def _responses(op: ModelWriter, model: Any, members: list[Scores]) -> str:
         if by_decision and decision_of(scores) is None:
             raise op.fail(member, "the graph does not have its decision_function.")
         found.append(given(op, scores, "decision_function" if by_decision else "predict_proba"))
-    return joined(op, found)
+    return op.joined(found)
 
 
 def _threshold(model: Any) -> float:
@@ -122,14 +116,14 @@ class OneVsRestDefinition(_Sums):
         if any(map(is_regressor, model.estimators_)):
             score = op.Sub(responses, 0.5)
         else:
-            score = joined(op, [logit_of(op, member) for member in members])
+            score = op.joined([logit_of(op, member) for member in members])
         shares, decision = _probabilities(op, model, members), _decisions(op, model, members)
         above = op.Cast(op.Greater(responses, _threshold(model)), to=TensorProto.INT64)
         if model.multilabel_:
             return indicator(op, score, classes, label=above, probabilities=shares, decision=decision)
         if len(members) == 1:
             number = op.Reshape(above, [-1])
-            shares = None if shares is None else of_two_classes(op, shares)
+            shares = None if shares is None else op.of_two_classes(shares)
         else:
             number = op.ArgMax(responses, axis=1, keepdims=0, select_last_index=int(_ties_go_to_last()))
             if shares is not None:
@@ -143,9 +137,8 @@ class OneVsRestDefinition(_Sums):
 class OutputCodeDefinition(MembersDefinition):
     """OutputCodeClassifier: the class whose code word c is nearest to what the members say, r.
 
-    Trained are ``2 r c - |c|^2``, squared distances but for ``-|r|^2``, which all classes share (Dietterich,
-    T. G. and Bakiri, G., "Solving multiclass learning problems via error-correcting output codes", Journal of
-    Artificial Intelligence Research 2 (1995), 263-286).
+    Trained are ``2 r c - |c|^2``, squared distances but for ``-|r|^2`` (Dietterich, T. G. and Bakiri, G.,
+    "Solving multiclass learning problems via error-correcting output codes", JAIR 2 (1995), 263-286).
     """
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
@@ -160,8 +153,8 @@ def pair_decisions(op: ModelWriter, second: str, confidences: str, n_classes: in
     """Return the votes of pairs of classes with their confidences, and the sums s of the confidences.
 
     The decisions are ``votes + s / (3 (|s| + 1))``, as ``sklearn.utils.multiclass._ovr_decision_function``
-    has them. Of each pair (i, j), i < j, ``second`` says whether it votes for j, and ``confidences`` is the
-    confidence in j, both of shape (n, n_pairs).
+    has them. Of each pair (i, j), i < j, ``second`` says whether it votes for j, and ``confidences`` those in
+    j.
     """
     signs = -pair_table(n_classes).astype(op.float_dtype)
     votes = op.Cast(second, to=op.elem_type)
@@ -183,7 +176,7 @@ class OneVsOneDefinition(MembersDefinition):
         if any(map(is_regressor, model.estimators_)):
             raise op.fail(model, "its members are regressors, whose predictions are no votes.")
         members, classes = write_members(op, model, x), model.classes_
-        numbers = joined(op, [label_column(op, member) for member in members])
+        numbers = op.joined([label_column(op, member) for member in members])
         confidences = _responses(op, model, members)
         decision, sums = pair_decisions(op, op.Equal(numbers, 1), confidences, len(classes))
         if len(classes) == 2:
@@ -203,12 +196,12 @@ class MultiOutputRegressorDefinition(_Sums):
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         members = write_members(op, model, x)
-        return regression(op, joined(op, [member.predicted for member in members]), len(members))
+        return regression(op, op.joined([member.predicted for member in members]), len(members))
 
 
 def _log_probabilities(op: ModelWriter, scores: Scores) -> str:
     """Return scores whose softmax is the probabilities: those of one against the rest are sigmoids."""
-    return log_sigmoids(op, scores.score) if scores.link == "sigmoid" else scores.score
+    return op.log_sigmoids(scores.score) if scores.link == "sigmoid" else scores.score
 
 
 class MultiOutputClassifierDefinition(MembersDefinition):
@@ -235,7 +228,7 @@ def _chained(op: ModelWriter, model: Any, x: str) -> list[Scores]:
     method = getattr(model, "chain_method_", "predict")
     for i, member in enumerate(model.estimators_):
         columns = [op.matrix(x), *(given(op, scores, method) for scores in members)]
-        members.append(op.write(member, joined(op, columns), f"estimators_[{i}]"))
+        members.append(op.write(member, op.joined(columns), f"estimators_[{i}]"))
     return [members[int(position)] for position in np.argsort(model.order_)]
 
 
@@ -244,7 +237,7 @@ class RegressorChainDefinition(_Sums):
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         members = _chained(op, model, x)
-        return regression(op, joined(op, [member.predicted for member in members]), len(members))
+        return regression(op, op.joined([member.predicted for member in members]), len(members))
 
 
 class ClassifierChainDefinition(_Sums):

@@ -1,4 +1,4 @@
-"""Nearest neighbours: regression, votes, distances, the local outlier factor."""
+"""Nearest neighbours: regression, votes, distances, the local outlier factor, manifolds."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,6 +11,8 @@ from .constraints.signs import Positive
 from .distances import guarded_sqrt, pairwise_distances
 from .forms import Form
 from .kernels import products, unit_rows
+from .linear_systems import LARGEST, solve_positive
+from .projections import projected_kernel
 from .scores import (
     OUTLIERS,
     Scores,
@@ -67,10 +69,7 @@ def _distances(op: ModelWriter, model: Any, x: str, reason: str = "") -> tuple[s
 def ordered_distances(
     op: ModelWriter, x: str, rows: str, metric: str, params: Mapping[str, Any]
 ) -> tuple[str, Function]:
-    """Append what is in the order of the distances to some rows, by a metric and its parameters.
-
-    Returned are its name and the function that makes distances of it.
-    """
+    """Append what is in the order of the distances to some rows; return it and what makes distances of it."""
     metric = METRICS[metric]
     if metric == "cosine":
         cosines = products(op, unit_rows(op, x), unit_rows(op, rows))
@@ -110,7 +109,7 @@ def _mean(op: ModelWriter, model: Any, x: str) -> Function:
     if model.n_neighbors is None:
         ordered, finished = _distances(op, model, x, "" if by_distance else VOTES)
         distances = finished(ordered)
-        weights = op.Cast(op.LessOrEqual(distances, float(model.radius)), to=op.elem_type)
+        weights = op.ones_where(op.LessOrEqual(distances, float(model.radius)))
         if by_distance:
             weights = op.Mul(weights, _reciprocal(op, distances))
         # not a number where no sample is within the radius
@@ -126,10 +125,7 @@ def _mean(op: ModelWriter, model: Any, x: str) -> Function:
 
 @dataclass(frozen=True)
 class _ValuesOfSamples(Form):
-    """Values of the samples of a fit, one for those that are the same, as a bootstrap has many.
-
-    They are as near as each other: which of them are the nearest is not known, and makes no difference so.
-    """
+    """Values of the samples of a fit, one for those that are the same, as a bootstrap has many."""
 
     first: np.ndarray
     group: np.ndarray
@@ -199,12 +195,12 @@ class NeighborsTransformerDefinition(_Neighbors):
         by_distance = model.mode == "distance"
         ordered, finished = _distances(op, model, x, "" if by_distance else VOTES)
         if model.n_neighbors is None:
-            near = op.Cast(op.LessOrEqual(finished(ordered), float(model.radius)), to=op.elem_type)
+            near = op.ones_where(op.LessOrEqual(finished(ordered), float(model.radius)))
         else:
             count = model.n_neighbors + by_distance
             values, numbers = op.TopK(ordered, [count], axis=1, largest=0, n_outputs=2)
-            nothing = op.Cast(op.Less(ordered, 0.0), to=op.elem_type)
-            ones = op.Cast(op.GreaterOrEqual(values, 0.0), to=op.elem_type)
+            nothing = op.ones_where(op.Less(ordered, 0.0))
+            ones = op.ones_where(op.GreaterOrEqual(values, 0.0))
             near = op.ScatterElements(nothing, numbers, ones, axis=1)
         result = op.Mul(finished(ordered), near) if by_distance else near
         return transformation(op, result, len(model._fit_X))
@@ -213,8 +209,7 @@ class NeighborsTransformerDefinition(_Neighbors):
 class LocalOutlierFactorDefinition(_Neighbors):
     """LocalOutlierFactor for new samples: how dense it is around a sample, beside its neighbours.
 
-    Breunig, M. M., Kriegel, H.-P., Ng, R. T. and Sander, J., "LOF: identifying density-based local
-    outliers", SIGMOD 2000.
+    Breunig, Kriegel, Ng and Sander, "LOF: identifying density-based local outliers", SIGMOD 2000.
     """
 
     def covers(self, model: Any) -> bool:
@@ -231,3 +226,57 @@ class LocalOutlierFactorDefinition(_Neighbors):
         factor = op.Mul(around, op.Add(reach, 1e-10))
         decision = op.Sub(-float(model.offset_), factor)
         return decisions(op, decision, OUTLIERS, zero_is_second=True)
+
+
+class IsomapDefinition(ModelDefinition):
+    """Isomap: kernel PCA of minus half the squares of geodesic distances, through the nearest neighbours.
+
+    Tenenbaum, de Silva and Langford, "A global geometric framework for nonlinear dimensionality reduction",
+    Science 290, 2000.
+    """
+
+    def covers(self, model: Any) -> bool:
+        return model.n_neighbors is not None and NearestNeighborsDefinition().covers(model.nbrs_)
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        with op.inside("nbrs_"):
+            distances, numbers = nearest(op, model.nbrs_, x, model.n_neighbors, FITTED)
+        geodesics = op.parameter(model, "dist_matrix_", role="table", reason=FITTED)
+        paths = op.Add(op.Gather(geodesics, numbers, axis=0), op.Unsqueeze(distances, [2]))
+        shortest = op.ReduceMin(paths, [1], keepdims=0)
+        kernel = op.Mul(op.Mul(shortest, shortest), -0.5)
+        result = projected_kernel(op, model, kernel, "kernel_pca_.")
+        return transformation(op, result, model.embedding_.shape[1])
+
+    def finish(self, model: Any) -> None:
+        model.embedding_ = model.kernel_pca_.transform(-0.5 * model.dist_matrix_**2)
+
+
+class LocallyLinearDefinition(ModelDefinition):
+    """LocallyLinearEmbedding: the weighted sum of the embeddings of the nearest neighbours.
+
+    The weights w sum to one; with C the differences of neighbours from the sample, they solve
+    ``(C C' + reg trace(C C') I) w = 1`` (Saul and Roweis, "Think globally, fit locally", JMLR 4, 2003,
+    section 2).
+    """
+
+    def covers(self, model: Any) -> bool:
+        return model.n_neighbors <= LARGEST and NearestNeighborsDefinition().covers(model.nbrs_)
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        size = int(model.n_neighbors)
+        with op.inside("nbrs_"):
+            _, numbers = nearest(op, model.nbrs_, x, size, FITTED)
+            rows = op.parameter(model.nbrs_, "_fit_X", role="intercept", reason=FITTED)
+        differences = op.Sub(op.Gather(rows, numbers, axis=0), op.Unsqueeze(x, [1]))
+        pairs = op.Mul(op.Unsqueeze(differences, [2]), op.Unsqueeze(differences, [1]))
+        matrix = op.ReduceSum(pairs, [3], keepdims=0)
+        trace = op.ReduceSum(op.Mul(differences, differences), [1, 2], keepdims=1)
+        ridge = op.Mul(op.Where(op.Greater(trace, 0.0), trace, 1.0), float(model.reg))
+        matrix = op.Add(matrix, op.Mul(ridge, np.eye(size, dtype=op.float_dtype)))
+        ones = op.Add(op.Mul(op.ReduceSum(matrix, [2], keepdims=1), 0.0), 1.0)
+        weights, _ = solve_positive(op, matrix, ones, size, 1)
+        weights = op.Div(weights, op.ReduceSum(weights, [1], keepdims=1))
+        places = op.Gather(op.parameter(model, "embedding_", role="table"), numbers, axis=0)
+        result = op.ReduceSum(op.Mul(places, weights), [1], keepdims=0)
+        return transformation(op, result, model.embedding_.shape[1])

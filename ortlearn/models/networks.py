@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from ..losses import LogLoss, PoissonLoss, SquaredErrorLoss
-from .base import ModelDefinition
+from .. import losses
+from .base import ModelDefinition, Objective
 from .forms import Reshaped, Transposed
-from .objectives import Objective, elastic
+from .objectives import elastic
 from .scores import Scores, binary_classes, class_scores, indicator, regression, transformation
 from .writer import ModelWriter
 
@@ -31,9 +31,8 @@ ACTIVATIONS: dict[str, Callable[[ModelWriter, str], str]] = {
 class PerceptronDefinition(ModelDefinition):
     """MLPRegressor and MLPClassifier.
 
-    A step minimises ``sum(w * l) / W + alpha / (2 W) * |coefs|^2`` over its batch, W the sum of the batch's
-    weights (User guide of scikit-learn, "Neural network models"). Gradients are those of losses summed over
-    outputs.
+    A step minimises ``sum(w * l) / W + alpha / (2 W) * |coefs|^2`` over its batch, W the sum of its weights
+    (User guide of scikit-learn, "Neural network models"). Gradients are those of losses summed over outputs.
     """
 
     shape_parameters = ONE_EPOCH
@@ -46,9 +45,9 @@ class PerceptronDefinition(ModelDefinition):
             total_weight = min(float(size), total_weight)
         penalty = elastic(l2=model.alpha / (2 * total_weight))
         if hasattr(model, "classes_"):
-            return Objective(LogLoss(), penalty)
+            return Objective(losses.LogLoss(), penalty)
         poisson = model.loss == "poisson"
-        return Objective(PoissonLoss() if poisson else SquaredErrorLoss(), penalty)
+        return Objective(losses.PoissonLoss() if poisson else losses.SquaredErrorLoss(), penalty)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         for layer in range(len(model.coefs_)):
@@ -72,8 +71,8 @@ class PerceptronDefinition(ModelDefinition):
 class BoltzmannMachineDefinition(ModelDefinition):
     """BernoulliRBM: the probabilities of hidden units, ``sigmoid(x @ components_.T + intercept_hidden_)``.
 
-    Its ``score_samples`` draws which feature it flips, and is scikit-learn's own. The likelihood that a fit
-    increases has a normalising sum over all states, which no sum over samples expresses.
+    The likelihood that a fit increases has a normalising sum over all states: no sum over samples expresses
+    it.
     """
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:

@@ -1,59 +1,14 @@
 """The objective that an estimator was fitted with, in the terms of our losses and penalties."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from ..losses import BaseLoss
 from ..penalties import BasePenalty, ElasticPenalty, L1Penalty, L2Penalty, NoPenalty
+from .base import Objective
 from .registry import find_definition, fitted_part
-
-
-@dataclass(frozen=True)
-class Objective:
-    """Loss and penalty of a fit: it minimises ``sum(w * l) / sum(w) + penalty``, w the sample weights.
-
-    Attributes
-    ----------
-    loss : BaseLoss
-        Loss l of a sample, on the score of the model's definition.
-    penalty : BasePenalty
-        Penalty of the parameters; none by default.
-    approximate : str
-        Why the penalty is not that of the fit; empty where it is.
-
-    Examples
-    --------
-    >>> from ortlearn.losses import HuberLoss
-    >>> from ortlearn.models import Objective
-    >>> from ortlearn.penalties import L2Penalty
-    >>> Objective(HuberLoss(), L2Penalty(0.1))
-    Objective(loss=HuberLoss(), penalty=L2Penalty(l2=0.1))
-    """
-
-    loss: BaseLoss
-    penalty: BasePenalty = field(default_factory=NoPenalty)
-    approximate: str = field(default="", repr=False)
-
-    def with_penalty_times(self, factor: float) -> Objective | None:
-        """Return the objective with its penalty multiplied, None where that has no factor of its own."""
-        if factor == 1 or isinstance(self.penalty, NoPenalty):
-            return self
-        strengths = {"l1", "l2", "strength"} & set(self.penalty.get_params())
-        if not strengths:
-            return None
-        scaled = {name: getattr(self.penalty, name) * factor for name in strengths}
-        return Objective(self.loss, clone(self.penalty).set_params(**scaled))
-
-
-def _key(objective: Objective) -> tuple[str, ...]:
-    plugins = (objective.loss, objective.penalty)
-    return tuple(f"{type(plugin)} {sorted(plugin.get_params().items())!r}" for plugin in plugins)
 
 
 def objective_of(estimator: Any, total_weight: float) -> Objective | None:
@@ -111,9 +66,9 @@ def is_flexible(estimator: Any) -> bool:
     """
     part = fitted_part(estimator)
     definition = find_definition(part)
-    if definition is not None and definition.flexible is None:
-        return any(map(is_flexible, definition.children(part)))
-    return True if definition is None else bool(definition.flexible)
+    if definition is None or definition.flexible is not None:
+        return definition is None or bool(definition.flexible)
+    return any(map(is_flexible, definition.children(part)))
 
 
 def elastic(l1: float = 0.0, l2: float = 0.0, intercept: bool = False) -> BasePenalty:
@@ -132,9 +87,18 @@ def single_value(values: Any) -> float | None:
 
 
 def common_objective(members: Iterable[Any], total_weight: float) -> Objective | None:
-    """Return the objective that all members of an ensemble have, None where one has none, or another one.
-
-    ``total_weight`` is the sum of the weights of the samples of a member.
-    """
+    """Return the objective of all members of an ensemble, None where one has none, or another one."""
     found = [objective_of(member, total_weight) for member in members]
-    return found[0] if len({own and _key(own) for own in found}) == 1 else None
+    parts = [own and (own.loss, own.penalty) for own in found]
+    keys = {own and repr([(type(p), sorted(p.get_params().items())) for p in own]) for own in parts}
+    return found[0] if len(keys) == 1 else None
+
+
+def with_penalty_times(objective: Objective, factor: float) -> Objective | None:
+    """Return an objective with its penalty multiplied, None where that has no factor of its own."""
+    penalty = objective.penalty
+    if factor == 1 or isinstance(penalty, NoPenalty):
+        return objective
+    strengths = {"l1", "l2", "strength"} & set(penalty.get_params())
+    scaled = {name: getattr(penalty, name) * factor for name in strengths}
+    return Objective(objective.loss, clone(penalty).set_params(**scaled)) if strengths else None

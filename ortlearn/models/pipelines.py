@@ -6,7 +6,7 @@ from typing import Any
 from .base import ModelDefinition, Route
 from .columns import Columns
 from .registry import definition_of, find_definition
-from .scores import Scores, joined, transformation
+from .scores import Scores, transformation
 from .writer import ModelWriter
 
 #: Steps that give what they take.
@@ -105,7 +105,7 @@ class _SideBySide(ModelDefinition):
                 found.append((own, width))
         n_columns = sum(width for _, width in found)
         if not any(op.has_text(own) for own, _ in found):
-            return transformation(op, joined(op, [op.matrix(own) for own, _ in found]), n_columns)
+            return transformation(op, op.joined([op.matrix(own) for own, _ in found]), n_columns)
         columns = tuple(op.column(own, i) for own, width in found for i in range(width))
         return transformation(op, Columns(columns), n_columns)
 

@@ -1,4 +1,4 @@
-"""Projections: PCA and its relatives, kernel PCA, partial least squares."""
+"""Projections: PCA and its relatives, latent factors, kernel PCA, partial least squares."""
 
 from dataclasses import replace
 from operator import attrgetter
@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from ..losses import RowObjective
 from .base import ModelDefinition
 from .constraints.signs import Positive
 from .forms import Reshaped, Scaled, Transposed
-from .kernels import PAIRWISE, centred_kernel, fitted_rows, pairwise_kernel
+from .kernels import PAIRWISE, centred_kernel, fitted_rows, pairwise_kernel, products
+from .linear_systems import LARGEST, solve_positive
 from .scores import Scores, regression, transformation
 from .writer import ModelWriter
 
@@ -75,11 +77,11 @@ class PCADefinition(LinearProjectionDefinition):
 
 
 class KernelPCADefinition(ModelDefinition):
-    """KernelPCA: the centred kernel of a sample with those of the fit, projected.
+    """KernelPCA: the kernel k with rows f_i of the fit, centred, times eigenvectors a,
+    ``/ sqrt(eigenvalues)``.
 
-    With a kernel k, rows f_i and eigenvectors a, it is ``(k(x, f_i) - mean_j k(x, f_j) - K_fit_rows_i +
-    K_fit_all) a / sqrt(eigenvalues)`` (Schölkopf, Smola and Müller, "Nonlinear component analysis as a
-    kernel eigenvalue problem", Neural Computation 10, 1998).
+    Schölkopf, Smola and Müller, "Nonlinear component analysis as a kernel eigenvalue problem", Neural
+    Computation 10, 1998.
     """
 
     def covers(self, model: Any) -> bool:
@@ -93,10 +95,7 @@ class KernelPCADefinition(ModelDefinition):
 
 
 def projected_kernel(op: ModelWriter, model: Any, kernel: str, at: str = "") -> str:
-    """Return a kernel centred and projected, as KernelPCA does it.
-
-    ``at`` is where an estimator has its KernelPCA, ``"kernel_pca_."``.
-    """
+    """Return a kernel centred and projected by the KernelPCA at a path, ``"kernel_pca_."``."""
     eigenvalues = attrgetter(f"{at}eigenvalues_")(model)
     centred = centred_kernel(op, kernel, model, f"{at}_centerer.")
     known = eigenvalues != 0
@@ -106,10 +105,7 @@ def projected_kernel(op: ModelWriter, model: Any, kernel: str, at: str = "") -> 
 
 
 class PLSRegressionDefinition(ModelDefinition):
-    """PLSRegression, PLSCanonical and CCA: ``(x - _x_mean) @ coef_.T + intercept_``.
-
-    They transform by their rotations.
-    """
+    """PLSRegression, PLSCanonical and CCA: ``(x - _x_mean) @ coef_.T + intercept_``; rotations transform."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         centred = op.Sub(x, op.parameter(model, "_x_mean", role="intercept"))
@@ -134,3 +130,55 @@ class PLSSVDDefinition(ModelDefinition):
         scaled = op.Div(centred, op.parameter(model, "_x_std", role="scale", constraint=Positive()))
         weights = op.parameter(model, "x_weights_", role="weight")
         return transformation(op, op.MatMul(scaled, weights), model.x_weights_.shape[1])
+
+
+class FactorAnalysisDefinition(ModelDefinition):
+    """FactorAnalysis: the mean of the factors, given a sample.
+
+    With loadings W, noise variances Psi, S = I + W Psi^-1 W' and d = x - mean, it is ``z = d Psi^-1 W' S^-1``
+    (Bishop, "Pattern Recognition and Machine Learning", 2006, equation 12.66). The objective is minus the
+    log-likelihood, ``(log det S + log det 2 pi Psi + (d - z W) Psi^-1 (d - z W)' + z z') / 2``: the inverse
+    and the determinant of ``W'W + Psi`` by the lemmas for matrices of low rank (ibid., C.7 and C.14).
+    """
+
+    loss = RowObjective
+
+    def covers(self, model: Any) -> bool:
+        return 0 < len(model.components_) <= LARGEST
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        n_components, n_features = model.components_.shape
+        centred = op.Sub(x, op.parameter(model, "mean_", role="intercept"))
+        loadings = op.parameter(model, "components_", role="weight")
+        noise = op.parameter(model, "noise_variance_", role="scale", constraint=Positive())
+        scaled = op.Div(loadings, noise)
+        precision = op.Add(products(op, scaled, loadings), np.eye(n_components, dtype=op.float_dtype))
+        projection, pivots = solve_positive(op, precision, scaled, n_components, n_features)
+        factors = products(op, centred, projection)
+        missed = op.Sub(centred, op.MatMul(factors, loadings))
+        squares = op.ReduceSum(op.Div(op.Mul(missed, missed), noise), [1], keepdims=1)
+        squares = op.Add(squares, op.ReduceSum(op.Mul(factors, factors), [1], keepdims=1))
+        determinants = op.ReduceSum(op.Log(op.Concat(*pivots, axis=0)), keepdims=0)
+        determinants = op.Add(determinants, op.ReduceSum(op.Log(op.Mul(noise, 2 * np.pi)), keepdims=0))
+        score = op.Mul(op.Add(squares, determinants), 0.5)
+        outputs = {"transformed": factors, "likelihood": op.Neg(score)}
+        return Scores("unsupervised", score, 1, averaged=True, **outputs)
+
+
+class SparsePCADefinition(ModelDefinition):
+    """SparsePCA and MiniBatchSparsePCA: ``(x - mean_) C' (C C' + ridge_alpha I)^-1`` with the components C.
+
+    Hoerl and Kennard, "Ridge regression", Technometrics 12, 1970.
+    """
+
+    def covers(self, model: Any) -> bool:
+        return model.ridge_alpha > 0 and len(model.components_) <= LARGEST
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        n_components, n_features = model.components_.shape
+        centred = op.Sub(x, op.parameter(model, "mean_", role="intercept"))
+        components = op.parameter(model, "components_", role="weight")
+        ridge = model.ridge_alpha * np.eye(n_components)
+        matrix = op.Add(products(op, components, components), ridge.astype(op.float_dtype))
+        projection, _ = solve_positive(op, matrix, components, n_components, n_features)
+        return transformation(op, products(op, centred, projection), n_components)

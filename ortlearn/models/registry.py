@@ -63,9 +63,9 @@ def all_covered(estimator: Any) -> bool:
 
 
 def doubtful_part(estimator: Any) -> Any:
-    """Return a part of a fitted estimator that float32, or skl2onnx, may compute otherwise than scikit-learn.
+    """Return the first part of an estimator that no definition covers, or else that is not continuous.
 
-    It is the first one that no definition covers, or else that is not continuous; None where all are trusted.
+    float32, or skl2onnx, may compute it otherwise than scikit-learn. None where all are trusted.
     """
     parts = list(_walk(estimator))
     uncovered = (part for part, found in parts if found is None or not found.covers(part))
@@ -121,9 +121,8 @@ def unlabelled_label(estimator: Any) -> Any:
     """Return the label of samples that a fitted estimator is not trained on, None where it has none."""
     found = find_definition(estimator)
     part = estimator if found is None else found.fitted_part(estimator)
-    if part is estimator or (found is not None and found.unlabelled is not None):
-        return None if found is None else found.unlabelled
-    return unlabelled_label(part)
+    label = None if found is None else found.unlabelled
+    return label if part is estimator or label is not None else unlabelled_label(part)
 
 
 def shape_predictions(estimator: Any, n_dimensions: int) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from onnx import TensorProto
 
 from ..exceptions import ConversionError
-from ..losses.expressions import softplus
+from .columns import LOWEST
 from .fused_linear import FusedClasses, FusedLinear
 from .label_positions import Positions
 
@@ -29,9 +29,6 @@ __all__ = [
     "transformation",
 ]
 
-#: Probabilities below it count as this one: the loss of a sample stays below ``-log(LOWEST)``, and a
-#: probability of exactly zero, which a leaf or a vote can give, has no gradient instead of an infinite one.
-LOWEST = 1e-5
 #: Labels of outliers and inliers.
 OUTLIERS = np.array([-1, 1])
 
@@ -120,10 +117,7 @@ class Scores:
 
 
 def regression(op: ModelWriter, score: str, n_outputs: int = 1, link: str = "identity") -> Scores:
-    """Return the outputs of a regressor from its raw predictions, of shape (n, n_outputs).
-
-    The link is ``"log"`` where predictions are the exponentials.
-    """
+    """Return the outputs of a regressor from raw scores, whose exponentials a ``"log"`` link predicts."""
     prediction = op.Exp(score) if link == "log" else None
     return Scores("regression", score, n_outputs, link, prediction)
 
@@ -147,32 +141,6 @@ def _table(classes: np.ndarray) -> np.ndarray:
     """Return classes in a type that ONNX has."""
     classes = np.asarray(classes)
     return classes.astype(object) if classes.dtype.kind in "OUS" else classes.astype(np.int64)
-
-
-def joined(op: ModelWriter, columns: Sequence[str]) -> str:
-    """Return some matrices side by side."""
-    return columns[0] if len(columns) == 1 else op.Concat(*columns, axis=1)
-
-
-def of_two_classes(op: ModelWriter, second: str) -> str:
-    """Return the probabilities of two classes from that of the second, of shape (n, 1)."""
-    return op.Concat(op.Sub(1.0, second), second, axis=1)
-
-
-def difference(op: ModelWriter, matrix: str) -> str:
-    """Return the second of two columns less the first, of shape (n, 1)."""
-    first, second = (op.Gather(matrix, [column], axis=1) for column in (0, 1))
-    return op.Sub(second, first)
-
-
-def log_sigmoids(op: ModelWriter, score: str) -> str:
-    """Return the logarithms of the sigmoids of scores."""
-    return op.Neg(softplus(op, op.Neg(score)))
-
-
-def log_shares(op: ModelWriter, shares: str, lowest: float = LOWEST) -> str:
-    """Return the logarithms of probabilities; those below ``lowest`` count as this one."""
-    return op.Log(op.Max(shares, lowest))
 
 
 def classification(
@@ -210,18 +178,15 @@ def class_scores(op: ModelWriter, score: str, classes: np.ndarray, **outputs: An
 def one_against_rest(op: ModelWriter, score: str, classes: np.ndarray) -> Scores:
     """Return the outputs of a classifier whose probabilities are sigmoids divided by their sum."""
     # sigmoids themselves vanish in float32 where all scores are low
-    probabilities = op.Softmax(log_sigmoids(op, score), axis=1)
+    probabilities = op.Softmax(op.log_sigmoids(score), axis=1)
     return classification(op, score, "sigmoid", score, classes, probabilities=probabilities)
 
 
 def classes_of_probabilities(
     op: ModelWriter, probabilities: str, classes: np.ndarray, lowest: float = LOWEST, **outputs: Any
 ) -> Scores:
-    """Return the outputs of a classifier that computes probabilities: their logarithms are the scores.
-
-    Probabilities below ``lowest`` count as this one.
-    """
-    score = log_shares(op, probabilities, lowest)
+    """Return the outputs of a classifier whose scores are logarithms of its probabilities."""
+    score = op.log_shares(probabilities, lowest)
     outputs["probabilities"] = probabilities
     return classification(op, score, "softmax", probabilities, classes, **outputs)
 
@@ -252,7 +217,7 @@ def decisions(
 
 def binary_classes(op: ModelWriter, score: str, classes: np.ndarray, **outputs: Any) -> Scores:
     """Return the outputs of a classifier of two classes from the logit of the second, of shape (n, 1)."""
-    return decisions(op, score, classes, sigmoids=of_two_classes(op, op.Sigmoid(score)), **outputs)
+    return decisions(op, score, classes, sigmoids=op.of_two_classes(op.Sigmoid(score)), **outputs)
 
 
 def indicator(op: ModelWriter, score: str, classes: np.ndarray, **outputs: Any) -> Scores:
@@ -265,10 +230,11 @@ def indicator(op: ModelWriter, score: str, classes: np.ndarray, **outputs: Any) 
 def several_outputs(
     op: ModelWriter, scores: Sequence[str], labels: Sequence[str | None], classes: Any, **outputs: Any
 ) -> Scores:
-    """Return the outputs of a classifier of several outputs, each with classes of its own.
+    """Return the outputs of a classifier of several outputs, each with classes of its own, labels of shape
+    (n, 1).
 
     An output of two classes has one score, whose sigmoid is the probability of the second; one of more
-    classes has a score for each, under a softmax of their own. Labels have the shape (n, 1).
+    classes has a score for each, under a softmax of their own.
     """
     if min(map(len, classes)) < 2:
         raise ConversionError(
@@ -277,9 +243,9 @@ def several_outputs(
         )
     groups = tuple(1 if len(own) == 2 else len(own) for own in classes)
     link = "sigmoid" if max(groups) == 1 else "softmax"
-    label = None if None in labels else joined(op, [own for own in labels if own is not None])
+    label = None if None in labels else op.joined([own for own in labels if own is not None])
     outputs |= {"label": label, "classes": classes, "groups": groups}
-    return Scores("multilabel", joined(op, scores), sum(groups), link, **outputs)
+    return Scores("multilabel", op.joined(scores), sum(groups), link, **outputs)
 
 
 def classes_of_shares(
@@ -289,13 +255,10 @@ def classes_of_shares(
     lowest: float = LOWEST,
     scored: Sequence[str] = (),
 ) -> Scores:
-    """Return the outputs of a classifier that computes the probabilities of each of several outputs.
-
-    Scores are the logarithms of other probabilities where ``scored`` has some.
-    """
+    """Return the outputs of a classifier of several outputs from probabilities; scores may be of others."""
     scores, labels = [], []
     for own, smooth, known in zip(shares, scored or shares, classes, strict=True):
-        logarithms = log_shares(op, smooth, lowest)
-        scores.append(difference(op, logarithms) if len(known) == 2 else logarithms)
+        logarithms = op.log_shares(smooth, lowest)
+        scores.append(op.difference(logarithms) if len(known) == 2 else logarithms)
         labels.append(label_of(op, op.ArgMax(own, axis=1, keepdims=1), known))
     return several_outputs(op, scores, labels, classes, probabilities=tuple(shares))

@@ -24,9 +24,8 @@ TERMS = 9
 def erf(op: GraphBuilder, x: str) -> str:
     """Return the error function; onnxruntime has an operator of float32 only.
 
-    In float64 it is the Taylor series around the nearest of some points c, with the derivatives
-    ``2 / sqrt(pi) (-1)^k H_k(c) exp(-c^2)`` (Abramowitz and Stegun, "Handbook of Mathematical Functions",
-    1964, 7.1.19): 13 digits.
+    In float64 it is the Taylor series around the nearest of some points c, with derivatives
+    ``2 / sqrt(pi) (-1)^k H_k(c) exp(-c^2)`` (Abramowitz and Stegun, 1964, 7.1.19): 13 digits.
     """
     if op.float_dtype == np.float32:
         return op.Erf(x)
@@ -51,10 +50,7 @@ def _series_of_erf() -> np.ndarray:
 
 
 def digamma(op: GraphBuilder, x: str) -> str:
-    """Return the derivative of the logarithm of the gamma function, of positive numbers.
-
-    Abramowitz and Stegun, "Handbook of Mathematical Functions", 1964, 6.3.5 and 6.3.18: 12 digits.
-    """
+    """Return the digamma function of positive numbers, 12 digits (Abramowitz and Stegun, 6.3.5 and 18)."""
     reciprocals = op.Reciprocal(x)
     for i in range(1, SHIFT):
         reciprocals = op.Add(reciprocals, op.Reciprocal(op.Add(x, float(i))))

@@ -45,12 +45,9 @@ class _BaseKnots(Access):
 class SplineTransformerDefinition(ModelDefinition):
     """SplineTransformer: the B-splines of each column, by the recursion of Cox and de Boor.
 
-    The knots of the base interval are trained, and those beyond follow them. With extrapolation="error" the
-    graph gives not-a-number for values beyond the base interval, which scikit-learn refuses.
-
-    References
-    ----------
-    de Boor, C., "A practical guide to splines", Springer 1978, chapters IX and X.
+    The knots of the base interval are trained, and those beyond follow them. With extrapolation="error"
+    values beyond it are not-a-number (de Boor, C., "A practical guide to splines", Springer 1978, chapters IX
+    and X).
     """
 
     continuous = False  # of degree 0, next to a knot

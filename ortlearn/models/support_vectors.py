@@ -1,4 +1,4 @@
-"""Support vector machines: kernels of samples with support vectors, summed."""
+"""Support vector machines and kernel ridge regression: weighted sums of kernels of samples."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,10 +13,19 @@ from ..graphs import GraphBuilder
 from .base import ModelDefinition
 from .constraints.signs import Positive
 from .coupling import coupled_probabilities, disagreement, least_disagreement, pair_table
-from .forms import Transposed, dense_form
-from .kernels import of_products, products, radial, remote_centre
+from .forms import Form, Reshaped, Transposed, dense_form
+from .kernels import (
+    PAIRWISE,
+    default_gamma,
+    fitted_rows,
+    of_products,
+    pairwise_kernel,
+    products,
+    radial,
+    remote_centre,
+)
 from .multiclass import pair_decisions
-from .scores import OUTLIERS, Scores, classification, decisions, log_shares, regression
+from .scores import OUTLIERS, Scores, classification, decisions, regression
 from .writer import ModelWriter
 
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
@@ -24,10 +33,7 @@ HYPER = "hyper-parameter of the kernel, set when it was fitted"
 
 
 def _kernel(op: ModelWriter, model: Any, x: str) -> str:
-    """Append the kernel of the samples with the support vectors.
-
-    A sample of a precomputed one is its kernel with all samples of the fit, as scikit-learn takes it.
-    """
+    """Append the kernel of the samples, or of a precomputed one its columns, with the support vectors."""
     if model.kernel not in KERNELS:
         known = ", ".join(KERNELS)
         raise op.fail(
@@ -52,11 +58,7 @@ def _kernel(op: ModelWriter, model: Any, x: str) -> str:
 
 
 def weighted_kernel(op: GraphBuilder, kernel: str, weights: str) -> str:
-    """Return the sums of kernels over support vectors.
-
-    They are much smaller than their terms, and summed in float64. From matrices of shape (n, n_vectors) and
-    (k, n_vectors), one of shape (n, k).
-    """
+    """Return sums of kernels over support vectors, (n, k): of terms much larger, so in float64."""
     if op.float_dtype == np.float64:
         return op.Gemm(kernel, weights, transB=1)
     kernel, weights = (op.Cast(name, to=TensorProto.DOUBLE) for name in (kernel, weights))
@@ -80,8 +82,8 @@ def pair_scores(op: GraphBuilder, kernel: str, weights: str, intercept: str, cou
     """Return the scores of the pairs of classes, of shape (n, pairs), above zero for the first class.
 
     The weights, of shape (n_classes - 1, n_vectors), have a row for each other class: the support vectors of
-    a class are multiplied with theirs, and each pair takes two of the columns this gives. Support vectors are
-    in the order of their classes, ``counts`` of each; the intercept has a number for each pair.
+    a class, ``counts`` of each in their order, are multiplied with theirs, and each pair takes two of the
+    columns this gives. The intercept has a number for each pair.
     """
     n_classes = len(counts)
     present = [c for c in range(n_classes) if counts[c]]
@@ -152,8 +154,8 @@ class SupportVectorClassifierDefinition(_SupportVectorDefinition):
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         """Append decisions, classes, and probabilities where the model was calibrated.
 
-        With those, what is trained are their logits or logarithms; else the score of two classes, or the
-        sums of the scores of each class in its pairs, with which scikit-learn breaks ties.
+        With those, their logits or logarithms are trained; else the score of two classes, or the sums of the
+        scores of each class in its pairs, with which scikit-learn breaks ties.
         """
         if len(model.classes_) == 2:
             return self._binary(op, model, x)
@@ -168,7 +170,7 @@ class SupportVectorClassifierDefinition(_SupportVectorDefinition):
             first = op.Sub(1.0, op.Sigmoid(_calibrated(op, model, pairs)))
             matrix = disagreement(op, first, n_classes)
             probabilities = coupled_probabilities(op, matrix, n_classes)
-            score = log_shares(op, least_disagreement(op, matrix, n_classes))
+            score = op.log_shares(least_disagreement(op, matrix, n_classes))
         outputs = {"probabilities": probabilities, "decision": confident if by_class else pairs}
         return classification(op, score, "softmax", votes, model.classes_, **outputs)
 
@@ -190,10 +192,34 @@ def _calibrated(op: ModelWriter, model: Any, first: str) -> str:
 
 
 def pair_votes(op: GraphBuilder, pairs: str, n_classes: int) -> str:
-    """Return votes won less votes lost, by class, which order classes as votes won do.
-
-    The first class of a pair wins above zero.
-    """
+    """Return votes won less votes lost, by class, of pairs whose first class wins above zero."""
     wins = op.Cast(op.Greater(pairs, 0.0), to=TensorProto.INT32)
     signs = op.Sub(op.Add(wins, wins), np.array(1, dtype=np.int32))
     return op.MatMul(signs, pair_table(n_classes))
+
+
+class KernelRidgeDefinition(ModelDefinition):
+    """KernelRidge: ``K(x, X_fit_) dual_coef_``; a sample of a precomputed kernel is its kernel with those of
+    the fit.
+
+    No penalty of ours is the norm that is minimised, ``alpha tr(dual_coef_' K dual_coef_)`` (Murphy, "Machine
+    Learning: a probabilistic perspective", 2012, section 14.4.3).
+    """
+
+    not_in_objective = ("alpha",)
+
+    def covers(self, model: Any) -> bool:
+        return isinstance(model.kernel, str) and model.kernel in PAIRWISE
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        rows = fitted_rows(op, model, "X_fit_", model.kernel)
+        gamma = default_gamma(model.kernel, model.gamma, model.n_features_in_)
+        options = gamma, float(model.coef0), float(model.degree)
+        kernel = pairwise_kernel(op, x, rows, model.kernel, *options)
+        n_outputs = model.dual_coef_.size // len(model.dual_coef_)
+        form: Form = Reshaped((1, -1)) if model.dual_coef_.ndim == 1 else Transposed()
+        weights = op.parameter(model, "dual_coef_", form=form, role="weight")
+        return regression(op, weighted_kernel(op, kernel, weights), n_outputs)
+
+    def shape_predictions(self, model: Any, n_dimensions: int) -> None:
+        model.dual_coef_ = model.dual_coef_.reshape((-1, 1)[:n_dimensions])

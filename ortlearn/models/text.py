@@ -1,4 +1,4 @@
-"""Counts of words in documents, and their weights."""
+"""Counts of words in documents and of their hashes, and weights of words."""
 
 import re
 import sys
@@ -12,7 +12,7 @@ import numpy as np
 from onnx import TensorProto
 
 from .base import ModelDefinition
-from .encoders import ML
+from .columns import Columns
 from .kernels import unit_rows
 from .scores import Scores, transformation
 from .writer import ModelWriter
@@ -55,7 +55,7 @@ class CountVectorizerDefinition(ModelDefinition):
         if op.float_dtype != np.float32:
             counts = op.Cast(counts, to=op.elem_type)
         if model.binary:
-            counts = op.Cast(op.Greater(counts, 0.0), to=op.elem_type)
+            counts = op.ones_where(op.Greater(counts, 0.0))
         return transformation(op, counts, len(model.vocabulary_))
 
 
@@ -83,14 +83,12 @@ def _tokens(op: ModelWriter, texts: str, pattern: str, padding: str) -> str:
     """Append what fits a pattern in texts of shape (n,), and padding after it, of shape (n, k)."""
     options: dict[str, Any] = {"mark": 0, "mincharnum": 1, "pad_value": padding, "tokenexp": pattern}
     found = op.node("Tokenizer", texts, domain=MICROSOFT, **options)
-    # onnx crashes on a LabelEncoder of a tensor whose type it does not know
     return op.Cast(found, to=TensorProto.STRING)
 
 
 def _is_text(op: ModelWriter, texts: str, text: str) -> str:
     """Append whether texts are a text."""
-    options: dict[str, Any] = {"keys_strings": [text], "values_int64s": [1], "default_int64": 0}
-    return op.Cast(op.node("LabelEncoder", texts, domain=ML, **options), to=TensorProto.BOOL)
+    return op.Cast(op.look_up(texts, [text], [1]), to=TensorProto.BOOL)
 
 
 def _texts(*texts: str) -> np.ndarray:
@@ -108,10 +106,7 @@ def _characters(op: ModelWriter, documents: str, padding: str) -> str:
 
 
 def _characters_of_words(op: ModelWriter, documents: str, padding: str) -> str:
-    """Append the characters of the words of documents, of shape (n, k).
-
-    Each word has a blank on either side, and padding after it: no term goes from one to the next.
-    """
+    """Append the characters of words, a blank on either side and padding after each, of shape (n, k)."""
     words = _tokens(op, documents, f"[^{CHARACTERS['s']}]+", " ")
     flat = op.Concat(op.Reshape(words, [-1]), _texts("."), axis=0)  # so that there is a first column
     characters = _tokens(op, flat, f"[^{CHARACTERS['s']}]", padding)
@@ -211,3 +206,72 @@ class TfidfVectorizerDefinition(CountVectorizerDefinition):
         counts = super().write(op, model, x)
         scores = op.write(model._tfidf, counts.score, "_tfidf")
         return replace(scores, n_outputs=counts.n_outputs)
+
+
+#: Columns up to which hashes are counted in the graph, whose matrices are dense.
+MOST = 2**14
+#: Stands for the tokens that a document has fewer of than another.
+PADDING = " \ue000 no token \ue000 "
+
+
+class FeatureHasherDefinition(ModelDefinition):
+    """FeatureHasher of texts: how often each hash is in a sample, less those of a negative hash.
+
+    The hash is the signed 32-bit MurmurHash3 of the text in UTF-8 (Weinberger, K. et al., "Feature hashing
+    for large scale multitask learning", ICML 2009).
+    """
+
+    untrained = "it counts hashes of texts, and learns no numbers"
+    takes_columns = True
+    continuous = False
+
+    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
+        if model.input_type != "string":
+            raise op.fail(model, f"input_type={model.input_type!r} is of pairs, which no ONNX input holds.")
+        columns = [own for own in x.tensors if own] if isinstance(x, Columns) else [x]
+        if not all(map(op.has_text, columns)):
+            raise op.fail(model, "it takes texts: pass an array of which every column has text.")
+        counts = hash_counts(op, model, op.joined(columns))
+        return transformation(op, counts, model.n_features)
+
+
+class HashingVectorizerDefinition(FeatureHasherDefinition):
+    """HashingVectorizer of single words: a FeatureHasher of the words of a document."""
+
+    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
+        check_options(op, model)
+        if model.analyzer != "word" or tuple(model.ngram_range) != (1, 1):
+            raise op.fail(model, "ONNX has hashes of words, not of several words or characters joined.")
+        if re.fullmatch(model.token_pattern, PADDING):
+            raise op.fail(model, f"token_pattern={model.token_pattern!r} takes any text for a word.")
+        words = op.Cast(tokenized(op, model, x, PADDING), to=TensorProto.STRING)
+        left_out = [PADDING, *sorted(model.get_stop_words() or ())]
+        counted = op.look_up(words, left_out, [0] * len(left_out), default=1)
+        if model.binary:
+            times = hash_counts(op, model, words, counted, signed=False)
+            counts = op.ones_where(op.Greater(times, 0.0))
+        else:
+            counts = hash_counts(op, model, words, counted)
+        if model.norm is not None:
+            counts = unit_rows(op, counts, model.norm)
+        return transformation(op, counts, model.n_features)
+
+
+def hash_counts(op: ModelWriter, model: Any, texts: str, times: Any = 1, signed: bool = True) -> str:
+    """Append the sums of ``times``, of int64, by the columns of the hashes of texts, with their signs."""
+    if model.n_features > MOST:
+        raise op.fail(
+            model,
+            f"{model.n_features} columns are too many for a dense matrix: set n_features to {MOST} at most.",
+        )
+    found = op.node("MurmurHash3", texts, domain=MICROSOFT, seed=0, positive=0)
+    found = op.Cast(found, to=TensorProto.INT64)
+    column = op.Mod(op.Abs(found), model.n_features)
+    if signed and model.alternate_sign:
+        negative = op.Cast(op.Less(found, 0), to=TensorProto.INT64)
+        times = op.Mul(op.Sub(1, op.Mul(negative, 2)), times)
+    else:
+        times = op.Add(op.Mul(column, 0), times)
+    nothing = op.Cast(op.ReduceSum(op.Mul(column, 0), [1], keepdims=1), to=op.elem_type)
+    nothing = op.Add(nothing, np.zeros((1, model.n_features), dtype=op.float_dtype))
+    return op.ScatterElements(nothing, column, op.Cast(times, to=op.elem_type), axis=1, reduction="add")

@@ -13,7 +13,7 @@ from .constraints.signs import Positive
 from .inverses import undone_power
 from .kernels import unit_rows
 from .registry import definition_of
-from .scores import Scores, joined, transformation
+from .scores import Scores, transformation
 from .writer import ModelWriter
 
 #: Below that, ``(e^z - 1) / z`` is a sum of powers of z: the difference would lose its digits.
@@ -25,15 +25,10 @@ DIVISORS = (2.0, 3.0, 4.0, 5.0)
 class PowerTransformerDefinition(ModelDefinition):
     """PowerTransformer in one formula for both signs, with a gradient in the power wherever it is.
 
-    Box-Cox is ``(x^p - 1) / p = u f(p u)`` with ``u = log x`` and ``f(z) = (e^z - 1) / z``. Yeo-Johnson
-    is the same with ``u = log(1 + |x|)``, the sign of x, and ``2 - p`` for p where x is negative. f is
-    smooth, 1 at z = 0, where the usual forms are undefined.
-
-    References
-    ----------
-    Yeo, I.-K. and Johnson, R. A., "A new family of power transformations to improve normality or
-    symmetry", Biometrika 87, 2000. Box, G. E. P. and Cox, D. R., "An analysis of transformations",
-    Journal of the Royal Statistical Society B 26, 1964.
+    Box-Cox is ``(x^p - 1) / p = u f(p u)`` with ``u = log x`` and ``f(z) = (e^z - 1) / z``, 1 at z = 0.
+    Yeo-Johnson is the same with ``u = log(1 + |x|)``, the sign of x, and ``2 - p`` for p where x is negative
+    (Yeo and Johnson, "A new family of power transformations to improve normality or symmetry", Biometrika 87,
+    2000; Box and Cox, "An analysis of transformations", Journal of the Royal Statistical Society B 26, 1964).
     """
 
     keeps_missing = True
@@ -94,7 +89,7 @@ class PolynomialFeaturesDefinition(ModelDefinition):
             _products(op, x, powers[part])
             for part in np.split(np.arange(len(powers)), np.flatnonzero(np.diff(degrees)) + 1)
         ]
-        return transformation(op, joined(op, blocks), len(powers))
+        return transformation(op, op.joined(blocks), len(powers))
 
 
 def _products(op: ModelWriter, x: str, powers: np.ndarray) -> str:

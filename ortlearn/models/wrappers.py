@@ -8,9 +8,9 @@ import numpy as np
 from onnx import TensorProto
 
 from .base import ModelDefinition, Route
-from .members import decision_of
+from .ensembles import decision_of
 from .registry import definition_of, inner_part
-from .scores import Scores, difference, label_of
+from .scores import Scores, label_of
 from .writer import ModelWriter
 
 
@@ -97,7 +97,7 @@ def _value_of_class(op: ModelWriter, scores: Scores, number: int, of_probability
         return op.Gather(scores.probabilities, [number], axis=1)
     decision = str(decision_of(scores))
     if scores.n_outputs == 2:
-        decision = difference(op, decision)
+        decision = op.difference(decision)
     return decision if number == 1 else op.Neg(decision)
 
 

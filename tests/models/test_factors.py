@@ -70,9 +70,9 @@ def test_factors_are_features_of_a_pipeline():
 
 
 def test_systems_that_are_too_large_have_no_definition(monkeypatch):
-    from ortlearn.models import factors
+    from ortlearn.models import projections
 
-    monkeypatch.setattr(factors, "LARGEST", 2)
+    monkeypatch.setattr(projections, "LARGEST", 2)
     assert linear_systems.LARGEST > 64
     for kind in (FactorAnalysis, SparsePCA):
         assert all_covered(kind(2).fit(X)) and not all_covered(kind(3).fit(X))

@@ -13,7 +13,7 @@ from sklearn.utils import murmurhash3_32
 from ortlearn import OrtGradientOptimizer
 from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import FallbackWarning, NoTrainableWeightError
-from ortlearn.models.hashing import MOST
+from ortlearn.models.text import MOST
 from tests.models.test_text import DOCUMENTS, OTHERS, WORDS, Y
 
 RNG = np.random.RandomState(0)

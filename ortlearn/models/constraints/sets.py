@@ -6,6 +6,7 @@ import numpy as np
 
 from ...graphs import GraphBuilder
 from .base import Constraint
+from .signs import absolute
 
 #: Closer to the edge of its set than that, a parameter is moved there: its free number stays finite.
 EDGE = 1e-6
@@ -13,11 +14,15 @@ EDGE = 1e-6
 TINY = 1e-30
 
 
-def _size(op: GraphBuilder, name: str, axis: int) -> int:
-    """Return the number of elements of an initializer along an axis."""
-    size = (op.shape(name) or ())[axis]
-    assert isinstance(size, int)
-    return size
+def _shape(op: GraphBuilder, name: str) -> tuple[int, ...]:
+    """Return the shape of an initializer."""
+    return tuple(size for size in op.shape(name) or () if isinstance(size, int))
+
+
+def _are_shares(values: np.ndarray, axis: int | None) -> bool:
+    """Return whether numbers are not negative and sum to one."""
+    sums = values.sum(axis=axis, dtype=np.float64)
+    return bool(np.isfinite(values).all() and (values >= 0).all() and np.allclose(sums, 1, atol=1e-4))
 
 
 @dataclass(frozen=True)
@@ -30,8 +35,7 @@ class Simplex(Constraint):
 
     def holds(self, values: np.ndarray) -> bool:
         shares = np.exp(values.astype(np.float64)) if self.logarithm else values
-        sums = shares.sum(axis=self.axis, dtype=np.float64)
-        return bool(np.isfinite(values).all() and (shares >= 0).all() and np.allclose(sums, 1, atol=1e-4))
+        return _are_shares(shares, self.axis) and bool(np.isfinite(values).all())
 
     def free(self, values: np.ndarray) -> np.ndarray:
         return values.copy() if self.logarithm else np.log(np.maximum(values, EDGE**3))
@@ -69,13 +73,11 @@ class Shares(Constraint):
 
     def _mask(self) -> np.ndarray | None:
         """Return 1 for the shares that an output has, 0 after them; None where all have as many."""
-        if len({*self.sizes}) == 1:
-            return None
-        return (np.arange(max(self.sizes)) < np.array(self.sizes)[:, None]).astype(np.float64)
+        mask = np.arange(max(self.sizes)) < np.array(self.sizes)[:, None]
+        return None if mask.all() else mask.astype(np.float64)
 
     def holds(self, values: np.ndarray) -> bool:
-        sums = values.sum(axis=-1, dtype=np.float64)
-        return bool(np.isfinite(values).all() and (values >= 0).all() and np.allclose(sums, 1, atol=1e-4))
+        return _are_shares(values, -1)
 
     def free(self, values: np.ndarray) -> np.ndarray:
         return values * self.scale
@@ -88,10 +90,8 @@ class Shares(Constraint):
         return sizes / sizes.sum(axis=-1, keepdims=True)
 
     def write(self, op: GraphBuilder, free: str) -> str:
-        # Abs itself has no slope at zero
         mask = self._mask()
-        positive = op.Where(op.Less(free, 0.0), op.Neg(free), free) if self.grows else op.Relu(free)
-        sizes = op.Add(positive, TINY)
+        sizes = op.Add(absolute(op, free) if self.grows else op.Relu(free), TINY)
         sizes = sizes if mask is None else op.Mul(sizes, mask.astype(op.float_dtype))
         return op.Div(sizes, op.ReduceSum(sizes, [-1], keepdims=1))
 
@@ -145,12 +145,10 @@ class Increasing(Constraint):
         return self.low + (self.high - self.low) * np.cumsum(sizes / (sizes.sum() + TINY))[:-1]
 
     def write(self, op: GraphBuilder, free: str) -> str:
-        # CumSum has no gradient everywhere
-        n = _size(op, free, 0)
-        # Abs itself has no slope at zero
-        sizes = op.Where(op.Less(free, 0.0), op.Neg(free), free)
+        sizes = absolute(op, free)
         shares = op.Reshape(op.Div(sizes, op.Add(op.ReduceSum(sizes, keepdims=1), TINY)), [-1, 1])
-        triangle = (self.high - self.low) * np.tril(np.ones((n - 1, n)))
+        # CumSum has no gradient everywhere
+        triangle = (self.high - self.low) * np.tri(_shape(op, free)[0])[:-1]
         table = op.Reshape(op.MatMul(triangle.astype(op.float_dtype), shares), [-1])
         return op.Add(table, self.low) if self.low else table
 
@@ -171,8 +169,7 @@ class Rising(Constraint):
 
     def free(self, values: np.ndarray) -> np.ndarray:
         values = values.astype(np.float64)
-        first = values[:1] if self.low is None else values[:1] - self.low
-        steps = np.concatenate([first, np.diff(values, axis=0)])
+        steps = np.concatenate([values[:1] - (self.low or 0.0), np.diff(values, axis=0)])
         least = EDGE / len(values) * np.maximum(np.ptp(values, axis=0), EDGE)
         begin = 1 if self.low is None else 0
         steps[begin:] = np.log(np.maximum(steps[begin:], least))
@@ -184,12 +181,11 @@ class Rising(Constraint):
         return np.cumsum(np.concatenate([free[:1], np.exp(free[1:])]), axis=0)
 
     def write(self, op: GraphBuilder, free: str) -> str:
-        shape = op.shape(free) or ()
-        n = _size(op, free, 0)
-        triangle = np.tril(np.ones((n, n), dtype=op.float_dtype))
+        n, *others = _shape(op, free)
+        triangle = np.tri(n, dtype=op.float_dtype)
         if self.low is not None:
             return op.Add(op.MatMul(triangle, op.Exp(free)), self.low)
-        later = np.ones((n,) + (1,) * (len(shape) - 1), dtype=op.float_dtype)
+        later = np.ones((n, *(1 for _ in others)), dtype=op.float_dtype)
         later[0] = 0
         steps = op.Mul(op.Exp(op.Mul(free, later)), later)
         return op.MatMul(triangle, op.Add(op.Mul(free, 1 - later), steps))
@@ -213,9 +209,7 @@ class Triangular(Constraint):
         return np.triu(free, 1) + identity * np.exp(identity * free)
 
     def write(self, op: GraphBuilder, free: str) -> str:
-        n = _size(op, free, -1)
-        identity = np.eye(n, dtype=op.float_dtype)
-        above = np.triu(np.ones_like(identity), 1)
+        identity = np.eye(_shape(op, free)[-1], dtype=op.float_dtype)
         # exp of the diagonal alone: that of the rest could overflow
         diagonal = op.Mul(op.Exp(op.Mul(free, identity)), identity)
-        return op.Add(op.Mul(free, above), diagonal)
+        return op.Add(op.Mul(free, np.triu(np.ones_like(identity), 1)), diagonal)

@@ -42,6 +42,11 @@ class Positive(Constraint):
         return result if self.sign > 0 else op.Neg(result)
 
 
+def absolute(op: GraphBuilder, free: str) -> str:
+    """Return absolute values; Abs itself has no slope at zero."""
+    return op.Where(op.Less(free, 0.0), op.Neg(free), free)
+
+
 @dataclass(frozen=True)
 class NotNegative(Constraint):
     """``|t|``: coefficients that may be zero, of which the slope is 1 at ``t = 0`` too.
@@ -72,5 +77,4 @@ class NotNegative(Constraint):
         return np.abs(free)
 
     def write(self, op: GraphBuilder, free: str) -> str:
-        # Abs has no slope at zero
-        return op.Where(op.Less(free, 0.0), op.Neg(free), free)
+        return absolute(op, free)

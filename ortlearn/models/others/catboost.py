@@ -5,11 +5,8 @@ Leaves, scale and bias are read and set by ``get_leaf_values``, ``set_leaf_value
 and ``set_scale_and_bias``.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +14,6 @@ import numpy as np
 
 from ...losses import (
     AbsoluteErrorLoss,
-    BaseLoss,
     HuberLoss,
     LogLoss,
     PoissonLoss,
@@ -25,29 +21,11 @@ from ...losses import (
     SquaredErrorLoss,
     TweedieLoss,
 )
-from .. import Access, ModelDefinition, ModelWriter, Objective, Scores
+from .. import Access, ModelWriter, Objective, Scores
 from ..forms import AsIs, Scaled
-from ..scores import binary_classes, class_scores, decisions, indicator, regression
 from ..trees import Nodes, leaf_numbers, leaf_sums
-from .splits import boosting_objective
+from .splits import OF_CLASSES, Booster, Kind, boosting_objective
 
-#: Losses by their names in CatBoost, from their options.
-LOSSES: dict[str, Callable[[dict[str, float]], BaseLoss]] = {
-    "Huber": lambda options: HuberLoss(options["delta"]),
-    "Logloss": lambda options: LogLoss(),
-    "MAE": lambda options: AbsoluteErrorLoss(),
-    "MultiClass": lambda options: LogLoss(),
-    "MultiClassOneVsAll": lambda options: LogLoss(),
-    "MultiLogloss": lambda options: LogLoss(),
-    "MultiRMSE": lambda options: SquaredErrorLoss(),
-    "Poisson": lambda options: PoissonLoss(),
-    "Quantile": lambda options: QuantileLoss(options.get("alpha", 0.5)),
-    "RMSE": lambda options: SquaredErrorLoss(),
-    "Tweedie": lambda options: TweedieLoss(options["variance_power"]),
-}
-#: Losses of regressors that none of ours is; scores are predictions.
-WITHOUT_LOSS = {"Expectile", "LogCosh", "Lq", "MAPE", "MultiQuantile"}
-OF_CLASSES = {"Logloss", "MultiClass", "MultiClassOneVsAll", "MultiLogloss"}
 #: Parameters that give classes weights.
 CLASS_WEIGHTS = ("auto_class_weights", "class_weights", "scale_pos_weight")
 
@@ -100,46 +78,74 @@ class Bias(Access):
         owner.set_scale_and_bias(owner.get_scale_and_bias()[0], bias)
 
 
-class BoosterDefinition(ModelDefinition):
-    """What both classes share: sums of the values of leaves, and the objective."""
+class CatBoostRegressorDefinition(Booster):
+    """CatBoostRegressor."""
+
+    known = "another one, such as 'RMSE'", "'Logloss' or 'MultiClass'"
+    kinds = {
+        **{name: Kind() for name in ("Expectile", "LogCosh", "Lq", "MAPE", "MultiQuantile")},
+        "Huber": Kind(lambda options: HuberLoss(options["delta"])),
+        "Logloss": Kind(lambda options: LogLoss(), "logit"),
+        "MAE": Kind(lambda options: AbsoluteErrorLoss()),
+        "MultiClass": Kind(lambda options: LogLoss(), "softmax"),
+        "MultiClassOneVsAll": Kind(lambda options: LogLoss(), "logits"),
+        "MultiLogloss": Kind(lambda options: LogLoss(), "labels"),
+        "MultiRMSE": Kind(lambda options: SquaredErrorLoss()),
+        "Poisson": Kind(lambda options: PoissonLoss()),
+        "Quantile": Kind(lambda options: QuantileLoss(options.get("alpha", 0.5))),
+        "RMSE": Kind(lambda options: SquaredErrorLoss()),
+        "Tweedie": Kind(lambda options: TweedieLoss(options["variance_power"])),
+    }
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         (name, options), given, params = _loss_of(model), model.get_params(), model.get_all_params()
-        weighs_classes = any(given.get(key) not in (None, "None") for key in CLASS_WEIGHTS)
-        if name not in LOSSES or weighs_classes:
+        loss = self.kinds.get(name, Kind()).loss
+        if loss is None or any(given.get(key) not in (None, "None") for key in CLASS_WEIGHTS):
             return None
         l2, rate = float(params.get("l2_leaf_reg", 0)), float(params["learning_rate"])
-        return boosting_objective(LOSSES[name](options), 0.0, l2, rate, total_weight)
+        return boosting_objective(loss(options), 0.0, l2, rate, total_weight)
 
-    def raw_scores(self, op: ModelWriter, model: Any, x: str) -> tuple[str, int]:
-        """Append raw scores, of shape (n, n_scores), and return n_scores."""
-        document = _document(model)
-        features = document["features_info"]
-        if set(features) != {"float_features"}:
-            raise op.fail(
-                model,
-                "it has features that are not numbers: encode them before it, by an encoder in a pipeline.",
-            )
-        if "oblivious_trees" not in document:
-            raise op.fail(
-                model,
-                "CatBoost sets the leaves of symmetric trees only: fit it with grow_policy='SymmetricTree'.",
-            )
-        trees, columns = document["oblivious_trees"], features["float_features"]
-        n_scores = len(np.atleast_1d(document["scale_and_bias"][1]))
-        scale = float(model.get_scale_and_bias()[0])
-        table = op.parameter(
-            model,
-            "leaf_values",
-            form=AsIs() if scale == 1 else Scaled(scale),
-            role="table",
-            name="leaf_values",
-            access=LeafValues(n_scores, len(columns)),
-        )
-        bias = op.parameter(model, "bias", role="intercept", name="base_values", access=Bias(n_scores))
-        nodes = Nodes.joined([_nodes(tree, columns) for tree in trees])
-        numbers = leaf_numbers(op, nodes, x, len(columns))
-        return leaf_sums(op, table, numbers, first=bias), n_scores
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        name, options = _loss_of(model)
+        kind = self.kind_of(op, model, name)
+        raw, n_scores = _raw_scores(op, model, x)
+        return self.numbers(op, kind, raw, options, n_scores)
+
+
+class CatBoostClassifierDefinition(CatBoostRegressorDefinition):
+    """CatBoostClassifier: two classes, several, each against the others, or several labels at once."""
+
+    is_classifier = True
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        name, _ = _loss_of(model)
+        kind = self.kind_of(op, model, name)
+        if name == "Logloss" and model.get_probability_threshold() != 0.5:
+            raise op.fail(model, "its threshold is not 0.5: wrap it in a FixedThresholdClassifier instead.")
+        raw, n_scores = _raw_scores(op, model, x)
+        classes = range(n_scores) if name == "MultiLogloss" else np.asarray(model.classes_)
+        return OF_CLASSES[kind.output](op, raw, classes)
+
+
+def _raw_scores(op: ModelWriter, model: Any, x: str) -> tuple[str, int]:
+    """Append raw scores, of shape (n, n_scores), and return n_scores."""
+    document = _document(model)
+    features = document["features_info"]
+    if set(features) != {"float_features"}:
+        reason = "it has features that are not numbers: encode them before it, by an encoder in a pipeline."
+        raise op.fail(model, reason)
+    if "oblivious_trees" not in document:
+        reason = "CatBoost sets the leaves of symmetric trees only: fit it with grow_policy='SymmetricTree'."
+        raise op.fail(model, reason)
+    trees, columns = document["oblivious_trees"], features["float_features"]
+    n_scores = len(np.atleast_1d(document["scale_and_bias"][1]))
+    scale, stem = float(model.get_scale_and_bias()[0]), "leaf_values"
+    options: Any = {"form": AsIs() if scale == 1 else Scaled(scale), "role": "table", "name": stem}
+    table = op.parameter(model, stem, **options, access=LeafValues(n_scores, len(columns)))
+    bias = op.parameter(model, "bias", role="intercept", name="base_values", access=Bias(n_scores))
+    nodes = Nodes.joined([_nodes(tree, columns) for tree in trees])
+    numbers = leaf_numbers(op, nodes, x, len(columns))
+    return leaf_sums(op, table, numbers, first=bias), n_scores
 
 
 def _nodes(tree: dict[str, Any], columns: list[dict[str, Any]]) -> Nodes:
@@ -155,38 +161,3 @@ def _nodes(tree: dict[str, Any], columns: list[dict[str, Any]]) -> Nodes:
     low = np.array([column["nan_value_treatment"] != "AsTrue" for column in own], dtype=bool)
     first = 2 * np.arange(len(levels)) + 1
     return Nodes.of_splits(first, first + 1, features[levels], borders[levels], low[levels])
-
-
-class CatBoostRegressorDefinition(BoosterDefinition):
-    """CatBoostRegressor."""
-
-    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        name, options = _loss_of(model)
-        if name not in WITHOUT_LOSS and name not in LOSSES or name in OF_CLASSES:
-            raise op.fail(
-                model, f"its loss {name!r} has no form here: fit it with another one, such as 'RMSE'."
-            )
-        raw, n_scores = self.raw_scores(op, model, x)
-        link = LOSSES[name](options).link if name in LOSSES else "identity"
-        return regression(op, raw, n_scores, link)
-
-
-class CatBoostClassifierDefinition(BoosterDefinition):
-    """CatBoostClassifier: two classes, several, each against the others, or several labels at once."""
-
-    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        name, classes = _loss_of(model)[0], np.asarray(model.classes_)
-        if name not in OF_CLASSES:
-            raise op.fail(
-                model, f"its loss {name!r} has no form here: fit it with 'Logloss' or 'MultiClass'."
-            )
-        if name == "Logloss" and model.get_probability_threshold() != 0.5:
-            raise op.fail(model, "its threshold is not 0.5: wrap it in a FixedThresholdClassifier instead.")
-        raw, n_scores = self.raw_scores(op, model, x)
-        if name == "Logloss":
-            return binary_classes(op, raw, classes)
-        if name == "MultiClass":
-            return class_scores(op, raw, classes)
-        if name == "MultiLogloss":
-            return indicator(op, raw, np.arange(n_scores), probabilities=op.Sigmoid(raw))
-        return decisions(op, raw, classes, probabilities=op.Sigmoid(raw))

@@ -36,30 +36,36 @@ class EncoderDefinition(ModelDefinition):
         return plain and not any(getattr(model, name, None) for name in OTHERWISE)
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        parts: list[str] = []
-        count = 0
-        encoded = list(model.cols)
+        found, encoded = [], list(model.cols)
         for position, name in enumerate(model.feature_names_in_):
             if name in encoded:
-                part, width = self.encode(op, model, name, op.column(x, position))
+                found.append(self.encode(op, model, name, op.column(x, position)))
             else:
-                part, width = op.matrix(op.columns(x, [position]), type(model).__name__), 1
-            parts += [part] * bool(width)
-            count += width
-        return transformation(op, op.Concat(*parts, axis=1) if len(parts) > 1 else parts[0], count)
+                found.append((op.matrix(op.columns(x, [position]), type(model).__name__), 1))
+        parts, widths = zip(*(own for own in found if own[1]), strict=True)
+        return transformation(op, op.joined(parts), sum(widths))
 
     def encode(self, op: ModelWriter, model: Any, name: Any, column: str) -> tuple[str, int]:
         """Append the columns that an encoded one becomes, and return how many these are."""
         raise NotImplementedError
 
 
-def _codes(model: Any, name: Any) -> tuple[list[Any], list[int], int]:
+def _mapping(encoder: Any, name: Any) -> Any:
+    """Return the table of a column."""
+    return next(own["mapping"] for own in encoder.mapping if own["col"] == name)
+
+
+def _entries(values: Any, default: Any) -> tuple[list[Any], list[Any], Any]:
+    """Return the categories of a series, their values, and that of missing values."""
+    pairs = list(zip(values.index.tolist(), values.tolist(), strict=True))
+    known = [pair for pair in pairs if not _is_missing(pair[0])]
+    missing = next((value for category, value in pairs if _is_missing(category)), default)
+    return [category for category, _ in known], [value for _, value in known], missing
+
+
+def _codes(model: Any, name: Any) -> tuple[list[Any], list[Any], Any]:
     """Return the categories of a column, their codes, and the code of missing values."""
-    mapping = next(own["mapping"] for own in model.ordinal_encoder.mapping if own["col"] == name)
-    pairs = list(zip(mapping.index.tolist(), mapping.tolist(), strict=True))
-    known = [(category, int(code)) for category, code in pairs if not _is_missing(category)]
-    missing = next((int(code) for category, code in pairs if _is_missing(category)), MISSING)
-    return [category for category, _ in known], [code for _, code in known], missing
+    return _entries(_mapping(model.ordinal_encoder, name).astype(int), MISSING)
 
 
 class Targets(Access):
@@ -82,13 +88,8 @@ class TargetDefinition(EncoderDefinition):
     """
 
     def encode(self, op: ModelWriter, model: Any, name: Any, column: str) -> tuple[str, int]:
-        table = op.parameter(
-            model,
-            f"mapping['{name}']",
-            role="table",
-            name=f"mapping_{name}",
-            access=Targets(self, name),
-        )
+        options: Any = {"name": f"mapping_{name}", "access": Targets(self, name)}
+        table = op.parameter(model, f"mapping['{name}']", role="table", **options)
         unknown, missing = (np.array([own], dtype=op.float_dtype) for own in self.others(model, name))
         numbers = category_numbers(op, column, [*self.categories(model, name), np.nan])
         return op.Gather(op.Concat(unknown, table, missing, axis=0), numbers, axis=0), 1
@@ -117,23 +118,17 @@ class LeaveOneOutDefinition(TargetDefinition):
     A category of one sample becomes the mean.
     """
 
-    def _parts(self, model: Any, name: Any) -> tuple[Any, Any, float]:
-        """Return the sums and counts of a column, and the number of labels added."""
-        table = model.mapping[name]
-        return table["sum"], table["count"], float(getattr(model, "a", 0.0))
-
     def _rows(self, model: Any, name: Any) -> np.ndarray:
         """Return which rows of the table are categories, not missing values."""
         return np.array([not _is_missing(category) for category in model.mapping[name].index.tolist()])
 
     def _means(self, model: Any, name: Any) -> np.ndarray:
-        sums, counts, added = (np.asarray(own, dtype=np.float64) for own in self._parts(model, name))
-        means = (sums + model._mean * added) / (counts + added)
-        return np.where(counts > 1, means, model._mean)
+        sums, counts = (model.mapping[name][own].to_numpy(dtype=np.float64) for own in ("sum", "count"))
+        added = float(getattr(model, "a", 0.0))
+        return np.where(counts > 1, (sums + model._mean * added) / (counts + added), model._mean)
 
     def categories(self, model: Any, name: Any) -> list[Any]:
-        index = model.mapping[name].index.tolist()
-        return [category for category in index if not _is_missing(category)]
+        return [category for category in model.mapping[name].index.tolist() if not _is_missing(category)]
 
     def others(self, model: Any, name: Any) -> tuple[float, float]:
         mean, rows = float(model._mean), self._rows(model, name)
@@ -175,21 +170,17 @@ class OrdinalDefinition(FixedDefinition):
     """OrdinalEncoder: the code of the category."""
 
     def table(self, model: Any, name: Any) -> tuple[list[Any], list[Any]]:
-        mapping = next(own["mapping"] for own in model.mapping if own["col"] == name)
-        pairs = list(zip(mapping.index.tolist(), mapping.tolist(), strict=True))
-        known = [(category, [code]) for category, code in pairs if not _is_missing(category)]
-        missing = next((code for category, code in pairs if _is_missing(category)), UNKNOWN)
+        categories, codes, missing = _entries(_mapping(model, name), UNKNOWN)
         unknown = np.nan if model.handle_unknown == "return_nan" else UNKNOWN
         missing = np.nan if model.handle_missing == "return_nan" else missing
-        return [category for category, _ in known], [[unknown], *(row for _, row in known), [missing]]
+        return categories, [[code] for code in (unknown, *codes, missing)]
 
 
 class OneHotDefinition(FixedDefinition):
     """OneHotEncoder: a row of the table of each column, by the code of the category."""
 
     def table(self, model: Any, name: Any) -> tuple[list[Any], list[Any]]:
-        table = next(own["mapping"] for own in model.mapping if own["col"] == name)
-        categories, codes, missing = _codes(model, name)
+        table, (categories, codes, missing) = _mapping(model, name), _codes(model, name)
         return categories, [table.loc[code].tolist() for code in (UNKNOWN, *codes, missing)]
 
 
@@ -200,12 +191,6 @@ class CountDefinition(FixedDefinition):
         return super().covers(model) and not getattr(model, "min_group_name", None)
 
     def table(self, model: Any, name: Any) -> tuple[list[Any], list[Any]]:
-        values = model.mapping[name]
         unknown = np.nan if "return_nan" in (model.handle_unknown, model.handle_missing) else 0.0
-        known, missing = [], unknown
-        for category, count in zip(values.index.tolist(), values.tolist(), strict=True):
-            if _is_missing(category):
-                missing = count
-            else:
-                known.append((category, count))
-        return [category for category, _ in known], [[unknown], *([count] for _, count in known), [missing]]
+        categories, counts, missing = _entries(model.mapping[name], unknown)
+        return categories, [[count] for count in (unknown, *counts, missing)]

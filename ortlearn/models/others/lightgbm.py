@@ -5,10 +5,7 @@ What is read and set is what LightGBM documents: ``Booster.dump_model``, ``get_l
 Support" of its advanced topics.
 """
 
-from __future__ import annotations
-
 import copy
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -16,7 +13,6 @@ import numpy as np
 
 from ...losses import (
     AbsoluteErrorLoss,
-    BaseLoss,
     CrossEntropyLoss,
     GammaLoss,
     HuberLoss,
@@ -26,30 +22,14 @@ from ...losses import (
     SquaredErrorLoss,
     TweedieLoss,
 )
-from .. import Access, ModelDefinition, ModelWriter, Objective, Scores
+from .. import Access, ModelWriter, Objective, Scores
 from ..forms import AsIs, Scaled
-from ..scores import binary_classes, class_scores, decisions, regression
-from ..trees import Nodes, leaf_numbers, leaf_sums
-from .splits import CategorySplit, boosting_objective, with_category_columns, with_codes
+from ..scores import regression
+from ..trees import Nodes, leaf_sums
+from .splits import OF_CLASSES, Booster, CategorySplit, Kind, boosting_objective, tree_leaves, with_codes
 
 #: Numbers up to it count as zero.
 ZERO = 1e-35
-#: Losses of objectives by their names in a booster, from the parameters of the fit.
-LOSSES: dict[str, Callable[[dict[str, Any]], BaseLoss]] = {
-    "binary": lambda params: LogLoss(),
-    "cross_entropy": lambda params: CrossEntropyLoss(),
-    "gamma": lambda params: GammaLoss(),
-    "huber": lambda params: HuberLoss(params["alpha"]),
-    "multiclass": lambda params: LogLoss(),
-    "multiclassova": lambda params: LogLoss(),
-    "poisson": lambda params: PoissonLoss(),
-    "quantile": lambda params: QuantileLoss(params["alpha"]),
-    "regression": lambda params: SquaredErrorLoss(),
-    "regression_l1": lambda params: AbsoluteErrorLoss(),
-    "tweedie": lambda params: TweedieLoss(params["tweedie_variance_power"]),
-}
-#: Objectives of a number that no loss of ours is.
-WITHOUT_LOSS = {"fair", "lambdarank", "mape", "rank_xendcg", "custom"}
 
 
 class LeafOutputs(Access):
@@ -66,67 +46,41 @@ class LeafOutputs(Access):
             owner.booster_.set_leaf_output(*place, output)
 
 
-class Splits:
-    """The splits of one tree, by their numbers, as ``dump_model`` has them."""
-
-    def __init__(self, tree: dict[str, Any]):
-        found: dict[int, dict[str, Any]] = {}
-        waiting = [tree["tree_structure"]]
-        for node in waiting:
-            if "split_index" in node:
-                found[node["split_index"]] = node
-                waiting += [node["left_child"], node["right_child"]]
-        self.splits = [found[number] for number in range(len(found))]
-
-    def _number(self, child: dict[str, Any]) -> int:
-        if "split_index" in child:
-            return child["split_index"]
-        return len(self.splits) + child["leaf_index"]
-
-    def nodes(self, zeros: dict[int, int]) -> Nodes:
-        """Return the splits as arrays; those on categories compare nothing yet.
-
-        ``zeros`` has the columns that are compared in the place of others where zeros are missing values.
-        """
-        by_category = [split["decision_type"] == "==" for split in self.splits]
-        return Nodes.of_splits(
-            left=[self._number(split["left_child"]) for split in self.splits],
-            right=[self._number(split["right_child"]) for split in self.splits],
-            feature=[
-                zeros[split["split_feature"]] if _misses_zeros(split) else split["split_feature"]
-                for split in self.splits
-            ],
-            threshold=[
-                0.0 if category else split["threshold"]
-                for category, split in zip(by_category, self.splits, strict=True)
-            ],
-            missing_left=[
-                not category and _missing_left(split)
-                for category, split in zip(by_category, self.splits, strict=True)
-            ],
-        )
-
-    def on_categories(self, first: int) -> list[CategorySplit]:
-        """Return the splits on categories of a tree whose first node has a number among those of all trees.
-
-        Missing values, and numbers that are no category, go right.
-        """
-        return [
-            CategorySplit(
-                first + number,
-                split["split_feature"],
-                tuple(int(category) for category in str(split["threshold"]).split("||")),
-                left=True,
-                missing_left=False,
-            )
-            for number, split in enumerate(self.splits)
-            if split["decision_type"] == "=="
-        ]
+def _splits(tree: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the splits of a tree, as ``dump_model`` has them, by their numbers."""
+    found: dict[int, dict[str, Any]] = {}
+    waiting = [tree["tree_structure"]]
+    for node in waiting:
+        if "split_index" in node:
+            found[node["split_index"]] = node
+            waiting += [node["left_child"], node["right_child"]]
+    return [found[number] for number in range(len(found))]
 
 
-def _missing_left(split: dict[str, Any]) -> bool:
-    """Return whether missing values go left; they count as zero where the fit knew of none."""
-    return split["threshold"] >= 0 if split["missing_type"] == "None" else split["default_left"]
+def _nodes(splits: list[dict[str, Any]], zeros: dict[int, int]) -> tuple[Nodes, list[CategorySplit]]:
+    """Return the splits of a tree as arrays, and those on categories, which compare nothing in these yet.
+
+    ``zeros`` has the columns that are compared in the place of others where zeros are missing values. Missing
+    values, and numbers that are no category, go right at a split on categories.
+    """
+    children: dict[str, list[int]] = {"left_child": [], "right_child": []}
+    feature, threshold, missing_left, on_categories = [], [], [], []
+    for number, split in enumerate(splits):
+        for side, numbers in children.items():
+            child = split[side]
+            numbers.append(child.get("split_index", len(splits) + child.get("leaf_index", 0)))
+        column, limit = split["split_feature"], split["threshold"]
+        feature.append(zeros[column] if _misses_zeros(split) else column)
+        if split["decision_type"] == "==":
+            categories = tuple(map(int, str(limit).split("||")))
+            on_categories.append(CategorySplit(number, column, categories, left=True, missing_left=False))
+            limit, low = 0.0, False
+        else:  # missing values count as zero where the fit knew of none
+            low = limit >= 0 if split["missing_type"] == "None" else split["default_left"]
+        threshold.append(limit)
+        missing_left.append(low)
+    left, right = children.values()
+    return Nodes.of_splits(left, right, feature, threshold, missing_left), on_categories
 
 
 def _misses_zeros(split: dict[str, Any]) -> bool:
@@ -134,59 +88,94 @@ def _misses_zeros(split: dict[str, Any]) -> bool:
     return split["missing_type"] == "Zero" and split["decision_type"] == "<="
 
 
-class BoosterDefinition(ModelDefinition):
-    """What all estimators share: sums of the values of leaves, and the objective."""
+class LGBMRegressorDefinition(Booster):
+    """LGBMRegressor, and LGBMRanker, whose raw scores sort the samples of a query."""
 
     takes_columns = True
+    known = (
+        "a classifier or another one",
+        "'binary' for two classes, 'multiclass' or 'multiclassova' for more",
+    )
+    kinds = {
+        "binary": Kind(lambda params: LogLoss(), "logit"),
+        "cross_entropy": Kind(lambda params: CrossEntropyLoss(), "share"),
+        **{name: Kind() for name in ("custom", "fair", "lambdarank", "mape", "rank_xendcg")},
+        "gamma": Kind(lambda params: GammaLoss()),
+        "huber": Kind(lambda params: HuberLoss(params["alpha"])),
+        "multiclass": Kind(lambda params: LogLoss(), "softmax"),
+        "multiclassova": Kind(lambda params: LogLoss(), "logits"),
+        "poisson": Kind(lambda params: PoissonLoss()),
+        "quantile": Kind(lambda params: QuantileLoss(params["alpha"])),
+        "regression": Kind(lambda params: SquaredErrorLoss()),
+        "regression_l1": Kind(lambda params: AbsoluteErrorLoss()),
+        "tweedie": Kind(lambda params: TweedieLoss(params["tweedie_variance_power"])),
+    }
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         booster, params = model.booster_.dump_model(num_iteration=1), _params(model)
-        name = _objective_name(booster)
-        if name not in LOSSES or "sqrt" in booster["objective"].split() or _weighs_classes(params):
+        name, *options = _words(booster)
+        loss = self.kinds.get(name, Kind()).loss
+        # weights of the two classes that are no parameter class_weight
+        weighs_classes = params["is_unbalance"] or params["scale_pos_weight"] != 1
+        if loss is None or "sqrt" in options or weighs_classes:
             return None
         # a random forest is a mean of trees, each of which minimises the objective alone
         averages = booster["average_output"]
         rate = 1.0 if averages else params["learning_rate"]
         l2 = params["lambda_l2"] * (model.booster_.current_iteration() if averages else 1)
-        return boosting_objective(LOSSES[name](params), params["lambda_l1"], l2, rate, total_weight)
+        return boosting_objective(loss(params), params["lambda_l1"], l2, rate, total_weight)
 
-    def raw_scores(self, op: ModelWriter, model: Any, booster: dict[str, Any], x: Any) -> str:
-        """Append the sums of the values of leaves, of shape (n, number of trees in a round)."""
-        if _params(model)["linear_tree"]:
-            raise op.fail(
-                model,
-                "its leaves hold linear models, which LightGBM offers no way to set: leave out linear_tree.",
-            )
-        trees, n_scores = booster["tree_info"], booster["num_tree_per_iteration"]
-        n_rounds = len(trees) // n_scores
-        table = op.parameter(
-            model,
-            "booster_.leaf_outputs",
-            form=Scaled(1 / n_rounds) if booster["average_output"] else AsIs(),
-            role="table",
-            name="leaf_values",
-            access=LeafOutputs([tree["num_leaves"] for tree in trees]),
-        )
-        x = with_codes(op, model, x, _categories(op, model, booster))
-        parts = [Splits(tree) for tree in trees]
-        splits = [split for part in parts for split in part.splits]
-        missing = sorted({split["split_feature"] for split in splits if _misses_zeros(split)})
-        n_columns = model.n_features_in_
-        zeros = {feature: n_columns + place for place, feature in enumerate(missing)}
-        nodes = Nodes.joined([part.nodes(zeros) for part in parts])
-        if zeros:
-            x, n_columns = op.Concat(x, _without_zeros(op, x, missing), axis=1), n_columns + len(zeros)
-        first = np.cumsum(nodes.sizes) - nodes.sizes
-        on_categories = [
-            split
-            for part, start in zip(parts, first, strict=True)
-            for split in part.on_categories(int(start))
-        ]
-        x, nodes, n_columns = with_category_columns(
-            op, x, nodes, n_columns, on_categories, partial(_truncated, op)
-        )
-        numbers = leaf_numbers(op, nodes, x, n_columns, in_float32=False)
-        return leaf_sums(op, table, numbers, n_rounds, n_scores)
+    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
+        booster = model.booster_.dump_model()
+        name, *options = _words(booster)
+        kind = self.kind_of(op, model, name)
+        raw = _raw_scores(op, model, booster, x)
+        if "sqrt" in options and kind.loss and kind.output == "number":
+            return regression(op, op.Mul(raw, op.Abs(raw)))
+        return self.numbers(op, kind, raw, _params(model))
+
+
+class LGBMClassifierDefinition(LGBMRegressorDefinition):
+    """LGBMClassifier: two classes, the softmax of several, or each one against the others."""
+
+    is_classifier = True
+
+    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
+        booster = model.booster_.dump_model()
+        name, *options = _words(booster)
+        of_two = name == "multiclassova" and booster["num_tree_per_iteration"] == 2
+        kind = self.kind_of(op, model, f"{name} of two classes" if of_two else name)
+        raw = _raw_scores(op, model, booster, x)
+        if name == "multiclass":
+            return OF_CLASSES[kind.output](op, raw, model.classes_)
+        pairs = [option.partition(":") for option in options]
+        slope = next((float(value) for key, _, value in pairs if key == "sigmoid"), 1.0)
+        score = raw if slope == 1 else op.Mul(raw, slope)
+        return OF_CLASSES[kind.output](op, score, model.classes_, decision=raw)
+
+
+def _raw_scores(op: ModelWriter, model: Any, booster: dict[str, Any], x: Any) -> str:
+    """Append the sums of the values of leaves, of shape (n, number of trees in a round)."""
+    if _params(model)["linear_tree"]:
+        reason = "its leaves hold linear models, which LightGBM offers no way to set: leave out linear_tree."
+        raise op.fail(model, reason)
+    trees, n_scores = booster["tree_info"], booster["num_tree_per_iteration"]
+    n_rounds, n_columns = len(trees) // n_scores, model.n_features_in_
+    form = Scaled(1 / n_rounds) if booster["average_output"] else AsIs()
+    access = LeafOutputs([tree["num_leaves"] for tree in trees])
+    options: Any = {"role": "table", "name": "leaf_values", "access": access}
+    table = op.parameter(model, "booster_.leaf_outputs", form=form, **options)
+    x = with_codes(op, model, x, _categories(op, model, booster))
+    parts = [_splits(tree) for tree in trees]
+    missing = sorted({own["split_feature"] for splits in parts for own in splits if _misses_zeros(own)})
+    zeros = {feature: n_columns + place for place, feature in enumerate(missing)}
+    if zeros:
+        values = op.columns(x, missing)
+        present = op.Where(op.LessOrEqual(op.Abs(values), ZERO), float("nan"), values)
+        x, n_columns = op.Concat(x, present, axis=1), n_columns + len(zeros)
+    nodes = [_nodes(splits, zeros) for splits in parts]
+    numbers = tree_leaves(op, x, n_columns, nodes, partial(_truncated, op), in_float32=False)
+    return leaf_sums(op, table, numbers, n_rounds, n_scores)
 
 
 def _params(model: Any) -> dict[str, Any]:
@@ -194,31 +183,14 @@ def _params(model: Any) -> dict[str, Any]:
     return copy.deepcopy(model.booster_).params
 
 
-def _objective_name(booster: dict[str, Any]) -> str:
-    """Return the first word of an objective such as ``"binary sigmoid:1"``; that of a function is custom."""
-    return booster.get("objective", "custom").split()[0]
-
-
-def _option(booster: dict[str, Any], name: str) -> float:
-    """Return a number that an objective is written with, 1 where it is not."""
-    pairs = [word.partition(":") for word in booster["objective"].split()]
-    return next((float(value) for key, _, value in pairs if key == name), 1.0)
-
-
-def _weighs_classes(params: dict[str, Any]) -> bool:
-    """Return whether the two classes have weights that are no parameter ``class_weight``."""
-    return bool(params["is_unbalance"]) or params["scale_pos_weight"] != 1
+def _words(booster: dict[str, Any]) -> list[str]:
+    """Return the words of an objective such as ``"binary sigmoid:1"``; that of a function is custom."""
+    return booster.get("objective", "custom").split()
 
 
 def _truncated(op: ModelWriter, column: str) -> str:
     """Append numbers without their decimals, as LightGBM reads categories."""
     return op.Where(op.Less(column, 0.0), op.Ceil(column), op.Floor(column))
-
-
-def _without_zeros(op: ModelWriter, x: str, columns: list[int]) -> str:
-    """Append some columns of X, with NaN in the place of zeros."""
-    values = op.columns(x, columns)
-    return op.Where(op.LessOrEqual(op.Abs(values), ZERO), float("nan"), values)
 
 
 def _categories(op: ModelWriter, model: Any, booster: dict[str, Any]) -> dict[int, list[Any]]:
@@ -233,46 +205,3 @@ def _categories(op: ModelWriter, model: Any, booster: dict[str, Any]) -> dict[in
             "not say which: leave out columns of a single category, and make ordered categories numbers.",
         )
     return dict(zip(places, known, strict=True)) if known else {}
-
-
-class LGBMRegressorDefinition(BoosterDefinition):
-    """LGBMRegressor, and LGBMRanker, whose raw scores sort the samples of a query."""
-
-    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        booster = model.booster_.dump_model()
-        name = _objective_name(booster)
-        raw = self.raw_scores(op, model, booster, x)
-        if name == "cross_entropy":
-            return regression(op, op.Sigmoid(raw))
-        if name not in LOSSES and name not in WITHOUT_LOSS or name.startswith(("binary", "multiclass")):
-            raise op.fail(
-                model, f"its objective {name!r} has no form here: take a classifier or another one."
-            )
-        if name in LOSSES and "sqrt" in booster["objective"].split():
-            return regression(op, op.Mul(raw, op.Abs(raw)))
-        link = LOSSES[name](_params(model)).link if name in LOSSES else "identity"
-        return regression(op, raw, link=link)
-
-
-class LGBMClassifierDefinition(BoosterDefinition):
-    """LGBMClassifier: two classes, the softmax of several, or each one against the others."""
-
-    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        booster = model.booster_.dump_model()
-        name, n_scores = _objective_name(booster), booster["num_tree_per_iteration"]
-        if name not in ("binary", "multiclass", "multiclassova") or (
-            name == "multiclassova" and n_scores == 2
-        ):
-            raise op.fail(
-                model,
-                f"its objective {name!r} gives no probabilities that are known here: take 'binary' for two "
-                "classes, 'multiclass' or 'multiclassova' for more.",
-            )
-        raw = self.raw_scores(op, model, booster, x)
-        if name == "multiclass":
-            return class_scores(op, raw, model.classes_)
-        slope = _option(booster, "sigmoid")
-        score = raw if slope == 1 else op.Mul(raw, slope)
-        if name == "binary":
-            return binary_classes(op, score, model.classes_, decision=raw)
-        return decisions(op, score, model.classes_, probabilities=op.Sigmoid(score), decision=raw)

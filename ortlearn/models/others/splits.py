@@ -1,68 +1,133 @@
-"""What boosters of several packages share: splits on categories, and penalties of leaves."""
-
-from __future__ import annotations
+"""What boosters of several packages share: objectives, outputs, splits on categories, penalties."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...losses import BaseLoss
 from ...penalties import BasePenalty, ElasticPenalty, L1Penalty, L2Penalty, NoPenalty
-from .. import ModelWriter, Objective, category_numbers
-from ..trees import Nodes
+from .. import ModelDefinition, ModelWriter, Objective, Scores, category_numbers
+from ..scores import binary_classes, class_scores, decisions, indicator, regression
+from ..trees import Nodes, leaf_numbers
 
-__all__ = ["CategorySplit", "boosting_objective", "with_category_columns", "with_codes"]
+__all__ = [
+    "OF_CLASSES",
+    "Booster",
+    "CategorySplit",
+    "Kind",
+    "boosting_objective",
+    "tree_leaves",
+    "with_codes",
+]
 
 
-@dataclass(frozen=True)
-class CategorySplit:
+def _hinge(op: ModelWriter, raw: str, classes: Any) -> Scores:
+    second = op.ones_where(op.Greater(raw, 0.0))
+    shares = op.Concat(op.Sub(1.0, second), second, axis=1)
+    return decisions(op, raw, classes, probabilities=shares, decision="")
+
+
+def _sigmoids(op: ModelWriter, raw: str, classes: Any, **outputs: Any) -> Scores:
+    return decisions(op, raw, classes, probabilities=op.Sigmoid(raw), **outputs)
+
+
+def _labels(op: ModelWriter, raw: str, classes: Any, **outputs: Any) -> Scores:
+    return indicator(op, raw, np.arange(len(classes)), probabilities=op.Sigmoid(raw), **outputs)
+
+
+#: Outputs of classifiers by what their raw scores are.
+OF_CLASSES: dict[str, Callable[..., Scores]] = {
+    "hinge": _hinge,
+    "labels": _labels,
+    "logit": binary_classes,
+    "logits": _sigmoids,
+    "softmax": class_scores,
+}
+
+
+class Kind(NamedTuple):
+    """What the raw scores of an objective are, and its loss, from the parameters of the fit."""
+
+    loss: Callable[[Any], BaseLoss] | None = None  # None where none of ours is it
+    output: str = "number"  # "share", the logit of a number from 0 to 1; of classifiers a key of OF_CLASSES
+
+
+class Booster(ModelDefinition):
+    """Base class of definitions of boosters: the objective decides what becomes of raw scores."""
+
+    #: Objectives by name.
+    kinds: Mapping[str, Kind]
+    #: What to take in the place of others, by whether the estimator is a classifier.
+    known: tuple[str, str]
+    is_classifier = False
+
+    def kind_of(self, op: ModelWriter, model: Any, name: str) -> Kind:
+        """Return the kind of an objective; an error where the estimator predicts nothing by it."""
+        kind = self.kinds.get(name)
+        if kind is None or (kind.output in OF_CLASSES) is not self.is_classifier:
+            what = "gives no probabilities that are known here" if self.is_classifier else "has no form here"
+            raise op.fail(model, f"its objective {name!r} {what}: take {self.known[self.is_classifier]}.")
+        return kind
+
+    def numbers(self, op: ModelWriter, kind: Kind, raw: str, params: Any, n_scores: int = 1) -> Scores:
+        """Return the outputs of a regressor from raw scores, of shape (n, n_scores)."""
+        if kind.output == "share":
+            return regression(op, op.Sigmoid(raw), n_scores)
+        return regression(op, raw, n_scores, kind.loss(params).link if kind.loss else "identity")
+
+
+class CategorySplit(NamedTuple):
     """A split on categories, which are whole numbers."""
 
-    node: int  # its number among the nodes of all trees
+    node: int  # its number among the nodes of its tree
     feature: int  # column of the categories
     categories: tuple[int, ...]
     left: bool  # whether these go left; other numbers go to the other side
     missing_left: bool
 
 
-def with_category_columns(
+def tree_leaves(
     op: ModelWriter,
     x: str,
-    nodes: Nodes,
     n_columns: int,
-    splits: Sequence[CategorySplit],
+    trees: Sequence[tuple[Nodes, Sequence[CategorySplit]]],
     whole: Callable[[str], str],
-) -> tuple[str, Nodes, int]:
-    """Append a column for each split on categories, 0 where a sample goes left and 1 where it goes right.
+    in_float32: bool = True,
+) -> str:
+    """Append the numbers of the leaves that samples reach in trees with splits on categories.
 
-    ``whole`` makes whole numbers of a column. Returned are the columns of X and of the splits, the trees that
-    compare these, and how many columns there are.
+    Each of these has a column, 0 where a sample goes left and 1 where it goes right. ``whole`` makes whole
+    numbers of a column of categories.
     """
+    nodes = Nodes.joined([own for own, _ in trees])
+    first = np.cumsum(nodes.sizes) - nodes.sizes
+    pairs = zip(first.tolist(), trees, strict=True)
+    splits = [split._replace(node=begin + split.node) for begin, (_, own) in pairs for split in own]
     feature, threshold, missing_left = nodes.feature.copy(), nodes.threshold.copy(), nodes.missing_left.copy()
     columns = [x]
     for position in sorted({split.feature for split in splits}):
-        own = [split for split in splits if split.feature == position]
-        values = sorted(set().union(*(split.categories for split in own)))
-        right = np.empty((len(values) + 1, len(own)), dtype=op.float_dtype)
-        for number, split in enumerate(own):
-            is_named = np.append(False, np.isin(values, split.categories))
-            right[:, number] = is_named != split.left
+        found = [split for split in splits if split.feature == position]
+        values = sorted(set().union(*(split.categories for split in found)))
+        named = [np.append(False, np.isin(values, split.categories)) for split in found]
+        right = np.stack(
+            [is_named != split.left for is_named, split in zip(named, found, strict=True)], axis=1
+        )
+        right = right.astype(op.float_dtype)
         column = op.columns(x, [position])
         numbers = op.Reshape(category_numbers(op, whole(column), values), [-1])
-        found = op.Gather(right, numbers, axis=0)
-        of_missing = np.array([[not split.missing_left for split in own]], dtype=op.float_dtype)
+        sides = op.Gather(right, numbers, axis=0)
+        of_missing = np.array([[not split.missing_left for split in found]], dtype=op.float_dtype)
         if np.any(of_missing != right[:1]):
-            found = op.Where(op.IsNaN(column), of_missing, found)
-        columns.append(found)
-        places = [split.node for split in own]
-        feature[places] = np.arange(n_columns, n_columns + len(own))
+            sides = op.Where(op.IsNaN(column), of_missing, sides)
+        columns.append(sides)
+        places = [split.node for split in found]
+        feature[places] = np.arange(n_columns, n_columns + len(found))
         threshold[places], missing_left[places] = 0.5, False
-        n_columns += len(own)
-    if len(columns) > 1:
-        x = op.Concat(*columns, axis=1)
-    return x, replace(nodes, feature=feature, threshold=threshold, missing_left=missing_left), n_columns
+        n_columns += len(found)
+    nodes = replace(nodes, feature=feature, threshold=threshold, missing_left=missing_left)
+    return leaf_numbers(op, nodes, op.joined(columns), n_columns, in_float32)
 
 
 def with_codes(op: ModelWriter, model: Any, x: Any, known: Mapping[int, Sequence[Any]]) -> str:
@@ -81,20 +146,15 @@ def with_codes(op: ModelWriter, model: Any, x: Any, known: Mapping[int, Sequence
             raise op.fail(model, "a category is the text 'nan', which stands for a missing one: rename it.")
         number = op.Cast(category_numbers(op, column, categories), to=op.elem_type)
         columns.append(op.Where(op.Greater(number, 0.0), op.Sub(number, 1.0), float("nan")))
-    order = np.argsort([*numbers, *known])
-    return op.columns(op.Concat(*columns, axis=1) if len(columns) > 1 else columns[0], order, n_features)
+    return op.columns(op.joined(columns), np.argsort([*numbers, *known]), n_features)
 
 
-def boosting_objective(
-    loss: BaseLoss | None, l1: float, l2: float, rate: float, total_weight: float
-) -> Objective | None:
+def boosting_objective(loss: BaseLoss, l1: float, l2: float, rate: float, total_weight: float) -> Objective:
     """Return the objective of rounds that minimise ``sum(w * l) + l1 * sum(|v|) + l2 / 2 * sum(v^2)``.
 
     v are the values of the leaves of a round before they are multiplied with the rate (Chen, T. and Guestrin,
     C., "XGBoost", KDD 2016, equation 2; the absolute values are the ``reg_alpha`` of its documentation).
     """
-    if loss is None:
-        return None
     l1, l2 = l1 / (total_weight * rate), l2 / (2 * total_weight * rate**2)
     penalty: BasePenalty = NoPenalty()
     if l1 and l2:

@@ -17,31 +17,22 @@ from .. import Access
 from ..trees import Nodes
 from .splits import CategorySplit
 
-__all__ = ["LOGARITHMS", "LOGITS", "BaseScore", "Booster", "LeafValues", "LinearWeights", "booster_of"]
+__all__ = ["BaseScore", "Document", "LeafValues", "LinearWeights", "document_of"]
 
 #: Objectives whose raw scores are logits, or logarithms, of what base_score is.
 LOGITS = {"binary:logistic", "reg:logistic"}
 LOGARITHMS = {"count:poisson", "reg:gamma", "reg:tweedie"}
 
 
-def booster_of(model: Any) -> Booster:
-    """Return what is in the booster of a fitted estimator."""
-    return Booster(_document(model))
-
-
-def _document(model: Any) -> dict[str, Any]:
-    """Return the booster of an estimator as JSON has it."""
-    return json.loads(bytes(model.get_booster().save_raw(raw_format="json")))
+def document_of(model: Any) -> Document:
+    """Return the booster of a fitted estimator as JSON has it."""
+    return Document(json.loads(bytes(model.get_booster().save_raw(raw_format="json"))))
 
 
 def _texts(known: dict[str, Any]) -> list[str]:
     """Return the texts whose bytes lie one after the other."""
     text, ends = np.array(known["values"]).astype(np.uint8).tobytes(), known["offsets"]
     return [text[begin:end].decode() for begin, end in zip(ends[:-1], ends[1:], strict=True)]
-
-
-def _set_document(model: Any, document: dict[str, Any]) -> None:
-    model.get_booster().load_model(bytearray(json.dumps(document), "utf-8"))
 
 
 @dataclass(frozen=True)
@@ -53,17 +44,21 @@ class Place:
     leaves: list[int]
 
 
-class Booster:
+class Document:
     """What is in the JSON of a booster, and where."""
 
-    def __init__(self, document: dict[str, Any]):
-        learner = document["learner"]
+    def __init__(self, content: dict[str, Any]):
+        self.content, learner = content, content["learner"]
         self.booster = learner["gradient_booster"]
         self.objective = learner["objective"]["name"]
         self.sizes = learner["learner_model_param"]
         self.attributes = learner["attributes"]
         #: Raw scores of a sample.
         self.n_scores = max(int(self.sizes["num_class"]), int(self.sizes.get("num_target", 1)), 1)
+
+    def put_into(self, model: Any) -> None:
+        """Make it the booster of an estimator."""
+        model.get_booster().load_model(bytearray(json.dumps(self.content), "utf-8"))
 
     @property
     def is_linear(self) -> bool:
@@ -132,55 +127,46 @@ class Booster:
             missing_left=[bool(tree["default_left"][node]) for node in place.splits],
         )
 
-    def on_categories(self, place: Place, first: int) -> Iterator[CategorySplit]:
-        """Yield the splits on categories of a tree whose first node has a number among those of all trees.
-
-        Named categories go right, others left.
-        """
+    def on_categories(self, place: Place) -> Iterator[CategorySplit]:
+        """Yield the splits on categories of a tree: named categories go right, others left."""
         tree = self.model["trees"][place.tree]
         number = {node: i for i, node in enumerate(place.splits)}
-        parts = zip(
-            tree["categories_nodes"], tree["categories_segments"], tree["categories_sizes"], strict=True
-        )
-        for node, begin, size in parts:
+        parts = (tree[f"categories_{name}"] for name in ("nodes", "segments", "sizes"))
+        for node, begin, size in zip(*parts, strict=True):
             if node in number:
-                yield CategorySplit(
-                    first + number[node],
-                    tree["split_indices"][node],
+                categories, low = (
                     tuple(tree["categories"][begin : begin + size]),
-                    left=False,
-                    missing_left=bool(tree["default_left"][node]),
+                    bool(tree["default_left"][node]),
                 )
+                yield CategorySplit(number[node], tree["split_indices"][node], categories, False, low)
 
 
 class LeafValues(Access):
-    """Values of the leaves, in the order of the trees of :meth:`Booster.places`.
+    """Values of the leaves, in the order of the trees of :meth:`Document.places`.
 
     They have the shape (n_leaves,), or (n_leaves, n_scores) where each leaf has a value for every score.
     """
 
     def read(self, owner: Any) -> np.ndarray:
-        booster = booster_of(owner)
-        values = [values[begin:end] for values, begin, end in self._entries(booster)]
-        return np.array(values, dtype=np.float64).reshape(
-            (-1, booster.n_scores) if booster.has_vectors else -1
-        )
+        document = document_of(owner)
+        values = [values[begin:end] for values, begin, end in self._entries(document)]
+        shape = (-1, document.n_scores) if document.has_vectors else (-1,)
+        return np.array(values, dtype=np.float64).reshape(shape)
 
     def write(self, owner: Any, value: np.ndarray) -> None:
-        document = _document(owner)
-        entries = self._entries(Booster(document))
-        for (values, begin, end), own in zip(entries, value, strict=True):
+        document = document_of(owner)
+        for (values, begin, end), own in zip(self._entries(document), value, strict=True):
             values[begin:end] = np.ravel(own).astype(np.float32).astype(float).tolist()
-        _set_document(owner, document)
+        document.put_into(owner)
 
     @staticmethod
-    def _entries(booster: Booster) -> Iterator[tuple[list[float], int, int]]:
+    def _entries(document: Document) -> Iterator[tuple[list[float], int, int]]:
         """Yield the list that has the value of each leaf, and where it begins and ends."""
-        size = booster.n_scores
-        for place in booster.places():
-            tree = booster.model["trees"][place.tree]
+        size = document.n_scores
+        for place in document.places():
+            tree = document.model["trees"][place.tree]
             for leaf in place.leaves:
-                if booster.has_vectors:
+                if document.has_vectors:
                     row = tree["right_children"][leaf]
                     yield tree["leaf_weights"], row * size, (row + 1) * size
                 else:
@@ -193,40 +179,38 @@ class LinearWeights(Access):
     def __init__(self, rows: slice):
         self.rows = rows
 
-    def _table(self, document: dict[str, Any]) -> np.ndarray:
-        booster = Booster(document)
-        return np.reshape(np.array(booster.model["weights"], dtype=np.float64), (-1, booster.n_scores))
+    def _table(self, document: Document) -> np.ndarray:
+        return np.array(document.model["weights"], dtype=np.float64).reshape(-1, document.n_scores)
 
     def read(self, owner: Any) -> np.ndarray:
-        return self._table(_document(owner))[self.rows].copy()
+        return self._table(document_of(owner))[self.rows].copy()
 
     def write(self, owner: Any, value: np.ndarray) -> None:
-        document = _document(owner)
+        document = document_of(owner)
         table = self._table(document)
         table[self.rows] = value
-        Booster(document).model["weights"] = table.astype(np.float32).astype(float).ravel().tolist()
-        _set_document(owner, document)
+        document.model["weights"] = table.astype(np.float32).astype(float).ravel().tolist()
+        document.put_into(owner)
 
 
 class BaseScore(Access):
     """Raw scores that boosting starts from, of shape (1 or n_scores,)."""
 
     def read(self, owner: Any) -> np.ndarray:
-        booster = booster_of(owner)
-        text = booster.sizes["base_score"].strip("[]")
+        document = document_of(owner)
+        text = document.sizes["base_score"].strip("[]")
         value = np.array([np.float32(number) for number in text.split(",")], dtype=np.float64)
-        if booster.objective in LOGITS:
+        if document.objective in LOGITS:
             return np.log(value) - np.log1p(-value)
-        return np.log(value) if booster.objective in LOGARITHMS else value
+        return np.log(value) if document.objective in LOGARITHMS else value
 
     def write(self, owner: Any, value: np.ndarray) -> None:
-        document = _document(owner)
-        booster = Booster(document)
-        if booster.objective in LOGITS:
+        document = document_of(owner)
+        if document.objective in LOGITS:
             value = 1 / (1 + np.exp(-value))
-        elif booster.objective in LOGARITHMS:
+        elif document.objective in LOGARITHMS:
             value = np.exp(value)
         text = ",".join(f"{np.float32(number):.9g}" for number in value)
-        in_brackets = booster.sizes["base_score"].startswith("[")
-        booster.sizes["base_score"] = f"[{text}]" if in_brackets else text
-        _set_document(owner, document)
+        in_brackets = document.sizes["base_score"].startswith("[")
+        document.sizes["base_score"] = f"[{text}]" if in_brackets else text
+        document.put_into(owner)

@@ -9,26 +9,14 @@ from onnx import TensorProto
 
 from ..base import ModelDefinition
 from ..constraints.signs import Positive
+from ..ensembles import predicted_classes, shares_of, write_members
 from ..forms import Kept
-from ..members import predicted_classes, shares_of, write_members
-from ..scores import (
-    Scores,
-    binary_classes,
-    class_scores,
-    classes_of_probabilities,
-    difference,
-    label_of,
-    of_two_classes,
-    regression,
-)
+from ..scores import Scores, binary_classes, class_scores, classes_of_probabilities, label_of, regression
 from ..writer import ModelWriter
 
 
 class AdaBoostRegressorDefinition(ModelDefinition):
-    """AdaBoostRegressor.
-
-    The prediction is that of one member, which gets the gradient; weights only say which one it is.
-    """
+    """AdaBoostRegressor: the prediction of one member, which gets the gradient; weights say which one."""
 
     def children(self, model: Any) -> Iterator[Any]:
         yield from model.estimators_
@@ -51,9 +39,8 @@ class AdaBoostRegressorDefinition(ModelDefinition):
 class AdaBoostClassifierDefinition(ModelDefinition):
     """AdaBoostClassifier: votes of the members, of 1 for a class and ``-1 / (k - 1)`` for the others.
 
-    A vote has no gradient: what is trained are shares of votes in the proportion of the members'
-    probabilities (Zhu, J., Zou, H., Rosset, S. and Hastie, T., "Multi-class AdaBoost", Statistics and Its
-    Interface 2, 2009: SAMME).
+    A vote has no gradient: trained are shares of votes by the members' probabilities (Zhu, Zou, Rosset and
+    Hastie, "Multi-class AdaBoost", Statistics and Its Interface 2, 2009: SAMME).
     """
 
     def children(self, model: Any) -> Iterator[Any]:
@@ -81,9 +68,9 @@ class AdaBoostClassifierDefinition(ModelDefinition):
             scores = class_scores(op, op.Div(score, k - 1.0), classes)
             shares = op.Softmax(op.Div(decision, k - 1.0), axis=1)
         else:
-            decision, score = difference(op, decision), difference(op, score)
+            decision, score = op.difference(decision), op.difference(score)
             scores = binary_classes(op, score, classes)
-            shares = of_two_classes(op, op.Sigmoid(decision))
+            shares = op.of_two_classes(op.Sigmoid(decision))
         label = label_of(op, op.ArgMax(shares, axis=1, keepdims=0), classes)
         return replace(scores, label=label, probabilities=shares, decision=decision)
 

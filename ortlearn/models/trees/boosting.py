@@ -9,23 +9,14 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.dummy import DummyClassifier, DummyRegressor
 
-from ...losses import (
-    AbsoluteErrorLoss,
-    BaseLoss,
-    GammaLoss,
-    HuberLoss,
-    LogLoss,
-    PoissonLoss,
-    QuantileLoss,
-    SquaredErrorLoss,
-)
-from ..base import ModelDefinition
+from ... import losses
+from ..base import ModelDefinition, Objective
 from ..encoders import category_numbers
 from ..forms import Composed, Reshaped, Scaled
-from ..objectives import Objective, elastic
+from ..objectives import elastic
 from ..parameters import Access
 from ..pipelines import column_positions
-from ..scores import Scores, binary_classes, class_scores, difference, joined, regression
+from ..scores import Scores, binary_classes, class_scores, regression
 from ..writer import ModelWriter
 from .nodes import STEM, TREE_LEAVES, Leaves, Nodes, trees_of
 from .routing import leaf_numbers, leaf_sums
@@ -33,14 +24,14 @@ from .routing import leaf_numbers, leaf_sums
 #: Name of the scores that boosting starts from.
 FIRST = "base_values"
 #: Losses by name. Huber's delta is the quantile ``alpha`` of the residuals in the last round.
-LOSSES: dict[str, Callable[[Any], BaseLoss]] = {
-    "absolute_error": lambda model: AbsoluteErrorLoss(),
-    "gamma": lambda model: GammaLoss(),
-    "huber": lambda model: HuberLoss(delta=float(model._loss.closs.delta)),
-    "log_loss": lambda model: LogLoss(),
-    "poisson": lambda model: PoissonLoss(),
-    "quantile": lambda model: QuantileLoss(float(getattr(model, "quantile", None) or model.alpha)),
-    "squared_error": lambda model: SquaredErrorLoss(),
+LOSSES: dict[str, Callable[[Any], losses.BaseLoss]] = {
+    "absolute_error": lambda model: losses.AbsoluteErrorLoss(),
+    "gamma": lambda model: losses.GammaLoss(),
+    "huber": lambda model: losses.HuberLoss(delta=float(model._loss.closs.delta)),
+    "log_loss": lambda model: losses.LogLoss(),
+    "poisson": lambda model: losses.PoissonLoss(),
+    "quantile": lambda model: losses.QuantileLoss(float(getattr(model, "quantile", None) or model.alpha)),
+    "squared_error": lambda model: losses.SquaredErrorLoss(),
 }
 
 
@@ -128,7 +119,7 @@ def _linked(op: ModelWriter, model: Any, scores: Scores) -> str:
     logarithms = op.Log(op.Max(scores.probabilities, float(np.finfo(np.float64).eps)))
     if model.estimators_.shape[1] > 1:
         return op.Sub(logarithms, op.ReduceMean(logarithms, [1], keepdims=1))
-    logit = difference(op, logarithms)
+    logit = op.difference(logarithms)
     return op.Mul(logit, 0.5) if model.loss == "exponential" else logit
 
 
@@ -211,10 +202,7 @@ class HistGradientBoostingDefinition(ModelDefinition):
 def _split_on_categories(
     op: ModelWriter, model: Any, predictors: Sequence[Any], x: Any
 ) -> tuple[Nodes, str, int]:
-    """Append a column for each split on categories: 0 for the categories that go left, 1 for the others.
-
-    Return the trees that compare them, the columns of numbers and then of the splits, and how many these are.
-    """
+    """Return trees and samples with a column for each split on categories: 0 for those that go left."""
     # The model numbers the categories itself, and puts their columns before the others.
     positions = {name: own for name, _, own in column_positions(model._preprocessor)}
     categories = model._preprocessor.named_transformers_["encoder"].categories_
@@ -245,7 +233,7 @@ def _split_on_categories(
         threshold[own] = 0.5
         count += len(own)
     nodes = replace(nodes, feature=feature, threshold=threshold, missing_left=nodes.missing_left & ~is_split)
-    return nodes, joined(op, columns), count
+    return nodes, op.joined(columns), count
 
 
 def _members(bits: np.ndarray, count: int) -> np.ndarray:

@@ -5,11 +5,10 @@ from typing import Any
 import numpy as np
 from sklearn.ensemble import _iforest
 
-from ...losses import AbsoluteErrorLoss, LogLoss, SquaredErrorLoss
-from ..base import ModelDefinition
+from ... import losses
+from ..base import ModelDefinition, Objective
 from ..constraints.sets import Shares
 from ..forms import Composed, Form, Reshaped, Scaled
-from ..objectives import Objective
 from ..parameters import Access
 from ..scores import (
     LOWEST,
@@ -53,11 +52,11 @@ def _leaf_numbers(op: ModelWriter, model: Any, x: str) -> str:
 
 #: Losses that criteria are the decrease of; values of leaves are their minima.
 CRITERIA = {
-    "squared_error": SquaredErrorLoss,
-    "friedman_mse": SquaredErrorLoss,
-    "absolute_error": AbsoluteErrorLoss,
-    "entropy": LogLoss,
-    "log_loss": LogLoss,
+    "squared_error": losses.SquaredErrorLoss,
+    "friedman_mse": losses.SquaredErrorLoss,
+    "absolute_error": losses.AbsoluteErrorLoss,
+    "entropy": losses.LogLoss,
+    "log_loss": losses.LogLoss,
 }
 
 

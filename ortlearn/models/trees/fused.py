@@ -1,7 +1,5 @@
 """Trees as the fused operator TreeEnsembleRegressor, which carries the values of the leaves."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,10 +7,8 @@ import numpy as np
 from onnx import ModelProto, TensorProto
 
 from ...graphs import GraphBuilder, initializer_arrays
-from ..fusion import FusedForm, attribute_of, computes, replace_tensors
+from ..fusion import ML, FusedForm, attribute_of, computes, replace_tensors
 from .nodes import Nodes
-
-__all__ = ["FusedTrees"]
 
 #: The operator gives float32, which holds every whole number up to this one.
 MAX_LEAVES = 2**24
@@ -24,33 +20,17 @@ class FusedTrees(FusedForm):
 
     It gives the sums of the values of leaves where these are float32: its outputs are. In float64 it gives
     the numbers of the leaves, whose values are looked up in a table.
-
-    Attributes
-    ----------
-    samples : str
-        Tensor of shape (n, n_features), of the type of the thresholds.
-    numbers : str
-        Tensor of the numbers of the leaves, int64 of shape (n, n_trees).
-    nodes : Nodes
-        Trees, with the thresholds that samples are compared with.
-    sums : str
-        Tensor of the sums of the values of leaves; empty without any.
-    table : str
-        Initializer with the values: one per leaf, of shape (n_leaves,), or several, of shape
-        (n_leaves, k) or (n_leaves, n_outputs, k).
-    n_scores : int
-        Columns of the sums where there is a value per leaf: tree i adds to column ``i % n_scores``.
-    base : str
-        Initializer of the numbers that the sums begin with, one for each column; empty without any.
     """
 
-    samples: str
-    numbers: str
-    nodes: Nodes
-    sums: str = ""
-    table: str = ""
-    n_scores: int = 1
-    base: str = ""
+    samples: str  # tensor of shape (n, n_features), of the type of the thresholds
+    numbers: str  # tensor of the numbers of the leaves, int64 of shape (n, n_trees)
+    nodes: Nodes  # with the thresholds that samples are compared with
+    sums: str = ""  # tensor of the sums of the values of leaves; empty without any
+    table: str = (
+        ""  # initializer of the values, of shape (n_leaves,), (n_leaves, k) or (n_leaves, n_outputs, k)
+    )
+    n_scores: int = 1  # columns of the sums of a table of one value per leaf: tree i adds to i % n_scores
+    base: str = ""  # initializer of the numbers that the sums begin with, one for each column
 
     def apply(self, model: ModelProto) -> ModelProto:
         if computes(model, self.sums):
@@ -101,16 +81,10 @@ class FusedTrees(FusedForm):
         tree = np.repeat(np.arange(len(nodes.sizes)), nodes.sizes)
         number = np.arange(len(tree)) - (np.cumsum(nodes.sizes) - nodes.sizes)[tree]
         of_leaf = np.flatnonzero(is_leaf)[leaves]
-        op.node(
-            "TreeEnsembleRegressor",
-            self.samples,
-            domain="ai.onnx.ml",
-            outputs=[output],
-            n_targets=int(n_targets),
-            post_transform="NONE",
-            aggregate_function="SUM",
-            base_values=None if base is None else base.tolist(),
-        )
+        options: Any = {"domain": ML, "outputs": [output], "n_targets": int(n_targets)}
+        options |= {"post_transform": "NONE", "aggregate_function": "SUM"}
+        options["base_values"] = None if base is None else base.tolist()
+        op.node("TreeEnsembleRegressor", self.samples, **options)
         attributes: dict[str, Any] = {
             "nodes_treeids": tree,
             "nodes_nodeids": number,

@@ -15,11 +15,7 @@ STEM = "leaf_values"
 
 
 class Leaves(Access):
-    """Leaves of trees, those of a tree after those of the one before.
-
-    For an estimator, ``nodes_of`` returns a view of the values of the nodes of each tree, and which of these
-    are leaves.
-    """
+    """Leaves of trees, of which ``nodes_of`` returns views of the values of nodes, and which are leaves."""
 
     def __init__(self, nodes_of: Callable[[Any], Iterable[tuple[np.ndarray, np.ndarray]]]):
         self.nodes_of = nodes_of
@@ -43,10 +39,7 @@ TREE_LEAVES = Leaves(lambda model: [(tree.value, tree.children_left < 0) for tre
 
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes of several trees, those of a tree after those of the one before; arrays of shape (n_nodes,).
-
-    ``left`` and ``right`` are the nodes that follow a split, numbered within their tree.
-    """
+    """The nodes of several trees, tree after tree, arrays of shape (n_nodes,), numbered within their tree."""
 
     sizes: np.ndarray  # numbers of nodes, of shape (n_trees,)
     depth: int  # splits on the longest way from a root to a leaf

@@ -1,7 +1,5 @@
 """The graph that leads samples to the leaves of trees, and sums the values of these."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -22,11 +20,10 @@ def rounded_down(thresholds: np.ndarray) -> np.ndarray:
 
 
 def rounded_like_rows(thresholds: np.ndarray) -> np.ndarray:
-    """Return the float32 nearest to each threshold t, the smaller of two: for samples that were float64.
+    """Return the float32 nearest to each threshold t, for samples that were float64: the smaller of two.
 
-    Rounding is monotone, so that x <= t stays so; x > t does unless both are the same in float32, where
-    no threshold would do. Only a threshold in the middle of two neighbours would not do for samples that
-    are float32: there the smaller one does.
+    Rounding is monotone: x <= t stays so, and x > t but where both are the same in float32. The smaller one
+    is for samples of float32, of which one may be next to a threshold in the middle of two neighbours.
     """
     with np.errstate(over="ignore"):
         rounded = thresholds.astype(np.float32)
@@ -37,11 +34,11 @@ def rounded_like_rows(thresholds: np.ndarray) -> np.ndarray:
 
 
 def _tables(nodes: Nodes, n_features: int, thresholds: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return what the graph looks up for each node of each tree, arrays of shape (n_trees, n_nodes).
+    """Return columns, thresholds, the node that follows and the number of the leaf of each node, (n_trees,
+    n_nodes).
 
-    These are columns, thresholds, the node that follows, and the number of the leaf. Nodes are numbered anew,
-    the root first. The right child of a split comes right before the left one, so that the next node is
-    ``following + (x <= threshold)``. Leaves follow themselves: no number is up to NaN.
+    Nodes are numbered anew, the root first, the right child of a split right before the left one: the next
+    node is ``following + (x <= threshold)``. Leaves follow themselves: no number is up to NaN.
     """
     shape = len(nodes.sizes), int(nodes.sizes.max())
     first = np.cumsum(nodes.sizes) - nodes.sizes
@@ -63,10 +60,10 @@ def _tables(nodes: Nodes, n_features: int, thresholds: np.ndarray) -> tuple[np.n
 
 
 def leaf_numbers(op: ModelWriter, nodes: Nodes, x: str, n_features: int, in_float32: bool = True) -> str:
-    """Append the numbers of the leaves that samples reach, positions among the leaves of all trees.
+    """Append the numbers of the leaves that samples reach among those of all trees, int64 of shape (n,
+    n_trees).
 
-    They are int64, of shape (n, n_trees), from samples of ``n_features`` columns. ``in_float32`` says whether
-    the trees were grown to compare float32 samples with the thresholds; float64 ones otherwise.
+    ``in_float32`` says whether the trees were grown to compare float32 samples with the thresholds.
     """
     double = op.float_dtype == np.float64
     if double and in_float32:
@@ -101,10 +98,9 @@ def leaf_sums(
 ) -> str:
     """Append the sums of the values of the leaves that samples reach, of shape (n, n_scores).
 
-    The table has the values of all leaves, of shape (n_leaves,); numbers are those of :func:`leaf_numbers`. A
-    round of boosting has a tree for each score, in their order. Of a table of shape (n_leaves, ...) the sums
-    have the shape (n, ...). ``first`` is what the values are added to, if anything: a tensor of one number
-    for each score, or for each sample and score.
+    The table has the values of all leaves, of shape (n_leaves,), or (n_leaves, ...) for sums of shape (n,
+    ...); numbers are those of :func:`leaf_numbers`. A round of boosting has a tree for each score. ``first``
+    is what the values are added to, if anything: a number for each score, or for each sample and score.
     """
     values = op.Gather(table, numbers, axis=0)
     if len(op.shape(table) or ()) > 1:

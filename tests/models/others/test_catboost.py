@@ -94,7 +94,7 @@ def test_scaled_sums(samples, run):
     [
         (CatBoostRegressor(grow_policy="Lossguide", **SMALL), "y", "symmetric trees only"),
         (CatBoostRegressor(loss_function="RMSEWithUncertainty", **SMALL), "y", "has no form"),
-        (CatBoostClassifier(loss_function="CrossEntropy", **SMALL), "shares", "has no form"),
+        (CatBoostClassifier(loss_function="CrossEntropy", **SMALL), "shares", "no probabilities"),
     ],
     ids=["trees", "uncertainty", "shares"],
 )

@@ -1,0 +1,104 @@
+"""Features that are selected or pooled, and patches of images."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from .base import ModelDefinition
+from .scores import Scores, transformation
+from .writer import ModelWriter
+
+
+class SelectorDefinition(ModelDefinition):
+    """Selectors: the columns of ``get_support()``."""
+
+    untrained = "it picks columns: which ones is no number to train"
+
+    def covers(self, model: Any) -> bool:
+        return bool(model.get_support().any())
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        support = model.get_support()
+        chosen = np.flatnonzero(support)
+        return transformation(op, op.columns(x, chosen, len(support)), len(chosen))
+
+
+class RecursiveSelectorDefinition(SelectorDefinition):
+    """RFE and RFECV: they predict by the estimator that was fitted on the columns they select."""
+
+    def children(self, model: Any) -> Iterator[Any]:
+        yield model.estimator_
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        columns = super().write(op, model, x).score
+        with op.inside(reason="it is part of a selector, which is not trained"):
+            scores = op.write(model.estimator_, columns, "estimator_")
+        return replace(scores, transformed=columns)
+
+
+def _median(op: ModelWriter, group: str, size: int) -> str:
+    half = size // 2 + 1
+    lower = op.TopK(group, [half], axis=1, largest=0, n_outputs=2)[0]
+    middle = op.Slice(lower, [half - 2 + size % 2], [half], [1])
+    return op.ReduceMean(middle, [1], keepdims=1)
+
+
+#: Pooling functions that have a form in ONNX, of the columns of a cluster and their number.
+POOLING: dict[Callable[..., Any], Callable[[ModelWriter, str, int], str]] = {
+    np.mean: lambda op, group, size: op.ReduceMean(group, [1], keepdims=1),
+    np.sum: lambda op, group, size: op.ReduceSum(group, [1], keepdims=1),
+    np.max: lambda op, group, size: op.ReduceMax(group, [1], keepdims=1),
+    np.min: lambda op, group, size: op.ReduceMin(group, [1], keepdims=1),
+    np.median: _median,
+}
+
+
+class FeatureAgglomerationDefinition(ModelDefinition):
+    """FeatureAgglomeration: the mean, or another function, of the features of each cluster."""
+
+    untrained = "it learns which features are alike, no numbers"
+
+    def covers(self, model: Any) -> bool:
+        return model.pooling_func in POOLING
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        pooled = POOLING[model.pooling_func]
+        groups = [np.flatnonzero(model.labels_ == label) for label in np.unique(model.labels_)]
+        columns = [pooled(op, op.Gather(x, group, axis=1), len(group)) for group in groups]
+        return transformation(op, op.joined(columns), len(columns))
+
+
+class PatchExtractorDefinition(ModelDefinition):
+    """PatchExtractor: every patch of every image, those of an image one row of pixels after the other.
+
+    It takes images of shape (n, height, width) or (n, height, width, n_channels), whose size is known, and
+    gives more samples than it is given.
+    """
+
+    untrained = "it has no parameters"
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        if model.max_patches is not None:
+            reason = f"max_patches={model.max_patches} draws patches at random: leave it out for all of them."
+            raise op.fail(model, reason)
+        known = op.shape(x) or ()
+        sizes = [own for own in known[1:] if isinstance(own, int)]
+        if len(known) not in (3, 4) or len(sizes) < len(known) - 1:
+            raise op.fail(
+                model,
+                "it takes images of shape (n, height, width) or (n, height, width, n_channels), and X has "
+                f"{known or 'an unknown shape'}: reshape X before, by "
+                "FunctionTransformer(numpy.reshape, kw_args={'shape': (-1, height, width)}).",
+            )
+        patch, n_channels = model.patch_size or [own // 10 for own in sizes[:2]], [*sizes[2:], 1][0]
+        pairs = zip(sizes[:2], patch, strict=True)
+        rows, columns = (np.arange(whole - part + 1)[:, None] + np.arange(part) for whole, part in pairs)
+        # (n, rows, height of a patch, columns, width of a patch, ...)
+        blocks = op.Gather(op.Gather(x, rows, axis=1), columns, axis=3)
+        blocks = op.Transpose(blocks, perm=[0, 1, 3, 2, 4, *([5] if len(known) == 4 else [])])
+        shape = [*patch, *([n_channels] if n_channels != 1 else [])]
+        op.sample_dim = None
+        patches = op.set_type(op.Reshape(blocks, [-1, *shape]), op.elem_type, (None, *shape))
+        return transformation(op, patches, shape[-1])
