@@ -12,23 +12,27 @@ import numpy as np
 import onnx
 
 from ortlearn import OrtGradientOptimizer
+from ortlearn.conversion import find_weights
 from ortlearn.differentiation.random_feed import random_feed
 from ortlearn.estimators.model_sources import _GraphRunner
-from ortlearn.exceptions import NoTrainableWeightError
 from ortlearn.graphs.nodes import all_nodes
+from ortlearn.learning_rates import LearningRateAdam
 from ortlearn.onnx_files.decompositions import decompose_operators
 from ortlearn.onnx_files.loading import load_onnx
 from ortlearn.onnx_files.probed_shapes import with_probed_shapes
 from ortlearn.onnx_files.weight_places import weight_places
+from ortlearn.training.activations import activation_bytes
 
-from .derivatives import check_derivative
+from .derivatives import check_derivative, inputs_that_run
 
 __all__ = ["Attempt", "attempt"]
 
-#: Rows that are trained on, fewer where their numbers are more than the largest count, and epochs.
-ROWS, EPOCHS = 32, 5
-#: Numbers of the weights or of the rows of a file that is trained: larger ones take minutes.
-LARGEST = 2_000_000
+#: Rows that are trained on, epochs, and the rate of Adam.
+ROWS, EPOCHS, RATE = 32, 5, 1e-4
+#: Lengths of dimensions that inputs leave open, to try in turn.
+LENGTHS = (8, 64, 256)
+#: Bytes of activations of all rows, and numbers of the weights, of a file that is trained.
+ACTIVATIONS, LARGEST = 2**28, 30_000_000
 
 
 @dataclass
@@ -73,12 +77,15 @@ def attempt(path: Path) -> Attempt:
     except Exception as error:
         found.derivative = _told(error)
     try:
-        found.trained = _train(path, file)
-    except NoTrainableWeightError:
-        found.trained = "has no weights"
+        found.trained = _train(path, file) if _has_weights(file) else "has no weights"
     except Exception as error:
         found.trained = _told(error)
     return found
+
+
+def _has_weights(file: onnx.ModelProto) -> bool:
+    """Return whether something in a file can be trained."""
+    return any(weight.learned for weight in find_weights(decompose_operators(load_onnx(file))).values())
 
 
 def _train(path: Path, file: onnx.ModelProto) -> str:
@@ -87,21 +94,18 @@ def _train(path: Path, file: onnx.ModelProto) -> str:
         return "left out for its size"
     model = load_onnx(file)
     rng, run = np.random.default_rng(0), _GraphRunner()
-    size = sum(values.size for values in random_feed(model, 1, 8).values())
-    feeds = {
-        name: values + rng.normal(size=values.shape).astype(values.dtype)
-        if values.dtype.kind == "f"
-        else values
-        for name, values in random_feed(model, min(ROWS, max(2, LARGEST // size)), 8).items()
-    }
+    size = activation_bytes(model, random_feed(model, 1, LENGTHS[0]))
+    rows = min(ROWS, max(2, ACTIVATIONS // max(1, size)))
+    sizes = [(rows, length) for length in LENGTHS]
+    feeds = inputs_that_run(model, model, lambda values: run(model, values), sizes, rng)
     X = feeds if len(feeds) > 1 else next(iter(feeds.values()))
     before = run(model, feeds)
     if before.dtype.kind == "f":
         y = before + 0.1 * rng.normal(size=before.shape).astype(before.dtype)
     else:
         y = rng.permutation(np.resize(np.unique(before), len(before)))
-    options = {"max_iter": EPOCHS, "learning_rate": 1e-3, "random_state": 0, "keep_better": False}
-    trained = OrtGradientOptimizer(str(path), warm_start=True, **options).fit(X, y)
+    options = {"max_iter": EPOCHS, "random_state": 0, "warm_start": True, "keep_better": False}
+    trained = OrtGradientOptimizer(str(path), learning_rate=LearningRateAdam(RATE), **options).fit(X, y)
     given = trained.get_trained_onnx()
     for part in ("input", "output", "doc_string"):
         assert getattr(given.graph, part) == getattr(file.graph, part), f"{part} differs"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from onnx import ModelProto
@@ -15,7 +17,7 @@ from ortlearn.differentiation.random_feed import random_feed
 from ortlearn.graphs import initializer_arrays, make_inputs_of
 from ortlearn.training import Device, make_session
 
-__all__ = ["Derivative", "check_derivative"]
+__all__ = ["Derivative", "check_derivative", "inputs_that_run"]
 
 #: Directions, and relative sizes of a step.
 DIRECTIONS, STEPS = 2, tuple(10.0**-k for k in (5, 4.5, 4, 3.5, 3, 2.5, 2, 1))
@@ -63,16 +65,14 @@ def check_derivative(model: ModelProto, file: ModelProto) -> Derivative:
     outputs = [
         value.name for value in forward.get_outputs() if value.type in ("tensor(float)", "tensor(double)")
     ]
-    values, point = None, _weights(model, weights, rng)
-    for rows, length in SIZES:
-        point.update(_inputs(model, file, rows, length, rng))
-        if rows > 1 and sum(array.size for array in _inputs(model, file, 1, 8, rng).values()) > LARGE:
-            continue
-        with suppress(Exception):
-            values = forward.run(outputs, _kept(point, forward))
-            break
-    if values is None:
-        values = forward.run(outputs, _kept(point, forward))  # its error says why
+    point = _weights(model, weights, rng)
+    own = {**point}
+    point.update(
+        inputs_that_run(
+            model, file, lambda values: forward.run(outputs, _kept(own | values, forward)), SIZES, rng
+        )
+    )
+    values = forward.run(outputs, _kept(point, forward))
     if not all(np.isfinite(value).all() for value in values):  # as of powers of negative numbers
         point.update({name: abs(value) for name, value in point.items() if value.dtype.kind == "f"})
         values = forward.run(outputs, _kept(point, forward))
@@ -100,6 +100,30 @@ def check_derivative(model: ModelProto, file: ModelProto) -> Derivative:
         flat = all(not np.any(slope) for slope in slopes.values())
         return Derivative("zero everywhere" if flat else "no clear slope in float32", ratio=ratio)
     return Derivative("right" if max(clear) < RIGHT else "wrong", float(max(clear)), ratio)
+
+
+def inputs_that_run(
+    model: ModelProto,
+    file: ModelProto,
+    run: Callable[[dict[str, np.ndarray]], Any],
+    sizes: Sequence[tuple[int, int]],
+    rng: np.random.Generator,
+) -> dict[str, np.ndarray]:
+    """Return random inputs of the first numbers of rows and other lengths that a model runs with.
+
+    One row of large inputs is enough. Where none runs, the error of the last says why.
+    """
+    inputs: dict[str, np.ndarray] = {}
+    for rows, length in sizes[:-1]:
+        inputs = _inputs(model, file, rows, length, rng)
+        if rows == 2 and sum(array.size for array in inputs.values()) > 2 * LARGE:
+            continue
+        with suppress(Exception):
+            run(inputs)
+            return inputs
+    inputs = _inputs(model, file, *sizes[-1], rng)
+    run(inputs)
+    return inputs
 
 
 def _weights(model: ModelProto, names: list[str], rng: np.random.Generator) -> dict[str, np.ndarray]:

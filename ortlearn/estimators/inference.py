@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,22 +13,18 @@ from scipy.sparse import issparse
 from ..exceptions import ExecutionError
 from ..graphs import extract_model, initializer_arrays, make_inputs_of, runtime_errors
 from ..training import Columns, make_session
-from ..training.buffers import row_bytes
 from ..training.forks import PerProcess
-from ..training.hoisting import CHUNK_BYTES
 from ..training.step_graphs import SAMPLE_WEIGHT, row_loss_graph
 from .configuration import Runtime
 from .method_outputs import MethodOutputs, head_of
 from .problem import Problem
+from .row_chunks import BoundedCall, by_chunks
 from .source_rows import SourceRows
 
 if TYPE_CHECKING:
-    pass
+    from ..training import Objective
 
 __all__ = ["Inference", "LiveInference"]
-
-#: Rows of a chunk where inputs are columns: a text may become thousands of numbers.
-ROWS_OF_COLUMNS = 4096
 
 
 class Inference:
@@ -59,31 +55,43 @@ class Inference:
         self.model = model
         self.runtime = runtime
         self.fused = fused and runtime.device.is_cpu
-        self._sessions = PerProcess()
+        self._calls = PerProcess()
 
     def _run(self, output: str, rows: Any) -> np.ndarray:
         """Return an output of the model, with one row for each sample."""
-        return _by_chunks(lambda part: self._run_chunk(output, part), rows)
+        return self._finished((output,), _as_it_is, rows)
+
+    def _finished(self, outputs: Sequence[str], finish: Callable[..., Any], rows: Any) -> Any:
+        """Return what a function makes of outputs of the model, some samples at a time."""
+
+        def run(part: Any) -> Any:
+            return finish(*self._run_chunk(outputs, part))
+
+        if type(rows) is np.ndarray and len(rows) == 1:  # chunks take longer than a small model
+            return run(rows)
+        return by_chunks(run, lambda part: self._call_of(*outputs).n_samples(self._inputs(part)), rows)
 
     @runtime_errors()
-    def _run_chunk(self, output: str, rows: Any) -> np.ndarray:
-        session = self._session_of(output)
-        found = session.run([output], self._feeds(rows, session))[0]
-        if np.shape(found)[:1] != (len(rows),):
-            if np.size(found) != len(rows):
-                raise ExecutionError(
-                    f"Output {output!r} of the model has the shape {np.shape(found)} for {len(rows)} "
-                    "samples: it must have one row for each."
-                )
-            found = np.reshape(found, len(rows))
+    def _run_chunk(self, outputs: Sequence[str], rows: Any) -> list[np.ndarray]:
+        session = self._call_of(*outputs).session
+        found = session.run(list(outputs), self._feeds(rows, session))
+        for index, (name, array) in enumerate(zip(outputs, found, strict=True)):
+            if np.shape(array)[:1] != (len(rows),):
+                if np.size(array) != len(rows):
+                    raise ExecutionError(
+                        f"Output {name!r} of the model has the shape {np.shape(array)} for {len(rows)} "
+                        "samples: it must have one row for each."
+                    )
+                found[index] = np.reshape(array, len(rows))
         return found
 
-    def _session_of(self, *outputs: str) -> Any:
-        """Return the session that computes some outputs, made once."""
-        sessions = self._sessions.values
-        if outputs not in sessions:
-            sessions[outputs] = self._session(self._part(*outputs))
-        return sessions[outputs]
+    def _call_of(self, *outputs: str) -> BoundedCall:
+        """Return what computes some outputs, made once."""
+        calls = self._calls.values
+        if outputs not in calls:
+            part = self._part(*outputs)
+            calls[outputs] = BoundedCall(self._session(part), part)
+        return calls[outputs]
 
     def _session(self, graph: ModelProto) -> Any:
         return make_session(graph, self.runtime.device, self.runtime.n_jobs)
@@ -92,21 +100,25 @@ class Inference:
         part = extract_model(self.model, outputs)
         return self.problem.trainable.for_inference(part, by_rows=True) if self.fused else part
 
-    def _feeds(self, rows: Any, session: Any) -> dict[str, np.ndarray]:
+    def _inputs(self, rows: Any) -> dict[str, Any]:
         """Return rows by the name of the input that takes them."""
+        return rows.arrays if isinstance(rows, Columns) else {self.problem.trainable.input_name: rows}
+
+    def _feeds(self, rows: Any, session: Any) -> dict[str, np.ndarray]:
+        """Return what a session takes, of rows."""
         if not isinstance(rows, Columns):
-            return {self.problem.trainable.input_name: rows}
+            return self._inputs(rows)
         return rows.feeds([value.name for value in session.get_inputs() if value.name in rows.arrays])
 
     def compute(self, method: str, rows: Any) -> Any:
         """Return what a method that needs no more than the graph gives for rows."""
         outputs, finish = MethodOutputs(self.problem, self.model).plan(method)
-        return finish(*(self._run(name, rows) for name in outputs))
+        return self._finished(outputs, finish, rows)
 
     def predictor(self, method: str) -> Callable[[np.ndarray], Any]:
         """Return a method as a function of arrays that checks nothing and does as little as it can."""
         outputs, finish = MethodOutputs(self.problem, self.model).plan(method)
-        session = self._session_of(*outputs)
+        session = self._call_of(*outputs).session
         run, names, name = session._sess.run, list(outputs), self.problem.trainable.input_name
 
         def compute(X: np.ndarray) -> Any:
@@ -151,7 +163,7 @@ class Inference:
             numbers = range(len(part))
             return np.array([np.sum(self._loss_run(part[i : i + 1], expected[i : i + 1])) for i in numbers])
 
-        return _by_chunks(run, rows, labels)
+        return by_chunks(run, lambda part: self._loss_call()[0].n_samples(self._inputs(part)), rows, labels)
 
     def mean_loss(self, rows: Any, labels: np.ndarray, sample_weight: np.ndarray | None) -> float:
         """Return the mean of the losses; a graph's own loss is taken of all samples at once."""
@@ -161,17 +173,22 @@ class Inference:
             return float(np.sum(self._loss_run(whole, labels, sample_weight)))
         return float(np.average(self.losses(rows, labels).astype(np.float64), weights=sample_weight))
 
-    @runtime_errors()
-    def _loss_run(self, rows, labels, sample_weight=None) -> np.ndarray:
-        sessions = self._sessions.values
-        if "losses" not in sessions:
+    def _loss_call(self) -> tuple[BoundedCall, Objective, Mapping[str, np.ndarray]]:
+        """Return what computes losses, the objective, and weights of the model; made once."""
+        calls = self._calls.values
+        if "losses" not in calls:
             task = self.problem.task(False)
             loss = task.objective.loss
             whole = loss is None or loss.in_python
             graph = task.graph.model if whole else row_loss_graph(task)[0]
             own = initializer_arrays(self.model, task.graph.weights)
-            sessions["losses"] = self._session(graph), task.objective, own
-        session, objective, own = sessions["losses"]
+            calls["losses"] = BoundedCall(self._session(graph), graph), task.objective, own
+        return calls["losses"]
+
+    @runtime_errors()
+    def _loss_run(self, rows, labels, sample_weight=None) -> np.ndarray:
+        call, objective, own = self._loss_call()
+        session = call.session
         label, loss = objective.label, objective.loss
         feeds = {**self._feeds(rows, session), label: labels, **(self.weights or own)}
         own_loss = self.problem.trainable.own_loss
@@ -210,24 +227,5 @@ class LiveInference(Inference):
         return other
 
 
-def _rows_of_chunk(rows: Columns) -> int:
-    """Return how many rows of columns, or of arrays such as images, are run at once."""
-    return max(1, min(ROWS_OF_COLUMNS, CHUNK_BYTES // max(1, row_bytes(rows.arrays.values()))))
-
-
-def _by_chunks(function: Callable[..., np.ndarray], rows: Any, *others: np.ndarray) -> np.ndarray:
-    """Run a function on rows: sparse ones are made dense, columns of text encoded, a chunk at a time."""
-    if isinstance(rows, SourceRows):
-        return rows.by_chunks(function, others)
-    if issparse(rows):
-        size = max(1, CHUNK_BYTES // max(1, rows.shape[1] * rows.dtype.itemsize))
-    elif isinstance(rows, Columns) and len(rows) > (size := _rows_of_chunk(rows)):
-        pass
-    else:
-        return function(rows, *others)
-    results = []
-    for start in range(0, rows.shape[0], size):
-        part = slice(start, start + size)
-        some = rows[part].toarray() if issparse(rows) else rows[part]
-        results.append(function(some, *(other[part] for other in others)))
-    return np.concatenate(results)
+def _as_it_is(values: np.ndarray) -> np.ndarray:
+    return values

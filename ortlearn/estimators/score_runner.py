@@ -12,6 +12,7 @@ from ..training.buffers import row_bytes, take_rows
 from ..training.hoisting import CHUNK_BYTES
 from ..training.step_graphs import row_loss_graph
 from .configuration import Runtime
+from .row_chunks import BoundedCall
 
 __all__ = ["ScoreRunner"]
 
@@ -35,6 +36,7 @@ class ScoreRunner:
         self._scores, self._losses = (
             make_session(part, runtime.device, runtime.n_jobs) for part in (to_scores, to_losses)
         )
+        self._call = BoundedCall(self._scores, to_scores)
 
     @runtime_errors()
     def scores(self, weights: Mapping[str, np.ndarray], data: Data) -> np.ndarray:
@@ -42,10 +44,12 @@ class ScoreRunner:
         names, inputs = [value.name for value in self._scores.get_inputs()], data.inputs(self._task)
         own = {name: array for name, array in weights.items() if name in names}
         features = {name: array for name, array in inputs.items() if name in names}
-        size = CHUNK_BYTES // row_bytes(features.values()) if data.is_sparse else len(data)
+        size = min(self._call.n_samples(features), len(data))
+        if data.is_sparse:
+            size = min(size, max(1, CHUNK_BYTES // row_bytes(features.values())))
         found = []
-        for start in range(0, len(data), max(1, size)):
-            rows = np.arange(start, min(start + max(1, size), len(data)))
+        for start in range(0, len(data), size):
+            rows = np.arange(start, min(start + size, len(data)))
             chunk = {name: take_rows(array, rows) for name, array in features.items()}
             found.append(self._scores.run(None, own | chunk)[0])
         return np.concatenate(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from typing import Any
 
@@ -55,28 +55,7 @@ class SourceRows:
 
         return prefetched(make)
 
-    def by_chunks(self, function: Callable[..., np.ndarray], others: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the results of a function of chunks, and of the same rows of other arrays."""
-        results, start = [], 0
-        with closing(self.chunks()) as chunks:
-            for chunk in chunks:
-                stop = start + chunk.shape[0]
-                results.append(_of_dense(function, chunk, [other[start:stop] for other in others]))
-                start = stop
-        return np.concatenate(results)
-
     def toarray(self) -> np.ndarray:
         """Return all rows as one array."""
         with closing(self.chunks()) as chunks:
             return np.concatenate([c.toarray() if hasattr(c, "toarray") else c for c in chunks])
-
-
-def _of_dense(function: Callable[..., np.ndarray], chunk: Any, others: list[np.ndarray]) -> np.ndarray:
-    """Return the result of a chunk; sparse rows are made dense some at a time."""
-    if not hasattr(chunk, "toarray"):
-        return function(chunk, *others)
-    size = max(1, 2**22 // max(1, chunk.shape[1]))
-    parts = range(0, chunk.shape[0], size)
-    return np.concatenate(
-        [function(chunk[i : i + size].toarray(), *(other[i : i + size] for other in others)) for i in parts]
-    )

@@ -3,33 +3,38 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 from onnx import ModelProto, helper
 
-from ..graphs import value_types
+from ..graphs import copy_model, make_inputs_of, value_types
 from .buffers import Data, row_bytes
 from .hoisting import CHUNK_BYTES
 from .task import TrainingTask
 
-__all__ = ["activation_bytes", "rows_of_call"]
+__all__ = ["activation_bytes", "rows_of_call", "samples_of_call", "without_large_constants"]
 
 #: Bytes of activations that one call may hold; more samples are computed in several calls.
 MAX_ACTIVATIONS = 2**27
+#: Numbers of a constant that no shape depends on.
+LARGE_CONSTANT = 1024
 
 
-def activation_bytes(model: ModelProto) -> int:
-    """Return the bytes of the results of all nodes for one sample.
+def activation_bytes(model: ModelProto, inputs: Mapping[str, Any] | None = None) -> int:
+    """Return the bytes that the results of all nodes take for one more sample.
 
     Parameters
     ----------
     model : onnx.ModelProto
         Graph whose samples come first.
+    inputs : mapping of str to array-like with a shape, default=None
+        Samples by the name of the input, which tell the sizes that the graph leaves open.
 
     Returns
     -------
     int
-        Bytes. Results of a fixed size are left out, and so are those of unknown type; a size that is not
-        known counts as one.
+        Bytes. Results of unknown type are left out, and a size that is not known counts as one.
 
     Examples
     --------
@@ -40,11 +45,34 @@ def activation_bytes(model: ModelProto) -> int:
     ...     g (float[N,3] x, float[3,5] w) => (float[N,5] y) { z = MatMul (x, w) y = Tanh (z) }'''))
     40
     """
-    types, total = value_types(model), 0
-    for name in (name for node in model.graph.node for name in node.output):
+    given = {name: tuple(array.shape) for name, array in (inputs or {}).items()}
+    light = without_large_constants(model)
+    one, two = (_result_bytes(light, given, samples) for samples in (1, 2))
+    return max(0, two - one)
+
+
+def without_large_constants(model: ModelProto) -> ModelProto:
+    """Return a graph that takes its large constants as inputs: one to infer types of."""
+    large = [t.name for t in model.graph.initializer if math.prod(t.dims) > LARGE_CONSTANT]
+    return make_inputs_of(model, large)
+
+
+def _result_bytes(model: ModelProto, given: Mapping[str, tuple[int, ...]], samples: int) -> int:
+    """Return the bytes of the results of all nodes for a number of samples."""
+    bound, total = copy_model(model), 0
+    for value in bound.graph.input:
+        dims = value.type.tensor_type.shape.dim
+        sizes = given.get(value.name, ())
+        for axis, dim in enumerate(dims):
+            if axis == 0 and (sizes or not dim.HasField("dim_value")):
+                dim.dim_value = samples
+            elif axis and len(sizes) == len(dims):
+                dim.dim_value = sizes[axis]
+    types = value_types(bound)
+    for name in (name for node in bound.graph.node for name in node.output):
         known = types.get(name)
-        if known is not None and known.shape and not isinstance(known.shape[0], int):
-            sizes = [size for size in known.shape[1:] if isinstance(size, int)]
+        if known is not None and known.shape is not None:
+            sizes = tuple(size for size in known.shape if isinstance(size, int))
             total += math.prod(sizes) * helper.tensor_dtype_to_np_dtype(known.elem_type).itemsize
     return total
 
@@ -70,5 +98,23 @@ def rows_of_call(task: TrainingTask, data: Data) -> int | None:
         return None
     if data.is_sparse:
         return max(1, CHUNK_BYTES // row_bytes(data.inputs(task).values()))
-    size = max(1, MAX_ACTIVATIONS // max(1, activation_bytes(task.graph.model)))
+    size = samples_of_call(task.graph.model, data.inputs(task))
     return size if size < len(data) else None
+
+
+def samples_of_call(model: ModelProto, inputs: Mapping[str, Any]) -> int:
+    """Return the number of samples whose activations one call may hold, at least one.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Graph whose samples come first.
+    inputs : mapping of str to array-like with a shape
+        Samples by the name of the input.
+
+    Returns
+    -------
+    int
+        Number.
+    """
+    return max(1, MAX_ACTIVATIONS // max(1, activation_bytes(model, inputs)))

@@ -1,0 +1,102 @@
+"""Functions of samples, some of them at a time: memory stays bounded whatever their number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+from scipy.sparse import issparse, vstack
+
+from ..training import Columns
+from ..training.activations import samples_of_call, without_large_constants
+from ..training.buffers import row_bytes
+from ..training.hoisting import CHUNK_BYTES
+from .source_rows import SourceRows
+
+__all__ = ["BoundedCall", "by_chunks"]
+
+#: Samples of a chunk where inputs are columns: a text may become thousands of numbers.
+ROWS_OF_COLUMNS = 4096
+
+
+class BoundedCall:
+    """A session, and how many samples it computes at once: activations take no more than a bound.
+
+    Parameters
+    ----------
+    session : onnxruntime.InferenceSession
+        Session.
+    graph : onnx.ModelProto
+        What it runs.
+    """
+
+    def __init__(self, session: Any, graph: ModelProto):
+        self.session = session
+        self._types = without_large_constants(graph)
+        self._sizes: dict[tuple, int] = {}
+
+    def n_samples(self, inputs: Mapping[str, Any]) -> int:
+        """Return the number for samples of some shape."""
+        key = tuple((name, array.shape[1:]) for name, array in inputs.items())
+        if key not in self._sizes:
+            self._sizes[key] = samples_of_call(self._types, inputs)
+        return self._sizes[key]
+
+
+def by_chunks(function: Callable[..., Any], n_samples: Callable[[Any], int], rows: Any, *others: Any) -> Any:
+    """Return the results of a function of samples, one after the other.
+
+    Parameters
+    ----------
+    function : callable
+        Function of samples, sparse ones made dense, and of the same rows of the others. It returns an array
+        or a sparse matrix with a row for each sample, or a list of arrays.
+    n_samples : callable
+        Function of samples: how many of them may be given at once.
+    rows : ndarray, sparse matrix, Columns or SourceRows of n samples
+        Samples.
+    *others : ndarray of shape (n, ...)
+        What belongs to them.
+
+    Returns
+    -------
+    ndarray, sparse matrix or list of ndarray
+        Results of all samples.
+    """
+    return _joined([function(*part) for part in _parts(n_samples, rows, *others)])
+
+
+def _parts(n_samples: Callable[[Any], int], rows: Any, *others: Any) -> Iterator[tuple]:
+    """Yield samples with what belongs to them, no more at once than is allowed."""
+    if isinstance(rows, SourceRows):
+        start = 0
+        with closing(rows.chunks()) as chunks:
+            for chunk in chunks:
+                stop = start + chunk.shape[0]
+                yield from _parts(n_samples, chunk, *(other[start:stop] for other in others))
+                start = stop
+        return
+    size, number = n_samples(rows), rows.shape[0]
+    if issparse(rows):
+        size = min(size, max(1, CHUNK_BYTES // max(1, row_bytes([rows]))))
+    elif isinstance(rows, Columns):
+        size = min(size, ROWS_OF_COLUMNS, max(1, CHUNK_BYTES // max(1, row_bytes(rows.arrays.values()))))
+    elif number <= size:
+        yield rows, *others
+        return
+    for start in range(0, max(number, 1), size):
+        part = slice(start, start + size)
+        some = rows[part].toarray() if issparse(rows) else rows[part]
+        yield some, *(other[part] for other in others)
+
+
+def _joined(results: list) -> Any:
+    """Return arrays, sparse matrices or lists of arrays of some samples as those of all."""
+    if len(results) == 1:
+        return results[0]
+    if isinstance(results[0], list):
+        return [np.concatenate(arrays) for arrays in zip(*results, strict=True)]
+    return vstack(results, format="csr") if issparse(results[0]) else np.concatenate(results)
