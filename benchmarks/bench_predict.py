@@ -41,10 +41,11 @@ from sklearn.tree import DecisionTreeRegressor
 
 from benchmarks.figures import median, number, ratio
 from benchmarks.machine import describe, versions
+from benchmarks.measures.programs import Sheet
 from ortlearn import OrtGradientOptimizer
 from ortlearn.estimators.method_outputs import MethodOutputs
 
-__all__ = ["LIMITS", "compare", "files", "main", "methods", "predictors"]
+__all__ = ["LIMITS", "compare", "files", "main", "methods", "predictors", "sheets"]
 
 N_FEATURES = 20
 #: Rows of a prediction.
@@ -188,6 +189,47 @@ def verdict(value: float, limit: float) -> str:
     return f"{number(value)}{'' if value <= limit else f' (over {limit:g})'}"
 
 
+def sheets(
+    quick: bool, names: list[str] | None = None, rounds: int = 21, seconds: float = 0.02, n_train: int = 2000
+) -> list[Sheet]:
+    """Return a table of files, of bare predictors, and of ``predict``.
+
+    Parameters
+    ----------
+    quick : bool
+        Whether one model, few samples and two rounds are enough.
+    names : list of str, default=None
+        Models; all by default.
+    rounds, seconds, n_train : int, float, int
+        Rounds, seconds of a round, and samples that models are fitted on.
+    """
+    warnings.simplefilter("ignore")
+    if quick:
+        names, rounds, seconds, n_train = ["Ridge"], 2, 0.0, 60
+    rows, worst = [], 0.0
+    for name, n_rows, times, own in files(names or list(MODELS), n_train, rounds, seconds):
+        ours, theirs = (number(median(part)) for part in times)
+        worst = max(worst, ratio(*times) / LIMITS[name])
+        found = verdict(ratio(*times), LIMITS[name])
+        rows.append([name, str(n_rows), ours, theirs, found, number(own)])
+    header = ["model", "rows", "us", "skl2onnx's, us", "ratio", "predict / skl2onnx's"]
+    text = "Exported files beside those of skl2onnx, in onnxruntime, and `predict` beside the latter."
+    found = [Sheet(text, header, rows, {"exported files / limit, largest": worst})]
+    more = dict(predictors(rounds, seconds, min(n_train, 1000)))
+    rows = [[name, verdict(value, MORE)] for name, value in more.items()]
+    text = "`predictor()` on one row: microseconds above `InferenceSession.run`."
+    found.append(Sheet(text, ["model", "us"], rows, {"predictor, most microseconds": max(more.values())}))
+    times_of = dict(methods(rounds, seconds, min(n_train, 1000)))
+    rows = [
+        [kind, *(number(median(part)) for part in times), verdict(ratio(*times), OF_OWN)]
+        for kind, times in times_of.items()
+    ]
+    figures = {f"predict, {kind} / Ridge's": ratio(*times) for kind, times in times_of.items()}
+    text = "`predict` on one row beside Ridge's own, by the type of the row."
+    found.append(Sheet(text, ["row", "us", "Ridge's own, us", "ratio"], rows, figures))
+    return found
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -196,20 +238,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--train", type=int, default=2000, help="samples that models are fitted on")
     parser.add_argument("--models", nargs="*", choices=list(MODELS), default=list(MODELS), metavar="MODEL")
     options = parser.parse_args(arguments)
-    warnings.simplefilter("ignore")
     print(f"{describe()}; {', '.join(f'{name} {version}' for name, version in versions().items())}\n")
-    print("| model | rows | us | skl2onnx's, us | ratio | predict / skl2onnx's |\n|---|--:|--:|--:|--:|--:|")
-    for name, n_rows, times, own in files(options.models, options.train, options.rounds, options.seconds):
-        ours, theirs = (number(median(part)) for part in times)
-        found = verdict(ratio(*times), LIMITS[name])
-        print(f"| {name} | {n_rows} | {ours} | {theirs} | {found} | {number(own)} |", flush=True)
-    print("\n| predictor(), one row | microseconds above session.run |\n|---|--:|")
-    for name, more in predictors(options.rounds, options.seconds):
-        print(f"| {name} | {verdict(more, MORE)} |", flush=True)
-    print("\n| predict, one row as | us | Ridge's own, us | ratio |\n|---|--:|--:|--:|")
-    for kind, times in methods(options.rounds, options.seconds):
-        ours, theirs = (number(median(part)) for part in times)
-        print(f"| {kind} | {ours} | {theirs} | {verdict(ratio(*times), OF_OWN)} |", flush=True)
+    for sheet in sheets(False, options.models, options.rounds, options.seconds, options.train):
+        print(sheet.markdown())
 
 
 if __name__ == "__main__":

@@ -10,9 +10,8 @@ import os
 
 os.environ["OMP_NUM_THREADS"] = "1"
 
-import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,12 +19,13 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import MLPRegressor
 
+from benchmarks.measures.programs import Sheet
 from ortlearn import OrtGradientOptimizer
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, LearningRateSGDNesterov
 from ortlearn.penalties import L2Penalty
 from ortlearn.search import OrtGridSearchCV
 
-__all__ = ["CASES", "Measured", "SearchCase", "measure"]
+__all__ = ["CASES", "Measured", "SearchCase", "measure", "sheets"]
 
 #: 27 rates and penalties; the same number of rates, penalties and seeds.
 GRIDS = {
@@ -154,16 +154,29 @@ def measure(case: SearchCase, grid: dict[str, list], rounds: int, max_iter: int 
     return Measured(min(seconds[GridSearchCV]), min(seconds[OrtGridSearchCV]), float(difference))
 
 
-def main(rounds: int = 3) -> None:
-    """Measure and print."""
-    print("| 27 candidates, 3 folds | grid | GridSearchCV | OrtGridSearchCV | share |")
-    print("|---|---|---:|---:|---:|")
-    for case in CASES:
+def sheets(quick: bool) -> list[Sheet]:
+    """Return the table of all cases, of the first ones on few rows where that is enough."""
+    rows, figures = [], {}
+    for case in CASES[:2] if quick else CASES:
         for name, grid in GRIDS.items():
-            found = measure(case, grid, rounds)
-            times = f"{found.alone:.2f} s | {found.together:.2f} s | {found.ratio:.0%}"
-            print(f"| {case.title} | {name} | {times} |", flush=True)
+            if quick:
+                found = measure(replace(case, rows=60, features=4), grid, 1, max_iter=2)
+            else:
+                found = measure(case, grid, 3)
+            figures[f"{case.title}, {name}"] = found.ratio
+            rows.append(
+                [case.title, name, f"{found.alone:.2f}", f"{found.together:.2f}", f"{found.ratio:.2f}"]
+            )
+    header = ["27 candidates, 3 folds", "grid", "GridSearchCV, s", "OrtGridSearchCV, s", "ratio"]
+    text = "Candidates of a search trained together in one graph, beside the same search one by one."
+    return [Sheet(text, header, rows, figures, left=2)]
+
+
+def main() -> None:
+    """Measure and print."""
+    for sheet in sheets(False):
+        print(sheet.markdown())
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:2]))
+    main()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from benchmarks import tables
 from benchmarks.contenders import CONTENDERS
 from benchmarks.figures import median
 from benchmarks.measures.agreement import EPOCHS
+from benchmarks.measures.programs import Sheet
 from benchmarks.plots import plot_growth, plot_ratios
 
 __all__ = ["write_report"]
@@ -20,6 +22,12 @@ HEAD = """\
 What a batch, a whole fit, memory and start-up cost, here and in other packages. "Ours" is
 `OrtGradientOptimizer`: where "ours / it" is below 1, it is faster. Compare ratios rather than microseconds:
 they come from one run, in which contenders take turns.
+"""
+
+SUMMARY = """\
+## In short
+
+Our time over that of others: below 1 we are faster.
 """
 
 HOW = f"""\
@@ -53,7 +61,7 @@ def _head(results: dict[str, Any]) -> str:
     text = f"{HEAD}\n{results['machine']}; {versions}. {results['rounds']} rounds.\n"
     for name, why in results.get("left_out", {}).items():
         text += f"\nLeft out: {CONTENDERS[name].label}: {why}.\n"
-    return text
+    return f"{text}\n{SUMMARY}\n{tables.summary_table(results)}"
 
 
 def _targets(results: dict[str, Any]) -> str:
@@ -138,6 +146,13 @@ def _start_up(results: dict[str, Any]) -> str:
     return text + (f"\nImporting scikit-learn itself takes {median(own):.2f} seconds.\n" if own else "")
 
 
+def _sheets(title: str, name: str) -> Callable[[dict[str, Any]], str]:
+    def write(results: dict[str, Any]) -> str:
+        return "\n".join([f"## {title}\n", *(Sheet(**sheet).markdown() for sheet in results[name])])
+
+    return write
+
+
 def _how(results: dict[str, Any]) -> str:
     return f"{HOW}\n{tables.agreement_table(results['agreement'])}"
 
@@ -147,6 +162,10 @@ PARTS = {
     "per_batch": _per_batch,
     "to_loss": _to_loss,
     "batch_sizes": _batch_sizes,
+    "models": _sheets("Models beside their own fit", "models"),
+    "searches": _sheets("Searches", "searches"),
+    "predictions": _sheets("Predictions", "predictions"),
+    "streams": _sheets("Rows from parquet", "streams"),
     "growth": _growth,
     "memory": _memory,
     "start_up": _start_up,

@@ -22,6 +22,7 @@ from benchmarks.measures.agreement import agreement
 from benchmarks.measures.batches import per_batch
 from benchmarks.measures.footprint import memory, start_up
 from benchmarks.measures.growth import growth
+from benchmarks.measures.programs import PROGRAMS, sheets
 from benchmarks.measures.to_loss import batch_sizes, to_loss
 from benchmarks.processes import ROOT, Failed
 from benchmarks.report import write_report
@@ -63,6 +64,7 @@ SECTIONS: dict[str, Callable[[Team, Plan, dict[str, Any]], Any]] = {
     "memory": lambda team, plan, _: memory(team, TINY[1:2] if plan.quick else LARGE),
     "start_up": lambda team, plan, _: start_up(team, TINY[1] if plan.quick else CASES[1], plan),
     "growth": lambda team, plan, _: growth(team, GROWTH, plan),
+    **{name: lambda _team, plan, _, name=name: sheets(name, plan.quick) for name in PROGRAMS},
 }
 
 

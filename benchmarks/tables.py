@@ -6,7 +6,7 @@ from typing import Any
 
 from benchmarks.contenders import CONTENDERS, OURS
 from benchmarks.figures import is_resolved, median, number, ratio, slope, spread
-from benchmarks.targets import evaluate
+from benchmarks.targets import SUMMARY, evaluate
 
 __all__ = [
     "agreement_table",
@@ -15,6 +15,7 @@ __all__ = [
     "memory_table",
     "per_batch_table",
     "start_up_table",
+    "summary_table",
     "target_table",
     "to_loss_table",
 ]
@@ -50,6 +51,19 @@ def target_table(results: dict[str, Any]) -> str:
         verdict = "yes" if target.reached(value) else f"no, by {missed}"
         rows.append([target.text, target.bounds, f"{value:.3g}", verdict])
     return table(["figure", "to reach", "found", "reached"], rows)
+
+
+def summary_table(results: dict[str, Any]) -> str:
+    """Return the figures that a reader sees first; those that were not measured are left out."""
+    rows, title = [], ""
+    for text, other, find in SUMMARY:
+        title = text or title
+        try:
+            rows.append([title, other, f"{find(results):.2f}"])
+        except KeyError:
+            continue
+        title = ""
+    return table(["what", "compared with", "ratio"], rows, left=2)
 
 
 def per_batch_table(case: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.contenders import OURS
 from benchmarks.figures import is_resolved, median, ratio, slope
 
-__all__ = ["TARGETS", "Target", "evaluate"]
+__all__ = ["SUMMARY", "TARGETS", "Target", "evaluate"]
 
 Find = Callable[[dict[str, Any]], float]
 
@@ -64,29 +64,70 @@ def _to_loss(case: str) -> Find:
     return find
 
 
+def _figure(section: str, name: str) -> Find:
+    def find(results):
+        figures = {key: value for sheet in results[section] for key, value in sheet["figures"].items()}
+        return figures[name]
+
+    return find
+
+
 def _rows(results) -> float:
     found = results["growth"]["rows"]
     return slope(found["values"], found["times"][OURS])
 
 
+GRID = "rates and penalties"
+FOREST, CLASSES, TEXT = (
+    "RandomForestRegressor, 100 trees of depth 12, 10,000 x 20",
+    "RandomForestClassifier, 100 trees of depth 12, 10,000 x 20",
+    "TfidfVectorizer, LogisticRegression, 10,000 documents, 20,000 words",
+)
+
 TARGETS = (
+    Target("linear, batches of 10: time per batch / JAX's", _batch("linear", "jax"), 3.0),
+    Target("logistic, batches of 256: time per batch / JAX's", _batch("logistic", "jax"), 1.3),
+    Target("100-50-10-1, batches of 15: time per batch / JAX's", _batch("mlp-15", "jax"), 1.15),
+    Target("100-50-10-1, batches of 200: time per batch / JAX's", _batch("mlp-200", "jax"), 1.1),
+    Target("64-128-64-10: time per batch / JAX's", _batch("classifier", "jax"), 1.1),
+    Target("784-512-256-10: time per batch / JAX's", _batch("large", "jax"), 1.05),
     Target(
-        "100-50-10-1, batches of 15: time per batch / MLPRegressor's", _batch("mlp-15", "sklearn-mlp"), 0.17
-    ),
-    Target("100-50-10-1, batches of 15: time per batch / JAX's", _batch("mlp-15", "jax"), 1.3),
-    Target("784-512-256-10: time per batch / MLPClassifier's", _batch("large", "sklearn-mlp"), 0.5),
-    Target("784-512-256-10: time per batch / torch's", _batch("large", "torch"), 0.5),
-    Target("784-512-256-10: time per batch / JAX's", _batch("large", "jax"), 1.1),
-    Target(
-        "linear, 10 features: microseconds per batch of 10",
-        lambda results: median(results["per_batch"]["1"]["linear"]["times"][OURS]),
-        6.0,
+        "100-50-10-1, batches of 15: time per batch / MLPRegressor's", _batch("mlp-15", "sklearn-mlp"), 0.135
     ),
     Target(
         "100-50-10-1, batches of 15: forward-backward / MLPRegressor's",
         _batch("mlp-15", "sklearn-mlp", "forward-backward"),
         0.6,
     ),
+    *(
+        Target(f"{name}: forward-backward / one graph", _batch(name, "ortlearn", "forward-backward"), 2.0)
+        for name in ("linear", "mlp-15", "mlp-200", "classifier", "large", "logistic")
+    ),
+    Target("regression forest: first epoch / fit", _figure("models", f"{FOREST}: first epoch / fit"), 0.25),
+    Target("classifier forest: first epoch / fit", _figure("models", f"{CLASSES}: first epoch / fit"), 0.25),
+    Target("classifier forest: to_sklearn / fit", _figure("models", f"{CLASSES}: to_sklearn / fit"), 0.08),
+    Target("text: first epoch / fit", _figure("models", f"{TEXT}: first epoch / fit"), 4.0),
+    Target("text: to_sklearn / fit", _figure("models", f"{TEXT}: to_sklearn / fit"), 1.0),
+    Target(
+        "Ridge on 500 rows: seconds to the end of the first epoch",
+        _figure("models", "Ridge, 500 x 20: seconds to the first epoch"),
+        0.015,
+    ),
+    *(
+        Target(f"27 candidates, {name}: time / GridSearchCV's", _figure("searches", f"{name}, {GRID}"), 0.25)
+        for name in ("Ridge, SGD", "logistic regression, SGD", "100-50-10-1, SGD")
+    ),
+    Target(
+        "exported files: time / (skl2onnx's file, or 1.5 of it for trees), largest",
+        _figure("predictions", "exported files / limit, largest"),
+        1.0,
+    ),
+    Target(
+        "predictor(), one row: microseconds above InferenceSession.run",
+        _figure("predictions", "predictor, most microseconds"),
+        5.0,
+    ),
+    Target("predict, one row / Ridge's own", _figure("predictions", "predict, float32 / Ridge's"), 1.2),
     Target("seconds to SGDRegressor's loss / its own", _to_loss("sgd-regressor"), 1.0),
     Target("seconds to SGDClassifier's loss / its own", _to_loss("sgd-classifier"), 1.0),
     Target("cost of an epoch against rows, log-log slope", _rows, 1.05, 0.95),
@@ -98,7 +139,7 @@ TARGETS = (
     Target(
         "import ortlearn, seconds on top of scikit-learn",
         lambda results: median(results["start_up"]["times"][OURS]["import"]),
-        0.15,
+        0.1,
     ),
     Target(
         "first batch of another network in a warm interpreter, seconds",
@@ -117,3 +158,24 @@ def evaluate(results: dict[str, Any]) -> list[tuple[Target, float | None]]:
         except KeyError:
             rows.append((target, None))
     return rows
+
+
+#: What a reader sees first: what is compared, with whom, and the figure.
+SUMMARY: tuple[tuple[str, str, Find], ...] = (
+    ("network 100-50-10-1, a batch of 15", "MLPRegressor", _batch("mlp-15", "sklearn-mlp")),
+    ("", "torch", _batch("mlp-15", "torch")),
+    ("", "JAX, compiled", _batch("mlp-15", "jax")),
+    ("logistic regression, a batch of 256", "SGDClassifier", _batch("logistic", "sklearn-sgd")),
+    ("", "torch", _batch("logistic", "torch")),
+    ("", "JAX, compiled", _batch("logistic", "jax")),
+    ("network 784-512-256-10, a batch of 128", "MLPClassifier", _batch("large", "sklearn-mlp")),
+    ("", "torch", _batch("large", "torch")),
+    ("", "JAX, compiled", _batch("large", "jax")),
+    (
+        "forest of 100 trees retrained for an epoch",
+        "its own fit",
+        _figure("models", f"{FOREST}: first epoch / fit"),
+    ),
+    ("27 candidates of a search, Ridge", "GridSearchCV", _figure("searches", f"Ridge, SGD, {GRID}")),
+    ("predict on one row", "Ridge.predict", _figure("predictions", "predict, float32 / Ridge's")),
+)

@@ -53,3 +53,16 @@ def test_a_run_writes_a_page_and_pictures(tmp_path):
     assert "JAX" not in measured
     assert (tmp_path / "images" / "per_batch.png").stat().st_size > 1000
     assert "performance.md" in printed
+
+
+@pytest.mark.slow
+def test_programs_add_their_tables(tmp_path):
+    results, _ = run(tmp_path, "--sections", "models", "searches", "--contenders", "ortlearn")
+    page = (tmp_path / "performance.md").read_text()
+    (models,) = results["models"]
+    assert len(models["rows"]) == 5 and all(f"| {' | '.join(row)} |" in page for row in models["rows"])
+    assert (
+        page.index("## In short") < page.index("## Models beside their own fit") < page.index("## Searches")
+    )
+    first = models["figures"]["RandomForestRegressor, 100 trees of depth 12, 10,000 x 20: first epoch / fit"]
+    assert f"| forest of 100 trees retrained for an epoch | its own fit | {first:.2f} |" in page

@@ -30,7 +30,7 @@ def test_slopes_and_ratios():
 
 def test_a_time_that_drowned_in_noise_is_not_resolved(tmp_path):
     from benchmarks.plots import plot_ratios
-    from benchmarks.tables import per_batch_table
+    from benchmarks.tables import per_batch_table, summary_table
     from benchmarks.targets import evaluate
 
     times = {
@@ -45,8 +45,10 @@ def test_a_time_that_drowned_in_noise_is_not_resolved(tmp_path):
     assert found[3] == ["4", "4 to 4", "0.50"]
     results = {"per_batch": {"1": {"large": {"title": "", "times": times}}}}
     values = {target.text: value for target, value in evaluate(results)}
-    assert values["784-512-256-10: time per batch / torch's"] is None
-    assert values["784-512-256-10: time per batch / MLPClassifier's"] == 0.5
+    assert values["784-512-256-10: time per batch / JAX's"] is None
+    assert [line.split("|")[1:4] for line in summary_table(results).splitlines()[2:]] == [
+        [" network 784-512-256-10, a batch of 128 ", " MLPClassifier ", " 0.50 "]
+    ]
     plot_ratios(results["per_batch"]["1"], tmp_path / "bars.png")
     assert (tmp_path / "bars.png").stat().st_size > 1000
 
@@ -68,7 +70,7 @@ def test_targets_say_whether_they_are_reached():
     times = {"ortlearn": [2.0], "sklearn-mlp": [10.0], "forward-backward": [5.0]}
     found = {t.text: (t, value) for t, value in evaluate({"per_batch": {"1": {"mlp-15": {"times": times}}}})}
     target, value = found["100-50-10-1, batches of 15: time per batch / MLPRegressor's"]
-    assert value == pytest.approx(0.2) and not target.reached(value) and target.reached(0.17)
+    assert value == pytest.approx(0.2) and not target.reached(value) and target.reached(0.13)
     assert found["100-50-10-1, batches of 15: time per batch / JAX's"][1] is None
     slope = found["cost of an epoch against rows, log-log slope"][0]
     assert [slope.reached(v) for v in (0.9, 1.0, 1.1)] == [False, True, False]

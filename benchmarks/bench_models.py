@@ -1,0 +1,145 @@
+"""Trainings of whole models beside scikit-learn's own fit: ``python -m benchmarks.bench_models``.
+
+For each model: seconds of its own fit, of a warm start until its first epoch is done (the graph written,
+differentiated and compiled), of an epoch more, and of ``to_sklearn``; one thread, the best of some rounds.
+"""
+
+from __future__ import annotations
+
+import os
+
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+
+from benchmarks.measures.programs import Sheet
+from ortlearn import OrtGradientOptimizer
+
+__all__ = ["MODELS", "Times", "measure", "sheets"]
+
+
+#: Epochs after the first that are measured.
+MORE = 3
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds of a model's own fit, of the first epoch of a warm start, of one more, and of to_sklearn."""
+
+    own: float
+    first: float
+    epoch: float
+    back: float
+
+
+def numbers(n_rows: int, n_features: int, n_classes: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return features and labels, classes where their number is not 0."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n_rows, n_features), dtype=np.float32)
+    y = X[:, 0] + X[:, 1] * X[:, 2] + rng.standard_normal(n_rows, dtype=np.float32) / 2
+    edges = np.quantile(y, np.linspace(0, 1, n_classes + 1)[1:-1]) if n_classes else []
+    return X, np.digitize(y, edges) if n_classes else y
+
+
+def documents(n_documents: int, n_words: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return documents of 80 words, drawn by Zipf's law, and two classes that some words tell apart."""
+    rng = np.random.default_rng(0)
+    frequency = 1 / np.arange(1, n_words + 1)
+    drawn = rng.choice(n_words, size=(n_documents, 80), p=frequency / frequency.sum())
+    drawn[:, 0] = np.resize(np.arange(n_words), n_documents)  # every word is in some document
+    drawn[:, 1] = np.resize(np.arange(n_words)[::-1], n_documents)
+    classes = (drawn % 7 == 0).sum(axis=1) > np.median((drawn % 7 == 0).sum(axis=1))
+    return np.array([" ".join(f"word{number}" for number in line) for line in drawn]), classes.astype(int)
+
+
+#: Models with their data, smaller where a quick run is enough.
+MODELS: dict[str, tuple[Any, Callable[[bool], tuple[np.ndarray, np.ndarray]]]] = {
+    "Ridge, 500 x 20": (Ridge(), lambda quick: numbers(500, 20)),
+    "RandomForestRegressor, 100 trees of depth 12, 10,000 x 20": (
+        RandomForestRegressor(max_depth=12, random_state=0),
+        lambda quick: numbers(200 if quick else 10_000, 20),
+    ),
+    "RandomForestClassifier, 100 trees of depth 12, 10,000 x 20": (
+        RandomForestClassifier(max_depth=12, random_state=0),
+        lambda quick: numbers(200 if quick else 10_000, 20, 3),
+    ),
+    "GradientBoostingRegressor, 100 trees, 10,000 x 20": (
+        GradientBoostingRegressor(random_state=0),
+        lambda quick: numbers(200 if quick else 10_000, 20),
+    ),
+    "TfidfVectorizer, LogisticRegression, 10,000 documents, 20,000 words": (
+        make_pipeline(TfidfVectorizer(), LogisticRegression()),
+        lambda quick: documents(*((50, 100) if quick else (10_000, 20_000))),
+    ),
+}
+
+
+def seconds_of(function: Callable[[], Any]) -> tuple[float, Any]:
+    """Return the seconds that a call takes, and what it returns."""
+    begin = time.perf_counter()
+    found = function()
+    return time.perf_counter() - begin, found
+
+
+def measure(model: Any, X: np.ndarray, y: np.ndarray, rounds: int) -> Times:
+    """Return the smallest of some rounds: other programs only add to them."""
+    rows = []
+    for _ in range(rounds):
+        own, fitted = seconds_of(partial(model.fit, X, y))
+        options = {"warm_start": True, "keep_better": False, "random_state": 0, "learning_rate": "sgd"}
+        short, long = (OrtGradientOptimizer(fitted, max_iter=count, **options) for count in (1, 1 + MORE))
+        first, trainer = seconds_of(partial(short.fit, X, y))
+        longer, _ = seconds_of(partial(long.fit, X, y))
+        back, _ = seconds_of(trainer.to_sklearn)
+        rows.append((own, first, max(longer - first, 0.0) / MORE, back))
+    return Times(*np.min(rows, axis=0).tolist())
+
+
+def sheets(quick: bool) -> list[Sheet]:
+    """Measure every model, and return the table.
+
+    Parameters
+    ----------
+    quick : bool
+        Whether small data and one round are enough.
+    """
+    warnings.simplefilter("ignore")
+    measure(Ridge(), *numbers(50, 3), 1)  # loads what is imported on first use
+    rows, figures = [], {}
+    for name, (model, make) in MODELS.items():
+        found = measure(model, *make(quick), 1 if quick else 3)
+        ratios = [part / found.own for part in (found.first, found.epoch, found.back)]
+        own = [f"{1e3 * part:,.3g}" for part in (found.own, found.first)]
+        rows.append([name, *own, *(f"{value:.2f}" for value in ratios)])
+        figures |= {f"{name}: first epoch / fit": ratios[0], f"{name}: to_sklearn / fit": ratios[2]}
+        figures[f"{name}: seconds to the first epoch"] = found.first
+    header = [
+        "model",
+        "own fit, ms",
+        "first epoch done, ms",
+        "/ fit",
+        "one more epoch / fit",
+        "to_sklearn / fit",
+    ]
+    text = (
+        "A warm start until its first epoch is done, conversion, gradient and compilation included, one more "
+        "epoch, and the way back to scikit-learn, beside the model's own fit."
+    )
+    return [Sheet(text, header, rows, figures)]
+
+
+if __name__ == "__main__":
+    for sheet in sheets(False):
+        print(sheet.markdown())

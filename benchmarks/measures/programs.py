@@ -1,0 +1,76 @@
+"""Benchmarks that are programs of their own, each run in a process kept to its cores."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import asdict, dataclass, field
+from importlib import import_module
+
+from benchmarks.processes import ROOT, Failed, environment
+from benchmarks.tables import table
+
+__all__ = ["PROGRAMS", "Sheet", "sheets"]
+
+#: Module and cores of each; a module has a function ``sheets(quick)``.
+PROGRAMS = {
+    "models": ("bench_models", 1),
+    "predictions": ("bench_predict", 1),
+    "searches": ("bench_search", 1),
+    "streams": ("bench_streams", 2),
+}
+
+
+@dataclass
+class Sheet:
+    """A table of a page, and the figures that other places quote.
+
+    Attributes
+    ----------
+    text : str
+        What the table shows, in sentences.
+    header : list of str
+        Names of the columns.
+    rows : list of list of str
+        Cells.
+    figures : dict of str to float
+        Figures by name.
+    left : int
+        Columns that are aligned to the left.
+    """
+
+    text: str
+    header: list[str]
+    rows: list[list[str]]
+    figures: dict[str, float] = field(default_factory=dict)
+    left: int = 1
+
+    def markdown(self) -> str:
+        """Return sentences and table."""
+        return f"{self.text}\n\n{table(self.header, self.rows, self.left)}"
+
+
+def sheets(name: str, quick: bool) -> list[dict]:
+    """Return the sheets of a program as dictionaries.
+
+    Raises
+    ------
+    Failed
+        If it ends with an error.
+    """
+    module, cores = PROGRAMS[name]
+    command = [sys.executable, "-m", "benchmarks.measures.programs", module, str(cores), str(int(quick))]
+    done = subprocess.run(command, cwd=ROOT, env=environment(cores), capture_output=True, text=True)
+    if done.returncode:
+        raise Failed(f"{module}: {done.stderr.strip().rpartition(chr(10))[2]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+if __name__ == "__main__":
+    name, cores, quick = sys.argv[1:]
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(cores)])
+    found = import_module(f"benchmarks.{name}").sheets(bool(int(quick)))
+    print(json.dumps([asdict(sheet) for sheet in found]))
