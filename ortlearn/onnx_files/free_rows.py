@@ -21,10 +21,8 @@ def with_free_rows(model: ModelProto) -> ModelProto:
     """Return the model for any number of samples, where nothing in it depends on the one that it declares.
 
     The first dimension of inputs and outputs becomes a name. Constants of Reshape and Expand that repeat the
-    number follow. The model stays as it is where its inputs have other first dimensions than one another, or
-    where an output keeps the declared number: :func:`check_free_rows` says what it depends on.
-
-    Types of inner tensors, which repeat the number, are removed.
+    number follow, types of inner tensors are removed. The model stays as it is where its inputs have other
+    first dimensions than one another, or where an output keeps the declared number.
     """
     model = with_fields(model, value_info=())
     declared, has_free = _declared(model)
@@ -35,10 +33,7 @@ def with_free_rows(model: ModelProto) -> ModelProto:
 
 
 def check_free_rows(model: ModelProto) -> None:
-    """Raise a ConversionError where :func:`with_free_rows` has left the number of samples fixed.
-
-    The message names the node that fixes it.
-    """
+    """Raise a ConversionError that names what has kept :func:`with_free_rows` from freeing the rows."""
     declared, has_free = _declared(model)
     if not declared or has_free:
         return

@@ -32,9 +32,8 @@ def refuse_masked(values: Any, name: str) -> None:
 def as_array_like(X: Any, name: str = "X") -> Any:
     """Return X as an object whose samples can be counted and selected; a ValueError for a masked array.
 
-    That is a CSR matrix for sparse formats other than CSR and CSC (one of them is a dictionary), a dictionary
-    for an array with named fields, an array for an object that can only be converted to one, X itself
-    otherwise. ``name`` is for messages.
+    That is a CSR or CSC matrix for a sparse one, a dictionary for an array with named fields, an array for an
+    object that can only be converted to one, X itself otherwise. ``name`` is for messages.
     """
     refuse_masked(X, name)
     if isinstance(X, np.ndarray) and X.dtype.names is not None:
@@ -169,10 +168,7 @@ def columns_of(X: Any) -> Iterator[tuple[Hashable, np.ndarray]]:
 
 
 def with_new_columns(X: Any, change: Callable[[np.ndarray, str], Any]) -> Any:
-    """Return a frame or an array of the same type with other values in its columns.
-
-    ``change`` takes the values of a column and their kind, and returns the new values.
-    """
+    """Return a frame or an array of the same type, its columns changed by ``change(values, kind)``."""
     old = dict(columns_of(X))
     new = {key: change(values, column_kind(values)) for key, values in old.items()}
     if is_frame(X):

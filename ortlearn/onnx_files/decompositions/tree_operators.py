@@ -24,13 +24,11 @@ TINY = 1e-30
 
 
 def tree_regressor(fused: Fused, may_number: bool = True) -> bool:
-    """Write a regression by trees as sums of trainable leaf values.
-
-    A single tree may give the numbers of its leaves, where ``may_number`` is true: there is nothing to learn.
-    """
+    """Write a regression by trees as sums of trainable leaf values."""
     n_targets = int(fused.attribute("n_targets", 1))
     aggregate = fused.text("aggregate_function", "SUM", AGGREGATES)
     trees, base = read_trees(fused, "target", n_targets), base_values(fused, n_targets)
+    # A tree that gives the numbers of its leaves has nothing to learn.
     numbers = len(trees.tree_ids) == 1 and np.array_equal(trees.values, trees.leaf_nodes[:, None])
     scores = None if numbers and may_number else _scores(fused, trees, base, aggregate)
     return scores is not None and fused.give(fused.linked(scores, n_targets))
@@ -44,8 +42,7 @@ def tree_classifier(fused: Fused) -> bool:
     above 1/2. Otherwise it is a raw score, as boosting has it: (-s, s), through a sigmoid where the
     operator says so, and the second class wins above 0. onnxruntime-training 1.19.2 leaves the sigmoid
     out where no value is negative, and it and newer versions then ask for 1/2 of the raw score.
-    Shares of a forest stay probabilities whatever their leaves become: negative ones count as zero, and
-    they are divided by their sum.
+    Shares of a forest stay probabilities: negative ones count as zero, and they are divided by their sum.
     """
     op, link, classes = fused.op, fused.link(), fused.classes("classlabels_int64s")
     n_classes = len(classes)
@@ -91,14 +88,9 @@ def _votes_for_leaves(trees: Trees) -> bool:
 def _scores(fused: Fused, trees: Trees, base: np.ndarray | None, aggregate: str = "SUM") -> str | None:
     """Append the aggregated values of the leaves that a sample reaches, of shape (n, n_outputs), and a base.
 
-    The fused operator still routes the samples, with the number of a leaf in the place of its value: one
-    number for each sample and tree. The values are one table, read by Gather: they can be trained while the
-    splits stay. None where this aggregate cannot be written.
-
-    References
-    ----------
-    Ren, S., Cao, X., Wei, Y. and Sun, J., "Global refinement of random forest", CVPR 2015: a forest is
-    linear in the values of its leaves, section 3.
+    The fused operator routes the samples, with the number of a leaf in the place of its value. The values are
+    one table, read by Gather: a forest is linear in them (Ren, Cao, Wei and Sun, "Global refinement of random
+    forest", CVPR 2015, section 3). None where this aggregate cannot be written.
     """
     op, n_trees, n_outputs = fused.op, len(trees.tree_ids), trees.values.shape[1]
     several, values = n_outputs > 1, trees.values

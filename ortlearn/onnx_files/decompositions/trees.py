@@ -49,10 +49,9 @@ def base_values(fused: Fused, n_outputs: int, *others: int) -> np.ndarray | None
 
 
 def read_trees(fused: Fused, prefix: str, n_outputs: int) -> Trees:
-    """Return the trees of a TreeEnsembleRegressor or a TreeEnsembleClassifier.
+    """Return the trees of an operator whose attributes of leaves begin with ``"target"`` or ``"class"``.
 
-    ``prefix`` is how the attributes of the leaves are named, ``"target"`` or ``"class"``. A ValueError says
-    which attributes are no trees.
+    A ValueError says which attributes are no trees.
     """
     weights = fused.floats(f"{prefix}_weights")
     outputs, leaf_trees, leaf_nodes = (
