@@ -12,7 +12,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import _safe_indexing, get_tags
 
 from ..models import find_definition
-from ..models.pipelines import is_idle
+from ..models.pipelines import working_steps
 from .columns import NUMBERS, as_columns, column_kind, columns_of, is_frame, missing_rows, with_new_columns
 from .estimator_checks import outcome
 
@@ -43,8 +43,8 @@ def accepts_missing(estimator: Any) -> bool:
     (False, True)
     """
     if isinstance(estimator, Pipeline):
-        steps = [step for _, step in estimator.steps if not is_idle(step)]
-        for step in steps:  # up to the one that removes them
+        steps = working_steps(estimator)
+        for _, step in steps:  # up to the one that removes them
             definition = find_definition(step)
             if not accepts_missing(step) or definition is None or not definition.keeps_missing:
                 return accepts_missing(step)
