@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -110,6 +110,14 @@ def column_keys(X: Any) -> list[Hashable]:
         twice = sorted({str(key) for key in keys if keys.count(key) > 1})
         raise ValueError(f"X has several columns named {twice}: give each a name of its own.")
     return keys
+
+
+def check_has_columns(X: Any, wanted: Iterable[Hashable]) -> None:
+    """Raise a ValueError where named columns are not those of X."""
+    known = column_keys(X)
+    missing = [key for key in wanted if key not in known]
+    if missing:
+        raise ValueError(f"Columns are missing: {missing}; X has {sorted(map(str, known))}.")
 
 
 def column_values(X: Any, key: Hashable) -> np.ndarray:
