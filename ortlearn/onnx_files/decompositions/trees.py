@@ -30,11 +30,6 @@ class Trees:
     #: Where the operator names a value: (n_leaves, n_outputs). Others are zero.
     used: np.ndarray
 
-    @property
-    def first_leaves(self) -> np.ndarray:
-        """Position of the first leaf of each tree: shape (n_trees,)."""
-        return np.searchsorted(self.leaf_trees, np.arange(len(self.tree_ids)))
-
     def output_of_trees(self) -> np.ndarray | None:
         """Return the one output that each tree adds to, None where a tree adds to several or to none."""
         uses = np.zeros((len(self.tree_ids), self.used.shape[1]), dtype=bool)
