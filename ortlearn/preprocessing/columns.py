@@ -175,10 +175,10 @@ def columns_of(X: Any) -> Iterator[tuple[Hashable, np.ndarray]]:
     yield from ((key, column_values(X, key)) for key in column_keys(X))
 
 
-def with_new_columns(X: Any, change: Callable[[np.ndarray, str], Any]) -> Any:
-    """Return a frame or an array of the same type, its columns changed by ``change(values, kind)``."""
+def with_new_columns(X: Any, change: Callable[[Hashable, np.ndarray, str], Any]) -> Any:
+    """Return a frame or an array of the same type, its columns changed by ``change(key, values, kind)``."""
     old = dict(columns_of(X))
-    new = {key: change(values, column_kind(values)) for key, values in old.items()}
+    new = {key: change(key, values, column_kind(values)) for key, values in old.items()}
     if is_frame(X):
         return type(X)({key: _of_its_type(X[key], old[key], values) for key, values in new.items()})
     return new[0] if X.ndim == 1 else np.stack([np.asarray(v, dtype=X.dtype) for v in new.values()], axis=1)
