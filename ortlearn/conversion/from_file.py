@@ -10,7 +10,7 @@ from onnx import ModelProto
 
 from ..graphs import graph_names, map_names, name_nodes, value_types
 from ..onnx_files.adapters import LoRA
-from ..onnx_files.free_rows import check_free_rows, with_free_rows
+from ..onnx_files.free_rows import with_free_rows
 from ..onnx_files.half_precision import with_float32
 from ..onnx_files.interface import holds_weights, with_interface, without_tensors
 from ..onnx_files.loading import without_record
@@ -76,9 +76,7 @@ def trainable_from_graph(
     TrainableModel
         Graph, weights and scores.
     """
-    model = with_free_rows(model)
-    check_free_rows(model)
-    model, reserved = _without_reserved_names(model)
+    model, reserved = _without_reserved_names(with_free_rows(model, required=True))
     model, original_names = renamed_weights(name_nodes(model))
     original_names = {new: reserved.get(old, old) for new, old in original_names.items()}
     types, weights = value_types(model), find_weights(model)

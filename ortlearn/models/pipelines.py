@@ -24,7 +24,7 @@ class PipelineDefinition(ModelDefinition):
     takes_columns = True
 
     def children(self, model: Any) -> Iterator[Any]:
-        yield from (step for _, step in _working_steps(model))
+        yield from (step for _, step in working_steps(model))
 
     def fitted_part(self, model: Any) -> Any:
         last = model.steps[-1][1]
@@ -32,7 +32,7 @@ class PipelineDefinition(ModelDefinition):
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         scores: Scores | None = None
-        steps = _working_steps(model)
+        steps = working_steps(model)
         for name, step in steps:
             if scores is not None:
                 if scores.transformed is None:
@@ -46,14 +46,14 @@ class PipelineDefinition(ModelDefinition):
         return scores
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
-        steps = [step for _, step in _working_steps(model) if not _passes_through(step)]
+        steps = [step for _, step in working_steps(model) if not _passes_through(step)]
         imputed = False
         while len(steps) > 1 and (found := find_definition(steps[0])) and found.fills_gaps_only(steps[0]):
             steps, imputed = steps[1:], True
         yield Route(steps[0] if steps else None, columns, imputed)
 
     def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
-        for _, step in reversed(_working_steps(model)):
+        for _, step in reversed(working_steps(model)):
             y = definition_of(step).write_inverse(op, step, y)
         return y
 
@@ -61,7 +61,8 @@ class PipelineDefinition(ModelDefinition):
         return model.steps[-1][1]
 
 
-def _working_steps(model: Any) -> list[tuple[str, Any]]:
+def working_steps(model: Any) -> list[tuple[str, Any]]:
+    """Return the steps of a pipeline that are not idle, with their names."""
     return [(name, step) for name, step in model.steps if not is_idle(step)]
 
 

@@ -18,10 +18,7 @@ def is_choice(node: NodeProto) -> bool:
 
 
 def with_chosen_branches(model: ModelProto, conditions: Mapping[str, bool] | None = None) -> ModelProto:
-    """Return a model with the nodes of a branch in place of every If whose condition is known.
-
-    ``conditions`` says what conditions are, besides constants. Without a known one the model is that given.
-    """
+    """Return a model with a branch in place of every If whose condition is a constant or given."""
     graph, known = GraphView(model, types={}), conditions or {}
 
     def rule(node: NodeProto) -> bool:

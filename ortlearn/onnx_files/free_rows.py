@@ -17,44 +17,37 @@ from ..graphs.view import GraphView
 ROWS = "rows"
 
 
-def with_free_rows(model: ModelProto) -> ModelProto:
+def with_free_rows(model: ModelProto, required: bool = False) -> ModelProto:
     """Return the model for any number of samples, where nothing in it depends on the one that it declares.
 
     The first dimension of inputs and outputs becomes a name. Constants of Reshape and Expand that repeat the
-    number follow. The model stays as it is where its inputs have other first dimensions than one another, or
-    where an output keeps the declared number: :func:`check_free_rows` says what it depends on.
-
-    Types of inner tensors, which repeat the number, are removed.
+    number follow, types of inner tensors are removed. The model stays as it is where its inputs have other
+    first dimensions than one another, or where an output keeps the declared number; if free rows are
+    ``required``, and no input has them, a ConversionError says what fixes the number.
     """
     model = with_fields(model, value_info=())
-    declared, has_free = _declared(model)
-    if len(declared) != 1 or (has_free and declared != {1}):
-        return model
-    free = _freed(model, *declared)
-    return model if _culprit(free) is not None else free
-
-
-def check_free_rows(model: ModelProto) -> None:
-    """Raise a ConversionError where :func:`with_free_rows` has left the number of samples fixed.
-
-    The message names the node that fixes it.
-    """
-    declared, has_free = _declared(model)
-    if not declared or has_free:
-        return
-    if len(declared) > 1:
-        shapes = {v.name: [d.dim_value or d.dim_param or None for d in _dims(v)] for v in _own_inputs(model)}
+    inputs = _own_inputs(model)
+    rows = [_dims(value)[0] for value in inputs]
+    declared = {dim.dim_value for dim in rows if dim.HasField("dim_value")}
+    has_free = not all(dim.HasField("dim_value") for dim in rows)
+    required = required and not has_free
+    if len(declared) > 1 and required:
+        shapes = {v.name: [d.dim_value or d.dim_param or None for d in _dims(v)] for v in inputs}
         raise ConversionError(
             f"The inputs of the model have other fixed first dimensions than one another, {shapes}: which of "
             "them is the number of samples is not known. Export the model with a free first dimension."
         )
+    if len(declared) != 1 or (declared != {1} and has_free):
+        return model
     (number,) = declared
-    node = _culprit(_freed(model, number))
-    if node is not None:
+    free = _freed(model, number)
+    node = _culprit(free)
+    if node is not None and required:
         raise ConversionError(
             f"The model takes {number} sample(s) at a time, and {node.op_type} (node {node.name!r}, output "
             f"{node.output[0]!r}) depends on that number: export the model with a free first dimension."
         )
+    return free if node is None else model
 
 
 def _dims(value: ValueInfoProto) -> list[TensorShapeProto.Dimension]:
@@ -65,13 +58,6 @@ def _own_inputs(model: ModelProto) -> list[ValueInfoProto]:
     """Return the inputs that are no weights too, and have dimensions."""
     weights = {tensor.name for tensor in model.graph.initializer}
     return [value for value in model.graph.input if value.name not in weights and _dims(value)]
-
-
-def _declared(model: ModelProto) -> tuple[set[int], bool]:
-    """Return the fixed first dimensions of inputs, and whether an input has a free one."""
-    rows = [_dims(value)[0] for value in _own_inputs(model)]
-    fixed = [dim.dim_value for dim in rows if dim.HasField("dim_value")]
-    return set(fixed), len(fixed) < len(rows)
 
 
 def _freed(model: ModelProto, number: int) -> ModelProto:

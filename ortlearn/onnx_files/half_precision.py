@@ -13,11 +13,7 @@ TYPE_ATTRIBUTES = ("to", "dtype", "output_dtype", "softmax_precision", "stash_ty
 
 
 def with_float32(model: ModelProto) -> ModelProto:
-    """Return a model that computes in float32 what another one, its functions inlined, computes in halves.
-
-    Inputs, outputs, weights, constants and casts are float32 where they were float16 or bfloat16. The results
-    differ by the rounding of these types.
-    """
+    """Return a model, its functions inlined, with float32 wherever it has float16 or bfloat16."""
     result = copy_model(model)
     _widen_graph(result.graph)
     return result

@@ -152,13 +152,10 @@ def _class_table(classes: Sequence[Any] | None) -> np.ndarray | None:
     if classes is None:
         return None
     table = np.asarray(classes)
-    if table.ndim != 1 or table.dtype.kind not in "iuUO" or len({*table.tolist()}) < len(table):
+    texts = all(isinstance(text, str) for text in table.ravel().tolist())
+    if table.ndim != 1 or len({*table.tolist()}) < len(table) or not (texts or table.dtype.kind in "iu"):
         raise ValueError(f"classes={classes!r} must be different whole numbers, or different texts.")
-    if table.dtype.kind in "iu":
-        return table.astype(np.int64)
-    if not all(isinstance(text, str) for text in table.tolist()):
-        raise ValueError(f"classes={classes!r} must be all whole numbers, or all texts.")
-    return table.astype(object)
+    return table.astype(object if texts else np.int64)
 
 
 def _checked_outputs(n_outputs: int | None, labels: np.ndarray | None, task: str) -> int:

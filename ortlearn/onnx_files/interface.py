@@ -15,10 +15,7 @@ from .weight_places import weight_places
 
 
 def holds_weights(file: ModelProto, model: ModelProto, names: Collection[str]) -> bool:
-    """Return whether the file that a graph was made from holds some of its weights.
-
-    It does not hold those of operators that were decomposed, nor those of functions.
-    """
+    """Return whether a file holds weights of its graph as they are there, not in fused operators."""
     of_file = weight_places(file)
     of_model = {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
     read = set().union(*map(node_inputs, file.graph.node))
@@ -40,10 +37,7 @@ def without_tensors(file: ModelProto, outputs: Collection[str], inputs: Collecti
 
 
 def with_interface(model: ModelProto, file: ModelProto) -> ModelProto:
-    """Return a graph with the inputs, outputs, domains and metadata of the file that it was made from.
-
-    The graph has the outputs of the file, a matrix in the place of each ``ZipMap``.
-    """
+    """Return a graph with the inputs, outputs (its ``ZipMap`` too), domains and metadata of its file."""
     outputs, inputs = ({value.name for value in values} for values in (file.graph.output, file.graph.input))
     maps = [node for node in file.graph.node if node.op_type == "ZipMap" and node.output[0] in outputs]
     unused = inputs.difference(tensor.name for tensor in model.graph.initializer)
@@ -76,9 +70,8 @@ def _with_maps(model: ModelProto, maps: Iterable[NodeProto]) -> list[NodeProto]:
 
 
 def with_zipmap(model: ModelProto, classes: np.ndarray) -> ModelProto:
-    """Return a classifier with its probabilities as maps from class to probability, one per sample.
+    """Return a classifier with maps from class to probability for its probabilities, as skl2onnx writes them.
 
-    Its outputs are those that skl2onnx writes by default, ``output_label`` and ``output_probability``.
     ``classes`` are in the order of the columns of the second output.
     """
     labels, probabilities = model.graph.output

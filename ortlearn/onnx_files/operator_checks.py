@@ -110,10 +110,7 @@ _FAULTS: list[tuple[str, Callable[[_Form], bool], str]] = [
 
 
 def check_operators(model: ModelProto, types: Mapping[str, TensorType], label: str) -> None:
-    """Raise a ConversionError for nodes with which onnx or onnxruntime would stop the process.
-
-    Functions of the model are inlined. ``label`` says what it was read from, in the plural.
-    """
+    """Raise a ConversionError for nodes with which onnx or onnxruntime would stop the process."""
     nodes, constants = list(all_nodes(model.graph)), {t.name: t for t in model.graph.initializer}
     for node in nodes:
         tensor = attribute(node, "value") if node.op_type == "Constant" and node.output else None

@@ -38,8 +38,7 @@ def with_probed_shapes(model: ModelProto, run: Run) -> ModelProto:
 
     It is run on one, two and three random rows, and other lengths that its inputs leave open differ too. An
     If takes its branch where the condition depends on shapes only and was the same each time. A tensor of
-    unknown rank is reshaped to the shape that it had: to the lengths that were the same each time, the others
-    as they come. Where nothing is unknown, or the model cannot be run so, it is the one given.
+    unknown rank is reshaped to the lengths that were the same each time, the others as they come.
     """
     choices = [node.input[0] for node in model.graph.node if is_choice(node)]
     conditions = [name for name in choices if _depends_on_shapes(name, model)]
@@ -80,11 +79,7 @@ def _unknown(model: ModelProto) -> list[str]:
 def _probe(
     model: ModelProto, run: Run, names: Sequence[str], values: bool = False
 ) -> dict[str, list[np.ndarray]]:
-    """Return the shapes of some tensors, or their values as integers, in each of the runs.
-
-    Nothing is returned where a run fails: random rows may be none that the model takes, and training reports
-    what is wrong.
-    """
+    """Return the shapes of some tensors, or their values as integers, in each run; nothing if one fails."""
     op = GraphBuilder(existing_names=graph_names(model.graph))
     parts = []
     for name in names:
@@ -101,7 +96,7 @@ def _probe(
                 end = 1 + int(left[0])
                 found[name].append(left[1:end])
                 left = left[end:]
-    except Exception:
+    except Exception:  # random rows may be none that the model takes, and training says what is wrong
         return {}
     return found
 

@@ -46,10 +46,7 @@ def rewrite_forms(model: ModelProto) -> ModelProto:
         return True
 
     def solution(node: NodeProto, op: GraphBuilder) -> bool:
-        """Write a product for linear equations with a constant matrix, which onnxruntime does not solve.
-
-        skl2onnx writes them for Gaussian process classifiers, with the Cholesky factor of their kernel.
-        """
+        """Write a product for equations with a constant matrix, as skl2onnx writes Gaussian processes."""
         matrix, flags = graph.value(node.input[0]), attributes_of(node)
         if matrix is None or matrix.ndim != 2:
             return False

@@ -30,8 +30,7 @@ def rewrite_scan_distances(model: ModelProto) -> ModelProto:
     """Return the model without the Scans that compute distances between the rows of two matrices.
 
     Such a Scan carries one matrix unchanged and reads the rows of the other; its body reduces their
-    difference: the form that skl2onnx gives Gaussian processes, nearest neighbours and kernels. A Scan of
-    another kind stays.
+    difference: the form that skl2onnx gives Gaussian processes, nearest neighbours and kernels.
     """
     graph = GraphView(model)
     transposed: dict[str, str] = {}

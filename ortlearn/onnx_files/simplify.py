@@ -13,10 +13,7 @@ OF_MANY = ("Concat", "Max", "Mean", "Min", "Sum")
 
 
 def remove_idle_nodes(model: ModelProto) -> ModelProto:
-    """Return the model without casts to the same type, identities, and reshapes to the same shape.
-
-    A node that gives an output stays.
-    """
+    """Return the model without idle nodes: casts to the same type, identities, reshapes to the same shape."""
     graph = GraphView(model)
 
     def rule(node: NodeProto) -> bool | str:

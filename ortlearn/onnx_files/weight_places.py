@@ -97,8 +97,7 @@ def weight_places(model: ModelProto) -> dict[str, Place]:
 
     A weight is named by its tensor. One of a branch or body whose name other tensors of the model have too
     gets a number behind it. Constants that are outputs of the main graph are no weights, nor what
-    ConstantOfShape makes of a computed shape. Functions of the model are inlined. Initializers of the main
-    graph come first; :meth:`Place.set` changes the model.
+    ConstantOfShape makes of a computed shape. :meth:`Place.set` changes the model.
     """
     outputs, budget = {value.name for value in model.graph.output}, [MAX_FILLED]
     counts = Counter(_defined_names(model.graph))
@@ -116,10 +115,7 @@ def weight_places(model: ModelProto) -> dict[str, Place]:
 
 
 def _defined_names(graph: GraphProto) -> Iterator[str]:
-    """Yield the tensors of a graph and of those inside, as often as they are defined.
-
-    An initializer that is an input too counts once.
-    """
+    """Yield the tensors of a graph and of those inside, as often as they are defined."""
     yield from {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
     for node in graph.node:
         yield from filter(None, node.output)
@@ -128,10 +124,7 @@ def _defined_names(graph: GraphProto) -> Iterator[str]:
 
 
 def _places(graph: GraphProto, outer: Mapping[str, np.ndarray], budget: list[int]) -> Iterator[Place]:
-    """Yield the places of a graph and of those inside.
-
-    ``outer`` are the shapes that are known around it, ``budget`` the bytes left for repeated numbers.
-    """
+    """Yield the places of a graph and of those inside; ``budget`` are the bytes left for repeated numbers."""
     for tensor in graph.initializer:
         if tensor.data_type in FLOATS:
             yield Place("", graph, tensor, tensor, tuple(tensor.dims))
@@ -175,8 +168,7 @@ def _tensor(node: NodeProto) -> TensorProto | None:
 def with_named_weights(model: ModelProto) -> ModelProto:
     """Return a model, its functions inlined, whose floating-point constants are main initializers.
 
-    A constant keeps the name of its tensor, see :func:`weight_places`. What another node of the same graph
-    reads is read from there; outputs of branches and bodies are copies.
+    A constant keeps the name that it has in :func:`weight_places`; outputs of branches and bodies are copies.
     """
     result = copy_model(model)
     unique = GraphBuilder(existing_names={*_defined_names(result.graph)}).unique

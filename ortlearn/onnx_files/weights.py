@@ -138,10 +138,7 @@ def constant_tensors(graph: GraphProto) -> set[str]:
 def _final_reader(
     node: NodeProto, position: int, readers: Mapping[str, list[tuple[NodeProto, int]]], constants: set[str]
 ) -> tuple[NodeProto, int]:
-    """Return the first node that computes with an initializer: what only passes it on does not count.
-
-    Neither does what shifts, scales or cuts it before an input comes in.
-    """
+    """Return the first node that computes with an initializer and an input, rather than passing it on."""
     while position == 0 and node.output[0] in readers:
         if node.op_type not in PASSING | {"Transpose"} and node.output[0] not in constants:
             break

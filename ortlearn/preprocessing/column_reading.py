@@ -11,7 +11,7 @@ from ..models.encoders import as_text
 from .columns import (
     NUMBERS,
     as_columns,
-    column_keys,
+    check_has_columns,
     column_kind,
     column_values,
     is_frame,
@@ -48,10 +48,7 @@ def read_columns(X: Any, schema: InputSchema) -> dict[str, np.ndarray]:
     {'age': array([[3.]], dtype=float32), 'city': array([['Oslo']], dtype=object)}
     """
     if isinstance(X, Mapping) or is_frame(X):
-        known = set(column_keys(X))
-        missing = [item.column for item in schema.inputs if item.column not in known]
-        if missing and not schema.is_matrix:
-            raise ValueError(f"Columns are missing: {missing}; X has {sorted(map(str, known))}.")
+        check_has_columns(X, () if schema.is_matrix else [item.column for item in schema.inputs])
     else:
         names = [item.column for item in schema.inputs if isinstance(item.column, str)]
         if names:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -32,9 +32,8 @@ def refuse_masked(values: Any, name: str) -> None:
 def as_array_like(X: Any, name: str = "X") -> Any:
     """Return X as an object whose samples can be counted and selected; a ValueError for a masked array.
 
-    That is a CSR matrix for sparse formats other than CSR and CSC (one of them is a dictionary), a dictionary
-    for an array with named fields, an array for an object that can only be converted to one, X itself
-    otherwise. ``name`` is for messages.
+    That is a CSR or CSC matrix for a sparse one, a dictionary for an array with named fields, an array for an
+    object that can only be converted to one, X itself otherwise. ``name`` is for messages.
     """
     refuse_masked(X, name)
     if isinstance(X, np.ndarray) and X.dtype.names is not None:
@@ -113,6 +112,14 @@ def column_keys(X: Any) -> list[Hashable]:
     return keys
 
 
+def check_has_columns(X: Any, wanted: Iterable[Hashable]) -> None:
+    """Raise a ValueError where named columns are not those of X."""
+    known = column_keys(X)
+    missing = [key for key in wanted if key not in known]
+    if missing:
+        raise ValueError(f"Columns are missing: {missing}; X has {sorted(map(str, known))}.")
+
+
 def column_values(X: Any, key: Hashable) -> np.ndarray:
     """Return a column as an array of the values that X holds."""
     if isinstance(X, Mapping):
@@ -168,13 +175,10 @@ def columns_of(X: Any) -> Iterator[tuple[Hashable, np.ndarray]]:
     yield from ((key, column_values(X, key)) for key in column_keys(X))
 
 
-def with_new_columns(X: Any, change: Callable[[np.ndarray, str], Any]) -> Any:
-    """Return a frame or an array of the same type with other values in its columns.
-
-    ``change`` takes the values of a column and their kind, and returns the new values.
-    """
+def with_new_columns(X: Any, change: Callable[[Hashable, np.ndarray, str], Any]) -> Any:
+    """Return a frame or an array of the same type, its columns changed by ``change(key, values, kind)``."""
     old = dict(columns_of(X))
-    new = {key: change(values, column_kind(values)) for key, values in old.items()}
+    new = {key: change(key, values, column_kind(values)) for key, values in old.items()}
     if is_frame(X):
         return type(X)({key: _of_its_type(X[key], old[key], values) for key, values in new.items()})
     return new[0] if X.ndim == 1 else np.stack([np.asarray(v, dtype=X.dtype) for v in new.values()], axis=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from typing import Any
 
@@ -61,7 +61,7 @@ def difference(transformer: Any, graph: ModelProto, schema: InputSchema, probe: 
         return None
     few = _safe_indexing(rows, np.arange(min(2, count_rows(rows))))
     few = few if is_frame(few) else few.astype(object)
-    new = with_new_columns(few, lambda values, kind: [UNKNOWN] * len(values) if kind == "text" else values)
+    new = with_new_columns(few, lambda _, values, kind: [UNKNOWN] * len(values) if kind == "text" else values)
     return _compare(transformer, graph, schema, new, run)
 
 
@@ -119,10 +119,9 @@ def _moved(
     readers = first_readers(transformer, range(len(names)))
     # Numbers that are categories have no neighbouring values.
     encoded = {names[reader.position] for reader in readers if reader.encodes}
-    keys = iter(column_keys(rows))
 
-    def nudge(values: np.ndarray, kind: str) -> Any:
-        exact = next(keys) in encoded or kind in ("text", "other")
+    def nudge(key: Hashable, values: np.ndarray, kind: str) -> Any:
+        exact = key in encoded or kind in ("text", "other")
         return values if exact else np.asarray(values, dtype=np.float64) * (1 + share)
 
     try:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_feature_names, _get_feature_names
 
 from ..exceptions import ConversionError
 from ..models import find_definition, unwrapped
-from ..models.pipelines import is_idle
+from ..models.pipelines import is_idle, working_steps
 from ..quiet import quiet
 from .readers import selected_names
 
@@ -93,8 +93,8 @@ def target_tags(estimator: Any) -> TargetTags:
 def last_step(estimator: Any) -> Any:
     """Return the estimator at the end of pipelines, which may be nested; idle steps do not count."""
     while isinstance(estimator, Pipeline):
-        steps = [step for _, step in estimator.steps if not is_idle(step)]
-        estimator = steps[-1] if steps else None
+        steps = working_steps(estimator)
+        estimator = steps[-1][1] if steps else None
     return estimator
 
 
@@ -121,7 +121,7 @@ def check_feature_names(estimator: Any, X: Any) -> None:
     """
     first = estimator
     while isinstance(first, Pipeline):
-        first = next((step for _, step in first.steps if not is_idle(step)), None)
+        first = next((step for _, step in working_steps(first)), None)
     known, own = getattr(first, "feature_names_in_", None), _get_feature_names(X)
     if known is None or own is None or np.array_equal(known, own):
         return

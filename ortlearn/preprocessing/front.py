@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from ..exceptions import ConversionError, FallbackWarning, warn_user
 from ..models import unwrapped, write_model
 from ..models.document import TextOutputError
-from ..models.pipelines import is_idle
+from ..models.pipelines import working_steps
 from ..models.registry import doubtful_part, inner_part
 from ..quiet import quiet
 from .comparison import Run, difference, probe_rows
@@ -108,17 +108,13 @@ def _flat_steps(estimator: Any) -> Steps:
     estimator = unwrapped(estimator)
     if not isinstance(estimator, Pipeline):
         return [("", estimator)]
-    steps = _active_steps(estimator)
+    steps = working_steps(estimator) or [estimator.steps[-1]]
     name, last = steps.pop()
     inner = _flat_steps(last)
     if len(inner) == 1:
         return [*steps, (name, inner[0][1])]
     taken = {own for own, _ in steps}
     return [*steps, *((f"{name}__{own}" if own in taken else own, step) for own, step in inner)]
-
-
-def _active_steps(pipeline: Pipeline) -> Steps:
-    return [step for step in pipeline.steps if not is_idle(step[1])] or [pipeline.steps[-1]]
 
 
 def rest_of(estimator: Any, front: Pipeline | None) -> Any:
@@ -136,7 +132,7 @@ def _without(estimator: Any, count: int) -> Any:
         for known in ("n_features_in_", "feature_names_in_"):  # those of X
             vars(wrapper).pop(known, None)
         return wrapper
-    steps = _active_steps(estimator)
+    steps = working_steps(estimator)
     return Pipeline(steps[count:]) if count < len(steps) else _without(steps[-1][1], count - len(steps) + 1)
 
 

@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 
 from ..exceptions import ConversionError
 from ..graphs import TensorType
-from .columns import as_columns, column_keys, column_kind, column_values, is_frame
+from .columns import as_columns, check_has_columns, column_keys, column_kind, column_values, is_frame
 from .readers import Reader, first_readers, selected_names
 from .schema import Input, InputSchema, matrix_schema
 
@@ -43,10 +43,8 @@ def input_schema(X: Any, estimator: Any, dtype: Any = np.float32) -> InputSchema
     keys = column_keys(X) if names_of_fit is None else names_of_fit
     _check_count(len(keys), estimator)
     readers = list(first_readers(estimator, range(len(keys))))
-    missing = {keys[reader.position] for reader in readers}.difference(column_keys(X)) if by_name else ()
-    if missing:
-        lost, known = (sorted(map(str, names)) for names in (missing, column_keys(X)))
-        raise ValueError(f"Columns are missing: {lost}; X has {known}.")
+    if by_name:
+        check_has_columns(X, sorted({keys[reader.position] for reader in readers}, key=str))
     categories = _categories(readers, keys)
     if not by_name and _are_numbers(X, keys, readers, dtype):
         by_position: dict[Hashable, frozenset] = {keys.index(k): v for k, v in categories.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import count
+from collections.abc import Hashable, Set
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import _safe_indexing, get_tags
 
 from ..models import find_definition
-from ..models.pipelines import is_idle
+from ..models.pipelines import working_steps
 from .columns import NUMBERS, as_columns, column_kind, columns_of, is_frame, missing_rows, with_new_columns
 from .estimator_checks import outcome
 
@@ -43,8 +43,8 @@ def accepts_missing(estimator: Any) -> bool:
     (False, True)
     """
     if isinstance(estimator, Pipeline):
-        steps = [step for _, step in estimator.steps if not is_idle(step)]
-        for step in steps:  # up to the one that removes them
+        steps = working_steps(estimator)
+        for _, step in steps:  # up to the one that removes them
             definition = find_definition(step)
             if not accepts_missing(step) or definition is None or not definition.keeps_missing:
                 return accepts_missing(step)
@@ -97,22 +97,21 @@ def missing_columns(estimator: Any, X: Any) -> frozenset[int]:
     row = as_columns(row)
     if not is_frame(row) and row.ndim < 2:
         return frozenset()
-    columns = list(columns_of(row))
-    numbers = [i for i, (_, values) in enumerate(columns) if column_kind(values) in NUMBERS.values()]
-    if _accepts(estimator, row, set(numbers)):
-        return frozenset(range(len(columns)))
+    positions = {key: position for position, (key, _) in enumerate(columns_of(row))}
+    numbers = [key for key, values in columns_of(row) if column_kind(values) in NUMBERS.values()]
+    if _accepts(estimator, row, {*numbers}):
+        return frozenset(positions.values())
     if len(numbers) > MAX_COLUMNS:
-        rows = [] if issparse(X) else [len(missing_rows(values)) for _, values in columns_of(X)]
-        numbers = [position for position in numbers if rows and rows[position]]
-    return frozenset(position for position in numbers if _accepts(estimator, row, {position}))
+        gaps = set() if issparse(X) else {key for key, values in columns_of(X) if len(missing_rows(values))}
+        numbers = [key for key in numbers if key in gaps]
+    return frozenset(positions[key] for key in numbers if _accepts(estimator, row, {key}))
 
 
-def _accepts(estimator: Any, row: Any, positions: set[int]) -> bool:
+def _accepts(estimator: Any, row: Any, keys: Set[Hashable]) -> bool:
     """Return whether an estimator predicts a sample with missing values in some columns."""
-    counter = count()
 
-    def drop(values: np.ndarray, kind: str) -> Any:
-        return np.full(len(values), np.nan) if next(counter) in positions else values
+    def drop(key: Hashable, values: np.ndarray, kind: str) -> Any:
+        return np.full(len(values), np.nan) if key in keys else values
 
     if not is_frame(row) and row.dtype.kind in "iub":
         row = row.astype(np.float64)

@@ -36,9 +36,8 @@ class Reader:
 def first_readers(estimator: Any, columns: Sequence[int], imputed: bool = False) -> Iterator[Reader]:
     """Yield what reads each column of X first; a column may have several readers, or none.
 
-    ``estimator`` is None for columns that are passed through, ``columns`` are their positions in X, and
-    ``imputed`` says whether missing values were filled before. Steps that only fill missing values are passed
-    over.
+    ``columns`` are positions in X, ``imputed`` says whether missing values were filled before. Steps that
+    only fill missing values are passed over, and columns that only pass have the reader None.
     """
     definition = find_definition(estimator)
     routes = [] if definition is None else list(definition.routes(estimator, columns))
@@ -69,8 +68,7 @@ def _selects(estimator: Any) -> bool:
 def selected_names(estimator: Any) -> list[Hashable] | None:
     """Return the names of the columns that an estimator was fitted on; None where it does not select by name.
 
-    They are those of the ColumnTransformer that selects: pipelines and ensembles around it do not pass on the
-    attribute in every case.
+    The ColumnTransformer has them: pipelines and ensembles around it may not pass on the attribute.
     """
     definition = find_definition(estimator)
     if definition is None or not _selects(estimator):

@@ -69,10 +69,7 @@ def convert(estimator: Any, inputs: Mapping[str, TensorType]) -> ModelProto:
 
 
 def append_converted(op: ModelWriter, estimator: Any, x: str | Columns) -> Scores:
-    """Append the graph that skl2onnx writes of a transformer without a definition; nothing in it is trained.
-
-    An UndefinedModelError says that the estimator predicts rather than transforms.
-    """
+    """Append what skl2onnx writes of a transformer, frozen; an UndefinedModelError for what predicts."""
     name = type(estimator).__name__
     if not hasattr(estimator, "transform") or hasattr(estimator, "predict"):
         raise UndefinedModelError(

@@ -178,7 +178,7 @@ def test_errors(name, arguments, error, message):
         ({"classes": [1, 1]}, "different whole numbers"),
         ({"classes": [0.5, 1.5]}, "different whole numbers"),
         ({"classes": [True, False]}, "different whole numbers"),
-        ({"classes": np.array(["a", 1], dtype=object)}, "all whole numbers, or all texts"),
+        ({"classes": np.array(["a", 1], dtype=object)}, "different whole numbers, or different texts"),
         ({"classes": ["a", "b"], "n_outputs": 3}, "not the number of classes, 2"),
         ({"classes": ["a", "b"], "task": "regression"}, "classes are for task='classification'"),
         ({"n_outputs": 2, "task": "ranking"}, "task='ranking' must be"),

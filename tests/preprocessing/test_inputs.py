@@ -294,7 +294,7 @@ def test_missing_categories_are_known_where_they_are_filled(frame):
 
 
 def test_new_columns(frame):
-    def shout(values, kind):
+    def shout(key, values, kind):
         return [str(v).upper() for v in values] if kind == "text" else values
 
     for X in (frame, pl.DataFrame({"city": ["Oslo", "Lima"], "age": [1, 2]})):
@@ -305,11 +305,11 @@ def test_new_columns(frame):
 
 def test_new_columns_of_categories():
     X = pd.DataFrame({"c": pd.Categorical(["u", "v"]), "i": pd.Categorical([3, 4])}, index=[7, 9])
-    same = with_new_columns(X, lambda values, kind: values)
+    same = with_new_columns(X, lambda key, values, kind: values)
     pd.testing.assert_frame_equal(same, X)
-    gone = with_new_columns(X, lambda values, kind: np.full(len(values), np.nan))
+    gone = with_new_columns(X, lambda key, values, kind: np.full(len(values), np.nan))
     assert list(gone.dtypes) == list(X.dtypes) and gone.isna().all(axis=None)
-    others = with_new_columns(X, lambda values, kind: ["w"] * len(values))
+    others = with_new_columns(X, lambda key, values, kind: ["w"] * len(values))
     assert others["c"].tolist() == ["w", "w"]
 
 

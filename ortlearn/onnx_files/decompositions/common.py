@@ -15,8 +15,7 @@ from .links import LINKS
 class Fused:
     """A fused node, and the builder that its replacement is written with.
 
-    The builder knows the types of the graph's tensors. Reading an attribute checks it, since onnxruntime
-    trusts the lengths of lists: a ValueError says which one does not fit.
+    Reading an attribute checks it, since onnxruntime trusts the lengths of lists: a ValueError names it.
     """
 
     def __init__(self, node: NodeProto, op: GraphBuilder):
@@ -112,10 +111,7 @@ class Fused:
         return name
 
     def give(self, result: str, output: str | None = None) -> bool:
-        """Make a tensor an output, the first by default, and return True: the node is replaced.
-
-        A tensor that the last node has made gets the output's name, any other one is copied.
-        """
+        """Make a tensor an output, the first by default, and return True: the node is replaced."""
         output = output or self.node.output[0]
         if list(self.op.nodes[-1].output) == [result]:
             self.op.nodes[-1].output[0] = output

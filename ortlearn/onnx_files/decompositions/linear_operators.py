@@ -18,10 +18,7 @@ def linear_regressor(fused: Fused) -> bool:
 
 
 def linear_classifier(fused: Fused) -> bool:
-    """Write a linear classifier as raw scores, probabilities and a label.
-
-    Two classes whose coefficients are opposite become one score column, as scikit-learn has it.
-    """
+    """Write a linear classifier; two classes with opposite coefficients become one column of scores."""
     link, classes = fused.link(), fused.classes()
     if len(classes) < 2:
         raise ValueError("it has one class")

@@ -17,10 +17,7 @@ KERNELS = ("LINEAR", "POLY", "RBF", "SIGMOID")
 
 
 def _kernel(fused: Fused, count: int) -> str:
-    """Return the kernel of every sample with every support vector, of shape (n, count), float32.
-
-    ``support_vectors``, and ``gamma`` and ``coef0`` if the kernel has them, are initializers of their own.
-    """
+    """Return the kernel of samples and support vectors, of shape (n, count), from weights of its own."""
     op, kind = fused.op, fused.text("kernel_type", "LINEAR", KERNELS)
     gamma, coef0, degree = [*fused.floats("kernel_params", 0, 3), *np.zeros(3, dtype=np.float32)][:3]
     vectors = fused.rows("support_vectors", count)
@@ -121,10 +118,7 @@ def _write_linear_scores(fused: Fused, classes: np.ndarray, link: str) -> bool:
 
 
 def exact_couplings(model: ModelProto) -> ModelProto:
-    """Return a graph whose couplings go to the minimum itself, which has a gradient everywhere.
-
-    The loops of :func:`~ortlearn.models.coupling.coupled_probabilities` stop a few thousandths away from it.
-    """
+    """Return a graph whose couplings are the minimum that their loops stop a few thousandths away from."""
     return replace_nodes(model, {("", "Loop"): _write_minimum})
 
 

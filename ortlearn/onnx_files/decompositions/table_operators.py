@@ -14,10 +14,7 @@ MAX_COLUMNS = 2**20
 
 
 def array_feature_extractor(fused: Fused) -> bool:
-    """Write a choice of columns; the numbers of the columns count as one list, whatever their shape.
-
-    A vector gives a tensor of one row.
-    """
+    """Write a choice of columns by one list of numbers, whatever its shape; a vector gives one row."""
     x, columns = fused.node.input
     op = fused.op
     shape, places = op.shape(x), op.shape(columns)

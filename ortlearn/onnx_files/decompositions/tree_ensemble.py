@@ -27,10 +27,10 @@ OLD_TREES = {"TreeEnsembleClassifier", "TreeEnsembleRegressor"}
 
 
 def tree_ensemble(fused: Fused) -> bool:
-    """Write trees as sums of trainable leaf values.
+    """Write trees as sums of trainable leaf values, routed by a TreeEnsembleRegressor.
 
-    Samples are routed by a TreeEnsembleRegressor, for which onnxruntime-training 1.19.2 has a kernel;
-    it has none for this operator. A split on membership in a set is a chain of splits on equality there.
+    onnxruntime-training 1.19.2 has no kernel for this operator. A split on membership in a set is a chain of
+    splits on equality there.
     """
     n_splits, weights = fused.array("nodes_featureids").size, fused.floats("leaf_weights")
     targets = fused.integers("leaf_targetids", weights.size)
@@ -109,11 +109,7 @@ def _trees(fused: Fused, n_splits: int, n_leaves: int) -> Iterator[Iterator[tupl
 
 
 def with_tree_opset(model: ModelProto) -> ModelProto:
-    """Return a model with the version of ai.onnx.ml that has its operators of decision trees.
-
-    Once TreeEnsemble is decomposed, that is the version before the older operators were removed, the others
-    being the same in both.
-    """
+    """Return a model, TreeEnsemble decomposed, at the version of ai.onnx.ml that has the older operators."""
     kinds = {node.op_type for node in model.graph.node if node.domain == "ai.onnx.ml"}
     version = opset_versions(model).get("ai.onnx.ml", 0)
     if version < NEW_TREES or not kinds & OLD_TREES or "TreeEnsemble" in kinds:

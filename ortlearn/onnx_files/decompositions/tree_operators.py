@@ -8,13 +8,12 @@ import numpy as np
 from onnx import TensorProto
 
 from ...models.distances import reduced
+from ...models.trees.fused import MAX_LEAVES
 from .common import Fused
 from .trees import Trees, base_values, read_trees
 
 #: Stem of the table's name.
 STEM = "leaf_values"
-#: The routing operator gives float32, which holds every integer up to this one.
-MAX_LEAVES = 2**24
 #: Reduction over the axis of the trees by aggregate function.
 AGGREGATES = {"SUM": "ReduceSum", "AVERAGE": "ReduceSum", "MIN": "ReduceMin", "MAX": "ReduceMax"}
 #: What sums of shares may differ from one by.
@@ -24,13 +23,11 @@ TINY = 1e-30
 
 
 def tree_regressor(fused: Fused, may_number: bool = True) -> bool:
-    """Write a regression by trees as sums of trainable leaf values.
-
-    A single tree may give the numbers of its leaves, where ``may_number`` is true: there is nothing to learn.
-    """
+    """Write a regression by trees as sums of trainable leaf values."""
     n_targets = int(fused.attribute("n_targets", 1))
     aggregate = fused.text("aggregate_function", "SUM", AGGREGATES)
     trees, base = read_trees(fused, "target", n_targets), base_values(fused, n_targets)
+    # A tree that gives the numbers of its leaves has nothing to learn.
     numbers = len(trees.tree_ids) == 1 and np.array_equal(trees.values, trees.leaf_nodes[:, None])
     scores = None if numbers and may_number else _scores(fused, trees, base, aggregate)
     return scores is not None and fused.give(fused.linked(scores, n_targets))
@@ -44,8 +41,7 @@ def tree_classifier(fused: Fused) -> bool:
     above 1/2. Otherwise it is a raw score, as boosting has it: (-s, s), through a sigmoid where the
     operator says so, and the second class wins above 0. onnxruntime-training 1.19.2 leaves the sigmoid
     out where no value is negative, and it and newer versions then ask for 1/2 of the raw score.
-    Shares of a forest stay probabilities whatever their leaves become: negative ones count as zero, and
-    they are divided by their sum.
+    Shares of a forest stay probabilities: negative ones count as zero, and they are divided by their sum.
     """
     op, link, classes = fused.op, fused.link(), fused.classes("classlabels_int64s")
     n_classes = len(classes)
@@ -66,7 +62,8 @@ def tree_classifier(fused: Fused) -> bool:
     positive = trees.values.min() >= 0
     if is_binary and not (positive and link == "NONE"):
         return fused.give_two_classes(classes, raw, link)
-    most = np.maximum.reduceat(trees.values.sum(axis=1), trees.first_leaves).sum()
+    first_leaves = np.unique(trees.leaf_trees, return_index=True)[1]
+    most = np.maximum.reduceat(trees.values.sum(axis=1), first_leaves).sum()
     if is_binary:
         raw = op.Concat(op.Sub(1.0, raw), raw, axis=1)
     are_shares = most <= 1 + ROUNDING and (is_binary or (most >= 1 - ROUNDING and positive))
@@ -91,18 +88,13 @@ def _votes_for_leaves(trees: Trees) -> bool:
 def _scores(fused: Fused, trees: Trees, base: np.ndarray | None, aggregate: str = "SUM") -> str | None:
     """Append the aggregated values of the leaves that a sample reaches, of shape (n, n_outputs), and a base.
 
-    The fused operator still routes the samples, with the number of a leaf in the place of its value: one
-    number for each sample and tree. The values are one table, read by Gather: they can be trained while the
-    splits stay. None where this aggregate cannot be written.
-
-    References
-    ----------
-    Ren, S., Cao, X., Wei, Y. and Sun, J., "Global refinement of random forest", CVPR 2015: a forest is
-    linear in the values of its leaves, section 3.
+    The fused operator routes the samples, with the number of a leaf in the place of its value. The values are
+    one table, read by Gather: a forest is linear in them (Ren, Cao, Wei and Sun, "Global refinement of random
+    forest", CVPR 2015, section 3). None where this aggregate cannot be written.
     """
     op, n_trees, n_outputs = fused.op, len(trees.tree_ids), trees.values.shape[1]
     several, values = n_outputs > 1, trees.values
-    if np.bincount(trees.leaf_trees).max() > MAX_LEAVES or (several and aggregate in ("MIN", "MAX")):
+    if len(values) > MAX_LEAVES or (several and aggregate in ("MIN", "MAX")):
         return None
     outputs = trees.output_of_trees() if several else np.zeros(n_trees, dtype=np.int64)
     if outputs is not None:  # one number for each leaf is enough
@@ -122,8 +114,7 @@ def _scores(fused: Fused, trees: Trees, base: np.ndarray | None, aggregate: str 
 
 def _leaf_numbers(fused: Fused, trees: Trees) -> str:
     """Return the row of the table with the leaf that a sample reaches in each tree: int64, (n, n_trees)."""
-    op, first, x, n_trees = fused.op, trees.first_leaves, fused.node.input[0], len(trees.tree_ids)
-    within = np.arange(len(trees.leaf_trees)) - first[trees.leaf_trees]
+    op, x, n_trees = fused.op, fused.node.input[0], len(trees.tree_ids)
     known = op.type(x)
     is_double = known is not None and known.elem_type == TensorProto.DOUBLE
     route = op.node(
@@ -136,10 +127,9 @@ def _leaf_numbers(fused: Fused, trees: Trees) -> str:
         target_ids=trees.leaf_trees.tolist(),
         target_nodeids=trees.leaf_nodes.tolist(),
         target_treeids=trees.tree_ids[trees.leaf_trees].tolist(),
-        target_weights=within.astype(float).tolist(),
+        target_weights=np.arange(len(trees.values), dtype=float).tolist(),
     )
     for attribute in trees.routing:
         op.add_attribute(attribute)
     # onnx infers no shape of the operator's first version.
-    number = op.Reshape(op.Cast(route, to=TensorProto.INT64), [-1, n_trees])
-    return op.Add(number, op.constant(first)) if first.any() else number
+    return op.Reshape(op.Cast(route, to=TensorProto.INT64), [-1, n_trees])

@@ -30,11 +30,6 @@ class Trees:
     #: Where the operator names a value: (n_leaves, n_outputs). Others are zero.
     used: np.ndarray
 
-    @property
-    def first_leaves(self) -> np.ndarray:
-        """Position of the first leaf of each tree: shape (n_trees,)."""
-        return np.searchsorted(self.leaf_trees, np.arange(len(self.tree_ids)))
-
     def output_of_trees(self) -> np.ndarray | None:
         """Return the one output that each tree adds to, None where a tree adds to several or to none."""
         uses = np.zeros((len(self.tree_ids), self.used.shape[1]), dtype=bool)
@@ -49,10 +44,9 @@ def base_values(fused: Fused, n_outputs: int, *others: int) -> np.ndarray | None
 
 
 def read_trees(fused: Fused, prefix: str, n_outputs: int) -> Trees:
-    """Return the trees of a TreeEnsembleRegressor or a TreeEnsembleClassifier.
+    """Return the trees of an operator whose attributes of leaves begin with ``"target"`` or ``"class"``.
 
-    ``prefix`` is how the attributes of the leaves are named, ``"target"`` or ``"class"``. A ValueError says
-    which attributes are no trees.
+    A ValueError says which attributes are no trees.
     """
     weights = fused.floats(f"{prefix}_weights")
     outputs, leaf_trees, leaf_nodes = (

@@ -31,8 +31,7 @@ def decision_score(end: GraphEnd, name: str) -> RawScore:
     """Return the scores to train of an output with decision scores, of one column for two classes.
 
     One-against-one votes have no gradient: the sum of the pairwise scores of each class, which breaks their
-    ties, is trained in their place. Other scores are of each class against the rest, and may be divided by
-    their sum or put together of columns.
+    ties, is trained in their place. Others may be divided by their sum or put together of columns.
     """
     if len(end.op.shape(name) or ()) == 1:
         return RawScore(end.as_column(name), "sigmoid")
@@ -73,8 +72,8 @@ def with_shared_votes(end: GraphEnd, name: str) -> str:
     """Return a tensor where every vote for the best class is the member's probabilities.
 
     Hard voting and boosting with votes (SAMME) give each member's best class a one and the others something
-    else. In between, in the proportion of the member's probabilities, all of them learn; the graph's own
-    outputs stay. The nodes after the votes are appended once more; without any votes it is the tensor itself.
+    else. In between, in the proportion of the member's probabilities, all of them learn. The nodes after the
+    votes are appended once more; without any votes it is the tensor itself.
     """
     shares: dict[str, str] = {}
     for node in list(end.nodes_before(name))[::-1]:
@@ -102,8 +101,7 @@ def vote_score(end: GraphEnd, label: str | None, output: str) -> RawScore | None
 
     Two classes have one score, calibrated where there are probabilities. More have the logarithms of their
     probabilities, or else the sums of the scores of their pairs, with which scikit-learn breaks ties:
-    ``sum_(j > i) s_ij - sum_(j < i) s_ji`` for class i. ``label`` is the output with the classes, ``output``
-    the one with decision scores or probabilities.
+    ``sum_(j > i) s_ij - sum_(j < i) s_ji`` for class i. ``output`` has decision scores or probabilities.
     """
     node = None if label is None else end.producer(label, "Gather")
     if node is None:

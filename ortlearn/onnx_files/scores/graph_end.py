@@ -44,7 +44,7 @@ class GraphEnd(PatternView):
         return sizes[0] if len(sizes) == 1 else None
 
     def origin(self, name: str, passing: Collection[str] = ()) -> str:
-        """Return the tensor that a tensor equals, before the nodes that do nothing and some others.
+        """Return the tensor that a tensor equals, before idle nodes and those of some other operators.
 
         They are followed along their first input, Where along what is taken where its condition is false.
         """
@@ -89,10 +89,7 @@ class GraphEnd(PatternView):
     def append(
         self, op_type: str, *inputs: Any, columns: Columns = None, like: str | None = None, **attributes: Any
     ) -> str:
-        """Append a node whose result has type and rows of a tensor, the first input by default.
-
-        It has the columns of the tensor, too, unless their number is given, or the shape of a row.
-        """
+        """Append a node whose result has the type, the rows and by default the columns of an input."""
         like = like or inputs[0]
         new, known = self.op.node(op_type, *inputs, **attributes), self.op.type(like)
         if known is not None:
@@ -132,10 +129,7 @@ class GraphEnd(PatternView):
         return self.op.constant(np.asarray(value, dtype=self.op.dtype(like) or self.op.float_dtype))
 
     def replace_output(self, name: str, elem_type: int | None = None, columns: Columns = ()) -> str:
-        """Free the name of an output, for a new node to give it; return the old tensor's new name.
-
-        The new output has the type of the old one by default, and is a vector without ``columns``.
-        """
+        """Free the name of an output, for a new node to give it; return the old tensor's new name."""
         known = self.op.type(name)
         old = self.op.unique("replaced")
         self._replaced[name] = old

@@ -34,10 +34,7 @@ GUARDS = ("Reshape", "Add", "Max", "Where")
 
 
 def raw_score(end: GraphEnd, name: str) -> RawScore | None:
-    """Return the scores whose sigmoid or softmax a matrix of probabilities is, None where it is neither.
-
-    Columns of scores that are apart are joined at the end of the graph.
-    """
+    """Return the scores whose sigmoid or softmax a matrix of probabilities is, None where it is neither."""
     score = _sigmoid_score(end, name)
     if score is not None:
         return RawScore(score, "sigmoid")
@@ -87,10 +84,7 @@ def _logit(end: GraphEnd, name: str) -> str | None:
 
 
 def column_logit(end: GraphEnd, matrix: str, index: int) -> str | None:
-    """Return the score, of shape (n, 1), whose sigmoid a column of a matrix of probabilities is.
-
-    None where the graph has no such score.
-    """
+    """Return the score, of shape (n, 1), whose sigmoid a column of probabilities is; None without one."""
     columns = end.parts_of(matrix)
     if columns is not None and index < len(columns):
         return _logit(end, columns[index])

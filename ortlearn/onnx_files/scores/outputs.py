@@ -9,6 +9,7 @@ from onnx import GraphProto
 
 from ...exceptions import ConversionError
 from ...graphs import node_inputs
+from ...graphs.nodes import needed_nodes
 from ...models.weight import Weight
 from ..weights import constant_tensors
 from .graph_end import GraphEnd
@@ -80,14 +81,12 @@ def _through_weights(end: GraphEnd, name: str, learned: set[str]) -> set[str]:
 
 def class_table(end: GraphEnd, label: str) -> np.ndarray | None:
     """Return the one-dimensional table of numbers or texts that the label is taken from."""
-    needed = {label}
-    for node in reversed(end.model.graph.node):
-        if not needed.intersection(node.output) or node.op_type in ("ArgMax", "ArgMin"):
-            continue  # before the choice of a class are the labels of members
+    # Before the choice of a class are the labels of members.
+    nodes = [node for node in end.nodes if node.op_type not in ("ArgMax", "ArgMin")]
+    for node in reversed(needed_nodes(nodes, [label])):
         if node.op_type in ("ArrayFeatureExtractor", "Gather"):
             table = end.constant(end.origin(node.input[0], ("Cast", "Reshape", "Unsqueeze")))
             if table is not None and table.dtype.kind != "f":
                 texts = [c.decode() if isinstance(c, bytes) else c for c in np.ravel(table)]
                 return np.asarray(texts) if table.dtype.kind == "O" else np.ravel(table)
-        needed.update(node.input)
     return None

@@ -89,8 +89,7 @@ def multilabel_scores(end: GraphEnd) -> Scores:
 def classification_scores(end: GraphEnd, weights: Mapping[str, Weight]) -> Scores:
     """Return the raw scores of a classifier of one column of classes, and whether sigmoid or softmax follows.
 
-    Where probabilities are neither (forests, neighbours, votes, averages of members), their
-    logarithms are the scores.
+    Of forests, neighbours, votes and averages of members they are the logarithms of the probabilities.
     """
     floats, labels = split_outputs(end)
     label = labels[0] if labels else None
@@ -129,9 +128,8 @@ def _after_weights(
 ) -> RawScore | None:
     """Return what the last product or sum with a learned weight gives, in a graph of unknown origin.
 
-    That is where a link function follows it and everything passes through it. Where only sums and
-    choices of columns follow, the output is taken for scores. None for tables of values, averages of
-    members and the like, which are taken for probabilities.
+    That is where a link function follows it and everything passes through it. Where only sums and choices of
+    columns follow, the output is taken for scores. None for what is taken for probabilities.
     """
     confidences = confidence_score(end, output)
     if confidences is not None:
