@@ -15,8 +15,7 @@ from onnx import TensorProto
 
 from ..graphs import GraphBuilder
 from .distances import reduced
-from .linear_systems import solve_positive
-from .loops import elem_type, iterate
+from .linear_systems import elem_type, iterate, solve_positive
 
 #: How close to 0 and 1 libsvm lets the probability of a pair come.
 PAIR_BOUND = 1e-7

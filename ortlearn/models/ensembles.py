@@ -89,6 +89,14 @@ def predicted_classes(op: ModelWriter, scores: Scores) -> str:
     return op.Cast(equal, to=op.elem_type)
 
 
+def response(op: ModelWriter, estimator: Any, scores: Scores) -> str:
+    """Return decisions as columns where a classifier has them, or else probabilities."""
+    by_decision = hasattr(estimator, "decision_function")
+    if by_decision and decision_of(scores) is None:
+        raise op.fail(estimator, "the graph does not have its decision_function.")
+    return given(op, scores, "decision_function" if by_decision else "predict_proba")
+
+
 def label_column(op: ModelWriter, scores: Scores, elem_type: int = TensorProto.INT64) -> str:
     """Return labels of shape (n,) as a column of numbers."""
     return op.Reshape(op.Cast(str(scores.label), to=elem_type), [-1, 1])

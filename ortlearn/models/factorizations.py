@@ -14,8 +14,7 @@ from ..losses import RowObjective
 from .base import ModelDefinition, Objective
 from .constraints.signs import NotNegative, Positive
 from .kernels import products
-from .linear_systems import LARGEST
-from .loops import elem_type, in_double, iterate
+from .linear_systems import LARGEST, elem_type, in_double, iterate
 from .objectives import elastic
 from .scores import Scores, transformation
 from .special_functions import digamma

@@ -20,10 +20,9 @@ from .coupling import pair_table
 from .distances import pairwise_distances
 from .forms import Form, Reshaped, Transposed
 from .kernels import METRIC_OF, PAIRWISE, of_products, pairwise_kernel, products, unit_rows
-from .matern import matern
 from .multiclass import pair_decisions
 from .scores import Scores, classes_of_probabilities, classification, decisions, regression
-from .special_functions import erf
+from .special_functions import erf, matern
 from .support_vectors import weighted_kernel
 from .writer import FITTED, ModelWriter
 

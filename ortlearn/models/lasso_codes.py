@@ -7,8 +7,7 @@ import numpy as np
 
 from ..graphs import GraphBuilder
 from .kernels import products
-from .linear_systems import solve_positive
-from .loops import in_double, iterate
+from .linear_systems import in_double, iterate, solve_positive
 from .writer import ModelWriter
 
 #: The signs of a lasso are taken once no entry moves in a step by more than this power of the machine
