@@ -25,8 +25,7 @@ class _CentersDefinition(ModelDefinition):
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         centers = op.parameter(model, self.centers, role="weight")
         squares = pairwise_distances(op, x, centers, "sqeuclidean")
-        # the centre is chosen, not differentiated
-        chosen = self.chosen(op, model, x, squares)
+        chosen = self.chosen(op, model, x, squares)  # not differentiated
         score, label = op.GatherElements(squares, chosen, axis=1), op.Squeeze(chosen, [1])
         transformed = guarded_sqrt(op, squares, op.float_dtype) if hasattr(model, "transform") else None
         label = self.label(op, model, label)
@@ -61,10 +60,8 @@ class AffinityPropagationDefinition(_CentersDefinition):
         if not hasattr(model, "cluster_centers_"):
             raise op.fail(model, "it has no predict, as its affinities were precomputed: fit it on features.")
         if not len(model.cluster_centers_):
-            raise op.fail(
-                model,
-                "it has no centres, as it did not converge: raise max_iter, damping or convergence_iter.",
-            )
+            reason = "it has no centres, as it did not converge: raise max_iter, damping or convergence_iter."
+            raise op.fail(model, reason)
         return super().write(op, model, x)
 
 
@@ -177,12 +174,10 @@ def _mahalanobis(op: ModelWriter, model: Any, x: str) -> tuple[str, str]:
     kind = model.covariance_type
     means = op.parameter(model, "means_", role="intercept")
     triangular = kind in ("full", "tied")
-    cholesky = op.parameter(
-        model,
-        "precisions_cholesky_",
-        role="weight" if triangular else "scale",
-        constraint=Triangular() if triangular else Positive(),
-    )
+    options: Any = {"role": "scale", "constraint": Positive()}
+    if triangular:
+        options = {"role": "weight", "constraint": Triangular()}
+    cholesky = op.parameter(model, "precisions_cholesky_", **options)
     if triangular:
         # near zero, products lose no digits that differences have
         centre = model.means_.mean(axis=0).astype(op.float_dtype)

@@ -14,9 +14,8 @@ def _undone(op: ModelWriter, model: Any, y: str, scale: Any, center: Any) -> str
     """Append ``y * scale + center``, None for neither."""
     values = [np.ravel(value) for value in (scale, center) if value is not None]
     if values and np.abs(np.concatenate(values)).max() > np.finfo(op.float_dtype).max:
-        raise op.fail(
-            model, f"it has values too large for {op.float_dtype}: give y in other units, or dtype='float64'."
-        )
+        what = f"it has values too large for {op.float_dtype}"
+        raise op.fail(model, f"{what}: give y in other units, or dtype='float64'.")
     y = y if scale is None else op.Mul(y, np.asarray(scale, dtype=op.float_dtype))
     return y if center is None else op.Add(y, np.asarray(center, dtype=op.float_dtype))
 

@@ -157,16 +157,10 @@ def _declare_classes(
     op: ModelWriter, score: str, label: str | None, classes: np.ndarray, probabilities: str | None
 ) -> None:
     """Declare that a fused operator makes classes and probabilities of scores."""
-    linear = op.fused.get(score)
-    if op.float_dtype != np.float32 or label is None or len(classes) < 2:
-        return
-    op.fused[label] = FusedClasses(
-        score,
-        label,
-        _table(classes),
-        probabilities or "",
-        linear if isinstance(linear, FusedLinear) else None,
-    )
+    if op.float_dtype == np.float32 and label is not None and len(classes) > 1:
+        linear = op.fused.get(score)
+        known = linear if isinstance(linear, FusedLinear) else None
+        op.fused[label] = FusedClasses(score, label, _table(classes), probabilities or "", known)
 
 
 def class_scores(op: ModelWriter, score: str, classes: np.ndarray, **outputs: Any) -> Scores:
@@ -199,10 +193,9 @@ def decisions(
     sigmoids: str | None = None,
     **outputs: Any,
 ) -> Scores:
-    """Return the outputs of a classifier without probabilities, of one score for two classes.
+    """Return the outputs of a classifier of one score for two classes; ``sigmoids`` are probabilities of it.
 
-    The second class is that of scores above zero, and of zero itself if ``zero_is_second``. ``sigmoids`` are
-    probabilities that are the sigmoids of the score.
+    The second class is that of scores above zero, and of zero itself if ``zero_is_second``.
     """
     if sigmoids is not None:
         outputs["probabilities"] = sigmoids
@@ -230,8 +223,7 @@ def indicator(op: ModelWriter, score: str, classes: np.ndarray, **outputs: Any) 
 def several_outputs(
     op: ModelWriter, scores: Sequence[str], labels: Sequence[str | None], classes: Any, **outputs: Any
 ) -> Scores:
-    """Return the outputs of a classifier of several outputs, each with classes of its own, labels of shape
-    (n, 1).
+    """Return the outputs of a classifier of several outputs, each with labels of shape (n, 1).
 
     An output of two classes has one score, whose sigmoid is the probability of the second; one of more
     classes has a score for each, under a softmax of their own.

@@ -57,6 +57,11 @@ def _kernel(op: ModelWriter, model: Any, x: str) -> str:
     return of_products(op, products(op, x, rows), model.kernel, gamma, coef0, degree)
 
 
+def dual_form(weights: np.ndarray) -> Form:
+    """Return the form of weights of samples, (n,) or (n, k), with a row for each output."""
+    return Reshaped((1, -1)) if weights.ndim == 1 else Transposed()
+
+
 def weighted_kernel(op: GraphBuilder, kernel: str, weights: str) -> str:
     """Return sums of kernels over support vectors, (n, k): of terms much larger, so in float64."""
     if op.float_dtype == np.float64:
@@ -216,9 +221,8 @@ class KernelRidgeDefinition(ModelDefinition):
         gamma = default_gamma(model.kernel, model.gamma, model.n_features_in_)
         options = gamma, float(model.coef0), float(model.degree)
         kernel = pairwise_kernel(op, x, rows, model.kernel, *options)
+        weights = op.parameter(model, "dual_coef_", form=dual_form(model.dual_coef_), role="weight")
         n_outputs = model.dual_coef_.size // len(model.dual_coef_)
-        form: Form = Reshaped((1, -1)) if model.dual_coef_.ndim == 1 else Transposed()
-        weights = op.parameter(model, "dual_coef_", form=form, role="weight")
         return regression(op, weighted_kernel(op, kernel, weights), n_outputs)
 
     def shape_predictions(self, model: Any, n_dimensions: int) -> None:

@@ -260,10 +260,8 @@ class HashingVectorizerDefinition(FeatureHasherDefinition):
 def hash_counts(op: ModelWriter, model: Any, texts: str, times: Any = 1, signed: bool = True) -> str:
     """Append the sums of ``times``, of int64, by the columns of the hashes of texts, with their signs."""
     if model.n_features > MOST:
-        raise op.fail(
-            model,
-            f"{model.n_features} columns are too many for a dense matrix: set n_features to {MOST} at most.",
-        )
+        what = f"{model.n_features} columns are too many for a dense matrix"
+        raise op.fail(model, f"{what}: set n_features to {MOST} at most.")
     found = op.node("MurmurHash3", texts, domain=MICROSOFT, seed=0, positive=0)
     found = op.Cast(found, to=TensorProto.INT64)
     column = op.Mod(op.Abs(found), model.n_features)
