@@ -9,7 +9,7 @@ from .. import losses
 from .base import ModelDefinition, Objective
 from .constraints.signs import NotNegative
 from .forms import Reshaped, Transposed
-from .fused_linear import FusedLinear
+from .fusion import FusedLinear
 from .objectives import elastic
 from .scores import Scores, binary_classes, class_scores, decisions, indicator, one_against_rest, regression
 from .writer import ModelWriter

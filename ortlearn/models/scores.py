@@ -11,7 +11,7 @@ from onnx import TensorProto
 
 from ..exceptions import ConversionError
 from .columns import LOWEST
-from .fused_linear import FusedClasses, FusedLinear
+from .fusion import FusedClasses, FusedLinear
 from .label_positions import Positions
 
 if TYPE_CHECKING:
