@@ -41,10 +41,7 @@ class _CentersDefinition(ModelDefinition):
 
 
 class KMeansDefinition(_CentersDefinition):
-    """KMeans and MiniBatchKMeans: the nearest centre; the sum of the losses of samples is the inertia.
-
-    Lloyd, S. P., "Least squares quantization in PCM", IEEE Transactions on Information Theory 28, 1982.
-    """
+    """KMeans and MiniBatchKMeans: the nearest centre (Lloyd, "Least squares quantization in PCM", 1982)."""
 
     loss: type[BaseLoss] | None = RowObjective
 
@@ -153,10 +150,7 @@ class GaussianMixtureDefinition(ModelDefinition):
 
 
 class BayesianGaussianMixtureDefinition(GaussianMixtureDefinition):
-    """BayesianGaussianMixture: the same with expected logarithms of weights and of determinants, as fitted.
-
-    They are digamma functions of parameters of distributions (Bishop, 2006, equations 10.65 and 10.66).
-    """
+    """BayesianGaussianMixture: the same with expected logarithms (Bishop, equations 10.65 and 10.66)."""
 
     loss = None  # the bound that is maximised has divergences from the prior besides
 

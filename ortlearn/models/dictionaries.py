@@ -102,10 +102,7 @@ class _Path:
 
 
 def _matching_pursuit(op: ModelWriter, model: Any, x: str, rows: str) -> str:
-    """Append codes that the atom joins with which the residual correlates most, once for each entry.
-
-    Pati, Rezaiifar and Krishnaprasad, "Orthogonal matching pursuit", Asilomar conference, 1993.
-    """
+    """Append codes that the atom joins with which the residual correlates most (Pati et al., 1993)."""
     path, residual = _Path(op, model, rows), x
     factors = ""
     for _ in range(_n_nonzero(model)):

@@ -37,10 +37,7 @@ class DummyRegressorDefinition(ModelDefinition):
 
 
 class DummyClassifierDefinition(ModelDefinition):
-    """DummyClassifier: one class, or the shares of the samples, which minimise the log loss.
-
-    Bishop, "Pattern Recognition and Machine Learning", 2006, equation 2.35.
-    """
+    """DummyClassifier: one class, or shares of samples, minima of the log loss (Bishop, 2006, 2.35)."""
 
     takes_columns = True
     flexible = False

@@ -11,45 +11,27 @@ from sklearn.multiclass import OneVsRestClassifier, _ConstantPredictor
 
 from ..losses import LogLoss
 from .base import ModelDefinition, Objective
+from .columns import LOWEST
 from .coupling import pair_table
-from .ensembles import (
-    MembersDefinition,
-    decision_of,
-    given,
-    label_column,
-    logit_of,
-    positive_probability,
-    response,
-    write_members,
-)
+from .ensembles import MembersDefinition, given, label_column, logit_of, response, write_members
 from .forms import Transposed
 from .objectives import common_objective
-from .scores import (
-    LOWEST,
-    Scores,
-    classification,
-    decisions,
-    indicator,
-    label_of,
-    regression,
-    several_outputs,
-)
+from .scores import Scores, classification, decisions, indicator, label_of, regression, several_outputs
 from .writer import ModelWriter
 
 
 def _decisions(op: ModelWriter, model: Any, members: list[Scores]) -> str:
     """Return the decisions of members of two classes side by side; empty where one has none."""
-    found = [decision_of(member) for member in members]
-    if None in found or not all(hasattr(member, "decision_function") for member in model.estimators_):
-        return ""
-    return op.joined([name for name in found if name is not None])
+    found = [scores.decided for scores in members]
+    known = all(found) and all(hasattr(member, "decision_function") for member in model.estimators_)
+    return op.joined(found) if known else ""
 
 
 def _probabilities(op: ModelWriter, model: Any, members: list[Scores]) -> str | None:
     """Return the probabilities of the second classes side by side; None where a member has none."""
     if not all(hasattr(member, "predict_proba") for member in model.estimators_):
         return None
-    return op.joined([positive_probability(op, member) for member in members])
+    return op.joined([given(op, member, "predict_proba") for member in members])
 
 
 def _responses(op: ModelWriter, model: Any, members: list[Scores]) -> str:

@@ -29,9 +29,6 @@ __all__ = [
     "transformation",
 ]
 
-#: Labels of outliers and inliers.
-OUTLIERS = np.array([-1, 1])
-
 
 @dataclass(frozen=True)
 class Scores:
@@ -103,6 +100,11 @@ class Scores:
     def has_decisions(self) -> bool:
         """Whether the graph has what ``decision_function`` returns."""
         return self.decision != ""
+
+    @property
+    def decided(self) -> str:
+        """Tensor that ``decision_function`` returns; empty where the graph does not have it."""
+        return self.score if self.decision is None else self.decision
 
     @property
     def predicted(self) -> str:
@@ -206,6 +208,11 @@ def decisions(
     if not zero_is_second:  # the operator takes the first of equal ones
         _declare_classes(op, score, label, classes, sigmoids)
     return Scores("classification", score, 1, "sigmoid", **{"label": label, "classes": classes, **outputs})
+
+
+def detection(op: ModelWriter, score: str, zero_is_inlier: bool = True) -> Scores:
+    """Return the outputs of a detector of outliers, -1, from decisions that are above zero for inliers, 1."""
+    return decisions(op, score, np.array([-1, 1]), zero_is_second=zero_is_inlier)
 
 
 def binary_classes(op: ModelWriter, score: str, classes: np.ndarray, **outputs: Any) -> Scores:

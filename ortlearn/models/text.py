@@ -215,11 +215,7 @@ PADDING = " \ue000 no token \ue000 "
 
 
 class FeatureHasherDefinition(ModelDefinition):
-    """FeatureHasher of texts: how often each hash is in a sample, less those of a negative hash.
-
-    The hash is the signed 32-bit MurmurHash3 of the text in UTF-8 (Weinberger, K. et al., "Feature hashing
-    for large scale multitask learning", ICML 2009).
-    """
+    """FeatureHasher of texts: counts of signed 32-bit MurmurHash3 of UTF-8 (Weinberger et al., ICML 2009)."""
 
     untrained = "it counts hashes of texts, and learns no numbers"
     takes_columns = True
