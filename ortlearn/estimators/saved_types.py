@@ -10,7 +10,7 @@ from ..losses import PerOutputLoss, PerPositionLoss, RowObjective, SignedLabelLo
 from ..models import Positions, Scores
 from ..models.constraints import sets, signs
 from ..models.constraints.reparametrisation import Reparametrisation
-from ..models.fused_linear import FusedClasses, FusedLinear
+from ..models.fusion import FusedClasses, FusedLinear
 from ..models.trees.fused import FusedTrees
 from ..models.trees.nodes import Nodes
 from ..models.weight import Weight

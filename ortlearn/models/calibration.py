@@ -6,7 +6,7 @@ from typing import Any
 from ..losses import LogLoss
 from .base import ModelDefinition, Objective, Route
 from .constraints.signs import Positive
-from .ensembles import decision_of, given, mean
+from .ensembles import mean, response
 from .isotonic import interpolated
 from .scores import Scores, binary_classes, class_scores, classes_of_probabilities
 from .writer import ModelWriter
@@ -44,42 +44,25 @@ def _calibrated(op: ModelWriter, part: Any, x: str, path: str) -> tuple[str | No
     scores = op.write(part.estimator, x, f"{path}.estimator")
     if part.method == "temperature":
         return _tempered(op, part, scores, path)
-    given, binary = _response(op, part, scores), len(part.classes) == 2
+    found, binary = response(op, part.estimator, scores), len(part.classes) == 2
     columns, logits = [], []
     for i, calibrator in enumerate(part.calibrators):
         with op.inside(f"{path}.calibrators[{i}]"):
-            column = given if binary else op.Gather(given, [i], axis=1)
-            logit, share = CALIBRATORS[part.method](op, calibrator, column)
-        logits.append(logit)
-        columns.append(share)
-    score = None if None in logits else op.joined([name for name in logits if name is not None])
-    if binary:
-        return score, op.of_two_classes(columns[0])
+            column = found if binary else op.Gather(found, [i], axis=1)
+            if part.method == "isotonic":
+                columns.append(interpolated(op, calibrator, column, 0.0, 1.0))
+            else:
+                logits.append(_logit(op, calibrator, column))
+                columns.append(op.Sigmoid(logits[-1]))
+    score = op.joined(logits) if logits else None
     shares = op.joined(columns)
-    total = op.ReduceSum(shares, [1], keepdims=1)
-    none = op.Equal(total, 0.0)  # every class has the same share then
-    return score, op.Where(none, 1.0 / len(columns), op.Div(shares, op.Where(none, 1.0, total)))
+    return score, op.of_two_classes(shares) if binary else op.over_sum(shares, 1.0 / len(columns))
 
 
-def _response(op: ModelWriter, part: Any, scores: Scores) -> str:
-    """Return what is calibrated: decisions where the classifier has them, or else probabilities."""
-    by_decision = hasattr(part.estimator, "decision_function")
-    if by_decision and decision_of(scores) is None:
-        raise op.fail(part.estimator, "the graph does not have its decision_function.")
-    return given(op, scores, "decision_function" if by_decision else "predict_proba")
-
-
-def _sigmoid(op: ModelWriter, calibrator: Any, column: str) -> tuple[str | None, str]:
-    """Append ``1 / (1 + exp(a f + b))`` (Platt, 1999)."""
+def _logit(op: ModelWriter, calibrator: Any, column: str) -> str:
+    """Append ``-(a f + b)`` (Platt, 1999)."""
     slope = op.parameter(calibrator, "a_", role="scale", constraint=Positive(-1))
-    shift = op.parameter(calibrator, "b_", role="intercept")
-    logit = op.Neg(op.Add(op.Mul(column, slope), shift))
-    return logit, op.Sigmoid(logit)
-
-
-def _isotonic(op: ModelWriter, calibrator: Any, column: str) -> tuple[str | None, str]:
-    """Append the line through the thresholds around a score."""
-    return None, interpolated(op, calibrator, column, 0.0, 1.0)  # probabilities
+    return op.Neg(op.Add(op.Mul(column, slope), op.parameter(calibrator, "b_", role="intercept")))
 
 
 def _tempered(op: ModelWriter, part: Any, scores: Scores, path: str) -> tuple[str, str]:
@@ -88,12 +71,11 @@ def _tempered(op: ModelWriter, part: Any, scores: Scores, path: str) -> tuple[st
         beta = op.parameter(part.calibrators[0], "beta_", role="scale", constraint=Positive())
     binary, by_decision = len(part.classes) == 2, hasattr(part.estimator, "decision_function")
     if by_decision and binary:  # the logits of the classes are -f and f
-        logit = op.Mul(op.Mul(_response(op, part, scores), beta), 2.0)
+        logit = op.Mul(op.Mul(response(op, part.estimator, scores), beta), 2.0)
         return logit, op.of_two_classes(op.Sigmoid(logit))
-    given = _response(op, part, scores) if by_decision else op.Log(op.Add(str(scores.probabilities), 1e-12))
-    logits = op.Mul(given, beta)
+    if by_decision:
+        logits = op.Mul(response(op, part.estimator, scores), beta)
+    else:
+        logits = op.Mul(op.Log(op.Add(str(scores.probabilities), 1e-12)), beta)
     shares = op.Softmax(logits, axis=1)
     return op.difference(logits) if binary else logits, shares
-
-
-CALIBRATORS = {"sigmoid": _sigmoid, "isotonic": _isotonic}

@@ -25,8 +25,7 @@ class _CentersDefinition(ModelDefinition):
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         centers = op.parameter(model, self.centers, role="weight")
         squares = pairwise_distances(op, x, centers, "sqeuclidean")
-        # the centre is chosen, not differentiated
-        chosen = self.chosen(op, model, x, squares)
+        chosen = self.chosen(op, model, x, squares)  # not differentiated
         score, label = op.GatherElements(squares, chosen, axis=1), op.Squeeze(chosen, [1])
         transformed = guarded_sqrt(op, squares, op.float_dtype) if hasattr(model, "transform") else None
         label = self.label(op, model, label)
@@ -42,10 +41,7 @@ class _CentersDefinition(ModelDefinition):
 
 
 class KMeansDefinition(_CentersDefinition):
-    """KMeans and MiniBatchKMeans: the nearest centre; the sum of the losses of samples is the inertia.
-
-    Lloyd, S. P., "Least squares quantization in PCM", IEEE Transactions on Information Theory 28, 1982.
-    """
+    """KMeans and MiniBatchKMeans: the nearest centre (Lloyd, "Least squares quantization in PCM", 1982)."""
 
     loss: type[BaseLoss] | None = RowObjective
 
@@ -61,10 +57,8 @@ class AffinityPropagationDefinition(_CentersDefinition):
         if not hasattr(model, "cluster_centers_"):
             raise op.fail(model, "it has no predict, as its affinities were precomputed: fit it on features.")
         if not len(model.cluster_centers_):
-            raise op.fail(
-                model,
-                "it has no centres, as it did not converge: raise max_iter, damping or convergence_iter.",
-            )
+            reason = "it has no centres, as it did not converge: raise max_iter, damping or convergence_iter."
+            raise op.fail(model, reason)
         return super().write(op, model, x)
 
 
@@ -156,10 +150,7 @@ class GaussianMixtureDefinition(ModelDefinition):
 
 
 class BayesianGaussianMixtureDefinition(GaussianMixtureDefinition):
-    """BayesianGaussianMixture: the same with expected logarithms of weights and of determinants, as fitted.
-
-    They are digamma functions of parameters of distributions (Bishop, 2006, equations 10.65 and 10.66).
-    """
+    """BayesianGaussianMixture: the same with expected logarithms (Bishop, equations 10.65 and 10.66)."""
 
     loss = None  # the bound that is maximised has divergences from the prior besides
 
@@ -177,12 +168,10 @@ def _mahalanobis(op: ModelWriter, model: Any, x: str) -> tuple[str, str]:
     kind = model.covariance_type
     means = op.parameter(model, "means_", role="intercept")
     triangular = kind in ("full", "tied")
-    cholesky = op.parameter(
-        model,
-        "precisions_cholesky_",
-        role="weight" if triangular else "scale",
-        constraint=Triangular() if triangular else Positive(),
-    )
+    options: Any = {"role": "scale", "constraint": Positive()}
+    if triangular:
+        options = {"role": "weight", "constraint": Triangular()}
+    cholesky = op.parameter(model, "precisions_cholesky_", **options)
     if triangular:
         # near zero, products lose no digits that differences have
         centre = model.means_.mean(axis=0).astype(op.float_dtype)

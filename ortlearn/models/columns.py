@@ -107,6 +107,13 @@ class SampleWriter(GraphBuilder):
         first, second = (self.Gather(matrix, [column], axis=1) for column in (0, 1))
         return self.Sub(second, first)
 
+    def over_sum(self, shares: str, of_none: float | None = None) -> str:
+        """Return numbers divided by the sum of their row; ``of_none`` where it is zero, zeros by default."""
+        total = self.ReduceSum(shares, [1], keepdims=1)
+        none = self.Equal(total, 0.0)
+        result = self.Div(shares, self.Where(none, 1.0, total))
+        return result if of_none is None else self.Where(none, of_none, result)
+
     def log_sigmoids(self, score: str) -> str:
         """Return the logarithms of the sigmoids of scores."""
         return self.Neg(softplus(self, self.Neg(score)))

@@ -15,8 +15,7 @@ from onnx import TensorProto
 
 from ..graphs import GraphBuilder
 from .distances import reduced
-from .linear_systems import solve_positive
-from .loops import elem_type, iterate
+from .linear_systems import elem_type, iterate, solve_positive
 
 #: How close to 0 and 1 libsvm lets the probability of a pair come.
 PAIR_BOUND = 1e-7
@@ -49,10 +48,7 @@ def disagreement(op: GraphBuilder, first: str, n_classes: int) -> str:
 
 
 def coupled_probabilities(op: GraphBuilder, matrix: str, n_classes: int) -> str:
-    """Return the probabilities of classes, (n, n_classes), as libsvm finds them by descent on coordinates.
-
-    It stops early, a few thousandths from the minimum: to do what it does is to stop where it stops.
-    """
+    """Return probabilities, (n, n_classes), by descent on coordinates that stops where libsvm stops."""
     identity = np.eye(n_classes, dtype=op.float_dtype)
     diagonal = op.ReduceSum(op.Mul(matrix, identity), [2], keepdims=0)
     start = op.Add(op.Mul(diagonal, 0.0), 1 / n_classes), (elem_type(op), [None, n_classes])

@@ -46,14 +46,12 @@ def _dictionary(model: Any) -> np.ndarray:
 
 def _strength(model: Any) -> float:
     """Return the factor of the absolute values, or the threshold."""
-    alpha = getattr(model, "alpha", 1.0) if model.transform_alpha is None else model.transform_alpha
-    return float(alpha)
+    return float(getattr(model, "alpha", 1.0) if model.transform_alpha is None else model.transform_alpha)
 
 
 def _n_nonzero(model: Any) -> int:
     n_components, n_features = _dictionary(model).shape
-    default = min(max(n_features / 10, 1), n_components)
-    return int(model.transform_n_nonzero_coefs or default)
+    return int(model.transform_n_nonzero_coefs or min(max(n_features / 10, 1), n_components))
 
 
 def _lasso(op: ModelWriter, model: Any, x: str, rows: str) -> str:
@@ -73,12 +71,9 @@ class _Path:
         self.places: list[str] = []  # which atom it is, of shape (n, 1, size), zeros where none joined
         self.ones: list[str] = []  # whether one joined, of shape (n, 1, 1)
 
-    def used(self) -> str | None:
+    def used(self) -> str:
         """Append which atoms are in the code, of shape (n, size)."""
-        if not self.places:
-            return None
-        op = self.op
-        return op.ReduceSum(op.Concat(*self.places, axis=1), [1], keepdims=0)
+        return self.op.ReduceSum(self.op.Concat(*self.places, axis=1), [1], keepdims=0)
 
     def join(self, number: str, place: str, joins: str) -> None:
         """Add an atom: its number (n, 1), its place (n, size), and 1 or 0, whether it joins (n, 1)."""
@@ -107,20 +102,16 @@ class _Path:
 
 
 def _matching_pursuit(op: ModelWriter, model: Any, x: str, rows: str) -> str:
-    """Append codes that the atom joins with which the residual correlates most, once for each entry.
-
-    Pati, Rezaiifar and Krishnaprasad, "Orthogonal matching pursuit", Asilomar conference, 1993.
-    """
+    """Append codes that the atom joins with which the residual correlates most (Pati et al., 1993)."""
     path, residual = _Path(op, model, rows), x
     factors = ""
     for _ in range(_n_nonzero(model)):
         sizes = op.Abs(products(op, residual, rows))
         number = op.ArgMax(sizes, axis=1, keepdims=1)
-        place, used = path.one_hot(number), path.used()
-        largest = op.ReduceMax(sizes, [1], keepdims=1)
+        place, largest = path.one_hot(number), op.ReduceMax(sizes, [1], keepdims=1)
         joins = op.Greater(op.Mul(largest, largest), float(np.finfo(op.float_dtype).eps))
-        if used is not None:
-            again = op.ReduceSum(op.Mul(used, place), [1], keepdims=1)
+        if path.places:
+            again = op.ReduceSum(op.Mul(path.used(), place), [1], keepdims=1)
             joins = op.And(joins, op.Less(again, 0.5))
         path.join(number, place, op.Cast(joins, to=op.elem_type))
         right = op.ReduceSum(op.Mul(op.Concat(*path.atoms, axis=1), op.Unsqueeze(x, [1])), [2], keepdims=1)
@@ -139,18 +130,17 @@ def _least_angles(op: ModelWriter, model: Any, x: str, rows: str) -> str:
     atoms = np.asarray(_dictionary(model), dtype=np.float64)
     units = atoms / np.maximum(np.linalg.norm(atoms, axis=1, keepdims=True), np.finfo(np.float64).tiny)
     if np.triu(np.abs(units @ units.T), 1).max() > 1 - DEGENERATE:
-        raise op.fail(
-            model,
-            "two of its atoms point the same way, and least angles take either: leave one of them out, or "
-            "set transform_algorithm to 'omp' or 'lasso_lars'.",
+        reason = (
+            "two of its atoms point the same way, and least angles take either: leave one of them out, or"
         )
+        raise op.fail(model, f"{reason} set transform_algorithm to 'omp' or 'lasso_lars'.")
     path, residual = _Path(op, model, rows), x
     signs, codes, crossed = "", "", ""
     for _ in range(_n_nonzero(model)):
-        correlations, used = products(op, residual, rows), path.used()
+        correlations = products(op, residual, rows)
         sizes = op.Abs(correlations)
-        if used is not None:
-            sizes = op.Where(op.Greater(used, 0.5), -1.0, sizes)
+        if path.places:
+            sizes = op.Where(op.Greater(path.used(), 0.5), -1.0, sizes)
         number = op.ArgMax(sizes, axis=1, keepdims=1)
         entering = op.GatherElements(correlations, number, axis=1)
         above, below = (op.Cast(side(entering, 0.0), to=op.elem_type) for side in (op.Greater, op.Less))
@@ -164,7 +154,7 @@ def _least_angles(op: ModelWriter, model: Any, x: str, rows: str) -> str:
         factors = path.solve(signs)
         direction = path.combined(factors, path.atoms)
         rates, level = products(op, direction, rows), op.Abs(entering)
-        step = _first_knot(op, correlations, rates, level, str(path.used()))
+        step = _first_knot(op, correlations, rates, level, path.used())
         signs, crossed = _turned(op, signs, codes, factors, step)
         codes = op.Add(codes, op.Mul(factors, op.Unsqueeze(step, [2])))
         residual = op.Sub(residual, op.Mul(direction, step))
@@ -187,10 +177,8 @@ def _first_knot(op: ModelWriter, correlations: str, rates: str, level: str, used
     """Append how far it is until an atom that is not used correlates as much as those that are: (n, 1)."""
     far = float(np.finfo(op.float_dtype).max)
     active, found = op.Greater(used, 0.5), [level]
-    for gap, rate in (
-        (op.Sub(level, correlations), op.Sub(1.0, rates)),
-        (op.Add(level, correlations), op.Add(rates, 1.0)),
-    ):
+    above = op.Sub(level, correlations), op.Sub(1.0, rates)
+    for gap, rate in (above, (op.Add(level, correlations), op.Add(rates, 1.0))):
         # an atom in use may have a rate of zero here
         rate = op.Where(op.Or(active, op.Equal(rate, 0.0)), 1.0, rate)
         distance = op.Div(gap, rate)

@@ -11,7 +11,7 @@ from .distances import pairwise_distances
 from .forms import FactorOfInverse
 from .kernels import products
 from .linear import linear_scores
-from .scores import OUTLIERS, Scores, binary_classes, class_scores, classification, decisions
+from .scores import Scores, binary_classes, class_scores, classification, detection
 from .writer import ModelWriter
 
 
@@ -89,11 +89,7 @@ class NearestCentroidDefinition(ModelDefinition):
 
 
 class EllipticEnvelopeDefinition(ModelDefinition):
-    """EllipticEnvelope: ``-|R (x - location_)|^2 - offset_``, with ``R'R`` the inverse of ``covariance_``.
-
-    Rousseeuw, P. J. and Van Driessen, K., "A fast algorithm for the minimum covariance determinant
-    estimator", Technometrics 41, 1999.
-    """
+    """EllipticEnvelope: ``-|R (x - location_)|^2 - offset_``, ``R'R = covariance_^-1`` (Rousseeuw, 1999)."""
 
     def covers(self, model: Any) -> bool:
         eigenvalues = np.linalg.eigvalsh(model.covariance_)
@@ -106,7 +102,7 @@ class EllipticEnvelopeDefinition(ModelDefinition):
         whitened = products(op, centred, factor)
         distances = op.ReduceSum(op.Mul(whitened, whitened), [1], keepdims=1)
         decision = op.Sub(op.Neg(distances), op.parameter(model, "offset_", role="intercept"))
-        return decisions(op, decision, OUTLIERS, zero_is_second=True)
+        return detection(op, decision)
 
     def finish(self, model: Any) -> None:
         if model.store_precision:

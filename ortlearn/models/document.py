@@ -99,7 +99,10 @@ def write_model(
         name = name if op.claim(name) else op.unique(name)  # a column of X may be called "label", too
         op.node("Identity", tensor, outputs=[name])
         outputs.append(make_value_info(name, known))
-    given = [make_value_info(name, _with_rows(known)) for name, known in inputs.items()]
+    shapes = {name: known.shape and ("N", *known.shape[1:]) for name, known in inputs.items()}
+    given = [
+        make_value_info(name, TensorType(known.elem_type, shapes[name])) for name, known in inputs.items()
+    ]
     graph = helper.make_graph(op.nodes, "model", given, outputs, op.initializers)
     versions = {**op.opsets, "": OPSET}
     if "ai.onnx.ml" in versions:
@@ -130,10 +133,6 @@ def _samples(
     return Columns(
         tuple(op.set_type(op.Gather(name, [i], axis=1), known.elem_type, (None, 1)) for i in range(width))
     )
-
-
-def _with_rows(known: TensorType) -> TensorType:
-    return known if known.shape is None else TensorType(known.elem_type, ("N", *known.shape[1:]))
 
 
 def _outputs(op: ModelWriter, scores: Scores, elem_type: int) -> dict[str, tuple[str, TensorType]]:

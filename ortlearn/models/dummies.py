@@ -37,10 +37,7 @@ class DummyRegressorDefinition(ModelDefinition):
 
 
 class DummyClassifierDefinition(ModelDefinition):
-    """DummyClassifier: one class, or the shares of the samples, which minimise the log loss.
-
-    Bishop, "Pattern Recognition and Machine Learning", 2006, equation 2.35.
-    """
+    """DummyClassifier: one class, or shares of samples, minima of the log loss (Bishop, 2006, 2.35)."""
 
     takes_columns = True
     flexible = False
@@ -48,31 +45,25 @@ class DummyClassifierDefinition(ModelDefinition):
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         if model.strategy in ("stratified", "uniform"):
-            raise op.fail(
-                model,
+            what = (
                 f"strategy={model.strategy!r} draws predictions at random, and a graph computes the same ones"
-                " every time: fit with strategy='prior'.",
             )
+            raise op.fail(model, f"{what} every time: fit with strategy='prior'.")
         if model.n_outputs_ == 1:
             prior, shares = self._shares(op, model, x, model.classes_)
             score = op.log_shares(prior)
             return classification(op, score, "softmax", shares, model.classes_, probabilities=shares)
-        priors, found = zip(*(self._shares(op, model, x, *own) for own in _outputs(model)), strict=True)
+        parts = [self._shares(op, model, x, own, i) for i, own in enumerate(model.classes_)]
+        priors, found = zip(*parts, strict=True)
         return classes_of_shares(op, found, model.classes_, scored=priors)
 
     def _shares(
         self, op: ModelWriter, model: Any, x: Any, classes: np.ndarray, output: int | None = None
     ) -> tuple[str, str]:
         """Append the prior probabilities of the classes of an output, and those that are predicted."""
-        prior = op.parameter(
-            model,
-            "class_prior_",
-            index=output,
-            role="intercept",
-            constraint=Simplex(),
-            reason="predictions do not depend on it" if model.strategy == "constant" else "",
-        )
-        prior = op.for_each_sample(x, prior)
+        reason = "predictions do not depend on it" if model.strategy == "constant" else ""
+        options: Any = {"index": output, "role": "intercept", "constraint": Simplex(), "reason": reason}
+        prior = op.for_each_sample(x, op.parameter(model, "class_prior_", **options))
         if model.strategy == "prior":
             return prior, prior
         if model.strategy == "most_frequent":
@@ -80,8 +71,3 @@ class DummyClassifierDefinition(ModelDefinition):
         constant = np.ravel(model.constant)[output or 0]
         chosen = op.constant((np.asarray(classes) == constant).astype(op.float_dtype))
         return prior, op.for_each_sample(x, chosen)
-
-
-def _outputs(model: Any) -> list[tuple[np.ndarray, int]]:
-    """Return the classes of each output, and its number."""
-    return [(classes, output) for output, classes in enumerate(model.classes_)]

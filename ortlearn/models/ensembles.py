@@ -52,20 +52,9 @@ def aligned(op: ModelWriter, matrix: str, columns: Sequence[int], count: int) ->
     return op.MatMul(matrix, np.eye(count, dtype=op.float_dtype)[positions])
 
 
-def positive_probability(op: ModelWriter, scores: Scores) -> str:
-    """Return the probability of the second of two classes, of shape (n, 1)."""
-    assert isinstance(scores.probabilities, str)
-    return op.Gather(scores.probabilities, [1], axis=1)
-
-
 def logit_of(op: ModelWriter, scores: Scores) -> str:
     """Return the logit of the second of two classes, of shape (n, 1)."""
     return scores.score if scores.n_outputs == 1 else op.difference(scores.score)
-
-
-def decision_of(scores: Scores) -> str | None:
-    """Return what ``decision_function`` of a classifier gives, None where the graph does not have it."""
-    return None if scores.decision == "" else scores.decision or scores.score
 
 
 def shares_of(op: ModelWriter, scores: Scores) -> str:
@@ -89,6 +78,14 @@ def predicted_classes(op: ModelWriter, scores: Scores) -> str:
     return op.Cast(equal, to=op.elem_type)
 
 
+def response(op: ModelWriter, estimator: Any, scores: Scores) -> str:
+    """Return decisions as columns where a classifier has them, or else probabilities."""
+    by_decision = hasattr(estimator, "decision_function")
+    if by_decision and not scores.decided:
+        raise op.fail(estimator, "the graph does not have its decision_function.")
+    return given(op, scores, "decision_function" if by_decision else "predict_proba")
+
+
 def label_column(op: ModelWriter, scores: Scores, elem_type: int = TensorProto.INT64) -> str:
     """Return labels of shape (n,) as a column of numbers."""
     return op.Reshape(op.Cast(str(scores.label), to=elem_type), [-1, 1])
@@ -101,8 +98,10 @@ def given(op: ModelWriter, scores: Scores, method: str) -> str:
     if method == "predict":
         return label_column(op, scores, op.elem_type)
     if method == "decision_function":
-        return str(decision_of(scores))
-    shares = positive_probability(op, scores) if len(scores.classes) == 2 else str(scores.probabilities)
+        return scores.decided
+    shares = str(scores.probabilities)
+    if len(scores.classes) == 2:
+        shares = op.Gather(shares, [1], axis=1)
     return op.Log(shares) if method == "predict_log_proba" else shares
 
 
@@ -168,9 +167,9 @@ class BaggingDefinition(MembersDefinition):
         members = write_members(op, model, x, model.estimators_features_)
         if not hasattr(model, "classes_"):
             return regression(op, mean(op, [m.predicted for m in members]), members[0].n_outputs)
-        found = [decision_of(member) for member in members]
-        has_decision = hasattr(model, "decision_function") and None not in found
-        decision = mean(op, [str(name) for name in found]) if has_decision else ""
+        found = [member.decided for member in members]
+        has_decision = hasattr(model, "decision_function") and all(found)
+        decision = mean(op, found) if has_decision else ""
         if not hasattr(model.estimators_[0], "predict_proba"):
             return _voted(op, members, None, model.classes_, has_probabilities=True, decision=decision)
         count = len(model.classes_)

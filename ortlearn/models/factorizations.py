@@ -14,8 +14,7 @@ from ..losses import RowObjective
 from .base import ModelDefinition, Objective
 from .constraints.signs import NotNegative, Positive
 from .kernels import products
-from .linear_systems import LARGEST
-from .loops import elem_type, in_double, iterate
+from .linear_systems import LARGEST, elem_type, in_double, iterate
 from .objectives import elastic
 from .scores import Scores, transformation
 from .special_functions import digamma
@@ -184,11 +183,7 @@ def _multiplied(op: ModelWriter, parts: _Factorization, max_iter: int, step: Cal
 def _pass(
     gram: str, correlations: str, size: int, tol: float, op: GraphBuilder, number: str, codes: str, first: str
 ) -> tuple[str, str, str]:
-    """Append a pass over the coordinates of the codes, the last one once slopes are small beside the first.
-
-    Cichocki and Phan, "Fast local algorithms for large scale nonnegative matrix and tensor factorizations",
-    IEICE Transactions on Fundamentals 92, 2009. A coordinate without curvature stays where it is.
-    """
+    """Append a pass over coordinates; those without curvature stay (Cichocki and Phan, IEICE 92, 2009)."""
     slopes = op.Sub(op.MatMul(codes, gram), correlations)
     steps: list[tuple[str, str, str]] = []
     for i in range(size):

@@ -18,13 +18,12 @@ from .base import ModelDefinition
 from .constraints.signs import Positive
 from .coupling import pair_table
 from .distances import pairwise_distances
-from .forms import Form, Reshaped, Transposed
+from .forms import Form, Reshaped
 from .kernels import METRIC_OF, PAIRWISE, of_products, pairwise_kernel, products, unit_rows
-from .matern import matern
 from .multiclass import pair_decisions
 from .scores import Scores, classes_of_probabilities, classification, decisions, regression
-from .special_functions import erf
-from .support_vectors import weighted_kernel
+from .special_functions import erf, matern
+from .support_vectors import dual_form, weighted_kernel
 from .writer import FITTED, ModelWriter
 
 HYPER = "fitted hyper-parameter of the kernel"
@@ -105,15 +104,10 @@ def _varies(kernel: Any) -> bool:
     return not isinstance(kernel, kernels.ConstantKernel | kernels.WhiteKernel)
 
 
-def _rbf(kernel: _Kernel, part: Any, path: str) -> str:
-    # exp(-d^2 / 2), d = |x / l - y / l|
-    squares = kernel.distances("sqeuclidean", kernel.number(path, "length_scale"))
-    return kernel.op.Exp(kernel.op.Mul(squares, -0.5))
-
-
 def _matern(kernel: _Kernel, part: Any, path: str) -> str:
+    # RBF is that of infinite nu
     squares = kernel.distances("sqeuclidean", kernel.number(path, "length_scale"))
-    return matern(kernel.op, squares, part.nu)
+    return matern(kernel.op, squares, getattr(part, "nu", np.inf))
 
 
 def _rational_quadratic(kernel: _Kernel, part: Any, path: str) -> str:
@@ -153,7 +147,7 @@ def _pairwise(kernel: _Kernel, part: Any, path: str, itself: bool) -> str:
 OF_DISTANCES: dict[type, Callable[[_Kernel, Any, str], str]] = {
     kernels.ExpSineSquared: _exp_sine_squared,
     kernels.Matern: _matern,
-    kernels.RBF: _rbf,
+    kernels.RBF: _matern,
     kernels.RationalQuadratic: _rational_quadratic,
 }
 
@@ -164,9 +158,8 @@ class GaussianProcessRegressorDefinition(ModelDefinition):
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         kernel = _Kernel(op, model, x).matrix()
         n_outputs = model.alpha_.size // len(model.alpha_)
-        form: Form = Reshaped((1, -1)) if model.alpha_.ndim == 1 else Transposed()
-        mean = weighted_kernel(op, kernel, op.parameter(model, "alpha_", form=form, role="weight"))
-        flat = Reshaped((-1,))
+        weights = op.parameter(model, "alpha_", form=dual_form(model.alpha_), role="weight")
+        mean, flat = weighted_kernel(op, kernel, weights), Reshaped((-1,))
         if model.normalize_y:
             std = op.parameter(model, "_y_train_std", form=flat, role="scale", constraint=Positive())
             mean = op.Mul(mean, std)

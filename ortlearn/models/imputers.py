@@ -104,11 +104,7 @@ def _imputed_text(op: ModelWriter, model: Any, x: Columns, position: int) -> str
 
 
 class IterativeImputerDefinition(ModelDefinition):
-    """IterativeImputer: each column is predicted from others where it is missing, round after round.
-
-    Azur, M. J. et al., "Multiple imputation by chained equations: what is it and how does it work?",
-    International Journal of Methods in Psychiatric Research 20, 2011.
-    """
+    """IterativeImputer: each column is predicted from others, round after round (Azur et al., 2011)."""
 
     def covers(self, model: Any) -> bool:
         return not model.sample_posterior  # which is drawn at random

@@ -92,9 +92,6 @@ def _log_integral(op: ModelWriter, model: Any) -> float:
     one = type(tree)(place, metric=model.metric, **(model.metric_params or {}))
     density = float(one.kernel_density(place, h=1.0, kernel=model.kernel, rtol=0, return_log=True)[0])
     if not math.isfinite(density):
-        raise op.fail(
-            model,
-            f"scikit-learn has no constant for the kernel {model.kernel!r} of {place.size} features, and "
-            "scores no sample: use another kernel.",
-        )
+        what = f"scikit-learn has no constant for the kernel {model.kernel!r} of {place.size} features"
+        raise op.fail(model, f"{what}, and scores no sample: use another kernel.")
     return -density

@@ -1,20 +1,21 @@
-"""Kernels between samples and the samples of a fit: those of support vector machines, and all others.
+"""Kernels between samples, those of support vector machines and all others, and maps into their spaces.
 
 Chang and Lin, "LIBSVM: a library for support vector machines", ACM TIST 2011, section 3; kernels of
 histograms as :mod:`sklearn.metrics.pairwise` writes them.
 """
 
-from typing import TYPE_CHECKING, Any
+import math
+from typing import Any
 
 import numpy as np
 
 from ..graphs import GraphBuilder
+from .base import ModelDefinition
 from .constraints.signs import NotNegative
 from .distances import pairwise_distances
-from .forms import dense_form
-
-if TYPE_CHECKING:
-    from .writer import ModelWriter
+from .forms import Transposed, dense_form
+from .scores import Scores, transformation
+from .writer import ModelWriter
 
 #: Kernels of scalar products.
 OF_PRODUCTS = frozenset(("cosine", "linear", "poly", "polynomial", "sigmoid"))
@@ -82,7 +83,7 @@ def default_gamma(kernel: str, gamma: float | None, n_features: int) -> float:
     return 1.0 if kernel == "chi2" else 1.0 / n_features
 
 
-def fitted_rows(op: "ModelWriter", model: Any, attribute: str, kernel: str) -> str:
+def fitted_rows(op: ModelWriter, model: Any, attribute: str, kernel: str) -> str:
     """Return the samples of a fit that a kernel compares with; they are no parameter of a precomputed one."""
     if kernel == "precomputed":
         return ""
@@ -92,7 +93,22 @@ def fitted_rows(op: "ModelWriter", model: Any, attribute: str, kernel: str) -> s
     return op.parameter(model, attribute, form=form, role=role, constraint=constraint)
 
 
-def centred_kernel(op: "ModelWriter", kernel: str, model: Any, path: str = "") -> str:
+def fitted_kernel(
+    op: ModelWriter, model: Any, x: str, attribute: str, gamma: float, coef0: Any, degree: Any
+) -> str:
+    """Return the kernel of an estimator, between samples and those of its fit."""
+    rows = fitted_rows(op, model, attribute, model.kernel)
+    return pairwise_kernel(op, x, rows, model.kernel, gamma, float(coef0), float(degree))
+
+
+class KernelDefinition(ModelDefinition):
+    """Base class of estimators with a kernel of :mod:`sklearn.metrics.pairwise`."""
+
+    def covers(self, model: Any) -> bool:
+        return isinstance(model.kernel, str) and model.kernel in PAIRWISE
+
+
+def centred_kernel(op: ModelWriter, kernel: str, model: Any, path: str = "") -> str:
     """Return ``k(x, f_i) - mean_j k(x, f_j) - K_fit_rows_i + K_fit_all``, of the KernelCenterer at a path."""
     centred = op.Sub(kernel, op.ReduceMean(kernel, [1], keepdims=1))
     centred = op.Sub(centred, op.parameter(model, f"{path}K_fit_rows_", role="intercept"))
@@ -124,3 +140,123 @@ def remote_centre(rows: np.ndarray) -> np.ndarray | None:
     centre = rows.mean(axis=0)
     is_far = np.square(centre).sum() > np.square(rows - centre).sum(axis=1).mean()
     return centre if is_far else None
+
+
+#: Intervals of :class:`~sklearn.kernel_approximation.AdditiveChi2Sampler` by its number of steps.
+INTERVALS = {1: 0.8, 2: 0.5, 3: 0.4}
+
+
+def cosine(op: GraphBuilder, x: str) -> str:
+    """Return cosines; onnxruntime has sines in float64, too."""
+    return op.Sin(op.Add(x, math.pi / 2))
+
+
+class NystroemDefinition(KernelDefinition):
+    """Nystroem: ``K(x, components_) normalization_'`` (Williams and Seeger, NIPS 2000)."""
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        # kernel_params give what has no parameter of its own, and defaults are those of the kernel
+        params = {"coef0": 1.0, "degree": 3.0, **(model.kernel_params or {})}
+        params |= {name: getattr(model, name) for name in params if getattr(model, name, None) is not None}
+        gamma = model.gamma if model.gamma is not None else params.get("gamma")
+        gamma = default_gamma(model.kernel, gamma, model.n_features_in_)
+        kernel = fitted_kernel(op, model, x, "components_", gamma, params["coef0"], params["degree"])
+        mixed = op.parameter(model, "normalization_", form=Transposed(), role="weight")
+        return transformation(op, op.MatMul(kernel, mixed), len(model.normalization_))
+
+
+class RBFSamplerDefinition(ModelDefinition):
+    """RBFSampler: ``sqrt(2 / n) cos(x random_weights_ + random_offset_)`` (Rahimi and Recht, NIPS 2007)."""
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        weights = op.parameter(model, "random_weights_", role="weight")
+        offset = op.parameter(model, "random_offset_", role="intercept")
+        waves = cosine(op, op.Add(op.MatMul(self.features(op, model, x), weights), offset))
+        n_components = len(model.random_offset_)
+        return transformation(op, op.Mul(waves, math.sqrt(2.0 / n_components)), n_components)
+
+    def features(self, op: ModelWriter, model: Any, x: str) -> str:
+        """Append what is multiplied with the random weights."""
+        return x
+
+
+class SkewedChi2SamplerDefinition(RBFSamplerDefinition):
+    """SkewedChi2Sampler: the same of ``log(x + skewedness)`` (Li, Ionescu and Sminchisescu, DAGM 2010)."""
+
+    def features(self, op: ModelWriter, model: Any, x: str) -> str:
+        return op.Log(op.Add(x, float(model.skewedness)))
+
+
+class AdditiveChi2SamplerDefinition(ModelDefinition):
+    """AdditiveChi2Sampler: roots, cosines and sines of logarithms; numbers are not negative.
+
+    With an interval L they are ``sqrt(x L)``, and for each further step j the cosine and the sine of
+    ``j L log x``, times ``sqrt(2 x L / cosh(pi j L))`` (Vedaldi and Zisserman, "Efficient additive kernels
+    via explicit feature maps", IEEE TPAMI 2012).
+    """
+
+    untrained = "it has no parameters"
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        steps = int(model.sample_steps)
+        length = INTERVALS[steps] if model.sample_interval is None else float(model.sample_interval)
+        # a one stands for each zero, which has no logarithm: its terms are zero
+        is_zero = op.Equal(x, 0.0)
+        positive = op.Where(is_zero, 1.0, x)
+        roots = op.Where(is_zero, 0.0, op.Sqrt(op.Mul(positive, length)))
+        parts = [roots]
+        for j in range(1, steps):
+            size = op.Mul(roots, math.sqrt(2.0 / math.cosh(math.pi * j * length)))
+            angle = op.Mul(op.Log(positive), j * length)
+            parts += [op.Mul(size, cosine(op, angle)), op.Mul(size, op.Sin(angle))]
+        return transformation(op, op.joined(parts), len(parts) * model.n_features_in_)
+
+
+class PolynomialCountSketchDefinition(ModelDefinition):
+    """PolynomialCountSketch: the circular convolution of ``degree`` hashes, sums of columns with signs.
+
+    It is a product of discrete Fourier transforms, which are products with constant matrices (Pham, N. and
+    Pagh, R., "Fast and scalable polynomial kernels via explicit feature maps", KDD 2013). Numbers of the
+    result are real: half of the frequencies tell of the others.
+    """
+
+    untrained = "it adds columns up by random hashes, which are no numbers to train"
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        n = int(model.n_components)
+        frequencies = np.arange(n // 2 + 1)
+        angles = 2 * np.pi * (np.outer(np.arange(n), frequencies) % n) / n
+        product: tuple[str, str] | None = None
+        for places, signs in zip(model.indexHash_, model.bitHash_, strict=True):
+            own = self._transforms(op, model, x, signs[:, np.newaxis] * np.exp(-1j * angles[places]))
+            product = own if product is None else _complex_product(op, product, own)
+        assert product is not None
+        # frequencies between the first and the middle one stand for two
+        weights = np.where((frequencies == 0) | (2 * frequencies == n), 1.0, 2.0) / n
+        back = np.concatenate([weights * np.cos(angles), -weights * np.sin(angles)], axis=1).T
+        result = op.MatMul(op.Concat(*product, axis=1), np.ascontiguousarray(back, dtype=op.float_dtype))
+        return transformation(op, result, n)
+
+    def _transforms(self, op: ModelWriter, model: Any, x: str, matrix: np.ndarray) -> tuple[str, str]:
+        """Append real and imaginary part of the transform of a hash, from that of its columns."""
+        n_columns = model.n_features_in_
+        parts = []
+        for numbers in (matrix.real, matrix.imag):
+            scaled = np.ascontiguousarray(math.sqrt(model.gamma) * numbers[:n_columns], dtype=op.float_dtype)
+            parts.append(op.MatMul(x, scaled))
+            if len(matrix) > n_columns:  # a column of ones, for the coefficient of degree zero
+                constant = math.sqrt(model.coef0) * numbers[n_columns:]
+                parts[-1] = op.Add(parts[-1], np.ascontiguousarray(constant, dtype=op.float_dtype))
+        return parts[0], parts[1]
+
+
+def _complex_product(op: GraphBuilder, a: tuple[str, str], b: tuple[str, str]) -> tuple[str, str]:
+    real = op.Sub(op.Mul(a[0], b[0]), op.Mul(a[1], b[1]))
+    return real, op.Add(op.Mul(a[0], b[1]), op.Mul(a[1], b[0]))
+
+
+class KernelCentererDefinition(ModelDefinition):
+    """KernelCenterer: kernels with the samples of the fit, centred (Schölkopf et al., 1998)."""
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        return transformation(op, centred_kernel(op, x, model), len(model.K_fit_rows_))

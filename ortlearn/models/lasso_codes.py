@@ -7,8 +7,7 @@ import numpy as np
 
 from ..graphs import GraphBuilder
 from .kernels import products
-from .linear_systems import solve_positive
-from .loops import in_double, iterate
+from .linear_systems import in_double, iterate, solve_positive
 from .writer import ModelWriter
 
 #: The signs of a lasso are taken once no entry moves in a step by more than this power of the machine
@@ -102,11 +101,7 @@ def _step(
     ahead: str,
     momentum: str,
 ) -> tuple[str, ...]:
-    """Append a proximal gradient step with momentum, which starts anew where it points uphill.
-
-    Beck and Teboulle, "A fast iterative shrinkage-thresholding algorithm", SIAM Journal on Imaging Sciences
-    2, 2009; O'Donoghue and Candès, "Adaptive restart for accelerated gradient schemes", 2015.
-    """
+    """Append a proximal gradient step with momentum and restarts (Beck and Teboulle, SIAM 2009)."""
     slope = op.Sub(op.MatMul(ahead, gram), correlations)
     result = shrunk(op, op.Sub(ahead, op.Mul(slope, length)), op.Mul(length, alpha), positive)
     step, moved = op.Sub(ahead, result), op.Sub(result, codes)

@@ -9,7 +9,7 @@ from .. import losses
 from .base import ModelDefinition, Objective
 from .constraints.signs import NotNegative
 from .forms import Reshaped, Transposed
-from .fused_linear import FusedLinear
+from .fusion import FusedLinear
 from .objectives import elastic
 from .scores import Scores, binary_classes, class_scores, decisions, indicator, one_against_rest, regression
 from .writer import ModelWriter
@@ -105,9 +105,4 @@ def _modified_huber(op: ModelWriter, score: str, classes: np.ndarray) -> Scores:
     shares = op.Div(op.Add(op.Max(op.Min(score, 1.0), -1.0), 1.0), 2.0)
     if len(classes) == 2:
         return decisions(op, score, classes, probabilities=op.of_two_classes(shares))
-    total = op.ReduceSum(shares, [1], keepdims=1)
-    none = op.Equal(total, 0.0)
-    one = op.constant(np.ones((1, len(classes)), dtype=op.float_dtype))
-    shares = op.Where(none, one, shares)
-    probabilities = op.Div(shares, op.Where(none, float(len(classes)), total))
-    return decisions(op, score, classes, probabilities=probabilities)
+    return decisions(op, score, classes, probabilities=op.over_sum(shares, 1.0 / len(classes)))

@@ -212,12 +212,7 @@ class StochasticClassifierDefinition(LinearClassifierDefinition):
 
 
 class PassiveAggressiveRegressorDefinition(StochasticRegressorDefinition):
-    """PassiveAggressiveRegressor.
-
-    Each step is ``argmin |v - coef|^2 / 2 + C * l``, a proximal step on the loss of a sample, or on its
-    square (Crammer et al., "Online passive-aggressive algorithms", JMLR 7 (2006), section 4): ``C`` is the
-    length of the step, and there is no penalty.
-    """
+    """PassiveAggressiveRegressor: proximal steps of a length C, no penalty (Crammer et al., JMLR 7, 2006)."""
 
     shape_parameters = {}
 

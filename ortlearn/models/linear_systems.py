@@ -1,8 +1,11 @@
-"""Systems of linear equations with symmetric positive definite matrices, solved by elimination."""
+"""Systems of linear equations solved by elimination, and iterations as Loop operators."""
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from onnx import TensorProto, ValueInfoProto, helper
 
 from ..graphs import GraphBuilder
 
@@ -29,3 +32,53 @@ def solve_positive(
         row = op.Div(op.Gather(rest, [i], axis=-2), pivots[-1])
         system = op.Sub(rest, op.Mul(op.Sub(column, identity[:, i : i + 1]), row))
     return system, pivots
+
+
+#: Element type and shape of a tensor.
+Kind = tuple[int, list]
+
+
+def elem_type(op: GraphBuilder) -> int:
+    """Return the ONNX type of the numbers of a builder."""
+    return helper.np_dtype_to_tensor_dtype(op.float_dtype)
+
+
+@contextmanager
+def in_double(op: GraphBuilder, *tensors: str) -> Iterator[list[str]]:
+    """Write constants in float64 inside, and give tensors cast to it."""
+    before, op.float_dtype = op.float_dtype, np.dtype(np.float64)
+    try:
+        yield [op.Cast(name, to=TensorProto.DOUBLE) if before != np.float64 else name for name in tensors]
+    finally:
+        op.float_dtype = before
+
+
+def iterate(
+    op: GraphBuilder,
+    name: str,
+    max_iter: int,
+    start: Sequence[tuple[str, Kind]],
+    step: Callable[..., Sequence[str]],
+) -> tuple[str, ...]:
+    """Append a Loop whose graph has a name, and return its final state, of which onnx infers no shapes.
+
+    ``start`` are tensors with their type and shape, None for a dimension that is unknown.
+    ``step(body, number, *state)`` appends an iteration to another builder, and returns a boolean scalar,
+    whether to continue, and the new state; it may use tensors of the graph around it.
+    """
+    body = GraphBuilder(op.opset, dtype=op.float_dtype, prefix=op.unique("step") + "_")
+    number, before = body.unique("number"), body.unique("before")
+    state = [body.unique("state") for _ in start]
+    kinds = [kind for _, kind in start]
+    going, *results = step(body, number, *state)
+    scalar: list[Kind] = [(TensorProto.INT64, []), (TensorProto.BOOL, [])]
+    inputs = _infos([number, before, *state], [*scalar, *kinds])
+    outputs = _infos([going, *results], [scalar[1], *kinds])
+    graph = helper.make_graph(body.nodes, name, inputs, outputs, initializer=body.initializers)
+    first = [tensor for tensor, _ in start]
+    found = op.Loop(np.array(max_iter), np.array(True), *first, n_outputs=len(first), body=graph)
+    return (found,) if isinstance(found, str) else found
+
+
+def _infos(names: Sequence[str], kinds: Sequence[Any]) -> list[ValueInfoProto]:
+    return [helper.make_tensor_value_info(name, *kind) for name, kind in zip(names, kinds, strict=True)]

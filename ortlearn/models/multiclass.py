@@ -11,58 +11,33 @@ from sklearn.multiclass import OneVsRestClassifier, _ConstantPredictor
 
 from ..losses import LogLoss
 from .base import ModelDefinition, Objective
+from .columns import LOWEST
 from .coupling import pair_table
-from .ensembles import (
-    MembersDefinition,
-    decision_of,
-    given,
-    label_column,
-    logit_of,
-    positive_probability,
-    write_members,
-)
+from .ensembles import MembersDefinition, given, label_column, logit_of, response, write_members
 from .forms import Transposed
 from .objectives import common_objective
-from .scores import (
-    LOWEST,
-    Scores,
-    classification,
-    decisions,
-    indicator,
-    label_of,
-    regression,
-    several_outputs,
-)
+from .scores import Scores, classification, decisions, indicator, label_of, regression, several_outputs
 from .writer import ModelWriter
 
 
 def _decisions(op: ModelWriter, model: Any, members: list[Scores]) -> str:
     """Return the decisions of members of two classes side by side; empty where one has none."""
-    found = [decision_of(member) for member in members]
-    if None in found or not all(hasattr(member, "decision_function") for member in model.estimators_):
-        return ""
-    return op.joined([name for name in found if name is not None])
+    found = [scores.decided for scores in members]
+    known = all(found) and all(hasattr(member, "decision_function") for member in model.estimators_)
+    return op.joined(found) if known else ""
 
 
 def _probabilities(op: ModelWriter, model: Any, members: list[Scores]) -> str | None:
     """Return the probabilities of the second classes side by side; None where a member has none."""
     if not all(hasattr(member, "predict_proba") for member in model.estimators_):
         return None
-    return op.joined([positive_probability(op, member) for member in members])
+    return op.joined([given(op, member, "predict_proba") for member in members])
 
 
 def _responses(op: ModelWriter, model: Any, members: list[Scores]) -> str:
     """Append what members say, side by side, as ``sklearn.multiclass._predict_binary`` has it."""
-    found = []
-    for member, scores in zip(model.estimators_, members, strict=True):
-        if is_regressor(member):
-            found.append(scores.predicted)
-            continue
-        by_decision = hasattr(member, "decision_function")
-        if by_decision and decision_of(scores) is None:
-            raise op.fail(member, "the graph does not have its decision_function.")
-        found.append(given(op, scores, "decision_function" if by_decision else "predict_proba"))
-    return op.joined(found)
+    pairs = zip(model.estimators_, members, strict=True)
+    return op.joined([s.predicted if is_regressor(m) else response(op, m, s) for m, s in pairs])
 
 
 def _threshold(model: Any) -> float:
@@ -123,12 +98,10 @@ class OneVsRestDefinition(_Sums):
             return indicator(op, score, classes, label=above, probabilities=shares, decision=decision)
         if len(members) == 1:
             number = op.Reshape(above, [-1])
-            shares = None if shares is None else op.of_two_classes(shares)
         else:
             number = op.ArgMax(responses, axis=1, keepdims=0, select_last_index=int(_ties_go_to_last()))
-            if shares is not None:
-                total = op.ReduceSum(shares, [1], keepdims=1)
-                shares = op.Div(shares, op.Where(op.Equal(total, 0.0), 1.0, total))
+        if shares is not None:
+            shares = op.of_two_classes(shares) if len(members) == 1 else op.over_sum(shares)
         outputs: dict[str, Any] = {"label": label_of(op, number, classes), "probabilities": shares}
         outputs |= {"decision": decision, "classes": classes}
         return Scores("classification", score, len(members), "sigmoid", **outputs)
@@ -195,8 +168,12 @@ class MultiOutputRegressorDefinition(_Sums):
     """MultiOutputRegressor: a model for each output."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        members = write_members(op, model, x)
+        members = self.members(op, model, x)
         return regression(op, op.joined([member.predicted for member in members]), len(members))
+
+    def members(self, op: ModelWriter, model: Any, x: str) -> list[Scores]:
+        """Append the members, in the order of the outputs."""
+        return write_members(op, model, x)
 
 
 def _log_probabilities(op: ModelWriter, scores: Scores) -> str:
@@ -232,12 +209,11 @@ def _chained(op: ModelWriter, model: Any, x: str) -> list[Scores]:
     return [members[int(position)] for position in np.argsort(model.order_)]
 
 
-class RegressorChainDefinition(_Sums):
+class RegressorChainDefinition(MultiOutputRegressorDefinition):
     """RegressorChain: each output's model also takes the outputs before it."""
 
-    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        members = _chained(op, model, x)
-        return regression(op, op.joined([member.predicted for member in members]), len(members))
+    def members(self, op: ModelWriter, model: Any, x: str) -> list[Scores]:
+        return _chained(op, model, x)
 
 
 class ClassifierChainDefinition(_Sums):
@@ -250,8 +226,5 @@ class ClassifierChainDefinition(_Sums):
         members = _chained(op, model, x)
         scores = [logit_of(op, member) for member in members]
         labels = [label_column(op, member) for member in members]
-        outputs = {
-            "probabilities": _probabilities(op, model, members),
-            "decision": _decisions(op, model, members),
-        }
-        return several_outputs(op, scores, labels, model.classes_, **outputs)
+        shares, decision = _probabilities(op, model, members), _decisions(op, model, members)
+        return several_outputs(op, scores, labels, model.classes_, probabilities=shares, decision=decision)

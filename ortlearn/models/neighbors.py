@@ -13,15 +13,7 @@ from .forms import Form
 from .kernels import products, unit_rows
 from .linear_systems import LARGEST, solve_positive
 from .projections import projected_kernel
-from .scores import (
-    OUTLIERS,
-    Scores,
-    classes_of_probabilities,
-    classes_of_shares,
-    decisions,
-    regression,
-    transformation,
-)
+from .scores import Scores, classes_of_probabilities, classes_of_shares, detection, regression, transformation
 from .writer import FITTED, ModelWriter
 
 VOTES = "it only says which samples are the nearest ones, which change in steps: no gradient passes"
@@ -207,10 +199,7 @@ class NeighborsTransformerDefinition(_Neighbors):
 
 
 class LocalOutlierFactorDefinition(_Neighbors):
-    """LocalOutlierFactor for new samples: how dense it is around a sample, beside its neighbours.
-
-    Breunig, Kriegel, Ng and Sander, "LOF: identifying density-based local outliers", SIGMOD 2000.
-    """
+    """LocalOutlierFactor for new samples: their density beside that of neighbours (Breunig et al., 2000)."""
 
     def covers(self, model: Any) -> bool:
         return super().covers(model) and model.novelty
@@ -225,15 +214,11 @@ class LocalOutlierFactorDefinition(_Neighbors):
         around = op.ReduceMean(op.Gather(densities, numbers, axis=0), [1], keepdims=1)
         factor = op.Mul(around, op.Add(reach, 1e-10))
         decision = op.Sub(-float(model.offset_), factor)
-        return decisions(op, decision, OUTLIERS, zero_is_second=True)
+        return detection(op, decision)
 
 
 class IsomapDefinition(ModelDefinition):
-    """Isomap: kernel PCA of minus half the squares of geodesic distances, through the nearest neighbours.
-
-    Tenenbaum, de Silva and Langford, "A global geometric framework for nonlinear dimensionality reduction",
-    Science 290, 2000.
-    """
+    """Isomap: kernel PCA of ``-d^2 / 2``, d geodesic distances (Tenenbaum et al., Science 290, 2000)."""
 
     def covers(self, model: Any) -> bool:
         return model.n_neighbors is not None and NearestNeighborsDefinition().covers(model.nbrs_)

@@ -32,7 +32,7 @@ class PerceptronDefinition(ModelDefinition):
     """MLPRegressor and MLPClassifier.
 
     A step minimises ``sum(w * l) / W + alpha / (2 W) * |coefs|^2`` over its batch, W the sum of its weights
-    (User guide of scikit-learn, "Neural network models"). Gradients are those of losses summed over outputs.
+    (User guide of scikit-learn, "Neural network models").
     """
 
     shape_parameters = ONE_EPOCH
@@ -69,11 +69,7 @@ class PerceptronDefinition(ModelDefinition):
 
 
 class BoltzmannMachineDefinition(ModelDefinition):
-    """BernoulliRBM: the probabilities of hidden units, ``sigmoid(x @ components_.T + intercept_hidden_)``.
-
-    The likelihood that a fit increases has a normalising sum over all states: no sum over samples expresses
-    it.
-    """
+    """BernoulliRBM: ``sigmoid(x @ components_.T + intercept_hidden_)``, whose fit minimises no sum."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         components = op.parameter(model, "components_", form=Transposed(), role="weight", drawn=True)

@@ -10,7 +10,7 @@ from ..losses import RowObjective
 from .base import ModelDefinition
 from .constraints.signs import Positive
 from .forms import Reshaped, Scaled, Transposed
-from .kernels import PAIRWISE, centred_kernel, fitted_rows, pairwise_kernel, products
+from .kernels import KernelDefinition, centred_kernel, fitted_kernel, products
 from .linear_systems import LARGEST, solve_positive
 from .scores import Scores, regression, transformation
 from .writer import ModelWriter
@@ -76,21 +76,11 @@ class PCADefinition(LinearProjectionDefinition):
         return op.Add(back, model.mean_.astype(op.float_dtype))
 
 
-class KernelPCADefinition(ModelDefinition):
-    """KernelPCA: the kernel k with rows f_i of the fit, centred, times eigenvectors a,
-    ``/ sqrt(eigenvalues)``.
-
-    Schölkopf, Smola and Müller, "Nonlinear component analysis as a kernel eigenvalue problem", Neural
-    Computation 10, 1998.
-    """
-
-    def covers(self, model: Any) -> bool:
-        return isinstance(model.kernel, str) and model.kernel in PAIRWISE
+class KernelPCADefinition(KernelDefinition):
+    """KernelPCA: the centred kernel times eigenvectors by ``sqrt(eigenvalues_)`` (Schölkopf et al., 1998)."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        rows = fitted_rows(op, model, "X_fit_", model.kernel)
-        options = (float(model.gamma_), float(model.coef0), float(model.degree))
-        kernel = pairwise_kernel(op, x, rows, model.kernel, *options)
+        kernel = fitted_kernel(op, model, x, "X_fit_", float(model.gamma_), model.coef0, model.degree)
         return transformation(op, projected_kernel(op, model, kernel), len(model.eigenvalues_))
 
 
@@ -166,10 +156,7 @@ class FactorAnalysisDefinition(ModelDefinition):
 
 
 class SparsePCADefinition(ModelDefinition):
-    """SparsePCA and MiniBatchSparsePCA: ``(x - mean_) C' (C C' + ridge_alpha I)^-1`` with the components C.
-
-    Hoerl and Kennard, "Ridge regression", Technometrics 12, 1970.
-    """
+    """SparsePCA: ``(x - mean_) C' (C C' + ridge_alpha I)^-1`` (Hoerl and Kennard, Technometrics 12, 1970)."""
 
     def covers(self, model: Any) -> bool:
         return model.ridge_alpha > 0 and len(model.components_) <= LARGEST

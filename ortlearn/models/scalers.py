@@ -1,12 +1,16 @@
-"""Scalers: each column less a number, times another."""
+"""Scalers, and transformers to the distribution of quantiles."""
 
 from typing import Any
 
 import numpy as np
+from onnx import TensorProto
 
+from ..graphs import GraphBuilder
 from .base import ModelDefinition
+from .constraints.sets import Rising
 from .constraints.signs import Positive
 from .scores import Scores, transformation
+from .special_functions import erf
 from .writer import ModelWriter
 
 
@@ -14,9 +18,8 @@ def _undone(op: ModelWriter, model: Any, y: str, scale: Any, center: Any) -> str
     """Append ``y * scale + center``, None for neither."""
     values = [np.ravel(value) for value in (scale, center) if value is not None]
     if values and np.abs(np.concatenate(values)).max() > np.finfo(op.float_dtype).max:
-        raise op.fail(
-            model, f"it has values too large for {op.float_dtype}: give y in other units, or dtype='float64'."
-        )
+        what = f"it has values too large for {op.float_dtype}"
+        raise op.fail(model, f"{what}: give y in other units, or dtype='float64'.")
     y = y if scale is None else op.Mul(y, np.asarray(scale, dtype=op.float_dtype))
     return y if center is None else op.Add(y, np.asarray(center, dtype=op.float_dtype))
 
@@ -66,3 +69,126 @@ class MinMaxScalerDefinition(ModelDefinition):
 
     def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
         return _undone(op, model, y, 1.0 / model.scale_, -model.min_ / model.scale_)
+
+
+#: How far from the first and the last quantile a value counts as one of them, under a normal distribution;
+#: probabilities below it count as this one (``sklearn.preprocessing._data.BOUNDS_THRESHOLD``).
+NEAR = 1e-7
+#: Coefficients of the quantiles of the normal distribution, those of degree 0 first, of numerator and
+#: denominator: in ``0.180625 - q^2`` where |q| = |p - 1/2| <= 0.425, and in ``sqrt(-log p) - 1.6`` for p from
+#: 1.4e-11 to 0.075. The relative error is about 1e-16 (PPND16 of Wichura, M. J., "Algorithm AS 241: the
+#: percentage points of the normal distribution", Applied Statistics 37, 1988).
+# fmt: off
+CENTRE = (
+    (3.3871328727963666080, 1.3314166789178437745e2, 1.9715909503065514427e3, 1.3731693765509461125e4,
+     4.5921953931549871457e4, 6.7265770927008700853e4, 3.3430575583588128105e4, 2.5090809287301226727e3),
+    (1.0, 4.2313330701600911252e1, 6.8718700749205790830e2, 5.3941960214247511077e3,
+     2.1213794301586595867e4, 3.9307895800092710610e4, 2.8729085735721942674e4, 5.2264952788528545610e3),
+)
+TAIL = (
+    (1.42343711074968357734, 4.63033784615654529590, 5.76949722146069140550, 3.64784832476320460504,
+     1.27045825245236838258, 2.41780725177450611770e-1, 2.27238449892691845833e-2, 7.74545014278341407640e-4),
+    (1.0, 2.05319162663775882187, 1.67638483018380384940, 6.89767334985100004550e-1,
+     1.4810397642748007459e-1, 1.51986665636164571966e-2, 5.475938084995344946e-4, 1.05075007164441684324e-9),
+)
+# fmt: on
+
+
+class QuantileTransformerDefinition(ModelDefinition):
+    """QuantileTransformer: the share of a column's quantiles below a value, or that quantile of a normal one.
+
+    Between quantiles q_i and q_{i+1} of n it is ``(i + (x - q_i) / (q_{i+1} - q_i)) / (n - 1)``. A value that
+    several quantiles equal lies in the middle of them. Values that are missing stay so.
+    """
+
+    keeps_missing = True
+    continuous = False  # next to a value that several quantiles equal
+
+    def covers(self, model: Any) -> bool:
+        return bool(np.isfinite(model.quantiles_).all())
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        n, columns = model.quantiles_.shape
+        normal = model.output_distribution == "normal"
+        if n == 1 and not normal:
+            return transformation(op, op.Sub(x, x), columns)  # 0, or not a number
+        reason = "" if n > 1 else "of a single quantile there is nothing to learn"
+        quantiles = op.parameter(model, "quantiles_", constraint=Rising(), reason=reason)
+        first, last = (op.Gather(quantiles, [i], axis=0) for i in (0, n - 1))
+        if normal:
+            below, above = op.Less(op.Sub(x, NEAR), first), op.Greater(op.Add(x, NEAR), last)
+        else:
+            below, above = op.LessOrEqual(x, first), op.GreaterOrEqual(x, last)
+        low = op.ones_where(below)
+        high = op.Mul(op.ones_where(above), op.Sub(1.0, low))
+        if n > 1:
+            # equal quantiles: the last of them, and the first
+            ends = [_position(op, quantiles, x, kind, n) for kind in ("LessOrEqual", "Less")]
+            inside = op.Mul(op.ones_where(op.Not(op.Or(below, above))), 0.5 / (n - 1))
+            high, low = (
+                op.Add(op.Mul(op.Add(*shares), inside), end)
+                for shares, end in zip(zip(*ends, strict=True), (high, low), strict=True)
+            )
+        result = _normal_quantiles(op, high, low) if normal else high
+        return transformation(op, op.Add(result, op.Sub(x, x)), columns)  # NaN where x is NaN
+
+    def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
+        if model.output_distribution == "normal":
+            y = op.Mul(op.Add(erf(op, op.Mul(y, float(np.sqrt(0.5)))), 1.0), 0.5)
+            y = op.Where(op.Less(y, NEAR), 0.0, op.Where(op.Greater(y, 1 - NEAR), 1.0, y))
+        last = len(model.quantiles_) - 1
+        quantiles = op.constant(model.quantiles_.astype(op.float_dtype))
+        position = op.Mul(op.Min(op.Max(y, 0.0), 1.0), float(last))
+        low = op.Min(op.Floor(position), float(max(last - 1, 0)))
+        number = op.Cast(low, to=TensorProto.INT64)
+        left = op.GatherElements(quantiles, number, axis=0)
+        right = op.GatherElements(quantiles, op.Min(op.Add(number, 1), last), axis=0)
+        return op.Add(left, op.Mul(op.Sub(right, left), op.Sub(position, low)))
+
+
+def _position(op: ModelWriter, quantiles: str, x: str, comparison: str, n: int) -> tuple[str, str]:
+    """Append the steps from the first quantile up to a value, and from the value up to the last quantile."""
+    index = _search(op, quantiles, x, comparison, n)
+    low = op.GatherElements(quantiles, index, axis=0)
+    high = op.GatherElements(quantiles, op.Add(index, 1), axis=0)
+    width = op.Sub(high, low)
+    # outside of the quantiles, where what is computed here does not count, a width may be 0
+    safe = op.Add(width, op.ones_where(op.LessOrEqual(width, 0.0)))
+    number = op.Cast(index, to=op.elem_type)
+    up = op.Add(number, op.Div(op.Sub(x, low), safe))
+    # not n - 1 - up, which would lose the digits of a small share
+    return up, op.Add(op.Sub(float(n - 2), number), op.Div(op.Sub(high, x), safe))
+
+
+def _search(op: ModelWriter, quantiles: str, x: str, comparison: str, n: int) -> str:
+    """Append how many of the quantiles between the first and the last are below x, or equal to it."""
+    index = op.Cast(op.Mul(op.ones_where(op.Equal(x, x)), 0.0), to=TensorProto.INT64)
+    for power in reversed(range((n - 1).bit_length())):
+        step = 2**power
+        candidate = op.Add(index, step)
+        value = op.GatherElements(quantiles, op.Min(candidate, n - 2), axis=0)
+        below = op.And(op.node(comparison, value, x), op.LessOrEqual(candidate, n - 2))
+        index = op.Add(index, op.Mul(op.Cast(below, to=TensorProto.INT64), step))
+    return index
+
+
+def _normal_quantiles(op: ModelWriter, share: str, rest: str) -> str:
+    """Append the quantiles of the normal distribution, from shares and what these leave of 1."""
+    half = op.Mul(op.Sub(share, rest), 0.5)
+    is_tail = op.ones_where(op.Greater(op.Abs(half), 0.425))
+    centre = op.Mul(half, _quotient(op, op.Max(op.Sub(0.180625, op.Mul(half, half)), 0.0), CENTRE))
+    smaller = op.Max(op.Min(share, rest), float(NEAR - np.spacing(1)))
+    sign = op.Sub(op.Mul(op.ones_where(op.Greater(half, 0.0)), 2.0), 1.0)
+    tail = op.Mul(sign, _quotient(op, op.Sub(op.Sqrt(op.Neg(op.Log(smaller))), 1.6), TAIL))
+    return op.Add(op.Mul(centre, op.Sub(1.0, is_tail)), op.Mul(tail, is_tail))
+
+
+def _quotient(op: GraphBuilder, x: str, coefficients: tuple[tuple[float, ...], tuple[float, ...]]) -> str:
+    """Append the quotient of two polynomials."""
+    results = []
+    for own in coefficients:
+        result = op.constant(own[-1])
+        for coefficient in reversed(own[:-1]):
+            result = op.Add(op.Mul(result, x), coefficient)
+        results.append(result)
+    return op.Div(*results)

@@ -11,7 +11,7 @@ from onnx import TensorProto
 
 from ..exceptions import ConversionError
 from .columns import LOWEST
-from .fused_linear import FusedClasses, FusedLinear
+from .fusion import FusedClasses, FusedLinear
 from .label_positions import Positions
 
 if TYPE_CHECKING:
@@ -28,9 +28,6 @@ __all__ = [
     "several_outputs",
     "transformation",
 ]
-
-#: Labels of outliers and inliers.
-OUTLIERS = np.array([-1, 1])
 
 
 @dataclass(frozen=True)
@@ -105,6 +102,11 @@ class Scores:
         return self.decision != ""
 
     @property
+    def decided(self) -> str:
+        """Tensor that ``decision_function`` returns; empty where the graph does not have it."""
+        return self.score if self.decision is None else self.decision
+
+    @property
     def predicted(self) -> str:
         """Tensor that a regressor predicts."""
         return self.prediction or self.score
@@ -157,16 +159,10 @@ def _declare_classes(
     op: ModelWriter, score: str, label: str | None, classes: np.ndarray, probabilities: str | None
 ) -> None:
     """Declare that a fused operator makes classes and probabilities of scores."""
-    linear = op.fused.get(score)
-    if op.float_dtype != np.float32 or label is None or len(classes) < 2:
-        return
-    op.fused[label] = FusedClasses(
-        score,
-        label,
-        _table(classes),
-        probabilities or "",
-        linear if isinstance(linear, FusedLinear) else None,
-    )
+    if op.float_dtype == np.float32 and label is not None and len(classes) > 1:
+        linear = op.fused.get(score)
+        known = linear if isinstance(linear, FusedLinear) else None
+        op.fused[label] = FusedClasses(score, label, _table(classes), probabilities or "", known)
 
 
 def class_scores(op: ModelWriter, score: str, classes: np.ndarray, **outputs: Any) -> Scores:
@@ -199,10 +195,9 @@ def decisions(
     sigmoids: str | None = None,
     **outputs: Any,
 ) -> Scores:
-    """Return the outputs of a classifier without probabilities, of one score for two classes.
+    """Return the outputs of a classifier of one score for two classes; ``sigmoids`` are probabilities of it.
 
-    The second class is that of scores above zero, and of zero itself if ``zero_is_second``. ``sigmoids`` are
-    probabilities that are the sigmoids of the score.
+    The second class is that of scores above zero, and of zero itself if ``zero_is_second``.
     """
     if sigmoids is not None:
         outputs["probabilities"] = sigmoids
@@ -213,6 +208,11 @@ def decisions(
     if not zero_is_second:  # the operator takes the first of equal ones
         _declare_classes(op, score, label, classes, sigmoids)
     return Scores("classification", score, 1, "sigmoid", **{"label": label, "classes": classes, **outputs})
+
+
+def detection(op: ModelWriter, score: str, zero_is_inlier: bool = True) -> Scores:
+    """Return the outputs of a detector of outliers, -1, from decisions that are above zero for inliers, 1."""
+    return decisions(op, score, np.array([-1, 1]), zero_is_second=zero_is_inlier)
 
 
 def binary_classes(op: ModelWriter, score: str, classes: np.ndarray, **outputs: Any) -> Scores:
@@ -230,8 +230,7 @@ def indicator(op: ModelWriter, score: str, classes: np.ndarray, **outputs: Any) 
 def several_outputs(
     op: ModelWriter, scores: Sequence[str], labels: Sequence[str | None], classes: Any, **outputs: Any
 ) -> Scores:
-    """Return the outputs of a classifier of several outputs, each with classes of its own, labels of shape
-    (n, 1).
+    """Return the outputs of a classifier of several outputs, each with labels of shape (n, 1).
 
     An output of two classes has one score, whose sigmoid is the probability of the second; one of more
     classes has a score for each, under a softmax of their own.

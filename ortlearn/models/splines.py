@@ -57,15 +57,13 @@ class SplineTransformerDefinition(ModelDefinition):
         base = access.read(model)
         n_knots, n_features = base.shape
         if mode == "linear" and degree < 2 and n_features > 1:
-            raise op.fail(
-                model,
-                f"scikit-learn continues splines of degree {degree} from other knots in each "
-                "column after the first: use extrapolation='constant', or a degree of 2 or more.",
+            what = (
+                f"scikit-learn continues splines of degree {degree} from other knots in each column after the"
             )
+            raise op.fail(model, f"{what} first: use extrapolation='constant', or a degree of 2 or more.")
         reason = "" if degree else "splines of degree 0 change in steps at the knots: no gradient passes"
-        knots = op.parameter(
-            model, "bsplines_[*].t", name="knots", access=access, constraint=Rising(), reason=reason
-        )
+        options: Any = {"name": "knots", "access": access, "constraint": Rising(), "reason": reason}
+        knots = op.parameter(model, "bsplines_[*].t", **options)
         table = op.Transpose(op.MatMul(_beyond(model, n_knots).astype(op.float_dtype), knots), perm=[1, 0])
         low, high = (_columns(op, table, degree + i, 1) for i in (0, n_knots - 1))
         x = op.Unsqueeze(x, [2])

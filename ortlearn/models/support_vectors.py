@@ -15,17 +15,16 @@ from .constraints.signs import Positive
 from .coupling import coupled_probabilities, disagreement, least_disagreement, pair_table
 from .forms import Form, Reshaped, Transposed, dense_form
 from .kernels import (
-    PAIRWISE,
+    KernelDefinition,
     default_gamma,
-    fitted_rows,
+    fitted_kernel,
     of_products,
-    pairwise_kernel,
     products,
     radial,
     remote_centre,
 )
 from .multiclass import pair_decisions
-from .scores import OUTLIERS, Scores, classification, decisions, regression
+from .scores import Scores, classification, decisions, detection, regression
 from .writer import ModelWriter
 
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
@@ -55,6 +54,11 @@ def _kernel(op: ModelWriter, model: Any, x: str) -> str:
         return radial(op, x, rows, gamma, remote_centre(vectors))
     coef0, degree = float(model.coef0), float(model.degree)
     return of_products(op, products(op, x, rows), model.kernel, gamma, coef0, degree)
+
+
+def dual_form(weights: np.ndarray) -> Form:
+    """Return the form of weights of samples, (n,) or (n, k), with a row for each output."""
+    return Reshaped((1, -1)) if weights.ndim == 1 else Transposed()
 
 
 def weighted_kernel(op: GraphBuilder, kernel: str, weights: str) -> str:
@@ -134,7 +138,7 @@ class SupportVectorDetectorDefinition(_SupportVectorDefinition):
     """OneClassSVM: inliers have decisions above zero."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        return decisions(op, _sums(op, model, x), OUTLIERS)
+        return detection(op, _sums(op, model, x), zero_is_inlier=False)
 
 
 class LinearDetectorDefinition(ModelDefinition):
@@ -143,7 +147,7 @@ class LinearDetectorDefinition(ModelDefinition):
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         coef = op.parameter(model, "coef_", form=Transposed(), role="weight")
         score = op.Sub(op.MatMul(x, coef), op.parameter(model, "offset_", role="intercept"))
-        return decisions(op, score, OUTLIERS, zero_is_second=True)
+        return detection(op, score)
 
 
 class SupportVectorClassifierDefinition(_SupportVectorDefinition):
@@ -198,27 +202,16 @@ def pair_votes(op: GraphBuilder, pairs: str, n_classes: int) -> str:
     return op.MatMul(signs, pair_table(n_classes))
 
 
-class KernelRidgeDefinition(ModelDefinition):
-    """KernelRidge: ``K(x, X_fit_) dual_coef_``; a sample of a precomputed kernel is its kernel with those of
-    the fit.
-
-    No penalty of ours is the norm that is minimised, ``alpha tr(dual_coef_' K dual_coef_)`` (Murphy, "Machine
-    Learning: a probabilistic perspective", 2012, section 14.4.3).
-    """
+class KernelRidgeDefinition(KernelDefinition):
+    """KernelRidge: ``K(x, X_fit_) dual_coef_``; no penalty of ours is the norm of its function space."""
 
     not_in_objective = ("alpha",)
 
-    def covers(self, model: Any) -> bool:
-        return isinstance(model.kernel, str) and model.kernel in PAIRWISE
-
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        rows = fitted_rows(op, model, "X_fit_", model.kernel)
         gamma = default_gamma(model.kernel, model.gamma, model.n_features_in_)
-        options = gamma, float(model.coef0), float(model.degree)
-        kernel = pairwise_kernel(op, x, rows, model.kernel, *options)
+        kernel = fitted_kernel(op, model, x, "X_fit_", gamma, model.coef0, model.degree)
+        weights = op.parameter(model, "dual_coef_", form=dual_form(model.dual_coef_), role="weight")
         n_outputs = model.dual_coef_.size // len(model.dual_coef_)
-        form: Form = Reshaped((1, -1)) if model.dual_coef_.ndim == 1 else Transposed()
-        weights = op.parameter(model, "dual_coef_", form=form, role="weight")
         return regression(op, weighted_kernel(op, kernel, weights), n_outputs)
 
     def shape_predictions(self, model: Any, n_dimensions: int) -> None:

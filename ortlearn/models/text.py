@@ -215,11 +215,7 @@ PADDING = " \ue000 no token \ue000 "
 
 
 class FeatureHasherDefinition(ModelDefinition):
-    """FeatureHasher of texts: how often each hash is in a sample, less those of a negative hash.
-
-    The hash is the signed 32-bit MurmurHash3 of the text in UTF-8 (Weinberger, K. et al., "Feature hashing
-    for large scale multitask learning", ICML 2009).
-    """
+    """FeatureHasher of texts: counts of signed 32-bit MurmurHash3 of UTF-8 (Weinberger et al., ICML 2009)."""
 
     untrained = "it counts hashes of texts, and learns no numbers"
     takes_columns = True
@@ -260,10 +256,8 @@ class HashingVectorizerDefinition(FeatureHasherDefinition):
 def hash_counts(op: ModelWriter, model: Any, texts: str, times: Any = 1, signed: bool = True) -> str:
     """Append the sums of ``times``, of int64, by the columns of the hashes of texts, with their signs."""
     if model.n_features > MOST:
-        raise op.fail(
-            model,
-            f"{model.n_features} columns are too many for a dense matrix: set n_features to {MOST} at most.",
-        )
+        what = f"{model.n_features} columns are too many for a dense matrix"
+        raise op.fail(model, f"{what}: set n_features to {MOST} at most.")
     found = op.node("MurmurHash3", texts, domain=MICROSOFT, seed=0, positive=0)
     found = op.Cast(found, to=TensorProto.INT64)
     column = op.Mod(op.Abs(found), model.n_features)

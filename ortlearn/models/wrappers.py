@@ -8,7 +8,6 @@ import numpy as np
 from onnx import TensorProto
 
 from .base import ModelDefinition, Route
-from .ensembles import decision_of
 from .registry import definition_of, inner_part
 from .scores import Scores, label_of
 from .writer import ModelWriter
@@ -95,9 +94,7 @@ def _value_of_class(op: ModelWriter, scores: Scores, number: int, of_probability
     """Return the probability or the decision for one of two classes, of shape (n, 1)."""
     if of_probability and isinstance(scores.probabilities, str):
         return op.Gather(scores.probabilities, [number], axis=1)
-    decision = str(decision_of(scores))
-    if scores.n_outputs == 2:
-        decision = op.difference(decision)
+    decision = op.difference(scores.decided) if scores.n_outputs == 2 else scores.decided
     return decision if number == 1 else op.Neg(decision)
 
 

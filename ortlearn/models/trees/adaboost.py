@@ -37,10 +37,9 @@ class AdaBoostRegressorDefinition(ModelDefinition):
 
 
 class AdaBoostClassifierDefinition(ModelDefinition):
-    """AdaBoostClassifier: votes of the members, of 1 for a class and ``-1 / (k - 1)`` for the others.
+    """AdaBoostClassifier: votes of 1 for a class, ``-1 / (k - 1)`` for others; trained are those of shares.
 
-    A vote has no gradient: trained are shares of votes by the members' probabilities (Zhu, Zou, Rosset and
-    Hastie, "Multi-class AdaBoost", Statistics and Its Interface 2, 2009: SAMME).
+    Zhu, Zou, Rosset and Hastie, "Multi-class AdaBoost", Statistics and Its Interface 2, 2009: SAMME.
     """
 
     def children(self, model: Any) -> Iterator[Any]:

@@ -73,14 +73,9 @@ class GradientBoostingDefinition(ModelDefinition):
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         n_rounds, n_scores = model.estimators_.shape
-        table = op.parameter(
-            model,
-            f"estimators_[*][{'0' if n_scores == 1 else '*'}].tree_.value",
-            form=Composed(Reshaped((-1,)), Scaled(model.learning_rate)),
-            role="table",
-            name=STEM,
-            access=TREE_LEAVES,
-        )
+        expression = f"estimators_[*][{'0' if n_scores == 1 else '*'}].tree_.value"
+        options: Any = {"form": Composed(Reshaped((-1,)), Scaled(model.learning_rate)), "access": TREE_LEAVES}
+        table = op.parameter(model, expression, role="table", name=STEM, **options)
         numbers = leaf_numbers(op, Nodes.of_trees(trees_of(model)), x, model.n_features_in_)
         first = "" if model.init_ == "zero" else _first_scores(op, model, x)
         raw = leaf_sums(op, table, numbers, n_rounds, n_scores, first)
@@ -105,11 +100,10 @@ def _first_scores(op: ModelWriter, model: Any, x: str) -> str:
     if not _starts_from_constants(model):
         scores = op.write(model.init_, x, at="init_")
         return _linked(op, model, scores) if is_classifier(model) else scores.predicted
+    options: Any = {"role": "intercept", "name": FIRST}
     if is_classifier(model):
-        return op.parameter(
-            model, "_raw_predict_init(X)", role="intercept", name=FIRST, access=_FirstScores()
-        )
-    return op.parameter(model, "init_.constant_", form=Reshaped((-1,)), role="intercept", name=FIRST)
+        return op.parameter(model, "_raw_predict_init(X)", **options, access=_FirstScores())
+    return op.parameter(model, "init_.constant_", **options, form=Reshaped((-1,)))
 
 
 def _linked(op: ModelWriter, model: Any, scores: Scores) -> str:
@@ -176,22 +170,16 @@ class HistGradientBoostingDefinition(ModelDefinition):
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         n_rounds, n_scores = len(model._predictors), model.n_trees_per_iteration_
-        table = op.parameter(
-            model,
-            f"_predictors[*][{'0' if n_scores == 1 else '*'}].nodes['value']",
-            role="table",
-            name=STEM,
-            access=PREDICTOR_LEAVES,
-        )
+        expression = f"_predictors[*][{'0' if n_scores == 1 else '*'}].nodes['value']"
+        table = op.parameter(model, expression, role="table", name=STEM, access=PREDICTOR_LEAVES)
         predictors = _predictors(model)
         if np.any(model.is_categorical_):
             nodes, x, n_columns = _split_on_categories(op, model, predictors, x)
         else:
             nodes, x, n_columns = Nodes.of_predictors(predictors), op.matrix(x), model.n_features_in_
         numbers = leaf_numbers(op, nodes, x, n_columns, in_float32=False)
-        first = op.parameter(
-            model, "_baseline_prediction", form=Reshaped((-1,)), role="intercept", name=FIRST
-        )
+        options: Any = {"form": Reshaped((-1,)), "role": "intercept", "name": FIRST}
+        first = op.parameter(model, "_baseline_prediction", **options)
         raw = leaf_sums(op, table, numbers, n_rounds, n_scores, first)
         if not is_classifier(model):
             logarithms = type(model._loss.link).__name__ == "LogLink"

@@ -7,16 +7,15 @@ from sklearn.ensemble import _iforest
 
 from ... import losses
 from ..base import ModelDefinition, Objective
+from ..columns import LOWEST
 from ..constraints.sets import Shares
 from ..forms import Composed, Form, Reshaped, Scaled
 from ..parameters import Access
 from ..scores import (
-    LOWEST,
-    OUTLIERS,
     Scores,
     classes_of_probabilities,
     classes_of_shares,
-    decisions,
+    detection,
     regression,
     transformation,
 )
@@ -61,11 +60,7 @@ CRITERIA = {
 
 
 class _Trees(ModelDefinition):
-    """Trees and forests: they minimise the criterion (User guide of scikit-learn, "Decision Trees").
-
-    No loss expresses the Gini impurity, a square of probabilities, and the Poisson deviance of trees, whose
-    scores are means rather than logarithms.
-    """
+    """Trees and forests: no loss is the Gini impurity, or the Poisson deviance of means."""
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         loss = CRITERIA.get(model.criterion)
@@ -130,11 +125,7 @@ class _Depths(Access):
 
 
 class IsolationForestDefinition(ModelDefinition):
-    """IsolationForest: ``-2^(-d / (T c(n))) - offset_``, d the sum of the depths in T trees.
-
-    Each tree was grown on n samples, and c(n) is the mean depth at which a sample is alone in such a tree
-    (Liu, F. T., Ting, K. M. and Zhou, Z.-H., "Isolation forest", ICDM 2008, equations 1 and 2).
-    """
+    """IsolationForest: ``-2^(-d / (T c(n))) - offset_``, d the depths in T trees (Liu et al., ICDM 2008)."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         expression = "_decision_path_lengths + _average_path_length_per_tree - 1"
@@ -149,7 +140,7 @@ class IsolationForestDefinition(ModelDefinition):
         reason = "" if model.contamination != "auto" else "constant of the paper"
         offset = op.parameter(model, "offset_", form=Reshaped((-1,)), role="intercept", reason=reason)
         score = op.Sub(op.Neg(op.Exp(exponent)), offset)
-        return decisions(op, score, OUTLIERS, zero_is_second=True)
+        return detection(op, score)
 
 
 class TreesEmbeddingDefinition(ModelDefinition):
