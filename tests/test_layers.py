@@ -45,6 +45,7 @@ ALLOWED = {
     "cli": BELOW_ESTIMATORS | {"estimators", "inspection", "saving", "_version"},
     "__main__": {"cli"},
     "search": BELOW_ESTIMATORS | {"estimators"},
+    "distributed": BELOW_ESTIMATORS | {"estimators", "streams"},
     "": {"estimators", "_version"},
 }
 NO_PLUGINS = {"exceptions", "_version", "graphs", "parameters", "plugins", "streams"}
