@@ -53,9 +53,9 @@ def merged(first: Mean, second: Mean) -> Mean:
         other = second.arrays[name]
         if np.issubdtype(one.dtype, np.floating):
             wide = one.astype(np.float64)
-            arrays[name] = wide + (other.astype(np.float64) - wide) * share
+            arrays[name] = np.asarray(wide + (other.astype(np.float64) - wide) * share)
         else:
-            arrays[name] = np.maximum(one, other)
+            arrays[name] = np.asarray(np.maximum(one, other))
     return Mean(arrays, total)
 
 
