@@ -12,6 +12,7 @@ import warnings
 __all__ = [
     "OrtlearnError",
     "PackageError",
+    "ClusterError",
     "ConversionError",
     "ConvergenceError",
     "DeviceError",
@@ -150,6 +151,10 @@ class PluginError(OrtlearnError, ValueError):
 
 class SourceError(OrtlearnError, OSError):
     """Rows of a source that cannot be read; the message names the file and the row group, or the batch."""
+
+
+class ClusterError(OrtlearnError, RuntimeError):
+    """A cluster that is not there or was lost, or a task on it that failed; the message names the shard."""
 
 
 class UnknownPluginError(PluginError):

@@ -45,6 +45,7 @@ ALLOWED = {
     "cli": BELOW_ESTIMATORS | {"estimators", "inspection", "saving", "_version"},
     "__main__": {"cli"},
     "search": BELOW_ESTIMATORS | {"estimators"},
+    "distributed": BELOW_ESTIMATORS | {"estimators", "streams"},
     "": {"estimators", "_version"},
 }
 NO_PLUGINS = {"exceptions", "_version", "graphs", "parameters", "plugins", "streams"}
@@ -56,6 +57,8 @@ RESTRICTED = {
     "onnxruntime": {"training.runtime", "differentiation.ort_backend"},
     "skl2onnx": {"preprocessing.skl2onnx_steps"},
     "rich": {"training.progress"},
+    "dask": {"distributed"},
+    "distributed": {"distributed"},
     "flatbuffers": {"onnx_files.adapter_files"},
     "graphviz": {"graphs.drawing"},
     "matplotlib": {"inspection.axes"},
@@ -222,6 +225,9 @@ def test_every_part_is_known():
         ("ortlearn.estimators.source_rows", "import pyarrow"),
         ("ortlearn.saving.encoder", "from ..estimators.fitted_model import FittedModel"),
         ("ortlearn.estimators.saved", "import skops.io"),
+        ("ortlearn.estimators.source_rows", "import dask.array"),
+        ("ortlearn.training.loop", "from distributed import Client"),
+        ("ortlearn.distributed.tasks", "import pandas"),
     ],
 )
 def test_a_bad_import_is_caught(module, source):
@@ -240,6 +246,7 @@ def test_a_bad_import_is_caught(module, source):
         ("ortlearn.onnx_files.decompositions.common", "from ...graphs import GraphBuilder"),
         ("ortlearn.testing", "from .training import run_training"),
         ("ortlearn.plugins.groups", "from ..exceptions import PluginError"),
+        ("ortlearn.distributed.cluster", "import dask\nfrom distributed import Client"),
     ],
 )
 def test_a_good_import_is_not(module, source):

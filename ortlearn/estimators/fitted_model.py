@@ -17,6 +17,7 @@ from ..exceptions import WriteBackError
 from ..graphs import initializer_arrays
 from ..onnx_files.interface import with_zipmap
 from ..preprocessing.columns import as_array_like, count_rows, refuse_masked
+from ..training.averaging import averages, is_averaged
 from .configuration import Runtime
 from .inference import Inference
 from .input_validation import InputFeatures, read_samples
@@ -173,6 +174,18 @@ class FittedModel:
             arrays[own] = new
         trained = trainable.with_stable_weights(arrays)
         state = replace(self.state, raw_weights=None, states={})
+        return FittedModel(self.problem, self.features, trained, state, self.step)
+
+    def continued(self, raw_weights: dict[str, np.ndarray], state: TrainingState) -> FittedModel:
+        """Return the model after updates that left these weights, and a state with those of the update."""
+        weights, averaged = raw_weights, is_averaged(state.states)
+        if averaged and state.coordinates is None:
+            weights = averages(state.states, raw_weights)
+        elif averaged and state.coordinates is not None:
+            points = averages(state.states, state.coordinates.as_points(raw_weights))
+            weights = state.coordinates.as_weights(points)
+        trained = self.problem.trainable.with_stable_weights(weights)
+        state = replace(state, raw_weights=raw_weights if averaged else None)
         return FittedModel(self.problem, self.features, trained, state, self.step)
 
     # Predictions

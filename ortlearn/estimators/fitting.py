@@ -31,7 +31,7 @@ from .starting import Start, begin, data_of, labelled, resume
 from .training_run import train
 from .validation import Validation
 
-__all__ = ["Opening", "Trainer", "draw_seed", "named_classes"]
+__all__ = ["Opening", "Trainer", "draw_seed", "named_classes", "stopped"]
 
 #: Samples from which on some are held out, to know when to stop.
 FEWEST_SAMPLES = 20
@@ -200,7 +200,7 @@ class Trainer:
         settings = configuration.loop_settings(1, start.state.train_losses, stream=True)
         settings = replace(settings, stream=self.owner)
         validation = None if held_out is None else self.validation(start, held_out)
-        return _stopped(configuration, train(configuration, start, settings, validation, task))
+        return stopped(configuration, train(configuration, start, settings, validation, task))
 
     def _adapts(self, start: Start) -> bool:
         """Return whether training is held back towards a model's own weights, as the rate is automatic."""
@@ -249,7 +249,7 @@ def _check_splits(source: Any) -> None:
         )
 
 
-def _stopped(configuration: Configuration, model: FittedModel) -> FittedModel:
+def stopped(configuration: Configuration, model: FittedModel) -> FittedModel:
     """Return a model of a stream, with the weights of its best call where early stopping ends it."""
     watched, stopping = configuration.stopping.watched, configuration.stopping
     if not stopping.early_stopping or watched is None:

@@ -22,7 +22,7 @@ from .starting import Start
 __all__ = ["Resumption", "parameter_texts", "resumptions"]
 
 #: Parameters that may change when a training is resumed: they decide how long it takes, and what it tells.
-FREE = ("max_iter", "verbose", "exc", "tol", "n_iter_no_change", "n_jobs")
+FREE = ("max_iter", "verbose", "exc", "tol", "n_iter_no_change", "n_jobs", "client")
 #: Where an object is in memory, in its text.
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from .samples import flat_weights
 from .targets import check_labels
 from .weight_sums import BLOCK, LabelSums
 
-__all__ = ["Whole", "checked_weights", "count"]
+__all__ = ["RowCounter", "Whole", "checked_weights", "count"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,28 @@ class Whole:
             return None
         return [np.unique(column) for column in self.labels.reshape(len(self.labels), -1).T]
 
+    def checked(self) -> Whole:
+        """Return this, or raise a ValueError if weights are all zero or their sum is infinite."""
+        if self.largest == 0.0:
+            raise ValueError("sample_weight is zero for every row: at least one must be above 0.")
+        if not math.isfinite(self.total):
+            raise ValueError("The sum of sample_weight is infinite: divide the weights by their largest one.")
+        return self
+
+    @classmethod
+    def of_parts(cls, parts: Sequence[Whole]) -> Whole:
+        """Return what is known of the rows of several parts, after checks of all weights."""
+        largest = [part.largest for part in parts if part.largest is not None]
+        total = math.fsum(part.total for part in parts)
+        found, weights = None, np.array([total])
+        if parts[0].labels is not None:
+            labels = LabelSums()
+            for part in parts:
+                labels.add(part.labels, part.weights)
+            found, weights = labels.result()
+        whole = cls(sum(part.n_rows for part in parts), found, weights, max(largest, default=None), total)
+        return whole.checked()
+
 
 def checked_weights(sample_weight: Any, n_rows: int, of_file: bool) -> np.ndarray | None:
     """Return weights of some rows as float64, not negative and finite; all may be zero.
@@ -72,6 +94,46 @@ def checked_weights(sample_weight: Any, n_rows: int, of_file: bool) -> np.ndarra
         )
         raise ValueError(f"sample_weight has {fault}: it must be a number >= 0 for each row.")
     return checked
+
+
+class RowCounter:
+    """What passes over labels and weights tell, of rows in blocks.
+
+    Parameters
+    ----------
+    is_classifier, of_file : bool
+        Whether the model is a classifier, and an ONNX file.
+    one_by_one : bool
+        Whether the labels of a sample, an array, are counted one by one.
+    """
+
+    def __init__(self, is_classifier: bool, of_file: bool, one_by_one: bool):
+        self._is_classifier, self._of_file, self._one_by_one = is_classifier, of_file, one_by_one
+        self._labels: LabelSums | None = None
+        self._n_rows, self._n_positions = 0, 1
+        self._largest: float | None = None
+        self._sums: list[float] = []
+
+    def add(self, rows: Rows) -> None:
+        """Count some rows, after checks of their labels and weights."""
+        weights = checked_weights(rows.sample_weight, len(rows), self._of_file)
+        y = with_masked_labels(rows.y, weights)
+        check_labels(y)
+        self._n_rows += len(rows)
+        with np.errstate(over="ignore"):  # it is an error once all are counted
+            self._sums.append(len(rows) if weights is None else float(weights.sum()))
+        if weights is not None:
+            self._largest = max(self._largest or 0.0, float(weights.max()))
+            self._n_positions = math.prod(weights.shape[1:])
+        if self._is_classifier and y is not None:
+            self._labels = self._labels or LabelSums(self._one_by_one)
+            self._labels.add(y, weights)
+
+    def result(self) -> Whole:
+        """Return what is known of all of them."""
+        total = math.inf if not math.isfinite(sum(self._sums)) else math.fsum(self._sums) / self._n_positions
+        found, sums = (None, np.array([total])) if self._labels is None else self._labels.result()
+        return Whole(self._n_rows, found, sums, self._largest, total)
 
 
 def count(
@@ -102,27 +164,10 @@ def count(
     if source.sizes is not None and first.sample_weight is None and (first.y is None or not is_classifier):
         n_rows = sum(source.sizes)
         return Whole(n_rows, None, np.array([float(n_rows)]), None, float(n_rows))
-    labels = LabelSums(one_by_one) if is_classifier and first.y is not None else None
-    n_rows, largest, n_positions = 0, None, 1
-    sums: list[float] = []
+    counter = RowCounter(is_classifier, of_file, one_by_one)
     for rows in _shown(source, description, verbose):
-        weights = checked_weights(rows.sample_weight, len(rows), of_file)
-        y = with_masked_labels(rows.y, weights)
-        check_labels(y)
-        n_rows += len(rows)
-        with np.errstate(over="ignore"):  # it is an error below
-            sums.append(len(rows) if weights is None else float(weights.sum()))
-        if weights is not None:
-            largest, n_positions = max(largest or 0.0, float(weights.max())), math.prod(weights.shape[1:])
-        if labels is not None:
-            labels.add(y, weights)
-    if largest == 0.0:
-        raise ValueError("sample_weight is zero for every row: at least one must be above 0.")
-    if not math.isfinite(sum(sums)):
-        raise ValueError("The sum of sample_weight is infinite: divide the weights by their largest one.")
-    total = math.fsum(sums) / n_positions
-    found, sums_of_found = (None, np.array([total])) if labels is None else labels.result()
-    return Whole(n_rows, found, sums_of_found, largest, total)
+        counter.add(rows)
+    return counter.result().checked()
 
 
 def _shown(source: Source, description: str, verbose: bool) -> Iterator[Rows]:

@@ -27,7 +27,7 @@ from .source_samples import SourceSamples
 from .starting import Start, begin
 from .validation import Validation
 
-__all__ = ["SourceRequest", "fit_source"]
+__all__ = ["SourceRequest", "expected_of", "fit_source", "in_memory", "labels_are_arrays"]
 
 #: Rows that are kept of the first chunk, to try graphs on and for messages.
 KEPT = 10_000
@@ -102,26 +102,26 @@ def _samples(trainer: Trainer, source: Source, shuffle_buffer: int) -> SourceSam
     configuration = trainer.configuration
     is_classifier = configuration.estimator_type == "classifier"
     of_file, verbose = conversion.is_onnx_source(configuration.source), bool(configuration.verbose)
-    one_by_one = of_file and is_classifier and _labels_are_arrays(trainer, source)
+    first = next(iter(source.blocks()), None) if of_file and is_classifier else None
+    one_by_one = first is not None and labels_are_arrays(configuration, first)
     whole = count(source, is_classifier, configuration.name, verbose, of_file, one_by_one)
     return SourceSamples(source, whole, configuration.updates.batch_size, int(shuffle_buffer))
 
 
-def _labels_are_arrays(trainer: Trainer, source: Source) -> bool:
+def labels_are_arrays(configuration: Configuration, first: Rows) -> bool:
     """Return whether the labels of a sample of a file are those of pixels or time steps."""
-    first = next(iter(source.blocks()), None)
-    if first is None or first.y is None or np.ndim(first.y) < 2 or np.shape(first.y)[1:] == (1,):
+    if first.y is None or np.ndim(first.y) < 2 or np.shape(first.y)[1:] == (1,):
         return False
-    rows = _in_memory(trainer, first)
-    head = Problem.of(trainer.configuration, rows.X, rows.y).trainable.head
+    rows = in_memory(configuration, first)
+    head = Problem.of(configuration, rows.X, rows.y).trainable.head
     return head is not None and head.positions is not None
 
 
 def _begin(trainer: Trainer, opening: Opening, samples: SourceSamples, classes: Any) -> Start:
     """Return what a training begins with: the first rows, and what is known of all."""
     configuration, resumption = trainer.configuration, opening.resumption
-    first = _in_memory(trainer, samples.first())
-    expected = _expected(classes, samples.whole, first.y, configuration)
+    first = in_memory(trainer.configuration, samples.first())
+    expected = expected_of(classes, samples.whole, first.y, configuration)
     if opening.task is not None:
         opening.task.begin(first)
     last = trainer.last if configuration.warm_start and resumption is None else None
@@ -140,13 +140,14 @@ def _of_source(start: Start, samples: SourceSamples) -> Start:
     return replace(start, data=few, source=samples)
 
 
-def _in_memory(trainer: Trainer, rows: Rows) -> Samples:
-    dtype = np.dtype(trainer.configuration.conversion.dtype)
+def in_memory(configuration: Configuration, rows: Rows) -> Samples:
+    """Return rows of a source as samples."""
+    dtype = np.dtype(configuration.conversion.dtype)
     X = rows.X.frame(dtype) if isinstance(rows.X, Table) else rows.X
     return Samples(X, rows.y, rows.sample_weight)
 
 
-def _expected(classes: Any, whole: Whole, y: Any, configuration: Configuration) -> PartialFitClasses | None:
+def expected_of(classes: Any, whole: Whole, y: Any, configuration: Configuration) -> PartialFitClasses | None:
     """Return all classes that occur, where the first rows lack some, or others that are named."""
     if classes is not None:
         expected = named_classes(configuration, classes, y)
@@ -172,7 +173,7 @@ def _validation(trainer: Trainer, start: Start, source: Source, size: int) -> Va
     of_file = conversion.is_onnx_source(configuration.source)
     whole = count(source, False, configuration.name, bool(configuration.verbose), of_file)
     if whole.n_rows <= size:
-        return trainer.validation(start, _in_memory(trainer, Rows.join(list(source.blocks()))))
+        return trainer.validation(start, in_memory(trainer.configuration, Rows.join(list(source.blocks()))))
     parts = [(part.y, part.sample_weight) for part in cut(source.blocks(features=False), size)]
     labels = Rows.join([Rows(None, *part) for part in parts])
     if problem.needs_labels and labels.y is None:

@@ -22,10 +22,62 @@ from .problem import Problem, label_spread
 from .source_counts import Whole, checked_weights
 from .weight_sums import scale_of
 
-__all__ = ["SourceSamples"]
+__all__ = ["SourceReader", "SourceSamples"]
 
 #: Number of the shard that keys the order of blocks: no chunk has it.
 BLOCKS = 2**64 - 1
+
+
+class SourceReader:
+    """What makes of rows of a source samples as a graph takes them.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is trained.
+    features : InputFeatures
+        Features seen first.
+    whole : Whole
+        What is known of all rows.
+    is_named : bool
+        Whether the columns of the source are known by name, and come in order.
+
+    Attributes
+    ----------
+    matrix_dtype : numpy.dtype or None
+        Type of the matrix that the graph takes; None where it takes something else.
+    """
+
+    def __init__(self, problem: Problem, features: InputFeatures, whole: Whole, is_named: bool):
+        self.problem, self._scale = problem, _weight_scale(problem, whole)
+        entry = problem.trainable.entry
+        takes_matrix = entry.front is None and entry.schema.is_number_matrix
+        self.matrix_dtype = entry.schema.float_dtype if takes_matrix else None
+        self._features = replace(features, names=None) if takes_matrix and is_named else features
+
+    def read(self, rows: Rows) -> Data:
+        """Return rows as the graph takes them."""
+        problem = self.problem
+        try:
+            X = read_samples(problem, rows.X, self._features)
+            weights = checked_weights(rows.sample_weight, len(rows), problem.source is None)
+            y = with_masked_labels(rows.y, weights)
+            labels = problem.encoder.encode_known(y, len(rows))
+            weights = objective_weights(problem, y, weights, len(rows), self._scale)
+        except ValueError as error:
+            if not rows.where or isinstance(error, SourceError):
+                raise
+            raise ValueError(f"In {rows.where} of the source: {error}") from error
+        return Data(X, labels, weights)
+
+
+def _weight_scale(problem: Problem, whole: Whole) -> tuple[float, float]:
+    """Return a power of two to divide weights by, and the mean of what is left of them."""
+    unit = scale_of(whole.largest)
+    total = problem.total_weight(whole.labels, whole.weights, whole.total)
+    if not total > 0:
+        raise ValueError("No row has a weight above 0: class_weight is zero for all classes that occur.")
+    return unit, total / unit / whole.n_rows
 
 
 class SourceSamples:
@@ -84,53 +136,32 @@ class SourceSamples:
 
     def understood_by(self, problem: Problem, features: InputFeatures) -> None:
         """Take note of how rows are read and labels are encoded."""
-        self._problem = problem
-        self._encoder, self._scale = problem.encoder, self._weight_scale(problem)
-        entry = problem.trainable.entry
-        takes_matrix = entry.front is None and entry.schema.is_number_matrix
-        self._matrix_dtype = entry.schema.float_dtype if takes_matrix else None
-        named = takes_matrix and self._source.names is not None  # the source has put columns in order
-        self._features = replace(features, names=None) if named else features
-
-    def _weight_scale(self, problem: Problem) -> tuple[float, float]:
-        """Return a power of two to divide weights by, and the mean of what is left of them."""
-        whole, unit = self.whole, scale_of(self.whole.largest)
-        total = problem.total_weight(whole.labels, whole.weights, whole.total)
-        if not total > 0:
-            raise ValueError("No row has a weight above 0: class_weight is zero for all classes that occur.")
-        return unit, total / unit / whole.n_rows
+        self._reader = SourceReader(problem, features, self.whole, self._source.names is not None)
+        self._matrix_dtype = self._reader.matrix_dtype
 
     def read(self, rows: Rows) -> Data:
         """Return rows as the graph takes them."""
-        problem = self._problem
-        try:
-            X = read_samples(problem, rows.X, self._features)
-            weights = checked_weights(rows.sample_weight, len(rows), problem.source is None)
-            y = with_masked_labels(rows.y, weights)
-            labels = self._encoder.encode_known(y, len(rows))
-            weights = objective_weights(problem, y, weights, len(rows), self._scale)
-        except ValueError as error:
-            if not rows.where or isinstance(error, SourceError):
-                raise
-            raise ValueError(f"In {rows.where} of the source: {error}") from error
-        return Data(X, labels, weights)
+        return self._reader.read(rows)
 
     def _chunks(self) -> Generator[Data, None, None]:
         """Yield all rows in their own order, read ahead."""
         return prefetched(lambda: map(self.read, self.cut(self._source.blocks())))
 
-    def measure(self, prepare: Callable[[Data], dict[str, Any]]) -> dict[str, Moments]:
-        """Return the moments of features, by name, and take note of those of labels: a pass over all rows."""
+    def measure(self, preparation: Any) -> dict[str, Moments]:
+        """Return the moments of features, by name, and take note of those of labels: a pass over all rows.
+
+        ``preparation`` returns the features of some samples.
+        """
         found: dict[str, Moments] = {}
         labels = Moments()
         for data in self._chunks():
-            for name, features in prepare(data).items():
+            for name, features in preparation.features(data).items():
                 if getattr(features, "ndim", 0) == 2 and features.dtype.kind == "f":
                     found.setdefault(name, Moments()).add(features, data.row_weight)
             labels.add(data.y.reshape(len(data), -1).astype(np.float64), data.row_weight)
         mean, variance = labels.mean_and_variance
         self.label_moments = np.zeros(len(mean)), 1.0
-        if self._problem.predicts_labels:
+        if self._reader.problem.predicts_labels:
             self.label_moments = mean, label_spread(mean, variance)
         return found
 

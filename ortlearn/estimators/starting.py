@@ -57,7 +57,7 @@ class Start:
     fresh : dict of str to ndarray or None
         Weights that were drawn for standardised features, where the learning rate is automatic.
     source : SourceSamples or None
-        All samples, where these are the first ones of a source.
+        All samples, where these are the first ones of a source; or another object with its methods.
     """
 
     problem: Problem
@@ -67,7 +67,7 @@ class Start:
     state: TrainingState
     is_own: bool = False
     fresh: dict[str, np.ndarray] | None = None
-    source: SourceSamples | None = None
+    source: SourceSamples | Any = None
 
     @property
     def n_samples(self) -> int:
@@ -110,11 +110,13 @@ def begin(
     stream: bool = False,
     total_weight: float | None = None,
     whole: Whole | None = None,
+    solves: bool = False,
 ) -> Start:
     """Convert the model, fit it before where it is not fitted, and check the samples.
 
     A warm start continues the ``last`` model; ``expected`` are the classes that may come. The samples of a
-    ``stream`` have weights of a sum that may be known; those of a source are the first ones of the ``whole``.
+    ``stream`` have weights of a sum that may be known; those of a source are the first ones of the ``whole``,
+    of which a solver may take all at once where it ``solves``.
     """
     classes = None if expected is None else expected.checked_classes(samples.y)
     samples = replace(samples, X=as_column(samples.X, configuration.source))
@@ -143,11 +145,13 @@ def begin(
     samples = samples.with_checked_weights()
     warn_of_terms_left_out(configuration, problem.source)
     n_samples = None if stream or whole is not None else rows.shape[0]
+    if solves and whole is not None and not stream:
+        n_samples = whole.n_rows
     labels, weights_of_labels, total = y, samples.sample_weight, None
     if whole is not None:
         labels, weights_of_labels, total = whole.labels, whole.weights, whole.total
     problem = problem.with_objective_of(
-        configuration, labels, weights_of_labels, n_samples, total_weight, total
+        configuration, labels, weights_of_labels, n_samples, total_weight, None if stream else total
     )
     data = data_of(problem, rows, samples)
     if problem.source is None and problem.trainable.head is not None:
@@ -172,15 +176,25 @@ def _starts_with_own(configuration: Configuration, problem: Problem) -> bool:
 
 
 def resume(
-    configuration: Configuration, samples: Samples, last: FittedModel, total_weight: float | None
+    configuration: Configuration,
+    samples: Samples,
+    last: FittedModel,
+    total_weight: float | None,
+    whole: Whole | None = None,
 ) -> Start:
-    """Go on from a model with more samples, of a stream whose weights have a sum that may be known."""
+    """Go on from a model with more samples, of a stream whose weights have a sum that may be known.
+
+    The samples of a source are the first ones of the ``whole``.
+    """
     check_lengths(samples.X, samples.y)
     samples, _ = labelled(last.problem, samples)
     samples = samples.with_checked_weights()
-    state = last.state.with_more(last.problem.total_weight(samples.y, samples.sample_weight))
+    y, weights, known = samples.y, samples.sample_weight, None
+    if whole is not None:
+        y, weights, known = whole.labels, whole.weights, whole.total
+    state = last.state.with_more(last.problem.total_weight(y, weights, known))
     total = state.penalty_weight if total_weight is None else total_weight
-    problem = last.problem.reconfigured(configuration, samples.y, samples.sample_weight, total)
+    problem = last.problem.reconfigured(configuration, y, weights, total)
     data = data_of(problem, read_samples(problem, samples.X, last.features), samples)
     if problem.trainable.head is not None and None in problem.trainable.head.shape[1:]:
         _check_shape_of_scores(problem, data, configuration.runtime)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -85,7 +85,8 @@ def train(
     if start.source is not None:
         version = ORDER_VERSION if position is None else position.order_version
         seed = start.state.seed if configuration.shuffle else None
-        hooks["passes"] = start.source.passes(prepare, seed, version)
+        passes = start.source.passes(prepare, seed, version)
+        hooks |= {} if passes is None else {"passes": passes}
     if candidate is not None and math.isinf(candidate.pull):
         result = TrainingResult.of_start(start.weights)
     else:
@@ -198,33 +199,47 @@ def _in_coordinates(configuration: Configuration, start: Start) -> Start:
     if start.state.coordinates is not None:
         return start
     task, prefix = _task(configuration, start)
-
-    def apply(data: Data) -> Data:
-        return data if prefix is None else prefix.apply(data)
-
+    features = Preparation(task, prefix)
     shapes = {name: array.shape for name, array in start.weights.items()}
-    data, measured = apply(start.data), None
+    data, measured = features(start.data), None
     if start.source is not None:
-        measured = start.source.measure(lambda chunk: apply(chunk).inputs(task))
+        measured = start.source.measure(features)
     coordinates = Coordinates(task, data, shapes, of_features=True, measured=measured)
     return replace(start, state=replace(start.state, coordinates=coordinates))
 
 
-def _preparation(configuration: Configuration, start: Start) -> tuple[TrainingTask, Callable[[Data], Data]]:
-    """Return what is trained, and what makes samples ready: frozen parts computed, features standardised."""
-    task, prefix = _task(configuration, start)
-    coordinates = start.state.coordinates
+@dataclass(frozen=True)
+class Preparation:
+    """What makes samples ready: frozen parts of the graph are computed, and features standardised.
 
-    def prepare(data: Data) -> Data:
-        data = data if prefix is None else prefix.apply(data)
-        return data if coordinates is None else coordinates.standardised_data(task, data)
+    Attributes
+    ----------
+    task : TrainingTask
+        What is left of the graph.
+    prefix : Prefix or None
+        Frozen part.
+    coordinates : Coordinates or None
+        Those in which features are standardised.
+    """
 
-    return task if coordinates is None else coordinates.of_points(task), prepare
+    task: TrainingTask
+    prefix: Prefix | None
+    coordinates: Coordinates | None = None
+
+    def __call__(self, data: Data) -> Data:
+        data = data if self.prefix is None else self.prefix.apply(data)
+        return data if self.coordinates is None else self.coordinates.standardised_data(self.task, data)
+
+    def features(self, data: Data) -> dict[str, Any]:
+        """Return the features of samples by the name of the input that takes them."""
+        return self(data).inputs(self.task)
 
 
-def new_step(configuration: Configuration, start: Start) -> tuple[Any, Data, Callable[[Data], Data]]:
+def new_step(configuration: Configuration, start: Start) -> tuple[Any, Data, Preparation]:
     """Return the training step, the samples as it takes them, and what makes others so."""
-    task, prepare = _preparation(configuration, start)
+    task, prefix = _task(configuration, start)
+    prepare = Preparation(task, prefix, start.state.coordinates)
+    task = task if prepare.coordinates is None else prepare.coordinates.of_points(task)
     data = prepare(start.data)
     graph, loss = task.graph, task.objective.loss
     if loss is None or not loss.in_python:

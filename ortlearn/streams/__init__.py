@@ -1,7 +1,7 @@
 """Data larger than memory: sources of rows in blocks, chunks of equal size, and reading ahead."""
 
 from .chunks import Turns, chunk_size, cut, whole_blocks
-from .opening import is_source, open_source
+from .opening import is_source, open_source, parquet_files
 from .prefetch import prefetched
 from .rows import Rows
 from .sources import Source
@@ -16,6 +16,7 @@ __all__ = [
     "cut",
     "is_source",
     "open_source",
+    "parquet_files",
     "prefetched",
     "whole_blocks",
 ]

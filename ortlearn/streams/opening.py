@@ -13,7 +13,7 @@ from .arrow import BatchSource, DatasetSource, SpooledSource, TableSource, datas
 from .sources import ArraySource, IterableSource, Source
 from .tables import pyarrow
 
-__all__ = ["is_source", "open_source"]
+__all__ = ["is_source", "open_source", "parquet_files"]
 
 
 def is_source(data: Any) -> bool:
@@ -104,6 +104,27 @@ def open_source(data: Any, y: Any = None, sample_weight: Any = None, features: A
         f"{type(data).__name__} is no source of rows: pass a folder of parquet files, a pyarrow dataset, "
         "what has __arrow_c_stream__, an array, an iterable of (X, y), or a function that returns one."
     )
+
+
+def parquet_files(path: str | os.PathLike) -> list[str]:
+    """Return the parquet files at a path, sorted.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        File or folder.
+
+    Returns
+    -------
+    list of str
+        Their paths.
+
+    Raises
+    ------
+    SourceError
+        If there is nothing that can be read.
+    """
+    return sorted(_dataset_at(path).files)
 
 
 def _dataset_at(path: str | os.PathLike) -> Any:

@@ -273,13 +273,14 @@ class Coordinates:
         columns = dict(data.inputs(task))
         for scale in self.scales:
             features = columns[scale.layer.features]
-            if issparse(features):
+            if issparse(features) and not scale.mean.any():
                 found = features.multiply(1 / scale.spread).tocsr().astype(features.dtype)
             else:
                 found = np.empty(features.shape, dtype=features.dtype)
-                for start in range(0, len(features), ROWS):  # in float64, which is not kept of all rows
+                for start in range(0, features.shape[0], ROWS):  # in float64, which is not kept of all rows
                     rows = slice(start, start + ROWS)
-                    found[rows] = (features[rows] - scale.mean) / scale.spread
+                    part = features[rows].toarray() if issparse(features) else features[rows]
+                    found[rows] = (part - scale.mean) / scale.spread
             columns[scale.layer.features] = found
         return Data(data.X, data.y, data.sample_weight, columns)
 

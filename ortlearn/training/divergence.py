@@ -19,11 +19,11 @@ Convert = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
 
 
 class Diverged(Exception):
-    """A loss, or a weight after the last batch, was not finite."""
+    """A loss, or a weight after the last batch, was not finite; the text says where, if that is known."""
 
-    def __init__(self, value: float):
+    def __init__(self, value: float, where: str = ""):
         super().__init__(value)
-        self.value = value
+        self.value, self.where = value, where
 
 
 def snapshot_of(buffers: CarriedBuffers, convert: Convert | None = None, copy: int | None = None) -> Snapshot:
@@ -46,14 +46,14 @@ def check_last(step: BaseStep, buffers: CarriedBuffers, rows: np.ndarray) -> Non
 
 
 def report(
-    value: float, recent: Sequence[float], rate: float, settings: LoopSettings, result: TrainingResult
+    diverged: Diverged, recent: Sequence[float], rate: float, settings: LoopSettings, result: TrainingResult
 ) -> None:
     """Raise an error, or warn where the settings say so, that a loss is not finite."""
     epoch = settings.first_epoch + min(result.n_iter + 1, settings.max_iter)
     message = (
-        f"The training stopped being finite (loss {value}) in epoch {epoch}, at learning rate {rate:.6g}; "
-        f"last losses: {', '.join(f'{loss:.6g}' for loss in recent)}. Lower the learning rate, scale the "
-        "features or the labels"
+        f"The training stopped being finite (loss {diverged.value}{diverged.where}) in epoch {epoch}, at "
+        f"learning rate {rate:.6g}; last losses: {', '.join(f'{loss:.6g}' for loss in recent)}. "
+        "Lower the learning rate, scale the features or the labels"
     )
     if settings.exc:
         raise ConvergenceError(

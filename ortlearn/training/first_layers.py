@@ -145,10 +145,24 @@ class Moments:
         added = float(features.shape[0] if sample_weight is None else sample_weight.sum(dtype=np.float64))
         if not added > 0:
             return
-        total = self._total + added
-        share = added / total
-        mean, variance = _mean_and_variance(features, sample_weight, True)
-        squares = _mean_and_variance(features, sample_weight, False)
+        found = Moments()
+        found._total = added
+        found._centred = _mean_and_variance(features, sample_weight, True)
+        found._around_zero = _mean_and_variance(features, sample_weight, False)
+        self.merge(found)
+
+    def merge(self, other: Moments) -> None:
+        """Take the moments of other rows into account.
+
+        Parameters
+        ----------
+        other : Moments
+            Moments of the same columns.
+        """
+        if other._centred is None or other._around_zero is None:
+            return
+        total, (mean, variance), squares = self._total + other._total, other._centred, other._around_zero
+        share = other._total / total
         if self._centred is None or self._around_zero is None:
             self._centred, self._around_zero = (mean, variance), squares
         else:

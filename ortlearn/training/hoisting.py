@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -117,8 +118,12 @@ class Prefix:
     ----------
     task : TrainingTask
         What is trained, with this part.
-    session : onnxruntime.InferenceSession
+    model : onnx.ModelProto
         The part.
+    device : Device
+        Where to compute.
+    n_jobs : int or None
+        Threads of an operator.
     read : list of str
         Its inputs.
     passed : list of str
@@ -128,10 +133,25 @@ class Prefix:
     """
 
     def __init__(
-        self, task: TrainingTask, session: Any, read: list[str], passed: list[str], bytes_of_row: int
+        self,
+        task: TrainingTask,
+        model: ModelProto,
+        device: Device,
+        n_jobs: int | None,
+        read: list[str],
+        passed: list[str],
+        bytes_of_row: int,
     ):
-        self._task, self._session, self._read, self._passed = task, session, read, passed
-        self._bytes_of_row = bytes_of_row
+        self._task, self._model, self._read, self._passed = task, model, read, passed
+        self._device, self._n_jobs, self.bytes_of_row = device, n_jobs, bytes_of_row
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "session"}
+
+    @cached_property
+    def session(self) -> Any:
+        """Session, made once in a process."""
+        return make_session(self._model, self._device, self._n_jobs)
 
     def apply(self, data: Data) -> Data:
         """Return rows with what the rest of the graph reads.
@@ -148,7 +168,7 @@ class Prefix:
         """
         inputs = data.inputs(self._task)
         feeds = {name: inputs[name] for name in self._read}
-        features = _run_in_chunks(self._session, feeds, self._bytes_of_row)
+        features = _run_in_chunks(self.session, feeds, self.bytes_of_row)
         features.update({name: inputs[name] for name in self._passed})
         return Data(data.X, data.y, data.sample_weight, features)
 
@@ -188,12 +208,12 @@ def split_prefix(
         return _checked(task), None
     prefix = _for_any_rows(extract_model(task.graph.model, own, inputs=list(inputs)))
     feeds = {value.name: inputs[value.name] for value in prefix.graph.input}
-    session = make_session(prefix, device, n_jobs)
-    some = _rows_one_by_one(session, feeds)
+    passed = [name for name in frontier if name in inputs]
+    found = Prefix(task, prefix, device, n_jobs, list(feeds), passed, row_bytes(feeds.values()))
+    some = _rows_one_by_one(found.session, feeds)
     if some is None or not (needs_hoisting(task) or _fits(some, feeds)):
         return _checked(task), None
-    passed = [name for name in frontier if name in inputs]
-    outputs = (value.name for value in session.get_outputs())
+    outputs = (value.name for value in found.session.get_outputs())
     known = {
         name: TensorType(helper.np_dtype_to_tensor_dtype(array.dtype), (None, *array.shape[1:]))
         for name, array in (*zip(outputs, some, strict=True), *((name, inputs[name]) for name in passed))
@@ -203,10 +223,8 @@ def split_prefix(
     for value in rest.graph.input:
         if value.name in known:
             value.CopyFrom(make_value_info(value.name, known[value.name]))
-    bytes_of_row = max(row_bytes(feeds.values()), row_bytes(some))
-    return _checked(task.changed(model=rest, features=known)), Prefix(
-        task, session, list(feeds), passed, bytes_of_row
-    )
+    found.bytes_of_row = max(found.bytes_of_row, row_bytes(some))
+    return _checked(task.changed(model=rest, features=known)), found
 
 
 def _checked(task: TrainingTask) -> TrainingTask:

@@ -110,7 +110,7 @@ def run_training(
         try:
             run.train()
         except Diverged as diverged:
-            report(diverged.value, run.recent(), run.rate, settings, monitor.result)
+            report(diverged, run.recent(), run.rate, settings, monitor.result)
         except KeyboardInterrupt as interrupt:
             raise Interrupted(run.located(), *interrupt.args) from interrupt
         else:

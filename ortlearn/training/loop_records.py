@@ -50,6 +50,8 @@ class LoopSettings:
         Returns a sentence for the message about a loss that is not finite, after a space, or nothing.
     stream : object or None
         Estimator whose calls share a line of progress; None for a bar of this training.
+    columns : callable
+        Returns what else the record of an epoch has, by name.
     """
 
     max_iter: int
@@ -66,6 +68,7 @@ class LoopSettings:
     description: str = "training"
     advice: Callable[[], str] = str
     stream: Any = None
+    columns: Callable[[], dict[str, Any]] = dict
 
     @property
     def keeps_best(self) -> bool:

@@ -184,6 +184,7 @@ class Monitor:
             "validation_score": None if measured is None else measured.score,
             "rate": rate,
             "seconds": seconds,
+            **self._settings.columns(),
         }
         if was_replayed:
             record = self._replayed[number - 1]

@@ -1,0 +1,234 @@
+"""Averages of weights and states: what becomes of trainings on the shards of some data."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+__all__ = ["Mean", "average_arrays", "average_trainers", "merged"]
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+class Mean(NamedTuple):
+    """Weighted mean of the arrays of some trainings.
+
+    Attributes
+    ----------
+    arrays : mapping of str or tuple to ndarray
+        Arrays by name: floats in float64 once two trainings were merged.
+    weight : float
+        Sum of the weights of these trainings.
+    """
+
+    arrays: Mapping[Any, np.ndarray]
+    weight: float
+
+
+def merged(first: Mean, second: Mean) -> Mean:
+    """Return the mean of two means, by the sums of their weights.
+
+    Floats are ``a + (b - a) * w_b / (w_a + w_b)`` in float64, so that what is equal stays as it is; of
+    integers and booleans, which count steps, the larger one is taken.
+
+    Parameters
+    ----------
+    first, second : Mean
+        Means of arrays of the same names and shapes.
+
+    Returns
+    -------
+    Mean
+        Mean of both.
+    """
+    total = first.weight + second.weight
+    share = second.weight / total if total > 0 else 0.0
+    arrays = {}
+    for name, one in first.arrays.items():
+        other = second.arrays[name]
+        if np.issubdtype(one.dtype, np.floating):
+            wide = one.astype(np.float64)
+            arrays[name] = np.asarray(wide + (other.astype(np.float64) - wide) * share)
+        else:
+            arrays[name] = np.asarray(np.maximum(one, other))
+    return Mean(arrays, total)
+
+
+def average_arrays(
+    parts: Sequence[Mapping[Key, np.ndarray]], weights: Sequence[float] | None = None
+) -> dict[Key, np.ndarray]:
+    """Return the weighted mean of the arrays of some trainings.
+
+    Neighbours are merged in pairs, and pairs of pairs, in float64: the result depends on the parts and their
+    order alone, and has the same bits wherever a pair was merged.
+
+    Parameters
+    ----------
+    parts : sequence of mapping of str or tuple to ndarray
+        Arrays of each training, of the same names, shapes and types.
+    weights : sequence of float, default=None
+        Weight of each training, such as the number of its rows; all the same by default.
+
+    Returns
+    -------
+    dict of str or tuple to ndarray
+        Means, of the types of the arrays. Of integers, the largest one.
+
+    Raises
+    ------
+    ValueError
+        If there are no parts, names, shapes or types differ, or weights are negative, not finite or all zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ortlearn.distributed import average_arrays
+    >>> average_arrays([{"coef": np.array([0.0, 1.0])}, {"coef": np.array([4.0, 1.0])}], weights=[300, 100])
+    {'coef': array([1., 1.])}
+    """
+    shares = _checked_weights(weights, len(parts))
+    forms = [{name: (array.shape, array.dtype) for name, array in part.items()} for part in parts]
+    for number, form in enumerate(forms):
+        if form != forms[0]:
+            differ = [n for n in {**forms[0], **form} if form.get(n) != forms[0].get(n)]
+            raise ValueError(
+                f"Part {number} has other arrays than part 0: {differ[:3]} differ in name, shape or type. "
+                "Average trainings of the same model, which began from the same one."
+            )
+    level = [Mean(part, share) for part, share in zip(parts, shares, strict=True)]
+    while len(level) > 1:
+        pairs = [level[i : i + 2] for i in range(0, len(level), 2)]
+        level = [merged(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
+    return {name: np.array(array, dtype=parts[0][name].dtype) for name, array in level[0].arrays.items()}
+
+
+def _checked_weights(weights: Sequence[float] | None, count: int) -> list[float]:
+    if not count:
+        raise ValueError("There is nothing to average: pass at least one training.")
+    values = np.ones(count) if weights is None else np.asarray(weights, dtype=np.float64)
+    if values.shape != (count,) or not np.isfinite(values).all() or values.min() < 0 or not values.any():
+        raise ValueError(
+            f"weights={weights!r} must be a number >= 0 for each of {count} trainings, one at least above 0: "
+            "the numbers of their rows, say."
+        )
+    return values.tolist()
+
+
+def average_trainers(trainers: Sequence[Any], weights: Sequence[float] | None = None) -> Any:
+    """Return an estimator with the mean of the weights, and of the update's states, of some others.
+
+    It is the step between two rounds of training on shards: begin with one estimator that ``partial_fit`` has
+    seen, pass copies of it to the workers, call ``partial_fit`` on a shard each, and average. The result
+    continues with ``partial_fit``. Nothing is changed in place, and nothing depends on who finished first.
+
+    Parameters
+    ----------
+    trainers : sequence of OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer
+        Fitted estimators of the same model that began from the same one.
+    weights : sequence of float, default=None
+        Weight of each, such as the number of its rows; all the same by default.
+
+    Returns
+    -------
+    OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer
+        A copy of the first one: its weights and the floating-point states of its update (momentum, moments,
+        sums of averaged weights) are weighted means, computed in float64 in the order of the trainers;
+        integers and counts of rows are the largest ones; the losses of its history are means, too.
+
+    Raises
+    ------
+    ValueError
+        If the models differ, features are standardised in different ways (``learning_rate="auto"`` does so
+        with the moments of the first rows that it sees), or weights are not valid.
+    NotFittedError
+        If one is not fitted.
+
+    References
+    ----------
+    McMahan, B., Moore, E., Ramage, D., Hampson, S. and Aguera y Arcas, B., "Communication-efficient learning
+    of deep networks from decentralized data", AISTATS 2017.
+    Stich, S. U., "Local SGD converges fast and communicates little", ICLR 2019.
+
+    Examples
+    --------
+    >>> import copy
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from ortlearn import OrtGradientOptimizer
+    >>> from ortlearn.distributed import average_trainers
+    >>> X = np.random.default_rng(0).standard_normal((200, 3)).astype(np.float32)
+    >>> y = X @ np.array([1.0, 2.0, 3.0], np.float32)
+    >>> shards = [(X[:150], y[:150]), (X[150:], y[150:])]
+    >>> model = OrtGradientOptimizer(LinearRegression(), learning_rate=0.3, random_state=0)
+    >>> model = model.partial_fit(X[:10], y[:10])
+    >>> for _ in range(8):
+    ...     copies = [copy.deepcopy(model).partial_fit(*shard) for shard in shards]
+    ...     model = average_trainers(copies, [150, 50])
+    >>> model.to_sklearn().coef_.round(2).tolist()
+    [1.0, 2.0, 3.0]
+    """
+    for trainer in trainers:
+        check_is_fitted(trainer)
+    models = [trainer._fitted for trainer in trainers]
+    _check_coordinates([model.state.coordinates for model in models])
+    names = models[0].problem.trainable.trained if models else []
+    parts = [{**_weights_of(model), **model.state.states} for model in models]
+    found: dict[Any, np.ndarray] = average_arrays(parts, weights)
+    raw = {name: found[name] for name in names}
+    states = {key: array for key, array in found.items() if key not in raw}
+    state = replace(
+        models[0].state,
+        history=_mean_history([model.state.history for model in models], weights),
+        n_seen=max(model.state.n_seen for model in models),
+        total_weight=max(model.state.total_weight for model in models),
+        penalty_weight=max(model.state.penalty_weight for model in models),
+        states=states,
+    )
+    result = copy.copy(trainers[0])
+    result._fitted = models[0].continued(raw, state)
+    return result
+
+
+def _weights_of(model: Any) -> dict[str, np.ndarray]:
+    """Return the weights that the next batch would update."""
+    return model.next_weights(model.problem.trainable.trained)
+
+
+def _check_coordinates(found: Sequence[Any]) -> None:
+    """Raise an error if some trainings standardise features in other ways than the first."""
+    for number, other in enumerate(found):
+        if not _same(other, found[0]):
+            raise ValueError(
+                f"Training {number} standardises features in another way than training 0, so that the states "
+                "of their updates cannot be averaged: call partial_fit once, and begin all with copies "
+                "of that estimator."
+            )
+
+
+def _same(one: Any, other: Any) -> bool:
+    if one is None or other is None:
+        return one is other
+    pairs = list(zip(one.scales, other.scales, strict=False))
+    return len(one.scales) == len(other.scales) and all(
+        np.array_equal(a.mean, b.mean) and np.array_equal(a.spread, b.spread) for a, b in pairs
+    )
+
+
+def _mean_history(
+    histories: Sequence[list[dict[str, Any]]], weights: Sequence[float] | None
+) -> list[dict[str, Any]]:
+    """Return the longest history, with the mean of the losses that trainings have of each epoch."""
+    longest = max(histories, key=len)
+    shares = _checked_weights(weights, len(histories))
+    records = []
+    for number, record in enumerate(longest):
+        known = [(h[number]["loss"], w) for h, w in zip(histories, shares, strict=True) if number < len(h)]
+        losses, counts = zip(*known, strict=True)
+        loss = float(np.average(losses, weights=counts)) if any(counts) else record["loss"]
+        records.append({**record, "loss": loss})
+    return records

@@ -1,0 +1,122 @@
+"""A Dask cluster, as a training uses it: tasks, their results in order, and their errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import distributed
+from distributed import Client, Future
+
+from ..exceptions import ClusterError, SourceError
+
+__all__ = ["Cluster", "find_client"]
+
+
+def find_client(client: Client | None) -> Client:
+    """Return a client that is connected: the given one, or the current one.
+
+    Raises
+    ------
+    ClusterError
+        If there is none, or it is closed or asynchronous.
+    """
+    if client is None:
+        try:
+            client = distributed.get_client()
+        except ValueError as error:
+            raise ClusterError(
+                "There is no Dask client: make one before, as client = distributed.Client(), which starts a "
+                "cluster on this machine, or Client('tcp://scheduler:8786'); or pass client=."
+            ) from error
+    if client.asynchronous:
+        raise ClusterError("The Dask client is asynchronous: pass one made with asynchronous=False.")
+    if client.status != "running":
+        raise ClusterError(f"The Dask client is {client.status}: make a new one and pass it as client=.")
+    return client
+
+
+class Cluster:
+    """Tasks on a cluster.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Connection to the cluster.
+    """
+
+    def __init__(self, client: Client):
+        self.client = client
+
+    def submit(self, function: Callable, *arguments: Any) -> Future:
+        """Return the future of a task; it depends on the futures among its arguments."""
+        self.check()
+        return self.client.submit(function, *arguments, pure=False)
+
+    def send(self, value: Any) -> Future:
+        """Return the future of a value, which the scheduler keeps: no worker that is lost takes it along."""
+        return self.submit(_identity, value)
+
+    def check(self) -> None:
+        """Raise a ClusterError if the client is closed."""
+        if self.client.status != "running":
+            raise ClusterError(
+                f"The Dask client is {self.client.status}: connect again, and continue with fit(..., "
+                "client=new, resume_from=...)."
+            )
+
+    def reduce(self, futures: Sequence[Future], merge: Callable[[Any, Any], Any]) -> Future:
+        """Return the future of what pairs of results, and pairs of pairs, are merged to."""
+        level = list(futures)
+        while len(level) > 1:
+            pairs = [level[i : i + 2] for i in range(0, len(level), 2)]
+            level = [self.submit(merge, *pair) if len(pair) == 2 else pair[0] for pair in pairs]
+        return level[0]
+
+    def gather(
+        self, futures: Sequence[Future], tasks: Sequence[Future] | None = None, names: Sequence[str] = ()
+    ) -> list[Any]:
+        """Return results; at an error or an interrupt the tasks are cancelled.
+
+        ``names`` are those of the shards of ``tasks``, the futures themselves by default.
+        """
+        tasks = futures if tasks is None else tasks
+        try:
+            return self.client.gather(list(futures))
+        except BaseException as error:
+            failed = _first_failure(tasks, names)
+            self.cancel([*futures, *tasks])
+            if not isinstance(error, Exception):
+                raise
+            raise _explained(error, failed, self.client) from error
+
+    def cancel(self, futures: Sequence[Future]) -> None:
+        """Let the cluster forget tasks."""
+        if self.client.status == "running":
+            self.client.cancel(list(futures), force=True)
+
+
+def _identity(value: Any) -> Any:
+    return value
+
+
+def _first_failure(tasks: Sequence[Future], names: Sequence[str]) -> str | None:
+    """Return the name of the first shard whose task failed."""
+    return next((name for future, name in zip(tasks, names, strict=False) if future.status == "error"), None)
+
+
+def _explained(error: Exception, name: str | None, client: Client) -> Exception:
+    """Return an error that names the shard, of the kind of the one that its task raised."""
+    if client.status != "running":
+        return ClusterError(
+            f"The Dask client was closed ({type(error).__name__}): connect again, and continue with "
+            "resume_from=."
+        )
+    if name is None:
+        return error
+    text = f"{name}: {type(error).__name__}: {error}"
+    if isinstance(error, SourceError):
+        return SourceError(text)
+    if isinstance(error, ValueError):
+        return ValueError(text)
+    return ClusterError(f"{text}. The round was discarded.")

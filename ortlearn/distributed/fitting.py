@@ -1,0 +1,274 @@
+"""Fitting on a cluster: a counting pass, the first shard, and rounds of training."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from .. import conversion
+from ..estimators.configuration import Configuration, Runtime
+from ..estimators.fitted_model import FittedModel
+from ..estimators.fitting import Trainer, draw_seed, named_classes, stopped
+from ..estimators.resumption import Resumption
+from ..estimators.source_counts import Whole
+from ..estimators.source_fitting import expected_of, in_memory, labels_are_arrays
+from ..estimators.starting import Start, begin, resume
+from ..estimators.training_run import train
+from ..exceptions import warn_user
+from ..graphs import runtime_errors
+from ..streams import Rows
+from ..training import FullBatchStep, TrainingTask
+from ..training.base_step import BaseStep
+from ..training.positions import Interrupted, ReadingFailed
+from . import tasks
+from .cluster import Cluster
+from .exact import ClusterFullBatchStep, GradientRounds
+from .partitions import Partitions, open_partitions
+from .rounds import ClusterStep, Interval, Rounds
+from .shards import ShardSamples, counted
+from .validation import validation_on
+
+__all__ = ["Request", "fit_on_cluster", "partial_fit_on_cluster"]
+
+#: Samples that the driver keeps of the first shard, to try graphs on and for messages.
+KEPT = 64
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of ``fit`` or ``partial_fit``.
+
+    Attributes
+    ----------
+    cluster : Cluster
+        Where to train.
+    X, y, sample_weight : object
+        Collections, or columns of X by name.
+    held_out : tuple
+        The same of rows to validate on; X is None without any.
+    features : list of str or None
+        Columns of parquet files.
+    classes : array-like or None
+        All classes.
+    interval : Interval
+        How often shards are averaged.
+    """
+
+    cluster: Cluster
+    X: Any
+    y: Any
+    sample_weight: Any
+    held_out: tuple[Any, Any, Any]
+    features: Any
+    classes: Any
+    interval: Interval
+
+
+@dataclass(frozen=True)
+class _ClusterRuntime(Runtime):
+    """The runtime of the driver: steps take what rounds on the cluster leave."""
+
+    training: _Training | None = None
+
+    def new_step(self, task: TrainingTask) -> BaseStep | FullBatchStep:
+        """Return the training step of a task."""
+        assert self.training is not None
+        return self.training.new_step(task)
+
+
+class _Training(ShardSamples):
+    """The shards of a training, as the source of its samples."""
+
+    batch_size: int
+    interval: Interval
+    max_iter: int
+    _step: Any = None
+
+    def new_step(self, task: TrainingTask) -> BaseStep | FullBatchStep:
+        """Return a step of the driver."""
+        full_batch = task.update.learning_rate.full_batch
+        self._step = ClusterFullBatchStep(self, task) if full_batch else ClusterStep(self, task)
+        return self._step
+
+    def passes(self, preparation: Any, seed: int | None, version: int) -> Rounds | GradientRounds | None:
+        """Return the rounds of a training; None for a solver, which asks for as many as it likes."""
+        shards = self.prepare(preparation)
+        if isinstance(self._step, ClusterFullBatchStep):
+            self._step.takes(shards)
+            return None
+        if self.batch_size >= self.n_samples and len(self.sizes) > 1:
+            return GradientRounds(self, self._step, shards)
+        program = tasks.Program(self._step.task, self.runtime, self.batch_size, seed, version)
+        return Rounds(self, self._step, shards, program, self.interval, self.max_iter)
+
+
+def fit_on_cluster(trainer: Trainer, request: Request, resumption: Resumption | None) -> FittedModel:
+    """Return a model that is trained on shards."""
+    configuration = trainer.configuration
+    configuration.check_fit()
+    if configuration.stopping.early_stopping and request.held_out[0] is None:
+        raise ValueError(
+            "early_stopping needs rows to validate on, and shards are not split: pass X_val and y_val, or "
+            "set early_stopping=False."
+        )
+    shards = _Shards.of(configuration, request)
+    opening = trainer.open(resumption)
+    if opening.task is not None:
+        opening.task.begin(request)  # type: ignore[arg-type]
+    last = trainer.last if configuration.warm_start and opening.resumption is None else None
+    start = shards.on_first(_begun, opening.random_state, opening.seed, last, request.classes, shards.whole)
+    settings = configuration.loop_settings(configuration.stopping.max_iter, (), stream=False)
+    training = shards.training(start, settings.max_iter)
+    start = replace(start, source=training)
+    if opening.resumption is not None:
+        start = opening.resumption.applied(start)
+    validation = validation_on(trainer, start, request)
+    if validation is not None and trainer.is_automatic and not configuration.stopping.early_stopping:
+        settings = replace(settings, watch="validation_loss", validation_every=1, tol=0.0)
+    settings = replace(settings, batch_size=1, columns=training.columns)
+    configuration = _with_runtime(configuration, training)
+    return _local(lambda: opening.train(configuration, start, settings, validation))
+
+
+def partial_fit_on_cluster(trainer: Trainer, request: Request, total_weight: float | None) -> FittedModel:
+    """Return a model trained for one pass more than the last one."""
+    configuration = trainer.configuration
+    configuration.check_partial_fit(request.held_out[0] is not None)
+    shards, last = _Shards.of(configuration, request), trainer.last
+    task = trainer.view.task("partial_fit", 1)
+    if task is not None:
+        task.begin(request)  # type: ignore[arg-type]
+    if last is None:
+        random_state = check_random_state(configuration.random_state)
+        seed = draw_seed(random_state)
+        arguments = (random_state, seed, None, request.classes, shards.whole, True, total_weight)
+        start = shards.on_first(_begun, *arguments)
+    else:
+        start = shards.on_first(_resumed, last, request.classes, shards.whole, total_weight)
+    settings = configuration.loop_settings(1, start.state.train_losses, stream=True)
+    training = shards.training(start, settings.first_epoch + 1)
+    start = replace(start, source=training)
+    settings = replace(settings, batch_size=1, columns=training.columns, stream=trainer.owner)
+    validation = validation_on(trainer, start, request)
+    runtime = _with_runtime(configuration, training)
+    return stopped(configuration, _local(lambda: train(runtime, start, settings, validation, task)))
+
+
+@dataclass(frozen=True)
+class _Shards:
+    """Partitions with rows, and what the counting pass tells of them."""
+
+    configuration: Configuration
+    request: Request
+    partitions: Partitions
+    sizes: list[int]
+    whole: Whole
+
+    @classmethod
+    def of(cls, configuration: Configuration, request: Request) -> _Shards:
+        """Open what was passed, and count its rows."""
+        cluster = request.cluster
+        found = open_partitions(cluster, request.X, request.y, request.sample_weight, request.features)
+        is_classifier = configuration.estimator_type == "classifier"
+        of_file = conversion.is_onnx_source(configuration.source)
+        one_by_one = False
+        if of_file and is_classifier:
+            first = cluster.submit(labels_are_arrays, configuration, found.rows[0])
+            one_by_one = cluster.gather([first], names=found.names)[0]
+        partitions, wholes = counted(cluster, found, is_classifier, of_file, one_by_one)
+        sizes = [whole.n_rows for whole in wholes]
+        return cls(configuration, request, partitions, sizes, Whole.of_parts(wholes))
+
+    def on_first(self, task: Callable[..., tuple[Start, list]], *arguments: Any) -> Start:
+        """Return the start that a task makes of the first shard, and pass its warnings on."""
+        cluster = self.request.cluster
+        future = cluster.submit(task, self.partitions.rows[0], self.configuration, *arguments)
+        start, found = cluster.gather([future], names=self.partitions.names)[0]
+        for text, category in found:
+            warn_user(text, category)
+        return start
+
+    def training(self, start: Start, max_iter: int) -> _Training:
+        """Return the source of the samples of a training."""
+        arguments = (self.request.cluster, self.partitions, self.sizes, self.whole)
+        training = _Training(*arguments, start.problem, start.features, self.configuration.runtime)
+        training.batch_size = self.configuration.updates.batch_size
+        training.interval, training.max_iter = self.request.interval, max_iter
+        return training
+
+
+def _begun(
+    rows: Rows,
+    configuration: Configuration,
+    random_state: np.random.RandomState,
+    seed: int,
+    last: FittedModel | None,
+    classes: Any,
+    whole: Whole,
+    stream: bool = False,
+    total_weight: float | None = None,
+) -> tuple[Start, list]:
+    """Return what a training begins with, from the rows of the first shard."""
+    samples = in_memory(configuration, rows)
+    with _recorded() as found:
+        expected = expected_of(classes, whole, samples.y, configuration)
+        arguments = (expected, stream, total_weight, whole, True)
+        start = begin(configuration, samples, random_state, seed, last, *arguments)
+    return _small(start), _texts(found)
+
+
+def _resumed(
+    rows: Rows,
+    configuration: Configuration,
+    last: FittedModel,
+    classes: Any,
+    whole: Whole,
+    total_weight: float | None,
+) -> tuple[Start, list]:
+    """Return what another call of ``partial_fit`` begins with."""
+    samples = in_memory(configuration, rows)
+    with _recorded() as found:
+        start = resume(configuration, samples, last, total_weight, whole)
+        expected = named_classes(configuration, classes, samples.y)
+        if expected is not None:
+            expected.check_known(start.problem.targets.classes, "the first call")
+    return _small(start), _texts(found)
+
+
+@contextmanager
+def _recorded() -> Iterator[list]:
+    """Record warnings, which nobody sees on a worker."""
+    with runtime_errors(), warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        yield found
+
+
+def _texts(found: list) -> list[tuple[str, type[Warning]]]:
+    return [(str(item.message), item.category) for item in found if issubclass(item.category, UserWarning)]
+
+
+def _small(start: Start) -> Start:
+    """Return a start with few of its samples."""
+    return replace(start, data=start.data.take(np.arange(min(len(start.data), KEPT))))
+
+
+def _with_runtime(configuration: Configuration, training: _Training) -> Configuration:
+    runtime = configuration.runtime
+    found = _ClusterRuntime(runtime.device, runtime.n_jobs, runtime.step_class, training)
+    return replace(configuration, runtime=found)
+
+
+def _local(run: Callable[[], FittedModel]) -> FittedModel:
+    """Return a model that knows nothing of the cluster, also the one that an interrupted training has."""
+    try:
+        return replace(run(), step=None, inference=None)
+    except (Interrupted, ReadingFailed) as error:
+        if error.model is not None:
+            error.model = replace(error.model, step=None, inference=None)
+        raise

@@ -1,0 +1,148 @@
+"""Methods of an estimator for dask collections: predictions are lazy, scores are summed on the workers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.utils.metaestimators import available_if
+
+from ..estimators import OrtGradientOptimizer
+from ..estimators.availability import has_decisions, has_probabilities, predicts, wraps
+from ..exceptions import MissingRuntimeError
+
+__all__ = ["LazyMethods", "check_installed"]
+
+
+def check_installed() -> None:
+    """Raise an error where Dask is not installed."""
+    try:
+        import dask  # noqa: F401
+        import distributed  # noqa: F401
+    except ImportError as error:
+        raise MissingRuntimeError(
+            "Training on a cluster needs dask and distributed: pip install 'ortlearn[dask]'."
+        ) from error
+
+
+class LazyMethods(OrtGradientOptimizer):
+    """Predictions and scores of rows in memory and of rows on the workers."""
+
+    client: Any
+    to_local: Any
+
+    def _computed(self, method: str, X: Any, compute: Any) -> Any:
+        """Return what a method gives: lazily for rows on the workers."""
+        check_installed()
+        from .partitions import are_on_workers
+
+        if not are_on_workers(X):
+            return compute(X)
+        from .predictions import lazily
+
+        return lazily(self.to_local(), method, X)
+
+    @available_if(predicts)
+    def predict(self, X):
+        """Predict, lazily for dask collections.
+
+        Parameters
+        ----------
+        X : dask array or dataframe, list of delayed, or array-like
+            Features.
+
+        Returns
+        -------
+        dask array, list of Delayed, or ndarray
+            Predictions: a dask array for a dask array or dataframe, Delayed for the items of a list, and an
+            array for rows in memory.
+        """
+        return self._computed("predict", X, super().predict)
+
+    @available_if(has_probabilities)
+    def predict_proba(self, X):
+        """Predict probabilities, lazily for dask collections.
+
+        Parameters
+        ----------
+        X : dask array or dataframe, list of delayed, or array-like
+            Features.
+
+        Returns
+        -------
+        dask array, list of them, list of Delayed, or ndarray
+            Probabilities; one array per output where each has classes of its own.
+        """
+        return self._computed("predict_proba", X, super().predict_proba)
+
+    @available_if(has_probabilities)
+    def predict_log_proba(self, X):
+        """Predict logarithms of probabilities, lazily for dask collections.
+
+        Parameters
+        ----------
+        X : dask array or dataframe, list of delayed, or array-like
+            Features.
+
+        Returns
+        -------
+        dask array, list of them, list of Delayed, or ndarray
+            Logarithms of what ``predict_proba`` returns.
+        """
+        return self._computed("predict_log_proba", X, super().predict_log_proba)
+
+    @available_if(has_decisions)
+    def decision_function(self, X):
+        """Return decisions, lazily for dask collections.
+
+        Parameters
+        ----------
+        X : dask array or dataframe, list of delayed, or array-like
+            Features.
+
+        Returns
+        -------
+        dask array, list of Delayed, or ndarray
+            Decisions.
+        """
+        return self._computed("decision_function", X, super().decision_function)
+
+    @available_if(wraps("transform"))
+    def transform(self, X):
+        """Transform, lazily for dask collections.
+
+        Parameters
+        ----------
+        X : dask array or dataframe, list of delayed, or array-like
+            Features.
+
+        Returns
+        -------
+        dask array, list of Delayed, ndarray or frame
+            What the wrapped model gives.
+        """
+        return self._computed("transform", X, super().transform)
+
+    def score(self, X, y=None, sample_weight=None):
+        """Return the score, which the workers sum for dask collections.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in :meth:`fit`, or arrays in memory.
+
+        Returns
+        -------
+        float
+            Accuracy, R2, or what the estimator of one machine returns.
+        """
+        check_installed()
+        from .cluster import Cluster, find_client
+        from .partitions import are_on_workers
+
+        if not are_on_workers(X):
+            return super().score(X, y, sample_weight)
+        from .validation import score_on_cluster
+
+        model = self._model()
+        cluster = Cluster(find_client(self.client))
+        return score_on_cluster(cluster, model, model.runner.runtime, X, y, sample_weight)

@@ -1,0 +1,231 @@
+"""From what a user passes to partitions: the rows of each, as a future."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import dask
+import numpy as np
+from dask.base import is_dask_collection
+from dask.delayed import Delayed
+from distributed import Future
+
+from ..exceptions import SourceError
+from ..streams import Rows, open_source, parquet_files
+from .cluster import Cluster
+
+__all__ = ["Partitions", "are_on_workers", "is_frame", "open_partitions"]
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """Rows on a cluster.
+
+    Attributes
+    ----------
+    rows : list of Future
+        :class:`~ortlearn.streams.Rows` of each partition.
+    names : list of str
+        What messages call them.
+    is_named : bool
+        Whether columns are known by name, and come in order.
+    """
+
+    rows: list[Future]
+    names: list[str]
+    is_named: bool = False
+
+    def take(self, numbers: Sequence[int]) -> Partitions:
+        """Return some of the partitions."""
+        rows, names = [self.rows[i] for i in numbers], [self.names[i] for i in numbers]
+        return Partitions(rows, names, self.is_named)
+
+
+def is_frame(data: Any) -> bool:
+    """Return whether something is a dask dataframe or series."""
+    return is_dask_collection(data) and hasattr(data, "divisions")
+
+
+def _is_array(data: Any) -> bool:
+    return is_dask_collection(data) and hasattr(data, "chunks") and hasattr(data, "numblocks")
+
+
+def _are_paths(data: Any) -> bool:
+    return isinstance(data, str | os.PathLike) or (
+        isinstance(data, list | tuple) and bool(data) and all(isinstance(x, str | os.PathLike) for x in data)
+    )
+
+
+def are_on_workers(data: Any) -> bool:
+    """Return whether rows are a dask collection, delayed, or parquet files."""
+    return is_dask_collection(data) or _are_paths(data) or _are_items(data)
+
+
+def _are_items(data: Any) -> bool:
+    """Return whether this is a list of delayed rows."""
+    return (
+        isinstance(data, list | tuple) and bool(data) and all(isinstance(x, Delayed | Future) for x in data)
+    )
+
+
+def open_partitions(cluster: Cluster, X: Any, y: Any, sample_weight: Any, features: Any = None) -> Partitions:
+    """Return the partitions of a dask array or dataframe, a list of delayed ones, or parquet files.
+
+    Raises
+    ------
+    ValueError
+        If X is none of these, or y and weights do not fit.
+    """
+    if _are_paths(X):
+        return _of_files(cluster, X, y, sample_weight, features)
+    if features is not None:
+        raise ValueError("features names columns of parquet files: select the columns of a dataframe before.")
+    if _are_items(X):
+        if y is not None or sample_weight is not None:
+            raise ValueError("The items of a list have their labels: make them (X, y), and leave out y.")
+        return _computed(cluster, [dask.delayed(_rows_of_item)(item, i) for i, item in enumerate(X)])
+    if not (_is_array(X) or is_frame(X)):
+        raise ValueError(
+            f"X is a {type(X).__name__}: pass a dask array or dataframe, a list of delayed (X, y), or the "
+            "path of parquet files. For rows in memory, use OrtGradientOptimizer, or "
+            "dask.array.from_array(X, chunks=(10_000, -1))."
+        )
+    X, y, sample_weight = _columns_of(X, y, sample_weight)
+    parts = _blocks(X)
+    others = [_aligned(name, values, X) for name, values in (("y", y), ("sample_weight", sample_weight))]
+    columns = [[None] * len(parts) if own is None else own for own in others]
+    rows = [dask.delayed(_rows_of_parts)(*part) for part in zip(parts, *columns, strict=True)]
+    return _computed(cluster, rows)
+
+
+def _computed(cluster: Cluster, rows: list[Delayed]) -> Partitions:
+    cluster.check()
+    return Partitions(cluster.client.compute(rows), [f"Partition {i}" for i in range(len(rows))])
+
+
+def _columns_of(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """Return features, labels and weights of a dataframe where columns are named."""
+    named = [
+        item if isinstance(item, list) and item and isinstance(item[0], str) else [item]
+        for item in (y, sample_weight)
+        if isinstance(item, str) or (isinstance(item, list) and item and isinstance(item[0], str))
+    ]
+    if not named:
+        return X, y, sample_weight
+    if not is_frame(X):
+        raise ValueError("y and sample_weight can name columns of a dask dataframe or of parquet files only.")
+    taken = [name for names in named for name in names]
+    missing = [name for name in taken if name not in X.columns]
+    if missing:
+        raise ValueError(
+            f"X has no columns {missing}, which are labels or weights: it has {list(X.columns)}."
+        )
+    rest = X.drop(columns=taken)
+    own = [X[item] if isinstance(item, str | list) and item else item for item in (y, sample_weight)]
+    return rest, own[0], own[1]
+
+
+def _blocks(data: Any) -> list[Delayed]:
+    """Return the partitions of a collection; those of an array have all of its columns."""
+    if _is_array(data):
+        if any(count > 1 for count in data.numblocks[1:]):
+            data = data.rechunk(dict.fromkeys(range(1, data.ndim), -1))
+        return list(data.to_delayed().ravel())
+    return list(data.to_delayed())
+
+
+def _aligned(name: str, values: Any, X: Any) -> list[Delayed] | None:
+    """Return the partitions of labels or weights, as many rows in each as X has."""
+    if values is None:
+        return None
+    known = _is_array(X) and not np.isnan(X.chunks[0]).any()
+    if not is_dask_collection(values):
+        if not known:
+            raise ValueError(
+                f"{name} is a {type(values).__name__}, and the partitions of X have unknown numbers of rows: "
+                f"pass {name} as a dask collection, or call X.compute_chunk_sizes() before."
+            )
+        import dask.array as da
+
+        values = da.from_array(np.asarray(values), chunks=(X.chunks[0], *((-1,) * (np.ndim(values) - 1))))
+    elif known and _is_array(values) and not np.isnan(values.chunks[0]).any():
+        if values.shape[0] != X.shape[0]:
+            raise ValueError(
+                f"X has {X.shape[0]} rows, and {name} has {values.shape[0]}: they must be as many."
+            )
+        values = values.rechunk({0: X.chunks[0]})
+    parts, n_blocks = _blocks(values), X.numblocks[0] if _is_array(X) else X.npartitions
+    if len(parts) != n_blocks:
+        raise ValueError(
+            f"X has {n_blocks} partitions, and {name} has {len(parts)}: make both of the same collection, or "
+            "repartition one of them."
+        )
+    return parts
+
+
+def _rows_of_item(item: Any, number: int) -> Rows:
+    """Return the rows of an item of a list: X, (X, y) or (X, y, sample_weight)."""
+    parts = item if isinstance(item, tuple | list) else (item,)
+    if not 1 <= len(parts) <= 3:
+        raise ValueError(f"It has {len(parts)} items: it must be X, (X, y) or (X, y, sample_weight).")
+    return _rows_of_parts(*(*parts, None, None)[:3])
+
+
+def _rows_of_parts(X: Any, y: Any, sample_weight: Any) -> Rows:
+    """Return the rows of a partition, after a check of their numbers."""
+    if hasattr(X, "tocsr"):
+        X = X.tocsr()
+    elif not hasattr(X, "shape") and not isinstance(X, dict):
+        X = np.asarray(X)
+    y, sample_weight = _as_array(y), _as_array(sample_weight)
+    rows = Rows(X, y, sample_weight)
+    for name, values in (("y", y), ("sample_weight", sample_weight)):
+        if values is not None and values.shape[0] != len(rows):
+            raise ValueError(
+                f"X has {len(rows)} rows, and {name} has {values.shape[0]}: they must be as many."
+            )
+    return rows
+
+
+def _as_array(values: Any) -> Any:
+    if values is None or hasattr(values, "tocsr"):
+        return values
+    return np.asarray(values)
+
+
+# Parquet files
+
+
+def _of_files(cluster: Cluster, paths: Any, y: Any, sample_weight: Any, features: Any) -> Partitions:
+    several = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    listed = cluster.gather([cluster.submit(_files_at, os.fspath(path)) for path in several])
+    files = [item for found in listed for item in found]
+    if not files:
+        raise SourceError(f"There are no parquet files at {paths!r}.")
+    if len(files) == 1:  # a partition for each row group
+        path, n_groups = files[0]
+        parts: list[tuple[str, list[int] | None]] = [(path, [number]) for number in range(n_groups)]
+        names = [f"Row group {number} of {path}" for number in range(n_groups)]
+    else:
+        parts, names = [(path, None) for path, _ in files], [f"File {path}" for path, _ in files]
+    columns = (y, sample_weight, features)
+    return Partitions([cluster.submit(_rows_of_file, *part, *columns) for part in parts], names, True)
+
+
+def _files_at(path: str) -> list[tuple[str, int]]:
+    """Return the parquet files at a path, and their numbers of row groups that have rows."""
+    files = parquet_files(path)
+    return [(file, len(open_source(file).sizes or ()) if len(files) == 1 else 0) for file in files]
+
+
+def _rows_of_file(path: str, numbers: list[int] | None, y: Any, sample_weight: Any, features: Any) -> Rows:
+    """Return the rows of a file, or of some row groups of it."""
+    source = open_source(path, y, sample_weight, features)
+    try:
+        parts = list(source.blocks(numbers))
+    finally:
+        source.close()
+    return Rows.join(parts) if parts else Rows(np.zeros((0, len(source.names or ()))))

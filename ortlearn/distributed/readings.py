@@ -1,0 +1,136 @@
+"""Tasks that read, prepare and measure shards; what they return depends on their arguments alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..estimators.configuration import Runtime
+from ..estimators.inference import LiveInference
+from ..estimators.problem import Problem
+from ..estimators.source_counts import RowCounter, Whole
+from ..estimators.source_samples import SourceReader
+from ..estimators.training_run import Preparation
+from ..graphs import runtime_errors
+from ..streams import Rows
+from ..training import Data
+from ..training.first_layers import Moments
+from .averaging import Mean
+
+__all__ = [
+    "LabelMoments",
+    "Viewer",
+    "count_rows",
+    "label_moments",
+    "mean_loss",
+    "moments",
+    "read",
+    "ready",
+    "size_of",
+    "weight_of",
+]
+
+
+def count_rows(rows: Rows, is_classifier: bool, of_file: bool, one_by_one: bool) -> Whole:
+    """Return what is known of the rows of a partition, which may have none."""
+    if not len(rows):
+        return Whole(0, None, np.zeros(1), None, 0.0)
+    counter = RowCounter(is_classifier, of_file, one_by_one)
+    counter.add(rows)
+    return counter.result()
+
+
+def weight_of(data: Data) -> float:
+    """Return the sum of the weights of samples."""
+    return float(len(data)) if data.row_weight is None else float(data.row_weight.sum(dtype=np.float64))
+
+
+def read(reader: SourceReader, rows: Rows) -> Data:
+    """Return rows as the graph takes them, after all checks."""
+    return reader.read(rows)
+
+
+def ready(preparation: Preparation, data: Data) -> Data:
+    """Return samples as the training step takes them."""
+    with runtime_errors():
+        return preparation(data)
+
+
+def size_of(data: Data) -> int:
+    """Return the number of samples."""
+    return len(data)
+
+
+def moments(preparation: Preparation, data: Data) -> dict[str, Moments]:
+    """Return the moments of the features of a shard, by name."""
+    found, weights = {}, data.row_weight
+    with runtime_errors():
+        columns = preparation.features(data)
+    for name, features in columns.items():
+        if getattr(features, "ndim", 0) == 2 and features.dtype.kind == "f":
+            found[name] = Moments()
+            found[name].add(features, weights)
+    return found
+
+
+class LabelMoments(NamedTuple):
+    """Mean and variance of encoded labels, by column, and the sum of the weights of their samples."""
+
+    mean: np.ndarray
+    variance: np.ndarray
+    weight: float
+
+    def merge(self, other: LabelMoments) -> LabelMoments:
+        """Return the moments of both, by the formula of :class:`Moments`."""
+        total = self.weight + other.weight
+        share = other.weight / total
+        step = other.mean - self.mean
+        variance = self.variance + (other.variance - self.variance) * share + step**2 * share * (1 - share)
+        return LabelMoments(self.mean + step * share, variance, total)
+
+
+def label_moments(data: Data) -> LabelMoments | None:
+    """Return the moments of the labels of a shard; None where no sample has a weight."""
+    weight = weight_of(data)
+    if not weight > 0:
+        return None
+    values = data.y.reshape(len(data), -1).astype(np.float64)
+    mean = np.average(values, axis=0, weights=data.row_weight)
+    squares = np.average((values - mean) ** 2, axis=0, weights=data.row_weight)
+    return LabelMoments(mean, squares, weight)
+
+
+@dataclass
+class Viewer:
+    """What looks at a model while it is trained: sessions, made once in a process.
+
+    Attributes
+    ----------
+    problem : Problem
+        What is trained.
+    runtime : Runtime
+        Device and threads.
+    """
+
+    problem: Problem
+    runtime: Runtime
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"problem": self.problem, "runtime": self.runtime}
+
+    @cached_property
+    def inference(self) -> LiveInference:
+        """Sessions that take the trained weights as inputs."""
+        return LiveInference(self.problem, self.problem.trainable.model, self.runtime)
+
+
+def mean_loss(viewer: Viewer, weights: Mapping[str, np.ndarray], data: Data) -> Mean:
+    """Return the mean of the losses of a shard, as ``"loss"``."""
+    weight, loss = weight_of(data), 0.0
+    if weight > 0:
+        loss = viewer.inference.holding(weights).mean_loss(data.X, data.y, data.sample_weight)
+    return Mean({"loss": np.array(loss)}, weight)

@@ -1,0 +1,283 @@
+"""Rounds: every shard is trained on from the same weights, and the driver averages what they leave."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from distributed import Future
+
+from ..exceptions import PluginError
+from ..learning_rates import Rates
+from ..training import Data, TrainingTask, parse_device
+from ..training.averaging import Averaged
+from ..training.base_step import BaseStep, Pause
+from ..training.buffers import CarriedBuffers
+from ..training.divergence import Diverged
+from ..training.step_graphs import Carried
+from . import tasks
+from .shards import ShardSamples
+
+__all__ = ["ClusterStep", "Interval", "Round", "Rounds"]
+
+#: Bytes of the results of a round from which on tasks merge pairs of them: less is gathered sooner.
+TREE_BYTES = 2**23
+INTERVAL = re.compile(r"\s*(?P<count>[1-9]\d*)\s*(?P<unit>pass(es)?|batch(es)?)\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """How often shards are averaged.
+
+    Attributes
+    ----------
+    passes : int
+        Passes of a round.
+    batches : int or None
+        Batches of a round, where it is part of a pass.
+    """
+
+    passes: int = 1
+    batches: int | None = None
+
+    @classmethod
+    def of(cls, sync_every: Any) -> Interval:
+        """Return what the parameter ``sync_every`` asks for; a ValueError where it is neither."""
+        if isinstance(sync_every, Integral) and not isinstance(sync_every, bool) and int(sync_every) > 0:
+            return cls(int(sync_every))
+        found = INTERVAL.fullmatch(sync_every) if isinstance(sync_every, str) else None
+        if found is None:
+            raise ValueError(
+                f"sync_every={sync_every!r} must be a number of passes, as 1 or '2 passes', or a number of "
+                "batches, as '100 batches'."
+            )
+        count = int(found["count"])
+        return cls(count) if found["unit"].lower().startswith("pass") else cls(1, count)
+
+    def n_rounds(self, sizes: list[int], batch_size: int) -> int:
+        """Return the rounds of a pass over shards of some sizes."""
+        most = -(-max(sizes) // batch_size)
+        return 1 if self.batches is None else -(-most // self.batches)
+
+
+class Round(Data):
+    """What a round leaves, in the place of rows that a step is to take.
+
+    Attributes
+    ----------
+    arrays : dict of (str, str or None) to ndarray, or None
+        Weights and states by weight and state; None before the end of a round of several passes.
+    loss : float
+        Mean objective.
+    where : str
+        Shard that diverged, for messages; empty without one.
+    """
+
+    def __init__(self, arrays: dict | None, loss: float, shares: np.ndarray, where: str = ""):
+        self.arrays, self.loss, self.where = arrays, loss, where
+        self.sample_weight = shares
+
+    def __len__(self) -> int:
+        return 1
+
+
+class ClusterStep(BaseStep):
+    """A training step of the driver, which takes what rounds leave.
+
+    Parameters
+    ----------
+    samples : ShardSamples
+        Shards.
+    task : TrainingTask
+        What is trained.
+
+    Attributes
+    ----------
+    buffers : CarriedBuffers
+        Weights and states.
+    rate : float
+        Learning rate of the pass.
+    """
+
+    buffers: CarriedBuffers
+    rate: float
+
+    def __init__(self, samples: ShardSamples, task: TrainingTask):
+        self._samples = samples
+        super().__init__(_of_shard(task, len(samples.sizes)), parse_device("cpu"))
+
+    def build(self) -> list[Carried]:
+        """Return nothing yet: states depend on the shapes of the weights."""
+        return []
+
+    def start(
+        self,
+        data: Data,
+        sizes: list[int],
+        weights: dict[str, np.ndarray],
+        states: dict | None = None,
+        n_samples: int | None = None,
+    ) -> CarriedBuffers:
+        """Keep weights and states on the driver."""
+        self.carried = [
+            Carried(name, state, f"{name} {state}", f"new {name} {state}")
+            for name, array in weights.items()
+            for state in (None, *self.task.update.learning_rate.init(array))
+        ]
+        self.buffers = super().start(data, sizes, weights, states, n_samples)
+        return self.buffers
+
+    def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:
+        """Take what a round has left."""
+        self._round = data
+
+    def set_rate(self, rate: float) -> None:
+        """Set the learning rate of the next rounds."""
+        self.rate = rate
+
+    def run_epoch(
+        self, order: np.ndarray, batch_size: int, buffers: CarriedBuffers, pause: Pause | None = None
+    ) -> np.ndarray:
+        """Return the mean objective of a round, and make what it left the current weights and states."""
+        found = self._round
+        assert isinstance(found, Round)
+        if not np.isfinite(found.loss):
+            raise Diverged(found.loss, found.where)
+        if found.arrays is not None:
+            buffers.advance()
+            buffers.write(found.arrays)
+        return np.array([found.loss])
+
+    def run(self, rows: np.ndarray, buffers: CarriedBuffers) -> float:
+        """Return the objective of the last round, whose batches the workers have checked."""
+        return self._round.loss if isinstance(self._round, Round) else 0.0
+
+    def release(self) -> None:
+        """Let go of the last round."""
+        self._round = None  # type: ignore[assignment]
+
+    def graphs(self) -> dict:
+        """Return the graphs of the step of a worker."""
+        return self._samples.runtime.new_step(self.task).graphs()
+
+
+def _of_shard(task: TrainingTask, n_shards: int) -> TrainingTask:
+    """Return a task whose averaging begins after the updates of a shard, of which there are fewer."""
+    rate = task.update.learning_rate
+    if not isinstance(rate, Averaged):
+        return task
+    return task.changed(learning_rate=Averaged(rate.learning_rate, 1 + (rate.begin - 1) // n_shards))
+
+
+class Rounds:
+    """Passes over shards in rounds of tasks, one for each shard.
+
+    Parameters
+    ----------
+    samples : ShardSamples
+        Shards.
+    step : ClusterStep
+        Weights, states and rate.
+    shards : list of Future
+        Samples as the step of a worker takes them.
+    program : tasks.Program
+        How a shard is trained on.
+    interval : Interval
+        How often shards are averaged.
+    max_iter : int
+        Passes.
+
+    Attributes
+    ----------
+    n_samples : int
+        Rounds of a pass.
+    """
+
+    def __init__(
+        self,
+        samples: ShardSamples,
+        step: ClusterStep,
+        shards: list[Future],
+        program: tasks.Program,
+        interval: Interval,
+        max_iter: int,
+    ):
+        self.n_samples = interval.n_rounds(samples.sizes, program.batch_size)
+        self._samples, self._step, self._shards, self._interval = samples, step, shards, interval
+        self._n_batches = [-(-size // program.batch_size) for size in samples.sizes]
+        self._program, self._max_iter = samples.cluster.send(program), max_iter
+        self._known: tuple[int, tasks.Outcome] | None = None
+        rate = step.task.update.learning_rate
+        if interval.passes > 1 and rate.start() is not None:
+            raise PluginError(
+                f"{rate!r} has a schedule that follows the losses of every pass, which rounds of "
+                f"{interval.passes} passes do not tell: set sync_every=1, or use another schedule."
+            )
+
+    def chunks(self, epoch: int, n_rows: int) -> Generator[tuple[Round, np.ndarray], None, None]:
+        """Yield what the rounds of a pass leave, after some of them."""
+        for number in range(n_rows, self.n_samples):
+            yield self._run(epoch, number), np.array([number])
+
+    def _run(self, epoch: int, number: int) -> Round:
+        first = epoch - epoch % self._interval.passes
+        epochs = tuple(range(first, min(first + self._interval.passes, self._max_iter)))
+        if self._known is None or self._known[0] != first or len(epochs) == 1:
+            self._known = first, self._outcome(epochs, number)
+        outcome, is_last = self._known[1], epoch == epochs[-1]
+        shares = np.zeros(self.n_samples)  # what each round counts in the mean loss of a pass
+        shares[number] = 1.0 if self.n_samples == 1 else outcome.mean.weight
+        failed = [r for r in outcome.reports if not np.isfinite(r.losses).all()]
+        if failed:
+            return Round(None, failed[0].losses[-1], shares, f" in {self._samples.names[failed[0].shard]}")
+        self._samples.note(outcome.reports, epoch - first)
+        loss = _mean([(report.losses[epoch - first], report.weight) for report in outcome.reports])
+        return Round(self._arrays(outcome) if is_last else None, loss, shares)
+
+    def _arrays(self, outcome: tasks.Outcome) -> dict:
+        """Return what is averaged, in the types of weights and states."""
+        known = self._step.buffers.read()
+        return {key: outcome.mean.arrays[key].astype(array.dtype) for key, array in known.items()}
+
+    def _outcome(self, epochs: tuple[int, ...], number: int) -> tasks.Outcome:
+        """Run a round on the cluster."""
+        cluster, arrays = self._samples.cluster, self._step.buffers.read()
+        begun = cluster.send(arrays)
+        size = self._interval.batches or max(self._n_batches)
+        rates, futures, names = self._rates(epochs), [], []
+        for shard, data in enumerate(self._shards):
+            visit = tasks.Visit(shard, epochs, rates, number * size, (number + 1) * size)
+            if visit.first < self._n_batches[shard]:
+                futures.append(cluster.submit(tasks.train, self._program, begun, data, visit))
+                names.append(self._samples.names[shard])
+        n_bytes = sum(array.nbytes for array in arrays.values()) * len(futures)
+        if n_bytes > TREE_BYTES:
+            return cluster.gather([cluster.reduce(futures, tasks.merge_outcomes)], futures, names)[0]
+        return reduced(cluster.gather(futures, names=names))
+
+    def _rates(self, epochs: tuple[int, ...]) -> tuple[float, ...]:
+        if len(epochs) == 1:
+            return (self._step.rate,)
+        rates = Rates(self._step.task.update.learning_rate)
+        return tuple(rates.of(epoch) for epoch in epochs)
+
+
+def reduced(outcomes: list[tasks.Outcome]) -> tasks.Outcome:
+    """Return what pairs of outcomes, and pairs of pairs, are merged to, as tasks do."""
+    while len(outcomes) > 1:
+        pairs = [outcomes[i : i + 2] for i in range(0, len(outcomes), 2)]
+        outcomes = [tasks.merge_outcomes(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
+    return outcomes[0]
+
+
+def _mean(values: list[tuple[float, float]]) -> float:
+    """Return a weighted mean; that of one value is the value."""
+    mean = total = 0.0
+    for value, weight in values:
+        total += weight
+        mean += (value - mean) * (weight / total) if total > 0 else 0.0
+    return mean

@@ -1,0 +1,161 @@
+"""The samples of a distributed training: shards on the workers, and what is known of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, reduce
+from typing import Any
+
+import numpy as np
+from distributed import Future
+
+from ..estimators.configuration import Runtime
+from ..estimators.input_validation import InputFeatures
+from ..estimators.problem import Problem, label_spread
+from ..estimators.source_counts import Whole
+from ..estimators.source_samples import SourceReader
+from ..estimators.training_run import Preparation
+from ..exceptions import SourceError
+from ..training.first_layers import Moments
+from . import readings, tasks
+from .averaging import average_arrays
+from .cluster import Cluster
+from .partitions import Partitions
+
+__all__ = ["ShardSamples", "counted"]
+
+
+def counted(
+    cluster: Cluster, partitions: Partitions, is_classifier: bool, of_file: bool, one_by_one: bool = False
+) -> tuple[Partitions, list[Whole]]:
+    """Return the partitions that have rows, and what is known of each: the counting pass."""
+    flags = (is_classifier, of_file, one_by_one)
+    futures = [cluster.submit(readings.count_rows, rows, *flags) for rows in partitions.rows]
+    found = cluster.gather(futures, names=partitions.names)
+    numbers = [number for number, whole in enumerate(found) if whole.n_rows]
+    if not numbers:
+        raise SourceError("There are no rows: all partitions are empty.")
+    return partitions.take(numbers), [found[number] for number in numbers]
+
+
+class ShardSamples:
+    """All samples of a training, in shards: the partitions that have rows.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Where they are.
+    partitions : Partitions
+        Their rows.
+    sizes : list of int
+        Rows of each.
+    whole : Whole
+        What is known of all of them.
+    problem : Problem
+        What is trained.
+    features : InputFeatures
+        Features of X.
+    runtime : Runtime
+        Device and threads of the workers.
+
+    Attributes
+    ----------
+    preparation : Preparation or None
+        What makes samples ready for a training step, once that is known.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        partitions: Partitions,
+        sizes: list[int],
+        whole: Whole,
+        problem: Problem,
+        features: InputFeatures,
+        runtime: Runtime,
+    ):
+        self.cluster, self.names, self.sizes, self.whole = cluster, partitions.names, sizes, whole
+        self.problem, self.runtime = problem, runtime
+        reader = cluster.send(SourceReader(problem, features, whole, partitions.is_named))
+        self._read = [cluster.submit(readings.read, reader, rows) for rows in partitions.rows]
+        self.gather(self.on_shards(readings.size_of))  # an error of any shard comes before the first round
+        self.preparation: Preparation | None = None
+        self._ready: list[Future] = []
+        self._reports: list[tuple[tasks.Report, int]] = []
+
+    @property
+    def n_samples(self) -> int:
+        """Rows of a pass."""
+        return self.whole.n_rows
+
+    @property
+    def summary(self) -> bytes:
+        """Text of what is known of all rows, to tell other ones by."""
+        whole = self.whole
+        labels = None if whole.labels is None else whole.labels.tolist()
+        return repr((self.sizes, whole.largest, whole.weights.tolist(), labels)).encode()
+
+    def on_shards(self, task: Callable, *arguments: Any) -> list[Future]:
+        """Return the futures of a task for each shard, as it was read."""
+        return [self.cluster.submit(task, *arguments, data) for data in self._read]
+
+    def gather(self, futures: Sequence[Future]) -> list[Any]:
+        """Return the results of a task for each shard, in their order."""
+        return self.cluster.gather(futures, names=self.names)
+
+    def prepare(self, preparation: Preparation) -> list[Future]:
+        """Return the shards as a training step takes them."""
+        self.preparation = preparation
+        self._ready = self.on_shards(readings.ready, self.cluster.send(preparation))
+        return self._ready
+
+    # Records of rounds
+
+    def note(self, reports: Sequence[tasks.Report], number: int = 0) -> None:
+        """Take note of what a round tells of its pass of some number."""
+        self._reports += [(report, number) for report in reports]
+
+    def columns(self) -> dict[str, Any]:
+        """Return what the history has of the rounds since the last call."""
+        reports, self._reports = self._reports, []
+        losses: dict[str, list[float]] = {name: [] for name in self.names}
+        rows: dict[str, int] = {}
+        seconds: dict[str, float] = {}
+        for report, number in reports:
+            n_passes = len(report.losses)
+            losses[self.names[report.shard]].append(report.losses[number])
+            rows[report.worker] = rows.get(report.worker, 0) + report.rows // n_passes
+            seconds[report.worker] = seconds.get(report.worker, 0.0) + report.seconds / n_passes
+        n_rounds = max(map(len, losses.values()), default=0)
+        return {"rounds": n_rounds, "shard_losses": losses, "worker_rows": rows, "worker_seconds": seconds}
+
+    # What a training asks of its source
+
+    @cached_property
+    def label_moments(self) -> tuple[np.ndarray, float]:
+        """Mean and deviation of encoded labels for scores of their scale, zero and one for others."""
+        found = [part for part in self.gather(self.on_shards(readings.label_moments)) if part is not None]
+        whole = reduce(readings.LabelMoments.merge, found)
+        if not self.problem.predicts_labels:
+            return np.zeros(len(whole.mean)), 1.0
+        return whole.mean, label_spread(whole.mean, whole.variance)
+
+    def measure(self, preparation: Preparation) -> dict[str, Moments]:
+        """Return the moments of features, by name."""
+        found = self.gather(self.on_shards(readings.moments, self.cluster.send(preparation)))
+        for other in found[1:]:
+            for name, moments in other.items():
+                found[0][name].merge(moments)
+        return found[0]
+
+    def mean_loss(self, live: Any) -> float:
+        """Return the mean of the losses of all rows, of a model with some weights."""
+        viewer = self.cluster.send(readings.Viewer(self.problem, self.runtime))
+        return self.mean_loss_of(viewer, live.weights)
+
+    def mean_loss_of(self, viewer: Future, weights: Mapping[str, np.ndarray]) -> float:
+        """Return the mean of the losses of all rows, which a viewer computes with some weights."""
+        begun = self.cluster.send(dict(weights))
+        means = self.gather(self.on_shards(readings.mean_loss, viewer, begun))
+        losses, counts = [mean.arrays for mean in means], [mean.weight for mean in means]
+        return float(average_arrays(losses, counts)["loss"])

@@ -1,0 +1,300 @@
+"""Rounds over shards: one shard is one machine, and shards alone decide the result."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression, LogisticRegression, SGDRegressor
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ortlearn import OrtGradientOptimizer
+from ortlearn.distributed import DaskOrtGradientOptimizer, average_arrays
+from ortlearn.distributed.rounds import Interval
+from ortlearn.exceptions import ClusterError, ConvergenceError, PluginError
+from ortlearn.learning_rates import LearningRateSGD
+from ortlearn.training import Data
+from ortlearn.training.batches import epoch_order
+from tests.distributed.conftest import cluster_of
+from tests.distributed.shards import cut, largest_difference, same_bits
+
+OPTIONS = {"max_iter": 4, "batch_size": 32, "random_state": 0}
+
+
+def network(**options):
+    return MLPRegressor(hidden_layer_sizes=6, random_state=0, **options)
+
+
+@pytest.mark.parametrize(
+    "estimator, options",
+    [
+        (LinearRegression(), {"learning_rate": 0.01}),
+        (network(), {"learning_rate": "Adam"}),
+        (network(), {"learning_rate": "SGDNesterov", "clip_norm": 1.0, "dtype": "float64"}),
+        (
+            network(),
+            {
+                "learning_rate": LearningRateSGD(0.05, learning_rate="adaptive"),
+                "tol": 100,
+                "n_iter_no_change": 2,
+            },
+        ),
+        (network(alpha=0.1), {"learning_rate": "Adam", "average": 40, "shuffle": False}),
+        (make_pipeline(StandardScaler(), SGDRegressor()), {"learning_rate": "RMSprop"}),
+        (LinearRegression(), {"learning_rate": "LBFGS", "max_iter": 20}),
+        (LinearRegression(), {"max_iter": 20}),
+        (LinearRegression(), {"learning_rate": 0.01, "batch_size": 1000}),
+    ],
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_one_shard_is_one_machine(client, regression, estimator, options, weighted):
+    X, y = regression
+    weight = np.random.default_rng(2).random(len(y)) if weighted else None
+    options = {**OPTIONS, **options}
+    local = OrtGradientOptimizer(estimator, **options).fit(X, y, weight)
+    found = DaskOrtGradientOptimizer(estimator, client=client, **options)
+    found.fit(cut(X, [600]), cut(y, [600]), None if weight is None else cut(weight, [600]))
+    assert same_bits(found, local)
+    assert np.array_equal(found.predict(X), local.predict(X))
+
+
+@pytest.mark.parametrize("sync_every", ["5 batches", "1 batch"])
+def test_one_shard_is_one_machine_in_parts_of_a_pass(client, regression, sync_every):
+    X, y = regression
+    local = OrtGradientOptimizer(network(), learning_rate="Adam", **OPTIONS).fit(X, y)
+    found = DaskOrtGradientOptimizer(
+        network(), learning_rate="Adam", sync_every=sync_every, client=client, **OPTIONS
+    ).fit(cut(X, [600]), cut(y, [600]))
+    assert largest_difference(found, local) == 0.0
+    np.testing.assert_allclose(found.train_losses_, local.train_losses_, rtol=1e-6)
+
+
+def test_a_round_averages_trainings_of_the_shards(client, regression):
+    """The same by hand: each shard is trained on from the mean, in orders of its own."""
+    X, y = regression
+    sizes, rate = (200, 300, 100), 0.01
+    options = {
+        **OPTIONS,
+        "learning_rate": LearningRateSGD(rate, learning_rate="constant"),
+        "dtype": "float64",
+    }
+    found = DaskOrtGradientOptimizer(LinearRegression(), client=client, **options)
+    found.fit(cut(X, sizes), cut(y, sizes))
+    start = OrtGradientOptimizer(LinearRegression(), **{**options, "max_iter": 1, "learning_rate": 1e-30})
+    weights = start.fit(X[:200], y[:200]).get_weights()
+    seed = found._fitted.state.seed
+    bounds = np.cumsum([0, *sizes])
+    for epoch in range(OPTIONS["max_iter"]):
+        parts = []
+        for shard, (first, last) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+            own = {name: array.astype(float) for name, array in weights.items()}
+            order = epoch_order(last - first, seed, epoch, shard)
+            for i in range(0, len(order), 32):
+                rows = first + order[i : i + 32]
+                left = X[rows].astype(float) @ own["coef"] + own["intercept"] - y[rows].reshape(-1, 1)
+                own["coef"] = own["coef"] - rate * X[rows].T.astype(float) @ left / len(rows)
+                own["intercept"] = own["intercept"] - rate * left.mean(axis=0)
+            parts.append(own)
+        weights = average_arrays(parts, sizes)
+    for name, array in found.get_weights().items():
+        np.testing.assert_allclose(array, weights[name].reshape(array.shape), rtol=1e-9)
+
+
+@pytest.mark.parametrize("sync_every", [1, 3, "4 batches"])
+def test_one_worker_or_two_give_the_same_bits(client, regression, sync_every):
+    X, y = regression
+    sizes = [100, 250, 50, 200]
+    options = {**OPTIONS, "learning_rate": "Adam", "sync_every": sync_every}
+    two = DaskOrtGradientOptimizer(network(), client=client, **options).fit(cut(X, sizes), cut(y, sizes))
+    with cluster_of(1, processes=False, is_current=False) as one_worker:
+        one = DaskOrtGradientOptimizer(network(), client=one_worker, **options)
+        one.fit(cut(X, sizes), cut(y, sizes))
+    assert same_bits(one, two)
+    other = DaskOrtGradientOptimizer(network(), client=client, **options)
+    assert not same_bits(other.fit(cut(X, [300, 300]), cut(y, [300, 300])), two)
+
+
+def test_pairs_are_merged_on_the_workers_with_the_same_bits(client, regression, monkeypatch):
+    X, y = regression
+    sizes = [100, 250, 50, 110, 90]
+    model = DaskOrtGradientOptimizer(network(), learning_rate="Adam", client=client, **OPTIONS)
+    expected = clone(model).fit(cut(X, sizes), cut(y, sizes))
+    monkeypatch.setattr("ortlearn.distributed.rounds.TREE_BYTES", 0)
+    assert same_bits(model.fit(cut(X, sizes), cut(y, sizes)), expected)
+
+
+@pytest.mark.parametrize(
+    "sync_every, interval",
+    [
+        (1, Interval(1)),
+        (3, Interval(3)),
+        ("1 pass", Interval(1)),
+        ("2 passes", Interval(2)),
+        ("100 batches", Interval(1, 100)),
+        ("1 batch", Interval(1, 1)),
+        (np.int64(2), Interval(2)),
+    ],
+)
+def test_sync_every_has_units(sync_every, interval):
+    assert Interval.of(sync_every) == interval
+
+
+@pytest.mark.parametrize("sync_every", [0, -1, 1.5, "2", "0 batches", "two passes", None, True, "3 rounds"])
+def test_other_units_are_refused(client, regression, sync_every):
+    X, y = regression
+    model = DaskOrtGradientOptimizer(LinearRegression(), client=client, sync_every=sync_every)
+    with pytest.raises(ValueError, match="must be a number of passes, as 1 or '2 passes'"):
+        model.fit(cut(X, [600]), cut(y, [600]))
+
+
+def test_rounds_of_two_passes_average_less_often(client, regression):
+    X, y = regression
+    sizes = [200, 200, 200]
+    options = {**OPTIONS, "max_iter": 5, "learning_rate": "Adam"}
+    found = DaskOrtGradientOptimizer(network(), sync_every=2, client=client, **options)
+    found.fit(cut(X, sizes), cut(y, sizes))
+    assert len(found.train_losses_) == 5 and len(set(found.train_losses_)) == 5
+    seen = found.set_params(sync_every=5).fit(cut(X, sizes), cut(y, sizes)).history_
+    for name, losses in seen[4]["shard_losses"].items():  # each shard has never seen another one
+        number = int(name.split()[1])
+        part = slice(200 * number, 200 * number + 200)
+        assert len(losses) == 1 and np.isfinite(losses[0]) and part.stop <= 600
+
+
+def test_schedules_that_follow_losses_need_every_pass(client, regression):
+    X, y = regression
+    rate = LearningRateSGD(0.01, learning_rate="adaptive")
+    model = DaskOrtGradientOptimizer(LinearRegression(), learning_rate=rate, sync_every=2, client=client)
+    with pytest.raises(PluginError, match="set sync_every=1, or use another schedule"):
+        model.fit(cut(X, [300, 300]), cut(y, [300, 300]))
+
+
+def test_the_history_has_rounds_shards_and_workers(client, regression):
+    X, y = regression
+    model = DaskOrtGradientOptimizer(
+        LinearRegression(), learning_rate=0.01, sync_every="4 batches", client=client, **OPTIONS
+    ).fit(cut(X, [300, 200, 100]), cut(y, [300, 200, 100]))
+    assert [record["epoch"] for record in model.history_] == [1, 2, 3, 4]
+    for record in model.history_:
+        assert record["rounds"] == 3  # 10, 7 and 4 batches
+        assert [len(record["shard_losses"][f"Partition {i}"]) for i in range(3)] == [3, 2, 1]
+        assert sum(record["worker_rows"].values()) == 600
+        assert record["worker_rows"].keys() == record["worker_seconds"].keys()
+        assert record["worker_rows"].keys() <= client.scheduler_info()["workers"].keys()
+
+
+@pytest.mark.parametrize(
+    "estimator, rate", [(network(), "Adam"), (network(), "auto"), (LinearRegression(), 0.01)]
+)
+def test_partial_fit_continues(client, regression, estimator, rate):
+    X, y = regression
+    options = {"learning_rate": rate, "batch_size": 32, "random_state": 0}
+    local, found = (OrtGradientOptimizer(estimator, **options), None)
+    found = DaskOrtGradientOptimizer(estimator, client=client, **options)
+    for part in (slice(0, 200), slice(200, 600)):
+        n_rows = part.stop - part.start
+        local.partial_fit(X[part], y[part])
+        found.partial_fit(cut(X[part], [n_rows]), cut(y[part], [n_rows]))
+    assert same_bits(found, local) and found.n_iter_ == 2
+    found.partial_fit(cut(X, [300, 300]), cut(y, [300, 300]))
+    assert found.n_iter_ == 3 and np.isfinite(found.train_losses_[2])
+
+
+def test_warm_start_continues(client, regression):
+    X, y = regression
+    shards = cut(X, [300, 300]), cut(y, [300, 300])
+    own = LinearRegression().fit(X[:30], y[:30] + 0.1)
+    model = DaskOrtGradientOptimizer(own, warm_start=True, learning_rate=0.01, client=client, **OPTIONS).fit(
+        *shards
+    )
+    first = model.score(*shards)
+    assert not model.start_kept_ and model.fit(*shards).score(*shards) >= first > 0.99
+    perfect = LinearRegression().fit(X, y)
+    model = DaskOrtGradientOptimizer(perfect, warm_start=True, learning_rate=0.9, client=client, **OPTIONS)
+    with pytest.warns(UserWarning, match="Training did not make the model better"):
+        model.fit(*shards)
+    assert model.start_kept_
+    np.testing.assert_allclose(model.predict(X), perfect.predict(X), rtol=1e-5)
+
+
+def test_a_loss_that_is_not_finite_names_the_partition(client, regression):
+    X, y = regression
+    X = X.copy()
+    X[450:] *= 1e20
+    shards = cut(X, [300, 100, 200]), cut(y, [300, 100, 200])
+    model = DaskOrtGradientOptimizer(LinearRegression(), learning_rate=0.01, client=client, **OPTIONS)
+    with pytest.raises(ConvergenceError, match=r"\(loss (nan|inf) in Partition 2\) in epoch 1"):
+        model.fit(*shards)
+    assert not hasattr(model, "n_iter_")
+    model.set_params(exc=False)
+    with pytest.warns(UserWarning, match="in Partition 2"):
+        model.fit(*shards)
+    assert all(np.isfinite(array).all() for array in model.get_weights().values())
+
+
+def test_early_stopping_is_that_of_the_driver(client, regression):
+    X, y = regression
+    options = {"max_iter": 200, "batch_size": 32, "random_state": 0, "learning_rate": 0.05}
+    options |= {"early_stopping": True, "n_iter_no_change": 3}
+    shards = cut(X[:500], [200, 300]), cut(y[:500], [200, 300])
+    model = DaskOrtGradientOptimizer(LinearRegression(), client=client, **options)
+    with pytest.raises(ValueError, match="early_stopping needs rows to validate on"):
+        model.fit(*shards)
+    local = clone(model).fit(*shards, X_val=X[500:], y_val=y[500:])
+    assert local.n_iter_ < 200 and local.best_epoch_ <= local.n_iter_
+    found = clone(model).fit(*shards, X_val=cut(X[500:], [60, 40]), y_val=cut(y[500:], [60, 40]))
+    assert found.best_epoch_ == local.best_epoch_
+    np.testing.assert_allclose(found.validation_losses_, local.validation_losses_, rtol=1e-5)
+    np.testing.assert_allclose(found.validation_scores_, local.validation_scores_, rtol=1e-5)
+    with pytest.raises(ValueError, match="pass X_val and y_val as arrays in memory"):
+        model.set_params(scoring="max_error").fit(*shards, X_val=shards[0], y_val=shards[1])
+
+
+def test_the_estimator_is_a_parameter_of_scikit_learn(client, regression):
+    X, y = regression
+    model = DaskOrtGradientOptimizer(LinearRegression(), client=client, sync_every=2, **OPTIONS)
+    names = {*OrtGradientOptimizer(LinearRegression()).get_params(deep=False), "client", "sync_every"}
+    assert model.get_params(deep=False).keys() == names
+    twin = clone(model)
+    assert twin.client is client and twin.sync_every == 2 and twin.max_iter == 4
+    model.set_params(learning_rate=0.01).fit(cut(X, [300, 300]), cut(y, [300, 300]))
+    loaded = pickle.loads(pickle.dumps(model))
+    assert loaded.client is None and np.array_equal(loaded.predict(X), model.predict(X))
+    local = model.to_local()
+    assert type(local) is OrtGradientOptimizer and same_bits(local, model)
+    assert np.array_equal(local.predict(X), model.predict(X))
+    assert copy.deepcopy(local).partial_fit(X, y).n_iter_ == 5
+
+
+def test_the_client_must_be_there(client, regression):
+    X, y = regression
+    with cluster_of(1, processes=False, is_current=False) as other:
+        model = DaskOrtGradientOptimizer(LinearRegression(), client=other)
+    with pytest.raises(ClusterError, match="The Dask client is closed"):
+        model.fit(cut(X, [600]), cut(y, [600]))
+
+
+def test_fit_stream_is_refused(client):
+    with pytest.raises(ValueError, match="pass parquet files or a dask collection to fit"):
+        DaskOrtGradientOptimizer(LinearRegression(), client=client).fit_stream("folder")
+
+
+def test_a_classifier_of_three_classes(client, classes):
+    X, y = classes
+    shards = cut(X, [150, 250, 200]), cut(y, [150, 250, 200])
+    for estimator in (LogisticRegression(), MLPClassifier(hidden_layer_sizes=6, random_state=0)):
+        model = DaskOrtGradientOptimizer(estimator, client=client, max_iter=60, random_state=0)
+        model.fit(*shards)
+        assert model.classes_.tolist() == ["a", "b", "c"]
+        assert model.score(*shards) == pytest.approx(np.mean(model.predict(X) == y))
+        assert model.score(*shards) > 0.8
+
+
+def test_a_record_of_a_round_is_one_row():
+    from ortlearn.distributed.rounds import Round
+
+    found = Round(None, 0.5, np.ones(3))
+    assert isinstance(found, Data) and len(found) == 1 and found.row_weight.tolist() == [1, 1, 1]
