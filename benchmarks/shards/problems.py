@@ -60,6 +60,8 @@ class Problem:
         or Adam's default.
     warm_start : bool
         Whether the model is fitted, and trained from its own weights.
+    n_passes : int
+        Passes that are trained.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Problem:
     rate: Callable[[float], BaseLearningRate]
     eta0: float
     warm_start: bool = False
+    n_passes: int = 20
 
 
 def _sgd(eta0: float) -> BaseLearningRate:
@@ -78,7 +81,7 @@ def _adam(eta0: float) -> BaseLearningRate:
 
 
 def _split(X: Any, y: np.ndarray, estimator: Any) -> Data:
-    return Data(X[:N_TRAIN], y[:N_TRAIN], X[N_TRAIN:], y[N_TRAIN:], estimator)
+    return Data(X[:-N_TEST], y[:-N_TEST], X[-N_TEST:], y[-N_TEST:], estimator)
 
 
 def _linear(seed: int) -> Data:
@@ -94,9 +97,13 @@ def _linear(seed: int) -> Data:
     return _split(X, y, LogisticRegression())
 
 
-def _network(seed: int) -> Data:
-    X, y = make_friedman1(N_TRAIN + N_TEST, noise=1.0, random_state=seed)
+def _network(seed: int, n_rows: int = N_TRAIN) -> Data:
+    X, y = make_friedman1(n_rows + N_TEST, noise=1.0, random_state=seed)
     return _split(X, y, MLPRegressor(hidden_layer_sizes=(50, 20)))
+
+
+def _large_network(seed: int) -> Data:
+    return _network(seed, 16 * N_TRAIN)
 
 
 def _leaves(seed: int) -> Data:
@@ -153,6 +160,7 @@ PROBLEMS = (
     Problem("linear, SGD", _linear, _sgd, 0.01),
     Problem("network, Adam", _network, _adam, 0.01),
     Problem("network, Adam's default rate", _network, _adam, 0.001),
+    Problem("network, Adam, 16 times the rows", _large_network, _adam, 0.002, n_passes=8),
     Problem("boosting's leaves, Adam", _leaves, _adam, 0.002, warm_start=True),
     Problem("sparse text, Adam", _text, _adam, 0.02),
 )

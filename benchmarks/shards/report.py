@@ -46,7 +46,7 @@ class Run:
     @property
     def key(self) -> tuple:
         """What tells a run from others."""
-        return self.problem, self.strategy, self.scale, self.n_shards, self.seed, self.by_label
+        return self.problem, self.n_shards, self.seed, self.by_label, self.strategy, self.scale
 
 
 def passes_to(losses: Sequence[float], target: float) -> float:
@@ -97,7 +97,13 @@ def one_machine_table(runs: Sequence[Run]) -> str:
         of_problem = _only(runs, problem=problem, n_shards=1)
         losses = [np.mean([run.losses[-1] for run in _only(of_problem, scale=scale)]) for scale in SCALES]
         score = np.mean([run.score for run in _only(of_problem, scale="1")])
-        cells = [f"{losses[0]:.3f}", f"{score:.3f}", f"{losses[1]:.3f}", f"{losses[2]:.3f}"]
+        cells = [
+            str(len(of_problem[0].losses)),
+            f"{losses[0]:.3f}",
+            f"{score:.3f}",
+            f"{losses[1]:.3f}",
+            f"{losses[2]:.3f}",
+        ]
         lines.append(f"| {problem} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -148,7 +154,7 @@ def passes_table(runs: Sequence[Run]) -> str:
         Table in Markdown: of each way to average the scale with the fewest passes.
     """
     shown = [run for run in runs if not run.by_label and run.n_shards > 1]
-    counts, n_passes = _names(shown, "n_shards"), len(runs[0].losses)
+    counts = _names(shown, "n_shards")
     lines = [
         f"| problem | averages | {' | '.join(f'{count} shards' for count in counts)} |",
         "|---|---|" + "---:|" * len(counts),
@@ -161,13 +167,15 @@ def passes_table(runs: Sequence[Run]) -> str:
                 found = {}
                 for scale in _names(of_cell, "scale"):
                     some = _only(of_cell, scale=scale)
-                    targets = [_one_machine(runs, run).losses[n_passes // 4 - 1] for run in some]
+                    targets = [_one_machine(runs, run).losses[len(run.losses) // 4 - 1] for run in some]
                     found[scale] = np.mean(
                         [passes_to(r.losses, t) for r, t in zip(some, targets, strict=True)]
                     )
                 scale = min(found, key=lambda name: found[name])
                 best = found[scale]
-                cells.append(f"{best:.1f} (times {scale})" if np.isfinite(best) else f"over {n_passes}")
+                cells.append(
+                    f"{best:.1f} (times {scale})" if np.isfinite(best) else f"over {len(of_cell[0].losses)}"
+                )
             lines.append(f"| {problem} | {strategy} | {' | '.join(cells)} |")
     return "\n".join(lines)
 

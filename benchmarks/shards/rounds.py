@@ -72,6 +72,8 @@ class Strategy:
     divides_batch : bool
         Whether batches are smaller by the number of shards: a shard then makes as many updates in a pass as
         one machine does on all rows.
+    alone : bool
+        Whether only the first shard is trained on: what the same time gives without other machines.
     """
 
     name: str
@@ -80,6 +82,7 @@ class Strategy:
     keeps_states: bool = True
     often_until: int = 0
     divides_batch: bool = False
+    alone: bool = False
 
     def batch_size(self, n_shards: int) -> int:
         """Return the rows of a batch of each shard."""
@@ -143,13 +146,14 @@ class Shards:
         rate = self.problem.eta0 * scale
         arrays: Arrays = {(name, None): array for name, array in self.weights.items()}
         velocity: Arrays = {}
+        shards = self.data[:1] if strategy.alone else self.data
         for number in range(n_passes):
-            orders = [epoch_order(len(data), self.seed, number, k) for k, data in enumerate(self.data)]
+            orders = [epoch_order(len(data), self.seed, number, k) for k, data in enumerate(shards)]
             try:
                 for parts in self._parts(orders, strategy, number):
                     old = arrays
                     found = [
-                        self._local(old, *one, rate, strategy) for one in zip(self.data, parts, strict=True)
+                        self._local(old, *one, rate, strategy) for one in zip(shards, parts, strict=True)
                     ]
                     arrays, velocity = strategy.outer.step(old, average_arrays(found), velocity)
                 weights = {key[0]: array for key, array in arrays.items() if key[1] is None}

@@ -25,4 +25,5 @@ STRATEGIES = (
     Strategy("once a pass, outer momentum 0.9, rate 0.7", outer=Outer(0.7, 0.9)),
     Strategy("after each batch for 2 passes, then once a pass", often_until=2),
     Strategy("once a pass, batches of 32 / k", divides_batch=True),
+    Strategy("none: one shard alone", alone=True),
 )

@@ -45,7 +45,7 @@ def test_how_often_one_shard_is_averaged_does_not_matter(parts):
             shards.train(s, 1.0, 2)[0] for s in strategies.STRATEGIES if s.outer.rate == 1 and s.keeps_states
         ]
         plain, *others = (one for one in losses if np.isfinite(one).all())
-        assert len(losses) == 6 and sum(np.array_equal(plain, one) for one in others) == 4
+        assert len(losses) == 7 and sum(np.array_equal(plain, one) for one in others) == 5
 
 
 def test_an_average_after_each_batch_is_a_batch_of_all_shards(parts):
@@ -82,6 +82,8 @@ def test_smaller_batches_make_as_many_updates_as_one_machine(parts):
     shards.train(strategy, 1.0, 1)
     assert updates == [problems.N_TRAIN / problems.BATCH] * 4
     assert rounds.Strategy("").batch_size(4) == 32 and strategy.batch_size(64) == 1
+    shards.train(rounds.Strategy("", alone=True), 1.0, 2)
+    assert updates[4:] == [problems.N_TRAIN / problems.BATCH / 4] * 2
 
 
 def test_rows_sorted_by_label_are_shards_of_few_labels(parts):
@@ -134,7 +136,7 @@ def test_tables_of_losses(parts, runs):
         "| p | once | 1.0 (times 1) |",
         "| p | often | 1.0 (times 1) |",
     ]
-    assert report.one_machine_table(runs).splitlines()[-1] == "| p | 2.000 | 0.900 | 2.000 | 2.000 |"
+    assert report.one_machine_table(runs).splitlines()[-1] == "| p | 4 | 2.000 | 0.900 | 2.000 | 2.000 |"
 
 
 def test_a_page_needs_its_marks(parts, tmp_path):
