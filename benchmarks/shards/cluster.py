@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import sys
 import time
@@ -16,14 +17,13 @@ from distributed import Client, LocalCluster
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
-from benchmarks.figures import median
 from ortlearn import OrtGradientOptimizer
 from ortlearn.distributed import average_arrays, average_trainers
 
 __all__ = ["BATCH", "ROWS_OF_SHARD", "SCALED", "Times", "measure", "n_weights", "pass_of", "round_of"]
 
 #: Bytes of a model with its states, and shards, of the rounds that are measured; rounds of each.
-SIZES, COUNTS, ROUNDS = (1_000, 100_000, 1_000_000, 10_000_000), (2, 8, 32), 9
+SIZES, COUNTS, ROUNDS = (1_000, 100_000, 1_000_000, 10_000_000), (2, 8, 32), 15
 #: Models whose rows are timed: columns, layers.
 SHAPES = (
     (20, ()),
@@ -35,7 +35,7 @@ SHAPES = (
     (500, (512, 256)),
 )
 #: The model of the passes over two shards, rows of a shard, turns, rows of a batch.
-SCALED, ROWS_OF_SHARD, PASSES, BATCH = (100, (100, 50)), 200_000, 5, 256
+SCALED, ROWS_OF_SHARD, PASSES, BATCH = (100, (100, 50)), 200_000, 12, 256
 
 
 @dataclass(frozen=True)
@@ -45,17 +45,25 @@ class Times:
     Attributes
     ----------
     rounds : list of (int, int, float)
-        Shards, bytes of a model, and median seconds of a round.
+        Shards, bytes of a model, and seconds of the fastest round: other programs only add to it.
     one, two : list of float
         Seconds of passes on one process, and on two, in turns.
     rows : list of (int, int, float)
         Columns, weights, and seconds of a row.
+    load : float
+        Load average before the measurement: programs that ran on the machine.
     """
 
     rounds: list[tuple[int, int, float]]
     one: list[float]
     two: list[float]
     rows: list[tuple[int, int, float]]
+    load: float
+
+
+def same(value: Any) -> Any:
+    """Return a value, which the workers then have."""
+    return value
 
 
 def touched(arrays: dict[str, np.ndarray], shard: int) -> dict[str, np.ndarray]:
@@ -80,7 +88,7 @@ def round_of(client: Any, arrays: dict[str, np.ndarray], n_shards: int) -> dict[
     dict of str to ndarray
         Mean.
     """
-    sent = client.scatter(arrays, hash=False)
+    sent = client.submit(same, arrays, pure=False)  # a task: no worker that is lost takes it along
     futures = [client.submit(touched, sent, shard, pure=False) for shard in range(n_shards)]
     return average_arrays(client.gather(futures))
 
@@ -137,7 +145,7 @@ def pass_of(
     OrtGradientOptimizer
         Mean of the trained copies, weighted by rows.
     """
-    packed = client.scatter(pickle.dumps(model), hash=False)
+    packed = client.submit(same, pickle.dumps(model), pure=False)
     futures = [client.submit(trained, packed, shard, sum(sizes), pure=False) for shard in shards]
     return average_trainers([pickle.loads(one) for one in client.gather(futures)], sizes)
 
@@ -152,13 +160,13 @@ def timed(action: Callable[[], Any], count: int) -> Iterator[float]:
 
 
 def measure_rounds(client: Any) -> list[tuple[int, int, float]]:
-    """Return shards, bytes and median seconds of rounds, once for each."""
+    """Return shards, bytes and seconds of the fastest of some rounds."""
     found = []
     for size in SIZES:
         arrays = {"weights": np.zeros(size // 4, np.float32)}
         for count in COUNTS:
             seconds = list(timed(lambda a=arrays, c=count: round_of(client, a, c), ROUNDS))
-            found.append((count, size, median(seconds)))
+            found.append((count, size, min(seconds)))
     return found
 
 
@@ -185,7 +193,7 @@ def measure_passes() -> tuple[list[float], list[float]]:
 
 def local_cluster(n_workers: int) -> LocalCluster:
     """Return a cluster of processes of one thread."""
-    return LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=None)
+    return LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0")
 
 
 def measure(address: str | None = None) -> Times:
@@ -201,6 +209,7 @@ def measure(address: str | None = None) -> Times:
     Times
         What was measured.
     """
+    load = os.getloadavg()[0]
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers elsewhere have no benchmarks
     with ExitStack() as stack:
         cluster = address or stack.enter_context(local_cluster(2))
@@ -208,4 +217,4 @@ def measure(address: str | None = None) -> Times:
     rows = [
         (columns, n_weights(columns, layers), seconds_of_row(columns, layers)) for columns, layers in SHAPES
     ]
-    return Times(rounds, *measure_passes(), rows)
+    return Times(rounds, *measure_passes(), rows, load)

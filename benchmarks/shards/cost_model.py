@@ -11,6 +11,9 @@ from scipy.optimize import nnls
 
 __all__ = ["Costs", "Estimate", "Measured", "estimate", "fit_rounds", "fit_rows"]
 
+#: Shards over which it was measured what a pass teaches.
+STATISTICS = 64
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -43,10 +46,13 @@ class Costs:
     rows : Measured
         Seconds of a row of a pass: fixed, per column, and per weight; measured up to a number of columns and
         a number of weights.
+    efficiency : float, default=1
+        Share of its speed that a worker keeps beside others: half of the ratio of two processes.
     """
 
     rounds: Measured
     rows: Measured
+    efficiency: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -62,7 +68,9 @@ class Estimate:
     one_machine : float
         Seconds of a pass on one worker without rounds.
     updates : float
-        Updates of each shard between two averages.
+        Updates of each shard in a pass.
+    extra_passes : float
+        Passes to a loss, as a multiple of those on one worker.
     extrapolated : tuple of str
         Quantities that lie outside of what was measured.
     """
@@ -72,6 +80,7 @@ class Estimate:
     sent: float
     one_machine: float
     updates: float
+    extra_passes: float
     extrapolated: tuple[str, ...]
 
     @property
@@ -81,8 +90,8 @@ class Estimate:
 
     @property
     def speedup(self) -> float:
-        """How many times faster a pass is than on one worker; passes may teach less."""
-        return self.one_machine / self.seconds
+        """How many times sooner a loss is reached than on one worker."""
+        return self.one_machine / (self.extra_passes * self.seconds)
 
 
 def _fitted(design: np.ndarray, seconds: np.ndarray, largest: Sequence[float]) -> Measured:
@@ -145,8 +154,9 @@ def estimate(
     bytes_per_weight: float = 12.0,
     bandwidth: float | None = None,
     tree: bool = False,
+    extra_passes: float = 1.0,
 ) -> Estimate:
-    """Return what a pass costs by the model.
+    """Return what a pass costs, and what is gained, by the model.
 
     A round sends weights and states to every shard and takes them back, and workers train their shards at
     the same time. With a tree, workers average in pairs, all pairs at the same time: bytes go out and come
@@ -173,6 +183,8 @@ def estimate(
         processes on one machine.
     tree : bool, default=False
         Whether workers average in pairs, which no measurement of ours covers.
+    extra_passes : float, default=1
+        Passes to a loss over these shards, as a multiple of those on one worker: the statistical cost.
 
     Returns
     -------
@@ -193,9 +205,10 @@ def estimate(
     >>> round(found.one_machine), round(found.compute), round(found.communication, 3), round(found.speedup, 1)
     (100, 10, 0.016, 10.0)
     >>> estimate(costs, n_rows=1e8, n_columns=100, n_weights=1e4, n_workers=1000).extrapolated
-    ('1,000 shards (measured up to 64)',)
+    ('1,000 shards (measured up to 64)', 'what a pass teaches (measured up to 64 shards)')
     """
     given = (
+        extra_passes,
         n_rows,
         n_columns,
         n_weights,
@@ -225,13 +238,16 @@ def estimate(
     ]
     if bandwidth is not None:
         outside.append("a network")
+    if shards > STATISTICS:
+        outside.append(f"what a pass teaches (measured up to {STATISTICS} shards)")
     if tree:
         outside.append("averages in pairs")
     return Estimate(
-        compute=of_row * n_rows / n_workers,
+        compute=of_row * n_rows / n_workers / (costs.efficiency if n_workers > 1 else 1.0),
         communication=averages * (fixed + shards * per_shard + copies * size * per_byte),
         sent=2.0 * averages * shards * size,
         one_machine=of_row * n_rows,
-        updates=n_rows / (shards * averages * batch_size),
+        updates=n_rows / (shards * batch_size),
+        extra_passes=extra_passes,
         extrapolated=tuple(outside),
     )

@@ -26,7 +26,7 @@ def parts():
 @pytest.fixture(scope="module")
 def client():
     distributed = pytest.importorskip("distributed")
-    options = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         yield client
 
@@ -65,9 +65,11 @@ def test_tables(parts):
     bench, cluster = parts
     rounds = [(c, s, 0.004 + c * (0.0005 + s * 2e-9)) for s in (1000, 10_000_000) for c in (2, 8)]
     rows = [(c, w, 1e-6 + 2e-9 * c + 3e-11 * w) for c, w in ((10, 11), (1000, 1001), (100, 1e4), (100, 1e6))]
-    text = bench.page_part(cluster.Times(rounds, [2.0, 2.2, 1.9], [1.0, 1.1, 1.0], rows), "2026-01-01")
+    times = cluster.Times(rounds, [2.0, 2.2, 1.9], [1.0, 1.1, 1.0], rows, 0.5)
+    text = bench.page_part(times, "2026-01-01")
     assert "| 1,000 | 5 | 8.02 |" in text and "| 10,000,000 | 45 | 168 |" in text
-    assert "**2.00** (1.90 to 2.00 in 3 turns)" in text
+    assert "a ratio of **1.90**" in text and "are 1.90 to 2.00, 2.00 in the median" in text
+    assert "load average 0.5 before it" in text and bench.costs_of(times).efficiency == pytest.approx(0.95)
     assert "A sum of 4.00 ms, 0.50 ms for each shard and 2.00 ms for each megabyte" in text
-    lines = [line for line in text.splitlines() if "(measured up to" in line]
-    assert all("shards (measured up to 8)" in line for line in lines) and len(lines) >= 8
+    lines = [line for line in text.splitlines() if "shards; what a pass teaches |" in line]
+    assert len(lines) == 6 and "| 2 | " not in "".join(lines)

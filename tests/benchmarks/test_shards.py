@@ -180,7 +180,7 @@ def test_costs_are_recovered(parts):
 def costs(parts):
     cost_model = parts[1]
     rounds = cost_model.Measured((0.005, 0.001, 1e-9), (64, 1e7), 0.1)
-    return cost_model.Costs(rounds, cost_model.Measured((1e-6, 1e-9, 1e-10), (1000, 1e6), 0.1))
+    return cost_model.Costs(rounds, cost_model.Measured((1e-6, 1e-9, 1e-10), (1000, 1e6), 0.1), 0.9)
 
 
 def test_estimates(parts, costs):
@@ -188,11 +188,16 @@ def test_estimates(parts, costs):
     found = estimate(
         costs, 1e6, 100, 1e4, 4, shards_per_worker=2, averages=3, batch_size=100, bytes_per_weight=4
     )
-    assert found.compute == pytest.approx(1e6 * 2.1e-6 / 4)
+    assert found.compute == pytest.approx(1e6 * 2.1e-6 / 4 / 0.9)
     assert found.communication == pytest.approx(3 * (0.005 + 8 * (0.001 + 4e4 * 1e-9)))
-    assert found.sent == 2 * 3 * 8 * 4e4 and found.updates == 1e6 / (8 * 3 * 100)
+    assert found.sent == 2 * 3 * 8 * 4e4 and found.updates == 1e6 / (8 * 100)
     assert found.speedup == pytest.approx(2.1 / (found.compute + found.communication))
     assert found.extrapolated == ()
+    assert parts[1].estimate(costs, 1e6, 100, 1e4, 1).compute == pytest.approx(
+        2.1
+    )  # no other worker slows it
+    twice = estimate(costs, 1e6, 100, 1e4, 4, extra_passes=2.0)
+    assert twice.speedup == pytest.approx(estimate(costs, 1e6, 100, 1e4, 4).speedup / 2)
 
 
 def test_trees_and_networks_are_extrapolated(parts, costs):
@@ -204,8 +209,10 @@ def test_trees_and_networks_are_extrapolated(parts, costs):
     assert plain.extrapolated == (
         "1,024 shards (measured up to 64)",
         "12,000,000 bytes of a model (measured up to 10,000,000)",
+        "what a pass teaches (measured up to 64 shards)",
     )
-    assert tree.extrapolated[2:] == ("a network", "averages in pairs")
+    statistics = "what a pass teaches (measured up to 64 shards)"
+    assert tree.extrapolated[2:] == ("a network", statistics, "averages in pairs")
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ distributed = pytest.importorskip("distributed", reason="needs dask and distribu
     scope="module", params=[False, pytest.param(True, marks=pytest.mark.slow)], ids=["threads", "processes"]
 )
 def client(request):
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with distributed.LocalCluster(processes=request.param, **options) as cluster:
         with distributed.Client(cluster) as client:
             yield client
