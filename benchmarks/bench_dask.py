@@ -1,0 +1,151 @@
+"""What a round on a Dask cluster costs, what two processes gain, and what that means for larger clusters.
+
+``python -m benchmarks.bench_dask --write docs/explanation/scaling.md`` (5 minutes) starts a cluster of two
+processes of one thread, measures rounds against bytes and shards, passes over two shards on one process and
+on two, and the time of a row, fits the model of ``benchmarks/shards/cost_model.py`` to them, and writes the
+tables of the page. ``--address tcp://...`` measures rounds on a cluster that is there.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+import argparse
+import json
+from dataclasses import asdict
+from datetime import date
+from pathlib import Path
+
+from benchmarks.figures import median, number
+from benchmarks.machine import describe
+from benchmarks.shards.cluster import BATCH, ROWS_OF_SHARD, SCALED, Times, measure, n_weights
+from benchmarks.shards.cost_model import Costs, estimate, fit_rounds, fit_rows
+from benchmarks.shards.report import write_block
+
+__all__ = ["costs_of", "page_part", "plans_table", "rounds_table"]
+
+#: Trainings that the model is asked about: rows, columns, layers, workers.
+PLANS = (
+    (1e7, 100, (100, 50), (2, 16, 64, 256)),
+    (1e9, 100, (100, 50), (2, 64, 1024, 4096)),
+    (1e9, 500, (512, 256), (2, 64, 1024, 4096)),
+)
+
+
+def table(titles: list[str], rows: list[list[str]]) -> str:
+    """Return a table in Markdown; all columns but the first are numbers."""
+    lines = [f"| {' | '.join(titles)} |", "|---|" + "---:|" * (len(titles) - 1)]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def rounds_table(rounds: list[tuple[int, int, float]]) -> str:
+    """Return a table of milliseconds: a row for each size, a column for each number of shards."""
+    cells = {(count, size): seconds for count, size, seconds in rounds}
+    counts, sizes = sorted({count for count, _ in cells}), sorted({size for _, size in cells})
+    rows = [[f"{size:,}", *(number(1e3 * cells[count, size]) for count in counts)] for size in sizes]
+    return table(["bytes of a model", *(f"{count} shards" for count in counts)], rows)
+
+
+def time_text(seconds: float) -> str:
+    """Return a time with three digits at most, in the unit that suits it."""
+    for unit, size in (("h", 3600.0), ("min", 60.0), ("s", 1.0)):
+        if seconds >= 2 * size:
+            return f"{number(seconds / size)} {unit}"
+    return f"{number(1e3 * seconds)} ms"
+
+
+def plans_table(costs: Costs) -> str:
+    """Return a table of what the model says for some trainings, with what is extrapolated."""
+    rows = []
+    for n_rows, columns, layers, counts in PLANS:
+        weights = n_weights(columns, layers)
+        for workers in counts:
+            found = estimate(costs, n_rows, columns, weights, workers)
+            rows.append(
+                [
+                    f"{n_rows:,.0f} × {columns}, {weights:,} weights",
+                    f"{workers:,}",
+                    time_text(found.compute),
+                    time_text(found.communication),
+                    f"{found.sent / 1e6:,.0f} MB",
+                    f"{number(found.speedup)}",
+                    f"{found.updates:,.0f}",
+                    "; ".join(text.partition(" (")[0] for text in found.extrapolated) or "nothing",
+                ]
+            )
+    titles = [
+        "rows × columns",
+        "workers",
+        "training",
+        "rounds",
+        "sent",
+        "speed-up",
+        "updates",
+        "extrapolated",
+    ]
+    return table(titles, rows)
+
+
+def costs_of(times: Times) -> Costs:
+    """Return the costs that fit what was measured."""
+    counts, sizes, seconds = zip(*times.rounds, strict=True)
+    columns, weights, of_row = zip(*times.rows, strict=True)
+    efficiency = min(1.0, min(times.one) / min(times.two) / 2)
+    return Costs(fit_rounds(counts, sizes, seconds), fit_rows(columns, weights, of_row), efficiency)
+
+
+def page_part(times: Times, day: str) -> str:
+    """Return the tables with their titles."""
+    costs = costs_of(times)
+    fixed, per_shard, per_byte = (1e3 * term for term in costs.rounds.terms)
+    constant, per_column, per_weight = (1e6 * term for term in costs.rows.terms)
+    ratios = [a / b for a, b in zip(times.one, times.two, strict=True)]
+    one, two = min(times.one), min(times.two)
+    network = f"{SCALED[0]}-{'-'.join(map(str, SCALED[1]))}-1"
+    rows = [[f"{columns:,}", f"{weights:,}", number(1e6 * s)] for columns, weights, s in times.rows]
+    return "\n\n".join(
+        [
+            f"Measured on {day}: {describe()}, load average {times.load:.1f} before it, two worker processes "
+            "of one thread. Milliseconds of the fastest round, without training:",
+            rounds_table(times.rounds),
+            f"A sum of {fixed:.2f} ms, {per_shard:.2f} ms for each shard and {1e6 * per_byte:.2f} ms for "
+            f"each megabyte of each shard is within {100 * costs.rounds.error:.0f} % of them.",
+            f"The fastest of {len(ratios)} passes over two shards of {ROWS_OF_SHARD:,} rows (network "
+            f"{network}, batches of {BATCH}) takes {one:.2f} s on one process and {two:.2f} s on two, rounds "
+            f"included: a ratio of **{one / two:.2f}**. Ratios of passes measured in turns are "
+            f"{min(ratios):.2f} to {max(ratios):.2f}, {median(ratios):.2f} in the median.",
+            f"Microseconds of a row of a pass, one thread, Adam, batches of {BATCH}:",
+            table(["columns", "weights", "µs"], rows),
+            f"A sum of {constant:.2f} µs, {1e3 * per_column:.2f} ns for each column and "
+            f"{1e3 * per_weight:.3f} ns for each weight is within {100 * costs.rows.error:.0f} % of them.",
+            "A pass with one average and one shard a worker, by the model (computed, not measured):",
+            plans_table(costs),
+        ]
+    )
+
+
+def main() -> None:
+    """Measure, print and write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--address", help="scheduler of a cluster to measure rounds on")
+    parser.add_argument(
+        "--json", type=Path, help="file for all times; read, and nothing measured, where it exists"
+    )
+    parser.add_argument("--write", type=Path, help="page to write, such as docs/explanation/scaling.md")
+    arguments = parser.parse_args()
+    if arguments.json and arguments.json.exists():
+        record = json.loads(arguments.json.read_text())
+    else:
+        record = {"day": f"{date.today():%Y-%m-%d}", **asdict(measure(arguments.address))}
+    if arguments.json:
+        arguments.json.write_text(json.dumps(record))
+    text = page_part(Times(**{name: value for name, value in record.items() if name != "day"}), record["day"])
+    print(text)
+    if arguments.write:
+        write_block(arguments.write, "rounds", text)
+
+
+if __name__ == "__main__":
+    main()

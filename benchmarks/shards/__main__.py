@@ -1,0 +1,107 @@
+"""Loss and passes of averaging over shards, against one machine with the same passes.
+
+``python -m benchmarks.shards --write docs/explanation/scaling.md`` (half an hour on one core) trains six
+problems over 1, 4, 16 and 64 shards, one shard after another on one machine, with three rates and nine ways
+to average, and writes the tables of the page. ``--quick`` takes one seed, two problems and fewer shards.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+import argparse
+import json
+import time
+import warnings
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import asdict, replace
+from itertools import product
+from pathlib import Path
+
+from benchmarks.shards.problems import BATCH, PROBLEMS, Problem
+from benchmarks.shards.report import Run, losses_table, one_machine_table, passes_table, write_block
+from benchmarks.shards.rounds import Shards
+from benchmarks.shards.strategies import SCALES, STRATEGIES
+
+__all__ = ["measure"]
+
+SEEDS, COUNTS = (0, 1), (1, 4, 16, 64)
+#: Problems that are also trained with rows sorted by label, over how many shards, and how.
+SORTED, SORTED_COUNT = ("linear, SGD", "network, Adam", "sparse text, Adam"), 16
+SORTED_STRATEGIES = ("once a pass", "4 times a pass", "16 times a pass", "none: one shard alone")
+
+
+def measure(
+    problem: Problem, n_shards: int, seed: int, by_label: bool, done: Container[tuple]
+) -> Iterator[Run]:
+    """Yield the runs of a problem over some shards that are not done; one shard has the scales of four."""
+    strategies = STRATEGIES[: 1 if n_shards == 1 else None]
+    if by_label:
+        strategies = tuple(s for s in strategies if s.name in SORTED_STRATEGIES)
+    key = problem.name, n_shards, seed, by_label
+    left = [given for given in product(strategies, SCALES) if (*key, given[0].name, given[1]) not in done]
+    shards = Shards(problem, n_shards, seed, by_label) if left else None
+    for strategy, scale in left:
+        assert shards is not None
+        losses, score = shards.train(
+            strategy, SCALES[scale](n_shards if n_shards > 1 else 4), problem.n_passes
+        )
+        yield Run(problem.name, strategy.name, scale, n_shards, seed, losses.tolist(), score, by_label)
+
+
+def measure_all(
+    problems: Sequence[Problem], seeds: Sequence[int], counts: Sequence[int], path: Path | None
+) -> list[Run]:
+    """Return the runs of all seeds, problems and numbers of shards; a file keeps those that are done."""
+    known = json.loads(path.read_text()) if path and path.exists() else []
+    runs, begun = [Run(**record) for record in known], time.monotonic()
+    done = {run.key for run in runs}
+    for seed, problem, count in product(seeds, problems, counts):
+        runs += measure(problem, count, seed, False, done)
+        if count == SORTED_COUNT and problem.name in SORTED:
+            runs += measure(problem, count, seed, True, done)
+        if path:
+            path.write_text(json.dumps([asdict(run) for run in runs]))
+        seconds = time.monotonic() - begun
+        print(f"{seconds:6.0f} s  {problem.name}, seed {seed}, {count} shards", flush=True)
+    return runs
+
+
+def page_part(runs: Sequence[Run]) -> str:
+    """Return the tables, with their titles."""
+    seeds = len({run.seed for run in runs})
+    parts = [
+        f"One machine, batches of {BATCH}; all figures are means of {seeds} seeds:",
+        one_machine_table(runs),
+        "Loss on test rows after the last pass, as a multiple of one machine's:",
+        losses_table(runs),
+        "Passes to the loss that one machine has after a quarter of its passes, at the best of the rates:",
+        passes_table(runs),
+    ]
+    if any(run.by_label for run in runs):
+        parts += ["Rows sorted by label before they are cut into shards:", losses_table(runs, by_label=True)]
+    return "\n\n".join(parts)
+
+
+def main() -> None:
+    """Measure, print and write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one seed, two problems, 4 shards, 4 passes")
+    parser.add_argument("--write", type=Path, help="page to write, such as docs/explanation/scaling.md")
+    parser.add_argument("--json", type=Path, help="file for all losses; runs that it has are not run again")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    problems, seeds, counts = PROBLEMS, SEEDS, COUNTS
+    if arguments.quick:
+        problems = tuple(replace(problem, n_passes=4) for problem in PROBLEMS[:2])
+        seeds, counts = SEEDS[:1], COUNTS[:2]
+    text = page_part(measure_all(problems, seeds, counts, arguments.json))
+    print(text)
+    if arguments.write:
+        write_block(arguments.write, "shards", text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,220 @@
+"""Times of rounds on a Dask cluster, of passes on one process and on two, and of a row."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import cloudpickle
+import numpy as np
+from distributed import Client, LocalCluster
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+
+from ortlearn import OrtGradientOptimizer
+from ortlearn.distributed import average_arrays, average_trainers
+
+__all__ = ["BATCH", "ROWS_OF_SHARD", "SCALED", "Times", "measure", "n_weights", "pass_of", "round_of"]
+
+#: Bytes of a model with its states, and shards, of the rounds that are measured; rounds of each.
+SIZES, COUNTS, ROUNDS = (1_000, 100_000, 1_000_000, 10_000_000), (2, 8, 32), 15
+#: Models whose rows are timed: columns, layers.
+SHAPES = (
+    (20, ()),
+    (200, ()),
+    (1000, ()),
+    (50, (50, 10)),
+    (100, (100, 50)),
+    (200, (256, 128)),
+    (500, (512, 256)),
+)
+#: The model of the passes over two shards, rows of a shard, turns, rows of a batch.
+SCALED, ROWS_OF_SHARD, PASSES, BATCH = (100, (100, 50)), 200_000, 12, 256
+
+
+@dataclass(frozen=True)
+class Times:
+    """What was measured.
+
+    Attributes
+    ----------
+    rounds : list of (int, int, float)
+        Shards, bytes of a model, and seconds of the fastest round: other programs only add to it.
+    one, two : list of float
+        Seconds of passes on one process, and on two, in turns.
+    rows : list of (int, int, float)
+        Columns, weights, and seconds of a row.
+    load : float
+        Load average before the measurement: programs that ran on the machine.
+    """
+
+    rounds: list[tuple[int, int, float]]
+    one: list[float]
+    two: list[float]
+    rows: list[tuple[int, int, float]]
+    load: float
+
+
+def same(value: Any) -> Any:
+    """Return a value, which the workers then have."""
+    return value
+
+
+def touched(arrays: dict[str, np.ndarray], shard: int) -> dict[str, np.ndarray]:
+    """Return new arrays of the same sizes, as a shard would."""
+    return {name: array + np.float32(shard) for name, array in arrays.items()}
+
+
+def round_of(client: Any, arrays: dict[str, np.ndarray], n_shards: int) -> dict[str, np.ndarray]:
+    """Return the mean of what the shards return, in a round without training.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Cluster.
+    arrays : dict of str to ndarray
+        Weights and states.
+    n_shards : int
+        Number of shards, one task each.
+
+    Returns
+    -------
+    dict of str to ndarray
+        Mean.
+    """
+    sent = client.submit(same, arrays, pure=False)  # a task: no worker that is lost takes it along
+    futures = [client.submit(touched, sent, shard, pure=False) for shard in range(n_shards)]
+    return average_arrays(client.gather(futures))
+
+
+def n_weights(columns: int, layers: tuple[int, ...]) -> int:
+    """Return the number of weights and intercepts of a network of one output."""
+    sizes = (columns, *layers, 1)
+    return sum((a + 1) * b for a, b in zip(sizes, sizes[1:], strict=False))
+
+
+def samples(n_rows: int, columns: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return features, and labels that depend on ten of them."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_rows, columns), dtype=np.float32)
+    return X, (X[:, :10].sum(axis=1) + rng.standard_normal(n_rows) > 0).astype(np.int8)
+
+
+def model_of(layers: tuple[int, ...]) -> OrtGradientOptimizer:
+    """Return an estimator with Adam: a linear one without layers, else a network."""
+    estimator = MLPClassifier(hidden_layer_sizes=layers) if layers else LogisticRegression()
+    return OrtGradientOptimizer(estimator, learning_rate="Adam", batch_size=BATCH, random_state=0)
+
+
+def seconds_of_row(columns: int, layers: tuple[int, ...], n_rows: int = 20_000) -> float:
+    """Return the seconds of a row in the fastest of some passes on one thread."""
+    X, y = samples(n_rows, columns, 0)
+    model = model_of(layers).set_params(max_iter=7, keep_better=False).fit(X, y)
+    return min(record["seconds"] for record in model.history_[1:]) / n_rows
+
+
+def trained(packed: bytes, shard: tuple[np.ndarray, np.ndarray], total: int) -> bytes:
+    """Return the model after a pass over a shard."""
+    return pickle.dumps(pickle.loads(packed).partial_fit(*shard, total_weight=total))
+
+
+def pass_of(
+    client: Any, model: OrtGradientOptimizer, shards: list[Any], sizes: list[int]
+) -> OrtGradientOptimizer:
+    """Return the model after a pass over shards that lie on the workers.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Cluster.
+    model : OrtGradientOptimizer
+        Model that has seen some rows.
+    shards : list of distributed.Future
+        Features and labels of each shard.
+    sizes : list of int
+        Their rows.
+
+    Returns
+    -------
+    OrtGradientOptimizer
+        Mean of the trained copies, weighted by rows.
+    """
+    packed = client.submit(same, pickle.dumps(model), pure=False)
+    futures = [client.submit(trained, packed, shard, sum(sizes), pure=False) for shard in shards]
+    return average_trainers([pickle.loads(one) for one in client.gather(futures)], sizes)
+
+
+def timed(action: Callable[[], Any], count: int) -> Iterator[float]:
+    """Yield the seconds of some calls after a first one."""
+    action()
+    for _ in range(count):
+        begun = time.perf_counter()
+        action()
+        yield time.perf_counter() - begun
+
+
+def measure_rounds(client: Any) -> list[tuple[int, int, float]]:
+    """Return shards, bytes and seconds of the fastest of some rounds."""
+    found = []
+    for size in SIZES:
+        arrays = {"weights": np.zeros(size // 4, np.float32)}
+        for count in COUNTS:
+            seconds = list(timed(lambda a=arrays, c=count: round_of(client, a, c), ROUNDS))
+            found.append((count, size, min(seconds)))
+    return found
+
+
+def measure_passes() -> tuple[list[float], list[float]]:
+    """Return seconds of passes over two shards on one process and on two, in turns."""
+    columns, layers = SCALED
+    parts, sizes = [samples(ROWS_OF_SHARD, columns, seed) for seed in range(2)], [ROWS_OF_SHARD] * 2
+    X, y = parts[0][0][:BATCH], parts[0][1][:BATCH]
+    begun = model_of(layers).partial_fit(X, y, [0, 1], total_weight=sum(sizes))
+    seconds: tuple[list[float], list[float]] = ([], [])
+    with ExitStack() as stack:
+        passes = []
+        for count in (1, 2):
+            client = stack.enter_context(Client(stack.enter_context(local_cluster(count))))
+            workers = list(client.scheduler_info()["workers"])
+            shards = [client.scatter(part, workers=[workers[k % count]]) for k, part in enumerate(parts)]
+            passes.append(lambda c=client, s=shards: pass_of(c, begun, s, sizes))
+        turns = [timed(action, PASSES) for action in passes]
+        for _ in range(PASSES):
+            for turn, values in zip(turns, seconds, strict=True):
+                values.append(next(turn))
+    return seconds
+
+
+def local_cluster(n_workers: int) -> LocalCluster:
+    """Return a cluster of processes of one thread."""
+    return LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0")
+
+
+def measure(address: str | None = None) -> Times:
+    """Measure all of it.
+
+    Parameters
+    ----------
+    address : str, default=None
+        Scheduler of a cluster to measure rounds on; a cluster of two processes here by default.
+
+    Returns
+    -------
+    Times
+        What was measured.
+    """
+    load = os.getloadavg()[0]
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers elsewhere have no benchmarks
+    with ExitStack() as stack:
+        cluster = address or stack.enter_context(local_cluster(2))
+        rounds = measure_rounds(stack.enter_context(Client(cluster)))
+    rows = [
+        (columns, n_weights(columns, layers), seconds_of_row(columns, layers)) for columns, layers in SHAPES
+    ]
+    return Times(rounds, *measure_passes(), rows, load)

@@ -1,0 +1,205 @@
+"""Tables of the losses that were measured, and where they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.shards.strategies import SCALES
+
+__all__ = ["CLOSE", "Run", "losses_table", "one_machine_table", "passes_table", "passes_to", "write_block"]
+
+#: Loss above one machine's that counts as equal.
+CLOSE = 0.02
+
+
+@dataclass(frozen=True)
+class Run:
+    """A training.
+
+    Attributes
+    ----------
+    problem, strategy, scale : str
+        What was trained, and how.
+    n_shards, seed : int
+        Number of shards, seed.
+    losses : list of float
+        Loss on test rows after each pass.
+    score : float
+        Score after the last one.
+    by_label : bool
+        Whether rows were sorted by label.
+    """
+
+    problem: str
+    strategy: str
+    scale: str
+    n_shards: int
+    seed: int
+    losses: list[float]
+    score: float
+    by_label: bool = False
+
+    @property
+    def key(self) -> tuple:
+        """What tells a run from others."""
+        return self.problem, self.n_shards, self.seed, self.by_label, self.strategy, self.scale
+
+
+def passes_to(losses: Sequence[float], target: float) -> float:
+    """Return the number of the first pass whose loss is at most 2 % above a target, or infinity."""
+    reached = np.flatnonzero(np.asarray(losses) <= (1 + CLOSE) * target)
+    return float(reached[0] + 1) if len(reached) else float("inf")
+
+
+def _only(runs: Sequence[Run], **values: object) -> list[Run]:
+    return [run for run in runs if all(getattr(run, name) == value for name, value in values.items())]
+
+
+def _names(runs: Sequence[Run], field: str) -> list:
+    return list(dict.fromkeys(getattr(run, field) for run in runs))
+
+
+def _one_machine(runs: Sequence[Run], run: Run) -> Run:
+    """Return the training on one machine of the same problem and seed, with its own rate."""
+    (found,) = _only(runs, problem=run.problem, seed=run.seed, n_shards=1, scale="1", by_label=False)
+    return found
+
+
+def _relative(runs: Sequence[Run], some: Sequence[Run]) -> str:
+    """Return the mean of the last losses, as a multiple of one machine's."""
+    with np.errstate(invalid="ignore"):
+        value = float(np.mean([run.losses[-1] / _one_machine(runs, run).losses[-1] for run in some]))
+    return "diverges" if not np.isfinite(value) else f"{value:.2f}" if value < 99.995 else f"{value:.0f}"
+
+
+def one_machine_table(runs: Sequence[Run]) -> str:
+    """Return a table of one machine's last losses and scores, and its losses with higher rates.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        All runs; scales of one shard are those of four.
+
+    Returns
+    -------
+    str
+        Table in Markdown.
+    """
+    lines = [
+        "| problem | loss | score | loss, rate times 2 | loss, rate times 4 |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for problem in _names(runs, "problem"):
+        of_problem = _only(runs, problem=problem, n_shards=1)
+        losses = [np.mean([run.losses[-1] for run in _only(of_problem, scale=scale)]) for scale in SCALES]
+        score = np.mean([run.score for run in _only(of_problem, scale="1")])
+        cells = [
+            str(len(of_problem[0].losses)),
+            f"{losses[0]:.3f}",
+            f"{score:.3f}",
+            f"{losses[1]:.3f}",
+            f"{losses[2]:.3f}",
+        ]
+        lines.append(f"| {problem} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def losses_table(runs: Sequence[Run], by_label: bool = False) -> str:
+    """Return a table of last losses over one machine's: a row for each way to average, by problem.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        All runs.
+    by_label : bool, default=False
+        Whether to show the runs with rows sorted by label.
+
+    Returns
+    -------
+    str
+        Table in Markdown; a cell has a number for each scale of the rate.
+    """
+    shown = [run for run in runs if run.by_label == by_label and run.n_shards > 1]
+    counts, scales = _names(shown, "n_shards"), _names(shown, "scale")
+    title = "rate times " + ", ".join(scales)
+    lines = [
+        f"| problem | averages | {' | '.join(f'{count} shards: {title}' for count in counts)} |",
+        "|---|---|" + "---:|" * len(counts),
+    ]
+    for problem in _names(shown, "problem"):
+        for strategy in _names(shown, "strategy"):
+            cells = []
+            for count in counts:
+                of_cell = _only(shown, problem=problem, strategy=strategy, n_shards=count)
+                cells.append(" / ".join(_relative(runs, _only(of_cell, scale=s)) for s in scales))
+            lines.append(f"| {problem} | {strategy} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def passes_table(runs: Sequence[Run]) -> str:
+    """Return a table of the passes to the loss that one machine has after a quarter of them.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        All runs.
+
+    Returns
+    -------
+    str
+        Table in Markdown: of each way to average the scale with the fewest passes.
+    """
+    shown = [run for run in runs if not run.by_label and run.n_shards > 1]
+    counts = _names(shown, "n_shards")
+    lines = [
+        f"| problem | averages | {' | '.join(f'{count} shards' for count in counts)} |",
+        "|---|---|" + "---:|" * len(counts),
+    ]
+    for problem in _names(shown, "problem"):
+        for strategy in _names(shown, "strategy"):
+            cells = []
+            for count in counts:
+                of_cell = _only(shown, problem=problem, strategy=strategy, n_shards=count)
+                found = {}
+                for scale in _names(of_cell, "scale"):
+                    some = _only(of_cell, scale=scale)
+                    targets = [_one_machine(runs, run).losses[len(run.losses) // 4 - 1] for run in some]
+                    found[scale] = np.mean(
+                        [passes_to(r.losses, t) for r, t in zip(some, targets, strict=True)]
+                    )
+                scale = min(found, key=lambda name: found[name])
+                best = found[scale]
+                cells.append(
+                    f"{best:.1f} (times {scale})" if np.isfinite(best) else f"over {len(of_cell[0].losses)}"
+                )
+            lines.append(f"| {problem} | {strategy} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def write_block(path: Path, name: str, text: str) -> None:
+    """Replace what is between two marks of a page, ``<!-- name: begin -->`` and ``<!-- name: end -->``.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        Page.
+    name : str
+        Name in the marks.
+    text : str
+        Text to write.
+
+    Raises
+    ------
+    ValueError
+        If the page has no such marks.
+    """
+    marks = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    before, begin, rest = path.read_text(encoding="utf-8").partition(marks[0])
+    _, end, after = rest.partition(marks[1])
+    if not begin or not end:
+        raise ValueError(f"{path} has no place for the table: it needs the lines {marks[0]} and {marks[1]}.")
+    path.write_text(f"{before}{marks[0]}\n{text}\n{marks[1]}{after}", encoding="utf-8")

@@ -1,0 +1,75 @@
+"""What is measured on a Dask cluster, and the tables of it."""
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.neural_network import MLPClassifier
+
+from ortlearn.distributed import average_trainers
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def parts():
+    pytest.importorskip("distributed")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT))
+        from benchmarks import bench_dask
+        from benchmarks.shards import cluster
+
+        yield bench_dask, cluster
+
+
+@pytest.fixture(scope="module")
+def client():
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+def test_a_round_is_the_mean_of_its_shards(parts, client):
+    found = parts[1].round_of(client, {"weights": np.array([1.0, 2.0], np.float32)}, 3)
+    np.testing.assert_allclose(found["weights"], [2.0, 3.0])
+
+
+def test_a_pass_is_that_of_the_same_loop_without_a_cluster(parts, client):
+    cluster = parts[1]
+    shards = [cluster.samples(count, 12, seed) for seed, count in enumerate((300, 200))]
+    begun = cluster.model_of((5,)).partial_fit(shards[0][0][:50], shards[0][1][:50], [0, 1], total_weight=500)
+    found = cluster.pass_of(client, begun, client.scatter(shards), [300, 200])
+    alone = [pickle.loads(pickle.dumps(begun)).partial_fit(*shard, total_weight=500) for shard in shards]
+    expected = average_trainers(alone, [300, 200]).trained_coef_
+    for name, array in found.trained_coef_.items():
+        np.testing.assert_array_equal(array, expected[name])
+
+
+def test_numbers_of_weights(parts):
+    X, y = parts[1].samples(30, 12, 0)
+    network = MLPClassifier((7, 3)).partial_fit(X, y, classes=[0, 1])
+    expected = sum(array.size for array in network.coefs_ + network.intercepts_)
+    assert parts[1].n_weights(12, (7, 3)) == expected and parts[1].n_weights(12, ()) == 13
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(1e-4, "0.1 ms"), (1.9, "1,900 ms"), (30, "30 s"), (300, "5 min"), (9000, "2.5 h")]
+)
+def test_times_in_words(parts, seconds, text):
+    assert parts[0].time_text(seconds) == text
+
+
+def test_tables(parts):
+    bench, cluster = parts
+    rounds = [(c, s, 0.004 + c * (0.0005 + s * 2e-9)) for s in (1000, 10_000_000) for c in (2, 8)]
+    rows = [(c, w, 1e-6 + 2e-9 * c + 3e-11 * w) for c, w in ((10, 11), (1000, 1001), (100, 1e4), (100, 1e6))]
+    times = cluster.Times(rounds, [2.0, 2.2, 1.9], [1.0, 1.1, 1.0], rows, 0.5)
+    text = bench.page_part(times, "2026-01-01")
+    assert "| 1,000 | 5 | 8.02 |" in text and "| 10,000,000 | 45 | 168 |" in text
+    assert "a ratio of **1.90**" in text and "are 1.90 to 2.00, 2.00 in the median" in text
+    assert "load average 0.5 before it" in text and bench.costs_of(times).efficiency == pytest.approx(0.95)
+    assert "A sum of 4.00 ms, 0.50 ms for each shard and 2.00 ms for each megabyte" in text
+    lines = [line for line in text.splitlines() if "shards; what a pass teaches |" in line]
+    assert len(lines) == 6 and "| 2 | " not in "".join(lines)
