@@ -44,7 +44,8 @@ def test_importing_the_package_imports_nothing_else(code):
 
 
 def test_importing_the_estimators_leaves_the_runtime_for_later():
-    names = ["onnxruntime", "skl2onnx", "matplotlib", "torch"]
+    names = ["onnxruntime", "skl2onnx", "onnx", "matplotlib", "torch"]
+    names += [f"ortlearn.{name}" for name in ("models", "losses", "differentiation", "training")]
     names += ["sklearn.ensemble", "sklearn.linear_model", "sklearn.metrics", "sklearn.model_selection"]
     assert loaded_by("import ortlearn.estimators\nortlearn.OrtGradientOptimizer", names) == "[]"
 

@@ -6,15 +6,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from onnx import ModelProto
 from scipy.sparse import csr_matrix
 from scipy.special import expit, softmax
 
 from ..exceptions import ConversionError
-from .problem import Problem
 
 if TYPE_CHECKING:
+    from onnx import ModelProto
+
     from ..models import Scores
+    from .problem import Problem
 
 __all__ = ["METHODS", "MethodOutputs", "Plan", "check_bare", "flat_decisions", "head_of"]
 
