@@ -37,7 +37,7 @@ class DummyRegressorDefinition(ModelDefinition):
 
 
 class DummyClassifierDefinition(ModelDefinition):
-    """DummyClassifier: one class, or shares of samples, minima of the log loss (Bishop, 2006, 2.35)."""
+    """DummyClassifier: one class, or the class shares, which minimise the log loss (Bishop, 2006, 2.35)."""
 
     takes_columns = True
     flexible = False

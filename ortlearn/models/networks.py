@@ -69,7 +69,7 @@ class PerceptronDefinition(ModelDefinition):
 
 
 class BoltzmannMachineDefinition(ModelDefinition):
-    """BernoulliRBM: ``sigmoid(x @ components_.T + intercept_hidden_)``, whose fit minimises no sum."""
+    """BernoulliRBM: ``sigmoid(x @ components_.T + intercept_hidden_)``; it minimises no sum over samples."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         components = op.parameter(model, "components_", form=Transposed(), role="weight", drawn=True)
