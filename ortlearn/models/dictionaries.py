@@ -286,7 +286,7 @@ def _step(
     ahead: str,
     momentum: str,
 ) -> tuple[str, ...]:
-    """Append a proximal gradient step with momentum (Beck, Teboulle, 2009) and restarts (O'Donoghue, 2015)."""
+    """Append a proximal gradient step with momentum (Beck, Teboulle, 2009), restarted (O'Donoghue, 2015)."""
     slope = op.Sub(op.MatMul(ahead, gram), correlations)
     result = shrunk(op, op.Sub(ahead, op.Mul(slope, length)), op.Mul(length, alpha), positive)
     step, moved = op.Sub(ahead, result), op.Sub(result, codes)
