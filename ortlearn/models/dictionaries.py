@@ -128,10 +128,8 @@ def _least_angles(op: ModelWriter, model: Any, x: str, rows: str) -> str:
     atoms = np.asarray(_dictionary(model), dtype=np.float64)
     units = atoms / np.maximum(np.linalg.norm(atoms, axis=1, keepdims=True), np.finfo(np.float64).tiny)
     if np.triu(np.abs(units @ units.T), 1).max() > 1 - DEGENERATE:
-        reason = (
-            "two of its atoms point the same way, and least angles take either: leave one of them out, or"
-        )
-        raise op.fail(model, f"{reason} set transform_algorithm to 'omp' or 'lasso_lars'.")
+        reason = "two of its atoms point the same way, and least angles take either: leave one of them out"
+        raise op.fail(model, f"{reason}, or set transform_algorithm to 'omp' or 'lasso_lars'.")
     path, residual = _Path(op, model, rows), x
     signs, codes, crossed = "", "", ""
     for _ in range(_n_nonzero(model)):
