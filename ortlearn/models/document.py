@@ -128,8 +128,8 @@ def _samples(
     if width == 1:
         return Columns((name,))
     assert isinstance(width, int)
-    columns = (op.Gather(name, [i], axis=1) for i in range(width))
-    return Columns(tuple(op.set_type(column, known.elem_type, (None, 1)) for column in columns))
+    texts = (op.Gather(name, [i], axis=1) for i in range(width))
+    return Columns(tuple(op.set_type(text, known.elem_type, (None, 1)) for text in texts))
 
 
 def _outputs(op: ModelWriter, scores: Scores, elem_type: int) -> dict[str, tuple[str, TensorType]]:
