@@ -61,7 +61,7 @@ def coupled_probabilities(op: GraphBuilder, matrix: str, n_classes: int) -> str:
 def _coordinate_step(
     matrix: str, diagonal: str, n_classes: int, op: GraphBuilder, number: str, p: str, going: str
 ) -> tuple[str, ...]:
-    """Append ``d_i = (p'Qp - (Qp)_i) / Q_ii; p_i += d_i; p /= 1 + d_i`` where samples have not stopped."""
+    """Append ``d_i = (p'Qp - (Qp)_i) / Q_ii; p_i += d_i; p /= 1 + d_i`` for samples that have not stopped."""
     column = op.Mod(number, np.array(n_classes))
     product = op.Squeeze(op.MatMul(matrix, op.Unsqueeze(p, [2])), [2])
     residual = op.Sub(op.ReduceSum(op.Mul(p, product), [1], keepdims=1), product)

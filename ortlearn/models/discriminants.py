@@ -89,7 +89,10 @@ class NearestCentroidDefinition(ModelDefinition):
 
 
 class EllipticEnvelopeDefinition(ModelDefinition):
-    """EllipticEnvelope: ``-|R (x - location_)|^2 - offset_``, ``R'R = covariance_^-1`` (Rousseeuw, 1999)."""
+    """EllipticEnvelope: ``-|R (x - location_)|^2 - offset_``, with ``R'R`` the inverse of ``covariance_``.
+
+    Rousseeuw and Van Driessen, "A fast algorithm for the minimum covariance determinant estimator", 1999.
+    """
 
     def covers(self, model: Any) -> bool:
         eigenvalues = np.linalg.eigvalsh(model.covariance_)

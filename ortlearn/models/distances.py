@@ -57,9 +57,8 @@ def _squares_by_product(op: GraphBuilder, a: str, b: str) -> str:
         a, b = (op.Cast(name, to=TensorProto.DOUBLE) for name in (a, b))
     # not MatMul of a Transpose: onnxruntime fuses them into an operator that has no float64 kernel
     products = op.Gemm(a, b, transB=1, alpha=2.0)
-    lengths = op.Add(
-        reduced(op, "ReduceSumSquare", a, 1), op.Transpose(reduced(op, "ReduceSumSquare", b, 1), perm=[1, 0])
-    )
+    one, other = (reduced(op, "ReduceSumSquare", rows, 1) for rows in (a, b))
+    lengths = op.Add(one, op.Transpose(other, perm=[1, 0]))
     squares = op.Max(op.Sub(lengths, products), op.constant(np.zeros(())))
     return op.Cast(squares, to=TensorProto.FLOAT) if single else squares
 

@@ -100,9 +100,7 @@ def write_model(
         op.node("Identity", tensor, outputs=[name])
         outputs.append(make_value_info(name, known))
     shapes = {name: known.shape and ("N", *known.shape[1:]) for name, known in inputs.items()}
-    given = [
-        make_value_info(name, TensorType(known.elem_type, shapes[name])) for name, known in inputs.items()
-    ]
+    given = [make_value_info(name, TensorType(own.elem_type, shapes[name])) for name, own in inputs.items()]
     graph = helper.make_graph(op.nodes, "model", given, outputs, op.initializers)
     versions = {**op.opsets, "": OPSET}
     if "ai.onnx.ml" in versions:
@@ -130,9 +128,8 @@ def _samples(
     if width == 1:
         return Columns((name,))
     assert isinstance(width, int)
-    return Columns(
-        tuple(op.set_type(op.Gather(name, [i], axis=1), known.elem_type, (None, 1)) for i in range(width))
-    )
+    texts = (op.Gather(name, [i], axis=1) for i in range(width))
+    return Columns(tuple(op.set_type(text, known.elem_type, (None, 1)) for text in texts))
 
 
 def _outputs(op: ModelWriter, scores: Scores, elem_type: int) -> dict[str, tuple[str, TensorType]]:

@@ -37,7 +37,7 @@ class DummyRegressorDefinition(ModelDefinition):
 
 
 class DummyClassifierDefinition(ModelDefinition):
-    """DummyClassifier: one class, or shares of samples, minima of the log loss (Bishop, 2006, 2.35)."""
+    """DummyClassifier: one class, or the class shares, which minimise the log loss (Bishop, 2006, 2.35)."""
 
     takes_columns = True
     flexible = False
@@ -45,10 +45,8 @@ class DummyClassifierDefinition(ModelDefinition):
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         if model.strategy in ("stratified", "uniform"):
-            what = (
-                f"strategy={model.strategy!r} draws predictions at random, and a graph computes the same ones"
-            )
-            raise op.fail(model, f"{what} every time: fit with strategy='prior'.")
+            what = f"strategy={model.strategy!r} draws predictions at random, which a graph does not"
+            raise op.fail(model, f"{what}: fit with strategy='prior'.")
         if model.n_outputs_ == 1:
             prior, shares = self._shares(op, model, x, model.classes_)
             score = op.log_shares(prior)

@@ -198,10 +198,8 @@ class StackingDefinition(MembersDefinition):
         return found if found is not None and isinstance(found.penalty, NoPenalty) else None
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        columns = [
-            given(op, scores, method)
-            for scores, method in zip(write_members(op, model, x), model.stack_method_, strict=True)
-        ]
+        pairs = zip(write_members(op, model, x), model.stack_method_, strict=True)
+        columns = [given(op, scores, method) for scores, method in pairs]
         if model.passthrough:
             columns.append(op.matrix(x))
         final = op.write(model.final_estimator_, op.joined(columns), "final_estimator_")

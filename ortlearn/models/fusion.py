@@ -25,7 +25,7 @@ class FusedForm:
     """
 
     def apply(self, model: ModelProto) -> ModelProto:
-        """Return a model for inference, or a part of one, with the operator; as it is where it cannot be."""
+        """Return a model for inference, or a part of one, with the operator; the same one where it cannot."""
         raise NotImplementedError
 
     def by_rows(self) -> FusedForm | None:

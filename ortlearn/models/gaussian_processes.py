@@ -208,7 +208,10 @@ class GaussianProcessClassifierDefinition(ModelDefinition):
 
 
 def _of_pairs(op: ModelWriter, latents: str, second: str, classes: np.ndarray) -> Scores:
-    """Return the classes of votes of pairs; trained are products of probabilities of classes in pairs."""
+    """Return the classes of votes of pairs, which have no probabilities.
+
+    The product of the probabilities of a class in its pairs is trained, by its logarithm.
+    """
     above = op.Greater(latents, 0.0)
     votes = pair_decisions(op, above, second, len(classes))[0]
     table = pair_table(len(classes)).astype(op.float_dtype)

@@ -104,7 +104,7 @@ def _imputed_text(op: ModelWriter, model: Any, x: Columns, position: int) -> str
 
 
 class IterativeImputerDefinition(ModelDefinition):
-    """IterativeImputer: each column is predicted from others, round after round (Azur et al., 2011)."""
+    """IterativeImputer: columns predicted from others, round after round (Azur et al., IJMPR 20, 2011)."""
 
     def covers(self, model: Any) -> bool:
         return not model.sample_posterior  # which is drawn at random

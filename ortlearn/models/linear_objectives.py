@@ -70,9 +70,8 @@ class BayesianRidgeDefinition(LinearRegressorDefinition):
     shape_parameters = None
 
     def objective(self, model: Any, total_weight: float) -> Objective:
-        return Objective(
-            losses.SquaredErrorLoss(), elastic(l2=model.lambda_ / (2 * model.alpha_ * total_weight))
-        )
+        l2 = model.lambda_ / (2 * model.alpha_ * total_weight)
+        return Objective(losses.SquaredErrorLoss(), elastic(l2=l2))
 
 
 def _factors(model: Any) -> tuple[float, float]:

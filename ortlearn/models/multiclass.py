@@ -55,10 +55,8 @@ class ConstantPredictorDefinition(ModelDefinition):
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         value = float(model.y_[0])
         logit = np.log(LOWEST / (1 - LOWEST)) * (-1 if value > 0 else 1)
-        score, decision, shares = (
-            op.for_each_sample(x, op.constant(np.array(row, dtype=op.float_dtype)))
-            for row in ([logit], [value], [1 - value, value])
-        )
+        rows = (op.constant([float(own) for own in row]) for row in ([logit], [value], [1 - value, value]))
+        score, decision, shares = (op.for_each_sample(x, row) for row in rows)
         classes = np.array([0, 1])
         return decisions(op, score, classes, decision=decision, probabilities=shares)
 

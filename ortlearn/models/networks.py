@@ -54,10 +54,8 @@ class PerceptronDefinition(ModelDefinition):
             if layer:
                 x = ACTIVATIONS[model.activation](op, x)
             coefs = op.parameter(model, "coefs_", index=layer, role="weight", drawn=True)
-            x = op.Add(
-                op.MatMul(x, coefs),
-                op.parameter(model, "intercepts_", index=layer, form=ROW, role="intercept", drawn=True),
-            )
+            options: Any = {"index": layer, "form": ROW, "role": "intercept", "drawn": True}
+            x = op.Add(op.MatMul(x, coefs), op.parameter(model, "intercepts_", **options))
         if not hasattr(model, "classes_"):
             link = "log" if model.out_activation_ == "exp" else "identity"
             return regression(op, x, model.n_outputs_, link)
@@ -69,7 +67,7 @@ class PerceptronDefinition(ModelDefinition):
 
 
 class BoltzmannMachineDefinition(ModelDefinition):
-    """BernoulliRBM: ``sigmoid(x @ components_.T + intercept_hidden_)``, whose fit minimises no sum."""
+    """BernoulliRBM: ``sigmoid(x @ components_.T + intercept_hidden_)``; it minimises no sum over samples."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         components = op.parameter(model, "components_", form=Transposed(), role="weight", drawn=True)

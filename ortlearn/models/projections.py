@@ -77,7 +77,7 @@ class PCADefinition(LinearProjectionDefinition):
 
 
 class KernelPCADefinition(KernelDefinition):
-    """KernelPCA: the centred kernel times eigenvectors by ``sqrt(eigenvalues_)`` (Schölkopf et al., 1998)."""
+    """KernelPCA: the centred kernel times ``eigenvectors_ / sqrt(eigenvalues_)`` (Schölkopf et al., 1998)."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         kernel = fitted_kernel(op, model, x, "X_fit_", float(model.gamma_), model.coef0, model.degree)

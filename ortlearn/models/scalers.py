@@ -125,10 +125,8 @@ class QuantileTransformerDefinition(ModelDefinition):
             # equal quantiles: the last of them, and the first
             ends = [_position(op, quantiles, x, kind, n) for kind in ("LessOrEqual", "Less")]
             inside = op.Mul(op.ones_where(op.Not(op.Or(below, above))), 0.5 / (n - 1))
-            high, low = (
-                op.Add(op.Mul(op.Add(*shares), inside), end)
-                for shares, end in zip(zip(*ends, strict=True), (high, low), strict=True)
-            )
+            pairs = zip(zip(*ends, strict=True), (high, low), strict=True)
+            high, low = (op.Add(op.Mul(op.Add(*shares), inside), end) for shares, end in pairs)
         result = _normal_quantiles(op, high, low) if normal else high
         return transformation(op, op.Add(result, op.Sub(x, x)), columns)  # NaN where x is NaN
 

@@ -119,7 +119,10 @@ class Scores:
 
 
 def regression(op: ModelWriter, score: str, n_outputs: int = 1, link: str = "identity") -> Scores:
-    """Return the outputs of a regressor from raw scores, whose exponentials a ``"log"`` link predicts."""
+    """Return the outputs of a regressor from its raw predictions, of shape (n, n_outputs).
+
+    The link is ``"log"`` where predictions are the exponentials.
+    """
     prediction = op.Exp(score) if link == "log" else None
     return Scores("regression", score, n_outputs, link, prediction)
 
@@ -181,7 +184,10 @@ def one_against_rest(op: ModelWriter, score: str, classes: np.ndarray) -> Scores
 def classes_of_probabilities(
     op: ModelWriter, probabilities: str, classes: np.ndarray, lowest: float = LOWEST, **outputs: Any
 ) -> Scores:
-    """Return the outputs of a classifier whose scores are logarithms of its probabilities."""
+    """Return the outputs of a classifier that computes probabilities: their logarithms are the scores.
+
+    Probabilities below ``lowest`` count as this one.
+    """
     score = op.log_shares(probabilities, lowest)
     outputs["probabilities"] = probabilities
     return classification(op, score, "softmax", probabilities, classes, **outputs)
@@ -195,9 +201,10 @@ def decisions(
     sigmoids: str | None = None,
     **outputs: Any,
 ) -> Scores:
-    """Return the outputs of a classifier of one score for two classes; ``sigmoids`` are probabilities of it.
+    """Return the outputs of a classifier without probabilities, of one score for two classes.
 
-    The second class is that of scores above zero, and of zero itself if ``zero_is_second``.
+    The second class is that of scores above zero, and of zero itself if ``zero_is_second``. ``sigmoids`` are
+    probabilities that are the sigmoids of the score.
     """
     if sigmoids is not None:
         outputs["probabilities"] = sigmoids

@@ -57,10 +57,8 @@ class SplineTransformerDefinition(ModelDefinition):
         base = access.read(model)
         n_knots, n_features = base.shape
         if mode == "linear" and degree < 2 and n_features > 1:
-            what = (
-                f"scikit-learn continues splines of degree {degree} from other knots in each column after the"
-            )
-            raise op.fail(model, f"{what} first: use extrapolation='constant', or a degree of 2 or more.")
+            what = f"scikit-learn continues degree {degree} from other knots in each column after the first"
+            raise op.fail(model, f"{what}: use extrapolation='constant', or a degree of 2 or more.")
         reason = "" if degree else "splines of degree 0 change in steps at the knots: no gradient passes"
         options: Any = {"name": "knots", "access": access, "constraint": Rising(), "reason": reason}
         knots = op.parameter(model, "bsplines_[*].t", **options)

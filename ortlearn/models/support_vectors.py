@@ -34,14 +34,10 @@ HYPER = "hyper-parameter of the kernel, set when it was fitted"
 def _kernel(op: ModelWriter, model: Any, x: str) -> str:
     """Append the kernel of the samples, or of a precomputed one its columns, with the support vectors."""
     if model.kernel not in KERNELS:
-        known = ", ".join(KERNELS)
-        raise op.fail(
-            model, f"a kernel of a function has no form in ONNX, only {known} have. Use one of these."
-        )
+        raise op.fail(model, f"kernels of functions have no form in ONNX: use one of {', '.join(KERNELS)}.")
     if not len(model.support_):
-        raise op.fail(
-            model, "it has no support vectors: every label is within epsilon of a constant. Lower epsilon."
-        )
+        reason = "it has no support vectors: every label is within epsilon of a constant. Lower epsilon."
+        raise op.fail(model, reason)
     if model.kernel == "precomputed":
         return op.Gather(x, model.support_.astype(np.int64), axis=1)
     form = dense_form(model.support_vectors_)

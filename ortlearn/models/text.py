@@ -215,7 +215,7 @@ PADDING = " \ue000 no token \ue000 "
 
 
 class FeatureHasherDefinition(ModelDefinition):
-    """FeatureHasher of texts: counts of signed 32-bit MurmurHash3 of UTF-8 (Weinberger et al., ICML 2009)."""
+    """FeatureHasher of texts: counts of signed 32-bit MurmurHash3 hashes (Weinberger et al., ICML 2009)."""
 
     untrained = "it counts hashes of texts, and learns no numbers"
     takes_columns = True

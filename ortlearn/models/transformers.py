@@ -83,12 +83,8 @@ class PolynomialFeaturesDefinition(ModelDefinition):
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         powers = model.powers_
-        degrees = powers.sum(axis=1)
-        blocks = [
-            _products(op, x, powers[part])
-            for part in np.split(np.arange(len(powers)), np.flatnonzero(np.diff(degrees)) + 1)
-        ]
-        return transformation(op, op.joined(blocks), len(powers))
+        by_degree = np.split(powers, np.flatnonzero(np.diff(powers.sum(axis=1))) + 1)
+        return transformation(op, op.joined([_products(op, x, own) for own in by_degree]), len(powers))
 
 
 def _products(op: ModelWriter, x: str, powers: np.ndarray) -> str:

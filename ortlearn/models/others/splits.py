@@ -110,11 +110,8 @@ def tree_leaves(
     for position in sorted({split.feature for split in splits}):
         found = [split for split in splits if split.feature == position]
         values = sorted(set().union(*(split.categories for split in found)))
-        named = [np.append(False, np.isin(values, split.categories)) for split in found]
-        right = np.stack(
-            [is_named != split.left for is_named, split in zip(named, found, strict=True)], axis=1
-        )
-        right = right.astype(op.float_dtype)
+        named = [np.append(False, np.isin(values, split.categories)) != split.left for split in found]
+        right = np.stack(named, axis=1).astype(op.float_dtype)
         column = op.columns(x, [position])
         numbers = op.Reshape(category_numbers(op, whole(column), values), [-1])
         sides = op.Gather(right, numbers, axis=0)

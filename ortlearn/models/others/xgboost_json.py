@@ -134,11 +134,8 @@ class Document:
         parts = (tree[f"categories_{name}"] for name in ("nodes", "segments", "sizes"))
         for node, begin, size in zip(*parts, strict=True):
             if node in number:
-                categories, low = (
-                    tuple(tree["categories"][begin : begin + size]),
-                    bool(tree["default_left"][node]),
-                )
-                yield CategorySplit(number[node], tree["split_indices"][node], categories, False, low)
+                own, low = tree["categories"][begin : begin + size], bool(tree["default_left"][node])
+                yield CategorySplit(number[node], tree["split_indices"][node], tuple(own), False, low)
 
 
 class LeafValues(Access):

@@ -37,9 +37,10 @@ class AdaBoostRegressorDefinition(ModelDefinition):
 
 
 class AdaBoostClassifierDefinition(ModelDefinition):
-    """AdaBoostClassifier: votes of 1 for a class, ``-1 / (k - 1)`` for others; trained are those of shares.
+    """AdaBoostClassifier: votes of 1 for a class and ``-1 / (k - 1)`` for the others (SAMME).
 
-    Zhu, Zou, Rosset and Hastie, "Multi-class AdaBoost", Statistics and Its Interface 2, 2009: SAMME.
+    A vote has no gradient: the members' probabilities are trained in their place (Zhu, Zou, Rosset and
+    Hastie, "Multi-class AdaBoost", Statistics and Its Interface 2, 2009).
     """
 
     def children(self, model: Any) -> Iterator[Any]:

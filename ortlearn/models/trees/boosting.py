@@ -190,7 +190,7 @@ class HistGradientBoostingDefinition(ModelDefinition):
 def _split_on_categories(
     op: ModelWriter, model: Any, predictors: Sequence[Any], x: Any
 ) -> tuple[Nodes, str, int]:
-    """Return trees and samples with a column for each split on categories: 0 for those that go left."""
+    """Return trees and samples with a column for each split on categories, 0 for those that go left."""
     # The model numbers the categories itself, and puts their columns before the others.
     positions = {name: own for name, _, own in column_positions(model._preprocessor)}
     categories = model._preprocessor.named_transformers_["encoder"].categories_

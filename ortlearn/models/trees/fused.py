@@ -26,9 +26,7 @@ class FusedTrees(FusedForm):
     numbers: str  # tensor of the numbers of the leaves, int64 of shape (n, n_trees)
     nodes: Nodes  # with the thresholds that samples are compared with
     sums: str = ""  # tensor of the sums of the values of leaves; empty without any
-    table: str = (
-        ""  # initializer of the values, of shape (n_leaves,), (n_leaves, k) or (n_leaves, n_outputs, k)
-    )
+    table: str = ""  # initializer of values, (n_leaves,), (n_leaves, k) or (n_leaves, n_outputs, k)
     n_scores: int = 1  # columns of the sums of a table of one value per leaf: tree i adds to i % n_scores
     base: str = ""  # initializer of the numbers that the sums begin with, one for each column
 

@@ -39,7 +39,10 @@ TREE_LEAVES = Leaves(lambda model: [(tree.value, tree.children_left < 0) for tre
 
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes of several trees, tree after tree, arrays of shape (n_nodes,), numbered within their tree."""
+    """The nodes of several trees, those of a tree after those of the one before; arrays of shape (n_nodes,).
+
+    ``left`` and ``right`` are the nodes that follow a split, numbered within their tree.
+    """
 
     sizes: np.ndarray  # numbers of nodes, of shape (n_trees,)
     depth: int  # splits on the longest way from a root to a leaf
