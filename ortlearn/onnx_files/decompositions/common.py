@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,16 +22,12 @@ class Fused:
     def __init__(self, node: NodeProto, op: GraphBuilder):
         self.node = node
         self.op = op
-        self._attributes = attributes_of(node)
-        self._scores: str | None = None
-
-    def attribute(self, name: str, default: Any = None) -> Any:
-        """Return the value of an attribute."""
-        return self._attributes.get(name, default)
+        #: Returns the value of an attribute, or a default.
+        self.attribute: Callable[..., Any] = attributes_of(node).get
 
     def text(self, name: str, default: str, known: Any) -> str:
         """Return the value of a text attribute, which must be a known one."""
-        value = self._attributes.get(name, default.encode()).decode(errors="replace")
+        value = self.attribute(name, default.encode()).decode(errors="replace")
         if value not in known:
             raise ValueError(f"{name} is {value!r}")
         return value
@@ -52,7 +49,7 @@ class Fused:
 
     def array(self, name: str, *sizes: int) -> np.ndarray:
         """Return a list or a tensor as a vector; it must have one of some lengths, where these are given."""
-        value = self._attributes.get(f"{name}_as_tensor", self._attributes.get(name, []))
+        value = self.attribute(f"{name}_as_tensor", self.attribute(name, []))
         value = numpy_helper.to_array(value) if isinstance(value, TensorProto) else np.asarray(value)
         if sizes and value.size not in sizes:
             wanted = " or ".join(map(str, dict.fromkeys(sizes)))
@@ -84,7 +81,7 @@ class Fused:
     def classes(self, integers: str = "classlabels_ints") -> np.ndarray:
         """Return the classes of a classifier, int64 or text, by the attribute that lists integers."""
         numbers = self.integers(integers)
-        texts = [text.decode() for text in self._attributes.get("classlabels_strings", [])]
+        texts = [text.decode() for text in self.attribute("classlabels_strings", [])]
         if not numbers.size and not texts:
             raise ValueError("it lists no classes")
         return numbers if numbers.size else np.asarray(texts, dtype=object)
