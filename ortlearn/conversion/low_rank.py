@@ -9,7 +9,8 @@ import numpy as np
 from onnx import ModelProto, helper
 
 from ..models.weight import ADAPTED, Weight
-from ..onnx_files.adapters import Adapter, LoRA, with_adapters
+from ..onnx_files.adapter_graphs import with_adapters
+from ..onnx_files.adapters import Adapter, LoRA
 from ..onnx_files.weight_places import weight_places, with_values
 from .selection import reached_weights
 from .trainable_model import TrainableModel
@@ -49,12 +50,12 @@ def with_low_rank(model: TrainableModel, adapters: Sequence[Adapter]) -> Trainab
     for adapter in adapters:
         own = weights[adapter.weight]
         weights[adapter.weight] = replace(own, learned=False, reason=ADAPTED)
-        for name, shape in zip((adapter.a, adapter.b), adapter.shapes(shapes[adapter.weight]), strict=True):
+        for name, shape in zip((adapter.a, adapter.b), adapter.shapes, strict=True):
             weights[name] = Weight(
                 name,
                 "weight",
                 True,
-                shape,
+                (shape[-2], shape[-1]),
                 drawn=name == adapter.a,
                 operators=own.operators,
                 nodes=own.nodes,

@@ -6,25 +6,28 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
-from onnx import ModelProto, NodeProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
 from ..exceptions import ConversionError, NoTrainableWeightError
-from ..graphs import GraphBuilder, graph_names, node_inputs, opset_versions
-from ..graphs.editing import renamed_node, with_fields
 from ..graphs.name_patterns import matches_pattern
-from ..graphs.nodes import all_nodes, attribute, captured_names, copy_node
+from ..graphs.nodes import all_nodes, attribute
 from ..models.weight import Weight
 
-__all__ = ["Adapter", "LoRA", "with_adapters"]
+__all__ = ["Adapter", "LoRA"]
 
-#: Operators whose weight has the number of outputs first, and those whose weight is read as a matrix.
-OUTPUTS_FIRST = {"Conv", "DeformConv", "FusedConv"}
-CONVOLUTIONS = {*OUTPUTS_FIRST, "ConvTranspose"}
+#: What has weights that are matrices.
+ADAPTABLE = "a matrix product, a convolution or a recurrent layer"
+
+#: Recurrent operators, operators whose weight has the outputs first, and those that read it as a matrix.
+RECURRENT = {"GRU", "LSTM", "RNN"}
+OUTPUTS_FIRST = {"Conv", "DeformConv", "FusedConv", *RECURRENT}
+CONVOLUTIONS = {"Conv", "ConvTranspose", "DeformConv", "FusedConv"}
+#: Operators whose weight is a stack of matrices where it has more than two dimensions.
+STACKS = {"FusedMatMul", "MatMul", "TransposeMatMul", *RECURRENT}
 
 
 class LoRA(BaseEstimator):
@@ -32,7 +35,9 @@ class LoRA(BaseEstimator):
 
     A of shape (n_inputs, rank) is drawn as other factors of products are, B of shape (rank, n_outputs) begins
     at zero: the first prediction is that of the file. The weight of a convolution is taken for the matrix of
-    all that one of its outputs reads.
+    all that one of its outputs reads. Other weights of three dimensions or more are stacks of matrices, each
+    with an A and a B of its own: those of a batched product, and of the directions of a recurrent layer,
+    whose outputs are its gates.
 
     Parameters
     ----------
@@ -115,31 +120,36 @@ class LoRA(BaseEstimator):
         """
         self._validate_params()
         shapes = {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
-        known = [name for name, weight in weights.items() if _is_matrix(weight, shapes[name])]
+        found = {name: _matrix(weight, shapes[name]) for name, weight in weights.items()}
+        known = {name: matrix for name, matrix in found.items() if matrix is not None}
         if self.target is None:
-            chosen = [n for n in known if self.rank * sum(_matrix(shapes[n])) < math.prod(shapes[n])]
+            chosen = [
+                n for n, matrix in known.items() if self.rank * sum(matrix[-2:]) < math.prod(matrix[-2:])
+            ]
         else:
             chosen = _matched(self.target, known, weights, original_names)
-            self._check_rank({original_names.get(name, name): shapes[name] for name in chosen})
+            self._check_rank([(original_names.get(n, n), shapes[n], known[n]) for n in chosen])
         if not chosen:
             raise NoTrainableWeightError(
-                "No weight of a matrix product or a convolution is larger than its adapter of rank "
+                f"No weight of {ADAPTABLE} is larger than its adapter of rank "
                 f"{self.rank} would be, among {_described(known, shapes, original_names)}: lower the rank, "
                 "or train weights as they are (lora=None)."
             )
         turned = {name for node in all_nodes(model.graph) if _is_turned(node) for name in node.input}
         return [
-            Adapter(name, f"{name}.lora_A", f"{name}.lora_B", self.scale, self.rank, name in turned)
+            Adapter(
+                name, f"{name}.lora_A", f"{name}.lora_B", self.scale, self.rank, name in turned, known[name]
+            )
             for name in chosen
         ]
 
-    def _check_rank(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
-        small = {name: shape for name, shape in shapes.items() if self.rank > min(_matrix(shape))}
-        if small:
-            name, shape = min(small.items(), key=lambda item: min(_matrix(item[1])))
+    def _check_rank(self, chosen: Sequence[tuple[str, tuple[int, ...], tuple[int, ...]]]) -> None:
+        small = [(min(matrix[-2:]), name, shape) for name, shape, matrix in chosen]
+        if small and min(small)[0] < self.rank:
+            size, name, shape = min(small)
             raise ConversionError(
                 f"LoRA: rank={self.rank} is more than weight {name!r} of shape {shape} has rows or columns, "
-                f"{min(_matrix(shape))}: lower the rank, or leave it out of target={self.target!r}."
+                f"{size}: lower the rank, or leave it out of target={self.target!r}."
             )
 
 
@@ -150,13 +160,15 @@ class Adapter:
     Attributes
     ----------
     weight, a, b : str
-        Names of W, A of shape (n_inputs, rank) and B of shape (rank, n_outputs).
+        Names of W, A of shape (..., n_inputs, rank) and B of shape (..., rank, n_outputs).
     scale : float
         Factor.
     rank : int
         Columns of A.
     transposed : bool
         Whether the number of outputs comes first in the shape of W.
+    matrix : tuple of int
+        Shape of W as a matrix, or as a stack of them.
     """
 
     weight: str
@@ -165,28 +177,32 @@ class Adapter:
     scale: float
     rank: int
     transposed: bool
+    matrix: tuple[int, ...]
 
-    def shapes(self, shape: Sequence[int]) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Return the shapes of A and B for a weight of some shape."""
-        rows, columns = _matrix(shape)
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Shapes of A and B."""
+        *stack, rows, columns = self.matrix
         n_inputs, n_outputs = (columns, rows) if self.transposed else (rows, columns)
-        return (n_inputs, self.rank), (self.rank, n_outputs)
+        return (*stack, n_inputs, self.rank), (*stack, self.rank, n_outputs)
 
     def merged(self, weight: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return the weight with its adapter added; summed in float64, of the type of the weight."""
         product = self.scale * (a.astype(np.float64) @ b.astype(np.float64))
-        product = product.T if self.transposed else product
+        product = np.swapaxes(product, -1, -2) if self.transposed else product
         return (weight.astype(np.float64) + product.reshape(weight.shape)).astype(weight.dtype)
 
 
-def _matrix(shape: Sequence[int]) -> tuple[int, int]:
-    """Return the shape of a weight as a matrix."""
-    return shape[0], math.prod(shape[1:])
-
-
-def _is_matrix(weight: Weight, shape: Sequence[int]) -> bool:
-    is_factor = weight.role == "weight" and weight.learned and min(shape, default=0) > 0
-    return is_factor and (len(shape) == 2 or (len(shape) > 2 and {*weight.operators} <= CONVOLUTIONS))
+def _matrix(weight: Weight, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Return the shape of a weight as a matrix or a stack of them, None where it is none."""
+    operators = {*weight.operators}
+    if weight.role != "weight" or not weight.learned or len(shape) < 2 or min(shape) < 1:
+        return None
+    if len(shape) == 2:
+        return None if operators & RECURRENT else shape  # these are peepholes
+    if operators <= CONVOLUTIONS:
+        return shape[0], math.prod(shape[1:])
+    return shape if operators <= STACKS else None
 
 
 def _is_turned(node: NodeProto) -> bool:
@@ -202,114 +218,37 @@ def _matched(
     """Return the weights that some patterns match, each of them at least one."""
     found = set()
     for pattern in [target] if isinstance(target, str) else target:
-        matched = set()
-        for name in known:
-            original = original_names.get(name, name)
-            names = [*weights[name].names(original), *weights[name].places(original)]
-            if any(matches_pattern(n, pattern) or n == pattern.strip("/") for n in names):
-                matched.add(name)
+        matched = {name for name in known if _matches(pattern, weights[name], original_names.get(name, name))}
         if not matched:
             shown = [f"{original_names.get(n, n)!r} ({', '.join(weights[n].nodes)})" for n in known]
             raise NoTrainableWeightError(
-                f"LoRA: target={pattern!r} matches no weight of a matrix product or a convolution, nor its "
-                f"node, operator or layer, among [{', '.join(shown)}]."
+                f"LoRA: target={pattern!r} matches no weight of {ADAPTABLE}, nor its node, operator or "
+                f"layer, among [{', '.join(shown)}].{_others(pattern, known, weights, original_names)}"
             )
         found |= matched
     return [name for name in known if name in found]
+
+
+def _matches(pattern: str, weight: Weight, original: str) -> bool:
+    names = [*weight.names(original), *weight.places(original)]
+    return any(matches_pattern(name, pattern) or name == pattern.strip("/") for name in names)
+
+
+def _others(
+    pattern: str, known: Collection[str], weights: Mapping[str, Weight], original_names: Mapping[str, str]
+) -> str:
+    """Return what is said of weights that a pattern matches and that have no adapters."""
+    found = {original_names.get(name, name): weight for name, weight in weights.items() if name not in known}
+    matched = [f"{n!r} of {' and '.join(w.operators)}" for n, w in found.items() if _matches(pattern, w, n)]
+    if not matched:
+        return ""
+    return (
+        f" It matches {', '.join(matched)}, of which no low-rank adapter is defined: train them as they are, "
+        "by weights_to_train."
+    )
 
 
 def _described(
     names: Collection[str], shapes: Mapping[str, tuple[int, ...]], original_names: Mapping[str, str]
 ) -> dict[str, tuple[int, ...]]:
     return {original_names.get(name, name): shapes[name] for name in names}
-
-
-def with_adapters(
-    model: ModelProto,
-    adapters: Sequence[Adapter],
-    shapes: Mapping[str, Sequence[int]],
-    as_inputs: bool = False,
-) -> ModelProto:
-    """Return a graph with adapters, which are zero.
-
-    A product x W by a matrix becomes ``x W + scale (x A) B``, so that no gradient of W is computed. Other
-    weights, those of convolutions and those that several nodes read, become ``W + scale A B``.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Graph with the weights in its main graph.
-    adapters : sequence of Adapter
-        Adapters, under names that no tensor has.
-    shapes : mapping of str to sequence of int
-        Shapes of the weights.
-    as_inputs : bool, default=False
-        Whether A and B are inputs that need not be given, as adapters of onnxruntime are.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Graph with more nodes, and the initializers A and B.
-    """
-    graph, own = model.graph, {adapter.weight: adapter for adapter in adapters}
-    names = graph_names(graph) | {name for adapter in adapters for name in (adapter.a, adapter.b)}
-    op = GraphBuilder(opset_versions(model).get("", 18), existing_names=names, prefix="lora_")
-    types = _element_types(model, own)
-    reads = [name for node in graph.node for name in (*node.input, *captured_names(node)) if name in own]
-    renamed: dict[str, str] = {}
-    for node in graph.node:
-        read = sorted(node_inputs(node) & own.keys())
-        if len(read) == 1 and reads.count(read[0]) == 1 and _is_product(node, own[read[0]], shapes[read[0]]):
-            _write_product(op, node, own[read[0]], types[read[0]])
-            continue
-        for name in read:
-            if name not in renamed:
-                renamed[name] = _write_sum(op, own[name], shapes[name], types[name])
-        op.nodes.append(renamed_node(node, {name: renamed[name] for name in read}))
-    zeros = [
-        numpy_helper.from_array(np.zeros(shape, types[adapter.weight]), name)
-        for adapter in adapters
-        for name, shape in zip((adapter.a, adapter.b), adapter.shapes(shapes[adapter.weight]), strict=True)
-    ]
-    infos = [helper.make_tensor_value_info(t.name, t.data_type, t.dims) for t in zeros if as_inputs]
-    constants = [*graph.initializer, *zeros, *op.initializers]
-    return with_fields(model, node=op.nodes, initializer=constants, input=[*graph.input, *infos])
-
-
-def _element_types(model: ModelProto, names: Collection[str]) -> dict[str, Any]:
-    """Return the types of weights, initializers or constants of the main graph."""
-    tensors = {tensor.name: tensor for tensor in model.graph.initializer}
-    for node in model.graph.node:
-        if node.op_type == "Constant" and node.output[0] in names:
-            tensors[node.output[0]] = attribute(node, "value")
-    return {name: helper.tensor_dtype_to_np_dtype(tensors[name].data_type) for name in names}
-
-
-def _is_product(node: NodeProto, adapter: Adapter, shape: Sequence[int]) -> bool:
-    """Return whether a node computes x W of a matrix W, or x W' where it has its outputs first."""
-    if node.domain not in ("", "ai.onnx") or node.op_type not in ("Gemm", "MatMul") or len(shape) != 2:
-        return False
-    return node.input[1] == adapter.weight and bool(attribute(node, "transB", 0)) == adapter.transposed
-
-
-def _write_product(op: GraphBuilder, node: NodeProto, adapter: Adapter, dtype: Any) -> None:
-    """Write x W + scale (x A) B, and what else the node adds."""
-    x, scale = node.input[0], adapter.scale * attribute(node, "alpha", 1.0)
-    inner = op.MatMul(op.Transpose(x, perm=[1, 0]) if attribute(node, "transA", 0) else x, adapter.a)
-    inner = inner if scale == 1.0 else op.Mul(inner, op.constant(np.asarray(scale, dtype)))
-    own = copy_node(node, outputs=[op.unique("base")])
-    op.nodes.append(own)
-    op.Add(own.output[0], op.MatMul(inner, adapter.b), outputs=[node.output[0]])
-
-
-def _write_sum(op: GraphBuilder, adapter: Adapter, shape: Sequence[int], dtype: Any) -> str:
-    """Write W + scale A B, and return its name."""
-    a, b = adapter.a, adapter.b
-    if adapter.scale != 1.0:
-        a = op.Mul(a, op.constant(np.asarray(adapter.scale, dtype)))
-    if adapter.transposed:
-        product = op.MatMul(op.Transpose(b, perm=[1, 0]), op.Transpose(a, perm=[1, 0]))
-    else:
-        product = op.MatMul(a, b)
-    product = product if len(shape) == 2 else op.Reshape(product, list(shape))
-    return op.Add(adapter.weight, product)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
 from onnx import ModelProto, NodeProto, TensorShapeProto, ValueInfoProto
 
 from ..exceptions import ConversionError
 from ..graphs import TensorType, copy_model, value_types
 from ..graphs.editing import with_fields
-from ..graphs.nodes import copy_node, needed_nodes
-from ..graphs.view import GraphView
+from ..graphs.nodes import needed_nodes
+from .sample_constants import with_following_constants
 
 #: Name of the number of samples.
 ROWS = "rows"
@@ -20,29 +19,39 @@ ROWS = "rows"
 def with_free_rows(model: ModelProto, required: bool = False) -> ModelProto:
     """Return the model for any number of samples, where nothing in it depends on the one that it declares.
 
-    The first dimension of inputs and outputs becomes a name. Constants of Reshape and Expand that repeat the
-    number follow, types of inner tensors are removed. The model stays as it is where its inputs have other
-    first dimensions than one another, or where an output keeps the declared number; if free rows are
-    ``required``, and no input has them, a ConversionError says what fixes the number.
+    The first dimension of inputs and outputs becomes a name. Constants that repeat the number follow, types
+    of inner tensors are removed. The model stays as it is where its inputs have other first dimensions than
+    one another, or where an output keeps the declared number; if free rows are ``required``, a ConversionError
+    says what fixes the number.
     """
     model = with_fields(model, value_info=())
     inputs = _own_inputs(model)
-    rows = [_dims(value)[0] for value in inputs]
-    declared = {dim.dim_value for dim in rows if dim.HasField("dim_value")}
-    has_free = not all(dim.HasField("dim_value") for dim in rows)
-    required = required and not has_free
-    if len(declared) > 1 and required:
-        shapes = {v.name: [d.dim_value or d.dim_param or None for d in _dims(v)] for v in inputs}
-        raise ConversionError(
-            f"The inputs of the model have other fixed first dimensions than one another, {shapes}: which of "
-            "them is the number of samples is not known. Export the model with a free first dimension."
-        )
-    if len(declared) != 1 or (declared != {1} and has_free):
+    fixed = {
+        v.name: [d.dim_value or d.dim_param or None for d in _dims(v)] for v in inputs if _is_fixed_input(v)
+    }
+    declared = {_dims(value)[0].dim_value for value in inputs if _is_fixed_input(value)}
+    has_free = len(fixed) < len(inputs)
+    if not declared:
+        return with_following_constants(model, None)[0]
+    if has_free and declared != {1}:
+        if required:
+            name, shape = next(iter(fixed.items()))
+            raise ConversionError(
+                f"Input {name!r} has the shape {shape}, and other inputs take any number of samples: it has "
+                "no rows of samples. Give it the value that all of them share: file.graph.initializer.append("
+                f"onnx.numpy_helper.from_array(value, {name!r}))."
+            )
+        return model
+    if len(declared) > 1:
+        if required:
+            raise ConversionError(
+                f"The inputs of the model have other fixed first dimensions than one another, {fixed}: which "
+                "of them is the number of samples is not known. Export the model with a free first dimension."
+            )
         return model
     (number,) = declared
-    free = _freed(model, number)
-    node = _culprit(free)
-    if node is not None and required:
+    free, node = _freed(model, number)
+    if node is not None and required and not has_free:
         raise ConversionError(
             f"The model takes {number} sample(s) at a time, and {node.op_type} (node {node.name!r}, output "
             f"{node.output[0]!r}) depends on that number: export the model with a free first dimension."
@@ -54,29 +63,24 @@ def _dims(value: ValueInfoProto) -> list[TensorShapeProto.Dimension]:
     return list(value.type.tensor_type.shape.dim)
 
 
+def _is_fixed_input(value: ValueInfoProto) -> bool:
+    return _dims(value)[0].HasField("dim_value")
+
+
 def _own_inputs(model: ModelProto) -> list[ValueInfoProto]:
     """Return the inputs that are no weights too, and have dimensions."""
     weights = {tensor.name for tensor in model.graph.initializer}
     return [value for value in model.graph.input if value.name not in weights and _dims(value)]
 
 
-def _freed(model: ModelProto, number: int) -> ModelProto:
-    """Return a model whose inputs and outputs, and constant shapes, do not repeat the number of samples."""
+def _freed(model: ModelProto, number: int) -> tuple[ModelProto, NodeProto | None]:
+    """Return a model of any number of samples, and a node that depends on the number nevertheless."""
     named = copy_model(model)
     for value in (*_own_inputs(named), *named.graph.output):
         if _dims(value) and _dims(value)[0].HasField("dim_value"):
             _dims(value)[0].dim_param = ROWS
-    graph = GraphView(named)
-    for index, node in enumerate(named.graph.node):
-        if node.op_type not in ("Reshape", "Expand") or len(node.input) < 2:
-            continue
-        shape = graph.value(node.input[1])
-        repeats = shape is not None and shape.ndim == 1 and shape.size > 0 and shape[0] == number
-        if shape is not None and repeats and (graph.op.shape(node.input[0]) or (0,))[0] == ROWS:
-            own = np.array([0 if node.op_type == "Reshape" else 1, *shape[1:]], dtype=np.int64)
-            graph.nodes[index] = copy_node(node, [node.input[0], graph.op.constant(own)])
-            graph = GraphView(graph.to_model())  # with the types that follow
-    return graph.to_model()
+    free, node = with_following_constants(named, number)
+    return free, node or _culprit(free)
 
 
 def _culprit(model: ModelProto) -> NodeProto | None:

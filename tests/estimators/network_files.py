@@ -33,6 +33,19 @@ NETWORKS = {
         },
         {"steps": [-1, 6, 4]},
     ),
+    "experts": (
+        """s = Reshape (x, steps) ["/experts/MatMul"] e = MatMul (s, we) t = Tanh (e)
+        m = ReduceMean <keepdims = 0> (t, axis) ["/head/MatMul"] y = MatMul (m, wy)""",
+        {"we": (3, 8, 5), "wy": (5, 2)},
+        {"steps": [-1, 3, 1, 8], "axis": [1, 2]},
+    ),
+    "recurrent": (
+        """s = Reshape (x, steps) t = Transpose <perm = [1, 0, 2]> (s)
+        ["/lstm/LSTM"] all, h, c = LSTM <hidden_size = 3, direction = "bidirectional"> (t, wi, wh, b)
+        n = Transpose <perm = [1, 0, 2]> (h) f = Reshape (n, flat) ["/head/MatMul"] y = MatMul (f, wy)""",
+        {"wi": (2, 12, 4), "wh": (2, 12, 3), "b": (2, 24), "wy": (6, 2)},
+        {"steps": [-1, 6, 4], "flat": [-1, 6]},
+    ),
     "shared": (
         """["/a/Gemm"] a = Gemm <transB = 1> (x, w, b) t = Transpose (w) ["/b/MatMul"] d = MatMul (x, t)
         y = Mul (a, d)""",

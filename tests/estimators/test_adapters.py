@@ -23,6 +23,8 @@ ADAPTED = {
     "perceptron": {"w0": True, "w1": False},
     "convolution": {"k": True, "g": True, "w": False},
     "transformer": dict.fromkeys(("wq", "wk", "wv", "wo", "wy"), False),
+    "experts": {"we": False, "wy": False},
+    "recurrent": {"wi": True, "wh": True, "wy": False},
     "shared": {"w": True},
 }
 
@@ -32,7 +34,7 @@ def merged(weights, arrays, transposed, scale):
     found = dict(arrays)
     for name, outputs_first in transposed.items():
         product = scale * weights[f"{name}.lora_A"] @ weights[f"{name}.lora_B"]
-        product = product.T if outputs_first else product
+        product = np.swapaxes(product, -1, -2) if outputs_first else product
         found[name] = arrays[name] + product.reshape(arrays[name].shape)
     return found
 
@@ -82,7 +84,7 @@ def test_the_first_prediction_is_that_of_the_file(name, warm_start, either, run_
 @pytest.mark.parametrize("name", NETWORKS)
 def test_gradients_are_those_of_the_definition(name, alpha, either, run_onnx):
     """A step of gradient descent on all rows, against differences of the loss of files merged by NumPy."""
-    dtype = np.float32 if name == "convolution" else np.float64  # onnxruntime has no Conv in float64
+    dtype = np.float32 if name in ("convolution", "recurrent") else np.float64  # as onnxruntime has them
     X, y = rows(dtype)
     file = network_file(name, dtype)
     rate = LearningRateSGD(eta0=0.25, learning_rate="constant")
@@ -223,6 +225,11 @@ def test_what_is_no_adapter(wrong):
             r"target='\*quer' matches no .*'wq' \(/enc/query/MatMul\)",
         ),
         (LoRA(2, target="Add"), NoTrainableWeightError, "target='Add' matches no weight of a matrix product"),
+        (
+            LoRA(1, target="*ls"),
+            NoTrainableWeightError,
+            r"'ls' of LayerNormalization, of which no low-rank adapter is defined",
+        ),
         (LoRA(5, target="MatMul"), ConversionError, r"rank=5 is more than weight 'wy' of shape \(24, 2\)"),
         (LoRA(30), NoTrainableWeightError, "larger than its adapter of rank 30 would be"),
     ],
@@ -340,3 +347,26 @@ def test_sequences_with_a_label_at_every_step(either, run_onnx):
         **{name: array for name, array in trainer.get_weights().items() if "lora" in name},
     )
     np.testing.assert_allclose(found["probabilities"], trainer.predict_proba(X), rtol=1e-4, atol=1e-5)
+
+
+def test_peepholes_have_no_adapters():
+    """They are vectors, one of each direction."""
+    file = network_file("recurrent")
+    node = next(node for node in file.graph.node if node.op_type == "LSTM")
+    node.input.extend(["", "", "", "p"])
+    file.graph.initializer.append(numpy_helper.from_array(np.ones((2, 9), np.float32), "p"))
+    table = explain(file, lora=LoRA(2, target="LSTM"))
+    trained = {name.partition(".")[0] for row in table.rows if row.trainable for name in row.weights}
+    assert trained == {"wi", "wh"}
+    with pytest.raises(NoTrainableWeightError, match="'p' of LSTM, of which no low-rank adapter"):
+        OrtGradientOptimizer(file, lora=LoRA(1, target="p")).fit(*rows())
+
+
+def test_matrices_of_a_stack_by_default():
+    """A weight of three matrices (8, 5) is larger than its adapter of rank 3, and not than one of rank 4."""
+    for rank, expected in ((3, {"we"}), (1, {"we", "wy"})):
+        table = explain(network_file("experts"), lora=LoRA(rank))
+        trained = {name.partition(".")[0] for row in table.rows if row.trainable for name in row.weights}
+        assert trained == expected
+    with pytest.raises(NoTrainableWeightError, match="larger than its adapter of rank 4"):
+        OrtGradientOptimizer(network_file("experts"), lora=LoRA(4)).fit(*rows())

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from onnx import parser
+from onnx import helper, numpy_helper, parser
 
 from ortlearn import OrtGradientOptimizer
 from ortlearn.conversion import to_trainable
@@ -59,3 +59,107 @@ def test_states_beside_free_rows_stay():
     model = parser.parse_model(f"{HEAD} g (float[N,3] x, float[2,3] h) => (float[N,2] y)"
                                " { t = Transpose (h) y = MatMul (x, t) }")  # fmt: skip
     assert first_dims(load_onnx(model)) == ["N", 2, "N"]
+
+
+def of_one(nodes, inputs, output, **arrays):
+    """Return a model of one sample with some weights."""
+    model = parser.parse_model(f"{HEAD} g ({inputs}) => ({output}) {{ {nodes} }}")
+    model.graph.initializer.extend(
+        numpy_helper.from_array(np.asarray(a, np.int64 if np.asarray(a).dtype.kind == "i" else np.float32), n)
+        for n, a in arrays.items()
+    )
+    return model
+
+
+rng = np.random.default_rng(0)
+WEIGHT = rng.normal(size=(8, 8))
+OF_ONE = {
+    # as exporters of torch write attention with the steps first, samples and heads in one dimension
+    "steps first": of_one(
+        """s = Transpose <perm = [1, 0, 2]> (x) p = Reshape (s, heads) q = Transpose <perm = [1, 0, 2]> (p)
+        k = Transpose <perm = [0, 2, 1]> (q) m = MatMul (q, k) a = Softmax <axis = 2> (m) c = MatMul (a, q)
+        t = Transpose <perm = [1, 0, 2]> (c) f = Reshape (t, rows) l = Gemm (f, w) r = Reshape (l, back)
+        y = Transpose <perm = [1, 0, 2]> (r)""",
+        "float[1,6,8] x",
+        "float[1,6,8] y",
+        heads=[6, 2, 4],
+        rows=[6, 8],
+        back=[6, 1, 8],
+        w=WEIGHT,
+    ),
+    # windows of pixels: samples and windows in one dimension
+    "windows": of_one(
+        """a = Reshape (x, cut) b = Transpose <perm = [0, 1, 3, 2, 4, 5]> (a) c = Reshape (b, windows)
+        d = MatMul (c, w) m = Softmax <axis = 1> (d) e = Reshape (m, uncut)
+        f = Transpose <perm = [0, 1, 3, 2, 4, 5]> (e) y = Reshape (f, whole)""",
+        "float[1,4,4,8] x",
+        "float[1,4,4,8] y",
+        cut=[1, 2, 2, 2, 2, 8],
+        windows=[4, 4, 8],
+        uncut=[1, 2, 2, 2, 2, 8],
+        whole=[1, 4, 4, 8],
+        w=WEIGHT,
+    ),
+    # a learned first step, expanded to a shape that is computed
+    "token": of_one(
+        """shape = Shape (x) flags = Equal (wanted, minus)
+        ones = ConstantOfShape <value = int64[1] {1}> (three)
+        size = Where (flags, ones, wanted) first = Expand (token, size) z = Concat <axis = 1> (first, x)
+        y = MatMul (z, w)""",
+        "float[1,3,8] x",
+        "float[1,4,8] y",
+        wanted=[1, -1, -1],
+        minus=-1,
+        three=[3],
+        token=rng.normal(size=(1, 1, 8)),
+        w=WEIGHT,
+    ),
+    "state": of_one(
+        "s = Transpose <perm = [1, 0, 2]> (x) h, y = GRU <hidden_size = 2> (s, w, r, , , h0)",
+        "float[1,5,8] x",
+        "float[1,1,2] y",
+        w=rng.normal(size=(1, 6, 8)),
+        r=rng.normal(size=(1, 6, 2)),
+        h0=rng.normal(size=(1, 1, 2)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OF_ONE)
+def test_samples_together_and_one_by_one(name, run_onnx):
+    model = OF_ONE[name]
+    if name == "state":  # its samples are in the second dimension
+        del model.graph.output[:]
+        model.graph.node.append(helper.make_node("Squeeze", ["y", "zero"], ["out"]))
+        model.graph.initializer.append(numpy_helper.from_array(np.array([0]), "zero"))
+        model.graph.output.append(helper.make_tensor_value_info("out", 1, [1, 2]))
+    shape = [dim.dim_value for dim in model.graph.input[0].type.tensor_type.shape.dim]
+    rows = rng.normal(size=(7, *shape[1:])).astype(np.float32)
+    free = load_onnx(model)
+    assert first_dims(free) == ["rows", "rows"]
+    alone = np.concatenate([run_onnx(model, rows[i : i + 1])[0] for i in range(7)])
+    np.testing.assert_allclose(run_onnx(free, rows)[0], alone, rtol=1e-5, atol=1e-5)
+    options = {"warm_start": True, "max_iter": 2, "learning_rate": 1e-3, "keep_better": False}
+    trained = OrtGradientOptimizer(model, **options).fit(rows, alone + 1)
+    given = trained.get_trained_onnx()
+    assert (given.graph.input, given.graph.output) == (model.graph.input, model.graph.output)
+    np.testing.assert_allclose(run_onnx(given, rows[:1])[0], trained.predict(rows)[:1], rtol=1e-4, atol=1e-5)
+
+
+def test_a_state_for_all_samples():
+    nodes = """s = Transpose <perm = [1, 0, 2]> (x) h, z = GRU <hidden_size = 2> (s, w, r, , , h0)
+        y = Squeeze (z, zero)"""
+    arrays = {"w": rng.normal(size=(1, 6, 8)), "r": rng.normal(size=(1, 6, 2)), "zero": [0]}
+    model = of_one(nodes, "float[N,5,8] x, float[1,1,2] h0", "float[N,2] y", **arrays)
+    rows = rng.normal(size=(9, 5, 8)).astype(np.float32)
+    model.graph.input[1].type.tensor_type.shape.dim[0].dim_value = 4
+    with pytest.raises(ConversionError, match=r"Input 'h0' has the shape \(4, 1, 2\).*initializer"):
+        to_trainable(model)
+    model.graph.input[1].type.tensor_type.shape.dim[0].dim_value = 1
+    state = rng.normal(size=(1, 1, 2)).astype(np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(state, "h0"))
+    options = {"warm_start": True, "max_iter": 2, "learning_rate": 1e-3}
+    trained = OrtGradientOptimizer(model, **options).fit(rows, np.ones((9, 2)))
+    given = trained.get_trained_onnx()
+    assert given.graph.input == model.graph.input
+    np.testing.assert_array_equal(trained.predict(rows[:1]), trained.predict(rows)[:1])

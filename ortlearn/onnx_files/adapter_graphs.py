@@ -1,0 +1,107 @@
+"""Graphs with low-rank adapters beside their weights."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, NodeProto, helper, numpy_helper
+
+from ..graphs import GraphBuilder, graph_names, node_inputs, opset_versions
+from ..graphs.editing import renamed_node, with_fields
+from ..graphs.nodes import attribute, captured_names, copy_node
+from .adapters import Adapter
+
+
+def with_adapters(
+    model: ModelProto,
+    adapters: Sequence[Adapter],
+    shapes: Mapping[str, Sequence[int]],
+    as_inputs: bool = False,
+) -> ModelProto:
+    """Return a graph with adapters, which are zero.
+
+    A product x W by a matrix becomes ``x W + scale (x A) B``, so that no gradient of W is computed. Other
+    weights, those of convolutions and those that several nodes read, become ``W + scale A B``.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Graph with the weights in its main graph.
+    adapters : sequence of Adapter
+        Adapters, under names that no tensor has.
+    shapes : mapping of str to sequence of int
+        Shapes of the weights.
+    as_inputs : bool, default=False
+        Whether A and B are inputs that need not be given, as adapters of onnxruntime are.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Graph with more nodes, and the initializers A and B.
+    """
+    graph, own = model.graph, {adapter.weight: adapter for adapter in adapters}
+    names = graph_names(graph) | {name for adapter in adapters for name in (adapter.a, adapter.b)}
+    op = GraphBuilder(opset_versions(model).get("", 18), existing_names=names, prefix="lora_")
+    types = _element_types(model, own)
+    reads = [name for node in graph.node for name in (*node.input, *captured_names(node)) if name in own]
+    renamed: dict[str, str] = {}
+    for node in graph.node:
+        read = sorted(node_inputs(node) & own.keys())
+        if len(read) == 1 and reads.count(read[0]) == 1 and _is_product(node, own[read[0]]):
+            _write_product(op, node, own[read[0]], types[read[0]])
+            continue
+        for name in read:
+            if name not in renamed:
+                renamed[name] = _write_sum(op, own[name], shapes[name], types[name])
+        op.nodes.append(renamed_node(node, {name: renamed[name] for name in read}))
+    zeros = [
+        numpy_helper.from_array(np.zeros(shape, types[adapter.weight]), name)
+        for adapter in adapters
+        for name, shape in zip((adapter.a, adapter.b), adapter.shapes, strict=True)
+    ]
+    infos = [helper.make_tensor_value_info(t.name, t.data_type, t.dims) for t in zeros if as_inputs]
+    constants = [*graph.initializer, *zeros, *op.initializers]
+    return with_fields(model, node=op.nodes, initializer=constants, input=[*graph.input, *infos])
+
+
+def _element_types(model: ModelProto, names: Collection[str]) -> dict[str, Any]:
+    """Return the types of weights, initializers or constants of the main graph."""
+    tensors = {tensor.name: tensor for tensor in model.graph.initializer}
+    for node in model.graph.node:
+        if node.op_type == "Constant" and node.output[0] in names:
+            tensors[node.output[0]] = attribute(node, "value")
+    return {name: helper.tensor_dtype_to_np_dtype(tensors[name].data_type) for name in names}
+
+
+def _is_product(node: NodeProto, adapter: Adapter) -> bool:
+    """Return whether a node computes x W of a matrix W, or x W' where it has its outputs first."""
+    if node.domain not in ("", "ai.onnx") or node.op_type not in ("Gemm", "MatMul"):
+        return False
+    return node.input[1] == adapter.weight and bool(attribute(node, "transB", 0)) == adapter.transposed
+
+
+def _write_product(op: GraphBuilder, node: NodeProto, adapter: Adapter, dtype: Any) -> None:
+    """Write x W + scale (x A) B, and what else the node adds."""
+    x, scale = node.input[0], adapter.scale * attribute(node, "alpha", 1.0)
+    inner = op.MatMul(op.Transpose(x, perm=[1, 0]) if attribute(node, "transA", 0) else x, adapter.a)
+    inner = inner if scale == 1.0 else op.Mul(inner, op.constant(np.asarray(scale, dtype)))
+    own = copy_node(node, outputs=[op.unique("base")])
+    op.nodes.append(own)
+    op.Add(own.output[0], op.MatMul(inner, adapter.b), outputs=[node.output[0]])
+
+
+def _write_sum(op: GraphBuilder, adapter: Adapter, shape: Sequence[int], dtype: Any) -> str:
+    """Write W + scale A B, and return its name."""
+    a, b = adapter.a, adapter.b
+    if adapter.scale != 1.0:
+        a = op.Mul(a, op.constant(np.asarray(adapter.scale, dtype)))
+    if adapter.transposed:
+        rank = len(adapter.matrix)
+        perm = [*range(rank - 2), rank - 1, rank - 2]
+        product = op.MatMul(op.Transpose(b, perm=perm), op.Transpose(a, perm=perm))
+    else:
+        product = op.MatMul(a, b)
+    product = product if adapter.matrix == tuple(shape) else op.Reshape(product, list(shape))
+    return op.Add(adapter.weight, product)
