@@ -10,6 +10,7 @@ from typing import Any
 
 from ..exceptions import SourceError
 from .plain_pages import NotPlain, PlainReader
+from .prefetch import prefetched
 from .rows import Rows
 from .sources import ROWS_OF_BLOCK, Source
 from .tables import Selection, pyarrow
@@ -57,15 +58,18 @@ class DatasetSource(_ArrowSource):
             self.sizes = [group.row_groups[0].num_rows for group in self._groups]
 
     def blocks(self, numbers: Sequence[int] | None = None, features: bool = True) -> Iterator[Rows]:
-        """Yield row groups of parquet files, and batches of other files."""
-        columns = self._selection.columns(features)
-        if self._groups is None:
+        """Yield row groups of parquet files, and batches of other files; a thread decodes the next rows."""
+        columns, groups = self._selection.columns(features), self._groups
+        if groups is None:
             yield from _batches(self._dataset, columns, self._selection, "the dataset")
-            return
+        else:
+            chosen = groups if numbers is None else [groups[number] for number in numbers]
+            yield from prefetched(lambda: self._decoded(chosen, columns))
+
+    def _decoded(self, groups: Sequence[Any], columns: list[str]) -> Iterator[Rows]:
         plain = PlainReader(columns, self._dataset.schema) if self._scan is not None else None
         try:
-            for number in range(len(self._groups)) if numbers is None else numbers:
-                group = self._groups[number]
+            for group in groups:
                 where = f"row group {group.row_groups[0].id} of {group.path}"
                 n_rows = 0
                 for rows in self._rows(group, columns, where, plain):
