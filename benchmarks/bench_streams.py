@@ -90,7 +90,6 @@ def train(
     estimator = LogisticRegression() if model == MODELS[0] else MLPClassifier((50, 10))
     given = {"learning_rate": 0.05, "batch_size": BATCH, "max_iter": EPOCHS, "random_state": 0}
     trainer = OrtGradientOptimizer(estimator, **given)
-    X_test, y_test = rows_of_group(10**6, 50_000)
     imported, begun = _memory("VmRSS"), time.perf_counter()
     if side == "stream":
         trainer.fit_stream(folder, y="label", **options)
@@ -99,6 +98,7 @@ def train(
     seconds = time.perf_counter() - begun
     top = _memory("VmHWM")
     n_rows = _count(folder)
+    X_test, y_test = rows_of_group(10**6, 50_000)
     return {
         "rows": n_rows / min(record["seconds"] for record in trainer.history_),
         "whole": n_rows * EPOCHS / seconds,

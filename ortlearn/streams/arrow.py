@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..exceptions import SourceError
+from .plain_pages import NotPlain, PlainReader
+from .prefetch import prefetched
 from .rows import Rows
 from .sources import ROWS_OF_BLOCK, Source
 from .tables import Selection, pyarrow
@@ -56,18 +58,21 @@ class DatasetSource(_ArrowSource):
             self.sizes = [group.row_groups[0].num_rows for group in self._groups]
 
     def blocks(self, numbers: Sequence[int] | None = None, features: bool = True) -> Iterator[Rows]:
-        """Yield row groups of parquet files, and batches of other files."""
-        columns = self._selection.columns(features)
-        if self._groups is None:
+        """Yield row groups of parquet files, and batches of other files; a thread decodes the next rows."""
+        columns, groups = self._selection.columns(features), self._groups
+        if groups is None:
             yield from _batches(self._dataset, columns, self._selection, "the dataset")
-            return
+        else:
+            chosen = groups if numbers is None else [groups[number] for number in numbers]
+            yield from prefetched(lambda: self._decoded(chosen, columns))
+
+    def _decoded(self, groups: Sequence[Any], columns: list[str]) -> Iterator[Rows]:
+        plain = PlainReader(columns, self._dataset.schema) if self._scan is not None else None
         try:
-            for number in range(len(self._groups)) if numbers is None else numbers:
-                group = self._groups[number]
+            for group in groups:
                 where = f"row group {group.row_groups[0].id} of {group.path}"
                 n_rows = 0
-                options = {"schema": self._dataset.schema, "fragment_scan_options": self._scan}
-                for rows in _batches(group, columns, self._selection, where, **options):
+                for rows in self._rows(group, columns, where, plain):
                     n_rows += len(rows)
                     yield rows
                 if n_rows != group.row_groups[0].num_rows:
@@ -77,6 +82,23 @@ class DatasetSource(_ArrowSource):
                     )
         finally:
             pyarrow().default_memory_pool().release_unused()  # of the pass that ends
+
+    def _rows(self, group: Any, columns: list[str], where: str, plain: PlainReader | None) -> Iterator[Rows]:
+        """Yield the rows of a row group: plain ones as they are, all others as pyarrow decodes them."""
+        n_rows = 0
+        if plain is not None:
+            try:
+                for batch in plain.batches(group):
+                    yield self._selection.rows(batch, where)
+                    n_rows += batch.num_rows
+                return
+            except NotPlain:  # pyarrow begins again
+                pass
+        options = {"schema": self._dataset.schema, "fragment_scan_options": self._scan}
+        for rows in _batches(group, columns, self._selection, where, **options):
+            start, n_rows = min(n_rows, len(rows)), max(n_rows - len(rows), 0)
+            if start < len(rows):
+                yield rows.part(start, len(rows)) if start else rows
 
 
 def _buffered() -> Any:
