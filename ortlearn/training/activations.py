@@ -11,6 +11,7 @@ from onnx import ModelProto, helper
 from ..graphs import copy_model, make_inputs_of, value_types
 from .buffers import Data, row_bytes
 from .hoisting import CHUNK_BYTES
+from .sparse_products import entry_bytes, product_widths
 from .task import TrainingTask
 
 __all__ = ["activation_bytes", "rows_of_call", "samples_of_call", "without_large_constants"]
@@ -80,7 +81,8 @@ def _result_bytes(model: ModelProto, given: Mapping[str, tuple[int, ...]], sampl
 def rows_of_call(task: TrainingTask, data: Data) -> int | None:
     """Return the number of samples that one call computes objective and gradient of, None for all of them.
 
-    Sparse samples are made dense in chunks. A graph's own loss may be anything of its samples: it gets all.
+    Sparse samples come in chunks, as entries or made dense. A graph's own loss may be anything of its
+    samples: it gets all.
 
     Parameters
     ----------
@@ -96,6 +98,10 @@ def rows_of_call(task: TrainingTask, data: Data) -> int | None:
     """
     if task.objective.loss is None:
         return None
+    if task.graph.sparse:
+        inputs, widths = data.inputs(task), product_widths(task.graph.model, task.graph.sparse)
+        dense = row_bytes(array for name, array in inputs.items() if name not in widths)
+        return max(1, CHUNK_BYTES // (dense + sum(entry_bytes(inputs[n], w) for n, w in widths.items())))
     if data.is_sparse:
         return max(1, CHUNK_BYTES // row_bytes(data.inputs(task).values()))
     size = samples_of_call(task.graph.model, data.inputs(task))
