@@ -14,12 +14,14 @@ from .hoisting import CHUNK_BYTES
 from .sparse_products import entry_bytes, product_widths
 from .task import TrainingTask
 
-__all__ = ["activation_bytes", "rows_of_call", "samples_of_call", "without_large_constants"]
+__all__ = ["activation_bytes", "rows_of_call", "rows_of_copy", "samples_of_call", "without_large_constants"]
 
 #: Bytes of activations that one call may hold; more samples are computed in several calls.
 MAX_ACTIVATIONS = 2**27
 #: Numbers of a constant that no shape depends on.
 LARGE_CONSTANT = 1024
+#: Bytes of the entries of sparse rows that a call takes, about: it has some milliseconds of work.
+ENTRY_BYTES = 2**21
 
 
 def activation_bytes(model: ModelProto, inputs: Mapping[str, Any] | None = None) -> int:
@@ -124,3 +126,26 @@ def samples_of_call(model: ModelProto, inputs: Mapping[str, Any]) -> int:
         Number.
     """
     return max(1, MAX_ACTIVATIONS // max(1, activation_bytes(model, inputs)))
+
+
+def rows_of_copy(task: TrainingTask, data: Data) -> int:
+    """Return the number of samples that are copied for a call, where some are sparse; all of them otherwise.
+
+    Parameters
+    ----------
+    task : TrainingTask
+        What is trained.
+    data : Data
+        All samples.
+
+    Returns
+    -------
+    int
+        Number.
+    """
+    if not data.is_sparse:
+        return len(data)
+    inputs, sparse = data.inputs(task), task.graph.sparse
+    dense = row_bytes(array for name, array in inputs.items() if name not in sparse)
+    entries = sum(entry_bytes(inputs[name]) for name in sparse)
+    return min([len(data), *([CHUNK_BYTES // dense] if dense else []), ENTRY_BYTES // max(1, entries)])

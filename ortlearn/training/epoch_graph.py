@@ -25,7 +25,7 @@ from .batch_timer import BatchTimer
 from .fusions import fuse_step
 from .fusions.scatter import scatter_rows
 from .packing import Packing, is_worth_packing
-from .sparse_products import append_slices, entry_inputs
+from .sparse_products import all_entries, append_slices
 from .step_graphs import (
     OBJECTIVE,
     RATE,
@@ -250,7 +250,7 @@ def _append_rest(
     """Append the last short batch, and return the name of each result."""
     last = batch_graph(task, rest, packing)
     model = with_gathers(last.model, columns, REST, task.graph.sparse)
-    shared = {*columns, *_entry_inputs(task), REST, RATE}
+    shared = {*columns, *all_entries(task.graph.model, task.graph.sparse), REST, RATE}
     names = {name: LAST_OF.format(name) for name in graph_names(model.graph) - shared}
     names |= {own.source: name for own, name in zip(last.carried, looped.values(), strict=True)}
     names[OBJECTIVE] = LAST
@@ -265,12 +265,6 @@ def _append_rest(
     return {item: names.get(own.result, own.result) for own, item in zip(last.carried, looped, strict=True)}
 
 
-def _entry_inputs(task: TrainingTask) -> dict[str, ValueInfoProto]:
-    """Return the inputs that stand for sparse features, by their names."""
-    features = [value for value in task.graph.model.graph.input if value.name in task.graph.sparse]
-    return {value.name: value for feature in features for value in entry_inputs(feature)}
-
-
 def _assemble(
     task: TrainingTask,
     step: StepGraph,
@@ -283,7 +277,10 @@ def _assemble(
     own = {value.name: value for value in (*step.model.graph.input, *step.model.graph.output)}
     elem_type = helper.np_dtype_to_tensor_dtype(task.graph.dtype)
     size = own[columns[0]].type.tensor_type.shape.dim[0].dim_value
-    inputs = [*map(all_rows, (own[name] for name in columns)), *_entry_inputs(task).values()]
+    inputs = [
+        *map(all_rows, (own[name] for name in columns)),
+        *all_entries(task.graph.model, task.graph.sparse).values(),
+    ]
     inputs.append(make_value_info(ORDER, TensorType(TensorProto.INT64, ("batches", size))))
     if rest:
         inputs.append(make_value_info(REST, TensorType(TensorProto.INT64, (rest,))))

@@ -8,24 +8,21 @@ import numpy as np
 from onnx import ModelProto
 
 from . import batch_timer
+from .activations import rows_of_copy
 from .base_step import BaseStep, Pause, run_batches
 from .batch_loops import LOSSES, ORDER, batches_per_iteration
 from .batch_timer import BatchTimer
-from .buffers import CarriedBuffers, Data, row_bytes, taken_rows, with_sparse_rows
+from .buffers import CarriedBuffers, Data, taken_rows, with_sparse_rows
 from .cache import cached_session
 from .devices import ort_value
 from .epoch_graph import LAST, REST, EpochGraph, epoch_graph
-from .hoisting import CHUNK_BYTES
 from .single_graph_step import SingleGraphStep
-from .sparse_products import entry_bytes
 from .step_graphs import RATE, Carried
 
 __all__ = ["EpochStep"]
 
 #: Batches that a graph is tried on before its first epoch, and seconds that this may take.
 TRIAL, SHORT = 16, 0.01
-#: Bytes of the entries of sparse rows that a call takes, about: a call has some milliseconds of work.
-ENTRY_BYTES = 2**21
 
 
 class EpochStep(BaseStep):
@@ -167,7 +164,7 @@ class EpochStep(BaseStep):
         values = self._call(self.session, self._bindings[buffers.current], n_batches, self.rest)
         if np.isfinite(values).all():
             buffers.advance()
-            self._ran = order, self._rate_value, None
+            self._note(order)
             return values
         return self._go_through_again(order, buffers)
 
@@ -208,8 +205,10 @@ class EpochStep(BaseStep):
         self, order: np.ndarray, buffers: CarriedBuffers, pause: Pause | None = None
     ) -> np.ndarray:
         """Run an epoch in several calls: none takes long, or has many sparse rows to copy."""
+        assert self._data is not None
         begun = buffers.read()
-        n_left, most = len(order) // self.size, self._most_batches()
+        n_left = len(order) // self.size
+        most = max(1, rows_of_copy(self._trained, self._data) // self.size)
         values: list[np.ndarray] = []
         start = 0
         while start < len(order):
@@ -224,26 +223,20 @@ class EpochStep(BaseStep):
             start = stop
             if pause is not None and n_left:
                 pause(values)
-        self._ran = order, self._rate_value, begun
+        self._note(order, begun)
         return np.concatenate(values)
 
-    def _most_batches(self) -> int:
-        """Return how many batches a call may have whose rows are copied for it."""
-        assert self._data is not None
-        if not self._data.is_sparse:
-            return len(self._data)
-        sparse, inputs = self._trained.graph.sparse, self._data.inputs(self.task)
-        dense = row_bytes(array for name, array in inputs.items() if name not in sparse)
-        calls = [CHUNK_BYTES // (self.size * dense)] if dense else []
-        calls += [ENTRY_BYTES // (self.size * entry_bytes(inputs[name])) for name in sparse]
-        return max(1, min(calls))
+    def _note(self, order: np.ndarray, begun: dict | None = None) -> None:
+        """Take note of what was run, in half the memory of an order, and of the weights it began with."""
+        numbers = order.astype(np.int32) if len(order) < np.iinfo(np.int32).max else order
+        self._ran = numbers, self._rate_value, begun
 
     def _go_through_again(self, order: np.ndarray, buffers: CarriedBuffers) -> np.ndarray:
         """Run an epoch batch by batch from the weights it started with."""
         values, own = self._replay(order, self._rate_value, buffers)
         if np.isfinite(values).all():  # sums made in another order may stay just below an overflow
             buffers.advance()
-            self._ran = order, self._rate_value, None
+            self._note(order)
         elif len(values) == 1 and self._ran is not None:
             self._undo_last_batch(buffers)  # the epoch before ended with the weights at fault
             return values
@@ -257,7 +250,8 @@ class EpochStep(BaseStep):
         buffers.step_back(1)
         if begun is not None:
             buffers.write(begun)
-        _, own = self._replay(order[: -(len(order) % self.size or self.size)], rate, buffers)
+        before = order[: -(len(order) % self.size or self.size)].astype(np.int64)
+        _, own = self._replay(before, rate, buffers)
         buffers.write(own.read())
 
     def _replay(

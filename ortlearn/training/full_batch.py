@@ -212,12 +212,11 @@ class FullBatchStep:
 
     def _values(self, rows: slice) -> dict[str, Any]:
         """Return some rows as inputs of the graph."""
-        columns = self._data.columns(self.task).items()
+        columns, numbers = self._data.columns(self.task), np.arange(rows.start, rows.stop)
         if self._data.is_sparse:
-            numbers = np.arange(rows.start, rows.stop)
-            arrays = taken_rows(self._trained, columns, numbers, len(numbers))
+            arrays = taken_rows(self._trained, columns.items(), numbers, len(numbers))
         else:
-            arrays = {name: array[rows] for name, array in columns}
+            arrays = {name: array[rows] for name, array in columns.items()}
         return {name: ort_value(array, self.device) for name, array in arrays.items()}
 
     def _parts(self) -> Iterator[tuple[float, dict[str, Any]]]:

@@ -15,6 +15,7 @@ from ..graphs.view import GraphView
 from .first_layers import is_product
 
 __all__ = [
+    "all_entries",
     "append_slices",
     "entry_arrays",
     "entry_bytes",
@@ -171,6 +172,26 @@ def entry_inputs(value: ValueInfoProto) -> list[ValueInfoProto]:
     types = [TensorType(elem_type, entries), *[TensorType(TensorProto.INT32, entries)] * 2]
     types += [TensorType(TensorProto.INT64, (None,))] * len(BOUNDS)
     return [make_value_info(n.format(name), t) for n, t in zip((*ENTRIES, *BOUNDS), types, strict=True)]
+
+
+def all_entries(model: ModelProto, features: Iterable[str]) -> dict[str, ValueInfoProto]:
+    """Return the inputs that stand for sparse features of a model, by their names.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Model.
+    features : iterable of str
+        Inputs.
+
+    Returns
+    -------
+    dict of str to onnx.ValueInfoProto
+        Inputs of :func:`entry_inputs`.
+    """
+    names = set(features)
+    taken = [value for value in model.graph.input if value.name in names]
+    return {value.name: value for feature in taken for value in entry_inputs(feature)}
 
 
 def append_slices(op: GraphBuilder, feature: str, rows: str) -> dict[str, str]:
