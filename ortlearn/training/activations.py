@@ -103,7 +103,8 @@ def rows_of_call(task: TrainingTask, data: Data) -> int | None:
     if task.graph.sparse:
         inputs, widths = data.inputs(task), product_widths(task.graph.model, task.graph.sparse)
         dense = row_bytes(array for name, array in inputs.items() if name not in widths)
-        return max(1, CHUNK_BYTES // (dense + sum(entry_bytes(inputs[n], w) for n, w in widths.items())))
+        of_row = dense + sum(entry_bytes(inputs[name], width) for name, width in widths.items())
+        return max(1, min(CHUNK_BYTES // of_row, samples_of_call(task.graph.model, inputs)))
     if data.is_sparse:
         return max(1, CHUNK_BYTES // row_bytes(data.inputs(task).values()))
     size = samples_of_call(task.graph.model, data.inputs(task))
