@@ -14,6 +14,12 @@ from ..exceptions import ExecutionError
 from ..graphs import extract_model, initializer_arrays, make_inputs_of, runtime_errors
 from ..training import Columns, make_session
 from ..training.forks import PerProcess
+from ..training.sparse_products import (
+    entry_arrays,
+    product_widths,
+    sparse_features,
+    with_sparse_products,
+)
 from ..training.step_graphs import SAMPLE_WEIGHT, row_loss_graph
 from .configuration import Runtime
 from .method_outputs import MethodOutputs, head_of
@@ -69,36 +75,53 @@ class Inference:
 
         if type(rows) is np.ndarray and len(rows) == 1:  # chunks take longer than a small model
             return run(rows)
-        return by_chunks(run, lambda part: self._call_of(*outputs).n_samples(self._inputs(part)), rows)
+        return by_chunks(run, lambda part: self._call_on(part, *outputs).n_samples(self._inputs(part)), rows)
 
     @runtime_errors()
     def _run_chunk(self, outputs: Sequence[str], rows: Any) -> list[np.ndarray]:
-        session = self._call_of(*outputs).session
+        session, n_rows = self._call_on(rows, *outputs).session, rows.shape[0]
         found = session.run(list(outputs), self._feeds(rows, session))
         for index, (name, array) in enumerate(zip(outputs, found, strict=True)):
-            if np.shape(array)[:1] != (len(rows),):
-                if np.size(array) != len(rows):
+            if np.shape(array)[:1] != (n_rows,):
+                if np.size(array) != n_rows:
                     raise ExecutionError(
-                        f"Output {name!r} of the model has the shape {np.shape(array)} for {len(rows)} "
+                        f"Output {name!r} of the model has the shape {np.shape(array)} for {n_rows} "
                         "samples: it must have one row for each."
                     )
-                found[index] = np.reshape(array, len(rows))
+                found[index] = np.reshape(array, n_rows)
         return found
 
     def _call_of(self, *outputs: str) -> BoundedCall:
         """Return what computes some outputs, made once."""
         calls = self._calls.values
         if outputs not in calls:
-            part = self._part(*outputs)
+            part = self._part(*outputs, fused=self.fused)
             calls[outputs] = BoundedCall(self._session(part), part)
         return calls[outputs]
+
+    def _call_on(self, rows: Any, *outputs: str) -> BoundedCall:
+        """Return what computes some outputs of rows, from the entries of sparse ones where it can."""
+        if not issparse(rows):
+            return self._call_of(*outputs)
+        calls, key = self._calls.values, ("entries", *outputs)
+        if key not in calls:
+            calls[key] = self._call_on_entries(self._part(*outputs, fused=False)) or self._call_of(*outputs)
+        return calls[key]
+
+    def _call_on_entries(self, graph: ModelProto) -> BoundedCall | None:
+        """Return what runs a graph on entries; None where it does more with X than to multiply it."""
+        device, names = self.runtime.device, [self.problem.trainable.input_name]
+        if not device.is_cpu or not sparse_features(graph, names):
+            return None
+        session = make_session(with_sparse_products(graph, names, "rows"), device, 1)
+        return BoundedCall(session, graph, product_widths(graph, names))
 
     def _session(self, graph: ModelProto) -> Any:
         return make_session(graph, self.runtime.device, self.runtime.n_jobs)
 
-    def _part(self, *outputs: str) -> ModelProto:
+    def _part(self, *outputs: str, fused: bool) -> ModelProto:
         part = extract_model(self.model, outputs)
-        return self.problem.trainable.for_inference(part, by_rows=True) if self.fused else part
+        return self.problem.trainable.for_inference(part, by_rows=True) if fused else part
 
     def _inputs(self, rows: Any) -> dict[str, Any]:
         """Return rows by the name of the input that takes them."""
@@ -106,9 +129,17 @@ class Inference:
 
     def _feeds(self, rows: Any, session: Any) -> dict[str, np.ndarray]:
         """Return what a session takes, of rows."""
-        if not isinstance(rows, Columns):
+        names = [value.name for value in session.get_inputs()]
+        if isinstance(rows, Columns):
+            return rows.feeds([name for name in names if name in rows.arrays])
+        if not issparse(rows):
             return self._inputs(rows)
-        return rows.feeds([value.name for value in session.get_inputs() if value.name in rows.arrays])
+        if self.problem.trainable.input_name in names:
+            return self._inputs(rows.toarray())
+        arrays = entry_arrays(
+            self.problem.trainable.input_name, rows, np.arange(rows.shape[0]), rows.shape[0]
+        )
+        return {name: array for name, array in arrays.items() if name in names}
 
     def compute(self, method: str, rows: Any) -> Any:
         """Return what a method that needs no more than the graph gives for rows."""
@@ -160,10 +191,12 @@ class Inference:
         def run(part: np.ndarray, expected: np.ndarray) -> np.ndarray:
             if self.problem.loss is not None:
                 return self._loss_run(part, expected)
-            numbers = range(len(part))
+            numbers = range(part.shape[0])
             return np.array([np.sum(self._loss_run(part[i : i + 1], expected[i : i + 1])) for i in numbers])
 
-        return by_chunks(run, lambda part: self._loss_call()[0].n_samples(self._inputs(part)), rows, labels)
+        return by_chunks(
+            run, lambda part: self._loss_call(part)[0].n_samples(self._inputs(part)), rows, labels
+        )
 
     def mean_loss(self, rows: Any, labels: np.ndarray, sample_weight: np.ndarray | None) -> float:
         """Return the mean of the losses; a graph's own loss is taken of all samples at once."""
@@ -173,21 +206,22 @@ class Inference:
             return float(np.sum(self._loss_run(whole, labels, sample_weight)))
         return float(np.average(self.losses(rows, labels).astype(np.float64), weights=sample_weight))
 
-    def _loss_call(self) -> tuple[BoundedCall, Objective, Mapping[str, np.ndarray]]:
-        """Return what computes losses, the objective, and weights of the model; made once."""
-        calls = self._calls.values
-        if "losses" not in calls:
+    def _loss_call(self, rows: Any) -> tuple[BoundedCall, Objective, Mapping[str, np.ndarray]]:
+        """Return what computes losses of rows, the objective, and weights of the model; made once."""
+        calls, key = self._calls.values, ("losses", issparse(rows))
+        if key not in calls:
             task = self.problem.task(False)
             loss = task.objective.loss
             whole = loss is None or loss.in_python
             graph = task.graph.model if whole else row_loss_graph(task)[0]
             own = initializer_arrays(self.model, task.graph.weights)
-            calls["losses"] = BoundedCall(self._session(graph), graph), task.objective, own
-        return calls["losses"]
+            on_entries = self._call_on_entries(graph) if issparse(rows) else None
+            calls[key] = on_entries or BoundedCall(self._session(graph), graph), task.objective, own
+        return calls[key]
 
     @runtime_errors()
     def _loss_run(self, rows, labels, sample_weight=None) -> np.ndarray:
-        call, objective, own = self._loss_call()
+        call, objective, own = self._loss_call(rows)
         session = call.session
         label, loss = objective.label, objective.loss
         feeds = {**self._feeds(rows, session), label: labels, **(self.weights or own)}
@@ -210,8 +244,8 @@ class LiveInference(Inference):
     def __init__(self, problem: Problem, model: ModelProto, runtime: Runtime):
         super().__init__(problem, model, runtime, fused=False)
 
-    def _part(self, *outputs: str) -> ModelProto:
-        part = super()._part(*outputs)
+    def _part(self, *outputs: str, fused: bool) -> ModelProto:
+        part = super()._part(*outputs, fused=fused)
         names = {tensor.name for tensor in part.graph.initializer}
         return make_inputs_of(part, [n for n in self.problem.trainable.trained if n in names])
 

@@ -14,6 +14,7 @@ from ..training import Columns
 from ..training.activations import samples_of_call, without_large_constants
 from ..training.buffers import row_bytes
 from ..training.hoisting import CHUNK_BYTES
+from ..training.sparse_products import entry_bytes
 from .source_rows import SourceRows
 
 __all__ = ["BoundedCall", "by_chunks"]
@@ -31,19 +32,28 @@ class BoundedCall:
         Session.
     graph : onnx.ModelProto
         What it runs.
+    widths : mapping of str to int, default=None
+        Inputs whose entries the session takes, and numbers that it computes of each entry.
     """
 
-    def __init__(self, session: Any, graph: ModelProto):
+    def __init__(self, session: Any, graph: ModelProto, widths: Mapping[str, int] | None = None):
         self.session = session
+        self._widths = widths or {}
         self._types = without_large_constants(graph)
         self._sizes: dict[tuple, int] = {}
 
     def n_samples(self, inputs: Mapping[str, Any]) -> int:
-        """Return the number for samples of some shape."""
+        """Return the number for samples of some shape, no more than take 16 MiB where they are sparse."""
         key = tuple((name, array.shape[1:]) for name, array in inputs.items())
         if key not in self._sizes:
             self._sizes[key] = samples_of_call(self._types, inputs)
-        return self._sizes[key]
+        size = self._sizes[key]
+        for name, array in inputs.items():
+            if issparse(array):
+                known = name in self._widths
+                of_row = entry_bytes(array, self._widths[name]) if known else row_bytes([array])
+                size = min(size, max(1, CHUNK_BYTES // max(1, of_row)))
+        return size
 
 
 def by_chunks(function: Callable[..., Any], n_samples: Callable[[Any], int], rows: Any, *others: Any) -> Any:
@@ -52,8 +62,8 @@ def by_chunks(function: Callable[..., Any], n_samples: Callable[[Any], int], row
     Parameters
     ----------
     function : callable
-        Function of samples, sparse ones made dense, and of the same rows of the others. It returns an array
-        or a sparse matrix with a row for each sample, or a list of arrays.
+        Function of samples and of the same rows of the others. It returns an array or a sparse matrix with a
+        row for each sample, or a list of arrays.
     n_samples : callable
         Function of samples: how many of them may be given at once.
     rows : ndarray, sparse matrix, Columns or SourceRows of n samples
@@ -80,17 +90,14 @@ def _parts(n_samples: Callable[[Any], int], rows: Any, *others: Any) -> Iterator
                 start = stop
         return
     size, number = n_samples(rows), rows.shape[0]
-    if issparse(rows):
-        size = min(size, max(1, CHUNK_BYTES // max(1, row_bytes([rows]))))
-    elif isinstance(rows, Columns):
+    if isinstance(rows, Columns):
         size = min(size, ROWS_OF_COLUMNS, max(1, CHUNK_BYTES // max(1, row_bytes(rows.arrays.values()))))
     elif number <= size:
         yield rows, *others
         return
     for start in range(0, max(number, 1), size):
         part = slice(start, start + size)
-        some = rows[part].toarray() if issparse(rows) else rows[part]
-        yield some, *(other[part] for other in others)
+        yield rows[part], *(other[part] for other in others)
 
 
 def _joined(results: list) -> Any:

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["TargetEncoder", "check_labels", "one_class"]
 
+#: Labels that are encoded at once, so that few copies of them are in memory.
+BLOCK = 2**16
+
 
 @dataclass(frozen=True)
 class TargetEncoder:
@@ -252,10 +255,13 @@ def one_class(y: Any) -> Any:
 def _numbers(values: np.ndarray, classes: np.ndarray, trainable: TrainableModel) -> np.ndarray:
     """Return the number of each class."""
     order = np.argsort(classes)  # those of a file may come in any order
+    numbers, known = np.empty(np.shape(values), dtype=np.int64), True
     try:
-        places = np.searchsorted(classes, values, sorter=order)
-        numbers = order[np.minimum(places, len(classes) - 1)].astype(np.int64)
-        known = bool(np.all(np.asarray(classes)[numbers] == values))
+        for start in range(0, len(values), BLOCK):
+            block = slice(start, start + BLOCK)
+            places = np.searchsorted(classes, values[block], sorter=order)
+            numbers[block] = order[np.minimum(places, len(classes) - 1)]
+            known = known and bool(np.all(np.asarray(classes)[numbers[block]] == values[block]))
     except TypeError:  # labels of another kind than the classes
         known = False
     if not known:

@@ -21,6 +21,7 @@ from .estimator_checks import target_tags
 from .overwriting import untouched
 
 #: Samples that the shapes of an estimator are fitted on.
+BLOCK = 2**16
 FEW_SAMPLES = 200
 
 
@@ -159,8 +160,19 @@ def _few_samples(X: Any, y: Any, by_class: bool):
     y = y if issparse(y) else np.asarray(y)
     rows = np.arange(FEW_SAMPLES)
     if by_class and y.ndim == 1:
-        rows = np.union1d(rows, np.unique(y, return_index=True)[1])
+        rows = np.union1d(rows, _first_of_each_class(y))
     return _safe_indexing(X, rows), y[rows]
+
+
+def _first_of_each_class(y: np.ndarray) -> np.ndarray:
+    """Return the number of the first sample of each class; blocks of samples need no copy of all labels."""
+    known, rows = y[:0], np.empty(0, dtype=np.int64)
+    for start in range(0, len(y), BLOCK):
+        classes, first = np.unique(y[start : start + BLOCK], return_index=True)
+        is_new = ~np.isin(classes, known)
+        known = np.concatenate([known, classes[is_new]])
+        rows = np.concatenate([rows, start + first[is_new]])
+    return rows
 
 
 def _missing_labels(y: np.ndarray, classes: Any) -> np.ndarray:

@@ -11,14 +11,17 @@ from onnx import ModelProto, helper
 from ..graphs import copy_model, make_inputs_of, value_types
 from .buffers import Data, row_bytes
 from .hoisting import CHUNK_BYTES
+from .sparse_products import entry_bytes, product_widths
 from .task import TrainingTask
 
-__all__ = ["activation_bytes", "rows_of_call", "samples_of_call", "without_large_constants"]
+__all__ = ["activation_bytes", "rows_of_call", "rows_of_copy", "samples_of_call", "without_large_constants"]
 
 #: Bytes of activations that one call may hold; more samples are computed in several calls.
 MAX_ACTIVATIONS = 2**27
 #: Numbers of a constant that no shape depends on.
 LARGE_CONSTANT = 1024
+#: Bytes of the entries of sparse rows that a call takes, about: it has some milliseconds of work.
+ENTRY_BYTES = 2**21
 
 
 def activation_bytes(model: ModelProto, inputs: Mapping[str, Any] | None = None) -> int:
@@ -80,7 +83,8 @@ def _result_bytes(model: ModelProto, given: Mapping[str, tuple[int, ...]], sampl
 def rows_of_call(task: TrainingTask, data: Data) -> int | None:
     """Return the number of samples that one call computes objective and gradient of, None for all of them.
 
-    Sparse samples are made dense in chunks. A graph's own loss may be anything of its samples: it gets all.
+    Sparse samples come in chunks, as entries or made dense. A graph's own loss may be anything of its
+    samples: it gets all.
 
     Parameters
     ----------
@@ -96,6 +100,11 @@ def rows_of_call(task: TrainingTask, data: Data) -> int | None:
     """
     if task.objective.loss is None:
         return None
+    if task.graph.sparse:
+        inputs, widths = data.inputs(task), product_widths(task.graph.model, task.graph.sparse)
+        dense = row_bytes(array for name, array in inputs.items() if name not in widths)
+        of_row = dense + sum(entry_bytes(inputs[name], width) for name, width in widths.items())
+        return max(1, min(CHUNK_BYTES // of_row, samples_of_call(task.graph.model, inputs)))
     if data.is_sparse:
         return max(1, CHUNK_BYTES // row_bytes(data.inputs(task).values()))
     size = samples_of_call(task.graph.model, data.inputs(task))
@@ -118,3 +127,26 @@ def samples_of_call(model: ModelProto, inputs: Mapping[str, Any]) -> int:
         Number.
     """
     return max(1, MAX_ACTIVATIONS // max(1, activation_bytes(model, inputs)))
+
+
+def rows_of_copy(task: TrainingTask, data: Data) -> int:
+    """Return the number of samples that are copied for a call, where some are sparse; all of them otherwise.
+
+    Parameters
+    ----------
+    task : TrainingTask
+        What is trained.
+    data : Data
+        All samples.
+
+    Returns
+    -------
+    int
+        Number.
+    """
+    if not data.is_sparse:
+        return len(data)
+    inputs, sparse = data.inputs(task), task.graph.sparse
+    dense = row_bytes(array for name, array in inputs.items() if name not in sparse)
+    entries = sum(entry_bytes(inputs[name]) for name in sparse)
+    return min([len(data), *([CHUNK_BYTES // dense] if dense else []), ENTRY_BYTES // max(1, entries)])

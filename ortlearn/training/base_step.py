@@ -17,10 +17,45 @@ from .step_graphs import Carried
 from .task import TrainingTask
 from .threads import threads_of_training
 
-__all__ = ["BaseStep", "Pause"]
+__all__ = ["BaseStep", "Pause", "run_batches"]
 
 #: Takes the objectives of the batches so far, some arrays or numbers.
 Pause = Callable[[list[Any]], None]
+
+
+def run_batches(
+    run: Callable[[np.ndarray, CarriedBuffers], float],
+    order: np.ndarray,
+    batch_size: int,
+    buffers: CarriedBuffers,
+    pause: Pause | None = None,
+) -> np.ndarray:
+    """Run batches one by one, up to the first objective that is not finite.
+
+    Parameters
+    ----------
+    run : callable
+        Takes the rows of a batch and the buffers, returns its objective.
+    order, batch_size, buffers, pause
+        As in :meth:`BaseStep.run_epoch`.
+
+    Returns
+    -------
+    ndarray of shape (n_batches,)
+        Objective of each batch.
+    """
+    values: list[Any] = []
+    advance, note = buffers.advance, values.append
+    for rows in split_batches(order, batch_size):
+        if pause is not None and values:
+            pause(values)
+        value = run(rows, buffers)
+        note(value)
+        if not isfinite(value):
+            buffers.step_back(1)  # the weights that gave this value are not the last good ones
+            break
+        advance()
+    return np.array(values)
 
 
 class BaseStep:
@@ -160,18 +195,7 @@ class BaseStep:
         ndarray of shape (n_batches,)
             Objective of each batch; the last one is the only one that may not be finite.
         """
-        values: list[Any] = []
-        run, advance, note = self.run, buffers.advance, values.append
-        for rows in split_batches(order, batch_size):
-            if pause is not None and values:
-                pause(values)
-            value = run(rows, buffers)
-            note(value)
-            if not isfinite(value):
-                buffers.step_back(1)  # the weights that gave this value are not the last good ones
-                break
-            advance()
-        return np.array(values)
+        return run_batches(self.run, order, batch_size, buffers, pause)
 
     def build(self) -> list[Carried]:
         """Build graphs and sessions; return what is carried from step to step."""

@@ -56,14 +56,15 @@ def epoch_order(
     >>> sorted(epoch_order(5, seed=7, epoch=2).tolist())
     [0, 1, 2, 3, 4]
     """
+    if seed is None:
+        return np.arange(n_samples, dtype=np.int64)
+    # Philox is a bijection of its counter: epochs of one key never share a block of random numbers.
+    key, counter = np.array([seed, shard], np.uint64), np.array([0, 0, 0, epoch], np.uint64)
+    rng = np.random.Generator(np.random.Philox(key=key, counter=counter))
+    if version > 1 and n_samples > NEIGHBOURS * GROUPS:
+        return _mixed(n_samples, rng)
     order = np.arange(n_samples, dtype=np.int64)
-    if seed is not None:
-        # Philox is a bijection of its counter: epochs of one key never share a block of random numbers.
-        key, counter = np.array([seed, shard], np.uint64), np.array([0, 0, 0, epoch], np.uint64)
-        rng = np.random.Generator(np.random.Philox(key=key, counter=counter))
-        if version > 1 and n_samples > NEIGHBOURS * GROUPS:
-            return _mixed(n_samples, rng)
-        rng.shuffle(order)
+    rng.shuffle(order)
     return order
 
 
@@ -75,7 +76,7 @@ def _mixed(n_samples: int, rng: np.random.Generator) -> np.ndarray:
     order = np.arange(first, first + n_samples)
     groups = order[: NEIGHBOURS * n_groups].reshape(-1, NEIGHBOURS)
     np.add(starts[:, np.newaxis], np.arange(NEIGHBOURS), out=groups)
-    order[order >= n_samples] -= n_samples
+    np.subtract(order, n_samples, out=order, where=order >= n_samples)
     for part in split_batches(order, NEIGHBOURS * GROUPS):
         rng.shuffle(part)
     return order

@@ -11,10 +11,19 @@ from scipy.sparse import issparse
 
 from .columns import Columns
 from .devices import Device, ort_value
+from .sparse_products import entry_arrays, sparse_features
 from .step_graphs import SAMPLE_WEIGHT, Carried
 from .task import TrainingTask
 
-__all__ = ["BatchBuffer", "CarriedBuffers", "Data", "row_bytes", "take_rows"]
+__all__ = [
+    "BatchBuffer",
+    "CarriedBuffers",
+    "Data",
+    "row_bytes",
+    "take_rows",
+    "taken_rows",
+    "with_sparse_rows",
+]
 
 
 class Data:
@@ -114,6 +123,26 @@ class Data:
         return self.X.shape[0]
 
 
+def with_sparse_rows(task: TrainingTask, data: Data) -> TrainingTask:
+    """Return a task that takes the entries of sparse rows where its graph does nothing but multiply them.
+
+    Parameters
+    ----------
+    task : TrainingTask
+        What is trained.
+    data : Data
+        Rows.
+
+    Returns
+    -------
+    TrainingTask
+        The task itself where no rows are sparse, or others need them.
+    """
+    names = [name for name, array in data.inputs(task).items() if issparse(array)]
+    sparse = sparse_features(task.graph.model, names)
+    return task.changed(sparse=sparse) if sparse else task
+
+
 class BatchBuffer:
     """A tensor of fixed shape on a device that takes the rows of one batch after another."""
 
@@ -154,6 +183,36 @@ def take_rows(array: Any, rows: np.ndarray, out: np.ndarray | None = None) -> np
     if issparse(array):
         return array[rows].toarray(order="C" if out is None else None, out=out)
     return np.take(array, rows, axis=0, out=out, mode="clip")  # other modes buffer the output
+
+
+def taken_rows(
+    task: TrainingTask, columns: Iterable[tuple[str, Any]], rows: np.ndarray, size: int
+) -> dict[str, np.ndarray]:
+    """Return rows as arrays: the entries of what a task takes so, everything else dense.
+
+    Parameters
+    ----------
+    task : TrainingTask
+        A result of :func:`with_sparse_rows`.
+    columns : iterable of (str, ndarray or sparse matrix)
+        All rows by the name of the input that takes them.
+    rows : ndarray of shape (n,)
+        Row numbers.
+    size : int
+        Rows of a batch.
+
+    Returns
+    -------
+    dict of str to ndarray
+        Inputs.
+    """
+    taken: dict[str, np.ndarray] = {}
+    for name, array in columns:
+        if name in task.graph.sparse:
+            taken |= entry_arrays(name, array, rows, size)
+        else:
+            taken[name] = take_rows(array, rows)
+    return taken
 
 
 class CarriedBuffers:

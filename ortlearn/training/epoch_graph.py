@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,7 +23,9 @@ from ..graphs.editing import with_fields
 from .batch_loops import LOSSES, ORDER, ROWS_OF_BATCH, Lines, append_loops
 from .batch_timer import BatchTimer
 from .fusions import fuse_step
+from .fusions.scatter import scatter_rows
 from .packing import Packing, is_worth_packing
+from .sparse_products import all_entries, append_slices
 from .step_graphs import (
     OBJECTIVE,
     RATE,
@@ -117,7 +120,11 @@ def batch_graph(
     if keep_output:
         output = make_value_info(task.graph.output, batch_type(task.graph.output_type, size))
         model = with_fields(model, output=[*model.graph.output, output])
-    return StepGraph(fuse_step(model) if isinstance(size, int) else model, step.value, step.carried)
+    if isinstance(size, int):
+        model = fuse_step(model)
+        if task.graph.sparse:
+            model = fuse_step(model, [scatter_rows])
+    return StepGraph(model, step.value, step.carried)
 
 
 def epoch_graph(task: TrainingTask, size: int, rest: int, n_joined: int = 1) -> EpochGraph:
@@ -147,7 +154,7 @@ def epoch_graph(task: TrainingTask, size: int, rest: int, n_joined: int = 1) -> 
     single = [name for name in columns if _is_single(inputs[name])]
     wide = [name for name in columns if name not in single]
     renamed = map_names(step.model, {name: BATCH_OF.format(name) for name in single})
-    gathered = with_gathers(renamed, wide, ROWS_OF_BATCH)
+    gathered = with_gathers(renamed, wide, ROWS_OF_BATCH, task.graph.sparse)
     read = {ROWS_OF_BATCH, *map(BATCH_OF.format, single)}
     body, invariant = _split_invariant(gathered, {*wide, *read, RATE})
     op = GraphBuilder(opset_versions(step.model)[""], prefix="ortlearn_epoch_")
@@ -198,10 +205,15 @@ def _in_order(op: GraphBuilder, column: ValueInfoProto) -> Lines:
     return Lines(op.Reshape(op.GatherElements(flat, order, axis=0), np.array([-1, *shape])), shape)
 
 
-def with_gathers(model: ModelProto, columns: list[str], rows: str) -> ModelProto:
-    """Return a step that takes its rows from all of them."""
-    model = map_names(model, {name: BATCH_OF.format(name) for name in columns})
+def with_gathers(
+    model: ModelProto, columns: list[str], rows: str, sparse: Collection[str] = ()
+) -> ModelProto:
+    """Return a step that takes its rows from all of them, and the entries of its sparse features."""
     op = GraphBuilder(opset_versions(model)[""], existing_names=graph_names(model.graph), prefix="gather_")
+    names = {name: BATCH_OF.format(name) for name in columns}
+    for name in sparse:
+        names |= append_slices(op, name, rows)
+    model = map_names(model, names)
     for name in columns:
         op.node("Gather", name, rows, outputs=[BATCH_OF.format(name)], axis=0)
     return append_nodes(model, op, first=True)
@@ -237,8 +249,8 @@ def _append_rest(
 ) -> dict[Carried, str]:
     """Append the last short batch, and return the name of each result."""
     last = batch_graph(task, rest, packing)
-    model = with_gathers(last.model, columns, REST)
-    shared = {*columns, REST, RATE}
+    model = with_gathers(last.model, columns, REST, task.graph.sparse)
+    shared = {*columns, *all_entries(task.graph.model, task.graph.sparse), REST, RATE}
     names = {name: LAST_OF.format(name) for name in graph_names(model.graph) - shared}
     names |= {own.source: name for own, name in zip(last.carried, looped.values(), strict=True)}
     names[OBJECTIVE] = LAST
@@ -265,7 +277,10 @@ def _assemble(
     own = {value.name: value for value in (*step.model.graph.input, *step.model.graph.output)}
     elem_type = helper.np_dtype_to_tensor_dtype(task.graph.dtype)
     size = own[columns[0]].type.tensor_type.shape.dim[0].dim_value
-    inputs = [all_rows(own[name]) for name in columns]
+    inputs = [
+        *map(all_rows, (own[name] for name in columns)),
+        *all_entries(task.graph.model, task.graph.sparse).values(),
+    ]
     inputs.append(make_value_info(ORDER, TensorType(TensorProto.INT64, ("batches", size))))
     if rest:
         inputs.append(make_value_info(REST, TensorType(TensorProto.INT64, (rest,))))

@@ -8,14 +8,14 @@ import numpy as np
 from onnx import ModelProto
 
 from . import batch_timer
-from .base_step import BaseStep, Pause
+from .activations import rows_of_copy
+from .base_step import BaseStep, Pause, run_batches
 from .batch_loops import LOSSES, ORDER, batches_per_iteration
 from .batch_timer import BatchTimer
-from .buffers import CarriedBuffers, Data, row_bytes, take_rows
+from .buffers import CarriedBuffers, Data, taken_rows, with_sparse_rows
 from .cache import cached_session
 from .devices import ort_value
 from .epoch_graph import LAST, REST, EpochGraph, epoch_graph
-from .hoisting import CHUNK_BYTES
 from .single_graph_step import SingleGraphStep
 from .step_graphs import RATE, Carried
 
@@ -53,6 +53,7 @@ class EpochStep(BaseStep):
     def prepare(self, data: Data, sizes: list[int]) -> None:
         """Build the graph for the sizes of batch that will come."""
         self.size, self.rest = sizes[0], sizes[1] if len(sizes) > 1 else 0
+        self._trained = with_sparse_rows(self.task, data) if self.device.is_cpu else self.task
         self._n_joined = batches_per_iteration(self.n_samples // self.size)
         self._own: dict[int, tuple[EpochGraph, Any]] = {}
         self._graph, self.session = self._compiled(self.rest)
@@ -62,11 +63,11 @@ class EpochStep(BaseStep):
         """Return graph and session, the same ones all through a training: bindings belong to a session."""
         if rest not in self._own:
             self._own[rest] = cached_session(
-                self.task,
+                self._trained,
                 (self.size, rest, self._n_joined),
                 self.device,
-                self.threads(self.size),
-                lambda: epoch_graph(self.task, self.size, rest, self._n_joined),
+                1 if self._trained.graph.sparse else self.threads(self.size),
+                lambda: epoch_graph(self._trained, self.size, rest, self._n_joined),
             )
         return self._own[rest]
 
@@ -99,11 +100,11 @@ class EpochStep(BaseStep):
         return {name: ort_value(array, self.device) for name, array in columns.items()}
 
     def _inputs(self, rows: np.ndarray) -> dict[str, Any]:
-        """Return the inputs of a call on some rows besides what is carried; sparse rows are made dense."""
+        """Return the inputs of a call on some rows besides what is carried."""
         assert self._data is not None
         columns = self._columns
         if self._data.is_sparse:
-            taken = {name: take_rows(a, rows) for name, a in self._data.columns(self.task).items()}
+            taken = taken_rows(self._trained, self._data.columns(self.task).items(), rows, self.size)
             columns, rows = self._tensors(taken), np.arange(len(rows), dtype=np.int64)
         full = len(rows) // self.size * self.size
         numbers = {ORDER: rows[:full].reshape(-1, self.size)}
@@ -163,7 +164,7 @@ class EpochStep(BaseStep):
         values = self._call(self.session, self._bindings[buffers.current], n_batches, self.rest)
         if np.isfinite(values).all():
             buffers.advance()
-            self._ran = order, self._rate_value, None
+            self._note(order)
             return values
         return self._go_through_again(order, buffers)
 
@@ -203,9 +204,11 @@ class EpochStep(BaseStep):
     def _run_in_parts(
         self, order: np.ndarray, buffers: CarriedBuffers, pause: Pause | None = None
     ) -> np.ndarray:
-        """Run an epoch in several calls: none takes long, or has many sparse rows to make dense."""
+        """Run an epoch in several calls: none takes long, or has many sparse rows to copy."""
+        assert self._data is not None
         begun = buffers.read()
-        n_left, most = len(order) // self.size, self._most_batches()
+        n_left = len(order) // self.size
+        most = max(1, rows_of_copy(self._trained, self._data) // self.size)
         values: list[np.ndarray] = []
         start = 0
         while start < len(order):
@@ -220,23 +223,20 @@ class EpochStep(BaseStep):
             start = stop
             if pause is not None and n_left:
                 pause(values)
-        self._ran = order, self._rate_value, begun
+        self._note(order, begun)
         return np.concatenate(values)
 
-    def _most_batches(self) -> int:
-        """Return how many batches a call may have whose rows are made dense for it."""
-        assert self._data is not None
-        if not self._data.is_sparse:
-            return len(self._data)
-        bytes_of_row = max(1, row_bytes(self._data.inputs(self.task).values()))
-        return max(1, CHUNK_BYTES // (self.size * bytes_of_row))
+    def _note(self, order: np.ndarray, begun: dict | None = None) -> None:
+        """Take note of what was run, in half the memory of an order, and of the weights it began with."""
+        numbers = order.astype(np.int32) if len(order) < np.iinfo(np.int32).max else order
+        self._ran = numbers, self._rate_value, begun
 
     def _go_through_again(self, order: np.ndarray, buffers: CarriedBuffers) -> np.ndarray:
         """Run an epoch batch by batch from the weights it started with."""
         values, own = self._replay(order, self._rate_value, buffers)
         if np.isfinite(values).all():  # sums made in another order may stay just below an overflow
             buffers.advance()
-            self._ran = order, self._rate_value, None
+            self._note(order)
         elif len(values) == 1 and self._ran is not None:
             self._undo_last_batch(buffers)  # the epoch before ended with the weights at fault
             return values
@@ -250,21 +250,31 @@ class EpochStep(BaseStep):
         buffers.step_back(1)
         if begun is not None:
             buffers.write(begun)
-        _, own = self._replay(order[: -(len(order) % self.size or self.size)], rate, buffers)
+        before = order[: -(len(order) % self.size or self.size)].astype(np.int64)
+        _, own = self._replay(before, rate, buffers)
         buffers.write(own.read())
 
     def _replay(
         self, order: np.ndarray, rate: float, buffers: CarriedBuffers
     ) -> tuple[np.ndarray, CarriedBuffers]:
         """Return the objectives of batches one by one, and what they leave."""
-        step = self._single_step()
-        values = buffers.read()
-        weights = {weight: value for (weight, state), value in values.items() if state is None}
-        states = {key: value for key, value in values.items() if key[1] is not None}
         assert self._data is not None
+        if self._trained.graph.sparse:  # the graph itself: rows made dense may be too large
+            own, now = CarriedBuffers(self.carried, buffers.read(), self.device), self._rate_value
+            self.set_rate(rate)
+            values = run_batches(self._run_batch, order, self.size, own)
+            self.set_rate(now)
+            return values, own
+        step = self._single_step()
+        carried = buffers.read()
+        weights = {weight: value for (weight, state), value in carried.items() if state is None}
+        states = {key: value for key, value in carried.items() if key[1] is not None}
         own = step.start(self._data, self._sizes, weights, states)
         step.set_rate(rate)
         return step.run_epoch(order, self.size, own), own
+
+    def _run_batch(self, rows: np.ndarray, buffers: CarriedBuffers) -> float:
+        return float(self._run_rows(rows, buffers)[0])
 
     def _single_step(self) -> SingleGraphStep:
         if self._single is None:
@@ -273,7 +283,7 @@ class EpochStep(BaseStep):
 
     def run(self, rows: np.ndarray, buffers: CarriedBuffers) -> float:
         """Return the objective of the rows of a last batch; what it writes is not kept."""
-        value = float(self._run_rows(rows, buffers)[0])
+        value = self._run_batch(rows, buffers)
         carried = buffers.read()
         if not np.isfinite(value) or not all(np.isfinite(array).all() for array in carried.values()):
             self._undo_last_batch(buffers)  # the caller steps back to these

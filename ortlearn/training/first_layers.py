@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 from ..graphs.view import GraphView
 from .task import TrainingTask
 
-__all__ = ["FirstLayer", "Moments", "first_layers", "moments"]
+__all__ = ["FirstLayer", "Moments", "first_layers", "is_product", "moments"]
 
 #: Columns whose standard deviation is below this share of their size are constant but for rounding.
 CONSTANT = 1e-6
@@ -57,7 +57,7 @@ def first_layers(task: TrainingTask) -> list[FirstLayer]:
     """
     view, found = GraphView(task.graph.model), []
     for node in view.nodes:
-        if not _is_product(node) or node.input[0] not in task.graph.features:
+        if not is_product(node) or node.input[0] not in task.graph.features:
             continue
         weight = node.input[1]
         if weight in task.graph.intercepts and len(view.readers[weight]) == 1:
@@ -66,7 +66,19 @@ def first_layers(task: TrainingTask) -> list[FirstLayer]:
     return found
 
 
-def _is_product(node: NodeProto) -> bool:
+def is_product(node: NodeProto) -> bool:
+    """Return whether a node is a product of its first two inputs as they are, and maybe adds a third.
+
+    Parameters
+    ----------
+    node : onnx.NodeProto
+        Node.
+
+    Returns
+    -------
+    bool
+        Whether it is.
+    """
     if node.op_type != "Gemm":
         return node.op_type == "MatMul"
     values = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}

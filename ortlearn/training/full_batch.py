@@ -11,10 +11,12 @@ from onnx import ModelProto
 from ..differentiation import gradient_of_loss
 from ..exceptions import PluginError
 from .activations import rows_of_call
-from .buffers import Data, take_rows
+from .buffers import Data, taken_rows, with_sparse_rows
 from .cache import cached_session
 from .coordinates import Coordinates
 from .devices import Device, ort_value
+from .fusions import fuse_step
+from .fusions.scatter import scatter_rows
 from .rescaling import last_weights
 from .smoothing import WIDTH, smoothed_objective
 from .step_graphs import OBJECTIVE, objective_graph
@@ -32,6 +34,8 @@ class FullBatchGraph:
         self.model: ModelProto = gradient_of_loss(
             objective, OBJECTIVE, task.graph.weights, task.gradient, origin=task.graph.origin
         )
+        if task.graph.sparse:
+            self.model = fuse_step(self.model, [scatter_rows])
         names = [value.name for value in self.model.graph.output]
         self.gradients = names[-len(task.graph.weights) :]
 
@@ -67,16 +71,15 @@ class FullBatchStep:
         self.label_spread = 1.0
         self._data: Data = None  # type: ignore[assignment]
         self._coordinates: Coordinates | None = None
-        self.task = task
+        self.task = self._trained = task
         self.device = device
         self._n_jobs = n_jobs
         self._compiled(rounded=False)
 
     def _compiled(self, rounded: bool) -> tuple[FullBatchGraph, Any]:
         key = ("all rows", rounded)
-        return cached_session(
-            self.task, key, self.device, self._n_jobs, lambda: FullBatchGraph(self.task, rounded)
-        )
+        task, n_jobs = self._trained, 1 if self._trained.graph.sparse else self._n_jobs
+        return cached_session(task, key, self.device, n_jobs, lambda: FullBatchGraph(task, rounded))
 
     @property
     def has_kinks(self) -> bool:
@@ -178,13 +181,14 @@ class FullBatchStep:
         if data is not self._data:  # trainings after one another on the same samples share them
             self._coordinates = None
         self._data = data
+        self._trained = with_sparse_rows(self.task, data) if self.device.is_cpu else self.task
         self._weights = {name: ort_value(np.array(array), self.device) for name, array in weights.items()}
         self._shapes = {name: array.shape for name, array in weights.items()}
         self._objective = ort_value(np.zeros((), dtype=self.task.graph.dtype), self.device)
         self._width = ort_value(np.zeros((), dtype=self.task.graph.dtype), self.device)
         self._gradients = [ort_value(np.zeros_like(weights[n]), self.device) for n in self.task.graph.weights]
         self._bindings: dict[bool, tuple[Any, Any, set[str]]] = {}
-        self._size = rows_of_call(self.task, data)
+        self._size = rows_of_call(self._trained, data)
         self._whole = self._values(slice(0, len(data))) if self._size is None else None
 
     def _bound(self, rounded: bool) -> tuple[Any, Any, set[str]]:
@@ -208,11 +212,11 @@ class FullBatchStep:
 
     def _values(self, rows: slice) -> dict[str, Any]:
         """Return some rows as inputs of the graph."""
-        data, numbers = self._data, None
-        if data.is_sparse:
-            numbers = np.arange(rows.start, rows.stop)
-        columns = data.columns(self.task).items()
-        arrays = {name: a[rows] if numbers is None else take_rows(a, numbers) for name, a in columns}
+        columns, numbers = self._data.columns(self.task), np.arange(rows.start, rows.stop)
+        if self._data.is_sparse:
+            arrays = taken_rows(self._trained, columns.items(), numbers, len(numbers))
+        else:
+            arrays = {name: array[rows] for name, array in columns.items()}
         return {name: ort_value(array, self.device) for name, array in arrays.items()}
 
     def _parts(self) -> Iterator[tuple[float, dict[str, Any]]]:

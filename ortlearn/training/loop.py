@@ -245,7 +245,7 @@ class _Run:
         with closing(self._chunks(number, self._epoch.n_batches)) as chunks:
             for data, order in chunks:
                 self.step.load(data, self.buffers)
-                rows = order[-(len(order) % size or size) :]
+                rows = order[-(len(order) % size or size) :].copy()  # a view would keep all of them
                 # The weights before the last batch of a chunk are needed once its loss is not finite, which
                 # is seen in the next chunk.
                 is_whole = len(data) == self.passes.n_samples

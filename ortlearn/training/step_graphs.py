@@ -23,6 +23,7 @@ from ..graphs import (
 from .averaging import append_sums
 from .clipping import clip_gradients
 from .objective import add_terms, mean_loss, penalty_terms
+from .sparse_products import with_sparse_products
 from .task import TrainingTask
 
 __all__ = [
@@ -136,6 +137,8 @@ def with_batch_dimension(task: TrainingTask, batch: int | str) -> ModelProto:
         elif value.name == SAMPLE_WEIGHT:
             value.CopyFrom(make_value_info(SAMPLE_WEIGHT, row_type(task, batch)))
     del model.graph.value_info[:]
+    if task.graph.sparse:
+        model = with_sparse_products(model, task.graph.sparse, batch)
     return model
 
 

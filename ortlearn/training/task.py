@@ -38,6 +38,8 @@ class ScoreGraph:
         Where the graph comes from; shown where an operator has no gradient.
     dtype : numpy.dtype
         Floating-point type of scores, weights and states.
+    sparse : frozenset of str
+        Features that a batch has the entries of, in place of its rows.
     """
 
     model: ModelProto
@@ -47,6 +49,7 @@ class ScoreGraph:
     intercepts: dict[str, bool]
     origin: str | None = None
     dtype: np.dtype = field(default_factory=lambda: np.dtype(np.float32))
+    sparse: frozenset[str] = frozenset()
 
     @cached_property
     def weights(self) -> list[str]:
@@ -183,6 +186,7 @@ class TrainingTask:
         return (
             graph.model.SerializeToString(deterministic=True),
             graph.output,
+            graph.sparse,
             tuple(graph.intercepts.items()),
             None if loss is None else (type(loss), repr(sorted(loss.get_params().items()))),
             objective.label,

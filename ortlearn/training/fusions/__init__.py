@@ -14,6 +14,7 @@ from .arithmetic import (
     simplify_products,
     sum_of_squares,
 )
+from .broadcasting import align_scalars
 from .gemm import fuse_matmul_add, fuse_updates
 from .scalar_propagation import propagate_scalars
 from .scatter import scatter_into_weights
@@ -31,6 +32,7 @@ PASSES = (
     fuse_updates,
     scatter_into_weights,
     relu_slopes,
+    align_scalars,
     drop_identities,
 )
 

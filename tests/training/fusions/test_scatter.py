@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ortlearn.training.fusions.scatter import scatter_into_weights
+from ortlearn.training.fusions.scatter import scatter_into_weights, scatter_rows
 
 ZEROS = "zeros = ConstantOfShape <value = float[1] {0}> (size)"
 ADD = 'd = ScatterElements <axis = 0, reduction = "add"> (zeros, i, g)'
@@ -52,3 +52,23 @@ OTHERS = {
 def test_a_gradient_that_stays(fuse, case):
     feeds = {**PLACES, "j": np.array([1, 5, 2, 0, -1])}
     assert fuse(OTHERS[case], scatter_into_weights, feeds=feeds)["Neg"] == 0
+
+
+ROWS = """g (float[7,2] w, float[3,2] g, int32[3] i) => (float[7,2] new)
+    <int64[2] column = {-1, 1}, int64[2] both = {3, 2}, int64[2] size = {7, 2}>
+    { c = Reshape (i, column) e = Expand (c, both) new = ScatterElements <axis = 0, %s> (w, e, g) }"""
+
+
+def test_rows_are_added_at_once(fuse):
+    feeds = {"i": np.array([1, 4, 1], dtype=np.int32)}
+    found = fuse(ROWS % 'reduction = "add"', scatter_rows, feeds=feeds)
+    assert found == {"Cast": 1, "Reshape": 1, "ScatterND": 1}
+    feeds = {"i": np.array([1, 4, 2], dtype=np.int32)}
+    assert fuse(ROWS % 'reduction = "none"', scatter_rows, feeds=feeds)["ScatterElements"] == 1
+
+
+def test_elements_are_not_rows(fuse):
+    text = """g (float[7,2] w, float[3,2] g, int64[3,2] i) => (float[7,2] new)
+        { new = ScatterElements <axis = 0, reduction = "add"> (w, i, g) }"""
+    feeds = {"i": np.array([[1, 1], [4, 1], [1, 0]])}
+    assert fuse(text, scatter_rows, feeds=feeds) == {"ScatterElements": 1}

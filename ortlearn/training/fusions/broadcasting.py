@@ -1,0 +1,55 @@
+"""Scalars in the rank of the columns that they are broadcast to."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import numpy as np
+from onnx import NodeProto
+
+from ...graphs.nodes import copy_node
+from ...graphs.view import GraphView
+
+__all__ = ["align_scalars"]
+
+BROADCASTING = {"Add", "Div", "Equal", "Greater", "Less", "Max", "Min", "Mul", "Pow", "Sub", "Where"}
+#: Elements from which on a Reshape costs less than it saves.
+MIN_ELEMENTS = 64
+
+
+def align_scalars(graph: GraphView) -> None:
+    """Give a scalar the rank of the column that a node broadcasts it to.
+
+    onnxruntime goes over a column of shape (n, 1) element by element where the other operand has the shape
+    () or (1,), 7 ns each, and 50 times as fast where it has the shape (1, 1).
+    """
+    graph.rewrite(partial(_aligned, graph, {}))
+
+
+def _aligned(graph: GraphView, made: dict[tuple[str, int], str], node: NodeProto) -> bool:
+    if node.domain not in ("", "ai.onnx") or node.op_type not in BROADCASTING or len(node.input) < 2:
+        return False
+    sizes = graph.sizes(node.output[0])
+    if sizes is None or len(sizes) < 2 or sizes[-1] != 1 or math.prod(sizes) < MIN_ELEMENTS:
+        return False
+    rank = len(sizes)
+    inputs = [
+        _in_rank(graph, made, name, rank) if graph.op.shape(name) in ((), (1,)) else name
+        for name in node.input
+    ]
+    if inputs == list(node.input):
+        return False
+    graph.op.nodes.append(copy_node(node, inputs))
+    return True
+
+
+def _in_rank(graph: GraphView, made: dict[tuple[str, int], str], name: str, rank: int) -> str:
+    """Return a scalar as a tensor of a rank."""
+    if (name, rank) not in made:
+        value = graph.value(name)
+        if value is None:
+            made[name, rank] = graph.op.Reshape(name, np.ones(rank, dtype=np.int64))
+        else:
+            made[name, rank] = graph.op.constant(value.reshape((1,) * rank))
+    return made[name, rank]

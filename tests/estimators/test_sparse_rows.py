@@ -1,0 +1,138 @@
+"""Sparse X against the same X made dense: trainings, streams, resumed trainings, predictions."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder
+
+from ortlearn.estimators import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
+from ortlearn.training import hoisting
+
+N_ROWS = 150
+X, Y = make_classification(N_ROWS, 30, n_informative=6, random_state=0)
+X = np.where(np.abs(X) > 1, X, 0.0)
+SPARSE = scipy.sparse.csr_matrix(X)
+OPTIONS = {"learning_rate": "SGD", "batch_size": 16, "max_iter": 4, "random_state": 0, "dtype": "float64"}
+MODELS = {
+    "binary": (LogisticRegression(), Y),
+    "classes": (LogisticRegression(), Y + (np.arange(N_ROWS) % 3 == 0)),
+    "regression": (Ridge(), X @ np.arange(30.0)),
+    "outputs": (LinearRegression(), np.stack([X[:, 0], Y], axis=1)),
+    "network": (MLPClassifier((6, 5)), Y),
+    "frozen scale": (make_pipeline(MaxAbsScaler(), LogisticRegression()), Y),
+}
+SETTINGS = {
+    "plain": {},
+    "solver": {"learning_rate": "LBFGS", "max_iter": 20},
+    "early stopping": {"early_stopping": True, "n_iter_no_change": 2, "max_iter": 20},
+    "averages": {"average": 3},
+    "Adam": {"learning_rate": "Adam"},
+    "frozen": {"weights_to_train": "*coef*"},
+    "bounded": {"clip_norm": 0.05},
+    "warm": {"warm_start": True},
+}
+
+
+@pytest.fixture
+def dense_is_refused(monkeypatch):
+    """Sparse rows that are made dense are an error, but for the few that validation looks at."""
+    whole = scipy.sparse.csr_matrix.toarray
+
+    def toarray(self, *arguments, **options):
+        assert self.shape[0] <= 10, f"{self.shape[0]} rows were made dense"
+        return whole(self, *arguments, **options)
+
+    monkeypatch.setattr(scipy.sparse.csr_matrix, "toarray", toarray)
+
+
+def assert_same(left, right, rows=SPARSE, dense=X, tol=1e-8):
+    for name, array in right.trained_coef_.items():
+        np.testing.assert_allclose(left.trained_coef_[name], array, rtol=tol, atol=tol, err_msg=name)
+    assert left.n_iter_ == right.n_iter_
+    for method in ("predict", "predict_proba", "decision_function"):
+        if hasattr(right, method):
+            found, expected = getattr(left, method)(rows), getattr(right, method)(dense)
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_kind_of_model(name):
+    model, y = MODELS[name]
+    left, right = (OrtGradientOptimizer(model, **OPTIONS).fit(rows, y) for rows in (SPARSE, X))
+    assert_same(left, right)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("case", SETTINGS)
+@pytest.mark.parametrize("name", ["binary", "classes", "network"])
+def test_every_setting(name, case):
+    model, y = MODELS[name]
+    weight = np.random.default_rng(1).uniform(0, 2, size=N_ROWS)
+    options = {**OPTIONS, **SETTINGS[case]}
+    left, right = (OrtGradientOptimizer(model, **options).fit(rows, y, weight) for rows in (SPARSE, X))
+    assert_same(left, right, tol=1e-4 if case == "solver" else 1e-8)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", ["binary", "classes", "network"])
+@pytest.mark.parametrize("case", ["plain", "solver", "early stopping", "warm"])
+def test_no_row_is_made_dense(name, case, dense_is_refused):
+    model, y = MODELS[name]
+    options = {**OPTIONS, **SETTINGS[case]}
+    if case == "warm":  # it is compared with the start
+        model = clone(model).fit(SPARSE, y)
+    trained = OrtGradientOptimizer(model, **options).fit(SPARSE, y)
+    assert trained.score(SPARSE, y) > 0.3
+    assert np.isfinite(trained.losses(SPARSE, y)).all()
+
+
+def test_chunks_of_partial_fit_and_streams(dense_is_refused):
+    parts = [slice(start, start + 40) for start in range(0, N_ROWS, 40)]
+    options = {**OPTIONS, "max_iter": 1, "learning_rate": "Adam"}
+    left, right = (OrtGradientOptimizer(LogisticRegression(), **options) for _ in range(2))
+    for part in parts * 2:
+        left.partial_fit(SPARSE[part], Y[part], classes=[0, 1])
+        right.partial_fit(X[part], Y[part], classes=[0, 1])
+    assert_same(left, right)
+    options = {**OPTIONS, "shuffle": False}
+    left = OrtGradientOptimizer(LogisticRegression(), **options)
+    left.fit_stream([(SPARSE[part], Y[part]) for part in parts], shuffle_buffer=64)
+    assert_same(left, OrtGradientOptimizer(LogisticRegression(), **options).fit(X, Y))
+
+
+def test_both_estimators_give_the_same_weights():
+    kinds = OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer
+    left, right = (kind(MLPClassifier((6,)), **OPTIONS).fit(SPARSE, Y) for kind in kinds)
+    assert_same(left, right, dense=SPARSE)
+
+
+def test_text(monkeypatch):
+    """What a vectorizer gives is kept sparse from some size on."""
+    words = np.array([f"word{number}" for number in range(80)])
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.choice(words, size=9)) for _ in range(N_ROWS)]
+    labels = np.array(["word3" in text.split() or "word7" in text.split() for text in texts])
+    model = make_pipeline(TfidfVectorizer(), LogisticRegression())
+    right = OrtGradientOptimizer(model, **OPTIONS).fit(texts, labels)
+    monkeypatch.setattr(hoisting, "SPARSE_BYTES", 0)
+    monkeypatch.setattr(hoisting, "MAX_DENSITY", 0.2)
+    left = OrtGradientOptimizer(model, **OPTIONS).fit(texts, labels)
+    assert left._fitted.step._trained.graph.sparse and not right._fitted.step._trained.graph.sparse
+    assert_same(left, right, texts, texts)
+
+
+def test_one_hot_columns(dense_is_refused):
+    rng = np.random.default_rng(0)
+    table = rng.integers(0, 40, size=(N_ROWS, 3))
+    target = (table == 7).sum(axis=1) + 0.1 * rng.normal(size=N_ROWS)
+    encoded = OneHotEncoder(dtype=np.float64).fit_transform(table)
+    left = OrtGradientOptimizer(Ridge(), **OPTIONS).fit(encoded, target)
+    rows = np.concatenate([encoded[start : start + 10].toarray() for start in range(0, N_ROWS, 10)])
+    right = OrtGradientOptimizer(Ridge(), **OPTIONS).fit(rows, target)
+    assert_same(left, right, encoded, rows)
