@@ -169,6 +169,7 @@ class _Shards:
     partitions: Partitions
     sizes: list[int]
     whole: Whole
+    first: int
 
     @classmethod
     def of(cls, configuration: Configuration, request: Request) -> _Shards:
@@ -183,13 +184,15 @@ class _Shards:
             one_by_one = cluster.gather([first], names=found.names)[0]
         partitions, wholes = counted(cluster, found, is_classifier, of_file, one_by_one)
         sizes = [whole.n_rows for whole in wholes]
-        return cls(configuration, request, partitions, sizes, Whole.of_parts(wholes))
+        whole = Whole.of_parts(wholes)
+        first = next(number for number, part in enumerate(wholes) if part.total > 0)
+        return cls(configuration, request, partitions, sizes, whole, first)
 
     def on_first(self, task: Callable[..., tuple[Start, list]], *arguments: Any) -> Start:
-        """Return the start that a task makes of the first shard, and pass its warnings on."""
-        cluster = self.request.cluster
-        future = cluster.submit(task, self.partitions.rows[0], self.configuration, *arguments)
-        start, found = cluster.gather([future], names=self.partitions.names)[0]
+        """Return the start that a task makes of the first shard with a weight, and pass its warnings on."""
+        cluster, rows = self.request.cluster, self.partitions.rows[self.first]
+        future = cluster.submit(task, rows, self.configuration, *arguments)
+        start, found = cluster.gather([future], names=[self.partitions.names[self.first]])[0]
         for text, category in found:
             warn_user(text, category)
         return start
