@@ -180,8 +180,8 @@ class _Shards:
         of_file = conversion.is_onnx_source(configuration.source)
         one_by_one = False
         if of_file and is_classifier:
-            first = cluster.submit(labels_are_arrays, configuration, found.rows[0])
-            one_by_one = cluster.gather([first], names=found.names)[0]
+            question = cluster.submit(labels_are_arrays, configuration, found.rows[0])
+            one_by_one = cluster.gather([question], names=found.names)[0]
         partitions, wholes = counted(cluster, found, is_classifier, of_file, one_by_one)
         sizes = [whole.n_rows for whole in wholes]
         whole = Whole.of_parts(wholes)
