@@ -169,6 +169,7 @@ class _Shards:
     partitions: Partitions
     sizes: list[int]
     whole: Whole
+    first: int
 
     @classmethod
     def of(cls, configuration: Configuration, request: Request) -> _Shards:
@@ -179,17 +180,19 @@ class _Shards:
         of_file = conversion.is_onnx_source(configuration.source)
         one_by_one = False
         if of_file and is_classifier:
-            first = cluster.submit(labels_are_arrays, configuration, found.rows[0])
-            one_by_one = cluster.gather([first], names=found.names)[0]
+            question = cluster.submit(labels_are_arrays, configuration, found.rows[0])
+            one_by_one = cluster.gather([question], names=found.names)[0]
         partitions, wholes = counted(cluster, found, is_classifier, of_file, one_by_one)
         sizes = [whole.n_rows for whole in wholes]
-        return cls(configuration, request, partitions, sizes, Whole.of_parts(wholes))
+        whole = Whole.of_parts(wholes)
+        first = next(number for number, part in enumerate(wholes) if part.total > 0)
+        return cls(configuration, request, partitions, sizes, whole, first)
 
     def on_first(self, task: Callable[..., tuple[Start, list]], *arguments: Any) -> Start:
-        """Return the start that a task makes of the first shard, and pass its warnings on."""
-        cluster = self.request.cluster
-        future = cluster.submit(task, self.partitions.rows[0], self.configuration, *arguments)
-        start, found = cluster.gather([future], names=self.partitions.names)[0]
+        """Return the start that a task makes of the first shard with a weight, and pass its warnings on."""
+        cluster, rows = self.request.cluster, self.partitions.rows[self.first]
+        future = cluster.submit(task, rows, self.configuration, *arguments)
+        start, found = cluster.gather([future], names=[self.partitions.names[self.first]])[0]
         for text, category in found:
             warn_user(text, category)
         return start

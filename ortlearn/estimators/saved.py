@@ -54,6 +54,8 @@ def content_of(estimator: BaseOrtGradientEstimator, written: dict | None = None)
         If steps in front of the graph, or transformers of labels, cannot be written by skops.
     """
     check_is_fitted(estimator)
+    if hasattr(estimator, "to_local"):  # a cluster is not saved
+        estimator = estimator.to_local()
     fitted, encoder = estimator._fitted, Encoder(TYPES, written={} if written is None else written)
     assert isinstance(fitted, FittedModel)
     encoder.files[MODEL] = fitted.onnx.SerializeToString()

@@ -1,0 +1,58 @@
+"""A learning rate with which the task of some number on the workers dies, fails or takes long, once."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from distributed import get_worker
+
+from ortlearn.learning_rates import LearningRateSGD
+
+
+class FaultyRate(LearningRateSGD):
+    """SGD at a constant rate; states are made once in every task, which is counted in a file."""
+
+    def __init__(self, eta0=0.01, folder="", number=0, fault="none"):
+        super().__init__(eta0=eta0, learning_rate="constant")
+        self.folder = folder
+        self.number = number
+        self.fault = fault
+
+    def init(self, weight):
+        """Return no state, after the fault of this call."""
+        try:
+            get_worker()
+        except ValueError:  # on the driver
+            return super().init(weight)
+        begins = weight.size > 1 and weight.any()  # and no graph is written, nor are these the intercepts
+        if self.folder and begins:
+            with (Path(self.folder) / "calls").open("ab") as file:
+                file.write(b".")
+                number = file.tell()
+            if number == self.number:
+                FAULTS[self.fault](Path(self.folder))
+        return super().init(weight)
+
+
+def kill(folder):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def kill_all(folder):
+    for text in (folder / "pids").read_text().split():
+        if int(text) != os.getpid():
+            os.kill(int(text), signal.SIGKILL)
+    kill(folder)
+
+
+def fail(folder):
+    raise RuntimeError("the disk is full")
+
+
+def sleep(folder):
+    (folder / "sleeps").touch()
+    time.sleep(1.0)
+
+
+FAULTS = {"kill": kill, "kill all": kill_all, "fail": fail, "sleep": sleep}

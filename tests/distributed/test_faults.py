@@ -1,0 +1,167 @@
+"""Workers, tasks, driver and client may be lost: the result has the bits of a training undisturbed."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression
+
+from ortlearn.distributed import DaskOrtGradientOptimizer
+from ortlearn.exceptions import ClusterError, SavedFileError
+from tests.distributed.conftest import cluster_of
+from tests.distributed.faults import FaultyRate
+from tests.distributed.shards import cut, same_bits
+
+SIZES = [200, 150, 250]
+#: Number of a task of the third round.
+THIRD_ROUND = 2 * len(SIZES) + 2
+
+
+def trained(client, regression, rate, X_val=None, **options):
+    X, y = regression
+    options = {"max_iter": 5, "batch_size": 32, "random_state": 0, **options}
+    resume_from = options.pop("resume_from", None)
+    model = options.pop("model", None) or DaskOrtGradientOptimizer(LinearRegression(), learning_rate=rate)
+    model.set_params(client=client, learning_rate=rate, **options)
+    return model.fit(cut(X, SIZES), cut(y, SIZES), resume_from=resume_from)
+
+
+@pytest.fixture
+def undisturbed(client, regression):
+    return trained(client, regression, FaultyRate())
+
+
+def when(condition, action):
+    """Act in a thread once a condition holds."""
+
+    def wait():
+        for _ in range(3000):
+            if condition():
+                action()
+                return
+            time.sleep(0.01)
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    return thread
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", ["kill", "kill all"])
+def test_workers_that_die_in_a_round_change_nothing(undisturbed, regression, tmp_path, fault):
+    with cluster_of(2, processes=True, is_current=False) as client:
+        pids = client.run(os.getpid)
+        (tmp_path / "pids").write_text(" ".join(map(str, pids.values())))
+        rate = FaultyRate(folder=str(tmp_path), number=THIRD_ROUND, fault=fault)
+        found = trained(client, regression, rate)
+        after = set(client.run(os.getpid).values())
+        lost = set(pids.values()) - after
+    assert (tmp_path / "calls").stat().st_size > THIRD_ROUND
+    assert len(lost) == (1 if fault == "kill" else 2)
+    assert same_bits(found, undisturbed)
+
+
+def test_a_slow_worker_changes_nothing(client, undisturbed, regression, tmp_path):
+    rate = FaultyRate(folder=str(tmp_path), number=THIRD_ROUND, fault="sleep")
+    found = trained(client, regression, rate)
+    assert (tmp_path / "sleeps").exists() and same_bits(found, undisturbed)
+    assert max(record["seconds"] for record in found.history_) > 1
+
+
+def test_a_task_that_fails_discards_its_round(client, undisturbed, regression, tmp_path):
+    rate = FaultyRate(folder=str(tmp_path), number=THIRD_ROUND, fault="fail")
+    model = DaskOrtGradientOptimizer(LinearRegression())
+    with pytest.raises(ClusterError, match=r"Partition \d: RuntimeError: the disk is full. The round was"):
+        trained(client, regression, rate, model=model)
+    assert model.n_iter_ == 2 and model.train_losses_ == undisturbed.train_losses_[:2]
+    assert np.isfinite(model.predict(regression[0])).all()
+    assert not any(client.processing().values())
+    with pytest.raises(SavedFileError, match="other model or other samples"):
+        X, y = regression
+        model.fit(cut(X, [600]), cut(y, [600]), resume_from=model)
+    found = trained(client, regression, rate, model=model, resume_from=model)
+    assert same_bits(found, undisturbed)
+
+
+def test_a_task_that_fails_at_first_leaves_the_estimator_as_it_was(client, regression, tmp_path):
+    rate = FaultyRate(folder=str(tmp_path), number=1, fault="fail")
+    model = DaskOrtGradientOptimizer(LinearRegression())
+    with pytest.raises(ClusterError, match="the disk is full"):
+        trained(client, regression, rate, model=model)
+    assert not hasattr(model, "n_iter_")
+
+
+def test_an_interrupt_cancels_the_round(client, undisturbed, regression, tmp_path):
+    rate = FaultyRate(folder=str(tmp_path), number=THIRD_ROUND, fault="sleep")
+    model = DaskOrtGradientOptimizer(LinearRegression())
+    main = threading.main_thread().ident
+    thread = when((tmp_path / "sleeps").exists, lambda: signal.pthread_kill(main, signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        trained(client, regression, rate, model=model)
+    thread.join()
+    assert model.n_iter_ == 2
+    found = trained(client, regression, rate, model=model, resume_from=model)
+    assert same_bits(found, undisturbed)
+
+
+def test_a_client_that_is_closed_in_a_round(client, undisturbed, regression, tmp_path):
+    rate = FaultyRate(folder=str(tmp_path), number=THIRD_ROUND, fault="sleep")
+    model = DaskOrtGradientOptimizer(LinearRegression())
+    with cluster_of(1, processes=False, is_current=False) as other:
+        thread = when((tmp_path / "sleeps").exists, other.close)
+        with pytest.raises(ClusterError, match="The Dask client was closed"):
+            trained(other, regression, rate, model=model)
+        thread.join()
+    assert model.n_iter_ == 2
+    found = trained(client, regression, rate, model=model, resume_from=model)
+    assert same_bits(found, undisturbed)
+
+
+DRIVER = """
+import os, sys
+import numpy as np
+from distributed import Client
+from sklearn.linear_model import LinearRegression
+from ortlearn.callbacks import ModelCheckpoint
+from ortlearn.distributed import DaskOrtGradientOptimizer
+from tests.distributed.faults import FaultyRate
+from tests.distributed.shards import cut
+
+class Die:
+    def setup(self, estimator, context): pass
+    def teardown(self, estimator, context): pass
+    def on_fit_task_begin(self, estimator, context, **options): pass
+    def on_fit_task_end(self, estimator, context, **options):
+        if estimator.n_iter_ == 3:
+            os._exit(7)
+
+data = np.load(sys.argv[2])
+with Client(sys.argv[1]) as client:
+    model = DaskOrtGradientOptimizer(
+        LinearRegression(), learning_rate=FaultyRate(), client=client,
+        max_iter=5, batch_size=32, random_state=0,
+    )
+    model.set_callbacks(ModelCheckpoint(sys.argv[3], every=1, keep=5), Die())
+    model.fit(cut(data["X"], [200, 150, 250]), cut(data["y"], [200, 150, 250]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.needs_callbacks
+def test_a_driver_that_dies_is_resumed_from_its_checkpoint(client, undisturbed, regression, tmp_path):
+    np.savez(tmp_path / "data.npz", X=regression[0], y=regression[1])
+    with cluster_of(1, processes=False, is_current=False, protocol="tcp") as other:
+        arguments = [other.scheduler.address, str(tmp_path / "data.npz"), str(tmp_path / "saved")]
+        root = str(Path(__file__).parents[2])
+        done = subprocess.run(
+            [sys.executable, "-c", DRIVER, *arguments], cwd=root, capture_output=True, text=True, timeout=120
+        )
+    assert done.returncode == 7, done.stderr
+    found = trained(client, regression, FaultyRate(), resume_from=tmp_path / "saved")
+    assert same_bits(found, undisturbed)
