@@ -16,7 +16,8 @@ distributed = pytest.importorskip("distributed", reason="needs dask and distribu
     scope="module", params=[False, pytest.param(True, marks=pytest.mark.slow)], ids=["threads", "processes"]
 )
 def client(request):
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    # One thread only in this process: filters of warnings, which fits set, belong to all threads of a process.
+    options = {"n_workers": 1 + request.param, "threads_per_worker": 1, "dashboard_address": ":0"}
     with distributed.LocalCluster(processes=request.param, **options) as cluster:
         with distributed.Client(cluster) as client:
             yield client
