@@ -59,11 +59,11 @@ def measure_all(
     runs, begun = [Run(**record) for record in known], time.monotonic()
     done = {run.key for run in runs}
     for seed, problem, count in product(seeds, problems, counts):
-        runs += measure(problem, count, seed, False, done)
-        if count == SORTED_COUNT and problem.name in SORTED:
-            runs += measure(problem, count, seed, True, done)
-        if path:
-            path.write_text(json.dumps([asdict(run) for run in runs]))
+        for by_label in (False, True)[: 1 + (count == SORTED_COUNT and problem.name in SORTED)]:
+            for run in measure(problem, count, seed, by_label, done):
+                runs.append(run)
+                if path:
+                    path.write_text(json.dumps([asdict(run) for run in runs]))
         seconds = time.monotonic() - begun
         print(f"{seconds:6.0f} s  {problem.name}, seed {seed}, {count} shards", flush=True)
     return runs

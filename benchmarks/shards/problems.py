@@ -160,7 +160,7 @@ PROBLEMS = (
     Problem("linear, SGD", _linear, _sgd, 0.01),
     Problem("network, Adam", _network, _adam, 0.01),
     Problem("network, Adam's default rate", _network, _adam, 0.001),
-    Problem("network, Adam, 16 times the rows", _large_network, _adam, 0.002, n_passes=8),
     Problem("boosting's leaves, Adam", _leaves, _adam, 0.002, warm_start=True),
     Problem("sparse text, Adam", _text, _adam, 0.02),
+    Problem("network, Adam, 16 times the rows", _large_network, _adam, 0.002, n_passes=8),
 )

@@ -72,4 +72,4 @@ def test_tables(parts):
     assert "load average 0.5 before it" in text and bench.costs_of(times).efficiency == pytest.approx(0.95)
     assert "A sum of 4.00 ms, 0.50 ms for each shard and 2.00 ms for each megabyte" in text
     lines = [line for line in text.splitlines() if "shards; what a pass teaches |" in line]
-    assert len(lines) == 6 and "| 2 | " not in "".join(lines)
+    assert len(lines) == 5 and "| 2 | " not in "".join(lines)
