@@ -20,9 +20,9 @@ def with_free_rows(model: ModelProto, required: bool = False) -> ModelProto:
     """Return the model for any number of samples, where nothing in it depends on the one that it declares.
 
     The first dimension of inputs and outputs becomes a name. Constants that repeat the number follow, types
-    of inner tensors are removed. The model stays as it is where its inputs differ in their first dimensions, or
-    where an output keeps the declared number; if free rows are ``required``, a ConversionError says what fixes
-    the number.
+    of inner tensors are removed. The model stays as it is where its inputs differ in their first dimensions,
+    or where an output keeps the declared number; if free rows are ``required``, a ConversionError says what
+    fixes the number.
     """
     model = with_fields(model, value_info=())
     inputs = _own_inputs(model)

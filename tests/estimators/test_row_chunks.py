@@ -73,7 +73,7 @@ def test_every_sample_once(kind, size):
     seen = []
 
     def total(part, others):
-        array = part.arrays["x"] if kind == "columns" else part
+        array = part.arrays["x"] if kind == "columns" else part.toarray() if kind == "sparse" else part
         seen.append(len(array))
         return array.sum(axis=1) + others
 
