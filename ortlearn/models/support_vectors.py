@@ -34,7 +34,7 @@ HYPER = "hyper-parameter of the kernel, set when it was fitted"
 def _kernel(op: ModelWriter, model: Any, x: str) -> str:
     """Append the kernel of the samples, or of a precomputed one its columns, with the support vectors."""
     if model.kernel not in KERNELS:
-        raise op.fail(model, f"kernels of functions have no form in ONNX: use one of {', '.join(KERNELS)}.")
+        raise op.fail(model, f"a kernel of a function has no form in ONNX: use one of {', '.join(KERNELS)}.")
     if not len(model.support_):
         reason = "it has no support vectors: every label is within epsilon of a constant. Lower epsilon."
         raise op.fail(model, reason)

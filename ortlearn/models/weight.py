@@ -77,8 +77,17 @@ class Weight:
         """Return the names of the nodes and operators that read it in an ONNX file, and of the layers around.
 
         Layers are the beginnings of the names of nodes up to a slash (``/encoder/layer.0/query/MatMul``) and
-        of the original name of the weight up to a dot (``encoder.layer.0.query.weight``), as exporters write
-        them; the weights of estimators have none.
+        of the name of the weight up to a dot (``encoder.layer.0.query.weight``), as exporters write them.
+
+        Parameters
+        ----------
+        original : str
+            Name of the initializer in the graph as it came.
+
+        Returns
+        -------
+        list of str
+            Names of layers without a slash at their beginning; none for the weights of estimators.
 
         Examples
         --------
@@ -93,7 +102,18 @@ class Weight:
         return list(dict.fromkeys([*self.operators, *self.nodes, *layers]))
 
     def names(self, original: str) -> list[str]:
-        """Return what the weight, of this original name, may be called: the stable name first."""
+        """Return what the weight may be called in ``weights_to_train``, given its original name.
+
+        Parameters
+        ----------
+        original : str
+            Name of the initializer in the graph as it came.
+
+        Returns
+        -------
+        list of str
+            Names, the stable one first.
+        """
         named = [self.name, original, self.attribute, self.expression]
         if self.step is not None and self.attribute is not None:
             named += [f"{self.step}.{self.attribute}", f"{self.step}.{self.expression}", self.origin]
