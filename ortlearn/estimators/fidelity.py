@@ -127,7 +127,7 @@ def warn_of_rounding(problem: Problem, X: Any, y: Any) -> bool:
     if problem.dtype != np.float32:
         return False
     schema = problem.trainable.entry.schema
-    lost = rounded_columns(X, schema.narrowed())
+    lost = rounded_columns(X, schema)
     wide, labels = schema.float_dtype == np.float64, False
     if lost and wide:
         if problem.source is not None:

@@ -7,11 +7,10 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto
 from scipy.sparse import issparse
 
 from .columns import columns_of, count_rows
-from .schema import InputSchema
+from .schema import FLOATS, InputSchema
 
 #: Share of its standard deviation from which on the rounding of a column matters.
 LOST = 1e-3
@@ -39,8 +38,8 @@ def rounding(values: Any) -> float:
 
 
 def rounded_columns(X: Any, schema: InputSchema) -> list[Hashable]:
-    """Return the names or positions of the columns of X that lose digits which matter in a graph's inputs."""
-    inputs = [item.column for item in schema.inputs if item.known.elem_type == TensorProto.FLOAT]
+    """Return the names or positions of the columns of X that lose digits which matter in float32."""
+    inputs = [item.column for item in schema.inputs if item.known.elem_type in FLOATS]
     # a sparse matrix has zeros among its numbers: no offset
     if issparse(X) or not inputs or count_rows(X) == 0:
         return []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -84,16 +84,6 @@ class InputSchema:
         if self.is_matrix:
             return None
         return {item.position: item.name for item in self.inputs if item.position is not None}
-
-    def narrowed(self) -> InputSchema:
-        """Return the schema of the same inputs with float32 instead of float64."""
-        single = [
-            replace(item, known=item.known._replace(elem_type=TensorProto.FLOAT))
-            if item.known.elem_type == TensorProto.DOUBLE
-            else item
-            for item in self.inputs
-        ]
-        return replace(self, inputs=tuple(single))
 
     def types(self) -> dict[str, TensorType]:
         """Return the type of each input by its name."""

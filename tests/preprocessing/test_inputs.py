@@ -29,7 +29,7 @@ from ortlearn.graphs import TensorType, value_types
 from ortlearn.preprocessing.columns import column_kind, count_rows, with_new_columns
 from ortlearn.preprocessing.input_schema import input_schema
 from ortlearn.preprocessing.readers import first_readers, selected_names
-from ortlearn.preprocessing.schema import graph_inputs, matrix_schema, schema_of_graph
+from ortlearn.preprocessing.schema import graph_inputs, schema_of_graph
 
 FLOAT, DOUBLE, INT64, STRING = TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.INT64, TensorProto.STRING
 
@@ -325,11 +325,6 @@ def test_inputs_of_graphs():
     del model.graph.input[:]
     with pytest.raises(ConversionError, match="no input"):
         graph_inputs(model, {}, None)
-
-
-def test_narrowed():
-    schema = matrix_schema(3, np.float64)
-    assert schema.narrowed().float_dtype == np.float32 and schema.float_dtype == np.float64
 
 
 AROUND = {
