@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+from onnx import numpy_helper
 
 from ortlearn import OrtGradientOptimizer
 from ortlearn.conversion import find_weights
@@ -77,7 +78,7 @@ def attempt(path: Path) -> Attempt:
     except Exception as error:
         found.derivative = _told(error)
     try:
-        found.trained = _train(path, file) if _has_weights(file) else "has no weights"
+        found.trained = _train(file) if _has_weights(file) else "has no weights"
     except Exception as error:
         found.trained = _told(error)
     return found
@@ -88,10 +89,25 @@ def _has_weights(file: onnx.ModelProto) -> bool:
     return any(weight.learned for weight in find_weights(decompose_operators(load_onnx(file))).values())
 
 
-def _train(path: Path, file: onnx.ModelProto) -> str:
+def _with_shared_inputs(file: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a file whose inputs without rows of samples, such as initial states, are zero by default."""
+    weights = {tensor.name for tensor in file.graph.initializer}
+    own = [v for v in file.graph.input if v.name not in weights and v.type.tensor_type.shape.dim]
+    fixed = [v for v in own if v.type.tensor_type.shape.dim[0].HasField("dim_value")]
+    if len(fixed) == len(own):
+        return file
+    result = onnx.ModelProto()
+    result.CopyFrom(file)
+    zeros = random_feed(fixed)
+    result.graph.initializer.extend(numpy_helper.from_array(0 * zeros[v.name], v.name) for v in fixed)
+    return result
+
+
+def _train(file: onnx.ModelProto) -> str:
     """Train a file on random numbers, and return "yes" where the file given back predicts what it learned."""
     if sum(int(np.prod(place.shape)) for place in weight_places(file).values()) > LARGEST:
         return "left out for its size"
+    file = _with_shared_inputs(file)
     model = load_onnx(file)
     rng, run = np.random.default_rng(0), _GraphRunner()
     size = activation_bytes(model, random_feed(model, 1, LENGTHS[0]))
@@ -105,7 +121,7 @@ def _train(path: Path, file: onnx.ModelProto) -> str:
     else:
         y = rng.permutation(np.resize(np.unique(before), len(before)))
     options = {"max_iter": EPOCHS, "random_state": 0, "warm_start": True, "keep_better": False}
-    trained = OrtGradientOptimizer(str(path), learning_rate=LearningRateAdam(RATE), **options).fit(X, y)
+    trained = OrtGradientOptimizer(file, learning_rate=LearningRateAdam(RATE), **options).fit(X, y)
     given = trained.get_trained_onnx()
     for part in ("input", "output", "doc_string"):
         assert getattr(given.graph, part) == getattr(file.graph, part), f"{part} differs"

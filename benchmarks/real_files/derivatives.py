@@ -53,8 +53,8 @@ def check_derivative(model: ModelProto, file: ModelProto) -> Derivative:
     """Compare the gradient of a random sum of outputs with differences along random directions.
 
     Directions have a part along the gradient, so that the slope is clearly not zero. The smallest step counts
-    whose difference agrees with that of half the step: a smaller one is lost in the rounding of float32, a
-    larger one leaves the linear part. ``file`` has the sizes that its inputs are given.
+    whose difference is far above the rounding of float32 and agrees with that of half the step: a larger one
+    leaves the linear part. ``file`` has the sizes that its inputs are given.
     """
     rng = np.random.default_rng(0)
     weights = [name for name, weight in find_weights(model).items() if weight.learned]
@@ -167,12 +167,22 @@ def _direction(slopes, point, rng) -> dict[str, np.ndarray]:
 def _error(total, direction, slopes) -> float | None:
     """Return the relative error of the slope along a direction, None where differences do not tell one."""
     expected = sum(np.vdot(slopes[name].astype(float), direction[name]) for name in direction)
+    noise = _noise(total, direction)
     for step in STEPS:
         wide, narrow = ((total(h, direction) - total(-h, direction)) / (2 * h) for h in (step, step / 2))
         largest = max(abs(wide), abs(narrow))
-        if largest and abs(wide - narrow) < AGREE * largest:
+        clear = abs(narrow) * step > noise / AGREE
+        if clear and abs(wide - narrow) < AGREE * largest:
             return abs(narrow - expected) / max(abs(narrow), abs(expected))
     return None
+
+
+def _noise(total, direction) -> float:
+    """Return how far values a rounding error apart lie from a line: what float32 adds to differences."""
+    places = np.array([-3, -2, -1, 1, 2, 3]) * float(np.finfo(np.float32).eps)
+    values = np.array([total(place, direction) for place in places])
+    slope = np.dot(places, values) / np.dot(places, places)
+    return float(np.std(values - slope * places, ddof=2))
 
 
 def _kept(values: dict[str, np.ndarray], session) -> dict[str, np.ndarray]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from benchmarks.machine import describe
 
-from .attempt import Attempt
+from .attempt import LARGEST, Attempt
 from .sources import WHEELS, Source
 
 __all__ = ["page", "shortfalls"]
@@ -21,12 +21,13 @@ several opsets, and graphs of every opset from 7 to 25. Each one is read, differ
 its weights and inputs, and trained where it has a batch dimension.
 
 **Derivative.** The gradient of a random sum of the outputs is compared with differences of outputs along
-random directions, in float32, and is right within 2 %. The smallest step counts whose difference agrees
-with that of half the step, and only where one does: the slope is then clearly not zero. Where a file
-holds placeholders, one number repeated, weights are drawn.
+random directions, in float32, and is right within 2 %. The smallest step counts whose difference is a
+hundred times the rounding error, and agrees with that of half the step: the slope is then clearly not
+zero. Where a file holds placeholders, one number repeated, weights are drawn.
 
-**Trained** means five epochs through `OrtGradientOptimizer`, and that the file which comes back has its
-own inputs, outputs and types, and other numbers.
+**Trained** means five epochs of Adam through `OrtGradientOptimizer`, and that the file which comes back has
+its own inputs, outputs and types, and other numbers; otherwise it is the reason why not. Files with more
+than {largest:,} weights are left out. An input without rows of samples, such as an initial state, is zero.
 
 **Step** is the time of forward and backward over the time of a forward, for one or two rows.
 
@@ -44,7 +45,9 @@ HEADER = (
 def page(found: Sequence[tuple[Source, Attempt]]) -> str:
     """Return the text of the page."""
     rows = [_row(source, attempt) for source, attempt in found]
-    text = INTRODUCTION.format(wheels=" and ".join(WHEELS), machine=describe(), summary=_summary(found))
+    text = INTRODUCTION.format(
+        wheels=" and ".join(WHEELS), machine=describe(), summary=_summary(found), largest=LARGEST
+    )
     return text + "\n".join([*HEADER, *rows]) + "\n"
 
 
@@ -73,7 +76,9 @@ def _summary(found: Sequence[tuple[Source, Attempt]]) -> str:
         ("Exported and written here", [a for s, a in found if not s.is_from_a_wheel]),
     ):
         right, trained = sum(a.derivative == "right" for a in own), sum(a.trained == "yes" for a in own)
-        lines.append(f"- {title}: {len(own)}, {right} with a right derivative, {trained} trained.")
+        bare = sum(a.trained == "has no weights" for a in own)
+        without = f", {bare} without weights" if bare else ""
+        lines.append(f"- {title}: {len(own)}{without}, {right} with a right derivative, {trained} trained.")
     return "\n".join(lines)
 
 

@@ -153,7 +153,7 @@ def test_a_state_for_all_samples():
     model = of_one(nodes, "float[N,5,8] x, float[1,1,2] h0", "float[N,2] y", **arrays)
     rows = rng.normal(size=(9, 5, 8)).astype(np.float32)
     model.graph.input[1].type.tensor_type.shape.dim[0].dim_value = 4
-    with pytest.raises(ConversionError, match=r"Input 'h0' has the shape \(4, 1, 2\).*initializer"):
+    with pytest.raises(ConversionError, match=r"Input 'h0' has the shape \[4, 1, 2\].*initializer"):
         to_trainable(model)
     model.graph.input[1].type.tensor_type.shape.dim[0].dim_value = 1
     state = rng.normal(size=(1, 1, 2)).astype(np.float32)

@@ -72,3 +72,28 @@ def test_classes_in_any_order():
     trained = OrtGradientOptimizer(model, **STILL).fit(rows, [7, 3])
     assert trained.predict(rows).tolist() == [7, 3]
     np.testing.assert_allclose(trained.losses(rows, [7, 3]), np.log(1 + np.exp(-3) + np.exp(-6)), rtol=1e-4)
+
+
+FLAT = {
+    "logit": "y = Squeeze (z, one)",
+    "squeezed probability": "p = Sigmoid (z) y = Squeeze (p, one)",
+    "probability of a squeezed logit": "s = Squeeze (z, one) y = Sigmoid (s)",
+    "reshaped": "y = Reshape (z, all)",
+    "taken": "p = Sigmoid (z) y = Gather <axis = 1> (p, first)",
+    "second class": "t = Concat <axis = 1> (none, z) p = Softmax (t) y = Gather <axis = 1> (p, second)",
+}
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_one_number_of_each_sample_is_of_the_second_class(name):
+    """As exporters write ``model(x).squeeze(1)`` and ``model(x)[:, 0]``."""
+    file = parser.parse_model(f"""<ir_version: 8, opset_import: ["": 13]> g (float[N,4] x) => (float[N] y)
+        <float[4,1] w = {{1, -1, 0.5, 1}}, float[1] b = {{0.1}}, int64[1] one = {{1}}, int64[1] all = {{-1}},
+        float[1] no = {{0}}, int64 first = {{0}}, int64 second = {{1}}>
+        {{ m = MatMul (x, w) z = Add (m, b) none = Mul (z, no) {FLAT[name]} }}""")
+    trained = OrtGradientOptimizer(file, learning_loss="log_loss", **STILL).fit(X, TWO)
+    logits = X @ np.array([1, -1, 0.5, 1]) + 0.1
+    np.testing.assert_allclose(trained.decision_function(X), logits, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(trained.predict_proba(X)[:, 1], 1 / (1 + np.exp(-logits)), rtol=1e-5)
+    np.testing.assert_array_equal(trained.predict(X), logits > 0)
+    assert trained.get_trained_onnx().graph.output == file.graph.output

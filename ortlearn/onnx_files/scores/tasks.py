@@ -95,13 +95,30 @@ def classification_scores(end: GraphEnd, weights: Mapping[str, Weight]) -> Score
     label = labels[0] if labels else None
     classes = None if label is None else class_table(end, label)
     output = probability_output(end, floats, None if classes is None else len(classes), weights)
+    output = _as_matrix(end, output)
     raw = vote_score(end, label, output) or _class_scores(end, output, weights, bool(labels))
+    if _is_flat(end, raw.name):
+        raw = RawScore(end.as_column(raw.name), raw.link)
+    output = end.as_column(output) if _is_flat(end, output) else output
     if classes is not None and len(classes) != max(end.width(raw.name) or 0, 2):
         classes = label = None  # numbers of classes, say: y tells which they are
     elif classes is None and label is not None and _is_position(end, label, (output, raw.name)):
         label = None
     outputs = {"label": label, "probabilities": output, "classes": classes}
     return _scores(end, "classification", raw.name, raw.link, **outputs)
+
+
+def _is_flat(end: GraphEnd, name: str) -> bool:
+    return len(end.op.shape(name) or ()) == 1
+
+
+def _as_matrix(end: GraphEnd, output: str) -> str:
+    """Return the matrix that a flat output is the column of the second class of, the output without one."""
+    if not _is_flat(end, output):
+        return output
+    inner = end.origin(output, ("Flatten", "Reshape", "Squeeze"))
+    matrix, index = end.column_of(inner) or (inner, 0)
+    return matrix if (end.width(matrix), index) in ((1, 0), (2, 1)) else output
 
 
 def _is_position(end: GraphEnd, label: str, scores: Collection[str]) -> bool:
