@@ -18,6 +18,7 @@ from ..training.sparse_products import (
     entry_arrays,
     product_widths,
     sparse_features,
+    stays_sparse,
     with_sparse_products,
 )
 from ..training.step_graphs import SAMPLE_WEIGHT, row_loss_graph
@@ -101,7 +102,7 @@ class Inference:
 
     def _call_on(self, rows: Any, *outputs: str) -> BoundedCall:
         """Return what computes some outputs of rows, from the entries of sparse ones where it can."""
-        if not issparse(rows):
+        if not stays_sparse(rows):
             return self._call_of(*outputs)
         calls, key = self._calls.values, ("entries", *outputs)
         if key not in calls:
@@ -208,14 +209,14 @@ class Inference:
 
     def _loss_call(self, rows: Any) -> tuple[BoundedCall, Objective, Mapping[str, np.ndarray]]:
         """Return what computes losses of rows, the objective, and weights of the model; made once."""
-        calls, key = self._calls.values, ("losses", issparse(rows))
+        calls, key = self._calls.values, ("losses", stays_sparse(rows))
         if key not in calls:
             task = self.problem.task(False)
             loss = task.objective.loss
             whole = loss is None or loss.in_python
             graph = task.graph.model if whole else row_loss_graph(task)[0]
             own = initializer_arrays(self.model, task.graph.weights)
-            on_entries = self._call_on_entries(graph) if issparse(rows) else None
+            on_entries = self._call_on_entries(graph) if key[1] else None
             calls[key] = on_entries or BoundedCall(self._session(graph), graph), task.objective, own
         return calls[key]
 

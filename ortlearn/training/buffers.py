@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 
 from .columns import Columns
 from .devices import Device, ort_value
-from .sparse_products import entry_arrays, sparse_features
+from .sparse_products import entry_arrays, sparse_features, stays_sparse
 from .step_graphs import SAMPLE_WEIGHT, Carried
 from .task import TrainingTask
 
@@ -136,9 +136,9 @@ def with_sparse_rows(task: TrainingTask, data: Data) -> TrainingTask:
     Returns
     -------
     TrainingTask
-        The task itself where no rows are sparse, or others need them.
+        The task itself where no rows have few entries, or a graph does more with them.
     """
-    names = [name for name, array in data.inputs(task).items() if issparse(array)]
+    names = [name for name, array in data.inputs(task).items() if stays_sparse(array)]
     sparse = sparse_features(task.graph.model, names)
     return task.changed(sparse=sparse) if sparse else task
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from scipy.sparse import issparse
 
 from ..graphs import GraphBuilder, TensorType, make_value_info, opset_versions
 from ..graphs.editing import with_fields
@@ -22,6 +24,7 @@ __all__ = [
     "entry_inputs",
     "product_widths",
     "sparse_features",
+    "stays_sparse",
     "with_sparse_products",
 ]
 
@@ -30,6 +33,8 @@ __all__ = [
 VALUES, COLUMNS, ROWS = "ortlearn_values_of_{}", "ortlearn_columns_of_{}", "ortlearn_rows_of_{}"
 STARTS, ENDS = "ortlearn_starts_of_{}", "ortlearn_ends_of_{}"
 ENTRIES, BOUNDS = (VALUES, COLUMNS, ROWS), (STARTS, ENDS)
+#: Share of entries up to which they take no longer than rows made dense.
+MAX_DENSITY = 0.03
 #: Scatter operators add from this opset on.
 ADDING = 16
 #: A batch's part of the entries; no name of a model begins like this.
@@ -62,6 +67,22 @@ def sparse_features(model: ModelProto, names: Iterable[str]) -> frozenset[str]:
         return bool(readers) and known and not view.keeps_name(name)
 
     return frozenset(filter(is_multiplied, sparse))
+
+
+def stays_sparse(rows: Any) -> bool:
+    """Return whether rows are sparse, and have so few entries that these are faster than dense rows.
+
+    Parameters
+    ----------
+    rows : ndarray or CSR matrix of shape (n_samples, ...)
+        Rows.
+
+    Returns
+    -------
+    bool
+        Whether they are.
+    """
+    return issparse(rows) and rows.nnz <= MAX_DENSITY * math.prod(rows.shape)
 
 
 def _is_sparse_product(view: GraphView, node: NodeProto, name: str) -> bool:

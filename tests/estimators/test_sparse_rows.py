@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder
 
 from ortlearn.estimators import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
-from ortlearn.training import hoisting
+from ortlearn.training import hoisting, sparse_products
 
 N_ROWS = 150
 X, Y = make_classification(N_ROWS, 30, n_informative=6, random_state=0)
@@ -37,6 +37,12 @@ SETTINGS = {
     "bounded": {"clip_norm": 0.05},
     "warm": {"warm_start": True},
 }
+
+
+@pytest.fixture(autouse=True)
+def any_density(monkeypatch):
+    """Take entries, however many there are."""
+    monkeypatch.setattr(sparse_products, "MAX_DENSITY", 1.0)
 
 
 @pytest.fixture

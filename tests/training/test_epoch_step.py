@@ -200,7 +200,7 @@ def test_divergence_leaves_what_batches_leave(
     eta0, batch_size, batches_per_iteration, sparse, make_task, rows, monkeypatch
 ):
     """In the middle of an epoch, at its first batch, and after the last one of all."""
-    monkeypatch.setattr(activations, "ENTRY_BYTES", 16)  # several chunks of sparse rows
+    monkeypatch.setattr(activations, "CHUNK_BYTES", 16)  # several chunks of sparse rows
     task = make_task(learning_rate=LearningRateSGD(eta0=eta0, learning_rate="constant"))
     data = Data(scipy.sparse.csr_matrix(rows.X), rows.y) if sparse else rows
     expected, warned = train(SingleGraphStep(task, CPU), rows, max_iter=40, batch_size=batch_size)

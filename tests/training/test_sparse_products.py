@@ -44,9 +44,10 @@ from ortlearn.training import (
     activations,
     batch_sizes,
     run_training,
+    sparse_products,
 )
 from ortlearn.training.averaging import Averaged
-from ortlearn.training.sparse_products import entry_bytes, sparse_features
+from ortlearn.training.sparse_products import entry_bytes, sparse_features, stays_sparse
 
 CPU = Device("cpu")
 RNG = np.random.default_rng(0)
@@ -87,6 +88,12 @@ PENALTIES = {
     "groups": GroupLassoPenalty(0.01),
     "ball": MaxNormPenalty(0.9),
 }
+
+
+@pytest.fixture(autouse=True)
+def any_density(monkeypatch):
+    """Take entries, however many there are."""
+    monkeypatch.setattr(sparse_products, "MAX_DENSITY", 1.0)
 
 
 @pytest.fixture(scope="module")
@@ -294,6 +301,16 @@ def test_no_row_is_made_dense(made, monkeypatch):
     assert result.n_iter == expected.n_iter
     for name, array in expected.weights.items():
         np.testing.assert_allclose(result.weights[name], array, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["binary", "network"])
+def test_many_entries_are_trained_on_as_dense_rows(name, made, monkeypatch):
+    task, data, weights = made(name)
+    monkeypatch.setattr(sparse_products, "MAX_DENSITY", np.mean(DENSE != 0))
+    assert epochs(task, sparse(data), weights, 7)[2] != epochs(task, data, weights, 7)[2]
+    monkeypatch.setattr(sparse_products, "MAX_DENSITY", np.mean(DENSE != 0) - 0.01)
+    assert epochs(task, sparse(data), weights, 7)[2] == epochs(task, data, weights, 7)[2]
+    assert stays_sparse(scipy.sparse.csr_matrix((5, 5))) and not stays_sparse(np.zeros((5, 5)))
 
 
 def test_bytes_of_a_row():

@@ -1,0 +1,45 @@
+"""The comparison with SGDClassifier on sparse rows."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def bench():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT))
+        from benchmarks import bench_sparse
+
+        yield bench_sparse
+
+
+def test_rows_are_what_their_names_say(bench):
+    text, one_hot = bench.text_rows(500, 2000), bench.one_hot_rows(500, 5, 40)
+    lengths = np.diff(text.indptr)
+    assert text.shape == (500, 2000) and 40 < lengths.mean() < 80 and lengths.max() > 2 * lengths.mean()
+    assert one_hot.shape == (500, 200) and set(np.diff(one_hot.indptr)) == {5}
+    assert (one_hot.toarray().reshape(500, 5, 40).sum(axis=2) == 1).all()
+    for n_classes in (2, 7):
+        assert (
+            np.bincount(bench.labels_of(text, n_classes), minlength=n_classes).min() > 500 // n_classes - 10
+        )
+
+
+def test_times(bench, monkeypatch):
+    monkeypatch.setattr(bench, "ROUNDS", 1)
+    monkeypatch.setitem(bench.CASES, "few", (lambda: bench.text_rows(600, 3000), 2, "Adam"))
+    *times, chunked, whole = (float(cell) for cell in bench.measure_time("few").split("|"))
+    assert len(times) == 3 and chunked >= 0 and whole >= 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_memory(bench, monkeypatch):
+    monkeypatch.setitem(bench.CASES, "few", (lambda n=3000: bench.text_rows(n, 3000), 2, "SGD"))
+    size, added, ratio = (float(cell) for cell in bench.measure_memory("few").split("|"))
+    assert size > 1 and added >= 0
+    np.testing.assert_allclose(ratio, 1 + added / size, atol=0.1)
