@@ -24,7 +24,7 @@ PARALLEL := -q -n auto --maxprocesses 4 --dist worksteal
 test test-slow test-others: export OMP_NUM_THREADS = 1
 test test-slow test-others: export OPENBLAS_NUM_THREADS = 1
 
-.PHONY: demo test mutation faults audit test-slow test-others test-runtimes test-all test-3.11 test-3.12 test-3.13 lint format bench against-torch coverage real-files docs clean
+.PHONY: demo demo-dask test mutation faults audit test-slow test-others test-runtimes test-all test-3.11 test-3.12 test-3.13 lint format bench against-torch coverage real-files docs clean
 
 $(STAMP): setup.cfg pyproject.toml $(PLUGIN)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -51,6 +51,10 @@ $(OTHERS_STAMP): $(STAMP)
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
+
+# A cluster of two processes on this machine; one is killed while it trains.
+demo-dask: $(STAMP)
+	$(BIN)/python examples/demo_dask.py
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -m "not slow and not runtimes" $(PARALLEL)

@@ -30,7 +30,7 @@ def save(estimator: Any, path: str | os.PathLike) -> None:
     Parameters
     ----------
     estimator : OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer
-        Fitted, or stopped by an interrupt.
+        Fitted, or stopped by an interrupt; one that trains on a cluster is saved as the one for one machine.
     path : str or os.PathLike
         A zip file if it ends with ``.zip``, a folder otherwise.
 
@@ -62,6 +62,8 @@ def save(estimator: Any, path: str | os.PathLike) -> None:
     >>> (later.predict([[3.0]]) == trained.predict([[3.0]])).all()
     np.True_
     """
+    if hasattr(estimator, "to_local"):  # a cluster is not saved
+        estimator = estimator.to_local()
     kind = type(estimator).__name__
     if kind not in KINDS:
         raise TypeError(f"save takes {' or '.join(KINDS)}, not {kind}.")
