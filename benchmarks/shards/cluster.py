@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import os
-import pickle
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 
 import cloudpickle
 import numpy as np
+from dask import delayed
 from distributed import Client, LocalCluster
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.distributed import average_arrays, average_trainers
+from ortlearn.distributed import DaskOrtGradientOptimizer, average_arrays
 
-__all__ = ["BATCH", "ROWS_OF_SHARD", "SCALED", "Times", "measure", "n_weights", "pass_of", "round_of"]
+__all__ = [
+    "BATCH",
+    "ROWS_OF_SHARD",
+    "SCALED",
+    "Times",
+    "measure",
+    "n_weights",
+    "round_of",
+    "seconds_of_passes",
+]
 
 #: Bytes of a model with its states, and shards, of the rounds that are measured; rounds of each.
 SIZES, COUNTS, ROUNDS = (1_000, 100_000, 1_000_000, 10_000_000), (2, 8, 32), 15
@@ -34,8 +43,10 @@ SHAPES = (
     (200, (256, 128)),
     (500, (512, 256)),
 )
-#: The model of the passes over two shards, rows of a shard, turns, rows of a batch.
-SCALED, ROWS_OF_SHARD, PASSES, BATCH = (100, (100, 50)), 200_000, 12, 256
+#: The model of the passes over two shards, rows of a shard, passes of a training, turns, rows of a batch.
+SCALED, ROWS_OF_SHARD, PASSES, TURNS, BATCH = (100, (100, 50)), 200_000, 5, 4, 256
+#: Seconds after which rounds of one kind are enough.
+LONG = 8.0
 
 
 @dataclass(frozen=True)
@@ -47,7 +58,7 @@ class Times:
     rounds : list of (int, int, float)
         Shards, bytes of a model, and seconds of the fastest round: other programs only add to it.
     one, two : list of float
-        Seconds of passes on one process, and on two, in turns.
+        Seconds of the fastest pass of a training on one process, and on two, in turns.
     rows : list of (int, int, float)
         Columns, weights, and seconds of a row.
     load : float
@@ -119,44 +130,15 @@ def seconds_of_row(columns: int, layers: tuple[int, ...], n_rows: int = 20_000) 
     return min(record["seconds"] for record in model.history_[1:]) / n_rows
 
 
-def trained(packed: bytes, shard: tuple[np.ndarray, np.ndarray], total: int) -> bytes:
-    """Return the model after a pass over a shard."""
-    return pickle.dumps(pickle.loads(packed).partial_fit(*shard, total_weight=total))
-
-
-def pass_of(
-    client: Any, model: OrtGradientOptimizer, shards: list[Any], sizes: list[int]
-) -> OrtGradientOptimizer:
-    """Return the model after a pass over shards that lie on the workers.
-
-    Parameters
-    ----------
-    client : distributed.Client
-        Cluster.
-    model : OrtGradientOptimizer
-        Model that has seen some rows.
-    shards : list of distributed.Future
-        Features and labels of each shard.
-    sizes : list of int
-        Their rows.
-
-    Returns
-    -------
-    OrtGradientOptimizer
-        Mean of the trained copies, weighted by rows.
-    """
-    packed = client.submit(same, pickle.dumps(model), pure=False)
-    futures = [client.submit(trained, packed, shard, sum(sizes), pure=False) for shard in shards]
-    return average_trainers([pickle.loads(one) for one in client.gather(futures)], sizes)
-
-
-def timed(action: Callable[[], Any], count: int) -> Iterator[float]:
-    """Yield the seconds of some calls after a first one."""
+def fastest(action: Callable[[], Any], count: int) -> float:
+    """Return the seconds of the fastest of some calls after a first one, of fewer where they take long."""
     action()
-    for _ in range(count):
-        begun = time.perf_counter()
+    times: list[float] = []
+    while len(times) < count and (len(times) < 3 or sum(times) < LONG):
+        begun = perf_counter()
         action()
-        yield time.perf_counter() - begun
+        times.append(perf_counter() - begun)
+    return min(times)
 
 
 def measure_rounds(client: Any) -> list[tuple[int, int, float]]:
@@ -165,30 +147,47 @@ def measure_rounds(client: Any) -> list[tuple[int, int, float]]:
     for size in SIZES:
         arrays = {"weights": np.zeros(size // 4, np.float32)}
         for count in COUNTS:
-            seconds = list(timed(lambda a=arrays, c=count: round_of(client, a, c), ROUNDS))
-            found.append((count, size, min(seconds)))
+            seconds = fastest(lambda a=arrays, c=count: round_of(client, a, c), ROUNDS)
+            found.append((count, size, seconds))
     return found
 
 
-def measure_passes() -> tuple[list[float], list[float]]:
-    """Return seconds of passes over two shards on one process and on two, in turns."""
+def seconds_of_passes(client: Client, n_rows: int, n_passes: int) -> list[float]:
+    """Return the seconds of passes over two shards that are made on the workers, without the first one.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Cluster.
+    n_rows : int
+        Rows of a shard.
+    n_passes : int
+        Passes, 2 or more.
+
+    Returns
+    -------
+    list of float
+        Seconds, rounds included.
+    """
     columns, layers = SCALED
-    parts, sizes = [samples(ROWS_OF_SHARD, columns, seed) for seed in range(2)], [ROWS_OF_SHARD] * 2
-    X, y = parts[0][0][:BATCH], parts[0][1][:BATCH]
-    begun = model_of(layers).partial_fit(X, y, [0, 1], total_weight=sum(sizes))
-    seconds: tuple[list[float], list[float]] = ([], [])
+    shards = [delayed(samples)(n_rows, columns, seed) for seed in range(2)]
+    local = model_of(layers).set_params(max_iter=n_passes, keep_better=False)
+    parameters = {name: value for name, value in local.get_params(deep=False).items() if name != "estimator"}
+    model = DaskOrtGradientOptimizer(local.estimator, client=client, **parameters).fit(shards)
+    return [record["seconds"] for record in model.history_[1:]]
+
+
+def measure_passes() -> tuple[list[float], list[float]]:
+    """Return seconds of the fastest pass of some trainings on one process and on two, in turns."""
+    found: tuple[list[float], list[float]] = ([], [])
     with ExitStack() as stack:
-        passes = []
-        for count in (1, 2):
-            client = stack.enter_context(Client(stack.enter_context(local_cluster(count))))
-            workers = list(client.scheduler_info()["workers"])
-            shards = [client.scatter(part, workers=[workers[k % count]]) for k, part in enumerate(parts)]
-            passes.append(lambda c=client, s=shards: pass_of(c, begun, s, sizes))
-        turns = [timed(action, PASSES) for action in passes]
-        for _ in range(PASSES):
-            for turn, values in zip(turns, seconds, strict=True):
-                values.append(next(turn))
-    return seconds
+        clients = [Client(stack.enter_context(local_cluster(count))) for count in (1, 2)]
+        for client in clients:
+            stack.enter_context(client)
+        for _ in range(TURNS):
+            for client, values in zip(clients, found, strict=True):
+                values.append(min(seconds_of_passes(client, ROWS_OF_SHARD, PASSES)))
+    return found
 
 
 def local_cluster(n_workers: int) -> LocalCluster:

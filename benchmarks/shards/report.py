@@ -71,6 +71,8 @@ def _one_machine(runs: Sequence[Run], run: Run) -> Run:
 
 def _relative(runs: Sequence[Run], some: Sequence[Run]) -> str:
     """Return the mean of the last losses, as a multiple of one machine's."""
+    if not some:
+        return "not run"
     with np.errstate(invalid="ignore"):
         value = float(np.mean([run.losses[-1] / _one_machine(runs, run).losses[-1] for run in some]))
     return "diverges" if not np.isfinite(value) else f"{value:.2f}" if value < 99.995 else f"{value:.0f}"
@@ -131,7 +133,7 @@ def losses_table(runs: Sequence[Run], by_label: bool = False) -> str:
         "|---|---|" + "---:|" * len(counts),
     ]
     for problem in _names(shown, "problem"):
-        for strategy in _names(shown, "strategy"):
+        for strategy in _names(_only(shown, problem=problem), "strategy"):
             cells = []
             for count in counts:
                 of_cell = _only(shown, problem=problem, strategy=strategy, n_shards=count)
@@ -160,10 +162,13 @@ def passes_table(runs: Sequence[Run]) -> str:
         "|---|---|" + "---:|" * len(counts),
     ]
     for problem in _names(shown, "problem"):
-        for strategy in _names(shown, "strategy"):
+        for strategy in _names(_only(shown, problem=problem), "strategy"):
             cells = []
             for count in counts:
                 of_cell = _only(shown, problem=problem, strategy=strategy, n_shards=count)
+                if not of_cell:
+                    cells.append("not run")
+                    continue
                 found = {}
                 for scale in _names(of_cell, "scale"):
                     some = _only(of_cell, scale=scale)

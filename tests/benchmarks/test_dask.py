@@ -1,13 +1,10 @@
 """What is measured on a Dask cluster, and the tables of it."""
 
-import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.neural_network import MLPClassifier
-
-from ortlearn.distributed import average_trainers
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,15 +33,17 @@ def test_a_round_is_the_mean_of_its_shards(parts, client):
     np.testing.assert_allclose(found["weights"], [2.0, 3.0])
 
 
-def test_a_pass_is_that_of_the_same_loop_without_a_cluster(parts, client):
-    cluster = parts[1]
-    shards = [cluster.samples(count, 12, seed) for seed, count in enumerate((300, 200))]
-    begun = cluster.model_of((5,)).partial_fit(shards[0][0][:50], shards[0][1][:50], [0, 1], total_weight=500)
-    found = cluster.pass_of(client, begun, client.scatter(shards), [300, 200])
-    alone = [pickle.loads(pickle.dumps(begun)).partial_fit(*shard, total_weight=500) for shard in shards]
-    expected = average_trainers(alone, [300, 200]).trained_coef_
-    for name, array in found.trained_coef_.items():
-        np.testing.assert_array_equal(array, expected[name])
+def test_passes_are_timed_without_the_first_one(parts, client):
+    seconds = parts[1].seconds_of_passes(client, 600, 3)
+    assert len(seconds) == 2 and all(0 < value < 60 for value in seconds)
+
+
+def test_the_fastest_of_some_calls(parts, monkeypatch):
+    cluster, calls = parts[1], []
+    times = iter([0.0, 5.0, 10.0, 12.0, 20.0, 24.0, 30.0, 31.0])
+    monkeypatch.setattr(cluster, "perf_counter", lambda: next(times))
+    assert cluster.fastest(lambda: calls.append(1), 9) == 2.0  # 5, 2 and 4 seconds are enough
+    assert len(calls) == 4
 
 
 def test_numbers_of_weights(parts):
@@ -68,8 +67,16 @@ def test_tables(parts):
     times = cluster.Times(rounds, [2.0, 2.2, 1.9], [1.0, 1.1, 1.0], rows, 0.5)
     text = bench.page_part(times, "2026-01-01")
     assert "| 1,000 | 5 | 8.02 |" in text and "| 10,000,000 | 45 | 168 |" in text
-    assert "a ratio of **1.90**" in text and "are 1.90 to 2.00, 2.00 in the median" in text
+    assert "a ratio of **1.90**, of" in text and "are 1.90 to 2.00." in text
     assert "load average 0.5 before it" in text and bench.costs_of(times).efficiency == pytest.approx(0.95)
     assert "A sum of 4.00 ms, 0.50 ms for each shard and 2.00 ms for each megabyte" in text
     lines = [line for line in text.splitlines() if "shards; what a pass teaches |" in line]
     assert len(lines) == 5 and "| 2 | " not in "".join(lines)
+
+
+def test_a_busy_machine_tells_nothing_of_two_processes(parts):
+    bench, cluster = parts
+    rounds, rows = [(2, 1000, 0.1), (4, 1000, 0.2)], [(1, 1, 1e-6), (2, 5, 2e-6)]
+    busy = cluster.Times(rounds, [2.0], [2.1], rows, 7.0)
+    assert bench.costs_of(busy).efficiency == 1.0
+    assert "not compared" in bench.ratio_text(busy) and "**" not in bench.page_part(busy, "")
