@@ -8,10 +8,9 @@ import flatbuffers
 import numpy as np
 from onnx import helper
 
-__all__ = ["adapter_bytes"]
-
-#: Identifier and version of the format, ``onnxruntime/lora/adapter_format`` of onnxruntime 1.20 to 1.31.
-IDENTIFIER, FORMAT_VERSION = b"TORT", 1
+#: Identifier and version of the format, ``onnxruntime/lora/adapter_format`` of onnxruntime 1.20 to 1.31. The
+#: adapter and its model have versions of their own, which nothing reads.
+IDENTIFIER, VERSION = b"TORT", 1
 #: Fields of a parameter: name, dims, data_type, raw_data; of an adapter: three versions and the parameters.
 NAME, DIMS, DATA_TYPE, RAW_DATA = range(4)
 FORMAT, ADAPTER, MODEL, PARAMETERS = range(4)
@@ -19,29 +18,10 @@ FORMAT, ADAPTER, MODEL, PARAMETERS = range(4)
 ALIGNMENT = 8
 
 
-def adapter_bytes(arrays: Mapping[str, np.ndarray], version: int = 1, model_version: int = 1) -> bytes:
-    """Return the content of an adapter file.
+def adapter_bytes(arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Return the content of an adapter file with values by the names of the inputs that they are for.
 
     onnxruntime 1.20 and later reads it (``LoraAdapter.Load``, ``AdapterFormat.read_adapter``).
-
-    Parameters
-    ----------
-    arrays : mapping of str to ndarray
-        Values by the names of the inputs of the model that they are for.
-    version, model_version : int, default=1
-        Numbers that the file carries, for those who read it.
-
-    Returns
-    -------
-    bytes
-        Content.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ortlearn.onnx_files.adapter_files import adapter_bytes
-    >>> adapter_bytes({"w.lora_A": np.ones((2, 1), np.float32)})[4:8]
-    b'TORT'
     """
     builder = flatbuffers.Builder(1024)
     parameters = [_parameter(builder, name, array) for name, array in sorted(arrays.items())]
@@ -50,8 +30,8 @@ def adapter_bytes(arrays: Mapping[str, np.ndarray], version: int = 1, model_vers
         builder.PrependUOffsetTRelative(parameter)
     vector = builder.EndVector()
     builder.StartObject(4)
-    for slot, number in ((FORMAT, FORMAT_VERSION), (ADAPTER, version), (MODEL, model_version)):
-        builder.PrependInt32Slot(slot, number, 0)
+    for slot in (FORMAT, ADAPTER, MODEL):
+        builder.PrependInt32Slot(slot, VERSION, 0)
     builder.PrependUOffsetTRelativeSlot(PARAMETERS, vector, 0)
     builder.Finish(builder.EndObject(), file_identifier=IDENTIFIER)
     return bytes(builder.Output())

@@ -23,23 +23,8 @@ def with_adapters(
     """Return a graph with adapters, which are zero.
 
     A product x W by a matrix becomes ``x W + scale (x A) B``, so that no gradient of W is computed. Other
-    weights, those of convolutions and those that several nodes read, become ``W + scale A B``.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Graph with the weights in its main graph.
-    adapters : sequence of Adapter
-        Adapters, under names that no tensor has.
-    shapes : mapping of str to sequence of int
-        Shapes of the weights.
-    as_inputs : bool, default=False
-        Whether A and B are inputs that need not be given, as adapters of onnxruntime are.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Graph with more nodes, and the initializers A and B.
+    weights, those of convolutions and those that several nodes read, become ``W + scale A B``. ``as_inputs``
+    makes A and B inputs that need not be given, as adapters of onnxruntime are.
     """
     graph, own = model.graph, {adapter.weight: adapter for adapter in adapters}
     names = graph_names(graph) | {name for adapter in adapters for name in (adapter.a, adapter.b)}

@@ -17,8 +17,6 @@ from ..graphs.name_patterns import matches_pattern
 from ..graphs.nodes import all_nodes, attribute
 from ..models.weight import Weight
 
-__all__ = ["Adapter", "LoRA"]
-
 #: What has weights that are matrices.
 ADAPTABLE = "a matrix product, a convolution or a recurrent layer"
 
@@ -93,30 +91,10 @@ class LoRA(BaseEstimator):
     def adapters(
         self, model: ModelProto, weights: Mapping[str, Weight], original_names: Mapping[str, str]
     ) -> list[Adapter]:
-        """Return the adapters of the weights of a graph.
+        """Return the adapters of the weights of a graph; patterns may be of their original names, too.
 
-        Parameters
-        ----------
-        model : onnx.ModelProto
-            Graph.
-        weights : mapping of str to Weight
-            Its weights.
-        original_names : mapping of str to str
-            Names that patterns may be of, too.
-
-        Returns
-        -------
-        list of Adapter
-            Adapters, in the order of the weights.
-
-        Raises
-        ------
-        NoTrainableWeightError
-            If no weight has room for an adapter, or if a pattern matches none.
-        ConversionError
-            If the rank is larger than a weight that a pattern matches has rows or columns.
-        InvalidParameterError
-            If a parameter is invalid.
+        A NoTrainableWeightError says that no weight has room for an adapter, or that a pattern matches none,
+        a ConversionError that the rank is larger than a weight that a pattern matches has rows or columns.
         """
         self._validate_params()
         shapes = {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
@@ -130,10 +108,10 @@ class LoRA(BaseEstimator):
             chosen = _matched(self.target, known, weights, original_names)
             self._check_rank([(original_names.get(n, n), shapes[n], known[n]) for n in chosen])
         if not chosen:
+            described = {original_names.get(name, name): shapes[name] for name in known}
             raise NoTrainableWeightError(
-                f"No weight of {ADAPTABLE} is larger than its adapter of rank "
-                f"{self.rank} would be, among {_described(known, shapes, original_names)}: lower the rank, "
-                "or train weights as they are (lora=None)."
+                f"No weight of {ADAPTABLE} is larger than its adapter of rank {self.rank} would be, among "
+                f"{described}: lower the rank, or train weights as they are (lora=None)."
             )
         turned = {name for node in all_nodes(model.graph) if _is_turned(node) for name in node.input}
         return [
@@ -155,28 +133,17 @@ class LoRA(BaseEstimator):
 
 @dataclass(frozen=True)
 class Adapter:
-    """What is added to a weight W: ``scale * A B``, transposed where W has its outputs first.
+    """What is added to a weight W: ``scale * A B``, transposed where W has its outputs first."""
 
-    Attributes
-    ----------
-    weight, a, b : str
-        Names of W, A of shape (..., n_inputs, rank) and B of shape (..., rank, n_outputs).
-    scale : float
-        Factor.
-    rank : int
-        Columns of A.
-    transposed : bool
-        Whether the number of outputs comes first in the shape of W.
-    matrix : tuple of int
-        Shape of W as a matrix, or as a stack of them.
-    """
-
+    #: Names of W, A of shape (..., n_inputs, rank) and B of shape (..., rank, n_outputs).
     weight: str
     a: str
     b: str
     scale: float
     rank: int
+    #: Whether the number of outputs comes first in the shape of W.
     transposed: bool
+    #: Shape of W as a matrix, or as a stack of them.
     matrix: tuple[int, ...]
 
     @property
@@ -246,9 +213,3 @@ def _others(
         f" It matches {', '.join(matched)}, of which no low-rank adapter is defined: train them as they are, "
         "by weights_to_train."
     )
-
-
-def _described(
-    names: Collection[str], shapes: Mapping[str, tuple[int, ...]], original_names: Mapping[str, str]
-) -> dict[str, tuple[int, ...]]:
-    return {original_names.get(name, name): shapes[name] for name in names}

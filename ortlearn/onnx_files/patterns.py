@@ -7,8 +7,6 @@ from typing import Any
 
 from ..graphs.view import GraphView
 
-__all__ = ["PatternView"]
-
 COMMUTATIVE = {"Add", "Equal", "Max", "Mul"}
 
 
