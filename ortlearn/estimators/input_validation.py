@@ -25,6 +25,7 @@ from ..preprocessing.columns import (
     column_kind,
     column_values,
     count_rows,
+    holds_arrays,
     is_frame,
     shape_of,
     with_readable_names,
@@ -185,11 +186,13 @@ def _as_one_array(X: Any) -> Any:
             f"X is a {type(X).__name__}, which has two dimensions: pass an array of the shape of the input."
         )
     shape_of(X, "X")
-    return np.asarray(X)
+    return np.asarray(list(X) if holds_arrays(X) else X)
 
 
 def _read_numbers(problem: Problem, X: Any, features: InputFeatures, rows: Any) -> Any:
     schema, was_read = problem.trainable.entry.schema, rows is not None
+    if not was_read and (isinstance(X, list) or holds_arrays(X)):
+        shape_of(X, "X")
     if not was_read:
         _check_are_numbers(X)
     if rows is None or rows.dtype != schema.float_dtype:

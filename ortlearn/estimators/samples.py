@@ -11,7 +11,7 @@ from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
 
-from ..preprocessing.columns import as_array_like, count_rows
+from ..preprocessing.columns import as_array_like, count_rows, shape_of
 from .configuration import Configuration
 from .label_arrays import check_weights_of_positions, with_masked_labels
 from .targets import check_labels
@@ -61,7 +61,7 @@ class Samples:
 def flat_weights(sample_weight: Any) -> Any:
     """Return sample weights as a vector where they are a column; anything else as it is."""
     weights = as_array_like(sample_weight, "sample_weight")
-    if weights is None or np.ndim(weights) != 2 or np.shape(weights)[1] != 1:
+    if weights is None or len(shape := shape_of(weights, "sample_weight")) != 2 or shape[1] != 1:
         return weights
     return np.asarray(weights).ravel()
 

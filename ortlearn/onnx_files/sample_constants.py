@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import onnx
-from onnx import ModelProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper, shape_inference
+from onnx import ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, helper, numpy_helper
 
 from ..graphs import GraphBuilder, graph_names, node_inputs, opset_versions, subgraphs
 from ..graphs.editing import with_fields
@@ -29,7 +29,7 @@ def with_following_constants(model: ModelProto, number: int | None) -> tuple[Mod
 
     The dimension of a constant shape of Reshape that holds the samples becomes -1, and that of Expand 1.
     Constants that are joined with tensors of all samples, and initial states of recurrent operators, are
-    repeated for each of them.
+    repeated for each of them. A Squeeze of all dimensions of size one leaves that of the samples.
 
     ``number`` is None where the file takes any number of samples: its constant shapes are right then.
     """
@@ -39,13 +39,15 @@ def with_following_constants(model: ModelProto, number: int | None) -> tuple[Mod
         start, constants = len(op.nodes), len(op.initializers)
         new = _with_repeated_inputs(op, node, sizes)
         new = _with_free_shape(op, node, sizes) if new is None and number is not None else new
+        new = _with_axes(op, node, sizes) if node.op_type == "Squeeze" else new
         op.nodes.append(node if new is None else new)
         sizes.add_constants(op.initializers[constants:])
         for added in op.nodes[start:]:
             if not sizes.add(added) and failing is None:
                 failing = node
-    model = with_fields(model, node=op.nodes, initializer=[*model.graph.initializer, *op.initializers])
-    return model, failing
+    outputs = [_with_rank(value, sizes.of(value.name)) for value in model.graph.output]
+    own = [*model.graph.initializer, *op.initializers]
+    return with_fields(model, node=op.nodes, initializer=own, output=outputs), failing
 
 
 class _Sizes:
@@ -115,10 +117,10 @@ class _Sizes:
         data = {name: numpy_helper.from_array(values[name], name) for name in read if name in values}
         imports = [helper.make_opsetid(key, version) for key, version in self._versions.items()]
         try:
-            made = shape_inference.infer_node_outputs(
+            made = onnx.shape_inference.infer_node_outputs(
                 schema, node, {name: types[name] for name in read}, data, None, imports, self._ir_version
             )
-        except shape_inference.InferenceError:
+        except onnx.shape_inference.InferenceError:
             return False
         types.update(made)
         return node.op_type != "Reshape" or _same_size(types.get(node.input[0]), types.get(node.output[0]))
@@ -187,6 +189,24 @@ def _with_free_shape(op: GraphBuilder, node: NodeProto, sizes: _Sizes) -> NodePr
     if new == target.tolist():
         return None
     return copy_node(node, [node.input[0], op.constant(np.array(new, dtype=np.int64))])
+
+
+def _with_axes(op: GraphBuilder, node: NodeProto, sizes: _Sizes) -> NodeProto | None:
+    """Return a Squeeze of the dimensions that are one for any number of samples, None where it names some."""
+    known = sizes.of(node.input[0])
+    if len(node.input) > 1 or node.attribute or known is None or None in known[1]:
+        return None
+    axes = [axis for axis, size in enumerate(known[1]) if size == 1]
+    return copy_node(node, [node.input[0], op.constant(np.array(axes, dtype=np.int64))]) if axes else None
+
+
+def _with_rank(value: ValueInfoProto, known: Sizes | None) -> ValueInfoProto:
+    """Return an output with the dimensions that it has, where the file declares more or fewer of them."""
+    kind = value.type.tensor_type
+    if known is None or not kind.HasField("shape") or len(kind.shape.dim) == len(known[1]):
+        return value
+    shape = [None if one != more else more for one, more in zip(*known, strict=True)]
+    return helper.make_tensor_value_info(value.name, kind.elem_type, shape)
 
 
 def _with_repeated_inputs(op: GraphBuilder, node: NodeProto, sizes: _Sizes) -> NodeProto | None:

@@ -67,16 +67,24 @@ def _checked_sparse(X: Any) -> Any:
 
 def shape_of(values: Any, name: str) -> tuple[int, ...]:
     """Return the shape of an array-like; a ValueError where its samples differ in shape."""
-    if hasattr(values, "shape"):
+    if hasattr(values, "shape") and not holds_arrays(values):
         return tuple(values.shape)
     try:
-        return np.shape(values)
+        return np.shape(list(values) if hasattr(values, "shape") else values)
     except ValueError as error:
+        lengths = sorted({len(value) for value in values if hasattr(value, "__len__")})
+        known = f", lengths of {lengths[0]} to {lengths[-1]}" if len(lengths) > 1 else ""
         raise ValueError(
-            f"The samples of {name} have other shapes than one another: pad them to one shape, and "
-            "tell which places count by an input of the model for a mask, and by a sample_weight of the "
-            "shape of y."
+            f"The samples of {name} have other shapes than one another{known}: pad them to one shape, by "
+            "numpy.pad. Positions of padding do not count where sample_weight, of the shape of y, is zero, "
+            "nor where an input of the model masks them."
         ) from error
+
+
+def holds_arrays(values: Any) -> bool:
+    """Return whether an array holds objects that are arrays or lists."""
+    is_flat = isinstance(values, np.ndarray) and values.dtype.kind == "O" and values.ndim == 1
+    return is_flat and len(values) > 0 and isinstance(values[0], np.ndarray | list | tuple)
 
 
 def as_columns(X: Any) -> Any:

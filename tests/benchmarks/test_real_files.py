@@ -77,4 +77,4 @@ def test_shortfalls_and_the_page():
     ]
     text = page([(source("a"), good), (source("b"), bad)])
     assert "| a | magika | Apache-2.0 | 18 | MatMul | right | 1e-04 | yes | 3.0 |" in text
-    assert "Files of wheels: 2, 1 with a right derivative, 1 trained." in text
+    assert "Files of wheels: 2, 1 without weights, 1 with a right derivative, 1 trained." in text

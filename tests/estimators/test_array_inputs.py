@@ -42,6 +42,8 @@ def test_memory_maps_are_not_copied(either, tmp_path):
     assert np.shares_memory(two._fitted.read(mapped).arrays["x"], mapped)
 
 
+UNEQUAL = np.empty(12, dtype=object)
+UNEQUAL[:] = [np.ones((1 + i % 2, 3)) for i in range(12)]
 BAD = {
     "rank of X": ("pixels", {"X": np.ones((12, 60))}, r"X has the shape \(12, 60\), the model is expecting"),
     "size of X": ("pixels", {"X": np.ones((12, 3, 6, 5))}, r"X has the shape \(12, 3, 6, 5\)"),
@@ -49,12 +51,15 @@ BAD = {
     "lengths": (
         "steps",
         {"X": [np.ones((1 + i % 2, 3)) for i in range(12)]},
-        "X have other shapes.*pad them",
+        "X have other shapes than one another, lengths of 1 to 2: pad them.*sample_weight, of the shape of y",
     ),
+    "lengths in an array": ("steps", {"X": UNEQUAL}, "X have other shapes.*lengths of 1 to 2: pad them"),
     "texts": ("steps", {"X": np.full((12, 5, 3), "a")}, "X must hold numbers"),
     "rank of y": ("pixels", {"y": np.zeros((12, 30), int)}, r"\(n, h, w\) for scores \(n, k, h, w\)"),
     "size of y": ("transposed_steps", {"y": np.zeros((12, 4), int)}, r"y has the shape \(12, 4\)"),
     "lengths of y": ("steps", {"y": [[0] * (1 + i % 2) for i in range(12)]}, "y have other shapes.*pad them"),
+    "lengths of y in an array": ("steps", {"y": UNEQUAL}, "y have other shapes.*lengths of 1 to 2"),
+    "lengths of weights": ("steps", {"sample_weight": UNEQUAL}, "sample_weight have other shapes.*pad them"),
     "classes": ("pixels", {"y": np.arange(12 * 30).reshape(12, 6, 5)}, "4 scores for the classes"),
     "elements": ("forecast", {"y": np.zeros((12, 6, 2))}, r"y has the shape \(12, 6, 2\).*\(n, 2, 6\)"),
     "NaN in y": ("forecast", {"y": np.full((12, 2, 6), np.nan)}, "y contains NaN"),
@@ -187,3 +192,23 @@ def test_many_images_are_run_in_chunks(either, monkeypatch):
     monkeypatch.setattr("ortlearn.estimators.row_chunks.CHUNK_BYTES", 3 * X[0].nbytes)
     np.testing.assert_allclose(trained.predict_proba(X), whole[0], rtol=1e-5)
     np.testing.assert_allclose(trained.losses(X, y), whole[1], rtol=1e-5)
+
+
+def test_lengths_of_rows_of_a_matrix(either):
+    file = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]> g (float[N,T] x) => (float[N,1] y)
+        <float[1,1] w = {1}, int64[1] a = {1}> { m = ReduceMean (x, a) y = MatMul (m, w) }""")
+    rows = [np.ones(1 + i % 3) for i in range(6)]
+    with pytest.raises(ValueError, match="X have other shapes than one another, lengths of 1 to 3: pad them"):
+        either(file).fit(rows, np.ones(6))
+    trained = either(file, max_iter=1).fit(np.ones((6, 3)), np.ones(6))
+    with pytest.raises(ValueError, match="X have other shapes than one another, lengths of 1 to 3: pad them"):
+        trained.predict(rows)
+
+
+def test_an_array_of_arrays_is_one_array(either):
+    file = FILES["steps"]
+    X, y = file.samples(12, np.float64)
+    arrays = np.empty(12, dtype=object)
+    arrays[:] = list(X)
+    one, two = (trainer(either, file).fit(rows, y) for rows in (X, arrays))
+    np.testing.assert_array_equal(one.predict(X), two.predict(arrays))

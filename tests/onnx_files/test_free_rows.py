@@ -163,3 +163,18 @@ def test_a_state_for_all_samples():
     given = trained.get_trained_onnx()
     assert given.graph.input == model.graph.input
     np.testing.assert_array_equal(trained.predict(rows[:1]), trained.predict(rows)[:1])
+
+
+def test_an_output_declared_as_of_one_sample(run_onnx):
+    """As ``model(x).squeeze()`` is exported: a number for one sample, a vector for more."""
+    file = of_one(
+        "z = MatMul (x, w) s = Squeeze (z) y = Sigmoid (s)", "float[N,1,8] x", "float y", w=WEIGHT[:, :1]
+    )
+    rows = rng.normal(size=(9, 1, 8)).astype(np.float32)
+    options = {"warm_start": True, "max_iter": 2, "learning_rate": 1e-3}
+    trained = OrtGradientOptimizer(file, **options).fit(rows, np.linspace(0, 1, 9))
+    given = trained.get_trained_onnx()
+    assert given.graph.output == file.graph.output and given.graph.node == file.graph.node
+    assert trained.predict(rows[:1]).shape == (1,)
+    for part in (rows, rows[:1]):
+        np.testing.assert_allclose(np.ravel(run_onnx(given, part)[0]), trained.predict(part), rtol=1e-5)
