@@ -36,6 +36,7 @@ PACKAGES = {
         TEXTS,
         32,
     ),
+    "classes": (LogisticRegression(), "Adam", X / 10, np.digitize(y, [0.3, 1.0]), 32),
     "averages": (
         MLPRegressor(hidden_layer_sizes=(8,), max_iter=2),
         LearningRateSGD(eta0=0.05),
