@@ -65,6 +65,8 @@ export class Trainer {
     const width = size(shape.slice(1));
     const rows = n !== null && n !== flat.length ? n : flat.length / width;
     if (rows * width !== flat.length || !Number.isInteger(rows)) fail(`${name} must be of shape [${shape}] (null: any number), and has ${flat.length} values.`);
+    const wrong = Array.from(flat).find((value) => (type === "string") !== (typeof value === "string"));
+    if (wrong !== undefined) fail(`${name} must be of type ${type}, and has ${JSON.stringify(wrong)}.`);
     const numbers = type === "int64" ? Array.from(flat, (value) => BigInt(value)) : Array.from(flat);
     return new this.ort.Tensor(type, ARRAYS[type].from(numbers), [rows, ...shape.slice(1)]);
   }

@@ -66,6 +66,11 @@ def test_a_wrong_shape_is_told(packages):
     assert "must be of shape [,5]" in message(packages["logistic"], [[1, 2]], ["low"])
 
 
+def test_a_wrong_type_is_told(packages):
+    told = message(packages["logistic"], [[1, 2, "three", 4, 5]], ["low"])
+    assert 'X must be of type float32, and has "three"' in told
+
+
 def test_another_format_is_refused(packages, tmp_path):
     folder = broken(packages, tmp_path)
     manifest = json.loads((folder / "training.json").read_text())
