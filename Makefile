@@ -24,7 +24,7 @@ PARALLEL := -q -n auto --maxprocesses 4 --dist worksteal
 test test-slow test-others: export OMP_NUM_THREADS = 1
 test test-slow test-others: export OPENBLAS_NUM_THREADS = 1
 
-.PHONY: demo demo-dask test mutation faults audit test-slow test-others test-runtimes test-all test-3.11 test-3.12 test-3.13 lint format bench against-torch coverage real-files docs clean
+.PHONY: demo demo-dask test mutation faults audit test-slow test-others test-runtimes test-openvino test-all test-3.11 test-3.12 test-3.13 lint format bench against-torch coverage real-files docs clean
 
 $(STAMP): setup.cfg pyproject.toml $(PLUGIN)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -57,7 +57,7 @@ demo-dask: $(STAMP)
 	$(BIN)/python examples/demo_dask.py
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow and not runtimes" $(PARALLEL)
+	$(BIN)/python -m pytest -m "not slow and not runtimes and not openvino" $(PARALLEL)
 
 # Changes plugins by 1 %, one at a time; fails where no test notices. MUTATION="'rule:*'" changes all rules.
 mutation: $(OTHERS_STAMP)
@@ -84,6 +84,13 @@ test-runtimes: $(STAMP)
 	    (cd runtimes/$$runner && npm install --ignore-scripts --no-audit --no-fund --no-package-lock --loglevel=error) || exit 1; \
 	    done; else echo "npm is not installed: tests in Node and in a browser are skipped."; fi
 	$(BIN)/python -m pytest tests/runtimes
+
+# Trainings on OpenVINO, on the CPU: the build of onnxruntime that has it, and the plugin beside the newest one.
+test-openvino: PYTHON := $(or $(call find_python,3.12 3.11),$(PYTHON))
+test-openvino:
+	for extra in openvino openvino-plugin; do \
+	    $(MAKE) .venv-$$extra/.installed VENV=.venv-$$extra PYTHON=$(PYTHON) EXTRA=$$extra && \
+	    .venv-$$extra/bin/python -m pytest -q tests/openvino || exit 1; done
 
 # Estimators of XGBoost, CatBoost, imbalanced-learn and category_encoders, which make test skips without them.
 test-others: $(OTHERS_STAMP)

@@ -27,6 +27,7 @@ __all__ = [
     "OmittedWarning",
     "PluginError",
     "PrecisionWarning",
+    "ProviderWarning",
     "SavedFileError",
     "SourceError",
     "StartKeptWarning",
@@ -119,6 +120,10 @@ class GradientWarning(UserWarning):
 
 class FallbackWarning(UserWarning):
     """A step of a pipeline has no ONNX form: it stays in scikit-learn, and the ONNX model begins after it."""
+
+
+class ProviderWarning(UserWarning):
+    """The CPU runs a graph that the execution provider of ``device`` cannot run, or computes wrongly."""
 
 
 class FidelityWarning(UserWarning):

@@ -36,6 +36,8 @@ class Explanation:
         Why nothing can be trained; empty where something can.
     objective : str
         What is minimised by default; empty where nothing can be trained.
+    execution : str
+        What runs where, of a trainer that was fitted on another ``device`` than the CPU.
 
     Examples
     --------
@@ -52,10 +54,11 @@ class Explanation:
     rows: list[Fact]
     problem: str = ""
     objective: str = ""
+    execution: str = ""
 
     def __str__(self) -> str:
         table = facts_table(self.rows) if self.rows else ""
-        parts = [self.problem, table, self.summary, self.objective]
+        parts = [self.problem, table, self.summary, self.objective, self.execution]
         return "\n".join(part for part in parts if part)
 
     @property
@@ -190,7 +193,20 @@ def explain(
     except ConversionError as error:
         return Explanation(hopeless_steps(source), str(error))
     fitted = None if is_onnx_source(source) else source
-    return Explanation(facts_of(trainable, fitted), objective=_objective(trainable, fitted, X))
+    execution = _execution(estimator_or_onnx)
+    return Explanation(facts_of(trainable, fitted), "", _objective(trainable, fitted, X), execution)
+
+
+def _execution(source: Any) -> str:
+    """Return how many nodes of the graphs of a trainer are run by which execution provider."""
+    if is_onnx_source(source) or not is_trainer(source) or not is_fitted(source) or source.device == "cpu":
+        return ""
+    lines = []
+    for graph, providers in source.get_node_providers().items():
+        counts = {provider: sum(operators.values()) for provider, operators in providers.items()}
+        told = ", ".join(f"{count} nodes on {provider}" for provider, count in counts.items())
+        lines.append(f"graph {graph!r} on device={source.device!r}: {told}")
+    return "\n".join(lines)
 
 
 def _objective(trainable: TrainableModel, fitted: Any, X: Any) -> str:

@@ -20,6 +20,7 @@ from ..penalties import BasePenalty, resolve_penalty
 from ..training import Device, FullBatchStep, LoopSettings, TrainingTask, parse_device
 from ..training.averaging import Averaged
 from ..training.base_step import BaseStep
+from ..training.chosen_step import CheckedFullBatchStep, ChosenStep
 from ..training.rescaling import Rescaled
 from .class_weights import check_no_balanced_weights
 
@@ -121,8 +122,12 @@ class Runtime:
 
     def new_step(self, task: TrainingTask) -> BaseStep | FullBatchStep:
         """Return the training step of a task."""
-        step_class = FullBatchStep if task.update.learning_rate.full_batch else self.step_class
-        return step_class(task, self.device, self.n_jobs)
+        step_class: Any = FullBatchStep if task.update.learning_rate.full_batch else self.step_class
+        if self.device.is_native:
+            return step_class(task, self.device, self.n_jobs)
+        if step_class is FullBatchStep:
+            return CheckedFullBatchStep(task, self.device, self.n_jobs)
+        return ChosenStep(task, self.device, self.n_jobs, step_class)
 
 
 #: Fields of a configuration that are records of several parameters.

@@ -216,6 +216,39 @@ class ExportMethods(FittedEstimator):
             save_model(model, paths[name])
         return paths
 
+    def get_node_providers(self):
+        """Return which execution provider of onnxruntime runs which nodes of the training.
+
+        Returns
+        -------
+        dict of str to dict of str to dict of str to int
+            Numbers of nodes by graph of the training step, execution provider and operator. What a provider
+            leaves to another one costs a copy of tensors to it and back.
+
+        Raises
+        ------
+        NotFittedError
+            If this object is not fitted.
+        DeviceError
+            If ``device`` is another than the CPU, and onnxruntime older than 1.24.
+
+        Examples
+        --------
+        >>> from sklearn.linear_model import SGDRegressor
+        >>> from ortlearn import OrtGradientOptimizer
+        >>> trainer = OrtGradientOptimizer(SGDRegressor(), learning_rate="SGD", max_iter=2)
+        >>> providers = trainer.fit([[0.0], [1.0]], [1.0, 3.0]).get_node_providers()
+        >>> providers["epoch"]["CPUExecutionProvider"]["Loop"]
+        1
+        """
+        from ..training.placement import node_providers
+
+        model = self._model()
+        graphs, runtime = model.graphs(), model.runner.runtime
+        left_out = {"trained", "step"} if "epoch" in graphs else {"trained"}
+        running = {name: graph for name, graph in graphs.items() if name not in left_out}
+        return {n: node_providers(g, runtime.device, runtime.n_jobs) for n, g in running.items()}
+
 
 def _graphs_before_training(configuration: Configuration) -> dict[str, ModelProto]:
     """Return the model, and the graphs of its training step for samples of any number."""

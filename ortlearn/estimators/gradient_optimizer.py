@@ -63,8 +63,9 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
     gradient : {"auto", "rules", "ort"}, default="auto"
         What builds the gradient: our own rules, onnxruntime-training's C++ builder, or our rules
         where they know every operator, else the builder where it is installed.
-    device : str, default="cpu"
-        ``"cpu"``, ``"cuda"`` or ``"cuda:1"``.
+    device : str or (str, dict), default="cpu"
+        ``"cpu"``, ``"cuda"`` or ``"cuda:1"``, or an execution provider of onnxruntime, built in or a plugin,
+        such as ``"openvino"``; a pair has options of the provider, too.
     n_jobs : int, default=None
         Threads of onnxruntime: None is one, -1 all cores. A training on batches whose products are too small
         for several takes one.

@@ -12,8 +12,10 @@ from scipy.sparse import issparse
 
 from ..exceptions import ExecutionError
 from ..graphs import extract_model, initializer_arrays, make_inputs_of, runtime_errors
-from ..training import Columns, make_session
+from ..training import Columns
+from ..training.checked_sessions import open_session
 from ..training.forks import PerProcess
+from ..training.providers import CPU
 from ..training.sparse_products import (
     entry_arrays,
     product_widths,
@@ -61,7 +63,7 @@ class Inference:
         self.problem = problem
         self.model = model
         self.runtime = runtime
-        self.fused = fused and runtime.device.is_cpu
+        self.fused = fused and runtime.device.provider == CPU
         self._calls = PerProcess()
 
     def _run(self, output: str, rows: Any) -> np.ndarray:
@@ -112,13 +114,13 @@ class Inference:
     def _call_on_entries(self, graph: ModelProto) -> BoundedCall | None:
         """Return what runs a graph on entries; None where it does more with X than to multiply it."""
         device, names = self.runtime.device, [self.problem.trainable.input_name]
-        if not device.is_cpu or not sparse_features(graph, names):
+        if not device.reads_entries or not sparse_features(graph, names):
             return None
-        session = make_session(with_sparse_products(graph, names, "rows"), device, 1)
+        session = open_session(with_sparse_products(graph, names, "rows"), device, 1)
         return BoundedCall(session, graph, product_widths(graph, names))
 
     def _session(self, graph: ModelProto) -> Any:
-        return make_session(graph, self.runtime.device, self.runtime.n_jobs)
+        return open_session(graph, self.runtime.device, self.runtime.n_jobs)
 
     def _part(self, *outputs: str, fused: bool) -> ModelProto:
         part = extract_model(self.model, outputs)

@@ -12,18 +12,20 @@ from onnx.external_data_helper import set_external_data
 
 from .._version import __version__
 from ..exceptions import PackageError, SavedFileError
-from ..graphs import extract_model, initializer_arrays, make_inputs_of, map_names
+from ..graphs import extract_model, initializer_arrays, make_initializers_of, make_inputs_of, map_names
 from ..learning_rates import BaseLearningRate, Rates, resolve_learning_rate
 from ..saving.packages import EPOCH, FORMAT, PREDICT, STATE, WEIGHTS
 from ..saving.tensors import pack_tensors, tensor_offsets
 from ..training import Data, TrainingTask
+from ..training.averaging import Averaged, averages, is_averaged
 from ..training.epoch_graph import LOSSES, ORDER
-from ..training.hoisting import needs_hoisting
 from ..training.package_graphs import EVALUATED, SCORE, PackageGraphs, evaluation_graph, package_graphs
-from ..training.step_graphs import OBJECTIVE, RATE, ROWS
+from ..training.package_weights import GIVEN_WEIGHT, with_averages, with_class_weights
+from ..training.step_graphs import OBJECTIVE, RATE, ROWS, SAMPLE_WEIGHT, Carried
 from .base import BaseOrtGradientEstimator
 from .fitted_model import FittedModel
 from .input_validation import read_samples
+from .package_checks import check_package, class_weights
 from .problem import Problem
 from .samples import Samples
 from .starting import data_of
@@ -43,6 +45,30 @@ class _Package:
     graphs: PackageGraphs
     batch_size: int
     rates: list[float]
+    weighted: bool
+    has_class_weights: bool
+
+    @property
+    def weight_input(self) -> str | None:
+        """Input of the training graphs that takes the weights of rows."""
+        if not self.weighted:
+            return None
+        return GIVEN_WEIGHT if self.has_class_weights else SAMPLE_WEIGHT
+
+    @property
+    def carried(self) -> dict[str, Carried]:
+        """Weights and states by name."""
+        return {name: item for name, (item, _) in self.graphs.carried.items()}
+
+    @property
+    def is_averaged(self) -> bool:
+        """Whether means of the weights predict."""
+        return isinstance(self.task.update.learning_rate, Averaged)
+
+    @property
+    def task_of_loss(self) -> TrainingTask:
+        """The task whose loss of rows is evaluated, their classes weighing the same."""
+        return self.task if self.weighted else self.fitted.problem.task(False)
 
 
 def package_of(
@@ -50,6 +76,7 @@ def package_of(
     batch_size: int | None,
     example: tuple[Any, Any] | None,
     learning_rate: Any,
+    weighted: bool = False,
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Return the manifest and the files of the package of a fitted estimator.
 
@@ -68,58 +95,22 @@ def package_of(
         rule.check()
     n_epochs = configuration.stopping.max_iter
     rule = rule.for_epochs(n_epochs)
-    _check(fitted.problem, rule, learning_rate is not None)
-    task = fitted.problem.task(False).changed(learning_rate=rule, gradient="rules")
+    check_package(fitted.problem, rule, learning_rate is not None)
+    table, rates = class_weights(fitted.problem), Rates(rule)
+    averaged = Averaged(rule) if fitted.problem.updates.average else rule
+    task = fitted.problem.task(weighted or table is not None)
+    task = task.changed(learning_rate=averaged, gradient="rules")
     size = configuration.updates.batch_size if batch_size is None else batch_size
     if not isinstance(size, int | np.integer) or size < 1:
         raise ValueError(f"batch_size must be a whole number of at least 1, not {size!r}.")
-    rates = Rates(rule)
-    package = _Package(
-        fitted, task, package_graphs(task, int(size)), int(size), [rates.of(i) for i in range(n_epochs)]
-    )
+    graphs = package_graphs(task, int(size))
+    if table is not None:
+        step, epoch = (with_class_weights(m, task, table, weighted) for m in (graphs.step, graphs.epoch))
+        graphs = replace(graphs, step=step, epoch=epoch)
+    by_epoch = [rates.of(i) for i in range(n_epochs)]
+    package = _Package(fitted, task, graphs, int(size), by_epoch, weighted, table is not None)
     data = _example(package, example)
     return _contents(package, data)
-
-
-def _check(problem: Problem, rule: BaseLearningRate, given: bool) -> None:
-    """Raise an error if a training cannot leave Python."""
-    updates, loss, trainable = problem.updates, problem.loss, problem.trainable
-    advice = 'pass learning_rate="Adam" to export_training, or another rate of batches'
-    if trainable.entry.front is not None:
-        names = ", ".join(type(step).__name__ for _, step in trainable.entry.front.steps)
-        raise PackageError(
-            f"Steps of this model run in scikit-learn, as they have no form in ONNX: {names}. Apply them "
-            "to X beforehand, and export a model without them."
-        )
-    if loss is not None and loss.in_python:
-        raise PackageError(
-            f"{type(loss).__name__} is computed in Python. Write it as a loss plugin, of ONNX operators, or "
-            "choose a built-in one."
-        )
-    if rule.full_batch:
-        raise PackageError(f"{type(rule).__name__} is a solver, which runs in Python: {advice}.")
-    if updates.in_units and not given:
-        raise PackageError(f"The automatic learning rate standardises features in Python: {advice}.")
-    if rule.start() is not None:
-        raise PackageError(
-            f"The schedule of {rule!r} depends on the losses, and a package has a rate for each epoch: "
-            'choose another one, such as learning_rate="cosine".'
-        )
-    if updates.average:
-        raise PackageError("Averages of weights are computed in Python: set average=False and fit again.")
-    head = trainable.head
-    if head is not None and head.target_transformers:
-        raise PackageError(
-            "Labels go through a transformer that runs in scikit-learn: transform y beforehand, and export a "
-            "model without it."
-        )
-    if needs_hoisting(problem.task(False)):
-        raise PackageError(
-            "This model reads text, which a training loop cannot hold: encode it beforehand, and export a "
-            "model of the encoded columns."
-        )
-    if problem.targets.class_weights is not None:
-        raise PackageError("Weights of classes are applied in Python: set class_weight=None and fit again.")
 
 
 def _example(package: _Package, example: tuple[Any, Any] | None) -> Data | None:
@@ -149,13 +140,22 @@ def _contents(package: _Package, data: Data | None) -> tuple[dict[str, Any], dic
     fitted, graphs, trained = package.fitted, package.graphs, package.fitted.trained
     problem, head = fitted.problem, fitted.problem.trainable.head
     weights = initializer_arrays(trained, problem.trainable.trained)
+    if package.is_averaged:
+        weights |= fitted.state.raw_weights or {}
     state = _initial_state(package, weights)
     outputs = _outputs(problem, trained)
     files = {WEIGHTS: pack_tensors(weights), STATE: pack_tensors({**state, EPOCH: np.array(0)})}
-    files[PREDICT] = _with_weights_apart(_predicting(trained, outputs), files[WEIGHTS])
     classes = problem.targets.classes if head is not None and head.task == "classification" else None
-    evaluation = evaluation_graph(package.task, trained, _scored(problem), classes)
+    evaluation = evaluation_graph(package.task_of_loss, trained, _scored(problem), classes)
+    if package.weight_input is not None:
+        evaluation = map_names(evaluation, {SAMPLE_WEIGHT: package.weight_input})
     infer = make_inputs_of(_predicting(trained, outputs), problem.trainable.trained)
+    if package.is_averaged:
+        infer, evaluation = (with_averages(m, package.task, package.carried) for m in (infer, evaluation))
+        held = [value.name for value in infer.graph.input if value.name in package.graphs.carried]
+        files[PREDICT] = _with_weights_apart(make_initializers_of(infer, held), files)
+    else:
+        files[PREDICT] = _with_weights_apart(_predicting(trained, outputs), files)
     graphs_by_name = {"step": graphs.step, "epoch": graphs.epoch, "evaluate": evaluation, "infer": infer}
     for name, graph in graphs_by_name.items():
         files[f"{name}.onnx"] = graph.SerializeToString()
@@ -170,6 +170,7 @@ def _contents(package: _Package, data: Data | None) -> tuple[dict[str, Any], dic
         "dtype": str(package.task.graph.dtype),
         "features": [_described(v) for v in graphs.step.graph.input if v.name in package.task.graph.features],
         "label": _label(problem, graphs.step),
+        "sample_weight": _weight(package),
         "penalty_in_objective": type(objective.penalty).__name__ != "NoPenalty",
         "step": {"rows": ROWS, "rate": RATE, "objective": OBJECTIVE},
         "epoch": {"rows": ORDER, "rate": RATE, "objective": LOSSES},
@@ -181,8 +182,8 @@ def _contents(package: _Package, data: Data | None) -> tuple[dict[str, Any], dic
         "predict": sorted(outputs),
         "carried": _carried(package),
         "schedule": {
-            "learning_rate": type(package.task.update.learning_rate).__name__,
-            "parameters": _parameters(package.task.update.learning_rate),
+            "learning_rate": type(_own_rule(package)).__name__,
+            "parameters": _parameters(_own_rule(package)),
             "rates": package.rates,
         },
         "record": None,
@@ -195,7 +196,7 @@ def _contents(package: _Package, data: Data | None) -> tuple[dict[str, Any], dic
 def _initial_state(package: _Package, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the states that training continues with, by the name that the step reads them under."""
     known, rule = package.fitted.state.states, package.task.update.learning_rate
-    same = type(rule) is type(package.fitted.problem.updates.learning_rate)
+    same = type(_own_rule(package)) is type(package.fitted.problem.updates.learning_rate)
     same = same and package.fitted.state.coordinates is None
     found = {}
     for name, (item, _) in package.graphs.carried.items():
@@ -236,13 +237,19 @@ def _predicting(trained: ModelProto, outputs: dict[str, str]) -> ModelProto:
     return map_names(extract_model(trained, list(outputs.values())), {n: k for k, n in outputs.items()})
 
 
-def _with_weights_apart(model: ModelProto, weights: bytes) -> bytes:
-    """Return a predicting graph whose trained weights lie in the file of tensors."""
-    places = tensor_offsets(weights)
+def _own_rule(package: _Package) -> BaseLearningRate:
+    """Return the learning rate, without the averages that may be taken of the weights."""
+    rule = package.task.update.learning_rate
+    return rule.learning_rate if isinstance(rule, Averaged) else rule
+
+
+def _with_weights_apart(model: ModelProto, files: dict[str, bytes]) -> bytes:
+    """Return a predicting graph whose trained weights lie in the files of tensors."""
+    offsets = {file: tensor_offsets(files[file]) for file in (STATE, WEIGHTS)}
+    places = {name: (file, *offset) for file, known in offsets.items() for name, offset in known.items()}
     for tensor in model.graph.initializer:
         if tensor.name in places:
-            offset, length = places[tensor.name]
-            set_external_data(tensor, WEIGHTS, offset, length)
+            set_external_data(tensor, *places[tensor.name])
             for part in ("raw_data", "float_data", "double_data"):
                 tensor.ClearField(part)
     return model.SerializeToString()
@@ -271,6 +278,17 @@ def _label(problem: Problem, step: ModelProto) -> dict[str, Any] | None:
     one_hot = len(label["shape"]) == 2 and label["shape"][1] != 1
     encoding = "one_hot" if one_hot else "class_number"
     return {**label, "encoding": encoding, "classes": np.asarray(problem.targets.classes).tolist()}
+
+
+def _weight(package: _Package) -> dict[str, Any] | None:
+    """Return the input that takes the weights of rows; null where they have none."""
+    found = [value for value in package.graphs.step.graph.input if value.name == package.weight_input]
+    if package.weighted and not found:
+        raise PackageError(
+            "This model computes its own loss without weights of rows: leave weighted=False, or name the "
+            "input that takes them in weight_name."
+        )
+    return _described(found[0]) if found else None
 
 
 def _carried(package: _Package) -> list[dict[str, Any]]:
@@ -304,6 +322,11 @@ def _record(
     step, epoch = make_session(graphs.step), make_session(graphs.epoch)
     values = {name: {**weights, **state}[name] for name in graphs.carried}
     columns = {name: np.asarray(array) for name, array in data.columns(package.task).items()}
+    columns.pop(SAMPLE_WEIGHT, None)  # the graphs know those of classes
+    if package.weight_input is not None:
+        shape = [len(data), *_weight(package)["shape"][1:]]  # type: ignore[index]
+        weights_of_rows = np.random.default_rng(2).uniform(0.5, 2.0, size=shape)
+        columns[package.weight_input] = weights_of_rows.astype(package.task.graph.dtype)
     tensors = {f"column {name}": array for name, array in columns.items()}
     rng, objectives = np.random.default_rng(1), []
     n_full, dtype = len(data) // size, package.task.graph.dtype
@@ -330,6 +353,9 @@ def _record(
         )
     problem = package.fitted.problem
     arrays = {item.weight: values[n] for n, (item, _) in graphs.carried.items() if item.state is None}
+    if package.is_averaged:
+        keys = {(i.weight, i.state): values[n] for n, i in package.carried.items() if i.state is not None}
+        arrays = averages(keys, arrays)
     after = problem.trainable.with_stable_weights(arrays)
     outputs = _outputs(problem, after)
     predicted = _run(make_session(_predicting(after, outputs)), columns)
@@ -374,7 +400,10 @@ def continued(
         for item in manifest["carried"]
         if item["state"] is not None and item["name"] in state
     }
+    raw = None
+    if is_averaged(states):
+        raw, weights = weights, averages(states, weights)
     trained = fitted.problem.trainable.with_stable_weights(weights)
-    new = replace(fitted.state, states=states, raw_weights=None, coordinates=None)
+    new = replace(fitted.state, states=states, raw_weights=raw, coordinates=None)
     estimator._fitted = FittedModel(fitted.problem, fitted.features, trained, new)
     return estimator

@@ -46,7 +46,7 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, BaseEstimator):
         "keep_better": ["boolean"],
         "gradient": [StrOptions({"auto", "rules", "ort"})],
         "straight_through": ["boolean"],
-        "device": [str],
+        "device": [str, tuple],
         "n_jobs": [Integral, None],
         "validation_every": [
             Interval(Real, 0, 1, closed="right"),

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..graphs import extract_model, runtime_errors
-from ..training import Data, TrainingTask, make_session
+from ..training import Data, TrainingTask
 from ..training.buffers import row_bytes, take_rows
+from ..training.checked_sessions import open_session
 from ..training.hoisting import CHUNK_BYTES
 from ..training.step_graphs import row_loss_graph
 from .configuration import Runtime
@@ -34,7 +35,7 @@ class ScoreRunner:
         to_scores = extract_model(graph, [self._score])
         to_losses = extract_model(graph, [losses], [self._score, self._label])
         self._scores, self._losses = (
-            make_session(part, runtime.device, runtime.n_jobs) for part in (to_scores, to_losses)
+            open_session(part, runtime.device, runtime.n_jobs) for part in (to_scores, to_losses)
         )
         self._call = BoundedCall(self._scores, to_scores)
 

@@ -19,11 +19,11 @@ from ..training import (
     LoopSettings,
     TrainingResult,
     TrainingTask,
-    make_session,
     run_training,
 )
 from ..training.averaging import begin_later
 from ..training.batches import ORDER_VERSION
+from ..training.checked_sessions import open_session
 from ..training.coordinates import Coordinates
 from ..training.full_batch import FullBatchStep
 from ..training.hoisting import Prefix, needs_hoisting, split_prefix
@@ -153,7 +153,7 @@ def _keep_better(
     in_memory = validation is None and start.source is None
     if in_memory and trained[1].is_sparse and in_onnx and penalised.objective.penalty.smooth:
         task = trained[0].changed(learning_rate=LearningRateLBFGS())
-        judge = FullBatchStep(task, runtime.device, runtime.n_jobs)
+        judge: Any = runtime.new_step(task)
         judge.start(trained[1], start.weights)
         if not judge.evaluate(judge.pack(result.weights))[0] < judge.evaluate(judge.pack(start.weights))[0]:
             result.go_back_to(start.weights)
@@ -161,7 +161,7 @@ def _keep_better(
     runner = LiveInference(problem, problem.trainable.model, runtime)
     data = start.data if validation is None else validation.data
     penalty = None if validation is not None else penalty_graph(penalised)
-    session = None if penalty is None else make_session(penalty, runtime.device, runtime.n_jobs)
+    session = None if penalty is None else open_session(penalty, runtime.device, runtime.n_jobs)
 
     def value(weights: dict[str, np.ndarray]) -> float:
         live = runner.holding(weights)

@@ -82,6 +82,7 @@ PACKAGE_SCHEMA: dict[str, Any] = {
         "dtype": {"type": "string", "pattern": "float(32|64)"},
         "features": {"type": "array", "items": _TENSOR},
         "label": {},
+        "sample_weight": {},
         "penalty_in_objective": {"type": "boolean"},
         "step": {
             "type": "object",
@@ -135,6 +136,7 @@ def export_training(
     batch_size: int | None = None,
     example: tuple[Any, Any] | None = None,
     learning_rate: Any = None,
+    weighted: bool = False,
 ) -> None:
     """Write a training package: what a program in any language trains with, by ONNX Runtime alone.
 
@@ -157,6 +159,9 @@ def export_training(
         or predictions; a model of other inputs than one matrix of numbers then has no record.
     learning_rate : str or BaseLearningRate, default=None
         Update and schedule; those of the estimator by default.
+    weighted : bool, default=False
+        Whether programs may pass a weight for each row, by which it counts in the loss. Weights of classes
+        are in the graphs.
 
     Raises
     ------
@@ -164,7 +169,8 @@ def export_training(
         If the estimator is not fitted.
     PackageError
         If its training cannot leave Python: a loss in Python, steps that run in scikit-learn, a solver, a
-        schedule that follows the losses, averages of weights, weights of classes, text.
+        schedule that follows the losses, averages of weights that begin later, weights of the classes of
+        several columns, text.
     OSError
         If the folder cannot be written.
 
@@ -186,7 +192,9 @@ def export_training(
     >>> bool((later.predict(X) == trained.predict(X)).all())
     True
     """
-    manifest, files = pkgutil.resolve_name(CONTENT).package_of(estimator, batch_size, example, learning_rate)
+    manifest, files = pkgutil.resolve_name(CONTENT).package_of(
+        estimator, batch_size, example, learning_rate, weighted
+    )
     check_manifest(manifest, PACKAGE_SCHEMA)
     files[ESTIMATOR] = packed_estimator(estimator)
     files[MANIFEST] = json.dumps(manifest, indent=1, allow_nan=False).encode()
@@ -260,6 +268,7 @@ def merge_weights(
         content = pack_tensors({name: new[name] for name in known})
         write_together({root / WEIGHTS: _writing(content)})
     model = onnx.load(root / PREDICT, load_external_data=False)
+    new |= unpack_tensors((root / STATE).read_bytes())[0]  # sums and counts, where weights are averaged
     for tensor in model.graph.initializer:
         if tensor.name in new:
             tensor.CopyFrom(numpy_helper.from_array(new[tensor.name], tensor.name))

@@ -85,6 +85,7 @@ def _is_plain(configuration: Configuration) -> bool:
     stopping, rate = configuration.stopping, configuration.updates.learning_rate
     return (
         configuration.runtime.step_class is EpochStep
+        and configuration.runtime.device.is_native
         and rate is not None
         and not rate.full_batch
         and stopping.watched is None

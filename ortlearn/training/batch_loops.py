@@ -25,6 +25,9 @@ BATCHES_PER_ITERATION = (16, 8, 4)
 #: Iterations below which, and nodes of an iteration above which, the longer graph costs more than it saves.
 MIN_ITERATIONS = {16: 16, 8: 16, 4: 8}
 MAX_NODES = 160
+#: Name of the body of a loop. The OpenVINO provider leaves the body of this name whole, for the loop around
+#: it; any other body it takes apart first, and then cannot read the loop.
+BODY = "tf2onnx"
 #: A name of the model never begins like this.
 COPY_OF = "ortlearn_copy_{}_of_{}"
 
@@ -203,4 +206,4 @@ def _loop_body(
         *(renamed_value(infos[OBJECTIVE], name) for name in losses),
     ]
     constants = [*batch.graph.initializer, *op.initializers]
-    return helper.make_graph(op.nodes, "iteration", inputs, outputs, constants)
+    return helper.make_graph(op.nodes, BODY, inputs, outputs, constants)

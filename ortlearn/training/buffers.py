@@ -262,9 +262,10 @@ class CarriedBuffers:
         self.current = (self.current - count) % self.COPIES
         self.steps -= count
 
-    def write(self, values: dict[tuple[str, str | None], np.ndarray]) -> None:
-        """Replace the current values."""
-        for item, value in zip(self.carried, self.values[self.current], strict=True):
+    def write(self, values: dict[tuple[str, str | None], np.ndarray], copy: int | None = None) -> None:
+        """Replace the values of a copy, by default the current one."""
+        replaced = self.values[self.current if copy is None else copy]
+        for item, value in zip(self.carried, replaced, strict=True):
             value.update_inplace(values[item.weight, item.state])
 
     def weights(self, copy: int) -> dict[str, Any]:

@@ -169,6 +169,8 @@ def epoch_graph(task: TrainingTask, size: int, rest: int, n_joined: int = 1) -> 
         starts, infos = packing.join(op, step.carried)
     looped = append_loops(op, body, step.carried, starts, lines, n_joined)
     results = dict(zip(step.carried, looped, strict=True))
+    # Providers that compile a graph, as OpenVINO does, need the rank of what a loop writes.
+    known = [renamed_value(inputs[i.source], name) for i, name in results.items()]
     if rest:
         results = _append_rest(task, op, rest, columns, results, packing)
     if packing is None:
@@ -179,7 +181,7 @@ def epoch_graph(task: TrainingTask, size: int, rest: int, n_joined: int = 1) -> 
     else:
         after = packing.split(op, step.carried, results)
     ends = [info for _, info in after]
-    model = _assemble(task, step, op, columns, rest, infos, ends)
+    model = _assemble(task, step, op, columns, rest, infos, ends, known)
     draws = any(node.op_type in RANDOM for node in step.model.graph.node)
     return EpochGraph(model, [item for item, _ in after], draws)
 
@@ -273,6 +275,7 @@ def _assemble(
     rest: int,
     starts: list[ValueInfoProto],
     ends: list[ValueInfoProto],
+    known: list[ValueInfoProto],
 ) -> ModelProto:
     own = {value.name: value for value in (*step.model.graph.input, *step.model.graph.output)}
     elem_type = helper.np_dtype_to_tensor_dtype(task.graph.dtype)
@@ -290,7 +293,9 @@ def _assemble(
     if rest:
         outputs.append(make_value_info(LAST, TensorType(elem_type, ())))
     outputs += ends
-    graph = helper.make_graph(op.nodes, "epoch", inputs, outputs, op.initializers)
+    written = {value.name for value in outputs}
+    known = [value for value in known if value.name not in written]
+    graph = helper.make_graph(op.nodes, "epoch", inputs, outputs, op.initializers, value_info=known)
     versions = {**opset_versions(step.model), **op.opsets}
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid(d, v) for d, v in versions.items()])
     model.ir_version = step.model.ir_version

@@ -14,7 +14,7 @@ from .batch_loops import LOSSES, ORDER, batches_per_iteration
 from .batch_timer import BatchTimer
 from .buffers import CarriedBuffers, Data, taken_rows, with_sparse_rows
 from .cache import cached_session
-from .devices import ort_value
+from .devices import Device, ort_value
 from .epoch_graph import LAST, REST, EpochGraph, epoch_graph
 from .single_graph_step import SingleGraphStep
 from .step_graphs import RATE, Carried
@@ -53,8 +53,10 @@ class EpochStep(BaseStep):
     def prepare(self, data: Data, sizes: list[int]) -> None:
         """Build the graph for the sizes of batch that will come."""
         self.size, self.rest = sizes[0], sizes[1] if len(sizes) > 1 else 0
-        self._trained = with_sparse_rows(self.task, data) if self.device.is_cpu else self.task
-        self._n_joined = batches_per_iteration(self.n_samples // self.size)
+        self._trained = with_sparse_rows(self.task, data) if self.device.reads_entries else self.task
+        # A compiled loop of no turns was seen to return what it had: none is run on other providers.
+        n_batches = self.n_samples // self.size
+        self._n_joined = batches_per_iteration(n_batches) if self.device.is_native else 1
         self._own: dict[int, tuple[EpochGraph, Any]] = {}
         self._graph, self.session = self._compiled(self.rest)
         self.carried = self._graph.carried
@@ -197,6 +199,10 @@ class EpochStep(BaseStep):
     def _run_rows(self, rows: np.ndarray, buffers: CarriedBuffers) -> np.ndarray:
         """Update on some batches, the last of which may be the short one, and return their objectives."""
         rest = len(rows) % self.size
+        if rest == len(rows) and not self.device.is_native:
+            values, own = self._replay(rows, self._rate_value, buffers)
+            buffers.write(own.read(), buffers.next)
+            return values
         compiled, inputs = self._compiled(rest), self._inputs(rows)
         binding = self._binding(buffers, buffers.current, inputs, compiled)
         return self._call(compiled[1], binding, len(rows) // self.size, rest)
@@ -278,7 +284,8 @@ class EpochStep(BaseStep):
 
     def _single_step(self) -> SingleGraphStep:
         if self._single is None:
-            self._single = SingleGraphStep(self.task, self.device, self.n_jobs)
+            device = self.device if self.device.is_native else Device("cpu")  # it may not take this graph
+            self._single = SingleGraphStep(self.task, device, self.n_jobs)
         return self._single
 
     def run(self, rows: np.ndarray, buffers: CarriedBuffers) -> float:

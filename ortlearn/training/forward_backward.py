@@ -45,8 +45,9 @@ class OrtGradientForwardBackward:
         Name of the class of the instances.
     sess_options : onnxruntime.SessionOptions, default=None
         Options of the sessions.
-    providers : str or list, default=None
-        ``"cpu"``, ``"cuda"``, ``"cuda:1"`` or a list of execution providers; the CPU by default.
+    providers : str, Device or list, default=None
+        What :func:`~ortlearn.training.parse_device` takes or returns, or a list of execution providers; the
+        CPU by default.
     provider_options : list of dict, default=None
         Options of the providers.
     run_options : onnxruntime.RunOptions, default=None
@@ -252,6 +253,8 @@ def _check_weights(model: ModelProto, names: Sequence[str] | None) -> list[str]:
 
 def _pick_device(providers: Any, index: int) -> tuple[Device, list[Any] | None]:
     """Return the device of the argument ``providers``, and the list of providers where it is one."""
+    if isinstance(providers, Device):
+        return providers, None
     if providers is None or isinstance(providers, str):
         name = providers or "cpu"
         if name == "cuda" and index:

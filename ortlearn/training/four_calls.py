@@ -47,8 +47,7 @@ class FourCalls:
             make_initializers_of(task.graph.model, task.graph.weights),
             weights_to_train=task.graph.weights,
             sess_options=session_options(n_jobs, spins=False),
-            providers=step.device.kind,
-            device_index=step.device.index,
+            providers=step.device,
             gradient=task.gradient,
             input_gradients=False,
         ).new_instance()

@@ -181,7 +181,7 @@ class FullBatchStep:
         if data is not self._data:  # trainings after one another on the same samples share them
             self._coordinates = None
         self._data = data
-        self._trained = with_sparse_rows(self.task, data) if self.device.is_cpu else self.task
+        self._trained = with_sparse_rows(self.task, data) if self.device.reads_entries else self.task
         self._weights = {name: ort_value(np.array(array), self.device) for name, array in weights.items()}
         self._shapes = {name: array.shape for name, array in weights.items()}
         self._objective = ort_value(np.zeros((), dtype=self.task.graph.dtype), self.device)

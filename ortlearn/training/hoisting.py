@@ -12,8 +12,8 @@ from scipy.sparse import csr_matrix, issparse, vstack
 from ..exceptions import ConversionError
 from ..graphs import TensorType, extract_model, make_value_info, node_inputs
 from .buffers import Data, row_bytes, take_rows
+from .checked_sessions import open_session
 from .devices import Device
-from .sessions import make_session
 from .step_graphs import SAMPLE_WEIGHT
 from .task import TrainingTask
 
@@ -151,7 +151,7 @@ class Prefix:
     @cached_property
     def session(self) -> Any:
         """Session, made once in a process."""
-        return make_session(self._model, self._device, self._n_jobs)
+        return open_session(self._model, self._device, self._n_jobs)
 
     def apply(self, data: Data) -> Data:
         """Return rows with what the rest of the graph reads.

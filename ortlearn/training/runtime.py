@@ -6,7 +6,7 @@ from types import ModuleType
 
 from ..exceptions import MissingRuntimeError
 
-__all__ = ["not_implemented", "runtime"]
+__all__ = ["not_implemented", "runtime", "runtime_failures"]
 
 
 def runtime() -> ModuleType:
@@ -30,3 +30,10 @@ def runtime() -> ModuleType:
 def not_implemented() -> type[Exception]:
     """Return the error of onnxruntime for an operator without a kernel for its types."""
     return runtime().capi.onnxruntime_pybind11_state.NotImplemented
+
+
+def runtime_failures() -> tuple[type[Exception], ...]:
+    """Return the errors of onnxruntime for a graph that a provider cannot compile or run."""
+    errors = runtime().capi.onnxruntime_pybind11_state
+    names = ("Fail", "EPFail", "InvalidArgument", "InvalidGraph", "NotImplemented", "RuntimeException")
+    return (RuntimeError, *(getattr(errors, name) for name in names))

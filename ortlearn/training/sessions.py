@@ -11,9 +11,11 @@ from typing import Any
 from joblib import effective_n_jobs
 from onnx import ModelProto
 
+from ..exceptions import DeviceError
 from ..graphs import count_nodes, with_loop_limits
 from .devices import Device
 from .forks import outlive_forks
+from .rebinding import Rebinding, rebinding_session
 from .runtime import runtime
 
 __all__ = [
@@ -83,19 +85,35 @@ def make_session(
     -------
     onnxruntime.InferenceSession
         Session.
+
+    Raises
+    ------
+    DeviceError
+        If the provider of the device cannot be started.
     """
+    own = providers is None
     if options is None:
         options = session_options(n_jobs, spins)
         # Planning which tensors share memory takes time that grows with the square of the nodes.
         options.enable_mem_reuse = options.enable_mem_pattern = count_nodes(model.graph) < MANY_NODES
+    if own and device.plugin:
+        device.add_plugin(options, options.intra_op_num_threads)
+    elif own:
+        providers = device.providers(options.intra_op_num_threads)
     content = with_loop_limits(model, CONDITION).SerializeToString()
-    session = runtime().InferenceSession(
+    session_class = runtime().InferenceSession if device.is_native else rebinding_session()
+    session = session_class(
         content,
         options,
-        providers=device.providers() if providers is None else providers,
+        providers=providers,
         provider_options=provider_options,
         disabled_optimizers=FAULTY,
     )
+    if own and device.provider not in session.get_providers():
+        raise DeviceError(
+            f"onnxruntime has the {device.provider}, and cannot start it here: it would run on "
+            f"{session.get_providers()} alone. Install the driver and the libraries that it needs."
+        )
     return outlive_forks(session)
 
 
@@ -156,11 +174,14 @@ def bound_run(
     callable
         Takes nothing and returns nothing.
     """
-    binding = session.io_binding()._iobinding
+    made = session.io_binding()
+    binding = made if isinstance(made, Rebinding) else made._iobinding
     for name, value in zip(input_names, feeds, strict=True):
         binding.bind_ortvalue_input(name, getattr(value, "_ortvalue", value))
     for name, value in zip(output_names, fetches, strict=True):
         binding.bind_ortvalue_output(name, getattr(value, "_ortvalue", value))
+    if made is binding:
+        return partial(session.run_with_iobinding, made)
     return partial(session._sess.run_with_iobinding, binding, _default_run_options())
 
 

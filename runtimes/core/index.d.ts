@@ -15,6 +15,8 @@ export interface FitOptions {
   onEpoch?: (event: { epoch: number; objective: number }) => unknown;
   /** Numbers in [0, 1) that rows are shuffled by, Math.random by default. */
   random?: () => number;
+  /** A weight for each row, of a package that was exported with weighted=True. */
+  sampleWeight?: ArrayLike<number>;
 }
 
 /** A training package: its manifest, weights and states. */
@@ -24,10 +26,10 @@ export declare class Trainer {
   values: Record<string, Tensor>;
   /** Number of epochs trained. */
   readonly epoch: number;
-  columns(X: Rows, y?: Labels): Record<string, Tensor>;
+  columns(X: Rows, y?: Labels, sampleWeight?: ArrayLike<number>): Record<string, Tensor>;
   trainEpoch(columns: Record<string, Tensor>, order: ArrayLike<number | bigint>): Promise<number[]>;
   fit(X: Rows, y: Labels, options?: FitOptions): Promise<this>;
-  evaluate(X: Rows, y: Labels): Promise<{ loss: number; score: number | null }>;
+  evaluate(X: Rows, y: Labels, sampleWeight?: ArrayLike<number>): Promise<{ loss: number; score: number | null }>;
   predict(X: Rows): Promise<Record<string, Tensor>>;
   changed(): Record<string, Uint8Array>;
 }

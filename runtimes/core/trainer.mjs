@@ -65,22 +65,36 @@ export class Trainer {
     const width = size(shape.slice(1));
     const rows = n !== null && n !== flat.length ? n : flat.length / width;
     if (rows * width !== flat.length || !Number.isInteger(rows)) fail(`${name} must be of shape [${shape}] (null: any number), and has ${flat.length} values.`);
+    const wrong = Array.from(flat).find((value) => (type === "string") !== (typeof value === "string"));
+    if (wrong !== undefined) fail(`${name} must be of type ${type}, and has ${JSON.stringify(wrong)}.`);
     const numbers = type === "int64" ? Array.from(flat, (value) => BigInt(value)) : Array.from(flat);
     return new this.ort.Tensor(type, ARRAYS[type].from(numbers), [rows, ...shape.slice(1)]);
   }
 
-  // Rows and labels by input; X are rows, or rows by input where there are several.
-  columns(X, y) {
-    const { features, label } = this.manifest;
+  // Rows, labels and weights by input; X are rows, or rows by input where there are several.
+  columns(X, y, sampleWeight) {
+    const { features, label, sample_weight: weight = null } = this.manifest;
+    if (weight === null && sampleWeight !== undefined) fail("The package takes no weights of rows: export it with weighted=True.");
     const single = features.length === 1 && (Array.isArray(X) || ArrayBuffer.isView(X));
     const found = Object.fromEntries(features.map((item) => [item.name, this.tensor(item, single ? X : X[item.name])]));
-    if (y === undefined || label === null) return found;
+    const n = Object.values(found)[0].dims[0];
+    if (y !== undefined && weight !== null) {
+      found[weight.name] = this.tensor(weight, sampleWeight ?? new Float64Array(n * size(weight.shape.slice(1))).fill(1));
+    }
+    if (y === undefined || label === null) return this.checked(found);
     if (label.classes !== null) {
       const numbers = new Map(label.classes.map((name, number) => [name, number]));
       y = Array.from(y, (name) => numbers.get(name) ?? fail(`y has ${name}, the classes are ${label.classes}.`));
       if (label.encoding === "one_hot") y = y.map((number) => label.classes.map((_, i) => Number(i === number)));
     }
-    return Object.assign(found, { [label.name]: this.tensor(label, y) });
+    return this.checked(Object.assign(found, { [label.name]: this.tensor(label, y) }));
+  }
+
+  // Columns, which must have as many rows.
+  checked(columns) {
+    const rows = Object.entries(columns).map(([name, { dims }]) => `${name}: ${dims[0]}`);
+    if (new Set(rows.map((text) => text.split(": ").pop())).size > 1) fail(`Inputs must have as many rows, and have ${rows.join(", ")}.`);
+    return columns;
   }
 
   // Trains on all rows in an order, and returns the objective of each batch.
@@ -105,8 +119,8 @@ export class Trainer {
     return objectives;
   }
 
-  async fit(X, y, { epochs = 1, onEpoch = () => {}, random = Math.random } = {}) {
-    const columns = this.columns(X, y);
+  async fit(X, y, { epochs = 1, onEpoch = () => {}, random = Math.random, sampleWeight } = {}) {
+    const columns = this.columns(X, y, sampleWeight);
     const n = Object.values(columns)[0].dims[0];
     for (let i = 0; i < epochs; i++) {
       const objectives = await this.trainEpoch(columns, shuffled(n, random));
@@ -116,9 +130,9 @@ export class Trainer {
   }
 
   // The mean loss without penalty, and the score: accuracy, or R2.
-  async evaluate(X, y) {
+  async evaluate(X, y, sampleWeight) {
     const { loss, score } = this.manifest.evaluate;
-    const found = await this.run("evaluate", { ...this.columns(X, y), ...this.values });
+    const found = await this.run("evaluate", { ...this.columns(X, y, sampleWeight), ...this.values });
     return { loss: found[loss].data[0], score: score === null ? null : found[score].data[0] };
   }
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import onnxruntime as ort
 
-FORMAT = 1
 DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "u1", "BOOL": "?"}
 OPTIONS = ort.SessionOptions()
 OPTIONS.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
@@ -17,9 +16,8 @@ def read_tensors(path):
     content, arrays = Path(path).read_bytes(), {}
     start = 8 + int.from_bytes(content[:8], "little")
     for name, known in json.loads(content[8:start]).items():
-        begin, end = known["data_offsets"]
-        data = np.frombuffer(content[start + begin : start + end], DTYPES[known["dtype"]])
-        arrays[name] = data.reshape(known["shape"])
+        begin, end = (start + offset for offset in known["data_offsets"])
+        arrays[name] = np.frombuffer(content[begin:end], DTYPES[known["dtype"]]).reshape(known["shape"])
     return arrays, content[:start]
 
 
@@ -29,8 +27,8 @@ class Trainer:
     def __init__(self, folder):
         self.folder, graphs = Path(folder), ("step", "epoch", "evaluate", "infer")
         self.manifest = json.loads((self.folder / "training.json").read_text())
-        if self.manifest["format"] != FORMAT:
-            raise ValueError(f"The package has format {self.manifest['format']}, this reads {FORMAT}.")
+        if self.manifest["format"] != 1:
+            raise ValueError(f"The package has format {self.manifest['format']}, this reads 1.")
         self.files = {name: read_tensors(self.folder / name) for name in self.manifest["tensors"]}
         self.values = {name: array for arrays, _ in self.files.values() for name, array in arrays.items()}
         self.carried = self.manifest["carried"]
@@ -39,26 +37,30 @@ class Trainer:
     def run(self, graph, feeds):
         """Run a graph of the package, and return its outputs by name."""
         session = self.sessions[graph]
-        known = feeds.keys() & {value.name for value in session.get_inputs()}
         names = [value.name for value in session.get_outputs()]
-        return dict(zip(names, session.run(names, {name: feeds[name] for name in known}), strict=True))
+        found = session.run(names, {value.name: feeds[value.name] for value in session.get_inputs()})
+        return dict(zip(names, found, strict=True))
 
-    def columns(self, X, y=None):
-        """Return rows and labels by input; X is an array, or a dictionary of arrays by input."""
-        known = {item["name"]: item for item in self.manifest["features"]}
-        values = {name: X[name] if isinstance(X, dict) else X for name in known}
-        if y is not None and (label := self.manifest["label"]):
+    def columns(self, X, y=None, sample_weight=None):
+        """Return rows, labels and weights by input; X is an array, or a dictionary of arrays by input."""
+        pairs = [(i, X[i["name"]] if isinstance(X, dict) else X) for i in self.manifest["features"]]
+        label, w = self.manifest["label"], self.manifest.get("sample_weight")
+        if y is not None and label:
             if classes := label["classes"]:
                 if unknown := set(np.unique(y).tolist()) - set(classes):
                     raise ValueError(f"y has {sorted(unknown)}, the classes are {classes}.")
                 y = np.array([classes.index(name) for name in np.ravel(y).tolist()])
                 y = np.eye(len(classes))[y] if label["encoding"] == "one_hot" else y
-            known[label["name"]], values[label["name"]] = label, np.reshape(y, (len(y), *label["shape"][1:]))
-        for name, array in values.items():
-            values[name] = np.asarray(array, known[name]["type"], "C")
-            found, shape = values[name].shape, known[name]["shape"]
+            pairs.append((label, np.reshape(y, (len(y), *label["shape"][1:]))))
+        if y is not None and w:
+            pairs.append((w, np.ones([len(y), *w["shape"][1:]]) if sample_weight is None else sample_weight))
+        elif sample_weight is not None:
+            raise ValueError("The package takes no weights of rows: export it with weighted=True.")
+        values = {item["name"]: np.asarray(array, item["type"], "C") for item, array in pairs}
+        for item, _ in pairs:
+            found, shape = values[item["name"]].shape, [len(next(iter(values.values()))), *item["shape"][1:]]
             if len(found) != len(shape) or any(k not in (None, n) for n, k in zip(found, shape, strict=True)):
-                raise ValueError(f"{name} must be of shape {shape} (None: any number), not {found}.")
+                raise ValueError(f"{item['name']} must be of shape {shape} (None: any), not {found}.")
         return values
 
     def train_epoch(self, columns, order):
@@ -78,15 +80,15 @@ class Trainer:
         self.values = {**values, "ortlearn_epoch": np.array(epoch + 1)}
         return objectives
 
-    def fit(self, X, y, epochs=1, seed=0, on_epoch=print):
+    def fit(self, X, y, epochs=1, seed=0, on_epoch=print, sample_weight=None):
         """Train for some epochs on rows in random order; ``on_epoch`` gets the mean objective of each."""
-        columns, generator = self.columns(X, y), np.random.default_rng(seed)
+        columns, generator = self.columns(X, y, sample_weight), np.random.default_rng(seed)
         for _ in range(epochs):
             on_epoch(np.mean(self.train_epoch(columns, generator.permutation(len(y)))))
 
-    def evaluate(self, X, y):
+    def evaluate(self, X, y, sample_weight=None):
         """Return the mean loss without penalty, and the score: accuracy, or R2."""
-        return self.run("evaluate", {**self.columns(X, y), **self.values})
+        return self.run("evaluate", {**self.columns(X, y, sample_weight), **self.values})
 
     def predict(self, X):
         """Return the outputs of the model by name, such as ``label`` and ``probabilities``."""
@@ -95,5 +97,4 @@ class Trainer:
     def save(self):
         """Write weights, states and the number of the epoch into the package."""
         for name, (arrays, header) in self.files.items():
-            content = b"".join(np.asarray(self.values[key], order="C").tobytes() for key in arrays)
-            (self.folder / name).write_bytes(header + content)
+            (self.folder / name).write_bytes(header + b"".join(self.values[key].tobytes() for key in arrays))

@@ -93,9 +93,13 @@ def text_of(url, tmp_path, milliseconds=60000):
     return unescape(match[1])
 
 
-def posted_by(address, page, tmp_path):
+#: A browser with WebGPU, by a program where there is no graphics card.
+WEBGPU = ["--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader"]
+
+
+def posted_by(address, page, tmp_path, options=()):
     """Return the text that a page posts, by the clock of this machine."""
-    command = [browser(), *OPTIONS, f"--user-data-dir={tmp_path / 'profile'}", f"{address}{page}"]
+    command = [browser(), *OPTIONS, *options, f"--user-data-dir={tmp_path / 'profile'}", f"{address}{page}"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         return address.answers.get(timeout=180)

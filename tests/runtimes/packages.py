@@ -29,17 +29,36 @@ PACKAGES = {
     ),
     "network": (MLPRegressor(hidden_layer_sizes=(50, 10), max_iter=2), COSINE, WIDE, WIDE[:, 0], 64),
     "boosting": (GradientBoostingRegressor(n_estimators=5, max_depth=3), "Adam", X, y, 50),
+    "weights": (
+        make_pipeline(StandardScaler(), LogisticRegression(class_weight={"high": 2, "low": 1, "middle": 3})),
+        "Adam",
+        X,
+        TEXTS,
+        32,
+    ),
+    "classes": (LogisticRegression(), "Adam", X / 10, np.digitize(y, [0.3, 1.0]), 32),
+    "averages": (
+        MLPRegressor(hidden_layer_sizes=(8,), max_iter=2),
+        LearningRateSGD(eta0=0.05),
+        X / 10,
+        y,
+        64,
+    ),
 }
+#: What is asked of the estimator, and of the export.
+OPTIONS = {"averages": {"average": True}}
+EXPORTED = {"weights": {"weighted": True}}
 
 
 def trained_model(name):
     model, rate, features, labels, size = PACKAGES[name]
     trainer = OrtGradientOptimizer(model, learning_rate=rate, batch_size=size, max_iter=4, random_state=0)
+    trainer.set_params(**OPTIONS.get(name, {}))
     return trainer.fit(features, labels)
 
 
 def write_package(name, folder):
     _, _, features, labels, _ = PACKAGES[name]
     trained = trained_model(name)
-    export_training(trained, folder, example=(features, labels))
+    export_training(trained, folder, example=(features, labels), **EXPORTED.get(name, {}))
     return trained

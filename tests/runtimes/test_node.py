@@ -11,6 +11,7 @@ from ortlearn.saving import load_training
 
 from .conftest import modules_of, node
 from .packages import PACKAGES
+from .test_python_bare import runner
 
 ERRORS = """
 import { load } from "./index.mjs";
@@ -65,6 +66,11 @@ def test_a_wrong_shape_is_told(packages):
     assert "must be of shape [,5]" in message(packages["logistic"], [[1, 2]], ["low"])
 
 
+def test_a_wrong_type_is_told(packages):
+    told = message(packages["logistic"], [[1, 2, "three", 4, 5]], ["low"])
+    assert 'X must be of type float32, and has "three"' in told
+
+
 def test_another_format_is_refused(packages, tmp_path):
     folder = broken(packages, tmp_path)
     manifest = json.loads((folder / "training.json").read_text())
@@ -83,6 +89,48 @@ def test_a_file_without_its_end_is_an_error(packages, tmp_path):
     content = (folder / "weights.safetensors").read_bytes()
     (folder / "weights.safetensors").write_bytes(content[:-4])
     assert "is not complete" in message(folder, [[1, 2, 3, 4, 5]], ["low"])
+
+
+def test_labels_must_be_as_many_as_rows(packages):
+    assert "Inputs must have as many rows, and have X: 1, ortlearn_label: 2" in message(
+        packages["logistic"], [[1, 2, 3, 4, 5]], ["low", "high"]
+    )
+
+
+WEIGHTS = """
+import { load } from "./index.mjs";
+const [folder, X, y, weights] = process.argv.slice(1);
+const trainer = await load(folder);
+const columns = trainer.columns(JSON.parse(X), JSON.parse(y), JSON.parse(weights));
+await trainer.trainEpoch(columns, [...JSON.parse(y).keys()]);
+const { loss, score } = await trainer.evaluate(JSON.parse(X), JSON.parse(y), JSON.parse(weights));
+const values = Object.entries(trainer.values).map(([name, { data }]) => [name, Array.from(data, Number)]);
+console.log(JSON.stringify({ loss, score, values: Object.fromEntries(values) }));
+"""
+
+
+def test_weights_of_rows_are_those_of_python(packages):
+    _, _, X, y, _ = PACKAGES["weights"]
+    weights = np.random.default_rng(3).uniform(0, 2, size=len(y))
+    arguments = (json.dumps(part.tolist()) for part in (X, y, weights))
+    command = ("--input-type=module", "-e", WEIGHTS, packages["weights"], *arguments)
+    found = json.loads(node(*command, folder=modules_of("node")))
+    trainer = runner().Trainer(packages["weights"])
+    trainer.train_epoch(trainer.columns(X, y, weights), np.arange(len(y)))
+    expected = trainer.evaluate(X, y, weights)
+    assert found["score"] == pytest.approx(expected["ortlearn_score"], abs=1e-5)
+    assert found["loss"] == pytest.approx(expected["ortlearn_mean_loss"], rel=1e-4)
+    for name, values in found["values"].items():
+        np.testing.assert_allclose(values, np.ravel(trainer.values[name]), rtol=1e-4, atol=1e-5)
+
+
+def test_weights_for_a_package_that_takes_none(packages):
+    source = WEIGHTS.replace("JSON.parse(weights)", "[1]", 1)
+    command = ("--input-type=module", "-e", source, packages["logistic"], "[[1,2,3,4,5]]", '["low"]', "[1]")
+    found = subprocess.run(
+        ["node", *map(str, command)], cwd=modules_of("node"), capture_output=True, text=True, timeout=120
+    )
+    assert "export it with weighted=True" in found.stderr
 
 
 def test_a_loss_that_is_not_finite_is_an_error(packages):

@@ -7,7 +7,7 @@ import pytest
 
 from docs import browser_training
 
-from .browser import served, text_of
+from .browser import WEBGPU, posted_by, served, text_of
 from .conftest import RUNTIMES, modules_of
 from .packages import PACKAGES
 
@@ -31,6 +31,23 @@ def test_it_trains_as_python_does(name, found):
     assert max(own["differences"].values()) < 1e-4
     assert own["epoch"] == 3
     assert own["after"]["loss"] < own["before"]["loss"]
+
+
+#: Without texts among the classes and averages, which onnxruntime-web has no operators for there.
+ON_WEBGPU = ["network", "boosting", "classes"]
+
+
+def test_webgpu_trains_as_python_does(packages, tmp_path):
+    modules_of("web")
+    root = next(iter(packages.values())).parent
+    with served(core=RUNTIMES / "core", web=RUNTIMES / "web", packages=root) as address:
+        page = f"/web/test/webgpu.html?packages={','.join(ON_WEBGPU)}"
+        found = json.loads(posted_by(address, page, tmp_path, WEBGPU))
+    if not found["adapter"]:
+        pytest.skip("this Chromium has no WebGPU")
+    for name in ON_WEBGPU:
+        assert "error" not in found["packages"][name], found["packages"][name]
+        assert max(found["packages"][name]["differences"].values()) < 1e-4, name
 
 
 def test_the_page_of_the_documentation_learns(tmp_path):

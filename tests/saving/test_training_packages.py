@@ -93,8 +93,15 @@ def test_the_state_of_the_update_continues(tmp_path):
     [
         (lambda: fitted(Ridge(), learning_rate="LBFGS", max_iter=200), 'learning_rate="Adam"'),
         (lambda: fitted(Ridge(), learning_rate="auto", max_iter=200), 'learning_rate="Adam"'),
-        (lambda: fitted(Ridge(), average=True), "average=False"),
-        (lambda: fitted(LogisticRegression(class_weight="balanced"), y > 0), "class_weight=None"),
+        (lambda: fitted(Ridge(), average=20), "average=True, or False"),
+        (
+            lambda: fitted(
+                MultiOutputClassifier(LogisticRegression()),
+                np.column_stack([y > 0, y > 1]).astype(int),
+                class_weight="balanced",
+            ),
+            "class_weight=None",
+        ),
         (
             lambda: fitted(Ridge(), learning_rate=LearningRateAdam(learning_rate="adaptive")),
             "choose another one",

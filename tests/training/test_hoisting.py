@@ -110,7 +110,7 @@ def test_chunks_are_the_whole(chunk, form, task_on, rows, monkeypatch):
            score = MatMul (s, coef)"""
     )
     sizes = []
-    make = hoisting.make_session
+    make = hoisting.open_session
 
     def counted(*args):
         session = make(*args)
@@ -124,7 +124,7 @@ def test_chunks_are_the_whole(chunk, form, task_on, rows, monkeypatch):
         session.run = run_counted
         return session
 
-    monkeypatch.setattr(hoisting, "make_session", counted)
+    monkeypatch.setattr(hoisting, "open_session", counted)
     monkeypatch.setattr(hoisting, "FEATURE_BYTES", chunk)
     _, data = hoist(task, Data(form(rows.X), rows.y), CPU, None)
     expected = rows.X * rows.X.argmax(axis=1)[:, None]

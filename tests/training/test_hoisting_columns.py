@@ -161,7 +161,7 @@ def test_text_that_cannot_be_computed_before(case, task_on, data):
 def test_chunks_are_bounded_by_results(task_on, data, monkeypatch):
     """A text of eight bytes becomes a row of forty."""
     sizes = []
-    make = hoisting.make_session
+    make = hoisting.open_session
 
     def counted(*args):
         session = make(*args)
@@ -175,7 +175,7 @@ def test_chunks_are_bounded_by_results(task_on, data, monkeypatch):
         session.run = run_counted
         return session
 
-    monkeypatch.setattr(hoisting, "make_session", counted)
+    monkeypatch.setattr(hoisting, "open_session", counted)
     monkeypatch.setattr(hoisting, "FEATURE_BYTES", 200)
     task = task_on(
         f"""{CODES} t = Tile (h, many) m = ReduceSum <keepdims = 0> (coef) q = Mul (t, m)

@@ -165,7 +165,8 @@ def _slope(graph: GraphView, node: NodeProto) -> bool:
     if steep is None:
         return False
     if op.dtype(name) == np.float32:  # onnxruntime has no HardSigmoid of float64
-        op.HardSigmoid(name, alpha=steep, beta=0.0, outputs=node.output)
+        # The OpenVINO provider takes a beta of 0 for one that is not given, 0.5.
+        op.HardSigmoid(name, alpha=steep, beta=-1e-30, outputs=node.output)
     else:
         product = graph.copy_type(op.Mul(name, np.asarray(steep)), name)
         op.Clip(product, np.asarray(0.0), np.asarray(1.0), outputs=node.output)

@@ -1,0 +1,88 @@
+"""What cannot leave Python in a training package."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..exceptions import PackageError
+from ..learning_rates import BaseLearningRate
+from ..training.hoisting import needs_hoisting
+from .problem import Problem
+
+__all__ = ["check_package", "class_weights"]
+
+
+def check_package(problem: Problem, rule: BaseLearningRate, given: bool) -> None:
+    """Raise an error if a training cannot leave Python.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is trained.
+    rule : BaseLearningRate
+        Learning rate of the package.
+    given : bool
+        Whether it is another one than that of the estimator.
+
+    Raises
+    ------
+    PackageError
+        If it cannot; the message says what to change.
+    """
+    updates, loss, trainable = problem.updates, problem.loss, problem.trainable
+    advice = 'pass learning_rate="Adam" to export_training, or another rate of batches'
+    if trainable.entry.front is not None:
+        names = ", ".join(type(step).__name__ for _, step in trainable.entry.front.steps)
+        raise PackageError(
+            f"Steps of this model run in scikit-learn, as they have no form in ONNX: {names}. Apply them "
+            "to X beforehand, and export a model without them."
+        )
+    if loss is not None and loss.in_python:
+        raise PackageError(
+            f"{type(loss).__name__} is computed in Python. Write it as a loss plugin, of ONNX operators, or "
+            "choose a built-in one."
+        )
+    if rule.full_batch:
+        raise PackageError(f"{type(rule).__name__} is a solver, which runs in Python: {advice}.")
+    if updates.in_units and not given:
+        raise PackageError(f"The automatic learning rate standardises features in Python: {advice}.")
+    if rule.start() is not None:
+        raise PackageError(
+            f"The schedule of {rule!r} depends on the losses, and a package has a rate for each epoch: "
+            'choose another one, such as learning_rate="cosine".'
+        )
+    if updates.average > 1:
+        raise PackageError(
+            f"average={updates.average} begins after so many samples, which a package does not count: set "
+            "average=True, or False, and fit again."
+        )
+    head = trainable.head
+    if head is not None and head.target_transformers:
+        raise PackageError(
+            "Labels go through a transformer that runs in scikit-learn: transform y beforehand, and export a "
+            "model without it."
+        )
+    if needs_hoisting(problem.task(False)):
+        raise PackageError(
+            "This model reads text, which a training loop cannot hold: encode it beforehand, and export a "
+            "model of the encoded columns."
+        )
+
+
+def class_weights(problem: Problem) -> list[float] | None:
+    """Return the weight of each class in the order of their numbers; None where they weigh the same.
+
+    Raises
+    ------
+    PackageError
+        If y has several columns of classes.
+    """
+    tables, classes = problem.targets.class_weights, problem.targets.classes
+    if tables is None:
+        return None
+    if len(tables) != 1 or isinstance(classes, list) or classes is None or problem.trainable.head is None:
+        raise PackageError(
+            "Weights of the classes of several columns, or positions, of y are applied in Python: set "
+            "class_weight=None and fit again, or export with weighted=True and pass weights of rows."
+        )
+    return [float(tables[0].get(name, 1.0)) for name in np.asarray(classes).tolist()]

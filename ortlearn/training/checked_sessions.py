@@ -1,0 +1,106 @@
+"""Sessions on execution providers that are compared with the CPU when they run for the first time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+
+from ..exceptions import ProviderWarning, warn_user
+from .devices import Device
+from .runtime import runtime_failures
+from .sessions import make_session
+
+__all__ = ["CheckedSession", "difference", "open_session"]
+
+#: Largest distance from the CPU's numbers, over their size, which half precision keeps, and largest share of
+#: other classes.
+TOLERANCE, CLASSES = 0.03, 0.01
+
+
+def difference(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> str:
+    """Return how the results of a provider differ from the CPU's; nothing where they agree.
+
+    Parameters
+    ----------
+    found, expected : sequence of ndarray
+        Results of the provider and of the CPU.
+
+    Returns
+    -------
+    str
+        Words for an error message.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ortlearn.training.checked_sessions import difference
+    >>> difference([np.ones(2)], [np.ones(2) + 1e-3]), difference([np.zeros(2)], [np.ones(2)])
+    ('', 'its results are 100 % away from those of the CPU')
+    """
+    for own, other in zip(found, expected, strict=True):
+        if np.shape(own) != np.shape(other):
+            return f"its results have the shape {np.shape(own)}, those of the CPU {np.shape(other)}"
+        if other.dtype.kind == "f":
+            finite = np.isfinite(other)
+            if not np.array_equal(finite, np.isfinite(own)):
+                return "its results are not finite where those of the CPU are, or the reverse"
+            away = np.linalg.norm((own - other)[finite].astype(np.float64))
+            share = away / max(np.linalg.norm(other[finite].astype(np.float64)), 1e-30)
+        else:  # classes, of which some lie on a border
+            share = float(np.mean(own != other)) if other.size else 0.0
+        if not share <= (TOLERANCE if other.dtype.kind == "f" else CLASSES):
+            return f"its results are {share:.0%} away from those of the CPU".replace("%", " %")
+    return ""
+
+
+class CheckedSession:
+    """A session on a provider, or on the CPU where the provider cannot run the graph, or runs it wrongly.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Graph.
+    device : Device
+        Where it runs.
+    n_jobs : int or None
+        Threads of an operator.
+    """
+
+    def __init__(self, model: ModelProto, device: Device, n_jobs: int | None):
+        self._model, self._device, self._n_jobs = model, device, n_jobs
+        self._cpu = make_session(model, Device("cpu"), n_jobs)
+        self._session: Any = None
+        self.get_inputs, self.get_outputs = self._cpu.get_inputs, self._cpu.get_outputs
+
+    @property
+    def _sess(self) -> CheckedSession:
+        """What takes the calls that go past the checks of onnxruntime's own session."""
+        return self
+
+    def run(self, names: Sequence[str] | None, feeds: dict[str, Any], run_options: Any = None) -> list[Any]:
+        """Return outputs; the first call compares the provider with the CPU."""
+        if self._session is not None:
+            return self._session.run(names, feeds, run_options)
+        expected = self._cpu.run(names, feeds, run_options)
+        try:
+            session = make_session(self._model, self._device, self._n_jobs)
+            found = session.run(names, feeds, run_options)
+            reason = difference([np.asarray(v) for v in found], [np.asarray(v) for v in expected])
+        except runtime_failures() as error:
+            found, reason = expected, " ".join(str(error).split())[:300]
+        if reason:
+            warn_user(
+                f"The CPU runs a graph of this model, as {self._device.provider} cannot be used: {reason}.",
+                ProviderWarning,
+            )
+            session, found = self._cpu, expected
+        self._session = session
+        return found
+
+
+def open_session(model: ModelProto, device: Device, n_jobs: int | None) -> Any:
+    """Return a session on a device; on providers of others, one that is compared with the CPU."""
+    return (make_session if device.is_native else CheckedSession)(model, device, n_jobs)

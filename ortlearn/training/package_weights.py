@@ -1,0 +1,116 @@
+"""What the graphs of a training package compute besides training: weights of classes, averages of weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from onnx import ModelProto, TensorProto
+
+from ..graphs import (
+    GraphBuilder,
+    TensorType,
+    append_nodes,
+    graph_names,
+    make_value_info,
+    map_names,
+    opset_versions,
+)
+from ..graphs.editing import with_fields
+from .averaging import COUNT, SUM
+from .step_graphs import SAMPLE_WEIGHT, Carried, elem_type
+from .task import TrainingTask
+
+__all__ = ["GIVEN_WEIGHT", "with_averages", "with_class_weights"]
+
+#: Input of the weights of rows in graphs that multiply them by those of classes.
+GIVEN_WEIGHT = "ortlearn_given_weight"
+AVERAGE_OF = "ortlearn_average_of_{}"
+
+
+def with_class_weights(
+    model: ModelProto, task: TrainingTask, table: Sequence[float], weighted: bool
+) -> ModelProto:
+    """Return a training graph that computes the weights of rows from their labels.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Graph with labels and weights of all rows as inputs.
+    task : TrainingTask
+        What is trained, with weights of rows.
+    table : sequence of float
+        Weight of each class, in the order of the numbers of classes.
+    weighted : bool
+        Whether rows have weights of their own, too, which are an input.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Graph.
+    """
+    op = GraphBuilder(
+        opset_versions(model)[""],
+        dtype=task.graph.dtype,
+        existing_names=graph_names(model.graph),
+        prefix="class_weights_",
+    )
+    weights, shape = np.asarray(table, dtype=task.graph.dtype), task.objective.label_type.shape or ()
+    if len(shape) == 2 and shape[1] != 1:  # one-hot
+        label = op.Cast(task.objective.label, to=elem_type(task))
+        found = op.Reshape(op.MatMul(label, weights.reshape(-1, 1)), np.array([-1]))
+    else:
+        number = op.Cast(op.Reshape(task.objective.label, np.array([-1])), to=TensorProto.INT64)
+        found = op.Gather(weights, number, axis=0)
+    inputs = []
+    if weighted:
+        inputs = [make_value_info(GIVEN_WEIGHT, TensorType(elem_type(task), ("rows",)))]
+        found = op.Mul(found, GIVEN_WEIGHT)
+    op.node("Identity", found, outputs=[SAMPLE_WEIGHT])
+    kept = [value for value in model.graph.input if value.name != SAMPLE_WEIGHT]
+    return append_nodes(with_fields(model, input=kept), op, inputs=inputs, first=True)
+
+
+def with_averages(model: ModelProto, task: TrainingTask, carried: Mapping[str, Carried]) -> ModelProto:
+    """Return a graph that takes the means of the weights since averaging began.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Graph with trained weights as inputs.
+    task : TrainingTask
+        What is trained.
+    carried : mapping of str to Carried
+        Weights and states by name.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Graph whose inputs are the weights after the last update, and the sums and counts of those that were
+        averaged; the weights themselves count until averaging begins.
+    """
+    states = {(item.weight, item.state): name for name, item in carried.items()}
+    known = {value.name: value for value in model.graph.input}
+    weights = [name for name in task.graph.weights if name in known]
+    op = GraphBuilder(
+        opset_versions(model)[""],
+        dtype=task.graph.dtype,
+        existing_names=graph_names(model.graph),
+        prefix="average_",
+    )
+    inputs = []
+    for name in weights:
+        shape = tuple(dim.dim_value for dim in known[name].type.tensor_type.shape.dim)
+        total, count = states[name, SUM], states[name, COUNT]
+        inputs += [
+            make_value_info(name, TensorType(known[name].type.tensor_type.elem_type, shape)),
+            make_value_info(total, TensorType(TensorProto.DOUBLE, shape)),
+            make_value_info(count, TensorType(TensorProto.DOUBLE, ())),
+        ]
+        begun = op.GreaterOrEqual(count, np.array(1.0))
+        mean = op.Cast(op.Div(total, op.Max(count, np.array(1.0))), to=elem_type(task))
+        op.node("Where", begun, mean, name, outputs=[AVERAGE_OF.format(name)])
+    renamed = map_names(model, {name: AVERAGE_OF.format(name) for name in weights})
+    averages = {AVERAGE_OF.format(name) for name in weights}
+    kept = [value for value in renamed.graph.input if value.name not in averages]
+    return append_nodes(with_fields(renamed, input=kept), op, inputs=inputs, first=True)

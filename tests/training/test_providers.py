@@ -1,0 +1,200 @@
+"""Execution providers: names, options, plugins, and who runs which node."""
+
+import sys
+import types
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import parser
+from sklearn.datasets import make_regression
+from sklearn.linear_model import SGDRegressor
+
+from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
+from ortlearn.conversion import explain
+from ortlearn.exceptions import DeviceError
+from ortlearn.training import Device, make_session, parse_device, providers
+from ortlearn.training.placement import node_providers
+
+MODEL = parser.parse_model(
+    '<ir_version: 8, opset_import: ["": 18]> g (float[N,2] x) => (float[N,2] y) { h = Exp (x) y = Neg (h) }'
+)
+OTHERS = [
+    "TensorrtExecutionProvider",
+    "DmlExecutionProvider",
+    "CoreMLExecutionProvider",
+    "CPUExecutionProvider",
+]
+
+
+@pytest.fixture
+def samples():
+    return make_regression(33, 3, random_state=0)
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    def install(names):
+        monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: list(names))
+        monkeypatch.setattr(onnxruntime, "get_ep_devices", list, raising=False)
+
+    return install
+
+
+@pytest.mark.parametrize(
+    "name, provider",
+    [
+        ("directml", "DmlExecutionProvider"),
+        ("coreml", "CoreMLExecutionProvider"),
+        ("DmlExecutionProvider", "DmlExecutionProvider"),
+    ],
+)
+def test_names(name, provider, installed):
+    installed(OTHERS)
+    device = parse_device((name, {"performance": 3, "flag": True}))
+    assert device.is_cpu and not device.is_native
+    assert device.providers() == [(provider, {"performance": "3", "flag": "True"}), "CPUExecutionProvider"]
+    assert hash(device) == hash(parse_device((name, {"flag": True, "performance": 3})))
+    assert parse_device(name).providers() == [provider, "CPUExecutionProvider"]
+
+
+def test_number_of_a_device(installed):
+    installed(OTHERS)
+    assert parse_device("directml:1").providers()[0] == ("DmlExecutionProvider", {"device_id": "1"})
+
+
+def test_tensorrt_leaves_nodes_to_cuda(installed):
+    installed(OTHERS)
+    assert parse_device("tensorrt").providers() == ["TensorrtExecutionProvider", "CPUExecutionProvider"]
+    installed([*OTHERS, "CUDAExecutionProvider"])
+    assert parse_device("tensorrt").providers()[1:] == ["CUDAExecutionProvider", "CPUExecutionProvider"]
+
+
+def test_options_of_cuda(installed):
+    installed(["CUDAExecutionProvider", "CPUExecutionProvider"])
+    device = parse_device(("CUDAExecutionProvider", {"device_id": 1, "do_copy_in_default_stream": 0}))
+    assert (device.kind, device.index) == ("cuda", 1)
+    assert device.providers()[0][1] == {"device_id": 1, "do_copy_in_default_stream": "0"}
+
+
+def test_openvino_computes_in_single_precision_on_the_threads_asked_for(installed):
+    installed(["OpenVINOExecutionProvider", "CPUExecutionProvider"])
+    (_, options), _ = parse_device("openvino").providers(threads=3)
+    assert '"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": "3"' in options["load_config"]
+    (_, options), _ = parse_device(("openvino", {"load_config": "{}"})).providers()
+    assert options == {"load_config": "{}"}
+
+
+@pytest.mark.parametrize("name", ["coreml", "NoExecutionProvider", ("openvino", {})])
+def test_missing_providers_are_told_with_those_that_are_there(name, installed):
+    installed(["DmlExecutionProvider", "CPUExecutionProvider"])
+    with pytest.raises(DeviceError, match=r"is unknown.* has 'cpu', 'directml' here.*onnxruntime-ep-\*"):
+        parse_device(name)
+
+
+@pytest.mark.parametrize("name", [("cpu",), ("cpu", "x"), ["cpu", {}], ({}, "cpu"), ("cpu", {}, {})])
+def test_pairs_of_other_things(name):
+    with pytest.raises(DeviceError, match="is unknown, use 'cpu'"):
+        parse_device(name)
+
+
+def test_options_reach_onnxruntime():
+    device = parse_device(("CPUExecutionProvider", {"use_arena": 0}))
+    assert device.is_native and device.kind == "cpu"
+    assert make_session(MODEL, device).run(None, {"x": np.zeros((1, 2), np.float32)})[0].tolist() == [
+        [-1, -1]
+    ]
+    with pytest.raises(ValueError, match=r"device=\('cuda', .*needs the CUDAExecutionProvider"):
+        parse_device(("cuda", {"gpu_mem_limit": 1}))
+
+
+def test_a_provider_that_cannot_start(installed):
+    device = Device("cpu", 0, "CPUExecutionProvider")
+    object.__setattr__(device, "provider", "DmlExecutionProvider")
+    with (
+        pytest.warns(UserWarning, match="DmlExecutionProvider"),
+        pytest.raises(DeviceError, match="cannot start it"),
+    ):
+        make_session(MODEL, device)
+
+
+class Registry:
+    """What onnxruntime 1.24 has for plugins."""
+
+    def __init__(self, monkeypatch):
+        self.paths, self.added = [], []
+        monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CPUExecutionProvider"])
+        monkeypatch.setattr(onnxruntime, "get_ep_devices", self.devices, raising=False)
+        monkeypatch.setattr(onnxruntime, "register_execution_provider_library", self.register, raising=False)
+        monkeypatch.setattr(providers, "_REGISTERED", set())
+        monkeypatch.setattr(
+            providers, "_plugin_modules", lambda: ["onnxruntime_ep_broken", "onnxruntime_ep_new"]
+        )
+        monkeypatch.setitem(
+            sys.modules, "onnxruntime_ep_new", types.SimpleNamespace(get_library_path=lambda: "lib.so")
+        )
+
+    def register(self, name, path):
+        self.paths.append((name, path))
+
+    def devices(self):
+        names = ["CPUExecutionProvider"] + ["NewExecutionProvider"] * (2 * bool(self.paths))
+        return [types.SimpleNamespace(ep_name=name) for name in names]
+
+    def has_providers(self):
+        return bool(self.added)
+
+    def add_provider_for_devices(self, devices, options):
+        self.added.append((devices, options))
+
+
+def test_plugins_are_registered_once_when_they_are_asked_for(monkeypatch):
+    registry = Registry(monkeypatch)
+    assert parse_device("cpu").is_native and not registry.paths
+    first, second = parse_device("new"), parse_device(("new:1", {"a": 1}))
+    assert registry.paths == [("onnxruntime_ep_new", "lib.so")]
+    assert (first.provider, first.plugin, second.index) == ("NewExecutionProvider", True, 1)
+    for _ in range(2):
+        second.add_plugin(registry, 1)
+    assert [(len(devices), options) for devices, options in registry.added] == [(1, {"a": "1"})]
+    with pytest.raises(DeviceError, match="NewExecutionProvider has 2 device here"):
+        parse_device("new:2")
+
+
+def test_a_broken_plugin_is_told(monkeypatch):
+    Registry(monkeypatch)
+    with pytest.raises(
+        DeviceError, match=r"has 'cpu', 'new' here.*onnxruntime_ep_broken cannot be loaded: No mod"
+    ):
+        parse_device("nothing")
+
+
+def test_plugins_need_a_later_onnxruntime(monkeypatch):
+    Registry(monkeypatch)
+    monkeypatch.delattr(onnxruntime, "get_ep_devices")
+    with pytest.raises(DeviceError, match=r"The plugin onnxruntime_ep_new needs onnxruntime 1\.24 or later"):
+        parse_device("new")
+
+
+def test_node_providers(samples):
+    trained = OrtGradientForwardBackwardOptimizer(SGDRegressor(), learning_rate="SGD", max_iter=1).fit(
+        *samples
+    )
+    found = trained.get_node_providers()
+    assert found.keys() == {"forward", "backward"} and found["forward"].keys() == {"CPUExecutionProvider"}
+    assert explain(trained).execution == ""
+
+
+def test_older_versions_do_not_tell_who_runs_a_node(monkeypatch):
+    monkeypatch.delattr(onnxruntime.InferenceSession, "get_provider_graph_assignment_info", raising=False)
+    device = Device("cuda")
+    with pytest.raises(DeviceError, match=r"install 1\.24 or later"):
+        node_providers(MODEL, device)
+
+
+def test_explain_tells_who_runs_what(samples, monkeypatch):
+    trained = OrtGradientOptimizer(SGDRegressor(), learning_rate="SGD").fit(*samples).set_params(device="new")
+    counts = {"epoch": {"NewExecutionProvider": {"Loop": 1, "Mul": 2}, "CPUExecutionProvider": {"Neg": 1}}}
+    monkeypatch.setattr(OrtGradientOptimizer, "get_node_providers", lambda self: counts)
+    told = "graph 'epoch' on device='new': 3 nodes on NewExecutionProvider, 1 nodes on CPUExecutionProvider"
+    assert str(explain(trained)).endswith(told)
