@@ -132,10 +132,12 @@ def test_tables_of_losses(parts, runs):
     assert losses[0] == "| problem | averages | 4 shards: rate times 1, √k, k |"
     assert losses[2] == "| p | once | 1.50 / 1.10 / 2.05 |"
     assert losses[3] == "| p | often | 1.00 / 4.00 / diverges |"
-    assert report.passes_table(runs).splitlines()[2:] == [
+    assert report.passes_table(runs, ["once", "often"]).splitlines()[2:] == [
         "| p | once | 1.0 (times 1) |",
         "| p | often | 1.0 (times 1) |",
     ]
+    assert len(report.passes_table(runs, ["often"]).splitlines()) == 3
+    assert {line.count("|") for line in report.one_machine_table(runs).splitlines()} == {7}
     assert report.one_machine_table(runs).splitlines()[-1] == "| p | 4 | 2.000 | 0.900 | 2.000 | 2.000 |"
 
 
