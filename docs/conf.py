@@ -63,6 +63,7 @@ class ReadingOrder:
         "own_loss",
         "text_columns",
         "quantiles",
+        "shards",
     )
 
     def __init__(self, src_dir):

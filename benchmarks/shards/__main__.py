@@ -31,6 +31,8 @@ SEEDS, COUNTS = (0, 1), (1, 4, 16, 64)
 #: Problems that are also trained with rows sorted by label, over how many shards, and how.
 SORTED, SORTED_COUNT = ("linear, SGD", "network, Adam", "sparse text, Adam"), 16
 SORTED_STRATEGIES = ("once a pass", "4 times a pass", "16 times a pass", "none: one shard alone")
+#: Ways to average whose passes to a loss are counted.
+PASSES_OF = ("once a pass", "once a pass, batches of 32 / k")
 
 
 def measure(
@@ -69,16 +71,28 @@ def measure_all(
     return runs
 
 
+def _place(run: Run) -> tuple:
+    """Return where a run is in the order of problems, ways to average and scales."""
+    problems, strategies = [problem.name for problem in PROBLEMS], [strategy.name for strategy in STRATEGIES]
+    return (
+        problems.index(run.problem),
+        strategies.index(run.strategy),
+        run.n_shards,
+        list(SCALES).index(run.scale),
+    )
+
+
 def page_part(runs: Sequence[Run]) -> str:
     """Return the tables, with their titles."""
-    seeds = len({run.seed for run in runs})
+    runs, seeds = sorted(runs, key=_place), len({run.seed for run in runs})
+    figures = "one training each" if seeds == 1 else f"means of {seeds} seeds"
     parts = [
-        f"One machine, batches of {BATCH}; all figures are means of {seeds} seeds:",
+        f"One machine, batches of {BATCH}; figures are of {figures}:",
         one_machine_table(runs),
         "Loss on test rows after the last pass, as a multiple of one machine's:",
         losses_table(runs),
         "Passes to the loss that one machine has after a quarter of its passes, at the best of the rates:",
-        passes_table(runs),
+        passes_table(runs, PASSES_OF),
     ]
     if any(run.by_label for run in runs):
         parts += ["Rows sorted by label before they are cut into shards:", losses_table(runs, by_label=True)]

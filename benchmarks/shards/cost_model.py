@@ -11,8 +11,8 @@ from scipy.optimize import nnls
 
 __all__ = ["Costs", "Estimate", "Measured", "estimate", "fit_rounds", "fit_rows"]
 
-#: Shards over which it was measured what a pass teaches.
-STATISTICS = 64
+#: Shards over which it was measured what a pass teaches, and workers that were measured side by side.
+STATISTICS, WORKERS = 64, 2
 
 
 @dataclass(frozen=True)
@@ -204,8 +204,8 @@ def estimate(
     >>> found = estimate(costs, n_rows=1e8, n_columns=100, n_weights=1e4, n_workers=10)
     >>> round(found.one_machine), round(found.compute), round(found.communication, 3), round(found.speedup, 1)
     (100, 10, 0.016, 10.0)
-    >>> estimate(costs, n_rows=1e8, n_columns=100, n_weights=1e4, n_workers=1000).extrapolated
-    ('1,000 shards (measured up to 64)', 'what a pass teaches (measured up to 64 shards)')
+    >>> estimate(costs, n_rows=1e8, n_columns=100, n_weights=1e4, n_workers=64).extrapolated
+    ('64 workers (measured up to 2)',)
     """
     given = (
         extra_passes,
@@ -228,6 +228,7 @@ def estimate(
     copies = math.ceil(math.log2(max(shards, 2))) if tree else shards
     of_row = float(np.dot(costs.rows.terms, (1.0, n_columns, n_weights)))
     limits = (
+        ("workers", n_workers, WORKERS),
         ("shards", shards, costs.rounds.largest[0]),
         ("bytes of a model", size, costs.rounds.largest[1]),
         ("columns", n_columns, costs.rows.largest[0]),

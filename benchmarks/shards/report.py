@@ -91,10 +91,8 @@ def one_machine_table(runs: Sequence[Run]) -> str:
     str
         Table in Markdown.
     """
-    lines = [
-        "| problem | loss | score | loss, rate times 2 | loss, rate times 4 |",
-        "|---|---:|---:|---:|---:|",
-    ]
+    titles = ["problem", "passes", "loss", "score", "loss, rate times 2", "loss, rate times 4"]
+    lines = [f"| {' | '.join(titles)} |", "|---|" + "---:|" * 5]
     for problem in _names(runs, "problem"):
         of_problem = _only(runs, problem=problem, n_shards=1)
         losses = [np.mean([run.losses[-1] for run in _only(of_problem, scale=scale)]) for scale in SCALES]
@@ -142,20 +140,22 @@ def losses_table(runs: Sequence[Run], by_label: bool = False) -> str:
     return "\n".join(lines)
 
 
-def passes_table(runs: Sequence[Run]) -> str:
+def passes_table(runs: Sequence[Run], strategies: Sequence[str]) -> str:
     """Return a table of the passes to the loss that one machine has after a quarter of them.
 
     Parameters
     ----------
     runs : sequence of Run
         All runs.
+    strategies : sequence of str
+        Ways to average that are shown.
 
     Returns
     -------
     str
         Table in Markdown: of each way to average the scale with the fewest passes.
     """
-    shown = [run for run in runs if not run.by_label and run.n_shards > 1]
+    shown = [run for run in runs if not run.by_label and run.n_shards > 1 and run.strategy in strategies]
     counts = _names(shown, "n_shards")
     lines = [
         f"| problem | averages | {' | '.join(f'{count} shards' for count in counts)} |",

@@ -132,10 +132,12 @@ def test_tables_of_losses(parts, runs):
     assert losses[0] == "| problem | averages | 4 shards: rate times 1, √k, k |"
     assert losses[2] == "| p | once | 1.50 / 1.10 / 2.05 |"
     assert losses[3] == "| p | often | 1.00 / 4.00 / diverges |"
-    assert report.passes_table(runs).splitlines()[2:] == [
+    assert report.passes_table(runs, ["once", "often"]).splitlines()[2:] == [
         "| p | once | 1.0 (times 1) |",
         "| p | often | 1.0 (times 1) |",
     ]
+    assert len(report.passes_table(runs, ["often"]).splitlines()) == 3
+    assert {line.count("|") for line in report.one_machine_table(runs).splitlines()} == {7}
     assert report.one_machine_table(runs).splitlines()[-1] == "| p | 4 | 2.000 | 0.900 | 2.000 | 2.000 |"
 
 
@@ -192,10 +194,9 @@ def test_estimates(parts, costs):
     assert found.communication == pytest.approx(3 * (0.005 + 8 * (0.001 + 4e4 * 1e-9)))
     assert found.sent == 2 * 3 * 8 * 4e4 and found.updates == 1e6 / (8 * 100)
     assert found.speedup == pytest.approx(2.1 / (found.compute + found.communication))
-    assert found.extrapolated == ()
-    assert parts[1].estimate(costs, 1e6, 100, 1e4, 1).compute == pytest.approx(
-        2.1
-    )  # no other worker slows it
+    assert found.extrapolated == ("4 workers (measured up to 2)",)
+    alone = estimate(costs, 1e6, 100, 1e4, 1)
+    assert alone.compute == pytest.approx(2.1) and alone.extrapolated == ()  # no other worker slows it
     twice = estimate(costs, 1e6, 100, 1e4, 4, extra_passes=2.0)
     assert twice.speedup == pytest.approx(estimate(costs, 1e6, 100, 1e4, 4).speedup / 2)
 
@@ -207,12 +208,13 @@ def test_trees_and_networks_are_extrapolated(parts, costs):
     assert tree.communication == pytest.approx(0.005 + 1024 * 0.001 + 10 * 12e6 * 2e-9)
     assert tree.communication < plain.communication
     assert plain.extrapolated == (
+        "1,024 workers (measured up to 2)",
         "1,024 shards (measured up to 64)",
         "12,000,000 bytes of a model (measured up to 10,000,000)",
         "what a pass teaches (measured up to 64 shards)",
     )
     statistics = "what a pass teaches (measured up to 64 shards)"
-    assert tree.extrapolated[2:] == ("a network", statistics, "averages in pairs")
+    assert tree.extrapolated[3:] == ("a network", statistics, "averages in pairs")
 
 
 @pytest.mark.parametrize(

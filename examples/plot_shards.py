@@ -1,0 +1,111 @@
+"""
+One network, its rows on several machines
+=========================================
+
+Rows that lie on several machines can stay there: every machine trains a copy of the model on
+its own rows, and the weights are averaged once a pass. A pass then takes a fraction of the
+time. It also teaches the model less, since the copies make fewer updates one after the other.
+This example trains a network over 1, 4 and 16 shards, and shows **what a pass is worth.**
+"""
+
+# %%
+# The data
+# --------
+#
+# Friedman's function of five features, with five more that mean nothing and with noise of
+# variance 1, so that no model's mean squared error is below 1.
+
+import copy
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import make_friedman1
+from sklearn.metrics import mean_squared_error
+from sklearn.model_selection import train_test_split
+
+X, y = make_friedman1(18432, noise=1.0, random_state=0)
+X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=2048, random_state=0)
+
+# %%
+# Rounds
+# ------
+#
+# A round is one pass: each shard trains a copy of the model with ``partial_fit``, and
+# :func:`~ortlearn.distributed.average_trainers` returns the mean of their weights and of the
+# moments of Adam, weighted by rows. Here the shards train one after the other; on a cluster,
+# the workers do so at the same time. All copies have to begin from the same weights, so a first
+# call on one batch draws them.
+
+from sklearn.neural_network import MLPRegressor
+
+from ortlearn import OrtGradientOptimizer
+from ortlearn.distributed import average_trainers
+from ortlearn.learning_rates import LearningRateAdam
+
+N_PASSES = 12
+
+
+def train(n_shards, batch_size=32):
+    """Return the mean squared error on test rows after every pass."""
+    adam = LearningRateAdam(0.002, learning_rate="constant")
+    network = MLPRegressor(hidden_layer_sizes=(50, 20))
+    model = OrtGradientOptimizer(
+        network, learning_rate=adam, batch_size=batch_size, random_state=0
+    )
+    model.partial_fit(X_train[:32], y_train[:32], total_weight=len(X_train))
+    shards = list(
+        zip(np.array_split(X_train, n_shards), np.array_split(y_train, n_shards), strict=True)
+    )
+    errors = []
+    for _ in range(N_PASSES):
+        trained = [
+            copy.deepcopy(model).partial_fit(X_shard, y_shard, total_weight=len(X_train))
+            for X_shard, y_shard in shards
+        ]
+        model = average_trainers(trained, [len(y_shard) for _, y_shard in shards])
+        errors.append(mean_squared_error(y_test, model.predict(X_test)))
+    return errors
+
+
+# %%
+# As many updates, or as few
+# --------------------------
+#
+# A pass of one machine is 512 updates, each from 32 rows. Of 16 shards, each makes 32 of them:
+# the mean has less noise, but is not much further than a copy that made 32 updates. With
+# batches of 2 rows, each shard makes 512 updates again, and the mean takes their noise out.
+
+curves = {
+    "1 shard, batches of 32": train(1),
+    "4 shards, batches of 32": train(4),
+    "4 shards, batches of 8": train(4, batch_size=8),
+    "16 shards, batches of 32": train(16),
+    "16 shards, batches of 2": train(16, batch_size=2),
+}
+for name, errors in curves.items():
+    print(f"{name}: mean squared error {errors[-1]:.2f}")
+
+# %%
+# Loss against passes
+# -------------------
+#
+# Batches that are smaller by the number of shards give most of a pass back. They are not free:
+# rows of small batches take longer each, so that a pass over 16 shards is less than 16 times as
+# fast. :doc:`../explanation/scaling` has measurements of other problems, of higher rates as
+# another remedy, and of what a round costs.
+
+passes = np.arange(1, N_PASSES + 1)
+_, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
+for (name, errors), color in zip(
+    curves.items(), ("black", "C0", "C0", "C1", "C1"), strict=True
+):
+    ax.plot(passes, errors, "-" if name.endswith("32") else "--", color=color, label=name)
+ax.set(
+    xlabel="passes over all rows",
+    ylabel="mean squared error on test rows",
+    yscale="log",
+    title="One average a pass, over 1, 4 and 16 shards",
+)
+ax.legend()
+plt.show()
+# sphinx_gallery_thumbnail_number = -1

@@ -1,0 +1,60 @@
+"""What the page on several machines says of its tables is so."""
+
+import pytest
+
+from tests.docs.pages import DOCS, Page
+
+PAGE = Page(DOCS / "explanation/scaling.md")
+SIMPLE = ("linear, SGD", "boosting's leaves, Adam", "sparse text, Adam")
+NETWORKS = ("network, Adam", "network, Adam's default rate")
+
+
+def losses(place):
+    """Return losses by problem, way to average and shards: with the rate times 1, the root of k, and k."""
+    tables = [table for table in PAGE.tables() if any("rate times 1" in title for title in table.header)]
+    header, rows = tables[place].header, tables[place].rows
+    found = {}
+    for problem, averages, *cells in rows:
+        for title, cell in zip(header[2:], cells, strict=True):
+            values = [float(part) for part in cell.split(" / ") if part[0].isdigit()]
+            found[problem, averages, int(title.split()[0])] = values
+    return found
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    return losses(0)
+
+
+@pytest.mark.parametrize("problem", SIMPLE)
+def test_simple_models_lose_little_at_the_root_of_the_number_of_shards(mixed, problem):
+    assert mixed[problem, "once a pass", 4][1] <= 1.015
+    assert mixed[problem, "once a pass", 16][1] <= 1.045
+
+
+@pytest.mark.parametrize("problem", NETWORKS)
+def test_networks_need_smaller_batches(mixed, problem):
+    once = mixed[problem, "once a pass", 4]
+    assert min(once) > 2
+    assert mixed[problem, "once a pass, batches of 32 / k", 4][0] < 0.6 * once[0]
+    assert mixed[problem, "none: one shard alone", 4][0] < 1.15 * once[0]
+
+
+@pytest.mark.parametrize("problem", (*SIMPLE, *NETWORKS))
+def test_more_averages_change_nothing_at_the_rate_of_one_machine(mixed, problem):
+    for count in (4, 16):
+        once, often = (mixed[problem, f"{name} a pass", count][0] for name in ("once", "16 times"))
+        assert often == pytest.approx(once, rel=0.1)
+
+
+def test_shards_that_differ_need_more_averages():
+    by_label = losses(1)
+    once, often = (by_label["network, Adam", f"{name} a pass", 16][0] for name in ("once", "16 times"))
+    assert often < 0.55 * once
+
+
+def test_what_is_extrapolated_is_named():
+    (plans,) = [table for table in PAGE.tables() if "extrapolated" in table.header]
+    for workers, outside in zip(plans.column("workers"), plans.column("extrapolated"), strict=True):
+        assert (outside == "nothing") == (workers == "2")
+        assert ("what a pass teaches" in outside) == (int(workers.replace(",", "")) > 64)
