@@ -115,7 +115,9 @@ def _train(file: onnx.ModelProto) -> str:
     sizes = [(rows, length) for length in LENGTHS]
     feeds = inputs_that_run(model, model, lambda values: run(model, values), sizes, rng)
     X = feeds if len(feeds) > 1 else next(iter(feeds.values()))
-    before = run(model, feeds)
+    before, n_samples = run(model, feeds), len(next(iter(feeds.values())))
+    if before.shape[:1] != (n_samples,):
+        return f"its output has the shape {before.shape} for {n_samples} samples"
     if before.dtype.kind == "f":
         y = before + 0.1 * rng.normal(size=before.shape).astype(before.dtype)
     else:
