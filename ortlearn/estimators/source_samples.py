@@ -217,19 +217,17 @@ class SourcePasses:
         self._samples, self._prepare, self._seed, self._version = samples, prepare, seed, version
 
     def chunks(self, epoch: int, n_rows: int) -> Generator[Chunk, None, None]:
-        """Yield the chunks of a pass after some rows of it."""
-        return prefetched(lambda: self._read(epoch, n_rows))
-
-    def _read(self, epoch: int, n_rows: int) -> Iterator[Chunk]:
+        """Yield the chunks of a pass after some rows of it; they are checked in the thread that trains."""
         samples = self._samples
         number, done = divmod(n_rows, samples.size)
         blocks, skipped = samples.blocks_after(epoch, self._seed, number * samples.size, self._version)
-        for data in map(samples.read, samples.cut(blocks, skipped)):
-            if len(data) != min(samples.size, self.n_samples - number * samples.size):
-                self._say_that_rows_changed(number * samples.size + len(data))
-            order = epoch_order(len(data), self._seed, epoch, number, self._version)
-            yield self._prepare(data), order[done:]
-            number, done = number + 1, 0
+        with closing(prefetched(lambda: samples.cut(blocks, skipped))) as chunks:
+            for rows in chunks:
+                if len(rows) != min(samples.size, self.n_samples - number * samples.size):
+                    self._say_that_rows_changed(number * samples.size + len(rows))
+                order = epoch_order(len(rows), self._seed, epoch, number, self._version)
+                yield self._prepare(samples.read(rows)), order[done:]
+                number, done = number + 1, 0
         if number * samples.size < self.n_samples:
             self._say_that_rows_changed(number * samples.size)
 
